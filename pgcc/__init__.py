@@ -1,0 +1,86 @@
+"""pgcc: a compiler for probability generating polynomials.
+
+    >>> import pgcc
+    >>> g = pgcc.parse("(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)")
+    >>> f = pgcc.compile(g)
+    >>> f.prob({"z1": 0, "z2": 1, "z3": 1})
+    0.48
+
+Names are loaded when they are first used, so that ``import pgcc`` is instant.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pgcc.backend.emit import emit
+    from pgcc.errors import (
+        CircuitError,
+        EvidenceError,
+        FormatError,
+        ParseError,
+        PgccError,
+        PrecisionError,
+        SemanticsError,
+    )
+    from pgcc.frontend.expression import parse
+    from pgcc.frontend.formats import load, save
+    from pgcc.frontend.symbolic import from_sympy
+    from pgcc.ir.circuit import Circuit, variables
+    from pgcc.model import Model, compile
+
+__version__ = "0.1.0"
+
+# Where each public name lives.
+_HOME = {
+    "emit": "pgcc.backend.emit",
+    "CircuitError": "pgcc.errors",
+    "EvidenceError": "pgcc.errors",
+    "FormatError": "pgcc.errors",
+    "ParseError": "pgcc.errors",
+    "PgccError": "pgcc.errors",
+    "PrecisionError": "pgcc.errors",
+    "SemanticsError": "pgcc.errors",
+    "parse": "pgcc.frontend.expression",
+    "load": "pgcc.frontend.formats",
+    "save": "pgcc.frontend.formats",
+    "from_sympy": "pgcc.frontend.symbolic",
+    "Circuit": "pgcc.ir.circuit",
+    "variables": "pgcc.ir.circuit",
+    "Model": "pgcc.model",
+    "compile": "pgcc.model",
+}
+
+__all__ = [
+    "Circuit",
+    "CircuitError",
+    "EvidenceError",
+    "FormatError",
+    "Model",
+    "ParseError",
+    "PgccError",
+    "PrecisionError",
+    "SemanticsError",
+    "compile",
+    "emit",
+    "from_sympy",
+    "load",
+    "parse",
+    "save",
+    "variables",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'pgcc' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,1 @@
+"""Program → numbers, in every number system."""

@@ -1,0 +1,207 @@
+"""A circuit with everything that evaluating it needs, each part made when it is first asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from pgcc.backend.direct import Direct
+from pgcc.backend.exact import Exact
+from pgcc.backend.identity import Multiaffinity, find_squares
+from pgcc.backend.literal import evaluate_literally
+from pgcc.backend.roots import Roots
+from pgcc.backend.series import Series
+from pgcc.backend.values import Values
+from pgcc.errors import PgccError, SemanticsError
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.facts import overlaps
+from pgcc.ir.node import Node, Op
+from pgcc.ir.scope import Scope, members, walk_scopes
+from pgcc.lowering.lower import lower
+from pgcc.lowering.program import Program
+from pgcc.lowering.strategy import METHODS, choose
+from pgcc.passes.expand_det import expand_det
+from pgcc.passes.homogenize import homogenize
+from pgcc.passes.pipeline import simplify
+
+# Determinants larger than this are not expanded for the strategies that work on polynomials in t.
+_MOST_EXPANDED = 10
+# Scopes of multiaffine sums are kept up to this total; without one, a sum's degree is only the formal one.
+_MOST_SCOPE = 10_000_000
+
+
+class Compiled:
+    """The strategies of one circuit.
+
+    Parameters
+    ----------
+    circuit : Circuit
+    validate : bool
+        Test a circuit that is not decomposable for squares, and refuse it if it has one.
+    """
+
+    def __init__(self, circuit: Circuit, validate: bool = True):
+        self.source = circuit
+        self.validate = validate
+        self.circuit = simplify(circuit)
+        if validate and not self.decomposable:
+            self._refuse_squares()
+
+    @property
+    def decomposable(self) -> bool:
+        """Whether one number per node is enough."""
+        return self.circuit.facts.decomposable
+
+    @cached_property
+    def homogenized(self) -> Circuit:
+        """The homogenised circuit of a decomposable one."""
+        return homogenize(self.circuit)
+
+    @cached_property
+    def plain(self) -> Program:
+        """The program of the polynomial as it stands."""
+        return lower(self.circuit)
+
+    @cached_property
+    def multiaffinity(self) -> Multiaffinity:
+        """Which values of `plain` have no squares, by the identity test."""
+        column = {name: i for i, name in enumerate(self.circuit.variables)}
+        return find_squares(self.plain, [column[name] for name in overlaps(self.circuit)])
+
+    @property
+    def multiaffine(self) -> bool:
+        """Whether no variable is squared: by structure, or by the test; False if it was not to be tested."""
+        return self.decomposable or (self.validate and not self.multiaffinity.squared)
+
+    @property
+    def _degree(self) -> int | None:
+        """A bound on the degree in t where |A| is not known to be one."""
+        return None if self.multiaffine else self.circuit.facts.degree
+
+    def _refuse_squares(self) -> None:
+        squared = self.multiaffinity.squared
+        if not squared:
+            return
+        name = self.circuit.variables[squared[0]]
+        hint = (
+            ""
+            if self.circuit.facts.exact
+            else " (some weights are floats, whose sums do not cancel exactly: write them as fractions or as text)"
+        )
+        raise SemanticsError(
+            f"not a generating polynomial: {name!r} occurs to a power above 1{hint}; "
+            "validate=False compiles it all the same"
+        )
+
+    # -- the evaluators -------------------------------------------------------------------------------
+
+    @cached_property
+    def direct(self) -> Direct:
+        """One number per node."""
+        return Direct(lower(self.homogenized))
+
+    @cached_property
+    def series(self) -> Series:
+        """Truncated polynomials in t."""
+        if not self.circuit.facts.dets:
+            return Series(self.plain, self._caps)
+        largest = max(m.matrices[0].shape[0] + len(m.inside) for m in self.circuit.order if m.op is Op.DET)
+        if largest > _MOST_EXPANDED:
+            raise PgccError(
+                f"methods 'top' and 'bottom' would have to expand a determinant of {largest} rows into sums and products "
+                f"(at most {_MOST_EXPANDED}): use another method"
+            )
+        return Series(lower(simplify(expand_det(self.circuit))))
+
+    @cached_property
+    def roots(self) -> Roots:
+        """Roots of unity."""
+        return Roots(self.plain, self._degree)
+
+    @cached_property
+    def exact(self) -> Exact:
+        """Balls and rationals."""
+        if self.decomposable:
+            return Exact(self.homogenized, homogeneous=True)
+        return Exact(self.circuit, homogeneous=False, degree=self._degree)
+
+    @cached_property
+    def _caps(self) -> list[tuple[int, list[int]]]:
+        """The sums known to be multiaffine although they are not decomposable, with the columns of their scopes."""
+        if self.decomposable or not self.validate:
+            return []
+        program = self.plain
+        affine_nodes = set(program.node[self.multiaffinity.instructions].tolist())
+        scopes = _sum_scopes(self.circuit, affine_nodes)
+        return [(i, scopes[n]) for i, n in enumerate(program.node.tolist()) if n in scopes]
+
+    # -- one entry ------------------------------------------------------------------------------------
+
+    def run(self, method: str, evidence: np.ndarray, rtol: float, threads: int) -> Values:
+        """Values by one method, without falling back on another."""
+        match method:
+            case "direct":
+                if not self.decomposable:
+                    raise PgccError("method 'direct' needs a decomposable circuit: this one is not (see explain())")
+                return self.direct.evaluate(evidence, rtol, threads)
+            case "top":
+                return self.series.top(evidence, threads)
+            case "bottom":
+                return self.series.bottom(evidence, threads)
+            case "roots":
+                return self.roots.evaluate(evidence)
+            case "fft":
+                return evaluate_literally(self.circuit, evidence)
+            case "ball":
+                return self.exact.evaluate(evidence, rtol)
+        raise PgccError(f"unknown method {method!r}: choose 'auto' or one of {', '.join(map(repr, METHODS))}")
+
+    def run_auto(self, evidence: np.ndarray, rtol: float, threads: int) -> tuple[Values, dict[str, int]]:
+        """Values to `rtol`, and how many rows each method answered."""
+        values, used = self._first_try(evidence, rtol, threads)
+        uncertain = np.flatnonzero(~(values.bound <= rtol))
+        if len(uncertain):
+            values.put(uncertain, self.run("ball", evidence[uncertain], rtol, threads))
+        used["ball"] = len(uncertain)
+        return values, used
+
+    def _first_try(self, evidence: np.ndarray, rtol: float, threads: int) -> tuple[Values, dict[str, int]]:
+        if self.decomposable:
+            return self.run("direct", evidence, rtol, threads), {"direct": len(evidence)}
+        values = Values.empty(len(evidence))
+        used: dict[str, int] = {}
+        if self.circuit.facts.dets:
+            return values, used  # float64 certifies no determinant in R[t]: straight to balls
+        methods = choose((evidence == 1).sum(axis=1), self.series.lengths(evidence))
+        for method in np.unique(methods).tolist():
+            rows = np.flatnonzero(methods == method)
+            used[method] = len(rows)
+            values.put(rows, self.run(method, np.ascontiguousarray(evidence[rows]), rtol, threads))
+        return values, used
+
+
+def _sum_scopes(circuit: Circuit, positions: set[int]) -> dict[int, list[int]]:
+    """Columns of the scopes of the sums at these positions that have a product with shared variables below them."""
+    used = dict.fromkeys(node.name for node in circuit.order if node.op is Op.VAR)
+    names = list(used)
+    column = {name: i for i, name in enumerate(circuit.variables)}
+    columns = [column[name] for name in names]
+    position = {node: i for i, node in enumerate(circuit.order)}
+    below: set[Node] = set()  # nodes with an overlap below them
+    found: dict[int, list[int]] = {}
+    room = _MOST_SCOPE
+
+    def visit(node: Node, scope: Scope, scopes: list[Scope]) -> None:
+        nonlocal room
+        shared = node.op is Op.PRODUCT and sum(s[1].bit_count() for s in scopes) != scope[1].bit_count()
+        if not (shared or any(c in below for c in node.children)):
+            return
+        below.add(node)
+        if node.op is Op.SUM and position[node] in positions:
+            room -= scope[1].bit_count()
+            if room >= 0:
+                found[position[node]] = [columns[i] for i in members(scope)]
+
+    walk_scopes(circuit.order, {name: i for i, name in enumerate(names)}, visit)
+    return found

@@ -1,0 +1,146 @@
+"""One number per node: any marginal of a homogenised circuit is one evaluation at numbers.
+
+Rows run in float64 first. Those that leave its range, and programs with determinants, run over scaled numbers.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from pgcc.backend.kernels.analysis import count_roundings, log_sensitivities, log_values
+from pgcc.backend.kernels.linear import BLOCK, pack_codes, run_linear
+from pgcc.backend.kernels.scaled import RADIX, run_scaled
+from pgcc.backend.parallel import for_chunks
+from pgcc.backend.values import Values, certify, rounding_bound
+from pgcc.ir.numbers import Number, add, exact
+from pgcc.lowering.program import Program
+from pgcc.lowering.schedule import schedule
+
+
+class Direct:
+    """The evaluator of a homogenised program (as `lower` makes it)."""
+
+    def __init__(self, program: Program):
+        self.unscheduled = program
+
+    @cached_property
+    def program(self) -> Program:
+        """The program with shared slots."""
+        return schedule(self.unscheduled)
+
+    @cached_property
+    def gamma(self) -> float:
+        """A relative error that no value exceeds, relative to its magnitude."""
+        return rounding_bound(roundings(self.unscheduled))
+
+    @cached_property
+    def floor(self) -> float:
+        """What gradual underflow can add up to at the root (float64 only)."""
+        program = self.unscheduled
+        with np.errstate(divide="ignore"):
+            leaves = np.log(np.abs(program.leaf_table[:, :2]).sum(axis=1))
+            return underflow_floor(program, leaves)
+
+    def evaluate(self, evidence: np.ndarray, rtol: float, threads: int) -> Values:
+        """Values for int8 rows of evidence (1, 0, −1); rows whose bound exceeds rtol were tried in both ranges."""
+        values = Values.empty(len(evidence))
+        if not self.program.has_det:
+            for_chunks(len(evidence), threads, lambda rows: self._run_linear(evidence[rows], rows, values))
+        wanted = np.flatnonzero(~(values.bound <= rtol))
+        if len(wanted):
+
+            def again(part: slice) -> None:
+                values.put(wanted[part], self._run_scaled(evidence[wanted[part]]))
+
+            for_chunks(len(wanted), threads, again, 1 << 10)
+        return values
+
+    def _run_linear(self, evidence: np.ndarray, rows: slice, values: Values) -> None:
+        program = self.program
+        blocks = -(-len(evidence) // BLOCK)
+        # As many blocks at a time as keep the packed evidence in the cache.
+        step = max(1, min(blocks, 2**18 // max(1, BLOCK * program.n_variables)))
+        codes = np.zeros((step, max(1, program.n_variables) * BLOCK), np.uint8)
+        work = np.zeros(program.slots * BLOCK)
+        roots = np.array([program.value, program.magnitude] if program.signed else [program.value])
+        out = np.empty((len(roots), blocks * BLOCK))
+        for first in range(0, blocks, step):
+            some = codes[: min(step, blocks - first)]
+            pack_codes(evidence, first * BLOCK, some)
+            span = slice(first * BLOCK, (first + len(some)) * BLOCK)
+            run_linear(*program.arrays, some, work, roots, out[:, span])
+        value, magnitude = out[0, : len(evidence)], out[-1, : len(evidence)]
+        values.mantissa[rows] = value
+        values.bound[rows] = certify(value, magnitude, self.gamma, self.floor)
+
+    def _run_scaled(self, evidence: np.ndarray) -> Values:
+        program = self.program
+        roots = np.array([program.value, program.magnitude])
+        mantissas, exponents = np.empty((2, len(evidence))), np.empty((2, len(evidence)), np.int64)
+        weights, weight_exponents, table, table_exponents = self._scaled_constants
+        op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
+        run_scaled(
+            op, target, start, args, first_weight, weights, leaf_variable, table,
+            weight_exponents, table_exponents, *program.dets,
+            evidence, roots, mantissas, exponents, program.slots,
+        )  # fmt: skip
+        # Compare value and magnitude on the value's scale; a gap past the range of doubles is hopeless, or 0 over 0.
+        gap = np.clip(exponents[1] - exponents[0], -3, 3) * RADIX
+        with np.errstate(over="ignore", invalid="ignore"):
+            magnitude = np.ldexp(mantissas[1], gap.astype(np.int32))
+        bound = certify(mantissas[0], magnitude, self.gamma)
+        mantissa, binary = np.frexp(mantissas[0])
+        exponent = np.where(mantissa == 0.0, 0, exponents[0] * RADIX + binary)
+        return Values(mantissa, exponent, bound)
+
+    @cached_property
+    def _scaled_constants(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        program = self.program
+        weights, weight_exponents = split_numbers(program.numbers)
+        table = [x for a, b in program.leaf_numbers for x in (a, b, add(a, b))]
+        leaves, leaf_exponents = split_numbers(table)
+        return weights, weight_exponents, leaves.reshape(-1, 3), leaf_exponents.reshape(-1, 3)
+
+
+def roundings(program: Program, length: int = 1) -> float:
+    """The rounding count at the roots; `length` coefficients per value."""
+    count = np.zeros(program.slots)
+    count_roundings(program.op, program.target, program.start, program.args, program.det_shape, length, count)
+    return float(max(count[program.value], count[program.magnitude]))
+
+
+def underflow_floor(program: Program, log_leaves: np.ndarray) -> float:
+    """What gradual underflow can add up to at the root, when leaf l is at most exp(log_leaves[l]) in magnitude.
+
+    Every product loses at most 2⁻¹⁰⁷⁴, which reaches the root times the derivative there; all are largest at the largest
+    leaves, because the magnitude is monotone. The program must not reuse slots.
+    """
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(np.abs(program.weights))
+    common = (program.op, program.target, program.start, program.args, program.first_weight, log_weights)
+    log_value, log_adjoint = np.empty(program.slots), np.empty(program.slots)
+    log_values(*common, log_leaves, 1, log_value)
+    total = log_sensitivities(*common, log_value, program.magnitude, log_adjoint)
+    return float(np.exp(min(total, 700.0 + 1074 * np.log(2.0)) - 1074 * np.log(2.0)))
+
+
+def split_numbers(numbers: list[Number]) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers as m · 2^(256·e) with m in [2⁻¹²⁸, 2¹²⁸), of any size; 0 has the exponent of nothing at all."""
+    mantissas, exponents = np.zeros(len(numbers)), np.full(len(numbers), -(2**60), np.int64)
+    for i, number in enumerate(numbers):
+        if number:
+            mantissas[i], exponents[i] = split_number(number)
+    return mantissas, exponents
+
+
+def split_number(number: Number) -> tuple[float, int]:
+    """One nonzero number as (m, e) with number ≈ m · 2^(256·e) to one rounding."""
+    if isinstance(number, float) and 2.0**-128 <= abs(number) < 2.0**128:
+        return number, 0
+    ratio = exact(number)
+    e = (ratio.numerator.bit_length() - ratio.denominator.bit_length() + RADIX // 2) // RADIX
+    shift = e * RADIX
+    scaled = ratio / (1 << shift) if shift >= 0 else ratio * (1 << -shift)
+    return float(scaled), e

@@ -1,0 +1,118 @@
+"""What can be said of a program's rounding before it runs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pgcc.backend.kernels.policy import kernel
+from pgcc.lowering.program import DET, DETMAG, LEAF, MORE, SUM, TIMES
+
+
+@kernel
+def count_roundings(op, target, start, args, det_shape, length, count):
+    """count[slot] = how many factors (1 + δ), |δ| ≤ 2⁻⁵³, stand on any term of its value; `length` coefficients per value.
+
+    A term of a sum of k passes its weight's rounding, one multiplication and at most k additions; a coefficient of a product
+    of series adds at most `length` terms.
+    """
+    for i in range(len(op)):
+        kind, first, last, at = op[i], start[i], start[i + 1], target[i]
+        if kind == LEAF:
+            total = 2.0
+        elif kind == TIMES:
+            total = 0.0
+            for j in range(first, last):
+                total += count[args[j]] + length
+        elif kind == DET or kind == DETMAG:
+            d = args[first]
+            n = det_shape[d, 0] + det_shape[d, 1]
+            total = 0.0
+            for j in range(first + 1, last):
+                total = max(total, count[args[j]])
+            total += 4.0 * n + 8.0
+        else:
+            stride = 1 if kind == SUM else 2
+            worst = count[at] if kind == MORE else 0.0
+            for j in range(first, last, stride):
+                here = count[args[j]] + 2.0
+                if stride == 2:
+                    here += count[args[j + 1]] + length
+                worst = max(worst, here)
+            total = worst + (last - first) // stride
+        count[at] = total
+
+
+@kernel
+def _log_add(a, b):
+    if a < b:
+        a, b = b, a
+    return a if b == -math.inf else a + math.log1p(math.exp(b - a))
+
+
+@kernel
+def log_values(op, target, start, args, first_weight, log_weights, log_leaves, length, log_value):
+    """log of every value when leaf l is exp(log_leaves[l]) and all weights are absolute; no determinants."""
+    for i in range(len(op)):
+        kind, first, last, at = op[i], start[i], start[i + 1], target[i]
+        if kind == LEAF:
+            total = log_leaves[args[first]]
+        elif kind == TIMES:
+            total = 0.0
+            for j in range(first, last):
+                total += log_value[args[j]]
+        else:
+            total = log_value[at] if kind == MORE else -math.inf
+            k = first_weight[i]
+            stride = 1 if kind == SUM else 2
+            for j in range(first, last, stride):
+                term = log_weights[k] + log_value[args[j]]
+                if stride == 2:
+                    term += log_value[args[j + 1]]
+                total = _log_add(total, term)
+                k += 1
+        log_value[at] = total
+
+
+@kernel
+def log_sensitivities(op, target, start, args, first_weight, log_weights, log_value, root, log_adjoint):
+    """log |∂root / ∂value| at those values, and log Σ over all instructions of (arguments · adjoint): no slot is reused."""
+    log_adjoint[:] = -math.inf
+    log_adjoint[root] = 0.0
+    total = -math.inf
+    for i in range(len(op) - 1, -1, -1):
+        kind, first, last, at = op[i], start[i], start[i + 1], target[i]
+        here = log_adjoint[at]
+        if here == -math.inf:
+            continue
+        total = _log_add(total, here + math.log(2.0 * (last - first) + 1.0))
+        if kind == LEAF:
+            continue
+        if kind == TIMES:
+            # prefix and suffix products, never a division: a child may be 0
+            suffix = np.empty(last - first + 1)
+            suffix[last - first] = 0.0
+            for j in range(last - first - 1, -1, -1):
+                suffix[j] = suffix[j + 1] + log_value[args[first + j]]
+            prefix = 0.0
+            for j in range(first, last):
+                x = args[j]
+                others = prefix + suffix[j - first + 1]
+                log_adjoint[x] = _log_add(log_adjoint[x], here + others)
+                total = _log_add(total, here + suffix[j - first + 1])  # what underflows half-way meets the rest
+                prefix += log_value[x]
+        else:
+            k = first_weight[i]
+            stride = 1 if kind == SUM else 2
+            for j in range(first, last, stride):
+                x, y = args[j], args[j + stride - 1]
+                term = here + log_weights[k]
+                if stride == 1:
+                    log_adjoint[x] = _log_add(log_adjoint[x], term)
+                else:
+                    log_adjoint[x] = _log_add(log_adjoint[x], term + log_value[y])
+                    log_adjoint[y] = _log_add(log_adjoint[y], term + log_value[x])
+                    total = _log_add(total, term)  # the inner product x·y may underflow before it meets its weight
+                k += 1
+    return total

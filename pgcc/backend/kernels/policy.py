@@ -1,0 +1,15 @@
+"""How every kernel is compiled: one policy, in one place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+# nogil: threads of Python run kernels side by side, which survives fork and concurrent calls, unlike Numba's own layers.
+OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": False}
+
+
+def kernel(function: Any) -> Any:
+    """Compile a function over arrays when it is first called."""
+    return njit(**OPTIONS)(function)

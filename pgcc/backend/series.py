@@ -1,0 +1,98 @@
+"""Truncated polynomials in t, for circuits that are not decomposable: top or bottom coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pgcc.backend.direct import roundings, underflow_floor
+from pgcc.backend.kernels.series import run_bottom, run_top, top_lengths
+from pgcc.backend.parallel import for_chunks
+from pgcc.backend.values import Values, certify, rounding_bound
+from pgcc.lowering.program import Program
+
+
+class Series:
+    """The evaluator in R[t] of a plain program without determinants (as `lower` makes it).
+
+    Parameters
+    ----------
+    program : Program
+    caps : sequence of (instruction, columns)
+        Instructions whose value is known to be multiaffine, with the variables of its scope.
+    """
+
+    def __init__(self, program: Program, caps: Sequence[tuple[int, Sequence[int]]] = ()):
+        self.program = program
+        counts = np.zeros(program.instructions + 1, np.int64)
+        for instruction, scope in caps:
+            counts[instruction + 1] = len(scope)
+        self.cap_start = np.cumsum(counts)
+        self.cap_scope = np.array([v for _, scope in sorted(caps) for v in scope], np.int32)
+        with np.errstate(divide="ignore"):
+            # A coefficient is at most the value at t = 1.
+            leaves = np.log(np.abs(program.leaf_table[:, :2]).sum(axis=1))
+        self.floor = underflow_floor(program, leaves)
+        self._gammas: dict[int, float] = {}
+
+    @property
+    def _roots(self) -> np.ndarray:
+        return np.array([self.program.value, self.program.magnitude])
+
+    def gamma(self, length: int) -> float:
+        """The relative error, relative to the magnitude, of a value of `length` coefficients."""
+        if length not in self._gammas:
+            self._gammas[length] = rounding_bound(roundings(self.program, length))
+        return self._gammas[length]
+
+    def lengths(self, evidence: np.ndarray) -> np.ndarray:
+        """How many top coefficients each row needs."""
+        out = np.empty(len(evidence), np.int64)
+        program = self.program
+        top_lengths(
+            program.op, program.target, program.start, program.args, program.leaf_variable,
+            self.cap_start, self.cap_scope, evidence, self._roots, program.slots, out,
+        )  # fmt: skip
+        return out
+
+    def top(self, evidence: np.ndarray, threads: int) -> Values:
+        """Keep the top coefficients, as many as each row needs."""
+        values = Values.empty(len(evidence))
+
+        def work(rows: slice) -> None:
+            some = evidence[rows]
+            out, lengths = np.zeros((2, len(some))), np.zeros(len(some), np.int64)
+            run_top(
+                *self.program.arrays, self.cap_start, self.cap_scope, some, self._roots,
+                self.program.slots, out, lengths,
+            )  # fmt: skip
+            self._finish(values, rows, out, lengths)
+
+        for_chunks(len(evidence), threads, work, 1 << 10)
+        return values
+
+    def bottom(self, evidence: np.ndarray, threads: int) -> Values:
+        """Keep the coefficients up to t^|A|."""
+        values = Values.empty(len(evidence))
+        observed = (evidence == 1).sum(axis=1)
+        order = np.argsort(observed, kind="stable")
+
+        def work(part: slice) -> None:
+            rows = order[part]
+            some = np.ascontiguousarray(evidence[rows])
+            length = int(observed[rows[-1]]) + 1
+            out = np.zeros((2, len(some)))
+            run_bottom(*self.program.arrays, some, length, self._roots, self.program.slots, out)
+            self._finish(values, rows, out, np.full(len(some), length))
+
+        for_chunks(len(evidence), threads, work, 1 << 8)
+        return values
+
+    def _finish(self, values: Values, rows: slice | np.ndarray, out: np.ndarray, lengths: np.ndarray) -> None:
+        bound = np.empty(len(lengths))
+        for length in np.unique(lengths):
+            here = lengths == length
+            bound[here] = certify(out[0, here], out[1, here], self.gamma(int(length)), self.floor)
+        # No path to t^|A|: the degree says 0, exactly.
+        values.mantissa[rows], values.bound[rows] = out[0], np.where(lengths == 0, 0.0, bound)

@@ -1,0 +1,73 @@
+"""What every strategy returns: numbers of any range, each with a bound on its relative error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+# The unit roundoff of float64.
+UNIT = 2.0**-53
+
+
+@dataclass
+class Values:
+    """value = mantissa · 2^exponent, off by at most bound · |value|.
+
+    Attributes
+    ----------
+    mantissa : float64 array
+    exponent : int64 array
+    bound : float64 array
+        0 for an exact value (an exact zero among them), inf where nothing is known.
+    """
+
+    mantissa: np.ndarray
+    exponent: np.ndarray
+    bound: np.ndarray
+
+    @staticmethod
+    def empty(rows: int) -> Values:
+        """Room for `rows` values, nothing known of any."""
+        return Values(np.zeros(rows), np.zeros(rows, np.int64), np.full(rows, np.inf))
+
+    def put(self, where: np.ndarray, other: Values) -> None:
+        """Overwrite the rows `where` (a mask or indices)."""
+        self.mantissa[where], self.exponent[where], self.bound[where] = other.mantissa, other.exponent, other.bound
+
+    def floats(self) -> np.ndarray:
+        """The values as doubles; 0 or inf where they are out of range."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.ldexp(self.mantissa, np.clip(self.exponent, -(2**30), 2**30).astype(np.int32))
+
+    def logs(self) -> np.ndarray:
+        """Natural logarithms; −inf exactly where the value is 0, NaN where it is negative."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log(self.mantissa) + self.exponent * np.log(2.0)
+
+    def divided_by(self, other: Values) -> Values:
+        """Every value over one other value."""
+        mantissa, exponent = np.frexp(self.mantissa / other.mantissa[0])
+        total = self.exponent - other.exponent[0] + exponent
+        bound = (self.bound + other.bound[0] + 2 * UNIT) / np.maximum(1.0 - other.bound[0], 0.5)
+        exact_zero = (self.mantissa == 0.0) & (self.bound == 0.0)
+        return Values(mantissa, total, np.where(exact_zero, 0.0, bound))
+
+
+def rounding_bound(count: float) -> float:
+    """γ = (1 + u)^count − 1 ≤ count·u / (1 − count·u), the relative error after `count` roundings."""
+    total = count * UNIT * 1.01
+    return total / (1.0 - total) if total < 0.5 else np.inf
+
+
+def certify(value: np.ndarray, magnitude: np.ndarray, gamma: float, floor: np.ndarray | float = 0.0) -> np.ndarray:
+    """Relative error bounds for computed values, given computed magnitudes.
+
+    The true value is within γ·M + floor of the computed one, where M, the true magnitude, is at most the computed one
+    over 1 − γ (plus what underflow hid); and relative to the *true* value, e/(|v| − e) for an absolute error e.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        error = gamma * (magnitude + floor) / (1.0 - gamma) + floor
+        bound = error / (np.abs(value) - error)
+        bound = np.where((bound >= 0.0) & np.isfinite(value), bound, np.inf)
+        return np.where((magnitude == 0.0) & (value == 0.0) & (np.asarray(floor) == 0.0), 0.0, bound)

@@ -1,0 +1,57 @@
+"""The errors pgcc raises. Every one is a `PgccError`, so that one `except` catches them all."""
+
+from __future__ import annotations
+
+
+class PgccError(Exception):
+    """Base class of every error that pgcc raises on purpose."""
+
+
+class ParseError(PgccError):
+    """Text that is not an expression; shows the line with a caret under the place.
+
+    Attributes
+    ----------
+    line, column : int
+        Where the mistake is, both counted from 1.
+    """
+
+    def __init__(self, message: str, source_line: str = "", line: int = 1, column: int = 1, where: str = ""):
+        self.message, self.line, self.column = message, line, column
+        self._parts = (message, source_line, line, column, where)
+        head = f"{where + ', ' if where else ''}line {line}, column {column}: {message}"
+        super().__init__(head + _caret(source_line, column) if source_line.strip() else head)
+
+    def __reduce__(self) -> tuple:
+        return type(self), self._parts
+
+
+class CircuitError(PgccError):
+    """A circuit that cannot be built: wrong children, names, numbers or shapes."""
+
+
+class SemanticsError(PgccError):
+    """A well-formed circuit that is not what was asked for: a square, a negative or zero total."""
+
+
+class EvidenceError(PgccError):
+    """Evidence that names no variable, contradicts itself or is not 0, 1 or unobserved."""
+
+
+class PrecisionError(PgccError):
+    """A number that could not be computed to the accuracy asked for."""
+
+
+class FormatError(PgccError):
+    """A file that is damaged or not of the format its name promises."""
+
+
+# A caret is only useful on a line that fits a terminal: show this many characters around the place.
+_WINDOW = 72
+
+
+def _caret(source_line: str, column: int) -> str:
+    text = source_line.replace("\t", " ").rstrip("\n")
+    start = max(0, min(column - 1 - _WINDOW // 2, len(text) - _WINDOW))
+    shown = text[start : start + _WINDOW]
+    return f"\n  {shown}\n  {' ' * (column - 1 - start)}^"

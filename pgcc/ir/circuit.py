@@ -1,0 +1,263 @@
+"""`Circuit`: a root, an order of the variables, and the operators people build with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pgcc.errors import CircuitError
+from pgcc.ir.facts import Facts, find_facts
+from pgcc.ir.node import Node, Op, const, postorder, product, rebuild, var, weighted_sum
+from pgcc.ir.numbers import Number, as_number, is_number
+
+if TYPE_CHECKING:
+    import sympy
+
+
+class Circuit:
+    """A polynomial written as a DAG of sums, products and determinants, over named, ordered variables.
+
+    Circuits are immutable; `+ - * /` and `**` build larger ones from them, sharing what they have in common.
+
+    Parameters
+    ----------
+    root : Node
+        The node whose polynomial the circuit computes.
+    variables : sequence of str, optional
+        All variables, in the order of the columns of data; by default in order of first appearance.
+        May name variables that do not occur (they are then never in the set).
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> a, b = pgcc.variables("a b")
+    >>> g = (a + 1) / 2 * (3 * b + 1) / 4
+    >>> g.variables, g.size
+    (('a', 'b'), 8)
+    """
+
+    def __init__(self, root: Node, variables: Iterable[str] | None = None):
+        if type(root) is not Node:
+            raise CircuitError(f"the root of a circuit is a node, not {type(root).__name__}")
+        self.root = root
+        used = self._used
+        self.variables: tuple[str, ...] = tuple(used) if variables is None else tuple(variables)
+        if variables is not None:
+            self._check_variables(used)
+
+    def _check_variables(self, used: Iterable[str]) -> None:
+        known = set(self.variables)
+        if len(known) != len(self.variables):
+            twice = next(v for v in self.variables if self.variables.count(v) > 1)
+            raise CircuitError(f"variable {twice!r} is listed twice")
+        for name in self.variables:
+            var(name)  # refuses what cannot be a name
+        missing = [name for name in used if name not in known]
+        if missing:
+            raise CircuitError(f"variable {missing[0]!r} occurs in the circuit but is not in its list of variables")
+
+    @cached_property
+    def order(self) -> list[Node]:
+        """Every node once, children before parents."""
+        return postorder(self.root)
+
+    @cached_property
+    def _used(self) -> dict[str, None]:
+        return dict.fromkeys(node.name for node in self.order if node.op is Op.VAR)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Structural properties; see `Facts`."""
+        used = self._used
+        return find_facts(self.order, [*used, *(v for v in self.variables if v not in used)])
+
+    @property
+    def size(self) -> int:
+        """Number of edges: the size of a circuit as the paper counts it."""
+        return sum(len(node.children) for node in self.order)
+
+    # -- building ---------------------------------------------------------------------------------
+
+    def _with(self, root: Node, *others: Circuit) -> Circuit:
+        """A circuit over this circuit's variables and then those that the others add."""
+        names = dict.fromkeys(self.variables)
+        for other in others:
+            names.update(dict.fromkeys(other.variables))
+        return Circuit(root, names)
+
+    def _combine(self, other: Any, left: Number, right: Number) -> Circuit:
+        if isinstance(other, Circuit):
+            return self._with(weighted_sum((left, right), (self.root, other.root)), other)
+        if is_number(other):
+            return self._with(weighted_sum((left, right), (self.root, const(other))))
+        return NotImplemented
+
+    def __add__(self, other: Any) -> Circuit:
+        return self._combine(other, 1, 1)
+
+    def __radd__(self, other: Any) -> Circuit:
+        if is_number(other):
+            return self._with(weighted_sum((1, 1), (const(other), self.root)))
+        return NotImplemented
+
+    def __sub__(self, other: Any) -> Circuit:
+        return self._combine(other, 1, -1)
+
+    def __rsub__(self, other: Any) -> Circuit:
+        if is_number(other):
+            return self._with(weighted_sum((1, -1), (const(other), self.root)))
+        return NotImplemented
+
+    def __mul__(self, other: Any) -> Circuit:
+        if isinstance(other, Circuit):
+            return self._with(product((self.root, other.root)), other)
+        if is_number(other):
+            return self._with(weighted_sum((other,), (self.root,)))
+        return NotImplemented
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Circuit:
+        if not is_number(other):
+            return NotImplemented
+        divisor = as_number(other)
+        if not divisor:
+            raise CircuitError("division of a circuit by zero")
+        from fractions import Fraction
+
+        return self * (1 / divisor if type(divisor) is float else Fraction(1) / divisor)
+
+    def __neg__(self) -> Circuit:
+        return self * -1
+
+    def __pos__(self) -> Circuit:
+        return self
+
+    def __pow__(self, exponent: Any) -> Circuit:
+        if isinstance(exponent, bool) or not isinstance(exponent, int) or exponent < 0:
+            raise CircuitError(f"a circuit can be raised to a whole number ≥ 0, not to {exponent!r}")
+        return self._with(power_node(self.root, exponent))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Circuit):
+            return NotImplemented
+        return self.root is other.root and self.variables == other.variables
+
+    def __hash__(self) -> int:
+        return hash((self.root, self.variables))
+
+    def relabel(self, names: Mapping[str, str]) -> Circuit:
+        """The same circuit with variables renamed.
+
+        >>> import pgcc
+        >>> pgcc.parse("z1/2 + 1/2").relabel({"z1": "rain"}).variables
+        ('rain',)
+        """
+        unknown = [name for name in names if name not in self.variables]
+        if unknown:
+            raise CircuitError(f"cannot rename {unknown[0]!r}: the circuit has no such variable")
+        renamed = [names.get(v, v) for v in self.variables]
+        return Circuit(
+            self.rewrite(lambda node: var(names.get(node.name, node.name), node.is_complement)), renamed
+        )
+
+    def rewrite(self, leaf: Any) -> Node:
+        """The root after every Var node has been replaced by `leaf(node)`."""
+        new: dict[Node, Node] = {}
+        for node in self.order:
+            new[node] = leaf(node) if node.op is Op.VAR else rebuild(node, [new[c] for c in node.children])
+        return new[self.root]
+
+    # -- transformations that live in `passes` and `frontend` --------------------------------------
+
+    def simplify(self) -> Circuit:
+        """The same polynomial by a smaller circuit; see `pgcc.passes.pipeline`."""
+        from pgcc.passes.pipeline import simplify
+
+        return simplify(self)
+
+    def condition(self, evidence: Mapping[str, int]) -> Circuit:
+        """The circuit of Pr(evidence, rest), over the variables that are left.
+
+        Its total is Pr(evidence); `pgcc.compile` divides by it.
+
+        >>> import pgcc
+        >>> g = pgcc.parse("0.4*a*b + 0.3*a + 0.3")
+        >>> print(g.condition({"a": 1}))
+        2/5*b + 3/10
+        """
+        from pgcc.passes.condition import condition
+
+        return condition(self, evidence)
+
+    def marginalize(self, names: Iterable[str]) -> Circuit:
+        """The circuit of the other variables alone: the named ones are summed out (z = 1).
+
+        >>> import pgcc
+        >>> print(pgcc.parse("0.4*a*b + 0.3*a + 0.3").marginalize(["b"]))
+        7/10*a + 3/10
+        """
+        from pgcc.passes.condition import marginalize
+
+        return marginalize(self, names)
+
+    def to_sympy(self) -> sympy.Expr:
+        """The polynomial as a SymPy expression."""
+        from pgcc.frontend.symbolic import to_sympy
+
+        return to_sympy(self)
+
+    # -- printing and pickling --------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        from pgcc.ir.printer import expression_text
+
+        return expression_text(self)
+
+    def __repr__(self) -> str:
+        n = len(self.variables)
+        text = str(self) if len(self.order) <= 40 else "…"
+        return f"<Circuit: {n} variable{'s' if n != 1 else ''}, {self.size} edges: {text}>"
+
+    def __reduce__(self) -> tuple:
+        from pgcc.ir.table import from_table, to_table
+
+        return from_table, to_table(self)
+
+
+def power_node(base: Node, exponent: int) -> Node:
+    """base ** exponent by squaring: O(log exponent) nodes.
+
+    >>> power_node(var("z"), 1)
+    Var(z)
+    """
+    if exponent == 0:
+        return const(1)
+    result: Node | None = None
+    while True:
+        if exponent & 1:
+            result = base if result is None else product((result, base))
+        exponent >>= 1
+        if not exponent:
+            return result if result is not None else base
+        base = product((base, base))
+
+
+def variables(names: str | Sequence[str]) -> tuple[Circuit, ...]:
+    """Circuits for single variables, to build expressions with.
+
+    Parameters
+    ----------
+    names : str or sequence of str
+        Names, or one string of names separated by spaces or commas.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> a, b = pgcc.variables("a b")
+    >>> print(a * b / 2 + 1 / 2)
+    1/2*a*b + 0.5
+    """
+    listed = names.replace(",", " ").split() if isinstance(names, str) else list(names)
+    return tuple(Circuit(var(name)) for name in listed)

@@ -1,0 +1,100 @@
+"""Constant matrices of a `Det` node: immutable, hashable, exact or float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pgcc.errors import CircuitError
+from pgcc.ir.numbers import Number, as_number, nearest_float
+
+
+class Matrix:
+    """A constant matrix. A float64 array stays one; anything else is held as exact numbers.
+
+    >>> Matrix([[1, "1/3"], [0, 2]]).exact()[0][1]
+    Fraction(1, 3)
+    """
+
+    __slots__ = ("_array", "_hash", "_rows", "shape")
+
+    shape: tuple[int, int]
+
+    def __init__(self, entries: Matrix | np.ndarray | Sequence[Sequence[Any]], shape: tuple[int, int] | None = None):
+        self._array: np.ndarray | None = None
+        self._rows: tuple[tuple[Number, ...], ...] | None = None
+        if isinstance(entries, Matrix):
+            self._array, self._rows, self.shape, self._hash = (
+                entries._array,
+                entries._rows,
+                entries.shape,
+                entries._hash,
+            )
+            return
+        if isinstance(entries, np.ndarray) and entries.dtype.kind == "f":
+            self._init_floats(entries)
+        else:
+            self._init_exact(entries, shape)
+
+    def _init_floats(self, array: np.ndarray) -> None:
+        if array.ndim != 2:
+            raise CircuitError(f"a matrix has two dimensions, not {array.ndim}")
+        array = np.array(array, dtype=np.float64, order="C")
+        if not np.isfinite(array).all():
+            row, column = np.argwhere(~np.isfinite(array))[0]
+            raise CircuitError(f"matrix entry [{row}, {column}] is {array[row, column]}: entries are finite")
+        array += 0.0  # −0.0 and 0.0 are one number and must have one identity
+        array.setflags(write=False)
+        self._array, self.shape = array, array.shape
+        self._hash = hash((array.shape, array.tobytes()))
+
+    def _init_exact(self, entries: Iterable[Iterable[Any]], shape: tuple[int, int] | None) -> None:
+        rows = tuple(tuple(as_number(x) for x in row) for row in entries)
+        width = len(rows[0]) if rows else (shape[1] if shape else 0)
+        if any(len(row) != width for row in rows):
+            raise CircuitError("the rows of a matrix must have one length")
+        self._rows, self.shape = rows, (len(rows), width)
+        self._hash = hash((self.shape, rows))
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the entries were given as float64."""
+        return self._array is not None
+
+    def numbers(self) -> list[list[Number]]:
+        """The entries as they are held."""
+        return self._array.tolist() if self._array is not None else [list(row) for row in self._rows or ()]
+
+    def exact(self) -> list[list[Fraction]]:
+        """The entries as rationals."""
+        return [[Fraction(x) for x in row] for row in self.numbers()]
+
+    def floats(self) -> np.ndarray:
+        """The entries as the nearest doubles (read-only)."""
+        if self._array is not None:
+            return self._array
+        array = np.array([[nearest_float(x) for x in row] for row in self._rows or ()], dtype=np.float64)
+        array = array.reshape(self.shape)
+        array.setflags(write=False)
+        return array
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Matrix) or self._hash != other._hash or self.is_float != other.is_float:
+            return NotImplemented if not isinstance(other, Matrix) else False
+        if self._array is not None and other._array is not None:
+            return self.shape == other.shape and self._array.tobytes() == other._array.tobytes()
+        return (
+            self.shape == other.shape
+            and self._rows == other._rows
+            and [[type(x) for x in row] for row in self._rows or ()]
+            == [[type(x) for x in row] for row in other._rows or ()]
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Matrix({self.shape[0]}×{self.shape[1]}, {'float64' if self.is_float else 'exact'})"

@@ -1,0 +1,245 @@
+"""The language: five operations, one immutable interned node.
+
+    Const c                       the number c
+    Var   z                       a variable of the generating polynomial
+    Sum   Σ w_i · child_i         weights are numbers, of any sign
+    Product Π child_i
+    Det   det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]      children f_1..f_k and their complements y_1..y_k
+
+With y = 1, which is how people write it, Det is det(M0 + U·diag(f)·Vᵀ). Its expansion is
+Σ_T c_T · Π_{i∈T} f_i · Π_{i∉T} y_i: affine in every pair (f_i, y_i), so that a y_i of 0 says "child i is in".
+
+A variable has a *complement* ȳ (`Var(z, complement=True)`), which is 1 in every generating polynomial and
+only stands in homogenised circuits: z = (1, 0, 1) and ȳ = (0, 1, 1) for observed 1, observed 0, free.
+
+Equal nodes are one object: compare with `is`. Nodes hold no names of parents, no caches, no facts.
+"""
+
+from __future__ import annotations
+
+import enum
+import threading
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from pgcc.errors import CircuitError
+from pgcc.ir.matrix import Matrix
+from pgcc.ir.numbers import Number, as_number
+
+
+class Op(enum.IntEnum):
+    """The five operations."""
+
+    CONST = 0
+    VAR = 1
+    SUM = 2
+    PRODUCT = 3
+    DET = 4
+
+
+class Node:
+    """One operation with its children. Made by `const`, `var`, `weighted_sum`, `product` and `det` only."""
+
+    __slots__ = ("__weakref__", "children", "data", "op")
+
+    op: Op
+    children: tuple[Node, ...]
+    data: Any  # Const: number; Var: (name, complement); Sum: weights; Det: (M0, U, V)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a node is immutable: cannot set {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a node is immutable: cannot delete {name!r}")
+
+    def __copy__(self) -> Node:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Node:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a node is not pickled by itself (deep circuits would overflow the stack): pickle its Circuit")
+
+    @property
+    def value(self) -> Number:
+        """The number of a Const."""
+        return self.data
+
+    @property
+    def name(self) -> str:
+        """The variable's name."""
+        return self.data[0]
+
+    @property
+    def is_complement(self) -> bool:
+        """Whether a Var is the complement ȳ of its variable."""
+        return self.data[1]
+
+    @property
+    def weights(self) -> tuple[Number, ...]:
+        """The weights of a Sum, one per child."""
+        return self.data
+
+    @property
+    def matrices(self) -> tuple[Matrix, Matrix, Matrix]:
+        """(M0, U, V) of a Det."""
+        return self.data
+
+    @property
+    def inside(self) -> tuple[Node, ...]:
+        """The children f_1..f_k of a Det."""
+        return self.children[: len(self.children) // 2]
+
+    @property
+    def outside(self) -> tuple[Node, ...]:
+        """The complements y_1..y_k of a Det."""
+        return self.children[len(self.children) // 2 :]
+
+    def __repr__(self) -> str:
+        if self.op is Op.CONST:
+            return f"Const({self.value})"
+        if self.op is Op.VAR:
+            return f"Var({self.name}{', complement' if self.is_complement else ''})"
+        return f"{self.op.name.capitalize()}({len(self.children)} children)"
+
+
+class _Reference(weakref.ref):
+    """A weak reference that knows its key, so that a dead node leaves the table."""
+
+    __slots__ = ("key",)
+
+    key: tuple
+
+
+_interned: dict[tuple, _Reference] = {}
+_lock = threading.RLock()  # re-entrant: making a node may collect garbage, which forgets other nodes
+
+
+def _forget(reference: _Reference) -> None:
+    with _lock:
+        if _interned.get(reference.key) is reference:
+            del _interned[reference.key]
+
+
+_set_op, _set_children, _set_data = Node.op.__set__, Node.children.__set__, Node.data.__set__  # type: ignore[attr-defined]
+
+
+def _new_node(op: Op, children: tuple[Node, ...], data: Any) -> Node:
+    node = Node.__new__(Node)
+    _set_op(node, op)
+    _set_children(node, children)
+    _set_data(node, data)
+    return node
+
+
+
+def _intern(op: Op, children: tuple[Node, ...], data: Any, kinds: tuple[type, ...] = ()) -> Node:
+    # `kinds` keeps 0.5 and Fraction(1, 2) apart: they are equal in Python, but only one of them was given exactly.
+    key = (op, children, data, kinds)
+    with _lock:
+        reference = _interned.get(key)
+        node = reference() if reference is not None else None
+        if node is None:
+            node = _new_node(op, children, data)
+            reference = _interned[key] = _Reference(node, _forget)
+            reference.key = key
+    return node
+
+
+def const(value: Any) -> Node:
+    """The number `value`."""
+    number = as_number(value)
+    return _intern(Op.CONST, (), number, (type(number),))
+
+
+def var(name: str, complement: bool = False) -> Node:
+    """The variable called `name`, or its complement."""
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise CircuitError(f"a variable's name is a non-empty printable string, not {name!r}")
+    return _intern(Op.VAR, (), (name, bool(complement)))
+
+
+def weighted_sum(weights: Iterable[Any], children: Iterable[Node]) -> Node:
+    """Σ w_i · child_i."""
+    numbers = tuple(map(as_number, weights))
+    nodes = _nodes(children)
+    if len(numbers) != len(nodes):
+        raise CircuitError(f"a sum of {len(nodes)} children needs as many weights, not {len(numbers)}")
+    return _intern(Op.SUM, nodes, numbers, tuple(map(type, numbers)))
+
+
+def product(children: Iterable[Node]) -> Node:
+    """Π child_i."""
+    return _intern(Op.PRODUCT, _nodes(children), None)
+
+
+def det(M0: Any, U: Any, V: Any, inside: Iterable[Node], outside: Iterable[Node] | None = None) -> Node:
+    """det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]; with `outside` left out, det(M0 + U·diag(f)·Vᵀ)."""
+    f = _nodes(inside)
+    y = (ONE,) * len(f) if outside is None else _nodes(outside)
+    m0 = Matrix(M0)
+    u, v = Matrix(U, shape=(0, len(f))), Matrix(V, shape=(0, len(f)))
+    r = m0.shape[0]
+    if m0.shape != (r, r) or u.shape != (r, len(f)) or v.shape != (r, len(f)) or len(y) != len(f):
+        raise CircuitError(
+            f"a determinant with {len(f)} children needs M0 of shape r×r and U, V of shape r×{len(f)}: "
+            f"got {m0.shape}, {u.shape}, {v.shape}, and {len(y)} complements"
+        )
+    return _intern(Op.DET, f + y, (m0, u, v))
+
+
+def _nodes(children: Iterable[Node]) -> tuple[Node, ...]:
+    nodes = tuple(children)
+    for node in nodes:
+        if type(node) is not Node:
+            raise CircuitError(f"a child of a circuit node must be a node, not {type(node).__name__}")
+    return nodes
+
+
+ZERO = const(0)
+ONE = const(1)
+
+
+def postorder(root: Node) -> list[Node]:
+    """Every node once, children before parents, left to right; iterative, so depth does not matter."""
+    order: list[Node] = []
+    done: set[Node] = set()
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        if node in done:
+            stack.pop()
+            continue
+        pending = [c for c in node.children if c not in done]
+        if pending:
+            stack.extend(reversed(pending))
+        else:
+            done.add(node)
+            order.append(node)
+            stack.pop()
+    return order
+
+
+def iter_edges(node: Node) -> Iterator[tuple[Number, Node]]:
+    """(weight, child) of a Sum."""
+    return zip(node.weights, node.children, strict=True)
+
+
+def rebuild(node: Node, children: Sequence[Node]) -> Node:
+    """The same operation on other children."""
+    if len(children) == len(node.children) and all(map(_is, children, node.children)):
+        return node
+    if node.op is Op.SUM:
+        return weighted_sum(node.weights, children)
+    if node.op is Op.PRODUCT:
+        return product(children)
+    if node.op is Op.DET:
+        half = len(children) // 2
+        return det(*node.matrices, children[:half], children[half:])
+    return node
+
+
+def _is(a: object, b: object) -> bool:
+    return a is b

@@ -1,0 +1,92 @@
+"""The numbers a circuit may hold, and exact arithmetic on them.
+
+A weight is an `int`, a `Fraction` or a `float`. A float stands for the dyadic rational it is, so that
+every circuit is one definite polynomial with rational coefficients; it stays a float as long as
+nothing is computed from it, which keeps circuits with a million learned weights small.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from pgcc.errors import CircuitError
+
+Number = int | Fraction | float
+
+
+def as_number(value: Any) -> Number:
+    """The canonical form of a scalar: `int` where integral and exact, else `Fraction`, or `float`.
+
+    >>> as_number(Fraction(4, 2)), as_number(0.1), as_number("0.1")
+    (2, 0.1, Fraction(1, 10))
+    """
+    kind = type(value)
+    if kind is float:
+        if not math.isfinite(value):
+            raise CircuitError(f"{value!r} is not a number a circuit can hold: weights are finite")
+        return value
+    if kind is int:
+        return value
+    if kind is Fraction:
+        return value.numerator if value.denominator == 1 else value
+    return _convert(value)
+
+
+def _convert(value: Any) -> Number:
+    if isinstance(value, numbers.Integral):  # bool and numpy integers too
+        return int(value)
+    if isinstance(value, numbers.Rational):
+        return as_number(Fraction(int(value.numerator), int(value.denominator)))
+    if isinstance(value, (Decimal, str)):
+        try:
+            return as_number(Fraction(value))
+        except (ValueError, OverflowError, ZeroDivisionError):
+            raise CircuitError(f"{value!r} is not a finite number") from None
+    if isinstance(value, numbers.Real):  # numpy floats
+        return as_number(float(value))
+    raise CircuitError(f"{value!r} ({type(value).__name__}) is not a real number")
+
+
+def is_number(value: Any) -> bool:
+    """Whether `as_number` can take it without reading text."""
+    return isinstance(value, (numbers.Real, Decimal))
+
+
+def exact(value: Number) -> Fraction:
+    """The rational a number stands for."""
+    return Fraction(value)
+
+
+def add(a: Number, b: Number) -> Number:
+    """a + b, exactly."""
+    if not a:
+        return b
+    if not b:
+        return a
+    return as_number(Fraction(a) + Fraction(b))
+
+
+def mul(a: Number, b: Number) -> Number:
+    """a · b, exactly."""
+    if type(a) is int and a == 1:
+        return b
+    if type(b) is int and b == 1:
+        return a
+    return as_number(Fraction(a) * Fraction(b))
+
+
+def power(a: Number, k: int) -> Number:
+    """a ** k for k ≥ 0, exactly."""
+    return a if k == 1 else as_number(Fraction(a) ** k)
+
+
+def nearest_float(value: Number) -> float:
+    """The double nearest to a number; ±inf where it is out of range."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

@@ -1,0 +1,368 @@
+"""Circuits as text: for reading, for `.pgc` files, and for Graphviz.
+
+All three walk the postorder once, so that neither depth nor sharing matters.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import IntEnum
+from itertools import groupby, islice
+
+from pgcc.errors import CircuitError
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.literals import MAX_NAME, display_text, name_text, number_text
+from pgcc.ir.matrix import Matrix
+from pgcc.ir.node import ONE, Node, Op, iter_edges
+from pgcc.ir.numbers import Number
+
+INLINE_LIMIT = 2000  # longer than this, an expression is shown as lines of definitions
+SHOWN_LINES = 60  # more lines than this are not shown, only counted
+SHOWN_ENTRIES = 64  # larger matrices are not shown, only their shape
+
+PART = 72  # on lines of definitions, a part longer than this gets a line of its own
+WIDTH = 100  # and a longer line is broken where there is a
+BREAK = "\n"  # which no name and no number contains
+
+
+class Level(IntEnum):
+    """How tightly a text holds together: it needs parentheses where something tighter is wanted."""
+
+    SUM = 0  # a + b
+    NEGATIVE = 1  # -a, -2*a, -3
+    WEIGHTED = 2  # 2*a, 1/2
+    PRODUCT = 3  # a*b
+    POWER = 4  # a**2
+    ATOM = 5  # a, 2, (…), det(…)
+
+
+Text = tuple[str, Level]
+
+
+def expression_text(circuit: Circuit) -> str:
+    """The polynomial in infix notation, for people.
+
+    Floats are shown by their shortest decimal, and circuits that would fill pages are shortened; `pgc_text` is the
+    text that can be read back.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> a, b = pgcc.variables("a b")
+    >>> print(expression_text((a + 1) * (3 * b - 1) / 8 - 0.25 * a * b))
+    1/8*(a + 1)*(3*b - 1) - 0.25*a*b
+    """
+    style = _Display()
+    if len(circuit.order) <= INLINE_LIMIT:  # every node takes at least one character
+        inline = _inline(circuit, style)
+        if inline is not None:
+            return inline
+    return _shortened(_definitions(circuit, style))
+
+
+def _inline(circuit: Circuit, style: _Style) -> str | None:
+    """The whole expression in one line, or None as soon as it is too long."""
+    texts: dict[Node, Text] = {}
+    for node in circuit.order:
+        texts[node] = style.text(node, texts)
+        if len(texts[node][0]) > INLINE_LIMIT:
+            return None
+    return texts[circuit.root][0].replace(BREAK, "")
+
+
+def _shortened(lines: Iterator[str]) -> str:
+    head = list(islice(lines, SHOWN_LINES - 10))
+    tail: deque[str] = deque(maxlen=10)
+    left = 0
+    for line in lines:
+        tail.append(line)
+        left += 1
+    left -= len(tail)
+    return "\n".join([*head, *([f"… {left:,} more lines …"] if left else []), *tail])
+
+
+def pgc_text(circuit: Circuit) -> str:
+    """The text of a `.pgc` file, which `pgcc.parse` reads back as the same polynomial over the same variables.
+
+    Shared and deeply nested parts stand on lines `name = expression` of their own, so that the text is about as long
+    as the circuit is large. Floats are written in hexadecimal, where `0x1.8p-1` is 0.75: every bit survives.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> a, b = pgcc.variables("a b")
+    >>> shared = a + 0.5
+    >>> print(pgc_text((shared * b + shared) / 3))
+    variables a, b
+    n1 = a + 0x1p-1
+    1/3*(n1*b + n1)
+    """
+    for name in circuit.variables:
+        if len(name) > MAX_NAME:
+            raise CircuitError(f"the name {name[:20]!r}… has {len(name):,} characters: text allows {MAX_NAME:,}")
+    return "\n".join([*_variable_lines(circuit.variables), *_definitions(circuit, _Exact())]) + "\n"
+
+
+def _variable_lines(variables: Sequence[str]) -> Iterator[str]:
+    """Several statements `variables a, b, c` add up."""
+    for start in range(0, len(variables), 12):
+        yield "variables " + ", ".join(map(name_text, variables[start : start + 12]))
+
+
+def _definitions(circuit: Circuit, style: _Style) -> Iterator[str]:
+    """Lines `name = expression`, and the root: a node has a line if it is shared or its text is long."""
+    texts: dict[Node, Text] = {}
+    uses = _count_uses(circuit)
+    prefix = _fresh_prefix(circuit.variables)
+    defined = 0
+    for node in circuit.order:
+        text, level = style.text(node, texts)
+        if node is circuit.root:
+            yield _filled(text)
+        elif len(text) > PART or (uses[node] > 1 and node.children):
+            defined += 1
+            name = f"{prefix}{defined}"
+            yield f"{name} = {_filled(text)}"
+            texts[node] = name, Level.ATOM
+        else:
+            texts[node] = text, level
+        for child in node.children:
+            uses[child] -= 1
+            if not uses[child]:
+                del texts[child]  # never needed again
+
+
+def _filled(text: str) -> str:
+    """One line, or several in parentheses, inside which the end of a line means nothing."""
+    if len(text) <= WIDTH:
+        return text.replace(BREAK, "")
+    lines, room = [""], WIDTH
+    for piece in text.split(BREAK):
+        if len(piece) > room and lines[-1]:
+            lines.append("")
+            room = WIDTH
+        lines[-1] += piece
+        room -= len(piece)
+    return "(" + "\n    ".join(line.strip(" ") for line in lines) + ")"
+
+
+def _count_uses(circuit: Circuit) -> dict[Node, int]:
+    uses = dict.fromkeys(circuit.order, 0)
+    for node in circuit.order:
+        for child in node.children:
+            uses[child] += 1
+    return uses
+
+
+def _fresh_prefix(variables: Iterable[str]) -> str:
+    """n, n_, n__, …: the first such that no variable is the prefix and a number."""
+    taken = {name.rstrip("0123456789") for name in variables if name[-1].isdecimal()}
+    prefix = "n"
+    while prefix in taken:
+        prefix += "_"
+    return prefix
+
+
+class _Style:
+    """The text of a node from the texts of its children.
+
+    Attributes
+    ----------
+    faithful : bool
+        Whether `a*(b*c)` and `a + (2*b)` keep their parentheses, so that the parser rebuilds the same nodes.
+    number : callable
+        A number as text.
+    """
+
+    faithful: bool
+    number: Callable[[Number], str]
+
+    def text(self, node: Node, texts: dict[Node, Text]) -> Text:
+        match node.op:
+            case Op.CONST:
+                return self.constant(node.value)
+            case Op.VAR:
+                return ("~" if node.is_complement else "") + name_text(node.name), Level.ATOM
+            case Op.SUM:
+                return self.sum(node, texts)
+            case Op.PRODUCT:
+                return self.product(node, texts)
+        return self.det(node, texts)
+
+    def constant(self, value: Number) -> Text:
+        text = self.number(value)
+        if text.startswith("-"):
+            return text, Level.NEGATIVE
+        return text, Level.WEIGHTED if "/" in text else Level.POWER if "**" in text else Level.ATOM
+
+    # -- sums -------------------------------------------------------------------------------------
+
+    def sum(self, node: Node, texts: dict[Node, Text]) -> Text:
+        terms = [self.term(weight, child, texts[child]) for weight, child in iter_edges(node)]
+        if not terms:
+            return "0", Level.ATOM
+        first, level = terms[0]
+        if len(terms) == 1:
+            return first, level
+        return BREAK.join([first, *(_signed(term) for term, _ in terms[1:])]), Level.SUM
+
+    def term(self, weight: Number, child: Node, below: Text) -> Text:
+        """weight · child, as an operand of +."""
+        if child.op is Op.CONST and _is_one(child.value):
+            return self.constant(weight)
+        if _is_one(weight):
+            return self.unit_term(child, below)
+        if type(weight) is int and weight == -1:
+            text, _ = self.inside(below, Level.PRODUCT if self.faithful else Level.WEIGHTED)
+            return f"-{text}", Level.NEGATIVE
+        factor, _ = self.inside(below, Level.PRODUCT)
+        coefficient = self.number(weight)
+        return f"{coefficient}*{factor}", Level.NEGATIVE if coefficient.startswith("-") else Level.WEIGHTED
+
+    def unit_term(self, child: Node, below: Text) -> Text:
+        """1 · child: nothing is written but the child, which people may see without its parentheses."""
+        if not self.faithful or child.op is Op.CONST:
+            return below
+        return self.inside(below, Level.PRODUCT)
+
+    # -- products ---------------------------------------------------------------------------------
+
+    def product(self, node: Node, texts: dict[Node, Text]) -> Text:
+        runs = self.runs(node)
+        if not runs:
+            return "1", Level.ATOM
+        # -2*a*b is as good as (-2*a)*b for people, but the parser would make other nodes of it.
+        first, level = self.factor(runs[0], texts, Level.POWER if self.faithful else Level.NEGATIVE)
+        if len(runs) == 1:
+            return first, level
+        rest = [self.factor(run, texts, Level.POWER if self.faithful else Level.PRODUCT) for run in runs[1:]]
+        return f"{BREAK}*".join([first, *(text for text, _ in rest)]), min(level, Level.PRODUCT)
+
+    def runs(self, node: Node) -> list[tuple[Node, int]]:
+        """Equal neighbours are a power. For the parser `x**2` is Product(x, x), but longer powers are trees."""
+        children = node.children
+        if self.faithful and len(children) != 2:
+            return [(child, 1) for child in children]
+        return [(child, len(list(group))) for child, group in groupby(children)]
+
+    def factor(self, run: tuple[Node, int], texts: dict[Node, Text], wanted: Level) -> Text:
+        child, count = run
+        if count == 1:
+            return self.inside(texts[child], wanted)
+        base, _ = self.inside(texts[child], Level.ATOM)
+        return f"{base}**{count}", Level.POWER
+
+    def inside(self, below: Text, wanted: Level) -> Text:
+        text, level = below
+        return (text, level) if level >= wanted else (f"({text})", Level.ATOM)
+
+    # -- determinants -----------------------------------------------------------------------------
+
+    def det(self, node: Node, texts: dict[Node, Text]) -> Text:
+        """det(M0, U, V, [f…]), with the complements [y…] if they are not all 1."""
+        lists = [node.inside] if all(y is ONE for y in node.outside) else [node.inside, node.outside]
+        arguments = [self.matrix(m) for m in node.matrices]
+        arguments += [_bracketed(texts[child][0] for child in children) for children in lists]
+        return f"det({_listed(arguments)})", Level.ATOM
+
+    def matrix(self, matrix: Matrix) -> str:
+        return _bracketed(_bracketed(map(self.number, row)) for row in matrix.numbers())
+
+
+class _Exact(_Style):
+    """For files: every number exactly, every node as it is."""
+
+    faithful = True
+    number = staticmethod(number_text)
+
+
+class _Display(_Style):
+    """For people: short numbers, few parentheses."""
+
+    faithful = False
+    number = staticmethod(display_text)
+
+    def matrix(self, matrix: Matrix) -> str:
+        rows, columns = matrix.shape
+        return f"[{rows}×{columns} matrix]" if rows * columns > SHOWN_ENTRIES else super().matrix(matrix)
+
+
+def _is_one(value: Number) -> bool:
+    """Whether a factor need not be written. A float 1.0 is: it says that the number is a float."""
+    return type(value) is int and value == 1
+
+
+def _signed(term: str) -> str:
+    """A term after the first one, with its operator."""
+    return f" - {term[1:]}" if term.startswith("-") else f" + {term}"
+
+
+def _listed(items: Iterable[str]) -> str:
+    return f", {BREAK}".join(items)
+
+
+def _bracketed(items: Iterable[str]) -> str:
+    return f"[{_listed(items)}]"
+
+
+# -- Graphviz -------------------------------------------------------------------------------------
+
+
+def dot_text(circuit: Circuit) -> str:
+    """The circuit as a graph in the DOT language of Graphviz: `dot -Tsvg` draws it.
+
+    Edges carry the weights of sums; those of a determinant carry the place of the child, f1 f2 … and, where a
+    complement is not 1, y1 y2 ….
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> print(dot_text(pgcc.variables("a")[0] / 2))
+    digraph circuit {
+      node [shape=circle, fontname="Helvetica"];
+      n0 [label="a", shape=box];
+      n1 [label="+"];
+      n1 -> n0 [label="1/2"];
+    }
+    """
+    number = {node: i for i, node in enumerate(circuit.order)}
+    lines = ["digraph circuit {", '  node [shape=circle, fontname="Helvetica"];']
+    for node, i in number.items():
+        lines.append(f"  n{i} [{_dot_attributes(node)}];")
+        for child, label in _dot_edges(node):
+            note = f' [label="{_dot_escaped(label)}"]' if label else ""
+            lines.append(f"  n{i} -> n{number[child]}{note};")
+    return "\n".join([*lines, "}"])
+
+
+def _dot_attributes(node: Node) -> str:
+    match node.op:
+        case Op.CONST:
+            return f'label="{display_text(node.value)}", shape=plaintext'
+        case Op.VAR:
+            return f'label="{"~" if node.is_complement else ""}{_dot_escaped(node.name)}", shape=box'
+        case Op.SUM:
+            return 'label="+"'
+        case Op.PRODUCT:
+            return 'label="×"'
+    return f'label="det {node.matrices[0].shape[0]}×{len(node.inside)}", shape=hexagon'
+
+
+def _dot_edges(node: Node) -> Iterator[tuple[Node, str]]:
+    """(child, label)"""
+    if node.op is Op.SUM:
+        for weight, child in iter_edges(node):
+            yield child, "" if _is_one(weight) else display_text(weight)
+    elif node.op is Op.DET:
+        for i, (inside, outside) in enumerate(zip(node.inside, node.outside, strict=True), 1):
+            yield inside, f"f{i}"
+            if outside is not ONE:
+                yield outside, f"y{i}"
+    else:
+        for child in node.children:
+            yield child, ""
+
+
+def _dot_escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,1 @@
+"""Circuit → Program: a flat list of instructions over value slots."""

@@ -1,0 +1,116 @@
+"""The compiled form of a circuit: flat arrays, one instruction per node, no code generated.
+
+Every instruction writes one value slot:
+
+    LEAF   table[l][code of variable l]          an affine form a·ȳ + b·z in one variable (or a constant)
+    SUM    Σ w_j · v[x_j]
+    DOT    Σ w_j · v[x_j] · v[y_j]               products with one parent are read in place
+    MORE   the same, added to what the slot holds
+    TIMES  Π v[x_j]
+    DET    det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]
+    DETMAG how far the float64 value of that DET can be trusted (see `Program.magnitude`)
+
+The same program runs in every number system of the backend; only what the leaves become differs. As `lower` makes it,
+every value keeps its own slot, which is what a reverse pass needs; `schedule` lets dead values share slots. `weights` is
+a plain array, so that weights can be trained in place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pgcc.ir.numbers import Number
+
+LEAF, SUM, DOT, MORE, TIMES, DET, DETMAG = range(7)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Instructions and constants.
+
+    Attributes
+    ----------
+    op : uint8 array
+        What each instruction does.
+    target : int32 array
+        The slot that it writes.
+    start : int64 array, one longer
+        Its arguments are ``args[start[i]:start[i + 1]]``: slots (LEAF: the number of a leaf; DET: the number of
+        the determinant, then the slots of f and y; DETMAG: those, then the slots of their magnitudes).
+    first_weight : int64 array
+        Where its weights start in `weights`.
+    node : int32 array
+        The node, by position in the circuit's order, that the instruction computes.
+    leaf_variable : int32 array
+        The column of the variable of each leaf; −1 for a constant.
+    leaf_table : float64 array, m × 3
+        a, b and a + b of the leaf a·ȳ + b·z: its value where the variable is observed 0, observed 1, free.
+    value, magnitude : int
+        The slots of the root and of its magnitude: the same circuit with absolute numbers. The float64 value is off by at
+        most (rounding count) · 2⁻⁵³ · magnitude. The two are one slot where nothing can cancel.
+    """
+
+    op: np.ndarray
+    target: np.ndarray
+    start: np.ndarray
+    args: np.ndarray
+    first_weight: np.ndarray
+    weights: np.ndarray
+    node: np.ndarray
+    leaf_variable: np.ndarray
+    leaf_table: np.ndarray
+    det_shape: np.ndarray
+    det_start: np.ndarray
+    det_data: np.ndarray
+    slots: int
+    value: int
+    magnitude: int
+    n_variables: int
+    numbers: list[Number]
+    leaf_numbers: list[tuple[Number, Number]]
+    det_numbers: list[list[Number]]
+
+    @property
+    def instructions(self) -> int:
+        """How many instructions."""
+        return len(self.op)
+
+    @property
+    def operations(self) -> int:
+        """Multiply-adds per row."""
+        return int(self.start[-1])
+
+    @property
+    def signed(self) -> bool:
+        """Whether something may cancel."""
+        return self.value != self.magnitude
+
+    @property
+    def has_det(self) -> bool:
+        """Whether there is a determinant."""
+        return len(self.det_shape) > 0
+
+    @cached_property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """What every kernel takes, in the order in which it takes it."""
+        return (
+            self.op,
+            self.target,
+            self.start,
+            self.args,
+            self.first_weight,
+            self.weights,
+            self.leaf_variable,
+            self.leaf_table,
+        )
+
+    @cached_property
+    def dets(self) -> tuple[np.ndarray, ...]:
+        """The same for determinants: shapes (r, k), and where M0, U, V start in one flat array."""
+        return self.det_shape, self.det_start, self.det_data
+
+    def __repr__(self) -> str:
+        return f"<Program: {self.instructions} instructions, {self.operations} operations, {self.slots} slots>"

@@ -1,0 +1,48 @@
+"""Which way to evaluate, and why. Degree decides the work.
+
+Per query, with A the variables observed 1: the formal degree D in t of the root against |A|.
+
+    direct   decomposable circuits: homogenised, one number per node
+    zero     D < |A|: the answer is 0 before anything is computed
+    top      the D − |A| + 1 top coefficients (fewer where sub-circuits are known to be multiaffine)
+    bottom   the |A| + 1 bottom coefficients
+    roots    |A| + 1 roots of unity and one inverse FFT
+    fft      the paper's evaluation in R[t] with FFT products, for comparison
+    ball     interval arithmetic with as many bits as it takes
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+METHODS = {
+    "direct": "one number per node of the homogenised circuit (float64, scaled numbers out of range)",
+    "top": "the top coefficients of polynomials in t, direct products",
+    "bottom": "the bottom |A| + 1 coefficients of polynomials in t, direct products",
+    "roots": "values at |A| + 1 roots of unity of a tuned radius, one inverse FFT",
+    "fft": "the paper's polynomials in t with FFT products: accurate relative to the largest coefficient only",
+    "ball": "ball arithmetic, then exact rationals",
+}
+
+# A product of two series of this many coefficients costs about as much as its share of the points and the radius search.
+MANY_COEFFICIENTS = 48
+
+
+def choose(observed: np.ndarray, top_lengths: np.ndarray) -> np.ndarray:
+    """The method per row of a circuit that is not decomposable.
+
+    Parameters
+    ----------
+    observed : int array
+        |A| per row.
+    top_lengths : int array
+        How many top coefficients each row needs; 0 where the degree is below |A|.
+
+    Examples
+    --------
+    >>> choose(np.array([0, 5, 9, 200]), np.array([1, 2, 30, 190])).tolist()
+    ['top', 'top', 'bottom', 'roots']
+    """
+    method = np.where(top_lengths <= observed + 1, "top", "bottom").astype("<U6")
+    method[np.minimum(top_lengths, observed + 1) > MANY_COEFFICIENTS] = "roots"
+    return method

@@ -1,0 +1,248 @@
+"""`compile` and the `Model` it returns: the questions people ask."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pgcc.backend.compiled import Compiled
+from pgcc.backend.values import Values
+from pgcc.errors import PgccError, PrecisionError
+from pgcc.ir.circuit import Circuit
+from pgcc.lowering.strategy import METHODS
+from pgcc.queries.evidence import Evidence
+from pgcc.queries.explain import Explanation, explain
+from pgcc.queries.probability import exact_probability, probabilities, total_mass
+
+# The smallest relative error that float64 results can promise.
+_SMALLEST_RTOL = 1e-14
+
+
+@dataclass(frozen=True)
+class _Settings:
+    method: str
+    rtol: float
+    normalize: bool
+    validate: bool
+    threads: int
+
+
+class Model:
+    """A compiled circuit: ask it for probabilities. Made by `pgcc.compile`.
+
+    Thread-safe, and picklable: a worker process compiles it again from the circuit.
+    """
+
+    def __init__(self, circuit: Circuit, settings: _Settings):
+        self.circuit = circuit
+        self._settings = settings
+        self._compiled = Compiled(circuit, settings.validate)
+        self._total = total_mass(self._compiled, settings.rtol / 4) if settings.normalize else None
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables, in the order of the columns of data."""
+        return self.circuit.variables
+
+    def prob(
+        self,
+        evidence: Any = None,
+        *,
+        bound: bool = False,
+        exact: bool = False,
+        method: str | None = None,
+        rtol: float | None = None,
+        threads: int | None = None,
+    ) -> Any:
+        """Pr(evidence): the probability that what is observed is so, everything else summed out.
+
+        Parameters
+        ----------
+        evidence : dict, array, DataFrame or list of dicts
+            A dict names what is observed, ``{"z1": 1, "z3": 0}``. An array has one column per variable, in the order of
+            `variables`: 1 in, 0 out, −1 (or NaN) unobserved.
+        bound : bool
+            Also return a bound on the relative error.
+        exact : bool
+            Return a `Fraction` (of the weights as they were given; a float is the dyadic rational that it is).
+        method : str, optional
+            "auto", or one strategy, taken at its word: it does not fall back on another, so look at the bound.
+        rtol : float, optional
+            The relative error that is promised (for "auto").
+        threads : int, optional
+            Threads for many rows; −1 for all cores.
+
+        Returns
+        -------
+        float, or array with one entry per row; with ``bound=True`` a pair (value, bound).
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
+        >>> model.prob({"a": 1})
+        0.7
+        >>> model.prob([[1, 0], [-1, 1]])
+        array([0.3, 0.4])
+        >>> model.prob({"a": 1, "b": 0}, exact=True)
+        Fraction(3, 10)
+        """
+        given = Evidence(self.variables, evidence)
+        if exact:
+            return self._exact(given, bound)
+        values = self._values(given, method, rtol, threads)
+        numbers = values.floats()
+        if given.single:
+            number = float(numbers[0])
+            return (number, float(values.bound[0])) if bound else number
+        return (numbers, values.bound) if bound else numbers
+
+    def logprob(
+        self,
+        evidence: Any = None,
+        *,
+        method: str | None = None,
+        rtol: float | None = None,
+        threads: int | None = None,
+    ) -> Any:
+        """Natural logarithm of Pr(evidence), right far below the range of floats; −inf exactly where it is 0.
+
+        Takes what `prob` takes.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> model = pgcc.compile(pgcc.parse("(0.001*z + 0.999)"))
+        >>> round(model.logprob({"z": 1}), 6)
+        -6.907755
+        """
+        given = Evidence(self.variables, evidence)
+        values = self._values(given, method, rtol, threads)
+        logs = values.logs()
+        if np.isnan(logs).any():
+            row = int(np.flatnonzero(np.isnan(logs))[0])
+            raise PgccError(f"no logarithm: the value of {given.describe(row)} is negative")
+        return float(logs[0]) if given.single else logs
+
+    def _values(self, given: Evidence, method: str | None, rtol: float | None, threads: int | None) -> Values:
+        settings = self._settings
+        rtol = settings.rtol if rtol is None else _check_rtol(rtol)
+        return probabilities(
+            self._compiled,
+            given,
+            self._total_to(rtol / 4),  # half of the allowance for the value, a quarter for what divides it
+            _check_method(method or settings.method),
+            rtol / 2,
+            settings.threads if threads is None else _count_threads(threads),
+        )[0]
+
+    def _total_to(self, rtol: float) -> Values | None:
+        if self._total is not None and not self._total.bound[0] <= rtol:
+            self._total = total_mass(self._compiled, rtol)
+        return self._total
+
+    def _exact(self, given: Evidence, bound: bool) -> Any:
+        rows = [exact_probability(self._compiled, given, row, self._exact_total) for row in range(given.rows)]
+        result = rows[0] if given.single else rows
+        return (result, 0.0 if given.single else np.zeros(len(rows))) if bound else result
+
+    @cached_property
+    def _exact_total(self) -> Fraction | None:
+        if self._total is None:
+            return None
+        return self._compiled.exact.rational([-1] * len(self.variables))
+
+    def explain(self, evidence: Any = None) -> Explanation:
+        """What was compiled and how queries are answered; with evidence, how that one was.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> print(pgcc.compile(pgcc.parse("z/2 + 1/2")).explain())  # doctest: +ELLIPSIS
+        1 variable, 2 edges, depth 1, formal degree 1
+        ...
+        """
+        given = None if evidence is None else Evidence(self.variables, evidence)
+        return explain(self.circuit, self._compiled, self._total, self._settings.rtol, given)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"circuit": self.circuit, "settings": self._settings}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["circuit"], state["settings"])  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        facts = self._compiled.circuit.facts
+        n = len(self.variables)
+        how = "one number per node" if facts.decomposable else "polynomials in t"
+        return f"<Model: {n} variable{'s' if n != 1 else ''}, {facts.edges} edges, {how}>"
+
+
+def compile(  # noqa: A001 - the name people know from re.compile
+    circuit: Circuit,
+    *,
+    method: str = "auto",
+    rtol: float = 1e-9,
+    normalize: bool = True,
+    validate: bool = True,
+    threads: int = 1,
+) -> Model:
+    """Compile a circuit to an evaluator of its probabilities.
+
+    Parameters
+    ----------
+    circuit : Circuit
+    method : str
+        "auto" chooses per query; see `pgcc.lowering.strategy.METHODS` for the strategies by name.
+    rtol : float
+        Every number returned has a relative error below this; what float64 cannot promise is recomputed with balls or
+        exact rationals.
+    normalize : bool
+        Divide by the total g(1), which must be positive. Without it the raw coefficients are returned.
+    validate : bool
+        Refuse a circuit in which a variable is squared (structure decides where it can; otherwise a randomised identity
+        test modulo 2⁶¹ − 1 on the exact coefficients).
+    threads : int
+        Threads for batches of rows; −1 for all cores.
+
+    Returns
+    -------
+    Model
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> pgcc.compile(pgcc.parse("(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)")).prob({"z2": 0, "z3": 0})
+    0.04
+    """
+    if not isinstance(circuit, Circuit):
+        raise PgccError(f"compile takes a Circuit, not {type(circuit).__name__}: pgcc.parse makes one from text")
+    settings = _Settings(
+        _check_method(method), _check_rtol(rtol), bool(normalize), bool(validate), _count_threads(threads)
+    )
+    return Model(circuit, settings)
+
+
+def _check_method(method: str) -> str:
+    if method != "auto" and method not in METHODS:
+        raise PgccError(f"unknown method {method!r}: choose 'auto' or one of {', '.join(map(repr, METHODS))}")
+    return method
+
+
+def _check_rtol(rtol: float) -> float:
+    if not (isinstance(rtol, (int, float)) and _SMALLEST_RTOL <= rtol < 1):
+        raise PrecisionError(f"rtol={rtol!r} is not between {_SMALLEST_RTOL} and 1; exact=True gives fractions")
+    return float(rtol)
+
+
+def _count_threads(threads: int) -> int:
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads == 0 or threads < -1:
+        raise PgccError(f"threads={threads!r} is neither a number ≥ 1 nor −1 (all cores)")
+    if threads > 0:
+        return threads
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,334 @@
+"""Specialise to evidence: conditioning and marginalising as rewritings of the circuit.
+
+    Pr(A in, B out, rest)  =  coefficient of t^|A| in g(z_A = t, z_B = 0, z_rest)
+    Pr(rest)               =  g(z_names = 1, z_rest)
+
+The coefficient is a circuit over the rest. Let d(u) be the formal t-degree of a node: 1 for a variable in A, else 0
+for a leaf; max over a sum; Σ over a product. The coefficient of t^d(u), the *leading* one, is found in one walk:
+a sum keeps the children c with d(c) = d(u), a product multiplies. In a decomposable circuit d(root) ≤ |A|, and
+nothing more is needed. Otherwise lower coefficients are asked for, from the root down, each computed once: at most
+|A| + 1 per node, never 2^|A|.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any
+
+from pgcc.errors import EvidenceError
+from pgcc.ir.bulk import collector_paused
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import ONE, ZERO, Node, Op, const, iter_edges, postorder, product, rebuild, weighted_sum
+from pgcc.ir.numbers import Number
+from pgcc.ir.scope import Scope, size, union, walk_scopes
+from pgcc.passes.pipeline import simplify
+
+
+def condition(circuit: Circuit, evidence: Mapping[str, Any]) -> Circuit:
+    """The circuit of Pr(evidence, rest), over the variables that are left.
+
+    For every further evidence e', Pr(e') by the new circuit is Pr(evidence, e') by the old one, exactly. The
+    polynomial must be multiaffine, and so must be the children of determinants; how it is written does not matter.
+
+    Parameters
+    ----------
+    circuit : Circuit
+        A multiaffine polynomial.
+    evidence : mapping
+        Variable to 1 or 0; −1, None and NaN mean that it is not observed.
+
+    Returns
+    -------
+    Circuit
+        Its total is Pr(evidence). The constant 0 if the evidence is impossible.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> g = pgcc.parse("0.4*a*b + 0.3*a + 0.3")
+    >>> print(condition(g, {"a": 1}))
+    2/5*b + 3/10
+    >>> print(condition(g, {"a": 0, "b": 1}))
+    0
+    """
+    observed = read_evidence(circuit, evidence)
+    ins = {name for name, value in observed.items() if value == 1}
+    outs = observed.keys() - ins
+    rest = [name for name in circuit.variables if name not in observed]
+    if not observed:
+        return simplify(circuit)
+    with collector_paused():
+        without = simplify(_substitute(circuit, dict.fromkeys(outs, ZERO)))
+        return simplify(Circuit(_Coefficients(without, ins).of_root(), rest))
+
+
+def marginalize(circuit: Circuit, names: Iterable[str]) -> Circuit:
+    """The circuit of the other variables alone: the named ones are summed out, z = 1.
+
+    Parameters
+    ----------
+    circuit : Circuit
+        Any circuit.
+    names : iterable of str
+        The variables to sum out.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> print(marginalize(pgcc.parse("0.4*a*b + 0.3*a + 0.3"), ["b"]))
+    7/10*a + 3/10
+    """
+    gone = dict.fromkeys([names] if isinstance(names, str) else names, ONE)
+    _check_known(circuit, gone)
+    rest = [name for name in circuit.variables if name not in gone]
+    with collector_paused():
+        return simplify(Circuit(_substitute(circuit, gone).root, rest))
+
+
+def read_evidence(circuit: Circuit, evidence: Mapping[str, Any]) -> dict[str, int]:
+    """The observed variables with 0 or 1, or an `EvidenceError` that names the variable.
+
+    >>> import pgcc
+    >>> read_evidence(pgcc.parse("a*b*c"), {"a": True, "b": 0.0, "c": None})
+    {'a': 1, 'b': 0}
+    """
+    _check_known(circuit, evidence)
+    values = {name: _value(name, value) for name, value in evidence.items()}
+    return {name: value for name, value in values.items() if value >= 0}
+
+
+def _value(name: str, value: Any) -> int:
+    """1, 0 or −1"""
+    try:
+        if value is None or value != value:  # NaN
+            return -1
+        return {0: 0, 1: 1, -1: -1}[value]
+    except (KeyError, TypeError, ValueError):
+        raise EvidenceError(f"variable {name!r} is observed as {value!r}: evidence is 0, 1 or −1") from None
+
+
+def _check_known(circuit: Circuit, names: Iterable[str]) -> None:
+    known = set(circuit.variables)
+    for name in names:
+        if name not in known:
+            raise EvidenceError(f"{name!r} is not a variable of the circuit")
+
+
+def _substitute(circuit: Circuit, leaves: Mapping[str, Node]) -> Circuit:
+    """The circuit with variables replaced; a complement ȳ of one of them is 1, as in every generating polynomial."""
+
+    def leaf(node: Node) -> Node:
+        return node if node.name not in leaves else ONE if node.is_complement else leaves[node.name]
+
+    return Circuit(circuit.rewrite(leaf), circuit.variables)
+
+
+# -- coefficients of t ---------------------------------------------------------------------------------------
+
+
+class _Coefficients:
+    """Coefficients of g(z_A = t), as circuits over the other variables."""
+
+    def __init__(self, circuit: Circuit, ins: set[str]):
+        self.circuit, self.ins = circuit, ins
+        self.among: dict[Node, int] = {}  # |A ∩ scope|
+        self.disjoint: set[Node] = set()  # products and dets whose children (or pairs) share no variable of A
+        self.degree: dict[Node, int] = {}
+        self.leading: dict[Node, Node] = {}  # the coefficient of t^degree
+        self.lower: dict[tuple, Node] = {}  # coefficients that were asked for
+        self._partial: dict[Node, list[int]] = {}
+        walk_scopes(circuit.order, {name: i for i, name in enumerate(self._met())}, self._see)
+        for node in circuit.order:
+            self.degree[node], self.leading[node] = self._lead(node)
+
+    def _met(self) -> list[str]:
+        met = dict.fromkeys(node.name for node in self.circuit.order if node.op is Op.VAR)
+        return [name for name in met if name in self.ins]
+
+    def _see(self, node: Node, scope: Scope, below: list[Scope]) -> None:
+        """Note what A has to do with a node. (Other variables have no number here, and so are in no scope.)"""
+        self.among[node] = size(scope)
+        k = len(below) // 2
+        groups = below if node.op is not Op.DET else list(map(union, below[:k], below[k:]))
+        if sum(map(size, groups)) == size(scope):
+            self.disjoint.add(node)
+
+    def of_root(self) -> Node:
+        """The coefficient of t^|A|."""
+        root = self.circuit.root
+        if self.among[root] < len(self.ins):
+            return ZERO  # a variable of A does not occur
+        return self._answer(("top", root))
+
+    # -- leading coefficients, bottom up
+
+    def _lead(self, node: Node) -> tuple[int, Node]:
+        degree, leading, children = self.degree, self.leading, node.children
+        match node.op:
+            case Op.CONST:
+                return 0, node
+            case Op.VAR if node.name not in self.ins:
+                return 0, node
+            case Op.VAR:
+                return (0 if node.is_complement else 1), ONE
+            case Op.SUM:
+                d = max(map(degree.__getitem__, children), default=0)
+                if not d:
+                    return 0, rebuild(node, [leading[c] for c in children])
+                return d, _sum((w, leading[c]) for w, c in iter_edges(node) if degree[c] == d)
+            case Op.PRODUCT:
+                return sum(map(degree.__getitem__, children)), _product([leading[c] for c in children])
+            case _:
+                return self._lead_det(node)
+
+    def _lead_det(self, node: Node) -> tuple[int, Node]:
+        """Σ_T c_T Π_{i∈T} f_i Π_{i∉T} y_i is affine in the pairs (f_i, y_i): each pair leads with its own degree.
+
+        f_i and y_i are multiaffine, so that their true degrees are at most |A ∩ scope|.
+        """
+        degrees = [self._det_child_degree(c) for c in node.children]
+        pairs = list(map(max, degrees[: len(degrees) // 2], degrees[len(degrees) // 2 :])) * 2
+        if not any(pairs):
+            return 0, rebuild(node, [self.leading[c] for c in node.children])
+        if any(degrees[i] < self.degree[c] for i, c in enumerate(node.children)):
+            wanted = [("top", c) if degrees[i] == pairs[i] else None for i, c in enumerate(node.children)]
+            children = [self._answer(w) if w else ZERO for w in wanted]
+        else:
+            children = [self.leading[c] if degrees[i] == pairs[i] else ZERO for i, c in enumerate(node.children)]
+        return sum(pairs) // 2, rebuild(node, children)
+
+    def _det_child_degree(self, child: Node) -> int:
+        return min(self.degree[child], self.among[child])
+
+    # -- other coefficients, as they are asked for
+
+    def _answer(self, question: tuple) -> Node:
+        """Answer ("top", node), ("of", node, k), … and whatever that asks in turn; a stack, no recursion."""
+        stack = [(question, self._work(question))]
+        answer: Node | None = None
+        while stack:
+            asked, work = stack[-1]
+            try:
+                wanted = work.send(answer)
+            except StopIteration as done:
+                answer = self.lower[asked] = done.value
+                stack.pop()
+                continue
+            answer = self.lower.get(wanted)
+            if answer is None:
+                stack.append((wanted, self._work(wanted)))
+        assert answer is not None
+        return answer
+
+    def _work(self, question: tuple) -> _Work:
+        kind, node, *numbers = question
+        works: dict[str, Callable[..., _Work]] = {"top": self._top, "of": self._of, "prefix": self._prefix}
+        return works[kind](node, *numbers)
+
+    def _top(self, node: Node) -> _Work:
+        """The coefficient of t^|A ∩ scope| of a node that is multiaffine.
+
+        If a product of factors without common variables is multiaffine, so is each factor (or the product is 0).
+        """
+        if node.op is Op.PRODUCT and node in self.disjoint and self.degree[node] > self.among[node]:
+            factors = []
+            for child in node.children:
+                factors.append((yield "top", child))
+            return _product(factors)
+        if node.op is Op.SUM and len(node.children) == 1:
+            return _sum([(node.weights[0], (yield "top", node.children[0]))])
+        return (yield "of", node, self.among[node])
+
+    def _of(self, node: Node, k: int) -> _Work:
+        """The coefficient of t^k."""
+        degree = self.degree[node]
+        if k > degree:
+            return ZERO
+        if k == degree:
+            return self.leading[node]
+        match node.op:
+            case Op.SUM:
+                terms = []
+                for weight, child in iter_edges(node):
+                    terms.append((weight, (yield "of", child, k)))
+                return _sum(terms)
+            case Op.PRODUCT:
+                return (yield "prefix", node, len(node.children), k)
+            case Op.DET:
+                return self._interpolate(node, k)
+            case _:  # a variable of A has no constant term
+                return ZERO
+
+    def _prefix(self, node: Node, j: int, k: int) -> _Work:
+        """The coefficient of t^k in the product of the first j children: a convolution with the last of them."""
+        if j == 0:
+            return ONE if k == 0 else ZERO
+        child, before = node.children[j - 1], self._degrees_before(node)[j - 1]
+        terms = []
+        for i in range(max(0, k - before), min(k, self.degree[child]) + 1):
+            factor = yield "of", child, i
+            if factor is not ZERO:
+                terms.append((1, _product([(yield "prefix", node, j - 1, k - i), factor])))
+        return _sum(terms)
+
+    def _degrees_before(self, node: Node) -> list[int]:
+        if node not in self._partial:
+            self._partial[node] = list(accumulate((self.degree[c] for c in node.children), initial=0))
+        return self._partial[node]
+
+    def _interpolate(self, node: Node, k: int) -> Node:
+        """The coefficient of t^k as a combination of values at degree + 1 points."""
+        points = range(-(self.degree[node] // 2), self.degree[node] - self.degree[node] // 2 + 1)
+        weights = interpolation_weights(points, k)
+        return _sum((w, self._at(node, t)) for w, t in zip(weights, points, strict=True))
+
+    def _at(self, root: Node, t: int) -> Node:
+        """The node at z_A = t."""
+        value: dict[Node, Node] = {}
+        for node in postorder(root):
+            if node.op is Op.VAR and node.name in self.ins:
+                value[node] = ONE if node.is_complement else const(t)
+            else:
+                value[node] = rebuild(node, [value[c] for c in node.children])
+        return value[root]
+
+
+_Work = Generator[tuple, Any, Node]
+
+
+def interpolation_weights(points: Sequence[int], k: int) -> list[Fraction]:
+    """λ with Σ_j λ_j·p(points[j]) = the coefficient of t^k, for every polynomial p of degree < len(points).
+
+    >>> interpolation_weights([-1, 0, 1], 2)
+    [Fraction(1, 2), Fraction(-1, 1), Fraction(1, 2)]
+    """
+    return [_lagrange(points, j)[k] for j in range(len(points))]
+
+
+def _lagrange(points: Sequence[int], j: int) -> list[Fraction]:
+    """Coefficients of Π_{i≠j} (t − p_i)/(p_j − p_i)."""
+    found = [Fraction(1)]
+    for i, p in enumerate(points):
+        if i != j:
+            shifted, same = [Fraction(0), *found], [*found, Fraction(0)]
+            found = [(a - p * b) / (points[j] - p) for a, b in zip(shifted, same, strict=True)]
+    return found
+
+
+# -- building without zeros and ones -------------------------------------------------------------------------
+
+
+def _sum(terms: Iterable[tuple[Number, Node]]) -> Node:
+    kept = [(w, c) for w, c in terms if w and c is not ZERO]
+    if len(kept) == 1 and kept[0][0] == 1:
+        return kept[0][1]
+    return weighted_sum([w for w, _ in kept], [c for _, c in kept]) if kept else ZERO
+
+
+def _product(factors: Sequence[Node]) -> Node:
+    if ZERO in factors:
+        return ZERO
+    kept = [c for c in factors if c is not ONE]
+    return product(kept) if len(kept) > 1 else kept[0] if kept else ONE

@@ -1,0 +1,69 @@
+"""The pipeline: what happens to a circuit before it is lowered, read top to bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pgcc.ir.bulk import collector_paused
+from pgcc.ir.circuit import Circuit
+from pgcc.passes.simplify import flatten, fold
+
+
+class Pass(NamedTuple):
+    """A rewriting of circuits that keeps the polynomial, its name and its law."""
+
+    name: str
+    law: str
+    run: Callable[[Circuit], Circuit]
+
+
+PASSES: list[Pass] = [
+    Pass("fold", "constants, zeros, ones, equal and lone children: the table `simplify.RULES`", fold),
+    Pass("flatten", "Σ w·(Σ v·c) = Σ (w·v)·c and Π a·(Π b) = Π a·b", flatten),
+]
+
+# Opening a nest may bring equal children together, merging them may leave one parent where two were, and so on.
+# Small circuits are taken to the end of that; in large ones a further round has to be worth its walk.
+SMALL = 10_000  # edges
+WORTH = 0.02  # of the edges
+MOST_ROUNDS = 50
+
+
+def simplify(circuit: Circuit) -> Circuit:
+    """The same polynomial over the same variables by a circuit that is not larger.
+
+    Runs `PASSES` until none changes anything, or, in a large circuit, little. A circuit that is already simple is
+    returned itself.
+
+    Parameters
+    ----------
+    circuit : Circuit
+        Any circuit.
+
+    Returns
+    -------
+    Circuit
+        Over the same `variables`, also those that no longer occur.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> g = simplify(pgcc.parse("0.5*(a + (b - a)*1) + 0*c + 2*(3*a)*b"))
+    >>> print(g)
+    1/2*b + 6*a*b
+    >>> g.variables
+    ('a', 'b', 'c')
+    """
+    with collector_paused():
+        settled, edges = 0, circuit.size
+        for _ in range(MOST_ROUNDS):
+            for one in PASSES:
+                before, circuit = circuit, one.run(circuit)
+                settled = settled + 1 if circuit is before else 0
+                if settled >= len(PASSES):
+                    return circuit
+            edges, previous = circuit.size, edges
+            if edges > SMALL and edges > (1 - WORTH) * previous:
+                break
+        return circuit

@@ -1,0 +1,1 @@
+"""Questions to a compiled circuit, one file per kind."""

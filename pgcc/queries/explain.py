@@ -1,0 +1,130 @@
+"""What was compiled, how it is evaluated, and what can be promised of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from pgcc.backend.compiled import Compiled
+from pgcc.backend.values import Values
+from pgcc.ir.circuit import Circuit
+from pgcc.lowering.strategy import METHODS
+from pgcc.queries.evidence import Evidence
+from pgcc.queries.probability import probabilities
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The answer of `Model.explain`; prints as text, `as_dict` gives the same as data."""
+
+    variables: int
+    edges: int
+    edges_simplified: int
+    depth: int
+    degree: int
+    decomposable: bool
+    smooth: bool
+    monotone: bool
+    determinants: int
+    multiaffine: str
+    strategy: str
+    reason: str
+    operations: int
+    slots: int
+    certificate: str
+    total: float
+    query: dict[str, float | int | str] | None = None
+
+    def as_dict(self) -> dict:
+        """Plain data, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        plural = "" if self.variables == 1 else "s"
+        kinds = [("decomposable", self.decomposable), ("smooth", self.smooth), ("monotone", self.monotone)]
+        lines = [
+            f"{self.variables} variable{plural}, {self.edges} edges, depth {self.depth}, formal degree {self.degree}",
+            ", ".join(name if holds else f"not {name}" for name, holds in kinds)
+            + (f", {self.determinants} determinants" if self.determinants else ""),
+            f"multiaffine: {self.multiaffine}",
+            f"simplified to {self.edges_simplified} edges; program of {self.operations} operations per row "
+            f"in {self.slots} slots",
+            f"strategy: {self.strategy} ({self.reason})",
+            f"accuracy: {self.certificate}",
+            "total g(1): not divided by (normalize=False)" if np.isnan(self.total) else _total_text(self.total),
+        ]
+        if self.query is not None:
+            lines.append("query: " + ", ".join(f"{key} {value}" for key, value in self.query.items()))
+        return "\n".join(lines)
+
+
+def _total_text(total: float) -> str:
+    return "total g(1): 1" if total == 1.0 else f"total g(1): {total:.12g}; probabilities are divided by it"
+
+
+def explain(
+    circuit: Circuit, compiled: Compiled, total: Values | None, rtol: float, evidence: Evidence | None
+) -> Explanation:
+    """Facts, strategy and certificate of a compiled circuit; with evidence, how its first row is answered."""
+    facts, simplified = circuit.facts, compiled.circuit.facts
+    strategy, reason = _strategy(compiled)
+    program = compiled.direct.program if compiled.decomposable else compiled.plain
+    return Explanation(
+        variables=len(circuit.variables),
+        edges=facts.edges,
+        edges_simplified=simplified.edges,
+        depth=facts.depth,
+        degree=facts.degree,
+        decomposable=simplified.decomposable,
+        smooth=simplified.smooth,
+        monotone=simplified.monotone,
+        determinants=simplified.dets,
+        multiaffine=_multiaffine(compiled),
+        strategy=strategy,
+        reason=reason,
+        operations=program.operations,
+        slots=program.slots,
+        certificate=_certificate(compiled, rtol),
+        total=float("nan") if total is None else float(total.floats()[0]),
+        query=None if evidence is None else _query(compiled, total, rtol, evidence),
+    )
+
+
+def _strategy(compiled: Compiled) -> tuple[str, str]:
+    if compiled.decomposable:
+        return "direct", f"the circuit is decomposable: {METHODS['direct']}"
+    overlap = compiled.circuit.facts.overlap
+    assert overlap is not None
+    why = f"not decomposable: two factors of a product share {overlap[1]!r}"
+    if compiled.circuit.facts.dets:
+        return "ball", f"{why}, and there are determinants"
+    return "top, bottom or roots, per query", f"{why}; whichever needs the fewest coefficients in t"
+
+
+def _multiaffine(compiled: Compiled) -> str:
+    if compiled.decomposable:
+        return "by structure (decomposable)"
+    if not compiled.validate:
+        return "not tested (validate=False)"
+    degree, n = compiled.circuit.facts.degree, len(compiled.circuit.variables)
+    chance = max(1, degree) * max(1, n) / (2**61 - 1)
+    return f"by a randomised identity test modulo 2^61 - 1 (wrong with probability below {chance:.1e})"
+
+
+def _certificate(compiled: Compiled, rtol: float) -> str:
+    if compiled.decomposable and compiled.circuit.facts.monotone:
+        gamma = compiled.direct.gamma
+        return f"nothing cancels: relative error at most {gamma:.1e} in float64"
+    if compiled.decomposable:
+        return (
+            "signed: each value carries a bound (the same circuit with absolute numbers); "
+            f"past {rtol:.0e} it is recomputed with balls"
+        )
+    return f"each value carries a bound; past {rtol:.0e} it is recomputed with balls"
+
+
+def _query(compiled: Compiled, total: Values | None, rtol: float, evidence: Evidence) -> dict[str, float | int | str]:
+    values, used = probabilities(compiled, evidence, total, "auto", rtol / 2, 1)
+    answered = " then ".join(method for method, rows in used.items() if rows)
+    return {"method": answered, "value": float(values.floats()[0]), "bound": float(values.bound[0])}

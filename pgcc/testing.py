@@ -1,0 +1,479 @@
+"""Random circuits and slow, exact answers, for tests of pgcc and of what is built on it.
+
+One maker builds all random circuits. It asks a `Pick` for every choice, so that the same few lines give
+`hypothesis` strategies (`circuits`, `evidence`: they shrink) and fast makers for bulk tests
+(`random_circuit`, `random_det`: they take a numpy Generator). `brute_force` and `oracle_probability` say what
+the answers are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import compress, product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgcc.errors import CircuitError
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.interpret import evaluate
+from pgcc.ir.interpret import probability as oracle_probability
+from pgcc.ir.node import ONE, Node, Op, const, det, postorder, rebuild, var, weighted_sum
+from pgcc.ir.node import product as product_node
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = [
+    "DET_KINDS",
+    "brute_force",
+    "circuits",
+    "evidence",
+    "oracle_probability",
+    "random_circuit",
+    "random_det",
+    "random_evidence",
+]
+
+Pick = Callable[[int], int]  # k -> one of 0..k-1; 0 is the simplest choice
+Scope = int  # a set of variables, as bits
+
+# -- bulk makers, on a numpy Generator -----------------------------------------------------------------------
+
+
+def random_circuit(
+    rng: np.random.Generator | int,
+    n: int,
+    size: int = 20,
+    decomposable: bool = True,
+    negative: bool = True,
+    exact: bool = True,
+) -> Circuit:
+    """A random multiaffine circuit over z1..zn, a DAG with shared nodes and unsmooth sums.
+
+    Parameters
+    ----------
+    rng : numpy Generator or int
+        Where the choices come from; an int is a seed.
+    n, size : int
+        Number of variables, and about how many sums and products.
+    decomposable : bool
+        If False, the polynomial is still multiaffine, but it is written with squares that cancel.
+    negative : bool
+        If False, no number is negative and the total g(1) is 1: a probability distribution. (A circuit that is
+        not decomposable cancels with negative numbers; its polynomial is a distribution all the same.)
+    exact : bool
+        If False, the weights are floats (and then the total is 1 to rounding only).
+
+    Examples
+    --------
+    >>> g = random_circuit(0, n=4, negative=False)
+    >>> g.facts.decomposable, g.facts.monotone, sum(brute_force(g).values())
+    (True, True, Fraction(1, 1))
+    """
+    maker = _Maker(_numpy_pick(rng), _names(n), negative, exact)
+    return _finish(maker, size, decomposable)
+
+
+DET_KINDS = ("psd", "kernel", "low rank", "nonsymmetric", "singular")
+
+
+def random_det(
+    rng: np.random.Generator | int,
+    n: int = 5,
+    kind: str | None = None,
+    decomposable: bool = True,
+    exact: bool = True,
+    complements: bool = False,
+    alone: bool = False,
+) -> Circuit:
+    """A random multiaffine circuit over z1..zn with a determinant in it.
+
+    Parameters
+    ----------
+    kind : str, optional
+        ``"psd"`` det(I + L·diag f) with L = B·Bᵀ; ``"kernel"`` det(I − K + K·diag f) with K not symmetric;
+        ``"low rank"`` det(I + Bᵀ·diag f·B); ``"nonsymmetric"``: all three matrices arbitrary; ``"singular"``
+        det(B·diag f·Bᵀ), as for spanning trees. By default a random one.
+    decomposable : bool
+        If False, the children are written with squares that cancel.
+    exact : bool
+        If False, the matrices are float64.
+    complements : bool
+        Whether the y_i of the Det may be other circuits than 1.
+    alone : bool
+        Whether the determinant is the root; else it may stand in a sum or a product.
+
+    Examples
+    --------
+    >>> random_det(0, n=4, kind="psd").facts.dets
+    1
+    """
+    maker = _Maker(_numpy_pick(rng), _names(n), True, exact)
+    root = _det_circuit(maker, kind, decomposable, complements)
+    return Circuit(root if alone else _around(maker, root), maker.names)
+
+
+def random_evidence(rng: np.random.Generator | int, circuit: Circuit) -> dict[str, int]:
+    """Partial evidence: every variable is 1, 0 or left out, each with one third.
+
+    >>> seen = random_evidence(1, random_circuit(0, n=9))
+    >>> set(seen.values()) <= {0, 1}
+    True
+    """
+    return _evidence(_numpy_pick(rng), circuit)
+
+
+def _numpy_pick(rng: np.random.Generator | int) -> Pick:
+    generator = np.random.default_rng(rng)
+    return lambda k: int(generator.integers(k))
+
+
+# -- strategies, on hypothesis -------------------------------------------------------------------------------
+
+
+def circuits(
+    max_variables: int = 6,
+    decomposable: bool | None = None,
+    dets: bool = False,
+    floats: bool = False,
+    negative: bool = True,
+    multiaffine: bool = True,
+    max_size: int = 12,
+) -> SearchStrategy[Circuit]:
+    """A `hypothesis` strategy of small random circuits, which share sub-circuits.
+
+    Parameters
+    ----------
+    max_variables, max_size : int
+        At most so many variables, and about so many sums and products.
+    decomposable : bool, optional
+        Only decomposable ones, only others, or (None) both.
+    dets : bool
+        Whether determinants may stand in them.
+    floats : bool
+        Whether the numbers are floats; else they are exact.
+    negative : bool
+        Whether numbers may be negative.
+    multiaffine : bool
+        If False, any DAG at all: squares, zeros, constants, empty sums and products. Then `decomposable` and
+        `negative` are not looked at.
+
+    Examples
+    --------
+    >>> from hypothesis import given
+    >>> @given(circuits(decomposable=True))
+    ... def test(g):
+    ...     assert g.facts.decomposable
+    >>> test()
+    """
+    st = _strategies()
+
+    @st.composite
+    def one(draw: Any) -> Circuit:
+        pick: Pick = lambda k: draw(st.integers(0, k - 1))  # noqa: E731
+        names = _names(1 + pick(max_variables))
+        maker = _Maker(pick, names, negative, exact=not floats)
+        if not multiaffine:
+            return Circuit(_any_node(maker, 1 + pick(max_size), dets), names)
+        split = bool(pick(2)) if decomposable is None else not decomposable
+        if dets and len(names) > 1 and pick(2):
+            return Circuit(_around(maker, _det_circuit(maker, None, not split, complements=False)), names)
+        return _finish(maker, pick(max_size + 1), decomposable=not split)
+
+    return one()
+
+
+def evidence(circuit: Circuit) -> SearchStrategy[dict[str, int]]:
+    """A `hypothesis` strategy of partial evidence for a circuit: a dict from names to 0 or 1.
+
+    >>> from hypothesis import find
+    >>> find(evidence(random_circuit(0, n=3)), lambda e: len(e) == 2)
+    {'z2': 1, 'z3': 1}
+    """
+    st = _strategies()
+
+    @st.composite
+    def one(draw: Any) -> dict[str, int]:
+        return _evidence(lambda k: draw(st.integers(0, k - 1)), circuit)
+
+    return one()
+
+
+def _evidence(pick: Pick, circuit: Circuit) -> dict[str, int]:
+    drawn = {name: pick(3) for name in circuit.variables}
+    return {name: 2 - k for name, k in drawn.items() if k}
+
+
+def _strategies() -> Any:
+    try:
+        import hypothesis.strategies
+    except ImportError as error:  # pragma: no cover - hypothesis is there when the tests run
+        message = "the strategies of pgcc.testing need hypothesis: pip install 'pgcc[test]'"
+        raise ImportError(message) from error
+    return hypothesis.strategies
+
+
+# -- answers by brute force ----------------------------------------------------------------------------------
+
+
+def brute_force(circuit: Circuit) -> dict[frozenset[str], Fraction]:
+    """The coefficient of every one of the 2ⁿ monomials, zeros included.
+
+    The values at the corners are sums over subsets, g(1_S) = Σ_{T⊆S} c_T; Möbius inversion, one variable at a
+    time, takes the sums apart. (In a circuit that is not multiaffine this reads z² as z.)
+
+    >>> import pgcc
+    >>> brute_force(pgcc.parse("0.3*a + 0.7"))
+    {frozenset(): Fraction(7, 10), frozenset({'a'}): Fraction(3, 10)}
+    """
+    names = circuit.variables
+    if len(names) > 16:
+        raise CircuitError(f"brute force over {len(names)} variables would list 2^{len(names)} coefficients")
+    corners = np.array(list(product((0, 1), repeat=len(names))), dtype=object).reshape(-1, len(names))
+    zero = np.full(len(corners), Fraction(0), dtype=object)
+    values = {name: zero + corners[:, i] for i, name in enumerate(names)}
+    c = evaluate(circuit, values, lambda x: zero + x).reshape((2,) * len(names))
+    for axis in range(len(names)):
+        low, high = np.take(c, 0, axis), np.take(c, 1, axis)
+        c = np.stack([low, high - low], axis)
+    return {frozenset(compress(names, row)): x for row, x in zip(corners, c.ravel(), strict=True)}
+
+
+# -- the maker -----------------------------------------------------------------------------------------------
+
+
+def _names(n: int) -> list[str]:
+    return [f"z{i}" for i in range(1, n + 1)]
+
+
+class _Maker:
+    """Grows a pool of nodes with their scopes; every new node takes its children from the pool.
+
+    Every node is 1 at z = 1 where weights are not negative: leaves are z or p·z + 1 − p, sums are convex.
+    """
+
+    def __init__(self, pick: Pick, names: Sequence[str], negative: bool, exact: bool):
+        self.pick, self.names, self.negative, self.exact = pick, list(names), negative, exact
+        self.pool: list[tuple[Node, Scope]] = []
+        self.waiting: dict[int, None] = {}  # positions in the pool that have no parent yet
+        self.all: Scope = (1 << len(self.names)) - 1
+
+    def weights(self, k: int) -> list[Any]:
+        """k numbers with Σ|w| = 1 (to rounding, for floats)."""
+        sizes = [1 + self.pick(9) for _ in range(k)]
+        signs = [-1 if self.negative and self.pick(3) == 2 else 1 for _ in range(k)]
+        total = sum(sizes)
+        return [s * (Fraction(w, total) if self.exact else w / total) for w, s in zip(sizes, signs, strict=True)]
+
+    def leaf(self, i: int) -> Node:
+        """z_i, or p·z_i + q."""
+        return self.affine(i) if self.pick(2) else var(self.names[i])
+
+    def affine(self, i: int) -> Node:
+        """p·z_i + q"""
+        return weighted_sum(self.weights(2), (var(self.names[i]), ONE))
+
+    def add(self, node: Node, scope: Scope) -> None:
+        self.waiting[len(self.pool)] = None
+        self.pool.append((node, scope))
+
+    def take(self) -> tuple[Node, Scope]:
+        """A node of the pool; half of the time the oldest that has no parent yet."""
+        position = next(iter(self.waiting)) if self.waiting and self.pick(2) else self.pick(len(self.pool))
+        self.waiting.pop(position, None)
+        return self.pool[position]
+
+    def grow_sum(self) -> None:
+        """A weighted sum of nodes whose scopes may differ, sometimes with a constant."""
+        terms = [self.take() for _ in range(2 + self.pick(3))]
+        if self.pick(6) == 5:
+            terms.append((ONE, 0))
+        scope = 0
+        for _, s in terms:
+            scope |= s
+        self.add(weighted_sum(self.weights(len(terms)), [node for node, _ in terms]), scope)
+
+    def disjoint(self, tries: int) -> tuple[list[Node], Scope]:
+        """Nodes of the pool with disjoint scopes, and the union of these."""
+        factors, scope = [], 0
+        for _ in range(tries):
+            position = self.pick(len(self.pool))
+            node, s = self.pool[position]
+            if not s & scope:
+                self.waiting.pop(position, None)
+                factors.append(node)
+                scope |= s
+        return factors, scope
+
+    def grow_product(self) -> None:
+        """A product of nodes with disjoint scopes; if only one was found, with a leaf of another variable."""
+        factors, scope = self.disjoint(2 + self.pick(4))
+        missing = self.all & ~scope
+        if len(factors) < 2 and missing:
+            i = missing.bit_length() - 1
+            factors.append(self.leaf(i))
+            scope |= 1 << i
+        self.add(product_node(factors), scope)
+
+    def grow_full_product(self, tries: int) -> None:
+        """A product over all variables, with p·z + q for those that the pool did not give."""
+        factors, scope = self.disjoint(tries)
+        missing = [self.affine(i) for i in range(len(self.names)) if not scope >> i & 1]
+        self.add(product_node(factors + missing), self.all)
+
+    def grow(self, size: int) -> Node:
+        """A root over about `size` sums and products, in which every subset of the variables has a monomial."""
+        for i in range(len(self.names)):
+            self.add(self.leaf(i), 1 << i)
+        for _ in range(size):
+            self.grow_product() if self.pick(5) < 3 else self.grow_sum()
+        self.grow_full_product(tries=len(self.names))
+        self.grow_full_product(tries=0)
+        tops = [self.pool[p][0] for p in self.waiting]
+        return weighted_sum(self.weights(len(tops)), tops)
+
+
+def _finish(maker: _Maker, size: int, decomposable: bool) -> Circuit:
+    root = maker.grow(size)
+    return Circuit(root if decomposable else entangle(root, maker.pick), maker.names)
+
+
+def _any_node(maker: _Maker, size: int, dets: bool) -> Node:
+    """Any DAG at all."""
+    pick = maker.pick
+    numbers: list[Any] = [1, 0, -1, 2, Fraction(1, 3), Fraction(-5, 2)]
+    if not maker.exact:
+        numbers = [1.0, 0.0, -1.0, 2.0, 0.1, -0.3]
+    pool = [var(name) for name in maker.names] + [const(x) for x in numbers[: 1 + pick(len(numbers))]]
+    for _ in range(size):
+        children = [pool[-1 - pick(len(pool))] for _ in range(pick(4))]
+        kind = pick(5 if dets else 4)
+        if kind == 4 and children:
+            matrices = _matrices(maker, pick(len(DET_KINDS)), len(children))
+            pool.append(det(*matrices, children, [pool[-1 - pick(len(pool))] for _ in children]))
+        elif kind % 2:
+            pool.append(product_node(children))
+        else:
+            pool.append(weighted_sum([numbers[pick(len(numbers))] for _ in children], children))
+    return pool[-1]
+
+
+# -- circuits that are multiaffine and not decomposable --------------------------------------------------------
+
+
+def entangle(root: Node, pick: Pick, most: int = 6) -> Node:
+    """The same polynomial, with at least one and at most `most` nodes written with squares that cancel."""
+    inner = [node for node in postorder(root) if node.op is Op.PRODUCT or node.op is Op.SUM]
+    chosen = {inner[pick(len(inner))] for _ in range(1 + pick(most))} if inner else set()
+    new: dict[Node, Node] = {}
+    pool: list[Node] = []
+    for node in postorder(root):
+        new[node] = rebuild(node, [new[c] for c in node.children])
+        if node.op is Op.VAR:
+            pool.append(node)
+        if node in chosen:
+            new[node] = _disguise(new[node], pick, pool)
+    return new[root] if chosen else _times_one(new[root], root)
+
+
+def _disguise(f: Node, pick: Pick, pool: list[Node]) -> Node:
+    q = pool[pick(len(pool))] if pool else ONE
+    p = pool[pick(len(pool))] if pool else ONE
+    q = weighted_sum((1, 1), (q, f)) if pick(4) == 3 else q
+    if f.op is Op.PRODUCT and len(f.children) > 1 and pick(2):
+        middle = 1 + pick(len(f.children) - 1)
+        return polarize(_one_or_product(f.children[:middle]), _one_or_product(f.children[middle:]))
+    return (_times_one, _plus_square, lambda f, q: _plus_difference(f, p, q))[pick(3)](f, q)
+
+
+def _one_or_product(factors: Sequence[Node]) -> Node:
+    return factors[0] if len(factors) == 1 else product_node(factors)
+
+
+def polarize(x: Node, y: Node) -> Node:
+    """x·y as ((x + y)² − (x − y)²)/4"""
+    plus, minus = weighted_sum((1, 1), (x, y)), weighted_sum((1, -1), (x, y))
+    quarter = Fraction(1, 4)
+    return weighted_sum((quarter, -quarter), (product_node((plus, plus)), product_node((minus, minus))))
+
+
+def _times_one(f: Node, q: Node) -> Node:
+    """f as f·(q + 1) − f·q"""
+    return weighted_sum((1, -1), (product_node((f, weighted_sum((1, 1), (q, ONE)))), product_node((f, q))))
+
+
+def _plus_square(f: Node, q: Node) -> Node:
+    """f as f + (q + 1)² − q² − 2q − 1"""
+    q1 = weighted_sum((1, 1), (q, ONE))
+    return weighted_sum((1, 1, -1, -2, -1), (f, product_node((q1, q1)), product_node((q, q)), q, ONE))
+
+
+def _plus_difference(f: Node, p: Node, q: Node) -> Node:
+    """f as f + (p + q)·(p − q) − p² + q²"""
+    mixed = product_node((weighted_sum((1, 1), (p, q)), weighted_sum((1, -1), (p, q))))
+    return weighted_sum((1, 1, -1, 1), (f, mixed, product_node((p, p)), product_node((q, q))))
+
+
+# -- determinants --------------------------------------------------------------------------------------------
+
+
+def _det_circuit(maker: _Maker, kind: str | None, decomposable: bool, complements: bool) -> Node:
+    groups = _groups(maker)
+    inside = [_child(maker, group, decomposable) for group in groups]
+    outside = [_child(maker, g, decomposable) if complements and maker.pick(2) else ONE for g in groups]
+    which = maker.pick(len(DET_KINDS)) if kind is None else DET_KINDS.index(kind)
+    return det(*_matrices(maker, which, len(groups)), inside, outside)
+
+
+def _groups(maker: _Maker) -> list[list[str]]:
+    """The variables, cut into consecutive groups."""
+    groups: list[list[str]] = [[]]
+    for name in maker.names:
+        if groups[-1] and maker.pick(4) != 3:
+            groups.append([])
+        groups[-1].append(name)
+    return groups
+
+
+def _child(maker: _Maker, group: list[str], decomposable: bool) -> Node:
+    own = _Maker(maker.pick, group, maker.negative, maker.exact)
+    node = own.leaf(0) if len(group) == 1 else own.grow(maker.pick(3))
+    return node if decomposable else entangle(node, maker.pick, 2)
+
+
+def _around(maker: _Maker, root: Node) -> Node:
+    """The determinant alone, in a sum with a product of leaves, or plus itself with other weights."""
+    leaves = product_node([maker.leaf(i) for i in range(len(maker.names))])
+    shape = maker.pick(3)
+    return root if shape == 0 else weighted_sum(maker.weights(shape), [root, leaves][:shape])
+
+
+def _matrices(maker: _Maker, kind: int, k: int) -> tuple[Any, Any, Any]:
+    """M0, U, V of the kind, for k children."""
+    r = 1 + maker.pick(k)
+    B, C = _random_matrix(maker, r, k), _random_matrix(maker, r, k)
+    one_k, one_r = np.identity(k, dtype=object), np.identity(r, dtype=object)
+    third = Fraction(1, 3) if maker.exact else 0.375
+    match DET_KINDS[kind]:
+        case "psd":
+            found = one_k, one_k, B.T @ B
+        case "kernel":
+            K = (B.T @ C) * third
+            found = one_k - K, one_k, K.T
+        case "low rank":
+            found = one_r, B, B
+        case "singular":
+            found = one_r * 0, B, B
+        case _:
+            found = _random_matrix(maker, r, r), B, C
+    m0, u, v = (m.tolist() if maker.exact else m.astype(float) for m in found)
+    return m0, u, v
+
+
+def _random_matrix(maker: _Maker, rows: int, columns: int) -> np.ndarray:
+    """Small numbers, zero among them."""
+    entries = [maker.pick(5) - 2 for _ in range(rows * columns)]
+    scale = Fraction(1, 2) if maker.exact else 0.5
+    return np.array([e * scale for e in entries], dtype=object).reshape(rows, columns)
