@@ -183,7 +183,7 @@ class Model:
         return f"<Model: {n} variable{'s' if n != 1 else ''}, {facts.edges} edges, {how}>"
 
 
-def compile(  # noqa: A001 - the name people know from re.compile
+def compile(
     circuit: Circuit,
     *,
     method: str = "auto",

@@ -231,7 +231,7 @@ def brute_force(circuit: Circuit) -> dict[frozenset[str], Fraction]:
     names = circuit.variables
     if len(names) > 16:
         raise CircuitError(f"brute force over {len(names)} variables would list 2^{len(names)} coefficients")
-    corners = np.array(list(product((0, 1), repeat=len(names))), dtype=object).reshape(-1, len(names))
+    corners = np.array(list(product((0, 1), repeat=len(names))), dtype=object).reshape(1 << len(names), len(names))
     zero = np.full(len(corners), Fraction(0), dtype=object)
     values = {name: zero + corners[:, i] for i, name in enumerate(names)}
     c = evaluate(circuit, values, lambda x: zero + x).reshape((2,) * len(names))
@@ -365,27 +365,32 @@ def _any_node(maker: _Maker, size: int, dets: bool) -> Node:
 
 def entangle(root: Node, pick: Pick, most: int = 6) -> Node:
     """The same polynomial, with at least one and at most `most` nodes written with squares that cancel."""
-    inner = [node for node in postorder(root) if node.op is Op.PRODUCT or node.op is Op.SUM]
-    chosen = {inner[pick(len(inner))] for _ in range(1 + pick(most))} if inner else set()
+    order = postorder(root)
+    names = [node for node in order if node.op is Op.VAR]
+    inner = [node for node in order if node.op is Op.PRODUCT or node.op is Op.SUM] or order
+    chosen = {inner[pick(len(inner))] for _ in range(1 + pick(most))}
     new: dict[Node, Node] = {}
-    pool: list[Node] = []
-    for node in postorder(root):
+    for node in order:
         new[node] = rebuild(node, [new[c] for c in node.children])
-        if node.op is Op.VAR:
-            pool.append(node)
         if node in chosen:
-            new[node] = _disguise(new[node], pick, pool)
-    return new[root] if chosen else _times_one(new[root], root)
+            new[node] = _disguise(new[node], pick, names)
+    return new[root]
 
 
-def _disguise(f: Node, pick: Pick, pool: list[Node]) -> Node:
-    q = pool[pick(len(pool))] if pool else ONE
-    p = pool[pick(len(pool))] if pool else ONE
-    q = weighted_sum((1, 1), (q, f)) if pick(4) == 3 else q
+def _disguise(f: Node, pick: Pick, names: list[Node]) -> Node:
+    """f, written so that some product is not decomposable."""
     if f.op is Op.PRODUCT and len(f.children) > 1 and pick(2):
         middle = 1 + pick(len(f.children) - 1)
         return polarize(_one_or_product(f.children[:middle]), _one_or_product(f.children[middle:]))
-    return (_times_one, _plus_square, lambda f, q: _plus_difference(f, p, q))[pick(3)](f, q)
+    p, q = names[pick(len(names))], names[pick(len(names))]
+    q = weighted_sum((1, 1), (q, f)) if pick(4) == 3 else q
+    match pick(3):
+        case 0:
+            return _times_one(f, weighted_sum((1, 1), (q, f)))
+        case 1:
+            return _plus_square(f, q)
+        case _:
+            return _plus_difference(f, p, q)
 
 
 def _one_or_product(factors: Sequence[Node]) -> Node:

@@ -16,8 +16,8 @@ from pgcc.backend.values import Values
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import overlaps
-from pgcc.ir.node import Node, Op
-from pgcc.ir.scope import Scope, members, walk_scopes
+from pgcc.ir.node import Op
+from pgcc.ir.scopes import members, size
 from pgcc.lowering.lower import lower
 from pgcc.lowering.program import Program
 from pgcc.lowering.strategy import METHODS, choose
@@ -109,8 +109,8 @@ class Compiled:
         largest = max(m.matrices[0].shape[0] + len(m.inside) for m in self.circuit.order if m.op is Op.DET)
         if largest > _MOST_EXPANDED:
             raise PgccError(
-                f"methods 'top' and 'bottom' would have to expand a determinant of {largest} rows into sums and products "
-                f"(at most {_MOST_EXPANDED}): use another method"
+                f"methods 'top' and 'bottom' would have to expand a determinant of {largest} rows into sums "
+                f"and products (at most {_MOST_EXPANDED}): use another method"
             )
         return Series(lower(simplify(expand_det(self.circuit))))
 
@@ -183,25 +183,18 @@ class Compiled:
 
 def _sum_scopes(circuit: Circuit, positions: set[int]) -> dict[int, list[int]]:
     """Columns of the scopes of the sums at these positions that have a product with shared variables below them."""
-    used = dict.fromkeys(node.name for node in circuit.order if node.op is Op.VAR)
-    names = list(used)
+    scopes = circuit.scopes
     column = {name: i for i, name in enumerate(circuit.variables)}
-    columns = [column[name] for name in names]
-    position = {node: i for i, node in enumerate(circuit.order)}
-    below: set[Node] = set()  # nodes with an overlap below them
+    columns = [column[name] for name in scopes.names]
+    entangled: list[bool] = []  # nodes with such a product below them
     found: dict[int, list[int]] = {}
     room = _MOST_SCOPE
-
-    def visit(node: Node, scope: Scope, scopes: list[Scope]) -> None:
-        nonlocal room
-        shared = node.op is Op.PRODUCT and sum(s[1].bit_count() for s in scopes) != scope[1].bit_count()
-        if not (shared or any(c in below for c in node.children)):
-            return
-        below.add(node)
-        if node.op is Op.SUM and position[node] in positions:
-            room -= scope[1].bit_count()
-            if room >= 0:
-                found[position[node]] = [columns[i] for i in members(scope)]
-
-    walk_scopes(circuit.order, {name: i for i, name in enumerate(names)}, visit)
+    for i, node in enumerate(circuit.order):
+        entangled.append(not scopes.disjoint[i] or any(entangled[c] for c in circuit.links[i]))
+        if entangled[i] and node.op is Op.SUM and i in positions:
+            scope = scopes.distinct[scopes.of[i]]
+            room -= size(scope)
+            if room < 0:
+                break
+            found[i] = [columns[m] for m in members(scope)]
     return found

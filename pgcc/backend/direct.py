@@ -86,7 +86,7 @@ class Direct:
             weight_exponents, table_exponents, *program.dets,
             evidence, roots, mantissas, exponents, program.slots,
         )  # fmt: skip
-        # Compare value and magnitude on the value's scale; a gap past the range of doubles is hopeless, or 0 over 0.
+        # Compare both on the value's scale; a gap past the range of doubles is hopeless, or 0 over 0.
         gap = np.clip(exponents[1] - exponents[0], -3, 3) * RADIX
         with np.errstate(over="ignore", invalid="ignore"):
             magnitude = np.ldexp(mantissas[1], gap.astype(np.int32))
@@ -114,8 +114,8 @@ def roundings(program: Program, length: int = 1) -> float:
 def underflow_floor(program: Program, log_leaves: np.ndarray) -> float:
     """What gradual underflow can add up to at the root, when leaf l is at most exp(log_leaves[l]) in magnitude.
 
-    Every product loses at most 2⁻¹⁰⁷⁴, which reaches the root times the derivative there; all are largest at the largest
-    leaves, because the magnitude is monotone. The program must not reuse slots.
+    Every product loses at most 2⁻¹⁰⁷⁴, which reaches the root times the derivative there; all are largest at the
+    largest leaves, because the magnitude is monotone. The program must not reuse slots.
     """
     with np.errstate(divide="ignore"):
         log_weights = np.log(np.abs(program.weights))

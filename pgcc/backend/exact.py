@@ -117,9 +117,7 @@ class Exact:
                 value = _walk(rows, self._literals(codes, fmpq(1), fmpq(0)), _det_of_rationals)
             else:
                 wanted, n_points = self._points(codes)
-                at = [
-                    _walk(rows, self._literals(codes, fmpq(t), fmpq(0)), _det_of_rationals) for t in range(n_points)
-                ]
+                at = [_walk(rows, self._literals(codes, fmpq(t), fmpq(0)), _det_of_rationals) for t in range(n_points)]
                 value = _interpolated_coefficient(at, wanted)
             value = fmpq(value)
             return Fraction(int(value.p), int(value.q))

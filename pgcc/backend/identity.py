@@ -1,8 +1,8 @@
 """Is it multiaffine? A randomised identity test modulo a large prime, on exact coefficients.
 
 A polynomial is affine in z_i iff its second difference in z_i vanishes. At random points modulo p = 2⁶¹ − 1 a nonzero
-second difference of degree D vanishes with probability at most D/p (Schwartz–Zippel). So "it has a square" is certain (up to
-that the coefficients are what was written), and "it has none" is wrong with probability at most n·D/p per node.
+second difference of degree D vanishes with probability at most D/p (Schwartz–Zippel). So "it has a square" is certain,
+and "it has none" is wrong with probability at most n·D/p per node.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The paper's evaluation, literally: every node a polynomial in t, every product by numpy's FFT.
 
-It answers any circuit in O(edges · n log n), and is here to be compared with. An FFT product is accurate only relative to the
-*largest* coefficient: a probability of 1e-20 beside one of 1 comes out as noise. The bound it reports says so.
+It answers any circuit in O(edges · n log n), and is here to be compared with. An FFT product is accurate only relative
+to the *largest* coefficient: a probability of 1e-20 beside one of 1 comes out as noise. The bound it reports says so.
 """
 
 from __future__ import annotations

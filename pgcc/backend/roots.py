@@ -1,8 +1,8 @@
 """Evaluate at roots of unity of a well-chosen radius and take one inverse FFT.
 
-The coefficient of t^k comes out with an absolute error of about ε · M(ρ)/ρ^k, where M(ρ) is the magnitude at the radius ρ:
-log M is convex in log ρ, so that the best radius is found on a grid. Cheap when many coefficients would be needed; the
-relative error is what M(ρ)/ρ^k says it is, no better.
+The coefficient of t^k comes out with an absolute error of about ε · M(ρ)/ρ^k, where M(ρ) is the magnitude at the
+radius ρ: log M is convex in log ρ, so that the best radius is found on a grid. Cheap when many coefficients would be
+needed; the relative error is what M(ρ)/ρ^k says it is, no better.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Values:
         """Room for `rows` values, nothing known of any."""
         return Values(np.zeros(rows), np.zeros(rows, np.int64), np.full(rows, np.inf))
 
-    def put(self, where: np.ndarray, other: Values) -> None:
+    def put(self, where: np.ndarray | slice, other: Values) -> None:
         """Overwrite the rows `where` (a mask or indices)."""
         self.mantissa[where], self.exponent[where], self.bound[where] = other.mantissa, other.exponent, other.bound
 

@@ -7,9 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pgcc.errors import CircuitError
+from pgcc.ir.bulk import collector_paused
 from pgcc.ir.facts import Facts, find_facts
 from pgcc.ir.node import Node, Op, const, postorder, product, rebuild, var, weighted_sum
 from pgcc.ir.numbers import Number, as_number, is_number
+from pgcc.ir.scopes import Scopes
 
 if TYPE_CHECKING:
     import sympy
@@ -63,14 +65,27 @@ class Circuit:
         return postorder(self.root)
 
     @cached_property
+    def links(self) -> list[tuple[int, ...]]:
+        """For every node, by position in `order`, the positions of its children."""
+        with collector_paused():
+            position = {node: i for i, node in enumerate(self.order)}
+            at = position.__getitem__
+            return [tuple(map(at, node.children)) for node in self.order]
+
+    @cached_property
+    def scopes(self) -> Scopes:
+        """Which variables each node depends on."""
+        with collector_paused():
+            return Scopes(self.order, self.links)
+
+    @cached_property
     def _used(self) -> dict[str, None]:
         return dict.fromkeys(node.name for node in self.order if node.op is Op.VAR)
 
     @cached_property
     def facts(self) -> Facts:
         """Structural properties; see `Facts`."""
-        used = self._used
-        return find_facts(self.order, [*used, *(v for v in self.variables if v not in used)])
+        return find_facts(self.order, self.links, self.scopes)
 
     @property
     def size(self) -> int:
@@ -158,9 +173,7 @@ class Circuit:
         if unknown:
             raise CircuitError(f"cannot rename {unknown[0]!r}: the circuit has no such variable")
         renamed = [names.get(v, v) for v in self.variables]
-        return Circuit(
-            self.rewrite(lambda node: var(names.get(node.name, node.name), node.is_complement)), renamed
-        )
+        return Circuit(self.rewrite(lambda node: var(names.get(node.name, node.name), node.is_complement)), renamed)
 
     def rewrite(self, leaf: Any) -> Node:
         """The root after every Var node has been replaced by `leaf(node)`."""

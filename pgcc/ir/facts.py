@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pgcc.ir.node import Node, Op
-from pgcc.ir.scope import Scope, members, size, union, walk_scopes
+from pgcc.ir.scopes import Scopes
 
 if TYPE_CHECKING:
     from pgcc.ir.circuit import Circuit
@@ -51,104 +51,60 @@ class Facts:
     overlap: tuple[Node, str] | None = field(default=None, compare=False, repr=False)
 
 
-def find_facts(order: Sequence[Node], variables: Sequence[str]) -> Facts:
+def find_facts(order: Sequence[Node], links: Sequence[tuple[int, ...]], scopes: Scopes) -> Facts:
     """The facts of the circuit with this postorder."""
-    structure = _Structure(variables)
-    walk_scopes(order, {name: i for i, name in enumerate(variables)}, structure.visit)
+    degree = formal_degrees(order, links)
+    overlap = next((i for i, disjoint in enumerate(scopes.disjoint) if not disjoint), None)
     return Facts(
         nodes=len(order),
-        edges=sum(len(node.children) for node in order),
-        depth=_depth(order),
-        degree=formal_degrees(order)[order[-1]],
-        decomposable=structure.overlap is None,
-        smooth=structure.smooth,
+        edges=sum(map(len, links)),
+        depth=_depth(links),
+        degree=degree[-1],
+        decomposable=overlap is None,
+        smooth=_is_smooth(order, links, scopes.of),
         monotone=all(map(_is_monotone, order)),
         exact=all(map(_is_exact, order)),
         dets=sum(node.op is Op.DET for node in order),
-        overlap=structure.overlap,
+        overlap=None if overlap is None else (order[overlap], scopes.names[min(scopes.shared(overlap))]),
     )
 
 
-class _Structure:
-    """Decomposability and smoothness, in one walk over the scopes."""
-
-    def __init__(self, variables: Sequence[str]):
-        self.variables = variables
-        self.smooth = True
-        self.overlap: tuple[Node, str] | None = None
-
-    def visit(self, node: Node, scope: Scope, below: list[Scope]) -> None:
+def formal_degrees(order: Sequence[Node], links: Sequence[tuple[int, ...]]) -> list[int]:
+    """The formal degree of every node."""
+    degree: list[int] = []
+    for node, children in zip(order, links, strict=True):
+        below = [degree[c] for c in children]
         if node.op is Op.SUM:
-            self.smooth = self.smooth and all(s == scope for s in below)
-        elif self.overlap is None and (node.op is Op.PRODUCT or node.op is Op.DET):
-            groups = _groups(node, below)
-            # Sets are disjoint iff the size of their union is the sum of their sizes.
-            if sum(map(size, groups)) != size(scope):
-                self.overlap = node, self.variables[shared_member(groups)]
-
-
-def _groups(node: Node, below: list[Scope]) -> list[Scope]:
-    """The scopes that a product multiplies. In a Det, f_i and its complement y_i never stand in one monomial."""
-    if node.op is Op.PRODUCT:
-        return below
-    half = len(below) // 2
-    return [union(f, y) for f, y in zip(below[:half], below[half:], strict=True)]
+            degree.append(max(below, default=0))
+        elif node.op is Op.PRODUCT:
+            degree.append(sum(below))
+        elif node.op is Op.VAR:
+            degree.append(0 if node.is_complement else 1)
+        elif node.op is Op.CONST:
+            degree.append(0)
+        else:
+            half = len(below) // 2
+            degree.append(sum(map(max, below[:half], below[half:])))
+    return degree
 
 
 def overlaps(circuit: Circuit) -> list[str]:
     """The variables that stand in two children of some product, in the circuit's order: only they can be squared."""
-    used = [node.name for node in circuit.order if node.op is Op.VAR]
-    names = list(dict.fromkeys(used))
-    shared = 0
-
-    def visit(node: Node, scope: Scope, below: list[Scope]) -> None:
-        nonlocal shared
-        if node.op is not Op.PRODUCT and node.op is not Op.DET:
-            return
-        groups = _groups(node, below)
-        if sum(map(size, groups)) != size(scope):
-            seen = 0
-            for shift, bits in groups:
-                shared |= seen & (bits << shift)
-                seen |= bits << shift
-
-    walk_scopes(circuit.order, {name: i for i, name in enumerate(names)}, visit)
-    found = {names[i] for i in members((0, shared))}
+    scopes = circuit.scopes
+    shared = {m for i, disjoint in enumerate(scopes.disjoint) if not disjoint for m in scopes.shared(i)}
+    found = {scopes.names[m] for m in shared}
     return [name for name in circuit.variables if name in found]
 
 
-def shared_member(scopes: Sequence[Scope]) -> int:
-    """The smallest index that two of the scopes have in common."""
-    seen, twice = 0, 0
-    for shift, bits in scopes:
-        twice |= seen & (bits << shift)
-        seen |= bits << shift
-    return (twice & -twice).bit_length() - 1
+def _depth(links: Sequence[tuple[int, ...]]) -> int:
+    depth: list[int] = []
+    for children in links:
+        depth.append(1 + max([depth[c] for c in children]) if children else 0)
+    return depth[-1]
 
 
-def formal_degrees(order: Sequence[Node]) -> dict[Node, int]:
-    """The formal degree of every node."""
-    degree: dict[Node, int] = {}
-    for node in order:
-        match node.op:
-            case Op.CONST:
-                degree[node] = 0
-            case Op.VAR:
-                degree[node] = 0 if node.is_complement else 1
-            case Op.SUM:
-                degree[node] = max((degree[c] for c in node.children), default=0)
-            case Op.PRODUCT:
-                degree[node] = sum(degree[c] for c in node.children)
-            case Op.DET:
-                degree[node] = sum(max(degree[f], degree[y]) for f, y in zip(node.inside, node.outside, strict=True))
-    return degree
-
-
-def _depth(order: Sequence[Node]) -> int:
-    depth: dict[Node, int] = {}
-    for node in order:
-        depth[node] = 1 + max((depth[c] for c in node.children), default=-1)
-    return depth[order[-1]]
+def _is_smooth(order: Sequence[Node], links: Sequence[tuple[int, ...]], scope: Sequence[int]) -> bool:
+    return all(scope[c] == scope[i] for i, node in enumerate(order) if node.op is Op.SUM for c in links[i])
 
 
 def _is_monotone(node: Node) -> bool:

@@ -45,10 +45,10 @@ def number_text(value: Number) -> str:
     >>> number_text(Fraction(3, 4)), number_text(0.75), number_text(-2)
     ('3/4', '0x1.8p-1', '-2')
     """
-    if bits(value) > MAX_BITS:
-        raise CircuitError(f"a number of {bits(value):,} bits is too long to be written (the limit is {MAX_BITS:,})")
     if type(value) is float:
         return _float_text(value)
+    if bits(value) > MAX_BITS:
+        raise CircuitError(f"a number of {bits(value):,} bits is too long to be written (the limit is {MAX_BITS:,})")
     if type(value) is Fraction:
         return f"{integer_text(value.numerator)}/{integer_text(value.denominator)}"
     return integer_text(int(value))

@@ -22,6 +22,7 @@ class Matrix:
     __slots__ = ("_array", "_hash", "_rows", "shape")
 
     shape: tuple[int, int]
+    _hash: int
 
     def __init__(self, entries: Matrix | np.ndarray | Sequence[Sequence[Any]], shape: tuple[int, int] | None = None):
         self._array: np.ndarray | None = None

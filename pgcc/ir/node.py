@@ -21,6 +21,7 @@ import enum
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
 from pgcc.errors import CircuitError
@@ -123,7 +124,8 @@ def _forget(reference: _Reference) -> None:
             del _interned[reference.key]
 
 
-_set_op, _set_children, _set_data = Node.op.__set__, Node.children.__set__, Node.data.__set__  # type: ignore[attr-defined]
+_slots = vars(Node)  # the descriptors of the slots: they write past `__setattr__`
+_set_op, _set_children, _set_data = _slots["op"].__set__, _slots["children"].__set__, _slots["data"].__set__
 
 
 def _new_node(op: Op, children: tuple[Node, ...], data: Any) -> Node:
@@ -134,10 +136,9 @@ def _new_node(op: Op, children: tuple[Node, ...], data: Any) -> Node:
     return node
 
 
-
 def _intern(op: Op, children: tuple[Node, ...], data: Any, kinds: tuple[type, ...] = ()) -> Node:
     # `kinds` keeps 0.5 and Fraction(1, 2) apart: they are equal in Python, but only one of them was given exactly.
-    key = (op, children, data, kinds)
+    key = (op, children, _ratios(data) if Fraction in kinds else data, kinds)
     with _lock:
         reference = _interned.get(key)
         node = reference() if reference is not None else None
@@ -146,6 +147,11 @@ def _intern(op: Op, children: tuple[Node, ...], data: Any, kinds: tuple[type, ..
             reference = _interned[key] = _Reference(node, _forget)
             reference.key = key
     return node
+
+
+def _ratios(data: Any) -> tuple[tuple[int, int], ...]:
+    # To hash a Fraction takes a modular inverse, at birth, at every hit and at death: three times the whole cost.
+    return tuple([x.as_integer_ratio() for x in (data if type(data) is tuple else (data,))])
 
 
 def const(value: Any) -> Node:
@@ -231,14 +237,10 @@ def rebuild(node: Node, children: Sequence[Node]) -> Node:
     """The same operation on other children."""
     if len(children) == len(node.children) and all(map(_is, children, node.children)):
         return node
-    if node.op is Op.SUM:
-        return weighted_sum(node.weights, children)
-    if node.op is Op.PRODUCT:
-        return product(children)
-    if node.op is Op.DET:
-        half = len(children) // 2
-        return det(*node.matrices, children[:half], children[half:])
-    return node
+    if len(children) != len(node.children):
+        raise CircuitError(f"{node!r} cannot be rebuilt with {len(children)} children")
+    kinds = tuple(map(type, node.data)) if node.op is Op.SUM else ()
+    return _intern(node.op, tuple(children), node.data, kinds)  # the data were checked when `node` was made
 
 
 def _is(a: object, b: object) -> bool:

@@ -79,6 +79,11 @@ def mul(a: Number, b: Number) -> Number:
     return as_number(Fraction(a) * Fraction(b))
 
 
+def absolute(a: Number) -> Number:
+    """|a|"""
+    return -a if a < 0 else a
+
+
 def power(a: Number, k: int) -> Number:
     """a ** k for k ≥ 0, exactly."""
     return a if k == 1 else as_number(Fraction(a) ** k)

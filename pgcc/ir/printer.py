@@ -58,7 +58,7 @@ def expression_text(circuit: Circuit) -> str:
         inline = _inline(circuit, style)
         if inline is not None:
             return inline
-    return _shortened(_definitions(circuit, style))
+    return _shortened(line for statement in _definitions(circuit, style) for line in statement.split("\n"))
 
 
 def _inline(circuit: Circuit, style: _Style) -> str | None:

@@ -10,8 +10,10 @@ from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op
-from pgcc.ir.numbers import Number, add, mul, nearest_float
+from pgcc.ir.numbers import Number, absolute, add, mul, nearest_float
 from pgcc.lowering.program import DET, DETMAG, DOT, LEAF, MORE, SUM, TIMES, Program
+
+Leaf = tuple[str | None, Number, Number]  # a·ȳ + b·z: name, a, b
 
 
 def lower(circuit: Circuit) -> Program:
@@ -30,125 +32,123 @@ def lower(circuit: Circuit) -> Program:
 
 
 class _Writer:
-    """Collects instructions; until slots are assigned, values are numbered in the order they are made."""
+    """Collects instructions; until slots are assigned, values are numbered in the order they are made.
+
+    Nodes are known by their position in the circuit's order.
+    """
 
     def __init__(self, circuit: Circuit):
-        self.circuit = circuit
+        self.circuit, self.links = circuit, circuit.links
         self.column = {name: i for i, name in enumerate(circuit.variables)}
+        self.leaf: list[Leaf | None] = [affine_leaf(node) for node in circuit.order]
         self.fused = _fusible(circuit)
-        self.leaf: dict[Node, tuple[str | None, Number, Number]] = {}
-        self.value: dict[Node, int] = {}
-        self.magnitude: dict[Node, int] = {}
+        self.value: list[int] = [-1] * len(circuit.order)
+        self.magnitude: list[int] = [-1] * len(circuit.order)  # another value only where something may cancel
         self.op: list[int] = []
         self.target: list[int] = []
         self.start: list[int] = [0]
         self.args: list[int] = []
         self.first_weight: list[int] = []
         self.numbers: list[Number] = []
-        self.position = {node: i for i, node in enumerate(circuit.order)}
         self.node: list[int] = []
         self.values = 0
-        self.leaves: dict[tuple, int] = {}
+        self.leaves: dict[Leaf, int] = {}
         self.leaf_variable: list[int] = []
         self.leaf_numbers: list[tuple[Number, Number]] = []
         self.dets: list[tuple[Matrix, Matrix, Matrix]] = []
 
     def write_all(self) -> None:
         """Every node that is not read in place by its parent, children first."""
-        for node in self.circuit.order:
-            leaf = affine_leaf(node)
-            if leaf is not None:
-                self.leaf[node] = leaf
-            elif node not in self.fused:
-                self._write_leaves_below(node)
-                self.write(node)
-        if self.circuit.root in self.leaf:
-            self.write_leaf(self.circuit.root)
+        for i, node in enumerate(self.circuit.order):
+            if self.leaf[i] is None and not self.fused[i]:
+                self._write_leaves_below(i)
+                self._write(i, node)
+        if self.value[-1] < 0:
+            self._write_leaf(len(self.value) - 1)
 
     # -- one node -----------------------------------------------------------------------------------
 
-    def write(self, node: Node) -> None:
+    def _write(self, i: int, node: Node) -> None:
         """The value of a node and, where it is another number, its magnitude."""
+        children = self.links[i]
         if node.op is Op.SUM:
             weights = node.weights
-            self.value[node] = self._sum(node, weights, self.value)
-            if min(weights, default=0) < 0 or not self._steady(node):
-                self.magnitude[node] = self._sum(node, [abs(w) for w in weights], self.magnitude)
-            else:
-                self.magnitude[node] = self.value[node]
+            self.value[i] = self.magnitude[i] = self._sum(i, weights, self.value)
+            if min(weights, default=0) < 0 or not self._steady(children):
+                self.magnitude[i] = self._sum(i, list(map(absolute, weights)), self.magnitude)
         elif node.op is Op.PRODUCT:
-            self.value[node] = self._emit(TIMES, [self.value[c] for c in node.children], node)
-            if self._steady(node):
-                self.magnitude[node] = self.value[node]
-            else:
-                self.magnitude[node] = self._emit(TIMES, [self.magnitude[c] for c in node.children], node)
+            self.value[i] = self.magnitude[i] = self._emit(TIMES, [self.value[c] for c in children], i)
+            if not self._steady(children):
+                self.magnitude[i] = self._emit(TIMES, [self.magnitude[c] for c in children], i)
         else:
             self.dets.append(node.matrices)
             which = len(self.dets) - 1
-            values = [self.value[c] for c in node.children]
-            self.value[node] = self._emit(DET, [which, *values], node)
-            sizes = [self.magnitude[c] for c in node.children]
-            self.magnitude[node] = self._emit(DETMAG, [which, *values, *sizes], node)
+            values, sizes = [self.value[c] for c in children], [self.magnitude[c] for c in children]
+            self.value[i] = self._emit(DET, [which, *values], i)
+            self.magnitude[i] = self._emit(DETMAG, [which, *values, *sizes], i)
 
-    def write_leaf(self, node: Node) -> None:
+    def _write_leaf(self, i: int) -> None:
         """The same for an affine form in one variable."""
-        name, a, b = self.leaf[node]
-        self.value[node] = self.magnitude[node] = self._leaf(node, name, a, b)
+        leaf = self.leaf[i]
+        assert leaf is not None
+        self.value[i] = self.magnitude[i] = self._leaf(i, leaf)
+        name, a, b = leaf
         if a < 0 or b < 0:
-            self.magnitude[node] = self._leaf(node, name, abs(a), abs(b))
+            self.magnitude[i] = self._leaf(i, (name, absolute(a), absolute(b)))
 
-    def _write_leaves_below(self, node: Node) -> None:
+    def _write_leaves_below(self, i: int) -> None:
         """Leaves are written where they are first used: they need no slot before."""
-        for child in node.children:
-            if child in self.fused:
-                self._write_leaves_below(child)  # one level: a fused product is not below another
-            elif child in self.leaf and child not in self.value:
-                self.write_leaf(child)
+        for child in self.links[i]:
+            if self.value[child] < 0:
+                if self.fused[child]:
+                    self._write_leaves_below(child)  # one level: a fused product is not below another
+                else:
+                    self._write_leaf(child)
 
-    def _steady(self, node: Node) -> bool:
+    def _steady(self, children: tuple[int, ...]) -> bool:
         """Whether no child's magnitude differs from its value."""
         value, magnitude, fused = self.value, self.magnitude, self.fused
-        for child in node.children:
-            if child in fused:
-                x, y = child.children
+        for child in children:
+            if fused[child]:
+                x, y = self.links[child]
                 if value[x] != magnitude[x] or value[y] != magnitude[y]:
                     return False
             elif value[child] != magnitude[child]:
                 return False
         return True
 
-    def _leaf(self, node: Node, name: str | None, a: Number, b: Number) -> int:
-        key = (name, a, b)
-        value = self.leaves.get(key)
+    def _leaf(self, i: int, leaf: Leaf) -> int:
+        value = self.leaves.get(leaf)
         if value is None:
+            name, a, b = leaf
             self.leaf_variable.append(-1 if name is None else self.column[name])
             self.leaf_numbers.append((a, b))
-            value = self.leaves[key] = self._emit(LEAF, [len(self.leaf_numbers) - 1], node)
+            value = self.leaves[leaf] = self._emit(LEAF, [len(self.leaf_numbers) - 1], i)
         return value
 
-    def _sum(self, node: Node, weights: Sequence[Number], of: dict[Node, int]) -> int:
-        fused = self.fused
+    def _sum(self, i: int, weights: Sequence[Number], of: list[int]) -> int:
+        fused, links, children = self.fused, self.links, self.links[i]
         linear: list[int] = []
         linear_weights: list[Number] = []
         pairs: list[int] = []
         pair_weights: list[Number] = []
-        for weight, child in zip(weights, node.children, strict=True):
-            if child in fused:
-                x, y = child.children
+        for weight, child in zip(weights, children, strict=True):
+            if fused[child]:
+                x, y = links[child]
                 pairs += (of[x], of[y])
                 pair_weights.append(weight)
             else:
                 linear.append(of[child])
                 linear_weights.append(weight)
         if not pairs:
-            return self._emit(SUM, linear, node, linear_weights)
+            return self._emit(SUM, linear, i, linear_weights)
         if not linear:
-            return self._emit(DOT, pairs, node, pair_weights)
-        value = self._emit(SUM, linear, node, linear_weights)
-        return self._emit(MORE, pairs, node, pair_weights, value)
+            return self._emit(DOT, pairs, i, pair_weights)
+        value = self._emit(SUM, linear, i, linear_weights)
+        return self._emit(MORE, pairs, i, pair_weights, value)
 
     def _emit(
-        self, op: int, args: list[int], node: Node, weights: Sequence[Number] = (), target: int | None = None
+        self, op: int, args: list[int], node: int, weights: Sequence[Number] = (), target: int | None = None
     ) -> int:
         if target is None:
             target = self.values
@@ -159,7 +159,7 @@ class _Writer:
         self.start.append(len(self.args))
         self.first_weight.append(len(self.numbers))
         self.numbers += weights
-        self.node.append(self.position[node])
+        self.node.append(node)
         return target
 
     # -- all of them --------------------------------------------------------------------------------
@@ -182,8 +182,8 @@ class _Writer:
             det_start=sizes[:-1].astype(np.int64),
             det_data=np.array([nearest_float(x) for numbers in flat for x in numbers], np.float64),
             slots=self.values,
-            value=self.value[self.circuit.root],
-            magnitude=self.magnitude[self.circuit.root],
+            value=self.value[-1],
+            magnitude=self.magnitude[-1],
             n_variables=len(self.circuit.variables),
             numbers=self.numbers,
             leaf_numbers=self.leaf_numbers,
@@ -198,7 +198,7 @@ def nearest_sum(a: Number, b: Number) -> float:
     return nearest_float(add(a, b))
 
 
-def affine_leaf(node: Node) -> tuple[str | None, Number, Number] | None:
+def affine_leaf(node: Node) -> Leaf | None:
     """(name, a, b) if the node is a·ȳ + b·z in one variable, (None, a, 0) if it is the constant a, else None.
 
     A constant term counts as a·ȳ: in a generating polynomial ȳ is 1, and a homogenised sum has no constants.
@@ -213,7 +213,7 @@ def affine_leaf(node: Node) -> tuple[str | None, Number, Number] | None:
     return None
 
 
-def _affine_sum(node: Node) -> tuple[str, Number, Number] | None:
+def _affine_sum(node: Node) -> Leaf | None:
     name: str | None = None
     a: Number = 0
     b: Number = 0
@@ -231,14 +231,18 @@ def _affine_sum(node: Node) -> tuple[str, Number, Number] | None:
     return None if name is None else (name, a, b)
 
 
-def _fusible(circuit: Circuit) -> set[Node]:
-    """Products of two whose only parent is a sum: they never need a slot of their own."""
-    parents: dict[Node, int] = {circuit.root: 1}
-    below_sum: set[Node] = set()
-    for node in circuit.order:
-        for child in node.children:
-            if child.op is Op.PRODUCT:
-                parents[child] = parents.get(child, 0) + 1
-                if node.op is Op.SUM and len(child.children) == 2:
-                    below_sum.add(child)
-    return {node for node in below_sum if parents[node] == 1}
+def _fusible(circuit: Circuit) -> bytearray:
+    """Which nodes are products of two whose only parent is a sum: they never need a slot of their own."""
+    order, links = circuit.order, circuit.links
+    parents = bytearray(len(order))  # 0, 1, or 2 for "several, or not a sum"
+    parents[-1] = 2
+    for i, node in enumerate(order):
+        if node.op is Op.SUM:
+            for child in links[i]:
+                parents[child] = min(2, parents[child] + 1)
+        else:
+            for child in links[i]:
+                parents[child] = 2
+    return bytearray(
+        node.op is Op.PRODUCT and parents[i] == 1 and len(node.children) == 2 for i, node in enumerate(order)
+    )

@@ -11,8 +11,8 @@ Every instruction writes one value slot:
     DETMAG how far the float64 value of that DET can be trusted (see `Program.magnitude`)
 
 The same program runs in every number system of the backend; only what the leaves become differs. As `lower` makes it,
-every value keeps its own slot, which is what a reverse pass needs; `schedule` lets dead values share slots. `weights` is
-a plain array, so that weights can be trained in place.
+every value keeps its own slot, which is what a reverse pass needs; `schedule` lets dead values share slots. `weights`
+is a plain array, so that weights can be trained in place.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Program:
     leaf_table : float64 array, m × 3
         a, b and a + b of the leaf a·ȳ + b·z: its value where the variable is observed 0, observed 1, free.
     value, magnitude : int
-        The slots of the root and of its magnitude: the same circuit with absolute numbers. The float64 value is off by at
-        most (rounding count) · 2⁻⁵³ · magnitude. The two are one slot where nothing can cancel.
+        The slots of the root and of its magnitude: the same circuit with absolute numbers. The float64 value is off
+        by at most (rounding count) · 2⁻⁵³ · magnitude. The two are one slot where nothing can cancel.
     """
 
     op: np.ndarray

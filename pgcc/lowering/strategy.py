@@ -24,7 +24,7 @@ METHODS = {
     "ball": "ball arithmetic, then exact rationals",
 }
 
-# A product of two series of this many coefficients costs about as much as its share of the points and the radius search.
+# A product of two series of so many coefficients costs about as much as its share of the points and their radius.
 MANY_COEFFICIENTS = 48
 
 

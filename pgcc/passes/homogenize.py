@@ -9,14 +9,12 @@ binary tree over the variables, never one per edge.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgcc.errors import CircuitError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, Op, const, det, product, rebuild, var, weighted_sum
 from pgcc.ir.numbers import Number, mul
-from pgcc.ir.scope import EMPTY, Scope, difference, normal, runs, walk_scopes
+from pgcc.ir.scopes import Scope, difference, from_intervals, runs, size
 
 
 def homogenize(circuit: Circuit) -> Circuit:
@@ -31,60 +29,77 @@ def homogenize(circuit: Circuit) -> Circuit:
     overlap = circuit.facts.overlap
     if overlap is not None:
         raise CircuitError(f"cannot homogenise: {overlap[0]!r} has {overlap[1]!r} in two of its children")
-    used = [node.name for node in circuit.order if node.op is Op.VAR]
-    names = list(dict.fromkeys([*used, *circuit.variables]))
     with collector_paused():
-        rewriter = _Rewriter(names)
-        walk_scopes(circuit.order, {name: i for i, name in enumerate(names)}, rewriter.visit)
-        everything = (0, (1 << len(names)) - 1)
-        root = rewriter.pad(rewriter.new[circuit.root], difference(everything, rewriter.root_scope))
-        return Circuit(root, circuit.variables)
+        rewriter = _Rewriter(circuit)
+        for position in range(len(circuit.order)):
+            rewriter.visit(position)
+        return Circuit(rewriter.pad(rewriter.new[-1], rewriter.absent_from_root()), circuit.variables)
 
 
 class _Rewriter:
-    def __init__(self, names: Sequence[str]):
-        self.names = names
-        self.new: dict[Node, Node] = {}
-        self.root_scope: Scope = EMPTY
+    def __init__(self, circuit: Circuit):
+        self.order, self.links, self.scopes = circuit.order, circuit.links, circuit.scopes
+        occurring = set(self.scopes.names)
+        self.names = [*self.scopes.names, *(v for v in circuit.variables if v not in occurring)]
+        self.new: list[Node] = []
         self._absent: dict[Scope, Node] = {}
+        self._missing: dict[tuple[int, int], Node | None] = {}
 
-    def visit(self, node: Node, scope: Scope, below: list[Scope]) -> None:
-        children = [self.new[c] for c in node.children]
+    def visit(self, position: int) -> None:
+        node, below = self.order[position], self.links[position]
+        children = [self.new[c] for c in below]
         if node.op is Op.SUM:
-            self.new[node] = self._smooth_sum(node, children, scope, below)
+            self.new.append(self._smooth_sum(node, children, self.scopes.of[position], below))
         elif node.op is Op.DET:
-            self.new[node] = self._smooth_det(node, children, below)
+            self.new.append(self._smooth_det(node, children, below))
         else:
-            self.new[node] = rebuild(node, children)
-        self.root_scope = scope  # the root is visited last
+            self.new.append(rebuild(node, children))
 
-    def _smooth_sum(self, node: Node, children: list[Node], scope: Scope, below: list[Scope]) -> Node:
-        weights: list[Number] = list(node.weights)
-        for i, have in enumerate(below):
-            if have == scope:
+    def _smooth_sum(self, node: Node, children: list[Node], scope: int, below: tuple[int, ...]) -> Node:
+        of = self.scopes.of
+        weights: list[Number] | None = None
+        for i, child in enumerate(children):
+            missing = self.missing(of[below[i]], scope)
+            if missing is None:
                 continue
-            child = children[i]
             if child.op is Op.CONST:  # w·c = (w·c)·1, and the 1 is what the padding replaces
-                weights[i], child = mul(weights[i], child.value), ONE
-            children[i] = self.pad(child, difference(scope, have))
-        if all(map(_is, children, node.children)):
-            return node
-        return weighted_sum(weights, children)
+                if child is not ONE:
+                    weights = list(node.weights) if weights is None else weights
+                    weights[i] = mul(weights[i], child.value)
+                children[i] = missing
+            else:
+                children[i] = self.pad(child, missing)
+        return rebuild(node, children) if weights is None else weighted_sum(weights, children)
 
-    def _smooth_det(self, node: Node, children: list[Node], below: list[Scope]) -> Node:
+    def _smooth_det(self, node: Node, children: list[Node], below: tuple[int, ...]) -> Node:
         k = len(children) // 2
-        f = [self.pad(children[i], difference(below[k + i], below[i])) for i in range(k)]
-        y = [self.pad(children[k + i], difference(below[i], below[k + i])) for i in range(k)]
-        return det(*node.matrices, f, y)
+        of = [self.scopes.of[c] for c in below]
+        both = [self.scopes.union(of[i], of[k + i])[0] for i in range(k)]
+        padded = [self.pad(child, self.missing(of[i], both[i % k])) for i, child in enumerate(children)]
+        return det(*node.matrices, padded[:k], padded[k:])
 
-    def pad(self, node: Node, missing: Scope) -> Node:
-        """node · Π_{i ∈ missing} ȳ_i"""
-        if not missing[1]:
+    def missing(self, have: int, want: int) -> Node | None:
+        """Π ȳ_i over the variables of scope `want` that scope `have` lacks; None if there are none."""
+        if have == want:
+            return None
+        key = (have, want)
+        if key not in self._missing:
+            lacking = difference(self.scopes.distinct[want], self.scopes.distinct[have])
+            self._missing[key] = self.absent(lacking) if size(lacking) else None
+        return self._missing[key]
+
+    def absent_from_root(self) -> Node | None:
+        """Π ȳ_i over the variables of the circuit that its root lacks."""
+        everything = self.scopes.number(from_intervals([(0, len(self.names))] if self.names else []))
+        return self.missing(self.scopes.of[-1], everything)
+
+    def pad(self, node: Node, missing: Node | None) -> Node:
+        """node · missing"""
+        if missing is None:
             return node
-        gadget = self.absent(normal(missing))
         if node is ONE:
-            return gadget
-        return product((*node.children, gadget)) if node.op is Op.PRODUCT else product((node, gadget))
+            return missing
+        return product((*node.children, missing)) if node.op is Op.PRODUCT else product((node, missing))
 
     def absent(self, scope: Scope) -> Node:
         """Π_{i ∈ scope} ȳ_i, of shared blocks."""
@@ -98,7 +113,7 @@ class _Rewriter:
         """Π ȳ_i for i in [k·2^level, (k+1)·2^level)"""
         if level == 0:
             return var(self.names[k], complement=True)
-        key = normal((k << level, (1 << (1 << level)) - 1))
+        key = (k << level, (k + 1) << level)
         block = self._absent.get(key)
         if block is None:
             block = product((self._block(2 * k, level - 1), self._block(2 * k + 1, level - 1)))
@@ -122,7 +137,3 @@ def aligned_blocks(start: int, stop: int) -> list[tuple[int, int]]:
 
 def _product(nodes: list[Node]) -> Node:
     return nodes[0] if len(nodes) == 1 else product(nodes) if nodes else const(1)
-
-
-def _is(a: object, b: object) -> bool:
-    return a is b

@@ -33,10 +33,10 @@ LARGEST = 4096  # bits of a number that simplification may make
 
 def bits(x: Number) -> int:
     """Bits of numerator and denominator together; for a float, at least as many as there are."""
-    if type(x) is float:
-        return 54 + abs(math.frexp(x)[1])
-    if type(x) is int:
+    if isinstance(x, int):
         return x.bit_length()
+    if isinstance(x, float):
+        return 108 + abs(math.frexp(x)[1])
     return x.numerator.bit_length() + x.denominator.bit_length()
 
 
@@ -181,12 +181,14 @@ def collapse_sum(draft: Draft) -> None:
 
 
 def hand_up_factors(draft: Draft) -> None:
-    for i, factor in enumerate(draft.factors):
-        total = times(draft.factor, factor)
-        if total is None:
-            draft.children[i] = scaled(factor, draft.children[i])
-        else:
-            draft.factor = total
+    total: Number = 1
+    for factor in draft.factors:
+        more = times(total, factor)
+        if more is None:  # all or none: a part of them could not be kept without growing
+            keep_factors(draft)
+            return
+        total = more
+    draft.factor = total
 
 
 def annihilate(draft: Draft) -> None:
@@ -334,24 +336,31 @@ class _Folding:
 
     def rewrite(self, node: Node) -> None:
         children, new, factor_of = node.children, self.new, self.factor
-        plain = factor_of.keys().isdisjoint(children)
-        factors: Sequence[Number] = () if plain else [factor_of.get(c, 1) for c in children]
-        draft = Draft(node, factors, [new.get(c, c) for c in children])
+        changed = [new.get(c, c) for c in children]
+        if factor_of.keys().isdisjoint(children):
+            moved = rebuild(node, changed)
+            if not any_rule_matches(moved):
+                self.settle(node, 1, self.share(moved))
+                return
+            factors: Sequence[Number] = ()
+        else:
+            factors = [factor_of.get(c, 1) for c in children]
+        draft = Draft(node, factors, changed)
         for apply in _APPLY[node.op]:
             apply(draft)
             if draft.op is not node.op:
                 break
-        result, factor = self.share(draft.finish()), draft.factor
-        if type(factor) is not Fraction and factor == 1:
-            if result is not node:
-                self.new[node] = result
-        elif node in self.stuck and result is not ONE:
-            wrapped = scaled(factor, result)
-            if wrapped is not node:
-                self.new[node] = wrapped
-        else:
+        self.settle(node, draft.factor, self.share(draft.finish()))
+
+    def settle(self, node: Node, factor: Number, result: Node) -> None:
+        """node = factor · result"""
+        if type(factor) is Fraction or factor != 1:
+            if node not in self.stuck or result is ONE:
+                self.factor[node] = factor
+            else:
+                result = scaled(factor, result)
+        if result is not node:
             self.new[node] = result
-            self.factor[node] = factor
 
 
 def cannot_hand_up(circuit: Circuit) -> set[Node]:

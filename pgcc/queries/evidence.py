@@ -41,6 +41,7 @@ class Evidence:
         self.variables = tuple(variables)
         self.column = {name: i for i, name in enumerate(self.variables)}
         self.single = False
+        self._table: np.ndarray | _Frame
         if given is None:
             given = {}
         if isinstance(given, Mapping):

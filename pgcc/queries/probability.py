@@ -55,7 +55,8 @@ def total_mass(compiled: Compiled, rtol: float) -> Values:
     if values.mantissa[0] <= 0.0:
         size = "0" if values.mantissa[0] == 0.0 else f"{values.floats()[0]:.6g}"
         raise SemanticsError(
-            f"the total g(1) is {size}: it must be positive to be a distribution; normalize=False keeps the polynomial as it is"
+            f"the total g(1) is {size}: it must be positive to be a distribution; "
+            "normalize=False keeps the polynomial as it is"
         )
     return values
 
@@ -69,6 +70,6 @@ def _refuse_negative(values: Values, evidence: Evidence, first: int) -> None:
 
 def _negative(value: float, where: str) -> str:
     return (
-        f"the 'probability' of {where} is {value:.6g}: the polynomial has negative coefficients and is no distribution; "
-        "normalize=False gives its coefficients as they are"
+        f"the 'probability' of {where} is {value:.6g}: the polynomial has negative coefficients "
+        "and is no distribution; normalize=False gives its coefficients as they are"
     )

@@ -7,15 +7,15 @@ import math
 import numpy as np
 
 from pgcc.backend.kernels.policy import kernel
-from pgcc.lowering.program import DET, DETMAG, LEAF, MORE, SUM, TIMES
+from pgcc.lowering.program import DET, LEAF, MORE, SUM, TIMES
 
 
 @kernel
 def count_roundings(op, target, start, args, det_shape, length, count):
-    """count[slot] = how many factors (1 + δ), |δ| ≤ 2⁻⁵³, stand on any term of its value; `length` coefficients per value.
+    """count[slot] = how many factors (1 + δ), |δ| ≤ 2⁻⁵³, stand on any term of its value.
 
-    A term of a sum of k passes its weight's rounding, one multiplication and at most k additions; a coefficient of a product
-    of series adds at most `length` terms.
+    A term of a sum of k passes its weight's rounding, one multiplication and at most k additions; a coefficient of a
+    product of series with `length` coefficients adds at most so many terms.
     """
     for i in range(len(op)):
         kind, first, last, at = op[i], start[i], start[i + 1], target[i]
@@ -25,7 +25,7 @@ def count_roundings(op, target, start, args, det_shape, length, count):
             total = 0.0
             for j in range(first, last):
                 total += count[args[j]] + length
-        elif kind == DET or kind == DETMAG:
+        elif kind >= DET:
             d = args[first]
             n = det_shape[d, 0] + det_shape[d, 1]
             total = 0.0
@@ -77,7 +77,7 @@ def log_values(op, target, start, args, first_weight, log_weights, log_leaves, l
 
 @kernel
 def log_sensitivities(op, target, start, args, first_weight, log_weights, log_value, root, log_adjoint):
-    """log |∂root / ∂value| at those values, and log Σ over all instructions of (arguments · adjoint): no slot is reused."""
+    """log |∂root / ∂value| at those values; returns log Σ of all adjoints, once per rounding. No slot is reused."""
     log_adjoint[:] = -math.inf
     log_adjoint[root] = 0.0
     total = -math.inf

@@ -22,7 +22,7 @@ def run_linear(op, target, start, args, first_weight, weights, leaf_variable, le
         row = codes[block]
         for i in range(len(op)):
             kind, first, last, at = op[i], start[i], start[i + 1], target[i] * BLOCK
-            if kind == DOT or kind == MORE:
+            if kind in (DOT, MORE):
                 if kind == MORE:
                     a, b, c, d = load(work, at), load(work, at + 8), load(work, at + 16), load(work, at + 24)
                 else:
@@ -75,7 +75,7 @@ def run_linear(op, target, start, args, first_weight, weights, leaf_variable, le
 
 @kernel
 def pack_codes(evidence, first, codes):
-    """Rows `first`… of int8 evidence (1, 0, −1) into blocks, variable by variable; rows past the end repeat the last."""
+    """Rows `first`… of int8 evidence (1, 0, −1) into blocks, variable by variable; past the end the last repeats."""
     rows, variables = evidence.shape
     for block in range(codes.shape[0]):
         for lane in range(BLOCK):

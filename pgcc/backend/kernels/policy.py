@@ -6,7 +6,7 @@ from typing import Any
 
 from numba import njit
 
-# nogil: threads of Python run kernels side by side, which survives fork and concurrent calls, unlike Numba's own layers.
+# nogil: Python threads run kernels side by side, which survives fork and concurrent calls, unlike Numba's own.
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": False}
 
 

@@ -10,7 +10,14 @@ import math
 
 import numpy as np
 
-from pgcc.backend.kernels.dense import absolute_bordered, amplification, det_workspace, factor, fill_bordered, scale_columns
+from pgcc.backend.kernels.dense import (
+    absolute_bordered,
+    amplification,
+    det_workspace,
+    factor,
+    fill_bordered,
+    scale_columns,
+)
 from pgcc.backend.kernels.policy import kernel
 from pgcc.lowering.program import DET, DETMAG, LEAF, MORE, SUM, TIMES
 
@@ -66,7 +73,7 @@ def run_scaled(
                 for j in range(first, last):
                     x, p = normalized(x * m[args[j]], p + e[args[j]])
                 m[at], e[at] = x, p
-            elif kind == DET or kind == DETMAG:
+            elif kind in (DET, DETMAG):
                 d = args[first]
                 data = det_data[det_start[d] :]
                 if kind == DET:

@@ -1,8 +1,8 @@
 """A program over truncated polynomials in t: z = t for variables observed 1, 0 for observed 0, 1 for the free ones.
 
-`run_bottom` keeps the coefficients of 1, t, …, t^(L−1). `run_top` keeps, of every value u, the L coefficients from t^D(u)
-downwards, where D(u) is a bound on its degree: the formal degree, or |A ∩ scope(u)| at the sums that are known to be
-multiaffine, whose higher coefficients cancel. Products are direct: small coefficients keep their digits.
+`run_bottom` keeps the coefficients of 1, t, …, t^(L−1). `run_top` keeps, of every value u, the L coefficients from
+t^D(u) downwards, where D(u) is a bound on its degree: the formal degree, or |A ∩ scope(u)| at sums that are known to
+be multiaffine, whose higher coefficients cancel. Products are direct: small coefficients keep their digits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pgcc.lowering.program import LEAF, MORE, SUM, TIMES
 
 @kernel
 def _add_product(out, x, y, weight, shift, dx, dy):
-    """out += weight · x · y, where out[k + shift] gets x[i]·y[j] with i + j = k; x and y have dx + 1, dy + 1 entries."""
+    """out[i + j + shift] += weight · x[i] · y[j]; x and y have dx + 1 and dy + 1 entries."""
     length = len(out)
     for i in range(dx + 1):
         factor = weight * x[i]

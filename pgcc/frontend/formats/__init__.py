@@ -1,1 +1,102 @@
-""""""
+"""Circuits in files: `load` and `save`, by the extension of the file's name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from pgcc.errors import FormatError
+from pgcc.ir.circuit import Circuit
+
+# One line for every format: a module with `read(path) -> Circuit` and `write(circuit, file)`, either of which may be
+# missing. It is imported when it is first needed.
+FORMATS = {
+    ".pgc": "pgcc.frontend.formats.pgc",
+    ".npz": "pgcc.frontend.formats.npz",
+}
+
+
+def load(path: str | os.PathLike[str]) -> Circuit:
+    """The circuit in a file; its extension says which format it has.
+
+    Parameters
+    ----------
+    path : str or path-like
+        `.pgc` is the text that `pgcc.parse` reads; `.npz` is binary, for large circuits.
+
+    Raises
+    ------
+    FormatError
+        If there is no such file, or it is damaged, or its extension is unknown.
+    ParseError
+        If the text of a `.pgc` file has a mistake.
+
+    Examples
+    --------
+    >>> import pgcc, tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "coin.pgc")
+    ...     pgcc.save(pgcc.parse("z/2 + 1/2"), path)
+    ...     print(pgcc.load(path))
+    1/2*z + 1/2
+    """
+    path = _checked(path)
+    read = _function(path, "read")
+    if path.is_dir():
+        raise FormatError(f"{path} is a directory, not a circuit")
+    try:
+        return read(path)
+    except FileNotFoundError:
+        raise FormatError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
+    """Write a circuit to a file that `load` reads back as the same polynomial over the same variables.
+
+    The file appears whole or not at all: on an error, what was there before is still there.
+
+    Parameters
+    ----------
+    circuit : Circuit
+    path : str or path-like
+        `.pgc` for text, `.npz` for large circuits.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> pgcc.save(pgcc.parse("z/2 + 1/2"), "coin.doc")
+    Traceback (most recent call last):
+    pgcc.errors.FormatError: coin.doc: cannot write the format '.doc'; known are .npz, .pgc
+    """
+    if not isinstance(circuit, Circuit):
+        raise FormatError(f"only a circuit can be saved, not {type(circuit).__name__}")
+    path = _checked(path)
+    write = _function(path, "write")
+    from pgcc.frontend.formats.atomic import replacing
+
+    try:
+        with replacing(path) as file:
+            write(circuit, file)
+    except OSError as error:
+        raise FormatError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def _checked(path: str | os.PathLike[str]) -> Path:
+    if "\0" in os.fspath(path):
+        raise FormatError(f"{path!r} cannot be the name of a file")
+    return Path(path)
+
+
+def _function(path: Path, name: str) -> Callable:
+    """`read` or `write` of the format that the file's name promises."""
+    known = FORMATS.get(path.suffix.lower())
+    function = getattr(import_module(known), name, None) if known else None
+    if function is None:
+        able = ", ".join(e for e, module in sorted(FORMATS.items()) if hasattr(import_module(module), name))
+        what = f"the format {path.suffix!r}" if path.suffix else "a file without an extension"
+        raise FormatError(f"{path}: cannot {name} {what}; known are {able}")
+    return function

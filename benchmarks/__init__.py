@@ -1,0 +1,1 @@
+"""What pgcc costs, always beside what something else costs in the same run. See README.md."""

@@ -1,0 +1,364 @@
+"""The fixed parts of emitted source (see `emit`): plain Python text, with EVALUATE for the name of the evaluator.
+
+No name of a user ever enters here: variables stand in the literal VARIABLES and, sanitised, in straight-line code.
+"""
+
+from __future__ import annotations
+
+IMPORTS = """\
+import sys
+
+import numpy as np
+from numba import njit
+
+# Compiled code is kept next to this file; text that was not read from a file is compiled every time.
+_jit = njit(cache="__file__" in globals(), nogil=True, error_model="numpy", fastmath={"contract"})
+"""
+
+# -- one number per node ----------------------------------------------------------------------------------------
+
+TRANSPOSE = '''
+@_jit
+def _transpose(rows, first, count, z):
+    """z[variable, k] = code of row first + k."""
+    for k in range(count):
+        for j in range(z.shape[0]):
+            z[j, k] = rows[first + k, j]
+'''
+
+STRAIGHT_HEAD = '''
+BLOCK = 64  # rows evaluated side by side
+
+
+@_jit
+def _leaf(code, out, in_, free):
+    """The value of an affine form in one variable: observed 0, observed 1, unobserved."""
+    return out if code == 0 else in_ if code == 1 else free
+
+
+@_jit
+def _block(z, p):
+    """p[k] = the answer to column k of z, for a whole block."""
+    for k in range(BLOCK):
+'''
+
+STRAIGHT_EVALUATE = '''
+
+@_jit
+def EVALUATE(rows, out):
+    """Write the probability of every row of an int8 array (1 in, 0 out, -1 unobserved) to out."""
+    z = np.full((COLUMNS, BLOCK), -1, np.int8)
+    p = np.empty(BLOCK)
+    for first in range(0, rows.shape[0], BLOCK):
+        count = min(BLOCK, rows.shape[0] - first)
+        _transpose(rows, first, count, z)
+        _block(z, p)
+        out[first : first + count] = p[:count]
+'''
+
+# The same for several results per row, one row of `out` each.
+STRAIGHT_EVALUATE_MANY = '''
+
+@_jit
+def EVALUATE(rows, out):
+    """Write the results for every row of an int8 array (1 in, 0 out, -1 unobserved) to the columns of out."""
+    z = np.full((COLUMNS, BLOCK), -1, np.int8)
+    p = np.empty((out.shape[0], BLOCK))
+    for first in range(0, rows.shape[0], BLOCK):
+        count = min(BLOCK, rows.shape[0] - first)
+        _transpose(rows, first, count, z)
+        _block(z, p)
+        for i in range(out.shape[0]):
+            for k in range(count):
+                out[i, first + k] = p[i, k]
+'''
+
+# -- tables: the instructions are data --------------------------------------------------------------------------
+
+TABLE_HEAD = """
+
+def _numbers(text, kind):
+    return np.array([kind(word) for word in text.split()], dtype=np.float64 if kind is float else np.int64)
+
+
+# The program, one instruction per entry of OP: it writes slot TARGET[i] from ARGS[START[i]:START[i + 1]].
+#   LEAF   the leaf with this number: LEAF_TABLE[number] = value where observed 0, observed 1, unobserved
+#   SUM    sum of w*x over the arguments x; its weights start at WEIGHTS[FIRST_WEIGHT[i]]
+#   DOT    sum of w*x*y over pairs of arguments
+#   MORE   the same, added to what the slot holds
+#   TIMES  product of the arguments
+#   DET    determinant number ARGS[START[i]] of the values of f, then y, that follow
+LEAF, SUM, DOT, MORE, TIMES, DET = range(6)
+"""
+
+TABLE_EVALUATE = """
+BLOCK = 64  # rows evaluated side by side
+
+
+@_jit
+def _run(
+    op, target, start, args, first_weight, weights, leaf_variable, leaf_table, DETS_slots, root, total, rows, out
+):
+    z = np.full((rows.shape[1], BLOCK), -1, np.int8)
+    v = np.zeros((slots, BLOCK))
+    for first in range(0, rows.shape[0], BLOCK):
+        count = min(BLOCK, rows.shape[0] - first)
+        _transpose(rows, first, count, z)
+        for i in range(len(op)):
+            kind, begin, end, weight, x = op[i], start[i], start[i + 1], first_weight[i], v[target[i]]
+            if kind == LEAF:
+                _leaf(leaf_variable[args[begin]], leaf_table[args[begin]], z, x)
+            elif kind == SUM:
+                x[:] = 0.0
+                for j in range(begin, end):
+                    _add(x, weights[weight + j - begin], v[args[j]])
+            elif kind == DOT or kind == MORE:
+                if kind == DOT:
+                    x[:] = 0.0
+                for j in range(begin, end, 2):
+                    _add_product(x, weights[weight + (j - begin) // 2], v[args[j]], v[args[j + 1]])
+            elif kind == TIMES:
+                x[:] = 1.0
+                for j in range(begin, end):
+                    _multiply(x, v[args[j]])
+DET_BRANCH        for k in range(count):
+            out[first + k] = v[root, k] / total
+
+
+@_jit
+def _leaf(variable, table, z, x):
+    for k in range(BLOCK):
+        code = z[variable, k] if variable >= 0 else -1
+        x[k] = table[0] if code == 0 else table[1] if code == 1 else table[2]
+
+
+@_jit
+def _add(x, w, y):
+    for k in range(BLOCK):
+        x[k] += w * y[k]
+
+
+@_jit
+def _add_product(x, w, y1, y2):
+    for k in range(BLOCK):
+        x[k] += w * (y1[k] * y2[k])
+
+
+@_jit
+def _multiply(x, y):
+    for k in range(BLOCK):
+        x[k] *= y[k]
+"""
+
+DET_BRANCH = """\
+            else:
+                _determinants(det_rank, det_start, det_data, args[begin:end], v, x)
+"""
+
+DETERMINANTS = '''
+
+@_jit
+def _determinants(rank, starts, data, args, v, x):
+    """x = det [[M0, U*diag(f)], [-V^T, diag(y)]], row by row."""
+    r, n_children = rank[args[0]], (len(args) - 1) // 2
+    m0 = data[starts[args[0]] :]
+    u, vt = m0[r * r :], m0[r * (r + n_children) :]
+    a = np.empty((r + n_children, r + n_children))
+    for k in range(BLOCK):
+        a[:] = 0.0
+        for i in range(r):
+            for j in range(r):
+                a[i, j] = m0[i * r + j]
+            for j in range(n_children):
+                a[i, r + j] = u[i * n_children + j] * v[args[1 + j], k]
+                a[r + j, i] = -vt[i * n_children + j]
+        for j in range(n_children):
+            a[r + j, r + j] = v[args[1 + n_children + j], k]
+        x[k] = _determinant(a)
+
+
+@_jit
+def _determinant(a):
+    """By elimination with partial pivoting; destroys a."""
+    n, value = len(a), 1.0
+    for j in range(n):
+        best = j
+        for i in range(j + 1, n):
+            if abs(a[i, j]) > abs(a[best, j]):
+                best = i
+        if a[best, j] == 0.0:
+            return 0.0
+        if best != j:
+            value = -value
+            for c in range(n):
+                a[j, c], a[best, c] = a[best, c], a[j, c]
+        value *= a[j, j]
+        for i in range(j + 1, n):
+            factor = a[i, j] / a[j, j]
+            for c in range(j + 1, n):
+                a[i, c] -= factor * a[j, c]
+    return value
+'''
+
+# -- polynomials in t -------------------------------------------------------------------------------------------
+
+SERIES_EVALUATE = '''
+
+@_jit
+def _run(op, target, start, args, first_weight, weights, leaf_variable, leaf_table, slots, root, total, rows, out):
+    """Per row: every value is a polynomial in t, cut off after t^|A|, where A are the variables observed 1.
+
+    Slot s holds the coefficients c[s, :size[s]].
+    """
+    c = np.zeros((slots, rows.shape[1] + 1))
+    size = np.zeros(slots, np.int64)
+    spare = np.zeros((2, rows.shape[1] + 1))
+    for r in range(rows.shape[0]):
+        most = 1
+        for j in range(rows.shape[1]):
+            most += rows[r, j] == 1
+        for i in range(len(op)):
+            kind, begin, end, weight, at = op[i], start[i], start[i + 1], first_weight[i], target[i]
+            x = c[at]
+            if kind == LEAF:
+                variable = leaf_variable[args[begin]]
+                code = rows[r, variable] if variable >= 0 else -1
+                size[at] = _leaf(code, leaf_table[args[begin]], x)
+            elif kind == SUM:
+                x[:most] = 0.0
+                size[at] = 1
+                for j in range(begin, end):
+                    size[at] = max(size[at], _add(x, weights[weight + j - begin], c[args[j]], size[args[j]]))
+            elif kind == DOT or kind == MORE:
+                if kind == DOT:
+                    x[:most] = 0.0
+                    size[at] = 1
+                for j in range(begin, end, 2):
+                    y1, y2 = args[j], args[j + 1]
+                    w = weights[weight + (j - begin) // 2]
+                    size[at] = max(size[at], _add_product(x, w, c[y1], size[y1], c[y2], size[y2], most))
+            else:
+                size[at] = _multiply(x, args[begin:end], c, size, spare, most)
+        out[r] = c[root, most - 1] / total if size[root] == most else 0.0
+
+
+@_jit
+def _leaf(code, table, x):
+    """table[0] + table[1]*z with z = 0, t or 1."""
+    if code == 1:
+        x[0], x[1] = table[0], table[1]
+        return 2
+    x[0] = table[0] if code == 0 else table[2]
+    return 1
+
+
+@_jit
+def _add(x, w, y, size):
+    for k in range(size):
+        x[k] += w * y[k]
+    return size
+
+
+@_jit
+def _add_product(x, w, y1, size1, y2, size2, most):
+    for i in range(size1):
+        for j in range(min(size2, most - i)):
+            x[i + j] += w * (y1[i] * y2[j])
+    return min(size1 + size2 - 1, most)
+
+
+@_jit
+def _multiply(x, args, c, size, spare, most):
+    a, b, length = spare[0], spare[1], 1
+    a[0] = 1.0
+    for y in args:
+        b[:most] = 0.0
+        length = _add_product(b, 1.0, a, length, c[y], size[y], most)
+        a, b = b, a
+    x[:length] = a[:length]
+    return length
+'''
+
+# -- what people call -------------------------------------------------------------------------------------------
+
+QUESTIONS = '''
+
+_COLUMN = {name: column for column, name in enumerate(VARIABLES)}
+
+
+def prob(evidence):
+    """The probability of what is observed: of {"name": 1 or 0, ...}, or of every row of an array.
+
+    An array has a column per variable, in the order of VARIABLES: 1 in, 0 out, -1 (or NaN) unobserved.
+    """
+    rows, single = _rows(evidence)
+    out = np.empty(len(rows))
+    EVALUATE(rows, out)
+    return float(out[0]) if single else out
+
+
+def logprob(evidence):
+    """Natural logarithm of prob(evidence); -inf where that is 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(prob(evidence))
+    return float(logs) if logs.ndim == 0 else logs
+
+
+def _rows(evidence):
+    """Evidence as int8 rows, and whether it was a single piece."""
+    if isinstance(evidence, dict):
+        table, single = np.full((1, len(VARIABLES)), None), True
+        for name, value in evidence.items():
+            if name not in _COLUMN:
+                raise ValueError(f"unknown variable {name!r}")
+            table[0, _COLUMN[name]] = value
+    else:
+        table = np.asarray(evidence)
+        single = table.ndim == 1
+        table = table[None] if single else table
+    if table.ndim != 2 or table.shape[1] != len(VARIABLES):
+        raise ValueError(f"evidence of shape {table.shape} does not fit {len(VARIABLES)} variables")
+    if table.dtype.kind not in "biuf" and table.size:
+        table = _floats(table)
+    if table.dtype.kind == "f":
+        table = np.where(np.isnan(table), -1.0, table)
+    bad = (table != 0) & (table != 1) & (table != -1)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise _bad_value(row, column, table[row, column].item())
+    rows = np.ascontiguousarray(table, dtype=np.int8)
+    return rows if rows.flags.writeable else rows.copy(), single
+
+
+def _floats(table):
+    """A table of objects: numbers, or None for unobserved."""
+    floats = np.empty(table.shape)
+    for (row, column), value in np.ndenumerate(table):
+        if value is not None and not isinstance(value, (bool, int, float, np.number)):
+            raise _bad_value(row, column, value)
+        floats[row, column] = -1.0 if value is None else value
+    return floats
+
+
+def _bad_value(row, column, value):
+    return ValueError(f"row {row}, variable {VARIABLES[column]!r} is {value!r}: 1 (in), 0 (out) or -1 (unobserved)")
+
+
+def _main(arguments):
+    evidence = {}
+    for text in arguments:
+        name, equals, value = text.rpartition("=")
+        if not equals or value not in ("0", "1", "-1"):
+            raise ValueError(f"{text!r} is not name=1 or name=0")
+        if evidence.setdefault(name, int(value)) != int(value):
+            raise ValueError(f"{name!r} is given twice")
+    print(prob(evidence))
+
+
+if __name__ == "__main__":
+    try:
+        _main(sys.argv[1:])
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+'''

@@ -1,0 +1,639 @@
+"""Polynomials written as text: `pgcc.parse`, and what is in a `.pgc` file.
+
+The language, one statement a line (`#` starts a comment; inside brackets the end of a line means nothing):
+
+    variables z1, z2, z3                  optional, first: all variables, in order
+    name = expression                     a part that later lines can use; any number of them
+    expression                            last: the polynomial. Without it, the last definition is the polynomial
+
+An expression has + - * / ** and parentheses, which bind as in Python. Division is by numbers, an exponent is a whole
+number. Numbers are exact: 0.1 is 1/10, and so is 1e-1; a hexadecimal 0x1f is an integer, and 0x1.8p-1 (C99) is the
+*float* 0.75. A name is an identifier, or anything printable in double quotes. ~z is the complement of the variable z:
+it is 1, and tells an evaluator that z is absent. det(M0, U, V, [f1, f2]) is det(M0 + U·diag(f)·Vᵀ), with matrices as
+lists of rows; a fifth argument lists the complements of the children where they are not 1.
+
+Text is never executed. The parser is a table of what may come next and a stack of what is open: it takes time linear
+in the text, however deeply it is nested, and refuses what would make numbers or powers too large.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pgcc.errors import CircuitError, ParseError
+from pgcc.frontend.terms import Term, Terms, negated, node_of, sealed
+from pgcc.ir.bulk import collector_paused
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.literals import KEYWORDS, MAX_BITS, MAX_DIGITS, MAX_NAME
+from pgcc.ir.node import Node, det, var
+from pgcc.ir.numbers import Number, as_number
+
+MAX_NESTING = 200_000  # brackets in brackets: each open one takes memory
+MAX_DECIMAL_EXPONENT = 10_000  # 1e10000 is a number of 33,000 bits
+
+
+def parse(text: str, *, where: str = "") -> Circuit:
+    """The circuit of a polynomial written as text.
+
+    Parameters
+    ----------
+    text : str
+        An expression, or lines `name = expression` with the polynomial last. `+ - * / **` bind as in Python; division
+        is by numbers, and exponents are whole numbers. Decimals are exact: `0.1` is 1/10.
+    where : str, optional
+        What to call the text in error messages, such as the name of its file.
+
+    Returns
+    -------
+    Circuit
+        Its variables are the names that are not defined, in the order in which the text first uses them, or as
+        a first line `variables z1, z2` says.
+
+    Raises
+    ------
+    ParseError
+        With the line, a caret under the place, and what was expected there.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> print(pgcc.parse("0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2"))
+    1/10*(z1 + 1)*(6*z2 + 1) - 2/5*z1*z2
+    >>> g = pgcc.parse('''
+    ... fair = (heads + 1)/2      # a part with a name
+    ... 0.3*fair + 0.7*"not fair"
+    ... ''')
+    >>> g.variables
+    ('heads', 'not fair')
+    >>> pgcc.parse("z1 +* z2")
+    Traceback (most recent call last):
+    pgcc.errors.ParseError: line 1, column 5: expected a number, a name or '(', found '*'
+      z1 +* z2
+          ^
+    """
+    if not isinstance(text, str):
+        raise ParseError(f"an expression is text, not {type(text).__name__}", where=where)
+    with collector_paused():
+        return _Parser(text, where).run()
+
+
+# -- words ----------------------------------------------------------------------------------------
+
+# One alternative for every kind of word; the last takes any character, so that every text is a sequence of words.
+# No alternative can match in two ways, so that matching never goes back further than a word.
+_WORD = re.compile(
+    r"""[ \t]*+ (?:\#[^\r\n]*+)?+ (?:
+      (?P<det> det[ \t]*+\( )
+    | (?P<variables> variables(?=[ \t]++[\w"]) )
+    | (?P<definition> (?:[^\W\d]\w*+|QUOTED)(?=[ \t]*+=) )
+    | (?P<name> [^\W\d]\w*+ )
+    | (?P<quoted> QUOTED )
+    | (?P<hexadecimal> 0[xX][0-9a-fA-F.]*+(?:[pP][+-]?+[0-9]++)?+ )
+    | (?P<number> (?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+ )
+    | (?P<power> \*\* )
+    | (?P<factor> [*/] )
+    | (?P<sign> [+-] )
+    | (?P<open> \( ) | (?P<close> \) )
+    | (?P<bracket> \[ ) | (?P<unbracket> \] )
+    | (?P<comma> , )
+    | (?P<equals> = )
+    | (?P<complement> ~ )
+    | (?P<newline> [\r\n][ \t\r\n]*+ )
+    | (?P<end> \Z )
+    | (?P<other> . )
+    )""".replace("QUOTED", rf'"(?:[^"\\\r\n]|\\["\\]){{0,{MAX_NAME}}}+"'),
+    re.VERBOSE | re.DOTALL,
+)
+_KINDS = ["", *_WORD.groupindex]  # the name of every alternative, by its number
+_END = _WORD.groupindex["end"]
+_NEWLINE = re.compile(r"\r?\n|\r")
+_HEXADECIMAL = re.compile(r"0[xX](?:([0-9a-fA-F]+)|(?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)")
+_ESCAPE = re.compile(r'\\(["\\])')
+
+
+def _decimal(word: str) -> Number:
+    """A decimal number, exactly."""
+    mantissa, _, exponent = word.lower().partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    shift = exponent.lstrip("+-").lstrip("0")
+    if len(shift) > 6 or int(shift or "0") > MAX_DECIMAL_EXPONENT:
+        raise CircuitError(f"the number is too large or too small: an exponent is at most {MAX_DECIMAL_EXPONENT:,}")
+    if len(whole) + len(fraction) > MAX_DIGITS:
+        raise CircuitError(f"the number is too long: a decimal has at most {MAX_DIGITS:,} digits")
+    power = (-1 if exponent.startswith("-") else 1) * int(shift or "0") - len(fraction)
+    digits = int(whole + fraction)
+    return digits * 10**power if power >= 0 else as_number(Fraction(digits, 10**-power))
+
+
+def _hexadecimal(word: str) -> Number:
+    """0x1f is an integer; 0x1.8p-3 is a float."""
+    match = _HEXADECIMAL.fullmatch(word)
+    if match is None:
+        raise CircuitError("a hexadecimal number looks like 0x1f, an integer, or 0x1.8p-3, a float")
+    if len(word) > MAX_BITS // 4 + 2:
+        raise CircuitError(f"the number is too long: at most {MAX_BITS:,} bits")
+    if match[1]:
+        return int(match[1], 16)
+    try:
+        return float.fromhex(word)
+    except OverflowError:
+        raise CircuitError("the number is too large to be a float") from None
+
+
+# -- what is being read ---------------------------------------------------------------------------
+
+
+class _Expression:
+    """A sum that is being read: its terms, the factors of the last one, and what waits for the next operand."""
+
+    __slots__ = ("at", "divide", "factors", "minus", "negative", "powers", "terms", "value")
+
+    def __init__(self) -> None:
+        self.terms: list[Term] = []
+        self.minus = False  # whether the last term is subtracted
+        self.factors: list[Term] = []
+        self.divide = False  # whether the last operand is a divisor
+        self.negative = False  # whether the last operand has a minus of its own
+        self.powers: list[tuple[Term, bool]] = []  # bases that wait for their exponents, each with its own minus
+        self.value: Term = (0, None)  # the last operand
+        self.at = 0  # and its place
+
+    def is_empty(self) -> bool:
+        return not (self.terms or self.minus or self.factors or self.negative or self.powers)
+
+
+class _Open:
+    """A bracket that has not been closed, and the expression that goes on after it."""
+
+    __slots__ = ("at", "items", "outer", "word")
+
+    def __init__(self, word: str, at: int, outer: _Expression):
+        self.word, self.at, self.outer = word, at, outer
+        self.items: list[Term | list] = []  # what stands between the commas of '[' and 'det('
+
+
+CLOSING = {"(": "')'", "det(": "',' or ')'", "[": "',' or ']'"}
+
+
+class _Parser:
+    """Reads one word after the other; `self.state` is the table of what may come next."""
+
+    def __init__(self, text: str, where: str):
+        self.text, self.where = text, where
+        self.at = 0  # the place of the word that is being read
+        self.state = START
+        self.compute = Terms(budget=(1 << 22) + 8 * len(text))
+        self.expression = _Expression()
+        self.open: list[_Open] = []
+        self.known: dict[str, Term] = {}  # names that have been used or defined
+        self.variables: dict[str, int] = {}  # and where the variables among them were first named
+        self.listed = False  # whether there was a `variables` statement
+        self.numbers: dict[str, Term] = {}  # their texts, already read
+        self.statement_at = 0
+        self.defining: str | None = None
+        self.root_at: int | None = None
+        self.result: Term | None = None
+
+    def run(self) -> Circuit:
+        for match in _WORD.finditer(self.text):
+            kind: Any = match.lastindex  # the number of the alternative that matched
+            self.at = match.start(kind)
+            action = self.state.actions[kind]
+            if action is None:
+                raise self.unexpected(_KINDS[kind], match[kind])
+            try:
+                action(self, match[kind])
+            except CircuitError as error:
+                raise self.error(str(error), self.expression.at) from None
+            if kind == _END:
+                break
+        if self.result is None:
+            raise self.error("there is no expression: expected the polynomial on the last line", len(self.text))
+        return Circuit(node_of(self.result), self.variables)
+
+    # -- statements -------------------------------------------------------------------------------
+
+    def blank(self, word: str) -> None:
+        pass
+
+    def begin_statement(self) -> None:
+        if self.root_at is not None:
+            line, _, _ = self.locate(self.root_at)
+            raise self.error(
+                f"only the last line can be an expression, but line {line} is one: write 'name = …' there or here"
+            )
+        self.expression = _Expression()
+        self.statement_at = self.expression.at = self.at
+        self.state = OPERAND
+
+    def begin_definition(self, word: str) -> None:
+        name = self.checked_name(word)
+        if name in self.variables:
+            line, _, _ = self.locate(self.variables[name])
+            raise self.error(f"{_shown(name)} is a variable on line {line}: a part is defined before it is used")
+        if name in self.known:
+            raise self.error(f"{_shown(name)} is already defined: every name is given once")
+        self.begin_statement()
+        self.defining = name
+        self.state = EQUALS
+
+    def begin_value(self, word: str) -> None:
+        self.state = OPERAND
+
+    def end_text(self, word: str) -> None:
+        if self.open:
+            raise self.unexpected("end", word)
+        self.end_statement(word)
+
+    def end_statement(self, word: str) -> None:
+        if self.open:
+            return  # inside brackets the end of a line means nothing
+        self.result = sealed(self.finished())
+        if self.defining is None:
+            self.root_at = self.statement_at
+        elif self.defining in self.variables:
+            raise self.error(f"{_shown(self.defining)} is used in its own definition", self.statement_at)
+        else:
+            self.known[self.defining] = self.result
+        self.defining = None
+        self.state = START
+
+    def continue_line(self, word: str) -> None:
+        """Inside brackets the end of a line means nothing."""
+        if not self.open:
+            raise self.unexpected("newline", word)
+
+    def begin_listing(self, word: str) -> None:
+        if not self.listed and (self.known or self.result is not None):
+            raise self.error("the variables are listed first, before any other line")
+        self.begin_statement()
+        self.listed = True
+        self.state = LISTING
+
+    def list_variable(self, word: str) -> None:
+        name = self.checked_name(word)
+        if name in self.variables:
+            raise self.error(f"variable {_shown(name)} is listed twice")
+        self.known[name] = 1, var(name)
+        self.variables[name] = self.at
+        self.state = LISTED
+
+    def next_variable(self, word: str) -> None:
+        self.state = LISTING
+
+    def end_listing(self, word: str) -> None:
+        self.state = START
+
+    # -- operands ---------------------------------------------------------------------------------
+
+    def accept(self, value: Term) -> None:
+        self.expression.value = value
+        self.state = OPERATOR
+
+    def number(self, word: str) -> None:
+        self.expression.at = self.at
+        self.accept(self.numbers.get(word) or self.constant(word, _decimal))
+
+    def hexadecimal(self, word: str) -> None:
+        self.expression.at = self.at
+        self.accept(self.numbers.get(word) or self.constant(word, _hexadecimal))
+
+    def constant(self, word: str, read: Callable[[str], Number]) -> Term:
+        value = self.numbers[word] = self.compute.allowed(read(word)), None
+        return value
+
+    def name(self, word: str) -> None:
+        self.expression.at = self.at
+        value = self.known.get(word)
+        if value is None or word in KEYWORDS:
+            value = self.variable(self.checked_name(word))
+        self.accept(value)
+
+    def quoted(self, word: str) -> None:
+        self.expression.at = self.at
+        name = self.checked_name(word)
+        self.accept(self.known.get(name) or self.variable(name))
+
+    def variable(self, name: str) -> Term:
+        if self.listed:
+            raise self.error(f"{_shown(name)} is neither defined nor among the listed variables")
+        self.variables[name] = self.at
+        self.known[name] = value = 1, var(name)
+        return value
+
+    def checked_name(self, word: str) -> str:
+        name = _ESCAPE.sub(r"\1", word[1:-1]) if word.startswith('"') else word
+        if len(name) > MAX_NAME:
+            raise self.error(f"the name has {len(name):,} characters: at most {MAX_NAME:,} are allowed")
+        if word in KEYWORDS:
+            raise self.error(f"'{word}' is a word of the language: {_USAGE[word]}; as a name it stands in quotes")
+        if not name.isprintable() or not name:
+            raise self.error("a name in quotes has at least one character, and only printable ones")
+        if not word.startswith('"') and not name.isidentifier():
+            raise self.error(f"{_shown(name)} is not an identifier: such a name stands in double quotes")
+        return name
+
+    def begin_complement(self, word: str) -> None:
+        self.expression.at = self.at
+        self.state = COMPLEMENT
+
+    def complement(self, word: str) -> None:
+        name = self.checked_name(word)
+        if name not in self.known:
+            self.variable(name)
+        elif name not in self.variables:
+            raise self.error(f"{_shown(name)} is defined: only a variable has a complement")
+        self.accept((1, var(name, complement=True)))
+
+    def unary(self, word: str) -> None:
+        self.expression.negative ^= word == "-"
+
+    # -- operators --------------------------------------------------------------------------------
+
+    def begin_exponent(self, word: str) -> None:
+        expression = self.expression
+        expression.powers.append((expression.value, expression.negative))
+        expression.negative = False
+        self.state = OPERAND
+
+    def begin_factor(self, word: str) -> None:
+        self.end_factor()
+        self.expression.divide = word == "/"
+        self.state = OPERAND
+
+    def begin_term(self, word: str) -> None:
+        self.end_factor()
+        self.end_term()
+        self.expression.minus = word == "-"
+        self.state = OPERAND
+
+    def end_factor(self) -> None:
+        expression = self.expression
+        value = expression.value
+        if expression.negative:
+            value = negated(value)
+            expression.negative = False
+        while expression.powers:  # from the right, as in Python: a**b**c is a**(b**c), and -a**b is -(a**b)
+            base, negative = expression.powers.pop()
+            value = self.compute.power(base, value)
+            if negative:
+                value = negated(value)
+        expression.factors.append(self.compute.inverse(value) if expression.divide else value)
+
+    def end_term(self) -> None:
+        expression = self.expression
+        term = self.compute.product(expression.factors)
+        expression.terms.append(negated(term) if expression.minus else term)
+        expression.factors = []
+        expression.divide = False
+
+    def finished(self) -> Term:
+        self.end_factor()
+        self.end_term()
+        return self.compute.sum(self.expression.terms)
+
+    # -- brackets ---------------------------------------------------------------------------------
+
+    def begin_bracket(self, word: str) -> None:
+        self.expression.at = self.at
+        if len(self.open) == MAX_NESTING:
+            raise self.error(f"brackets are nested too deeply: at most {MAX_NESTING:,}")
+        self.open.append(_Open("det(" if word.startswith("det") else word, self.at, self.expression))
+        self.expression = _Expression()
+        self.expression.at = self.at
+        self.state = OPERAND
+
+    def begin_list(self, word: str) -> None:
+        allowed = self.open and self.open[-1].word != "(" and self.expression.is_empty()
+        if not allowed or [opened.word for opened in self.open[-3:]] == ["det(", "[", "["]:
+            raise self.error("a list can only stand in det(M0, U, V, [children]), where a matrix is a list of rows")
+        self.begin_bracket(word)
+
+    def end_item(self, word: str) -> None:
+        """A comma after an expression."""
+        if not self.open or self.open[-1].word == "(":
+            raise self.unexpected("comma", word)
+        self.open[-1].items.append(self.finished())
+        self.next_item(word)
+
+    def next_item(self, word: str) -> None:
+        self.expression = _Expression()
+        self.expression.at = self.at
+        self.state = OPERAND
+
+    def end_bracket(self, word: str) -> None:
+        """A bracket that closes after an expression."""
+        if not self.open or (word == "]") != (self.open[-1].word == "["):
+            raise self.unexpected("close", word)
+        value = self.finished()
+        if self.open[-1].word == "(":
+            self.expression = self.open.pop().outer
+            self.accept(sealed(value))
+        else:
+            self.open[-1].items.append(value)
+            self.end_items(word)
+
+    def end_items(self, word: str) -> None:
+        """A bracket that closes after the last item of a list or a det."""
+        if (word == "]") != (self.open[-1].word == "["):
+            raise self.unexpected("close", word)
+        opened = self.open.pop()
+        self.expression = opened.outer
+        if opened.word == "[":
+            self.open[-1].items.append(opened.items)
+            self.state = ITEM
+        else:
+            self.accept((1, self.determinant(opened)))
+
+    def end_empty(self, word: str) -> None:
+        """A bracket that closes where an operand could stand: only an empty list may."""
+        if not self.open or self.open[-1].word != "[" or self.open[-1].items or not self.expression.is_empty():
+            raise self.unexpected("close", word)
+        self.end_items(word)
+
+    def determinant(self, opened: _Open) -> Node:
+        items = opened.items
+        try:
+            if len(items) not in (4, 5):
+                raise CircuitError(f"this one has {len(items)} argument{'s' if len(items) != 1 else ''}")
+            m0, u, v = (_matrix(item, name) for item, name in zip(items, ("M0", "U", "V"), strict=False))
+            return det(m0, u, v, *map(_children, items[3:]))
+        except CircuitError as error:
+            raise self.error(f"{_USAGE['det']}: {error}", opened.at) from None
+
+    # -- errors -----------------------------------------------------------------------------------
+
+    def locate(self, at: int) -> tuple[int, int, str]:
+        """Line, column, and the text of the line."""
+        line, start = 1, 0
+        for newline in _NEWLINE.finditer(self.text, 0, at):
+            line, start = line + 1, newline.end()
+        end = _NEWLINE.search(self.text, at)
+        return line, at - start + 1, self.text[start : end.start() if end else None]
+
+    def error(self, message: str, at: int | None = None) -> ParseError:
+        line, column, source = self.locate(self.at if at is None else at)
+        return ParseError(message, _printable(source, column), line, column, self.where)
+
+    def unexpected(self, kind: str, word: str) -> ParseError:
+        opened = self.open[-1] if self.open else None
+        if kind == "end" and opened:
+            return self.error(f"'{opened.word}' is never closed", opened.at)
+        expected = self.state.expected
+        if opened and self.state in (OPERATOR, ITEM):
+            expected = f"{expected + ' or ' if expected else ''}{CLOSING[opened.word]}"
+        return self.error(f"expected {expected}, found {_found(kind, word)}{self.hint(kind, word)}")
+
+    def hint(self, kind: str, word: str) -> str:
+        if word == "=":
+            opened = self.open[-1] if self.open else None
+            still = f"; '{opened.word}' of line {self.locate(opened.at)[0]} is still open" if opened else ""
+            return f" (a definition is a line of its own: name = expression{still})"
+        if self.state is OPERATOR and kind == "open":
+            return " (write * to multiply; there are no functions but det)"
+        if self.state is OPERATOR and kind in ("name", "quoted", "number", "hexadecimal", "det", "complement"):
+            return " (write * to multiply)"
+        if word == "^":
+            return " (a power is written **)"
+        if word == '"':
+            return f' (a name in quotes ends on its line, has at most {MAX_NAME:,} characters, and only \\" and \\\\)'
+        return ""
+
+
+_USAGE = {
+    "det": "a determinant is det(M0, U, V, [children]) or det(M0, U, V, [children], [complements])",
+    "variables": "'variables a, b' lists the variables",
+}
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= 60 else name[:60] + "…")
+
+
+def _found(kind: str, word: str) -> str:
+    if kind == "newline":
+        return "the end of the line"
+    if kind == "end":
+        return "the end of the text"
+    if kind == "other" and not word.isprintable():
+        return f"the character U+{ord(word):04X}"
+    return _shown(word) if kind != "det" else "'det('"
+
+
+def _printable(line: str, column: int) -> str:
+    """The line without characters that would move the caret or command a terminal, near the place."""
+    if line.isprintable():
+        return line
+    start, end = max(0, column - 200), column + 200
+    near = "".join(c if c.isprintable() or c == "\t" else "�" for c in line[start:end])
+    return line[:start] + near + line[end:]
+
+
+def _matrix(item: Term | list, name: str) -> np.ndarray | list[list[Number]]:
+    """A list of rows of numbers; if all of them are floats, a float64 array."""
+    if not isinstance(item, list) or not all(isinstance(row, list) for row in item):
+        raise CircuitError(f"{name} is a matrix, a list of rows")
+    rows = [[_entry(x, f"{name}[{i}, {j}]") for j, x in enumerate(row)] for i, row in enumerate(item)]
+    if len({len(row) for row in rows}) == 1 and rows[0] and all(type(x) is float for row in rows for x in row):
+        return np.array(rows)
+    return rows
+
+
+def _entry(item: Term | list, name: str) -> Number:
+    if isinstance(item, list) or item[1] is not None:
+        raise CircuitError(f"{name} is not a number")
+    return item[0]
+
+
+def _children(item: Term | list) -> list[Node]:
+    if not isinstance(item, list) or any(isinstance(x, list) for x in item):
+        raise CircuitError("the children are a list of expressions")
+    return [node_of(x) for x in item]
+
+
+# -- what may come next ---------------------------------------------------------------------------
+
+_Action = Callable[[_Parser, str], None]
+
+
+class _State:
+    """What is expected, in words, and what to do with each kind of word that may come."""
+
+    __slots__ = ("actions", "expected")
+
+    def __init__(self, expected: str, actions: dict[str, _Action]):
+        self.expected = expected
+        self.actions = [actions.get(kind) for kind in _KINDS]
+
+
+def _first(action: _Action) -> _Action:
+    """The first word of the expression that is the root."""
+
+    def begin(parser: _Parser, word: str) -> None:
+        parser.begin_statement()
+        action(parser, word)
+
+    return begin
+
+
+OPERAND = _State(
+    "a number, a name or '('",
+    {
+        "number": _Parser.number,
+        "hexadecimal": _Parser.hexadecimal,
+        "name": _Parser.name,
+        "definition": _Parser.quoted,  # a name before '=', which is the next word and the mistake
+        "quoted": _Parser.quoted,
+        "complement": _Parser.begin_complement,
+        "sign": _Parser.unary,
+        "open": _Parser.begin_bracket,
+        "det": _Parser.begin_bracket,
+        "bracket": _Parser.begin_list,
+        "unbracket": _Parser.end_empty,
+        "newline": _Parser.continue_line,
+    },
+)
+START = _State(
+    "an expression, or a line 'name = expression'",
+    {kind: _first(action) for kind, action in zip(_KINDS, OPERAND.actions, strict=True) if action}
+    | {
+        "newline": _Parser.blank,
+        "end": _Parser.blank,
+        "definition": _Parser.begin_definition,
+        "variables": _Parser.begin_listing,
+    },
+)
+EQUALS = _State("'='", {"equals": _Parser.begin_value})
+OPERATOR = _State(
+    "an operator",
+    {
+        "sign": _Parser.begin_term,
+        "factor": _Parser.begin_factor,
+        "power": _Parser.begin_exponent,
+        "close": _Parser.end_bracket,
+        "unbracket": _Parser.end_bracket,
+        "comma": _Parser.end_item,
+        "newline": _Parser.end_statement,
+        "end": _Parser.end_text,
+    },
+)
+ITEM = _State(
+    "",
+    {
+        "comma": _Parser.next_item,
+        "close": _Parser.end_items,
+        "unbracket": _Parser.end_items,
+        "newline": _Parser.blank,
+    },
+)
+COMPLEMENT = _State("the name of a variable", {"name": _Parser.complement, "quoted": _Parser.complement})
+LISTING = _State("the name of a variable", {"name": _Parser.list_variable, "quoted": _Parser.list_variable})
+LISTED = _State(
+    "','",
+    {"comma": _Parser.next_variable, "newline": _Parser.end_listing, "end": _Parser.end_listing},
+)

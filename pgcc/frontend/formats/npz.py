@@ -1,0 +1,302 @@
+"""`.npz`: a circuit as a few flat arrays, for large ones. No pickles; every index is checked before it is used.
+
+header          JSON as bytes: {"format": "pgcc circuit", "version": 1}
+variables       JSON as bytes: the names, in order
+op              uint8, one per node, children before parents, the root last
+first           int64, nodes + 1: the children of node i are child[first[i]:first[i + 1]]
+child           int32
+label           int32, one per Var: twice the index of its variable, plus 1 for a complement
+kind, value     uint8, float64: the numbers; of every Const and of every edge of a Sum, in the order of the nodes,
+                and then the entries of the matrices. Kind 0: the float itself; 1: the integer that the value is;
+                2: the value is an index into
+exact           JSON as bytes: the other exact numbers, as "p/q" or as integers, long ones in hexadecimal
+shape           int32, three rows per Det (M0, U, V): rows, columns, and 1 if the matrix is one of float64
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from pgcc.errors import CircuitError, FormatError
+from pgcc.ir.bulk import collector_paused
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.literals import number_text, read_exact
+from pgcc.ir.matrix import Matrix
+from pgcc.ir.node import Node, Op, const, det, product, var, weighted_sum
+from pgcc.ir.numbers import Number
+
+FORMAT, VERSION = "pgcc circuit", 1
+DTYPES = {
+    "header": np.uint8,
+    "variables": np.uint8,
+    "op": np.uint8,
+    "first": np.int64,
+    "child": np.int32,
+    "label": np.int32,
+    "kind": np.uint8,
+    "value": np.float64,
+    "exact": np.uint8,
+    "shape": np.int32,
+}
+FLOAT, INTEGER, EXACT = 0, 1, 2
+MAX_HEADER = 10_000  # bytes of the JSON header
+_WHOLE = 2**53  # integers up to this are float64s
+
+# A file of b bytes that claims to hold more than this is not read: a zip can claim a thousand times its size.
+MIN_ALLOWED, MAX_RATIO = 1 << 26, 100
+
+# What reading a damaged zip, array or JSON text can raise. (MemoryError: a damaged length.)
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    ValueError,
+    LookupError,
+    struct.error,
+    EOFError,
+    OverflowError,
+    NotImplementedError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    MemoryError,
+)
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def write(circuit: Circuit, file: BinaryIO) -> None:
+    """Write the arrays of a circuit."""
+    np.savez_compressed(file, allow_pickle=False, **_arrays(circuit))
+
+
+def _arrays(circuit: Circuit) -> dict[str, np.ndarray]:
+    order = circuit.order
+    position = {node: i for i, node in enumerate(order)}
+    column = {name: i for i, name in enumerate(circuit.variables)}
+    dets = [node for node in order if node.op is Op.DET]
+    matrices = [m for node in dets for m in node.matrices]
+    kind, value, exact = _pooled(_numbers(order, matrices))
+    arrays: dict[str, Any] = {
+        "header": _json_bytes({"format": FORMAT, "version": VERSION}),
+        "variables": _json_bytes(circuit.variables),
+        "op": [node.op for node in order],
+        "first": np.cumsum([0, *(len(node.children) for node in order)]),
+        "child": [position[child] for node in order for child in node.children],
+        "label": [2 * column[node.name] + node.is_complement for node in order if node.op is Op.VAR],
+        "kind": kind,
+        "value": value,
+        "exact": _json_bytes(exact),
+        "shape": np.array([(*m.shape, m.is_float) for m in matrices], dtype=np.int32).reshape(-1, 3),
+    }
+    return {name: np.asarray(array, dtype=DTYPES[name]) for name, array in arrays.items()}
+
+
+def _json_bytes(data: Any) -> np.ndarray:
+    return np.frombuffer(json.dumps(data, ensure_ascii=False).encode(), dtype=np.uint8)
+
+
+def _numbers(order: Sequence[Node], matrices: Iterable[Matrix]) -> Iterator[Number]:
+    for node in order:
+        if node.op is Op.SUM:
+            yield from node.weights
+        elif node.op is Op.CONST:
+            yield node.value
+    for matrix in matrices:
+        yield from chain.from_iterable(matrix.numbers())
+
+
+def _pooled(numbers: Iterable[Number]) -> tuple[list[int], list[float], list[str]]:
+    """Kinds, values, and the texts of the numbers that are no float64."""
+    kinds: list[int] = []
+    values: list[float] = []
+    exact: dict[str, int] = {}
+    for number in numbers:
+        if type(number) is float:
+            kinds.append(FLOAT)
+            values.append(number)
+        elif type(number) is int and abs(number) <= _WHOLE:
+            kinds.append(INTEGER)
+            values.append(float(number))
+        else:
+            kinds.append(EXACT)
+            values.append(float(exact.setdefault(number_text(number), len(exact))))
+    return kinds, values, list(exact)
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def read(path: Path) -> Circuit:
+    """The circuit in an `.npz` file."""
+    try:
+        with collector_paused():
+            return _circuit(_read_arrays(path))
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from None
+    except (*_DAMAGE, CircuitError) as error:
+        raise FormatError(f"{path} is damaged, or not a circuit in the .npz format: {_reason(error)}") from None
+
+
+def _reason(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+    with zipfile.ZipFile(path) as archive:
+        entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+        _need("header" in entries, "it has no header: pgcc did not write it")
+        _need_small(entries.values(), path.stat().st_size)
+        header = _json(_array(archive, entries["header"], "header"), dict, "header")
+        _need(header.get("format") == FORMAT, "its header is not that of a pgcc circuit")
+        version = header.get("version")
+        _need(version == VERSION, f"it has version {version!r} of the format, and this pgcc reads version {VERSION}")
+        missing = [name for name in DTYPES if name not in entries]
+        _need(not missing, f"the array {missing[0] if missing else ''!r} is missing")
+        return {name: _array(archive, entries[name], name) for name in DTYPES}
+
+
+def _need(condition: object, message: str) -> None:
+    if not condition:
+        raise FormatError(message)
+
+
+def _need_small(entries: Iterable[zipfile.ZipInfo], file_size: int) -> None:
+    """Refuse to unpack what is far larger than its file, before any of it is unpacked."""
+    total = 0
+    for entry in entries:
+        _need(entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED), "it uses an unknown compression")
+        total += entry.file_size
+        if entry.filename.startswith("header"):
+            _need(entry.file_size <= MAX_HEADER, "its header is too long")
+    allowed = max(MIN_ALLOWED, MAX_RATIO * file_size)
+    _need(total <= allowed, f"{file_size:,} bytes that claim to be {total:,} are refused")
+
+
+def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> np.ndarray:
+    """One array; memory is taken for what is there, not for the shape that the array claims to have."""
+    data = archive.read(entry)
+    stream = BytesIO(data)
+    version = np.lib.format.read_magic(stream)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    _need(version in readers, f"the array {name!r} has an unknown version {version}")
+    shape, by_columns, dtype = readers[version](stream)
+    _need(dtype == DTYPES[name], f"the array {name!r} holds {dtype}, not {np.dtype(DTYPES[name])}")
+    _need(len(shape) == (2 if name == "shape" else 1) and not (by_columns and len(shape) > 1), f"{name!r} is no list")
+    _need(min(shape) >= 0, f"the array {name!r} has a negative length")
+    _need(math.prod(shape) * dtype.itemsize == len(data) - stream.tell(), f"the array {name!r} is cut off or too long")
+    return np.frombuffer(data, dtype=dtype, offset=stream.tell()).reshape(shape)
+
+
+def _json(array: np.ndarray, kind: type, name: str) -> Any:
+    data = json.loads(array.tobytes().decode())
+    _need(type(data) is kind, f"the {name} is not a {kind.__name__}")
+    return data
+
+
+def _circuit(arrays: dict[str, np.ndarray]) -> Circuit:
+    op, first, shape = arrays["op"], arrays["first"], arrays["shape"]
+    _check_structure(op, first, arrays["child"])
+    variables = _json(arrays["variables"], list, "list of variables")
+    _need(all(type(name) is str for name in variables), "a variable's name is not text")
+    leaves = _labels(arrays["label"], variables, int((op == Op.VAR).sum()))
+    _check_shapes(shape, np.diff(first)[op == Op.DET])
+    counts = np.where(op == Op.SUM, np.diff(first), op == Op.CONST)
+    texts = _json(arrays["exact"], list, "list of exact numbers")
+    needed = int(counts.sum()) + _entry_count(shape)
+    numbers = _read_numbers(arrays["kind"], arrays["value"], texts, needed)
+    matrices = _matrices(shape, numbers, int(counts.sum()))
+    return Circuit(_build(arrays, numbers, leaves, matrices), variables)
+
+
+def _check_structure(op: np.ndarray, first: np.ndarray, child: np.ndarray) -> None:
+    """Children come before parents, and there are as many as the operation has."""
+    _need(len(op) > 0, "it has no nodes")
+    _need(op.max() <= max(Op), f"{op.max()} is not an operation")
+    _need(len(first) == len(op) + 1 and first[0] == 0 and first[-1] == len(child), "its children do not fit its nodes")
+    _need((first[1:] >= first[:-1]).all(), "a node has fewer than no children")
+    counts = np.diff(first)
+    _need(not counts[(op == Op.CONST) | (op == Op.VAR)].any(), "a leaf has children")
+    _need(not (counts[op == Op.DET] % 2).any(), "a determinant has an odd number of children")
+    parent = np.repeat(np.arange(len(op)), counts)
+    _need((child >= 0).all() and (child < parent).all(), "a child does not come before its parent")
+
+
+def _labels(label: np.ndarray, variables: list[str], count: int) -> Iterator[Node]:
+    _need(len(label) == count, "its variables do not fit its nodes")
+    _need(not count or (label.min() >= 0 and label.max() < 2 * len(variables)), "there is no such variable")
+    return iter([var(variables[i >> 1], bool(i & 1)) for i in label.tolist()])
+
+
+def _check_shapes(shape: np.ndarray, child_counts: np.ndarray) -> None:
+    _need(shape.shape == (3 * len(child_counts), 3), "its matrices do not fit its determinants")
+    _need((shape >= 0).all() and (shape[:, 2] <= 1).all(), "a matrix has no such shape")
+
+
+def _entry_count(shape: np.ndarray) -> int:
+    return sum(rows * columns for rows, columns, _ in shape.tolist())
+
+
+def _read_numbers(kind: np.ndarray, value: np.ndarray, texts: list, needed: int) -> list[Number]:
+    _need(len(kind) == len(value) == needed, f"it has {len(value)} numbers, not {needed}")
+    _need(np.isfinite(value).all(), "a number is not finite")
+    _need(not len(kind) or kind.max() <= EXACT, "a number is of an unknown kind")
+    whole = kind != FLOAT
+    _need((value[whole] == np.trunc(value[whole])).all() and (abs(value[whole]) <= _WHOLE).all(), "no such integer")
+    index = value[kind == EXACT]
+    _need(not len(index) or (index.min() >= 0 and index.max() < len(texts)), "there is no such exact number")
+    _need(all(type(text) is str for text in texts), "an exact number is not text")
+    numbers: list[Number] = value.tolist()
+    exact = [read_exact(text) for text in texts]
+    for i, number in zip(np.flatnonzero(whole).tolist(), value[whole].tolist(), strict=True):
+        numbers[i] = int(number)
+    for i, number in zip(np.flatnonzero(kind == EXACT).tolist(), index.tolist(), strict=True):
+        numbers[i] = exact[int(number)]
+    return numbers
+
+
+def _matrices(shape: np.ndarray, numbers: list[Number], start: int) -> Iterator[Matrix]:
+    for rows, columns, is_float in shape.tolist():
+        entries = numbers[start : start + rows * columns]
+        start += rows * columns
+        if is_float:
+            _need(all(type(x) is float for x in entries), "an entry of a float64 matrix is not a float")
+            yield Matrix(np.array(entries, dtype=np.float64).reshape(rows, columns))
+        else:
+            lines = [entries[i * columns : (i + 1) * columns] for i in range(rows)]
+            yield Matrix(lines, shape=(rows, columns))
+
+
+def _build(arrays: dict[str, np.ndarray], numbers: list[Number], leaves: Iterator[Node], matrices: Iterator) -> Node:
+    """The root. Everything has been checked, so that this loop only builds."""
+    first, child = arrays["first"].tolist(), arrays["child"].tolist()
+    nodes: list[Node] = []
+    used = 0  # numbers
+    for i, op in enumerate(arrays["op"].tolist()):
+        if op == Op.VAR:
+            nodes.append(next(leaves))
+            continue
+        children = [nodes[c] for c in child[first[i] : first[i + 1]]]
+        if op == Op.SUM:
+            nodes.append(weighted_sum(numbers[used : used + len(children)], children))
+            used += len(children)
+        elif op == Op.PRODUCT:
+            nodes.append(product(children))
+        elif op == Op.CONST:
+            nodes.append(const(numbers[used]))
+            used += 1
+        else:
+            half = len(children) // 2
+            nodes.append(det(next(matrices), next(matrices), next(matrices), children[:half], children[half:]))
+    return nodes[-1]

@@ -1,0 +1,267 @@
+"""Circuits from and to SymPy, which is only imported when it is needed."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from pgcc.errors import CircuitError
+from pgcc.frontend.terms import Term, Terms, node_of, sealed
+from pgcc.ir.bulk import collector_paused
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.interpret import bordered
+from pgcc.ir.literals import MAX_BITS
+from pgcc.ir.node import ONE, Node, Op, det, iter_edges, var
+from pgcc.ir.numbers import Number, as_number, exact, is_number
+
+if TYPE_CHECKING:
+    import sympy
+
+# Determinants of at most so many children are expanded, into up to 2^6 terms; larger ones stay determinants.
+EXPANDED_CHILDREN = 6
+
+
+def from_sympy(expr: sympy.Expr, variables: Iterable[str | sympy.Symbol] | None = None) -> Circuit:
+    """The circuit of a SymPy expression: a polynomial in its symbols with real, rational coefficients.
+
+    Parameters
+    ----------
+    expr : sympy.Expr
+        Made of symbols, numbers, sums, products, whole powers and determinants. A `Float` of the precision of a double
+        becomes that float; a longer one becomes the rational number that it is.
+    variables : iterable of str or Symbol, optional
+        All variables, in order. By default the symbols of the expression, sorted by name, z2 before z10. (SymPy does
+        not keep the order in which they were written.)
+
+    Raises
+    ------
+    CircuitError
+        If a part of the expression is anything else; the message shows it.
+
+    Examples
+    --------
+    >>> import pgcc, sympy
+    >>> x, y = sympy.symbols("x y")
+    >>> print(pgcc.from_sympy(x*y/2 + sympy.Rational(1, 2)))
+    1/2 + 1/2*x*y
+    >>> pgcc.from_sympy(sympy.sin(x) + y)
+    Traceback (most recent call last):
+    pgcc.errors.CircuitError: not a polynomial: sin(x) is not a number, symbol, sum, product or whole power
+    """
+    import sympy
+
+    if is_number(expr):
+        expr = sympy.sympify(expr)
+    elif isinstance(expr, sympy.Poly):
+        expr = expr.as_expr()
+    if not isinstance(expr, sympy.Expr):
+        hint = " (text is read by pgcc.parse)" if isinstance(expr, str) else ""
+        raise CircuitError(f"expected a SymPy expression, not {type(expr).__name__}{hint}")
+    with collector_paused():
+        reader = _Reader()
+        root = node_of(reader.read(expr))
+        names = sorted(reader.symbols, key=_natural) if variables is None else _names(variables)
+        return Circuit(root, names)
+
+
+def _names(variables: Iterable[str | sympy.Symbol]) -> list[str]:
+    if isinstance(variables, str):
+        raise CircuitError("the variables are a list of names or symbols, not one string")
+    return [v if isinstance(v, str) else str(getattr(v, "name", v)) for v in variables]
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    """A sort key in which numbers inside names count as numbers."""
+    parts = re.split(r"([0-9]{1,18})", name)
+    return [(0, int(part), part) if i % 2 else (1, 0, part) for i, part in enumerate(parts)]
+
+
+class _Reader:
+    """Terms of sub-expressions, innermost first, each object once."""
+
+    def __init__(self) -> None:
+        import sympy
+
+        self.compute = Terms()
+        self.symbols: dict[str, sympy.Symbol] = {}
+        self.done: dict[int, Term] = {}  # by identity: comparing expressions would recurse
+        self.entries: dict[int, list[sympy.Expr]] = {}  # of matrices
+        # One line for every kind of expression.
+        self.kinds: list[tuple[type, Callable[[Any], Term]]] = [
+            (sympy.Symbol, self.symbol),
+            (sympy.Rational, lambda e: (as_number(Fraction(int(e.p), int(e.q))), None)),
+            (sympy.Float, lambda e: (_float_value(e), None)),
+            (sympy.Add, lambda e: self.compute.sum(self.below(e.args))),
+            (sympy.Mul, lambda e: self.compute.product(self.below(e.args))),
+            (sympy.Pow, lambda e: self.compute.power(*map(sealed, self.below(e.args)))),
+            (sympy.Determinant, self.determinant),
+        ]
+
+    def read(self, root: sympy.Expr) -> Term:
+        stack = [root]
+        while stack:
+            pending = [part for part in self.parts(stack[-1]) if id(part) not in self.done]
+            if pending:
+                stack.extend(pending)
+            else:
+                expr = stack.pop()
+                self.done[id(expr)] = self.term(expr)
+        return self.done[id(root)]
+
+    def parts(self, expr: sympy.Expr) -> Sequence[sympy.Expr]:
+        """The sub-expressions that are read first."""
+        import sympy
+
+        if isinstance(expr, (sympy.Add, sympy.Mul, sympy.Pow)):
+            return expr.args
+        if not isinstance(expr, sympy.Determinant):
+            return ()
+        if not isinstance(expr.args[0], sympy.ImmutableDenseMatrix):
+            raise CircuitError(f"not a polynomial: {_shown(expr)} is not the determinant of an explicit matrix")
+        # A matrix makes its entries anew whenever it is asked; they are known by identity, so keep them.
+        return self.entries.setdefault(id(expr), expr.args[0].flat())
+
+    def term(self, expr: sympy.Expr) -> Term:
+        for kind, convert in self.kinds:
+            if isinstance(expr, kind):
+                try:
+                    return convert(expr)
+                except CircuitError as error:
+                    raise CircuitError(f"{_shown(expr)}: {error}") from None
+        raise CircuitError(f"not a polynomial: {_shown(expr)} is not a number, symbol, sum, product or whole power")
+
+    def below(self, parts: Iterable[sympy.Expr]) -> list[Term]:
+        return [self.done[id(part)] for part in parts]
+
+    def symbol(self, symbol: sympy.Symbol) -> Term:
+        if not symbol.is_commutative:
+            raise CircuitError("a variable commutes with the others")
+        if self.symbols.setdefault(symbol.name, symbol) != symbol:
+            raise CircuitError("there are two different symbols with this name; only their assumptions tell them apart")
+        return 1, var(symbol.name)
+
+    def determinant(self, expr: sympy.Determinant) -> Term:
+        """det(M0 + Σ f·e_i·e_jᵀ): a child for every entry that is not a number."""
+        matrix = expr.args[0]
+        n = matrix.shape[0]
+        terms = self.below(self.entries[id(expr)])
+        numbers = [value if node is None else 0 for value, node in terms]
+        places = [i for i, (_, node) in enumerate(terms) if node is not None]
+        unit = [[int(i == j) for j in range(n)] for i in range(n)]
+        U = [[unit[row][p // n] for p in places] for row in range(n)]
+        V = [[unit[row][p % n] for p in places] for row in range(n)]
+        M0 = [numbers[row * n : (row + 1) * n] for row in range(n)]
+        return 1, det(M0, U, V, [node_of(terms[p]) for p in places])
+
+
+def _float_value(value: sympy.Float) -> Number:
+    """The float, if a double can hold it, else the exact rational."""
+    sign, mantissa, exponent, _ = value._mpf_
+    if not mantissa and exponent:
+        raise CircuitError("weights are finite")
+    if abs(exponent) > MAX_BITS:
+        raise CircuitError(f"the number is too large or too small: at most {MAX_BITS:,} bits")
+    rational = (-1 if sign else 1) * int(mantissa) * Fraction(2) ** int(exponent)
+    try:
+        double = float(rational)
+    except OverflowError:
+        return as_number(rational)
+    return double if double == rational else as_number(rational)
+
+
+def _shown(expr: Any) -> str:
+    """An expression in an error message: short, even if it is deep."""
+    try:
+        text = str(expr)
+    except RecursionError:
+        text = type(expr).__name__
+    return text if len(text) <= 80 else f"{text[:77]}…"
+
+
+def to_sympy(circuit: Circuit) -> sympy.Expr:
+    """The polynomial as a SymPy expression.
+
+    It is exact: a float becomes the rational number that it is. Complements are 1. A determinant with many children
+    stays a `sympy.Determinant`, which `doit()` expands.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> to_sympy(pgcc.parse("(x + 1)*(y + 3)/8"))
+    (x + 1)*(y + 3)/8
+    """
+    import sympy
+
+    symbols = {name: sympy.Symbol(name) for name in circuit.variables}
+    at: dict[Node, sympy.Expr] = {}
+    for node in circuit.order:
+        match node.op:
+            case Op.CONST:
+                at[node] = _rational(node.value)
+            case Op.VAR:
+                at[node] = sympy.Integer(1) if node.is_complement else symbols[node.name]
+            case Op.SUM:
+                at[node] = sympy.Add(*(sympy.Mul(_rational(w), at[child]) for w, child in iter_edges(node)))
+            case Op.PRODUCT:
+                at[node] = sympy.Mul(*(at[child] for child in node.children))
+            case Op.DET:
+                at[node] = _determinant(node, at)
+    return at[circuit.root]
+
+
+def _rational(value: Number) -> sympy.Rational:
+    import sympy
+
+    fraction = exact(value)
+    return sympy.Rational(fraction.numerator, fraction.denominator)
+
+
+def _determinant(node: Node, at: dict[Node, sympy.Expr]) -> sympy.Expr:
+    import sympy
+
+    if len(node.inside) <= EXPANDED_CHILDREN:
+        return _expanded(node, at)
+    small = all(y is ONE for y in node.outside)
+    matrix = _small_matrix(node, at) if small else bordered(node, at, _rational)
+    return sympy.Determinant(sympy.ImmutableDenseMatrix(matrix)) if matrix else sympy.Integer(1)
+
+
+def _expanded(node: Node, at: dict[Node, sympy.Expr]) -> sympy.Expr:
+    """Σ_T c_T · Π_{i∈T} f_i · Π_{i∉T} y_i, where c_T is the determinant with f = 1, y = 0 in T and f = 0, y = 1 outside."""
+    import sympy
+
+    terms = []
+    for chosen in itertools.product((0, 1), repeat=len(node.inside)):
+        coefficient = _coefficient(node, chosen)
+        picked = [(y, f)[c] for f, y, c in zip(node.inside, node.outside, chosen, strict=True)]
+        terms.append(sympy.Mul(coefficient, *(at[child] for child in picked)))
+    return sympy.Add(*terms)
+
+
+def _coefficient(node: Node, chosen: Sequence[int]) -> sympy.Rational:
+    import sympy
+    from sympy.polys.matrices import DomainMatrix
+
+    M0, U, V = (m.exact() for m in node.matrices)
+    r, k = range(len(M0)), range(len(chosen))
+    rows = [[*M0[i], *(U[i][j] * chosen[j] for j in k)] for i in r]
+    rows += [[*(-V[i][j] for i in r), *(int(i == j) * (1 - chosen[j]) for i in k)] for j in k]
+    entries = [[sympy.QQ(x.numerator, x.denominator) for x in row] for row in rows]
+    value = DomainMatrix(entries, (len(rows), len(rows)), sympy.QQ).det() if rows else sympy.QQ(1)
+    return sympy.QQ.to_sympy(value)
+
+
+def _small_matrix(node: Node, at: dict[Node, sympy.Expr]) -> list[list[sympy.Expr]]:
+    """M0 + U·diag(f)·Vᵀ"""
+    import sympy
+
+    M0, U, V = (m.exact() for m in node.matrices)
+    f = [at[child] for child in node.inside]
+    r = range(len(M0))
+    return [
+        [sympy.Add(_rational(M0[i][j]), *(_rational(U[i][k] * V[j][k]) * f[k] for k in range(len(f)))) for j in r]
+        for i in r
+    ]

@@ -1,0 +1,151 @@
+"""What the expression frontends build circuits from: a number, or a number times a node.
+
+Numbers that meet are computed at once, exactly; so `3*z/4` becomes z with the weight 3/4, and `0.1*(z + 1)` an edge
+of a sum, not a product with a constant. A number that is only carried along stays the float it may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from pgcc.errors import CircuitError
+from pgcc.ir.circuit import power_node
+from pgcc.ir.literals import MAX_BITS, bits
+from pgcc.ir.node import Node, const, product, weighted_sum
+from pgcc.ir.numbers import Number, add, as_number, mul, power
+
+# (coefficient, node): their product; without a node, the number itself.
+Term = tuple[Number, Node | None]
+
+# Probability generating polynomials are multiaffine: powers only occur in parts that cancel.
+MAX_EXPONENT = 1000
+
+_LONG = 2048  # shorter numbers cost next to nothing; every double is one
+
+
+def node_of(term: Term) -> Node:
+    """The node that computes a term."""
+    coefficient, node = term
+    if node is None:
+        return const(coefficient)
+    if type(coefficient) is int and coefficient == 1:
+        return node
+    return weighted_sum((coefficient,), (node,))
+
+
+def sealed(term: Term) -> Term:
+    """The same value, closed as by parentheses: its weight no longer mixes with weights outside."""
+    return term if term[1] is None else (1, node_of(term))
+
+
+def negated(term: Term) -> Term:
+    """−term; a float stays a float, because a change of sign is exact."""
+    return -term[0], term[1]
+
+
+class Terms:
+    """Sums, products and powers of terms, in exact arithmetic that cannot be made to run away.
+
+    Parameters
+    ----------
+    budget : int
+        How many bits all long numbers together may have. Without it a short text could ask for hours of arithmetic.
+    """
+
+    def __init__(self, budget: int = 1 << 26):
+        self._budget = budget
+
+    def sum(self, terms: Sequence[Term]) -> Term:
+        """Σ terms, the numbers among them added up, at the place of the first."""
+        if len(terms) == 1:
+            return terms[0]
+        weights: list[Number] = []
+        nodes: list[Node] = []
+        total: Number | None = None
+        place = 0
+        for coefficient, node in terms:
+            if node is not None:
+                weights.append(coefficient)
+                nodes.append(node)
+            elif total is None:
+                total, place = coefficient, len(nodes)
+            else:
+                total = self.allowed(add(total, coefficient))
+        if not nodes:
+            return (0 if total is None else total), None
+        if total:
+            weights.insert(place, 1)
+            nodes.insert(place, const(total))
+        if len(nodes) == 1:
+            return weights[0], nodes[0]
+        return 1, weighted_sum(weights, nodes)
+
+    def product(self, terms: Sequence[Term]) -> Term:
+        """Π terms, the numbers among them multiplied into one weight."""
+        if len(terms) == 1:
+            return terms[0]
+        weight: Number = 1
+        nodes: list[Node] = []
+        for coefficient, node in terms:
+            if node is not None:
+                nodes.append(node)
+            if type(coefficient) is not int or coefficient != 1:
+                weight = self._times(weight, coefficient)
+        if not nodes:
+            return weight, None
+        return weight, nodes[0] if len(nodes) == 1 else product(nodes)
+
+    def inverse(self, term: Term) -> Term:
+        """1 / term, for a number other than 0."""
+        value, node = term
+        if node is not None:
+            raise CircuitError("only division by a number is possible: a polynomial has no variable in a denominator")
+        if not value:
+            raise CircuitError("division by zero")
+        return as_number(1 / Fraction(value)), None
+
+    def power(self, base: Term, exponent: Term) -> Term:
+        """base ** exponent: the exponent a whole number, and not negative unless the base is a number."""
+        k, symbolic = exponent
+        if symbolic is not None or type(k) is not int:
+            raise CircuitError("an exponent is a whole number")
+        value, node = base
+        if node is None:
+            return self._number_power(value, k), None
+        if k < 0:
+            raise CircuitError("an exponent is not negative: a polynomial has no variable in a denominator")
+        if k > MAX_EXPONENT:
+            raise CircuitError(f"the exponent is too large: at most {MAX_EXPONENT} for what is not a number")
+        if k == 0:
+            return 1, None
+        return (1, power_node(node_of(base), k)) if k > 1 else base
+
+    def _number_power(self, value: Number, k: int) -> Number:
+        if k < 0:
+            return self._number_power(self.inverse((value, None))[0], -k)
+        if value in (0, 1) or (value == -1 and k % 2):
+            return value if k else 1
+        if value == -1:
+            return 1
+        if k * bits(as_number(Fraction(value))) > 2 * MAX_BITS:
+            raise CircuitError(f"the power is too large a number: at most {MAX_BITS:,} bits")
+        return self.allowed(power(value, k))
+
+    def _times(self, a: Number, b: Number) -> Number:
+        if type(a) is int and a == 1:
+            return b
+        if type(a) is int and type(b) is int:
+            return self.allowed(a * b)
+        return self.allowed(mul(a, b))
+
+    def allowed(self, value: Number) -> Number:
+        """The number itself, or an error if it is too long or there have been too many long ones."""
+        length = bits(value)
+        if length > _LONG:
+            self._budget -= length
+            if length > MAX_BITS:
+                raise CircuitError(f"the number is too large: {length:,} bits, at most {MAX_BITS:,}")
+            if self._budget < 0:
+                raise CircuitError("there is too much arithmetic with very long numbers")
+        return value

@@ -1,0 +1,117 @@
+"""What README and docs show is run: Python as doctests, `$ pgcc …` as commands. Links point somewhere."""
+
+from __future__ import annotations
+
+import doctest
+import math
+import re
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from pgcc.cli import main
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+class Block(NamedTuple):
+    """A fenced block of a page, and the line where its text starts (from 0)."""
+
+    language: str
+    text: str
+    line: int
+
+
+def find_blocks(page: str) -> list[Block]:
+    found = re.finditer(r"^```([^\n`]*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    return [Block(m[1].strip(), m[2], page.count("\n", 0, m.start(2))) for m in found]
+
+
+NUMBER = re.compile(r"(-?\d+\.\d*(?:e[+-]?\d+)?|-?\d+e[+-]?\d+)")
+
+
+def same(want: str, got: str) -> bool:
+    """Equal, but for `...` and for the last digits of floats, which differ between machines."""
+    if want == got or doctest._ellipsis_match(want, got):  # type: ignore[attr-defined]
+        return True
+    wanted, found = NUMBER.split(want), NUMBER.split(got)
+    if wanted[::2] != found[::2]:
+        return False
+    pairs = zip(wanted[1::2], found[1::2], strict=True)
+    return all(math.isclose(float(a), float(b), rel_tol=1e-9, abs_tol=1e-15) for a, b in pairs)
+
+
+class Checker(doctest.OutputChecker):
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        return super().check_output(want, got, optionflags) or same(want, got)
+
+
+def test_the_checker_sees_differences():
+    assert same("0.25\t6.7e-16\n", "0.25\t6.71e-16\n")
+    assert same("[0.3]", "[0.30000000000000004]")
+    assert same("a\n...\n", "a\nb\nc\n")
+    assert not same("0.25", "0.26")
+    assert not same("3/10", "3/11")
+    assert not same("x 0.25", "y 0.25")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_python(page):
+    parser = doctest.DocTestParser()
+    runner = doctest.DocTestRunner(Checker(), verbose=False, optionflags=doctest.ELLIPSIS)
+    names: dict[str, object] = {}
+    report: list[str] = []
+    for block in find_blocks(page.read_text(encoding="utf-8")):
+        if block.language == "python":
+            test = parser.get_doctest(block.text, names, page.name, str(page), block.line)
+            assert test.examples, f"{page.name}, line {block.line}: no >>> in a block of Python"
+            runner.run(test, out=report.append, clear_globs=False)
+            names.update(test.globs)
+    assert not report, "".join(report)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_console(page, capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    for block in find_blocks(page.read_text(encoding="utf-8")):
+        if block.language == "console":
+            for command, want in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
+                program, *arguments = shlex.split(command)
+                assert program == "pgcc"
+                assert main(arguments) == 0, capsys.readouterr().err
+                got = capsys.readouterr().out
+                assert same(want, got), f"{command}\nprints\n{got}\nand not\n{want}"
+
+
+def test_there_is_something_to_run():
+    languages = [block.language for page in PAGES for block in find_blocks(page.read_text(encoding="utf-8"))]
+    assert languages.count("python") >= 20
+    assert languages.count("console") >= 5
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_links(page):
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", text):
+        if not target.startswith(("http:", "https:", "#")):
+            assert (page.parent / target.split("#")[0]).exists(), f"{page.name} links to {target}"
+
+
+def test_every_page_is_in_the_index():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    listed = re.search(r"```\{toctree\}\n(.*?)```", index, re.DOTALL)
+    assert listed is not None
+    pages = {line for line in listed[1].split("\n") if line and not line.startswith(":")}
+    assert pages == {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+
+
+def test_ci_runs_the_command_of_the_readme():
+    commands = [
+        b.text.strip() for b in find_blocks((ROOT / "README.md").read_text(encoding="utf-8")) if b.language == "bash"
+    ]
+    assert [command for command in commands if command.endswith("-m pytest")] == commands[1:2]
+    assert "README.md" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")

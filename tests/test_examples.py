@@ -1,0 +1,61 @@
+"""Every example runs, and says what it should."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+import pgcc
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def run(name: str, capsys: pytest.CaptureFixture[str]) -> str:
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    return capsys.readouterr().out
+
+
+def test_every_example_is_tested():
+    known = {"quickstart.py", "certified.py", "million_rows.py", "beta.pgc"}
+    assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == known
+
+
+def test_beta_is_equation_3():
+    text = (EXAMPLES / "beta.pgc").read_text(encoding="utf-8")
+    assert "(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)" in text
+    model = pgcc.compile(pgcc.load(EXAMPLES / "beta.pgc"))
+    table = {"000": 2, "001": 8, "010": 12, "011": 48, "100": 2, "101": 8, "110": 4, "111": 16}  # Figure 1, in percent
+    for row, percent in table.items():
+        evidence = dict(zip(("z1", "z2", "z3"), map(int, row), strict=True))
+        assert model.prob(evidence, exact=True) * 100 == percent
+
+
+def test_quickstart(capsys):
+    out = run("quickstart.py", capsys)
+    assert "Pr(z2 = 0, z3 = 0) = 0.04\n" in out
+    assert "exactly: 1/25\n" in out
+    assert "three rows: [0.48 0.04 1.  ]\n" in out
+    assert "Pr(rain = 1) = 0.5\n" in out
+    assert "strategy: " in out
+
+
+def test_certified(capsys):
+    lines = dict(line.split(":", 1) for line in run("certified.py", capsys).splitlines())
+    number = r"([\d.]+e[+-]\d+|inf)"
+    shape = rf"\s*{number}, relative error at most {number}, in truth {number}"
+    alone, certified = (
+        [float(x) for x in re.fullmatch(shape, lines[key]).groups()] for key in ("float64 alone", "certified")
+    )
+    assert alone[2] > 1e-3  # float64 by itself is wrong here,
+    assert alone[1] >= alone[2]  # and says so
+    assert certified[2] <= certified[1] < 1e-9
+    assert "equal" in lines["exact"]
+
+
+def test_million_rows(capsys):
+    out = run("million_rows.py", capsys)
+    assert re.search(r"1,000,000 rows of 50 variables in \d+\.\d+ s\n", out)
+    assert "the same as by hand: True" in out

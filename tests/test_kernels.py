@@ -1,0 +1,196 @@
+"""The compiled loops, each against a few lines of plain Python."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pgcc.backend.direct import Direct, split_number, underflow_floor
+from pgcc.backend.identity import find_squares, residue
+from pgcc.backend.kernels.dense import amplification, factor
+from pgcc.backend.kernels.linear import BLOCK, pack_codes
+from pgcc.backend.kernels.modular import PRIME, inverse_mod, mul_mod
+from pgcc.backend.kernels.scaled import normalized
+from pgcc.backend.values import Values, certify, rounding_bound
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import ONE, Node, product, var, weighted_sum
+from pgcc.lowering.lower import lower
+from pgcc.passes.homogenize import homogenize
+from pgcc.testing import random_circuit, random_det
+
+residues = st.one_of(st.integers(0, PRIME - 1), st.sampled_from([0, 1, PRIME - 1, PRIME - 2, 2**32, 2**60]))
+
+
+@given(residues, residues)
+def test_multiplication_modulo_the_prime(a: int, b: int) -> None:
+    assert int(mul_mod(np.uint64(a), np.uint64(b))) == a * b % PRIME
+
+
+@settings(max_examples=30)
+@given(residues)
+def test_inverse_modulo_the_prime(a: int) -> None:
+    assert int(inverse_mod(np.uint64(a))) == pow(a, PRIME - 2, PRIME)
+
+
+@given(st.fractions())
+def test_residues_are_a_homomorphism(x: Fraction) -> None:
+    assert residue(x) * x.denominator % PRIME == x.numerator % PRIME
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.integers(-(10**6), 10**6))
+def test_scaled_numbers_are_normalised(m: float, e: int) -> None:
+    mantissa, exponent = normalized(m, e)
+    if m == 0.0:
+        assert mantissa == 0.0
+    else:
+        assert 2.0**-128 <= abs(mantissa) < 2.0**128
+        assert Fraction(mantissa) * Fraction(2) ** (256 * (exponent - e)) == Fraction(m)
+
+
+@given(st.fractions().filter(bool), st.integers(-2000, 2000))
+def test_any_number_can_be_split(x: Fraction, k: int) -> None:
+    number = x * Fraction(2) ** k
+    m, e = split_number(number)
+    assert 2.0**-129 <= abs(m) <= 2.0**129
+    assert abs(Fraction(m) * Fraction(2) ** (256 * e) / number - 1) <= Fraction(2) ** -53
+
+
+def test_packing_pads_with_the_last_row() -> None:
+    evidence = np.array([[1, 0, -1], [0, -1, 1]], np.int8)
+    codes = np.zeros((1, 3 * BLOCK), np.uint8)
+    pack_codes(evidence, 0, codes)
+    lanes = codes.reshape(3, BLOCK)
+    assert lanes[:, 0].tolist() == [1, 0, 2]
+    assert (lanes[:, 1:] == np.array([[0], [2], [1]])).all()
+
+
+class TestDense:
+    @pytest.mark.parametrize("n", [1, 2, 5, 12])
+    def test_elimination(self, n: int) -> None:
+        matrix = np.random.default_rng(n).standard_normal((n, n))
+        lu, rows = matrix.copy(), np.zeros(n, np.int64)
+        sign = factor(lu, n, rows)
+        lower_part, upper = np.tril(lu, -1) + np.eye(n), np.triu(lu)
+        np.testing.assert_allclose(lower_part @ upper, matrix[rows], atol=1e-12)
+        assert sign * np.diag(lu).prod() == pytest.approx(np.linalg.det(matrix), rel=1e-10)
+
+    def test_singular(self) -> None:
+        assert factor(np.ones((3, 3)), 3, np.zeros(3, np.int64)) == 0.0
+
+    def test_amplification_is_the_sum_it_says(self) -> None:
+        n = 6
+        rng = np.random.default_rng(0)
+        matrix = rng.standard_normal((n, n))
+        sizes = np.abs(matrix) + rng.random((n, n))
+        lu, rows = matrix.copy(), np.zeros(n, np.int64)
+        factor(lu, n, rows)
+        grown = np.empty((n, n))
+        grown[rows] = (np.abs(np.tril(lu, -1)) + np.eye(n)) @ np.abs(np.triu(lu))
+        expected = (np.abs(np.linalg.inv(matrix)).T * (sizes + grown)).sum()
+        assert amplification(matrix, sizes, n, lu, rows, np.empty(n)) == pytest.approx(expected, rel=1e-9)
+
+    def test_determinants_that_underflow(self) -> None:
+        # 300 factors of 1e-3: numpy's det is 0, and 1e-900 is not
+        n = 300
+        children = [var(f"z{i}") for i in range(n)]
+        from pgcc.ir.node import det
+
+        circuit = Circuit(det(np.zeros((n, n)), np.eye(n), np.eye(n) * 1e-3, children))
+        values = Direct(lower(homogenize(circuit))).evaluate(np.ones((1, n), np.int8), 1e-9, 1)
+        assert values.logs()[0] == pytest.approx(n * math.log(1e-3), rel=1e-14)
+        assert values.bound[0] <= 1e-9
+
+
+class TestScaled:
+    def test_agrees_with_float64_where_both_can(self) -> None:
+        rng = np.random.default_rng(0)
+        for seed in range(30):
+            circuit = random_circuit(seed, 8, size=30)
+            direct = Direct(lower(homogenize(circuit.simplify())))
+            rows = rng.choice([1, 0, -1], size=(40, 8)).astype(np.int8)
+            linear = direct.evaluate(rows, np.inf, 1)
+            scaled = direct._run_scaled(rows)
+            tolerance = linear.bound + scaled.bound
+            fine = tolerance < 1e-6
+            difference = np.abs(linear.floats() - scaled.floats())[fine]
+            assert (difference <= tolerance[fine] * np.abs(scaled.floats()[fine]) + 1e-300).all()
+
+    def test_sums_of_very_different_sizes(self) -> None:
+        def power_of_ten(k: int, name: str) -> Node:
+            return product([weighted_sum((1e-200,), (var(f"{name}{i}"),)) for i in range(k)])
+
+        big, small = power_of_ten(3, "a"), power_of_ten(30, "b")
+        circuit = Circuit(weighted_sum((1.0, 1.0), (big, small)))
+        direct = Direct(lower(homogenize(circuit)))
+        rows = np.array([[1, 1, 1] + [0] * 30, [0, 0, 0] + [1] * 30, [1, 1, 1] + [1] * 30], np.int8)
+        values = direct.evaluate(rows, 1e-9, 1)
+        assert values.logs()[0] == pytest.approx(-600 * math.log(10), rel=1e-14)
+        assert values.logs()[1] == pytest.approx(-6000 * math.log(10), rel=1e-14)
+        assert values.logs()[2] == -math.inf
+        assert (values.bound <= 1e-9).all()
+
+
+class TestBounds:
+    def test_certify_never_divides_by_a_value_smaller_than_its_error(self) -> None:
+        value, magnitude = np.array([1.0, 1e-20, 0.0, 0.0, np.nan, np.inf]), np.array([2.0, 1.0, 1.0, 0.0, 1.0, 1.0])
+        bound = certify(value, magnitude, 1e-15)
+        assert bound[0] == pytest.approx(2e-15, rel=1e-6)
+        assert bound[1:3].tolist() == [np.inf, np.inf]
+        assert bound[3] == 0.0
+        assert bound[4:].tolist() == [np.inf, np.inf]
+
+    def test_a_zero_that_may_be_an_underflow_is_not_certified(self) -> None:
+        assert certify(np.array([0.0]), np.array([0.0]), 1e-15, 1e-320)[0] == np.inf
+
+    def test_rounding_bound(self) -> None:
+        assert rounding_bound(10) > 10 * 2.0**-53
+        assert rounding_bound(1e17) == np.inf
+
+    def test_underflow_is_weighed_by_what_multiplies_it(self) -> None:
+        def floor(weight: float) -> float:
+            inner = product((var("a"), var("b")))
+            program = lower(homogenize(Circuit(weighted_sum((weight,), (product((inner, var("c"))),)))))
+            return underflow_floor(program, np.zeros(len(program.leaf_variable)))
+
+        assert floor(1.0) < 1e-320
+        assert floor(1e300) == pytest.approx(floor(1e200) * 1e100, rel=1e-3)
+
+    def test_values_of_any_range(self) -> None:
+        values = Values(np.array([0.5, 0.75, 0.0]), np.array([-3000, 5000, 0]), np.zeros(3))
+        assert values.floats().tolist() == [0.0, np.inf, 0.0]
+        expected = [math.log(0.5) - 3000 * math.log(2), math.log(0.75) + 5000 * math.log(2)]
+        np.testing.assert_allclose(values.logs()[:2], expected)
+        assert values.logs()[2] == -np.inf
+
+
+class TestIdentity:
+    def test_finds_every_square_and_nothing_else(self) -> None:
+        names = list("abcd")
+        a, b, c, d = (var(x) for x in names)
+        square = weighted_sum((1, -1), (product((a, a)), product((b, b, c))))
+        program = lower(Circuit(weighted_sum((1, 1, 1), (square, product((c, d)), ONE)), names))
+        assert find_squares(program, range(4)).squared == [0, 1]
+
+    def test_inside_determinants(self) -> None:
+        tangled = 0
+        for seed in range(20):
+            circuit = random_det(seed, 4, decomposable=False)
+            program = lower(circuit)
+            assert find_squares(program, range(4)).squared == []
+            tangled += not circuit.facts.decomposable
+        assert tangled > 10
+
+    def test_a_square_below_the_root_that_cancels_is_seen_below_only(self) -> None:
+        z = var("z")
+        grown = weighted_sum((1, 1), (z, ONE))
+        square = weighted_sum((1, 2), (product((grown, grown)), z))
+        root = weighted_sum((1, -1), (square, product((z, z))))
+        program = lower(Circuit(root))
+        found = find_squares(program, [0])
+        assert found.squared == []
+        assert not found.instructions.all()
