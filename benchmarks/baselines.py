@@ -7,13 +7,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from benchmarks.common import best
+from benchmarks.common import best_of
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import nearest_float
@@ -21,13 +22,15 @@ from pgcc.lowering.lower import affine_leaf
 from pgcc.passes.homogenize import homogenize
 
 _LOWEST = np.finfo(float).min
-_SAMPLE = 4096
+_SAMPLE = 10_000
 
 
 def best_block(run: Callable[[np.ndarray, int], Any], rows: np.ndarray, blocks: Sequence[int]) -> int:
     """The number of rows at a time with which an evaluation is fastest."""
     sample = rows[:_SAMPLE]
-    return min(blocks, key=lambda block: best(lambda: run(sample, block), 2))
+    calls = {str(block): lambda block=block: run(sample, block) for block in blocks}
+    seconds = best_of(calls, 5, 5.0, time.process_time)
+    return int(min(seconds, key=lambda block: seconds[block]))
 
 
 class LevelByLevel:
@@ -50,7 +53,7 @@ class LevelByLevel:
                 first = len(position)
                 position.update((node, first + i) for i, node in enumerate(nodes))
                 children = np.array([[position[c] for c in node.children] for node in nodes])
-                weights = np.array([[nearest_float(w) for w in node.weights] for node in nodes]) if op is Op.SUM else None
+                weights = _weights(nodes) if op is Op.SUM else None
                 self.steps.append((slice(first, first + len(nodes)), children, self._logs(weights)))
         self.leaf_table = self._logs(self.leaf_table)
         self.nodes, self.root = len(position), position[homogeneous.root]
@@ -81,8 +84,8 @@ class LevelByLevel:
     def _log_step(values: np.ndarray, where: slice, children: np.ndarray, weights: np.ndarray | None) -> None:
         out = values[where]
         if weights is None:
-            np.add(values[children[:, 0]], values[children[:, 1]], out=out) if children.shape[1] > 1 else None
-            for j in range(2, children.shape[1]):
+            out[:] = values[children[:, 0]]
+            for j in range(1, children.shape[1]):
                 out += values[children[:, j]]
             return
         terms = values[children]
@@ -132,6 +135,10 @@ def _without_leaf_parts(circuit: Circuit) -> list[Node]:
         if node in used and affine_leaf(node) is None:
             used.update(node.children)
     return [node for node in circuit.order if node in used]
+
+
+def _weights(nodes: Sequence[Node]) -> np.ndarray:
+    return np.array([[nearest_float(w) for w in node.weights] for node in nodes])
 
 
 def _three_values(name: str | None, a: Any, b: Any) -> tuple[float, float, float]:

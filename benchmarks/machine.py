@@ -48,7 +48,7 @@ def _achieved(peaks: dict[str, float]) -> Table:
         "machine: what the kernel does with it (one core, evidence already packed)",
         ["edges", "work KB", "10⁹ mul-adds/s", "of peak", "GB/s", "of L1", "of L2", "10⁹ terms/s", "of peak"],
         notes=[
-            "mul-adds: 1 per term of a SUM, 2 per term of a DOT (one of them a multiplication), 1 per factor of a product.",
+            "mul-adds: 1 per term of a SUM, 2 per term of a DOT (one a multiplication), 1 per factor of a product.",
             "GB/s: values read and written by instructions, wherever they lie. terms: additions into sums.",
         ],
     )

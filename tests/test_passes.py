@@ -188,6 +188,7 @@ def test_every_rule_is_named_and_has_a_law_and_is_reached():
         (times(X, times(Y, Z)), times(X, Y, Z)),
         (plus(X, plus(Y, (-1, X))), Y),
         (times(X, X), times(X, X)),
+        (times(X, plus((0.1, plus((0.2, Y), (0.3, Z))))), plus((0.1, times(X, plus((0.2, Y), (0.3, Z)))))),
     ],
 )
 def test_examples(before, after):

@@ -39,11 +39,12 @@ class Compiled:
     circuit : Circuit
     validate : bool
         Test a circuit that is not decomposable for squares, and refuse it if it has one.
+    native : bool
+        See `Direct`.
     """
 
-    def __init__(self, circuit: Circuit, validate: bool = True):
-        self.source = circuit
-        self.validate = validate
+    def __init__(self, circuit: Circuit, validate: bool = True, native: bool = False):
+        self.validate, self.native = validate, native
         self.circuit = simplify(circuit)
         if validate and not self.decomposable:
             self._refuse_squares()
@@ -99,7 +100,7 @@ class Compiled:
     @cached_property
     def direct(self) -> Direct:
         """One number per node."""
-        return Direct(lower(self.homogenized))
+        return Direct(lower(self.homogenized), self.native)
 
     @cached_property
     def series(self) -> Series:

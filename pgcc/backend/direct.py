@@ -10,20 +10,33 @@ from functools import cached_property
 import numpy as np
 
 from pgcc.backend.kernels.analysis import count_roundings, log_sensitivities, log_values
+from pgcc.backend.kernels.bounds import certify
 from pgcc.backend.kernels.linear import BLOCK, pack_codes, run_linear
 from pgcc.backend.kernels.scaled import RADIX, run_scaled
+from pgcc.backend.native import Evaluator, is_small, load_program
 from pgcc.backend.parallel import for_chunks
-from pgcc.backend.values import Values, certify, rounding_bound
+from pgcc.backend.values import Values, rounding_bound
 from pgcc.ir.numbers import Number, add, exact
 from pgcc.lowering.program import Program
 from pgcc.lowering.schedule import schedule
 
 
 class Direct:
-    """The evaluator of a homogenised program (as `lower` makes it)."""
+    """The evaluator of a homogenised program (as `lower` makes it).
 
-    def __init__(self, program: Program):
-        self.unscheduled = program
+    Parameters
+    ----------
+    program : Program
+    native : bool
+        Run float64 rows on machine code of this very program, where it is small enough, instead of the fixed loop.
+    """
+
+    def __init__(self, program: Program, native: bool = False):
+        self.unscheduled, self.native = program, native
+
+    @cached_property
+    def _evaluator(self) -> Evaluator | None:
+        return load_program(self.unscheduled) if self.native and is_small(self.unscheduled) else None
 
     @cached_property
     def program(self) -> Program:
@@ -58,6 +71,19 @@ class Direct:
         return values
 
     def _run_linear(self, evidence: np.ndarray, rows: slice, values: Values) -> None:
+        out = self._native_values(evidence) if self._evaluator else self._kernel_values(evidence)
+        value, magnitude = out[0, : len(evidence)], out[-1, : len(evidence)]
+        values.mantissa[rows] = value
+        certify(value, magnitude, self.gamma, self.floor, values.bound[rows])
+
+    def _native_values(self, evidence: np.ndarray) -> np.ndarray:
+        out = np.empty((1 + self.program.signed, len(evidence)))
+        assert self._evaluator is not None
+        self._evaluator(evidence, out)
+        return out
+
+    def _kernel_values(self, evidence: np.ndarray) -> np.ndarray:
+        """Value and, if signed, magnitude of every row; padded to whole blocks."""
         program = self.program
         blocks = -(-len(evidence) // BLOCK)
         # As many blocks at a time as keep the packed evidence in the cache.
@@ -71,9 +97,7 @@ class Direct:
             pack_codes(evidence, first * BLOCK, some)
             span = slice(first * BLOCK, (first + len(some)) * BLOCK)
             run_linear(*program.arrays, some, work, roots, out[:, span])
-        value, magnitude = out[0, : len(evidence)], out[-1, : len(evidence)]
-        values.mantissa[rows] = value
-        values.bound[rows] = certify(value, magnitude, self.gamma, self.floor)
+        return out
 
     def _run_scaled(self, evidence: np.ndarray) -> Values:
         program = self.program
@@ -90,7 +114,8 @@ class Direct:
         gap = np.clip(exponents[1] - exponents[0], -3, 3) * RADIX
         with np.errstate(over="ignore", invalid="ignore"):
             magnitude = np.ldexp(mantissas[1], gap.astype(np.int32))
-        bound = certify(mantissas[0], magnitude, self.gamma)
+        bound = np.empty(len(evidence))
+        certify(mantissas[0], magnitude, self.gamma, 0.0, bound)
         mantissa, binary = np.frexp(mantissas[0])
         exponent = np.where(mantissa == 0.0, 0, exponents[0] * RADIX + binary)
         return Values(mantissa, exponent, bound)

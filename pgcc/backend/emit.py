@@ -8,42 +8,37 @@ over polynomials in t. The same circuit always gives the same text.
 
 from __future__ import annotations
 
-import keyword
 import math
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 
 from pgcc import __version__
 from pgcc.backend import templates
 from pgcc.backend.compiled import Compiled
+from pgcc.backend.source import (
+    RESERVED,
+    STRAIGHT_LINE,
+    WIDTH,
+    check_range,
+    identifiers,
+    prune,
+    statements,
+    straight_line,
+    value,
+)
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.ir.circuit import Circuit
 from pgcc.lowering.lower import lower
-from pgcc.lowering.program import DET, LEAF, MORE, SUM, TIMES, Program
+from pgcc.lowering.program import Program
 from pgcc.lowering.schedule import schedule
 
-# More operations than this are emitted as tables.
-STRAIGHT_LINE = 2000
 # The algebra of a table with at most this many instructions is also written out, as a comment.
 _MOST_LISTED = 200
 # The polynomial is shown in the header up to this length.
 _MOST_SHOWN = 1000
-# Room on a line.
-_WIDTH = 100
 # g(1) is rounded once, from balls of at least 128 bits.
 _TOTAL_RTOL = 1e-15
-
-# What emitted code calls its own; locals of straight-line code among them. All others start with an underscore.
-_RESERVED = {
-    *("np", "njit", "sys", "range", "min", "max", "len", "abs", "float", "int", "print", "isinstance", "enumerate"),
-    *("VARIABLES", "TOTAL", "BLOCK", "LEAF", "SUM", "DOT", "MORE", "TIMES", "DET", "PROGRAM"),
-    *("prob", "logprob", "rows", "out", "z", "p", "k", "first", "count"),
-    *keyword.kwlist,
-    *keyword.softkwlist,
-}
 
 
 def emit(circuit: Circuit, *, name: str = "evaluate", normalize: bool = True, validate: bool = True) -> str:
@@ -131,7 +126,7 @@ def _header(circuit: Circuit, program: Program, method: str, name: str, normaliz
         f"               {name}(rows, out) on int8 rows, without checks",
         "From a shell:  python THIS_FILE name=1 other=0",
     ]
-    return "".join(f"# {line}".rstrip() + "\n" for line in lines) + "\n"
+    return "".join(f"# {line}".rstrip() + "\n" for line in lines) + "# fmt: off\n\n"
 
 
 def _shown(circuit: Circuit) -> list[str]:
@@ -144,7 +139,7 @@ def _shown(circuit: Circuit) -> list[str]:
 
 def _constants(circuit: Circuit, total: float, normalize: bool) -> str:
     names = repr(circuit.variables)
-    if len(names) > _WIDTH:
+    if len(names) > WIDTH:
         names = "(\n" + "".join(f"    {line}\n" for line in _wrapped([f"{v!r}," for v in circuit.variables])) + ")"
     why = "" if normalize else "  # not normalised"
     return f"\nVARIABLES = {names}\nTOTAL = {total!r}{why}\n"
@@ -184,7 +179,7 @@ def _tables(program: Program, circuit: Circuit) -> str:
     shared = schedule(program)
     text = templates.TABLE_HEAD
     if program.instructions <= _MOST_LISTED:
-        lines = statements(program, _identifiers(circuit.variables), "leaf")
+        lines = statements(program, identifiers(circuit.variables), "leaf")
         text += "#\n# In words, before values share slots:\n" + "".join(f"#   {line}\n" for line in lines)
     tables = [
         ("OP", shared.op),
@@ -219,174 +214,14 @@ def _wrapped(words: Sequence[str]) -> list[str]:
     """Words, set in lines. (Not `textwrap`, which breaks words that have spaces in them.)"""
     lines: list[str] = []
     line: list[str] = []
-    room = _WIDTH
+    room = WIDTH
     for word in words:
         if line and room < len(word):
             lines.append(" ".join(line))
-            line, room = [], _WIDTH
+            line, room = [], WIDTH
         line.append(word)
         room -= len(word) + 1
     return [*lines, " ".join(line)] if line else lines
-
-
-# -- the algebra ------------------------------------------------------------------------------------------------
-
-
-def straight_line(program: Program, variables: Sequence[str], results: Iterable[str]) -> str:
-    """The body of the loop over the rows k of a block: codes, values, results."""
-    names = _identifiers(variables)
-    used = sorted({int(v) for v in program.leaf_variable if v >= 0})
-    codes = [f"{names[column]} = z[{column}, k]" for column in used]
-    lines = [*codes, *statements(program, names, "_leaf"), *results]
-    return "".join(f"        {line}\n" for line in lines)
-
-
-def value(slot: int) -> str:
-    """What a value is called."""
-    return f"v{slot}"
-
-
-def statements(program: Program, names: Sequence[str], leaf: str) -> Iterator[str]:
-    """The instructions of a program whose values have slots of their own: one assignment each, long ones in several."""
-    target, first = program.target.tolist(), program.start.tolist()
-    args, weights = program.args.tolist(), program.weights.tolist()
-    for i, op in enumerate(program.op.tolist()):
-        here = args[first[i] : first[i + 1]]
-        here_weights = weights[program.first_weight[i] :]
-        to = value(target[i])
-        if op == LEAF:
-            yield f"{to} = {_leaf_text(program, here[0], names, leaf)}"
-        elif op == TIMES:
-            yield from _folded(to, [("*", value(x)) for x in here], "1.0", "*")
-        elif op == DET:
-            k = len(here) // 2
-            f, y = (", ".join(map(value, part)) for part in (here[1 : 1 + k], here[1 + k :]))
-            yield f"{to} = determinant {here[0]} of f = ({f}), y = ({y})"
-        else:
-            step = 1 if op == SUM else 2
-            factors = [[value(x) for x in here[j : j + step]] for j in range(0, len(here), step)]
-            terms = [_term(w, f) for w, f in zip(here_weights, factors, strict=False)]
-            yield from _folded(to, terms, "0.0", "+", more=op == MORE)
-
-
-def _leaf_text(program: Program, number: int, names: Sequence[str], leaf: str) -> str:
-    out, in_, free = program.leaf_table[number].tolist()
-    variable = program.leaf_variable[number]
-    return repr(free) if variable < 0 else f"{leaf}({names[variable]}, {out!r}, {in_!r}, {free!r})"
-
-
-def _term(weight: float, factors: list[str]) -> tuple[str, str]:
-    """Sign and size of one term: 1*x is written x."""
-    numbers = [] if abs(weight) == 1.0 else [repr(abs(weight))]
-    return "-" if weight < 0 else "+", "*".join(numbers + factors)
-
-
-def _folded(to: str, terms: list[tuple[str, str]], empty: str, operator: str, more: bool = False) -> Iterator[str]:
-    """`to = a + b - c`, continued with `to += …` where the line gets long (Python dislikes deep expressions, too)."""
-    if not terms:
-        yield f"{to} = {empty}"
-    space = "" if operator == "*" else " "
-    text = ""
-    for sign, term in terms:
-        if len(text) + len(term) > _WIDTH:
-            yield text
-            text, more = "", True
-        if text:
-            text += f"{space}{sign}{space}{term}"
-        else:
-            start = f"{to} {operator}= " if more else f"{to} = "
-            text = start + ("-" if sign == "-" else "") + term
-    if text:
-        yield text
-
-
-def _identifiers(variables: Sequence[str]) -> list[str]:
-    """A Python identifier for each variable: distinct, ASCII, none that the source uses for something else.
-
-    >>> _identifiers(["a", "a-b", "a_b", "np", "v0", "3", "lambda", "été"])
-    ['a', 'a_b', 'a_b_2', 'x_np', 'x_v0', 'x_3', 'x_lambda', 'x__t_']
-    """
-    taken: set[str] = set()
-    found = []
-    for name in variables:
-        plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
-        if plain in _RESERVED or re.match(r"_|[0-9]|v[0-9]+$", plain):
-            plain = f"x_{plain}"
-        unique, count = plain, 1
-        while unique in taken:
-            count += 1
-            unique = f"{plain}_{count}"
-        taken.add(unique)
-        found.append(unique)
-    return found
-
-
-# -- programs ---------------------------------------------------------------------------------------------------
-
-
-def prune(program: Program, roots: Sequence[int]) -> Program:
-    """Only the instructions that these values need, and the values numbered anew in the order they are made.
-
-    The first root becomes the program's value, the last its magnitude.
-    """
-    keep = _needed(program, roots)
-    counts = np.diff(program.start)
-    weight_counts = np.diff(np.append(program.first_weight, len(program.weights)))
-    op, args = program.op[keep], program.args[np.repeat(keep, counts)]
-    start = np.append(0, np.cumsum(counts[keep])).astype(np.int64)
-    is_value = np.ones(len(args), bool)
-    is_value[start[:-1][(op == LEAF) | (op >= DET)]] = False
-    leaf_at = start[:-1][op == LEAF]
-    leaves, args[leaf_at] = np.unique(args[leaf_at], return_inverse=True)
-    new = np.full(program.slots, -1, np.int32)
-    made = list(dict.fromkeys(program.target[keep].tolist()))
-    new[made] = np.arange(len(made))
-    args[is_value] = new[args[is_value]]
-    weight_keep = np.repeat(keep, weight_counts)
-    return replace(
-        program,
-        op=op,
-        target=new[program.target[keep]],
-        start=start,
-        args=args,
-        first_weight=np.append(0, np.cumsum(weight_counts[keep]))[:-1].astype(np.int64),
-        weights=program.weights[weight_keep],
-        numbers=[x for x, kept in zip(program.numbers, weight_keep.tolist(), strict=True) if kept],
-        node=program.node[keep],
-        leaf_variable=program.leaf_variable[leaves],
-        leaf_table=program.leaf_table[leaves],
-        leaf_numbers=[program.leaf_numbers[leaf] for leaf in leaves.tolist()],
-        slots=len(made),
-        value=int(new[roots[0]]),
-        magnitude=int(new[roots[-1]]),
-    )
-
-
-def _needed(program: Program, roots: Sequence[int]) -> np.ndarray:
-    """Which instructions the roots need."""
-    wanted = np.zeros(program.slots, bool)
-    wanted[list(roots)] = True
-    keep = np.zeros(program.instructions, bool)
-    op, target, start = program.op.tolist(), program.target.tolist(), program.start.tolist()
-    for i in reversed(range(len(op))):
-        if wanted[target[i]]:
-            keep[i] = True
-            if op[i] != LEAF:
-                wanted[program.args[start[i] + (op[i] >= DET) : start[i + 1]]] = True
-    return keep
-
-
-def check_range(program: Program) -> None:
-    """Refuse numbers that float64 cannot hold: ones that would become inf, or 0 though they are not."""
-    leaves = [x for pair in program.leaf_numbers for x in pair]
-    dets = [x for numbers in program.det_numbers for x in numbers]
-    floats = [*program.weights.tolist(), *program.leaf_table[:, :2].ravel().tolist(), *program.det_data.tolist()]
-    for exact, rounded in zip([*program.numbers, *leaves, *dets], floats, strict=True):
-        if not math.isfinite(rounded) or (rounded == 0.0) != (exact == 0):
-            raise PgccError(
-                "a number of the circuit is out of the range of float64 (1e-308 to 1e308), "
-                "in which emitted code computes: use pgcc.compile"
-            )
 
 
 def _total(compiled: Compiled) -> float:
@@ -407,7 +242,7 @@ def _total(compiled: Compiled) -> float:
 
 def _check_name(name: str) -> None:
     good = isinstance(name, str) and name.isascii() and name.isidentifier()
-    if not good or name in _RESERVED or name.startswith("_") or name.isupper():
+    if not good or name in RESERVED or name.startswith("_") or name.isupper():
         raise PgccError(
             f"name={name!r} cannot be the name of the evaluator: it is no identifier, or means something else"
         )

@@ -28,30 +28,14 @@ from pathlib import Path
 import numpy as np
 
 from pgcc.backend import templates
-from pgcc.backend.emit import STRAIGHT_LINE, check_range, emit, prune, straight_line, value
+from pgcc.backend.source import STRAIGHT_LINE, check_range, prune, straight_line, value
 from pgcc.errors import PgccError
-from pgcc.ir.circuit import Circuit
 from pgcc.lowering.program import Program
 
 Evaluator = Callable[[np.ndarray, np.ndarray], None]
 
 _lock = threading.RLock()
 _temporary: tuple[int, Path] | None = None  # (process, directory)
-
-
-def load_evaluator(circuit: Circuit) -> Evaluator:
-    """The function ``evaluate(rows, out)`` of the emitted source: probabilities of C-contiguous int8 rows, unchecked.
-
-    Examples
-    --------
-    >>> import pgcc
-    >>> evaluate = load_evaluator(pgcc.parse("0.4*a*b + 0.6"))
-    >>> out = np.empty(2)
-    >>> evaluate(np.array([[1, -1], [0, 0]], np.int8), out)
-    >>> out
-    array([0.4, 0.6])
-    """
-    return load_module(emit(circuit)).evaluate
 
 
 def load_program(program: Program) -> Evaluator:
@@ -63,11 +47,17 @@ def load_program(program: Program) -> Evaluator:
     return load_module(program_source(program)).evaluate
 
 
+def is_small(program: Program) -> bool:
+    """Whether straight-line code can run it, and is worth its compile time."""
+    in_range = np.isfinite(program.weights).all() and np.isfinite(program.leaf_table).all()
+    return not program.has_det and program.operations <= STRAIGHT_LINE and bool(in_range)
+
+
 def program_source(program: Program) -> str:
     """The source that `load_program` runs."""
     roots = (program.value, program.magnitude) if program.signed else (program.value,)
     program = prune(program, roots)
-    if program.has_det or program.operations > STRAIGHT_LINE:
+    if not is_small(program):
         raise PgccError(f"straight-line code is for at most {STRAIGHT_LINE} operations and no determinants")
     check_range(program)
     names = [f"z{column}" for column in range(program.n_variables)]

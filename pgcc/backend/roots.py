@@ -12,8 +12,9 @@ from functools import cached_property
 import numpy as np
 
 from pgcc.backend.direct import roundings, underflow_floor
+from pgcc.backend.kernels.bounds import certify
 from pgcc.backend.kernels.points import run_points
-from pgcc.backend.values import Values, certify, rounding_bound
+from pgcc.backend.values import Values, rounding_bound
 from pgcc.lowering.program import Program
 from pgcc.lowering.schedule import schedule
 
@@ -62,9 +63,11 @@ class Roots:
         if self.program.has_det:
             return float(value), np.inf  # nothing is known of a determinant's rounding at a complex point
         with np.errstate(all="ignore"):
-            magnitude = self.magnitudes(codes, np.array([radius]))[0] / radius**wanted
+            magnitude = self.magnitudes(codes, np.array([radius])) / radius**wanted
             floor = self._floor(codes, radius) / radius**wanted
-        return float(value), float(certify(np.array(value), np.array(magnitude), self.gamma, floor))
+        bound = np.empty(1)
+        certify(np.array([value]), magnitude, self.gamma, floor, bound)
+        return float(value), float(bound[0])
 
     def _best_radius(self, codes: np.ndarray, wanted: int) -> float:
         """The radius that minimises M(ρ)/ρ^k: a coarse grid of powers of two, then a fine one."""

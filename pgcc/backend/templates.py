@@ -9,10 +9,16 @@ IMPORTS = """\
 import sys
 
 import numpy as np
-from numba import njit
 
-# Compiled code is kept next to this file; text that was not read from a file is compiled every time.
-_jit = njit(cache="__file__" in globals(), nogil=True, error_model="numpy", fastmath={"contract"})
+if __name__ == "__main__":  # one query from the command line is answered before a compiler has started
+
+    def _jit(function):
+        return function
+else:
+    from numba import njit
+
+    # Compiled code is kept next to this file; text that was not read from a file is compiled every time.
+    _jit = njit(cache="__file__" in globals(), nogil=True, error_model="numpy", fastmath={"contract"})
 """
 
 # -- one number per node ----------------------------------------------------------------------------------------
@@ -27,13 +33,13 @@ def _transpose(rows, first, count, z):
 '''
 
 STRAIGHT_HEAD = '''
-BLOCK = 64  # rows evaluated side by side
+BLOCK = 1 if __name__ == "__main__" else 64  # rows evaluated side by side
 
 
 @_jit
-def _leaf(code, out, in_, free):
-    """The value of an affine form in one variable: observed 0, observed 1, unobserved."""
-    return out if code == 0 else in_ if code == 1 else free
+def _leaf(code, if_out, if_in, if_free):
+    """The value of an affine form in one variable, by what is observed of it."""
+    return if_out if code == 0 else if_in if code == 1 else if_free
 
 
 @_jit
@@ -47,13 +53,14 @@ STRAIGHT_EVALUATE = '''
 @_jit
 def EVALUATE(rows, out):
     """Write the probability of every row of an int8 array (1 in, 0 out, -1 unobserved) to out."""
-    z = np.full((COLUMNS, BLOCK), -1, np.int8)
+    z = np.empty((COLUMNS, BLOCK), np.int8)
     p = np.empty(BLOCK)
     for first in range(0, rows.shape[0], BLOCK):
         count = min(BLOCK, rows.shape[0] - first)
         _transpose(rows, first, count, z)
         _block(z, p)
-        out[first : first + count] = p[:count]
+        for k in range(count):
+            out[first + k] = p[k]
 '''
 
 # The same for several results per row, one row of `out` each.
@@ -62,7 +69,7 @@ STRAIGHT_EVALUATE_MANY = '''
 @_jit
 def EVALUATE(rows, out):
     """Write the results for every row of an int8 array (1 in, 0 out, -1 unobserved) to the columns of out."""
-    z = np.full((COLUMNS, BLOCK), -1, np.int8)
+    z = np.empty((COLUMNS, BLOCK), np.int8)
     p = np.empty((out.shape[0], BLOCK))
     for first in range(0, rows.shape[0], BLOCK):
         count = min(BLOCK, rows.shape[0] - first)
@@ -82,7 +89,7 @@ def _numbers(text, kind):
 
 
 # The program, one instruction per entry of OP: it writes slot TARGET[i] from ARGS[START[i]:START[i + 1]].
-#   LEAF   the leaf with this number: LEAF_TABLE[number] = value where observed 0, observed 1, unobserved
+#   LEAF   the leaf with this number: LEAF_TABLE[number] = a, b, a + b of an affine form in one variable (see _leaf)
 #   SUM    sum of w*x over the arguments x; its weights start at WEIGHTS[FIRST_WEIGHT[i]]
 #   DOT    sum of w*x*y over pairs of arguments
 #   MORE   the same, added to what the slot holds
@@ -91,16 +98,16 @@ def _numbers(text, kind):
 LEAF, SUM, DOT, MORE, TIMES, DET = range(6)
 """
 
-TABLE_EVALUATE = """
-BLOCK = 64  # rows evaluated side by side
+TABLE_EVALUATE = '''
+BLOCK = 1 if __name__ == "__main__" else 64  # rows evaluated side by side
 
 
 @_jit
 def _run(
     op, target, start, args, first_weight, weights, leaf_variable, leaf_table, DETS_slots, root, total, rows, out
 ):
-    z = np.full((rows.shape[1], BLOCK), -1, np.int8)
-    v = np.zeros((slots, BLOCK))
+    z = np.empty((rows.shape[1], BLOCK), np.int8)
+    v = np.empty((slots, BLOCK))
     for first in range(0, rows.shape[0], BLOCK):
         count = min(BLOCK, rows.shape[0] - first)
         _transpose(rows, first, count, z)
@@ -109,16 +116,16 @@ def _run(
             if kind == LEAF:
                 _leaf(leaf_variable[args[begin]], leaf_table[args[begin]], z, x)
             elif kind == SUM:
-                x[:] = 0.0
+                _fill(x, 0.0)
                 for j in range(begin, end):
                     _add(x, weights[weight + j - begin], v[args[j]])
             elif kind == DOT or kind == MORE:
                 if kind == DOT:
-                    x[:] = 0.0
+                    _fill(x, 0.0)
                 for j in range(begin, end, 2):
                     _add_product(x, weights[weight + (j - begin) // 2], v[args[j]], v[args[j + 1]])
             elif kind == TIMES:
-                x[:] = 1.0
+                _fill(x, 1.0)
                 for j in range(begin, end):
                     _multiply(x, v[args[j]])
 DET_BRANCH        for k in range(count):
@@ -127,9 +134,16 @@ DET_BRANCH        for k in range(count):
 
 @_jit
 def _leaf(variable, table, z, x):
+    """a, b or a + b, where the variable is observed 0, observed 1, unobserved."""
     for k in range(BLOCK):
         code = z[variable, k] if variable >= 0 else -1
         x[k] = table[0] if code == 0 else table[1] if code == 1 else table[2]
+
+
+@_jit
+def _fill(x, value):
+    for k in range(BLOCK):
+        x[k] = value
 
 
 @_jit
@@ -148,7 +162,7 @@ def _add_product(x, w, y1, y2):
 def _multiply(x, y):
     for k in range(BLOCK):
         x[k] *= y[k]
-"""
+'''
 
 DET_BRANCH = """\
             else:
@@ -165,10 +179,10 @@ def _determinants(rank, starts, data, args, v, x):
     u, vt = m0[r * r :], m0[r * (r + n_children) :]
     a = np.empty((r + n_children, r + n_children))
     for k in range(BLOCK):
-        a[:] = 0.0
+        for i in range(r + n_children):
+            for j in range(r + n_children):
+                a[i, j] = m0[i * r + j] if i < r and j < r else 0.0
         for i in range(r):
-            for j in range(r):
-                a[i, j] = m0[i * r + j]
             for j in range(n_children):
                 a[i, r + j] = u[i * n_children + j] * v[args[1 + j], k]
                 a[r + j, i] = -vt[i * n_children + j]
@@ -210,9 +224,9 @@ def _run(op, target, start, args, first_weight, weights, leaf_variable, leaf_tab
 
     Slot s holds the coefficients c[s, :size[s]].
     """
-    c = np.zeros((slots, rows.shape[1] + 1))
-    size = np.zeros(slots, np.int64)
-    spare = np.zeros((2, rows.shape[1] + 1))
+    c = np.empty((slots, rows.shape[1] + 1))
+    size = np.empty(slots, np.int64)
+    spare = np.empty((2, rows.shape[1] + 1))
     for r in range(rows.shape[0]):
         most = 1
         for j in range(rows.shape[1]):
@@ -225,13 +239,13 @@ def _run(op, target, start, args, first_weight, weights, leaf_variable, leaf_tab
                 code = rows[r, variable] if variable >= 0 else -1
                 size[at] = _leaf(code, leaf_table[args[begin]], x)
             elif kind == SUM:
-                x[:most] = 0.0
+                _clear(x, most)
                 size[at] = 1
                 for j in range(begin, end):
                     size[at] = max(size[at], _add(x, weights[weight + j - begin], c[args[j]], size[args[j]]))
             elif kind == DOT or kind == MORE:
                 if kind == DOT:
-                    x[:most] = 0.0
+                    _clear(x, most)
                     size[at] = 1
                 for j in range(begin, end, 2):
                     y1, y2 = args[j], args[j + 1]
@@ -250,6 +264,12 @@ def _leaf(code, table, x):
         return 2
     x[0] = table[0] if code == 0 else table[2]
     return 1
+
+
+@_jit
+def _clear(x, size):
+    for k in range(size):
+        x[k] = 0.0
 
 
 @_jit
@@ -272,10 +292,11 @@ def _multiply(x, args, c, size, spare, most):
     a, b, length = spare[0], spare[1], 1
     a[0] = 1.0
     for y in args:
-        b[:most] = 0.0
+        _clear(b, most)
         length = _add_product(b, 1.0, a, length, c[y], size[y], most)
         a, b = b, a
-    x[:length] = a[:length]
+    for k in range(length):
+        x[k] = a[k]
     return length
 '''
 
@@ -333,7 +354,7 @@ def _rows(evidence):
 def _floats(table):
     """A table of objects: numbers, or None for unobserved."""
     floats = np.empty(table.shape)
-    for (row, column), value in np.ndenumerate(table):
+    for (row, column), value in np.ndenumerate(table.astype(object)):
         if value is not None and not isinstance(value, (bool, int, float, np.number)):
             raise _bad_value(row, column, value)
         floats[row, column] = -1.0 if value is None else value

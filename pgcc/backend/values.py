@@ -58,16 +58,3 @@ def rounding_bound(count: float) -> float:
     """γ = (1 + u)^count − 1 ≤ count·u / (1 − count·u), the relative error after `count` roundings."""
     total = count * UNIT * 1.01
     return total / (1.0 - total) if total < 0.5 else np.inf
-
-
-def certify(value: np.ndarray, magnitude: np.ndarray, gamma: float, floor: np.ndarray | float = 0.0) -> np.ndarray:
-    """Relative error bounds for computed values, given computed magnitudes.
-
-    The true value is within γ·M + floor of the computed one, where M, the true magnitude, is at most the computed one
-    over 1 − γ (plus what underflow hid); and relative to the *true* value, e/(|v| − e) for an absolute error e.
-    """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        error = gamma * (magnitude + floor) / (1.0 - gamma) + floor
-        bound = error / (np.abs(value) - error)
-        bound = np.where((bound >= 0.0) & np.isfinite(value), bound, np.inf)
-        return np.where((magnitude == 0.0) & (value == 0.0) & (np.asarray(floor) == 0.0), 0.0, bound)

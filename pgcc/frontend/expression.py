@@ -111,7 +111,7 @@ _WORD = re.compile(
 )
 _KINDS = ["", *_WORD.groupindex]  # the name of every alternative, by its number
 _END = _WORD.groupindex["end"]
-_NEWLINE = re.compile(r"\r?\n|\r")
+_NEWLINE = re.compile(r"[\r\n]")
 _HEXADECIMAL = re.compile(r"0[xX](?:([0-9a-fA-F]+)|(?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)")
 _ESCAPE = re.compile(r'\\(["\\])')
 
@@ -470,11 +470,11 @@ class _Parser:
 
     def locate(self, at: int) -> tuple[int, int, str]:
         """Line, column, and the text of the line."""
-        line, start = 1, 0
-        for newline in _NEWLINE.finditer(self.text, 0, at):
-            line, start = line + 1, newline.end()
-        end = _NEWLINE.search(self.text, at)
-        return line, at - start + 1, self.text[start : end.start() if end else None]
+        text = self.text
+        line = 1 + text.count("\n", 0, at) + text.count("\r", 0, at) - text.count("\r\n", 0, at)
+        start = 1 + max(text.rfind("\n", 0, at), text.rfind("\r", 0, at))
+        end = _NEWLINE.search(text, at)
+        return line, at - start + 1, text[start : end.start() if end else None]
 
     def error(self, message: str, at: int | None = None) -> ParseError:
         line, column, source = self.locate(self.at if at is None else at)
@@ -490,7 +490,7 @@ class _Parser:
         return self.error(f"expected {expected}, found {_found(kind, word)}{self.hint(kind, word)}")
 
     def hint(self, kind: str, word: str) -> str:
-        if word == "=":
+        if word == "=" or kind == "definition":
             opened = self.open[-1] if self.open else None
             still = f"; '{opened.word}' of line {self.locate(opened.at)[0]} is still open" if opened else ""
             return f" (a definition is a line of its own: name = expression{still})"

@@ -92,7 +92,7 @@ class _Reader:
         # One line for every kind of expression.
         self.kinds: list[tuple[type, Callable[[Any], Term]]] = [
             (sympy.Symbol, self.symbol),
-            (sympy.Rational, lambda e: (as_number(Fraction(int(e.p), int(e.q))), None)),
+            (sympy.Rational, lambda e: (self.compute.allowed(as_number(Fraction(int(e.p), int(e.q)))), None)),
             (sympy.Float, lambda e: (_float_value(e), None)),
             (sympy.Add, lambda e: self.compute.sum(self.below(e.args))),
             (sympy.Mul, lambda e: self.compute.product(self.below(e.args))),
@@ -173,10 +173,12 @@ def _float_value(value: sympy.Float) -> Number:
 
 
 def _shown(expr: Any) -> str:
-    """An expression in an error message: short, even if it is deep."""
+    """An expression in an error message: short, even if it is deep or its numbers are enormous."""
+    if expr.is_Number:
+        return f"a SymPy {type(expr).__name__}"
     try:
         text = str(expr)
-    except RecursionError:
+    except (RecursionError, ValueError):  # ValueError: Python refuses to print an integer of so many digits
         text = type(expr).__name__
     return text if len(text) <= 80 else f"{text[:77]}…"
 
@@ -193,6 +195,13 @@ def to_sympy(circuit: Circuit) -> sympy.Expr:
     >>> to_sympy(pgcc.parse("(x + 1)*(y + 3)/8"))
     (x + 1)*(y + 3)/8
     """
+    try:
+        return _converted(circuit)
+    except RecursionError:
+        raise CircuitError(f"SymPy cannot hold an expression as deep as this circuit ({circuit.facts.depth})") from None
+
+
+def _converted(circuit: Circuit) -> sympy.Expr:
     import sympy
 
     symbols = {name: sympy.Symbol(name) for name in circuit.variables}
@@ -230,7 +239,7 @@ def _determinant(node: Node, at: dict[Node, sympy.Expr]) -> sympy.Expr:
 
 
 def _expanded(node: Node, at: dict[Node, sympy.Expr]) -> sympy.Expr:
-    """Σ_T c_T · Π_{i∈T} f_i · Π_{i∉T} y_i, where c_T is the determinant with f = 1, y = 0 in T and f = 0, y = 1 outside."""
+    """Σ_T c_T · Π_{i∈T} f_i · Π_{i∉T} y_i, c_T the determinant where f is 1 in T and 0 outside, y the reverse."""
     import sympy
 
     terms = []
@@ -248,7 +257,7 @@ def _coefficient(node: Node, chosen: Sequence[int]) -> sympy.Rational:
     M0, U, V = (m.exact() for m in node.matrices)
     r, k = range(len(M0)), range(len(chosen))
     rows = [[*M0[i], *(U[i][j] * chosen[j] for j in k)] for i in r]
-    rows += [[*(-V[i][j] for i in r), *(int(i == j) * (1 - chosen[j]) for i in k)] for j in k]
+    rows += [[*(-V[i][j] for i in r), *(Fraction(i == j and not chosen[j]) for i in k)] for j in k]
     entries = [[sympy.QQ(x.numerator, x.denominator) for x in row] for row in rows]
     value = DomainMatrix(entries, (len(rows), len(rows)), sympy.QQ).det() if rows else sympy.QQ(1)
     return sympy.QQ.to_sympy(value)

@@ -36,7 +36,7 @@ class Circuit:
     >>> a, b = pgcc.variables("a b")
     >>> g = (a + 1) / 2 * (3 * b + 1) / 4
     >>> g.variables, g.size
-    (('a', 'b'), 8)
+    (('a', 'b'), 9)
     """
 
     def __init__(self, root: Node, variables: Iterable[str] | None = None):

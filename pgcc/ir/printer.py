@@ -326,11 +326,13 @@ def dot_text(circuit: Circuit) -> str:
       n1 -> n0 [label="1/2"];
     }
     """
-    number = {node: i for i, node in enumerate(circuit.order)}
+    edges = {node: list(_dot_edges(node)) for node in circuit.order}
+    drawn = {circuit.root, *(child for below in edges.values() for child, _ in below)}
+    number = {node: i for i, node in enumerate(node for node in circuit.order if node in drawn)}
     lines = ["digraph circuit {", '  node [shape=circle, fontname="Helvetica"];']
     for node, i in number.items():
         lines.append(f"  n{i} [{_dot_attributes(node)}];")
-        for child, label in _dot_edges(node):
+        for child, label in edges[node]:
             note = f' [label="{_dot_escaped(label)}"]' if label else ""
             lines.append(f"  n{i} -> n{number[child]}{note};")
     return "\n".join([*lines, "}"])

@@ -23,7 +23,7 @@ def lower(circuit: Circuit) -> Program:
     --------
     >>> import pgcc
     >>> lower(pgcc.parse("0.5*a*b + 0.25*a + 0.25"))
-    <Program: 5 instructions, 7 operations, 5 slots>
+    <Program: 5 instructions, 7 operations, 4 slots>
     """
     with collector_paused():
         writer = _Writer(circuit)

@@ -24,6 +24,7 @@ from pgcc.ir.node import ONE, ZERO, Node, Op, const, iter_edges, postorder, prod
 from pgcc.ir.numbers import Number
 from pgcc.ir.scope import Scope, size, union, walk_scopes
 from pgcc.passes.pipeline import simplify
+from pgcc.passes.simplify import fold
 
 
 def condition(circuit: Circuit, evidence: Mapping[str, Any]) -> Circuit:
@@ -60,7 +61,7 @@ def condition(circuit: Circuit, evidence: Mapping[str, Any]) -> Circuit:
     if not observed:
         return simplify(circuit)
     with collector_paused():
-        without = simplify(_substitute(circuit, dict.fromkeys(outs, ZERO)))
+        without = fold(_substitute(circuit, dict.fromkeys(outs, ZERO))) if outs else circuit
         return simplify(Circuit(_Coefficients(without, ins).of_root(), rest))
 
 

@@ -24,7 +24,7 @@ def expand_det(circuit: Circuit) -> Circuit:
     >>> from pgcc.ir.node import det, var
     >>> d = det([[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1, 2], [2, 5]], [var("a"), var("b")])
     >>> print(expand_det(Circuit(d)).simplify())
-    (a + 1)*(5*b + 1) - 4*a*b
+    (1 + 5*b)*(1 + a) - 4*a*b
     """
     if not circuit.facts.dets:
         return circuit

@@ -19,12 +19,12 @@ class Pass(NamedTuple):
 
 
 PASSES: list[Pass] = [
-    Pass("fold", "constants, zeros, ones, equal and lone children: the table `simplify.RULES`", fold),
     Pass("flatten", "Σ w·(Σ v·c) = Σ (w·v)·c and Π a·(Π b) = Π a·b", flatten),
+    Pass("fold", "constants, zeros, ones, equal and lone children: the table `simplify.RULES`", fold),
 ]
 
 # Opening a nest may bring equal children together, merging them may leave one parent where two were, and so on.
-# Small circuits are taken to the end of that; in large ones a further round has to be worth its walk.
+# Small circuits are taken to the end of that; in large ones a further walk has to be worth its while.
 SMALL = 10_000  # edges
 WORTH = 0.02  # of the edges
 MOST_ROUNDS = 50
@@ -57,11 +57,11 @@ def simplify(circuit: Circuit) -> Circuit:
     """
     with collector_paused():
         settled, edges = 0, circuit.size
-        for _ in range(MOST_ROUNDS):
+        for number in range(MOST_ROUNDS):
             for one in PASSES:
                 before, circuit = circuit, one.run(circuit)
                 settled = settled + 1 if circuit is before else 0
-                if settled >= len(PASSES):
+                if settled == len(PASSES) or (settled and number and edges > SMALL):
                     return circuit
             edges, previous = circuit.size, edges
             if edges > SMALL and edges > (1 - WORTH) * previous:

@@ -1,10 +1,10 @@
 """Simplify: the same polynomial by a smaller circuit. The rules are a table, each with its law beside it.
 
-Two walks, children first, which the pipeline repeats until nothing changes:
+Two walks, which the pipeline repeats until nothing changes:
 
-- `fold` applies the rules of `RULES` to one node at a time. A node may turn out to be a number times another node;
-  then the number is *handed up* to the parents, and sums take it into their weights.
 - `flatten` opens sums in sums and products in products, where the inner one has no other parent.
+- `fold` applies the rules of `RULES` to one node at a time, children first. A node may turn out to be a number times
+  another node; then the number is *handed up* to the parents, and sums take it into their weights.
 
 Nothing is ever copied, so a DAG never becomes larger. Numbers are computed exactly; where a number would become
 enormous (`LARGEST` bits, as in 2**2**2**9), the rule is not applied. A node that no rule matches is kept as it is.
@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import chain
+from operator import itemgetter
 from typing import NamedTuple
 
 from pgcc.ir.bulk import collector_paused
@@ -32,12 +33,9 @@ LARGEST = 4096  # bits of a number that simplification may make
 
 
 def bits(x: Number) -> int:
-    """Bits of numerator and denominator together; for a float, at least as many as there are."""
-    if isinstance(x, int):
-        return x.bit_length()
-    if isinstance(x, float):
-        return 108 + abs(math.frexp(x)[1])
-    return x.numerator.bit_length() + x.denominator.bit_length()
+    """Bits of numerator and denominator together."""
+    numerator, denominator = x.as_integer_ratio()
+    return numerator.bit_length() + denominator.bit_length()
 
 
 def times(a: Number, b: Number) -> Number | None:
@@ -46,16 +44,22 @@ def times(a: Number, b: Number) -> Number | None:
         return b
     if type(b) is not Fraction and b == 1:
         return a
-    if bits(a) + bits(b) > LARGEST:
-        return None
-    return a * b if type(a) is int and type(b) is int else as_number(Fraction(a) * Fraction(b))
+    (m, p), (n, q) = a.as_integer_ratio(), b.as_integer_ratio()
+    return _ratio(m * n, p * q) if _fit(m, p, n, q) else None
 
 
 def plus(a: Number, b: Number) -> Number | None:
     """a + b, or None if it could become enormous."""
-    if bits(a) + bits(b) > LARGEST:
-        return None
-    return a + b if type(a) is int and type(b) is int else as_number(Fraction(a) + Fraction(b))
+    (m, p), (n, q) = a.as_integer_ratio(), b.as_integer_ratio()
+    return _ratio(m * q + n * p, p * q) if _fit(m, p, n, q) else None
+
+
+def _fit(m: int, p: int, n: int, q: int) -> bool:
+    return m.bit_length() + p.bit_length() + n.bit_length() + q.bit_length() <= LARGEST
+
+
+def _ratio(numerator: int, denominator: int) -> Number:
+    return numerator if denominator == 1 else as_number(Fraction(numerator, denominator))
 
 
 def constant_determinant(matrix: Matrix) -> Number | None:
@@ -149,8 +153,8 @@ def take_into_weights(draft: Draft) -> None:
 
 
 def drop_zero_terms(draft: Draft) -> None:
-    kept = [i for i, c in enumerate(draft.children) if draft.weights[i] and c is not ZERO]
-    if len(kept) < len(draft.children):
+    if not all(draft.weights) or ZERO in draft.children:
+        kept = [i for i, c in enumerate(draft.children) if draft.weights[i] and c is not ZERO]
         draft.weights = [draft.weights[i] for i in kept]
         draft.children = [draft.children[i] for i in kept]
 
@@ -283,7 +287,7 @@ def any_rule_matches(node: Node) -> bool:
     return False
 
 
-# -- the first walk ------------------------------------------------------------------------------------------
+# -- fold ---------------------------------------------------------------------------------------------------
 
 
 def fold(circuit: Circuit) -> Circuit:
@@ -338,7 +342,7 @@ class _Folding:
         children, new, factor_of = node.children, self.new, self.factor
         changed = [new.get(c, c) for c in children]
         if factor_of.keys().isdisjoint(children):
-            moved = rebuild(node, changed)
+            moved = _with_children(node, changed)
             if not any_rule_matches(moved):
                 self.settle(node, 1, self.share(moved))
                 return
@@ -363,6 +367,13 @@ class _Folding:
             self.new[node] = result
 
 
+def _with_children(node: Node, children: Sequence[Node]) -> Node:
+    """`rebuild` for children that are known to differ."""
+    if node.op is Op.SUM:
+        return weighted_sum(node.weights, children)
+    return product(children) if node.op is Op.PRODUCT else rebuild(node, children)
+
+
 def cannot_hand_up(circuit: Circuit) -> set[Node]:
     """Nodes that keep their factor, because some parent could not take it without growing.
 
@@ -379,6 +390,9 @@ def cannot_hand_up(circuit: Circuit) -> set[Node]:
     return stuck
 
 
+_FIRST = itemgetter(0)
+
+
 class Sharing:
     """a + b = b + a and a·b = b·a: of the nodes that differ only in the order of their children, the first.
 
@@ -388,7 +402,7 @@ class Sharing:
     def __init__(self) -> None:
         self._products: dict[tuple[Node, ...], Node] = {}
         self._sums: dict[tuple[Node, ...], Node] = {}
-        self._by_weights: dict[tuple[Node, ...], dict[tuple[Number, ...], Node]] = {}
+        self._by_weights: dict[tuple[Node, ...], dict[tuple, Node]] = {}
 
     def representative(self, node: Node) -> Node:
         """The first node seen that is equal to this one."""
@@ -406,9 +420,12 @@ class Sharing:
         return group.setdefault(_weights_by_child(node), node)
 
 
-def _weights_by_child(node: Node) -> tuple[Number, ...]:
-    children, weights = node.children, node.weights
-    return tuple(weights[i] for i in sorted(range(len(children)), key=lambda i: id(children[i])))
+def _weights_by_child(node: Node) -> tuple[tuple[int, int], ...]:
+    """The weights in the order of the children's addresses, as ratios (a Fraction is slow to hash)."""
+    if len(node.children) == 1:
+        return (node.weights[0].as_integer_ratio(),)
+    edges = sorted(zip(map(id, node.children), node.weights, strict=True), key=_FIRST)
+    return tuple([weight.as_integer_ratio() for _, weight in edges])
 
 
 def count_uses(order: Iterable[Node]) -> Counter[Node]:
@@ -416,7 +433,7 @@ def count_uses(order: Iterable[Node]) -> Counter[Node]:
     return Counter(chain.from_iterable(node.children for node in order))
 
 
-# -- the second walk -----------------------------------------------------------------------------------------
+# -- flatten ------------------------------------------------------------------------------------------------
 
 
 def flatten(circuit: Circuit) -> Circuit:
@@ -452,12 +469,15 @@ def _nested(circuit: Circuit) -> tuple[set[Node], dict[Node, list[Number]]]:
     single = {node for node, count in uses.items() if count == 1 and node.children}
     inner: set[Node] = set()
     weights: dict[Node, list[Number]] = {}
+    lone: set[Node] = set()  # w·c in a product: `fold` hands the w up, which leaves the weights below as they are
     for node in reversed(circuit.order):  # parents first
         op = node.op
-        if (op is not Op.SUM and op is not Op.PRODUCT) or single.isdisjoint(node.children):
+        if (op is not Op.SUM and op is not Op.PRODUCT) or single.isdisjoint(node.children) or node in lone:
             continue
         if op is Op.PRODUCT:
-            inner.update(c for c in node.children if c.op is op and c in single)
+            own = [c for c in node.children if c in single]
+            inner.update(c for c in own if c.op is op)
+            lone.update(c for c in own if c.op is Op.SUM and len(c.children) == 1)
             continue
         for weight, child in zip(weights.get(node, node.weights), node.children, strict=True):
             if child.op is op and child in single:

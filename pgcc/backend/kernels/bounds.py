@@ -1,0 +1,25 @@
+"""Error bounds of computed values."""
+
+from __future__ import annotations
+
+import math
+
+from pgcc.backend.kernels.policy import kernel
+
+
+@kernel
+def certify(value, magnitude, gamma, floor, bound):
+    """Write relative error bounds for computed values, given computed magnitudes.
+
+    The true value is within γ·M + floor of the computed one, where M, the true magnitude, is at most the computed one
+    over 1 − γ (plus what underflow hid); and relative to the *true* value, e/(|v| − e) for an absolute error e.
+    The factor 1.0001 pays for the roundings of this very formula.
+    """
+    for i in range(len(value)):
+        v, m = value[i], magnitude[i]
+        if v == 0.0 and m == 0.0 and floor == 0.0:
+            bound[i] = 0.0
+            continue
+        error = 1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor)
+        rest = abs(v) - error
+        bound[i] = error / rest if rest > 0.0 and abs(v) < math.inf else math.inf
