@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 FAILED, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
-# Entries of a table of evidence that are read at a time: they bound the memory, whatever the number of rows.
-_ENTRIES = 1 << 20
+# Rows of a table of evidence, and entries of them, that are read at a time: they bound the memory.
+_ROWS, _ENTRIES = 1 << 15, 1 << 20
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -257,7 +257,7 @@ def _query_table(model: Model, args: argparse.Namespace) -> None:
     from pgcc.queries.evidence_text import read_csv
 
     where = "standard input" if args.evidence == "-" else args.evidence
-    rows = max(1, _ENTRIES // max(1, len(model.variables)))
+    rows = max(1, min(_ROWS, _ENTRIES // max(1, len(model.variables))))
     done = 0
     with _open_table(args.evidence) as file:
         for line, codes in read_csv(file, model.variables, rows, where):

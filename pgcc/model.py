@@ -13,6 +13,7 @@ import numpy as np
 from pgcc.backend.compiled import Compiled
 from pgcc.backend.values import Values
 from pgcc.errors import PgccError, PrecisionError
+from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.lowering.strategy import METHODS
 from pgcc.queries.evidence import Evidence
@@ -227,17 +228,16 @@ def compile(
     """
     if not isinstance(circuit, Circuit):
         raise PgccError(f"compile takes a Circuit, not {type(circuit).__name__}: pgcc.parse makes one from text")
-    return Model(
-        circuit,
-        _Settings(
-            method=_check_method(method),
-            rtol=_check_rtol(rtol),
-            normalize=bool(normalize),
-            validate=bool(validate),
-            threads=_count_threads(threads),
-            native=bool(native),
-        ),
+    settings = _Settings(
+        method=_check_method(method),
+        rtol=_check_rtol(rtol),
+        normalize=bool(normalize),
+        validate=bool(validate),
+        threads=_count_threads(threads),
+        native=bool(native),
     )
+    with collector_paused():
+        return Model(circuit, settings)
 
 
 def _check_method(method: str) -> str:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pgcc.errors import CircuitError
 from pgcc.ir import node as node_module
-from pgcc.ir import scope as scopes
+from pgcc.ir import scopes
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit, power_node, variables
 from pgcc.ir.interpret import evaluate
@@ -318,11 +318,11 @@ def test_table_round_trip(circuit):
 
 # -- scopes --------------------------------------------------------------------------------------------------
 
-index_sets = st.sets(st.integers(0, 200), max_size=12)
+index_sets = st.sets(st.integers(0, 200), max_size=40)
 
 
 def as_scope(elements):
-    return scopes.normal(scopes.union_all([scopes.single(i) for i in elements]))
+    return scopes.of_members(elements)
 
 
 def as_set(scope):
@@ -333,21 +333,28 @@ def as_set(scope):
 def test_scopes_are_sets(a, b):
     s, t = as_scope(a), as_scope(b)
     assert as_set(s) == a
-    assert as_set(scopes.union(s, t)) == a | b
-    assert as_set(scopes.difference(s, t)) == a - b
+    assert scopes.union(s, t) == as_scope(a | b), "equal sets have one form"
+    assert scopes.difference(s, t) == as_scope(a - b)
+    assert scopes.from_bits(scopes.as_bits(s)) == s
     assert scopes.size(s) == len(a)
-    assert (scopes.normal(scopes.union(s, t)) == s) == (b <= a)
-    assert scopes.normal(scopes.difference(s, t)) == as_scope(a - b)
     found = list(scopes.runs(s))
     assert [i for start, stop in found for i in range(start, stop)] == sorted(a)
     assert all(x[1] < y[0] for x, y in pairwise(found)), "runs are maximal"
 
 
-def test_a_variable_without_number_is_in_no_scope():
-    seen = {}
+def test_variables_that_are_not_tracked_are_in_no_scope():
     circuit = Circuit(product((X, Y)))
-    scopes.walk_scopes(circuit.order, {"y": 0}, lambda node, scope, below: seen.update({node: as_set(scope)}))
-    assert seen == {X: set(), Y: {0}, circuit.root: {0}}
+    found = scopes.Scopes(circuit.order, circuit.links, only={"y"})
+    assert found.names == ["y"]
+    assert [as_set(found.distinct[s]) for s in found.of] == [set(), {0}, {0}]
+
+
+def test_nested_scopes_of_many_variables_stay_small():
+    n = 3000
+    node = var("z0")
+    for i in range(1, n):
+        node = product((var(f"z{i}"), node))
+    assert all(type(s) is tuple and len(s) <= 2 for s in Circuit(node).scopes.distinct)
 
 
 # -- facts, by their definitions -----------------------------------------------------------------------------

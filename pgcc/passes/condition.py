@@ -22,7 +22,7 @@ from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node, Op, const, iter_edges, postorder, product, rebuild, weighted_sum
 from pgcc.ir.numbers import Number
-from pgcc.ir.scope import Scope, size, union, walk_scopes
+from pgcc.ir.scopes import Scopes, size
 from pgcc.passes.pipeline import simplify
 from pgcc.passes.simplify import fold
 
@@ -140,21 +140,13 @@ class _Coefficients:
         self.leading: dict[Node, Node] = {}  # the coefficient of t^degree
         self.lower: dict[tuple, Node] = {}  # coefficients that were asked for
         self._partial: dict[Node, list[int]] = {}
-        walk_scopes(circuit.order, {name: i for i, name in enumerate(self._met())}, self._see)
+        scopes = Scopes(circuit.order, circuit.links, only=ins)  # within A
+        for node, scope, disjoint in zip(circuit.order, scopes.of, scopes.disjoint, strict=True):
+            self.among[node] = size(scopes.distinct[scope])
+            if disjoint:
+                self.disjoint.add(node)
         for node in circuit.order:
             self.degree[node], self.leading[node] = self._lead(node)
-
-    def _met(self) -> list[str]:
-        met = dict.fromkeys(node.name for node in self.circuit.order if node.op is Op.VAR)
-        return [name for name in met if name in self.ins]
-
-    def _see(self, node: Node, scope: Scope, below: list[Scope]) -> None:
-        """Note what A has to do with a node. (Other variables have no number here, and so are in no scope.)"""
-        self.among[node] = size(scope)
-        k = len(below) // 2
-        groups = below if node.op is not Op.DET else list(map(union, below[:k], below[k:]))
-        if sum(map(size, groups)) == size(scope):
-            self.disjoint.add(node)
 
     def of_root(self) -> Node:
         """The coefficient of t^|A|."""

@@ -78,10 +78,10 @@ _DAMAGE = (
 
 def write(circuit: Circuit, file: BinaryIO) -> None:
     """Write the arrays of a circuit."""
-    np.savez_compressed(file, allow_pickle=False, **_arrays(circuit))
+    np.savez_compressed(file, **_arrays(circuit))  # numbers only: nothing can be pickled
 
 
-def _arrays(circuit: Circuit) -> dict[str, np.ndarray]:
+def _arrays(circuit: Circuit) -> dict[str, Any]:
     order = circuit.order
     position = {node: i for i, node in enumerate(order)}
     column = {name: i for i, name in enumerate(circuit.variables)}
