@@ -18,7 +18,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.lowering.strategy import METHODS
 from pgcc.queries.evidence import Evidence
 from pgcc.queries.explain import Explanation, explain
-from pgcc.queries.probability import exact_probability, probabilities, total_mass
+from pgcc.queries.probability import Answers, exact_probability, probabilities, total_mass
 
 # The smallest relative error that float64 results can promise.
 _SMALLEST_RTOL = 1e-14
@@ -97,12 +97,11 @@ class Model:
         given = Evidence(self.variables, evidence)
         if exact:
             return self._exact(given, bound)
-        values = self._values(given, method, rtol, threads)
-        numbers = values.floats()
-        if given.single:
-            number = float(numbers[0])
-            return (number, float(values.bound[0])) if bound else number
-        return (numbers, values.bound) if bound else numbers
+        answers = self._answers(given, method, rtol, threads, bounds=bound)
+        if not given.single:
+            return (answers.numbers, answers.bounds) if bound else answers.numbers
+        number = float(answers.numbers[0])
+        return (number, float(answers.bounds[0])) if answers.bounds is not None else number
 
     def logprob(
         self,
@@ -124,24 +123,34 @@ class Model:
         -6.907755
         """
         given = Evidence(self.variables, evidence)
-        values = self._values(given, method, rtol, threads)
-        logs = values.logs()
+        logs = self._answers(given, method, rtol, threads, logs=True).numbers
         if np.isnan(logs).any():
             row = int(np.flatnonzero(np.isnan(logs))[0])
             raise PgccError(f"no logarithm: the value of {given.describe(row)} is negative")
         return float(logs[0]) if given.single else logs
 
-    def _values(self, given: Evidence, method: str | None, rtol: float | None, threads: int | None) -> Values:
+    def _answers(
+        self,
+        given: Evidence,
+        method: str | None,
+        rtol: float | None,
+        threads: int | None,
+        *,
+        logs: bool = False,
+        bounds: bool = False,
+    ) -> Answers:
         settings = self._settings
         rtol = settings.rtol if rtol is None else _check_rtol(rtol)
         return probabilities(
             self._compiled,
             given,
             self._total_to(rtol / 4),  # half of the allowance for the value, a quarter for what divides it
-            _check_method(method or settings.method),
-            rtol / 2,
-            settings.threads if threads is None else _count_threads(threads),
-        )[0]
+            method=_check_method(method or settings.method),
+            rtol=rtol / 2,
+            threads=settings.threads if threads is None else _count_threads(threads),
+            logs=logs,
+            bounds=bounds,
+        )
 
     def _total_to(self, rtol: float) -> Values | None:
         if self._total is not None and not self._total.bound[0] <= rtol:

@@ -33,7 +33,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("extension", EXTENSIONS)
 def test_round_trip(folder, extension):
     @given(any_circuits())
-    @settings(max_examples=120, deadline=None)
+    @settings(max_examples=80, deadline=None)
     def check(circuit):
         path = folder / f"any{extension}"
         save(circuit, path)
@@ -327,7 +327,7 @@ def test_any_damage_to_the_bytes_is_an_error_or_harmless(tmp_path, extension):
     save(SAMPLE, path)
     whole = path.read_bytes()
     outcomes = {"circuit": 0, "error": 0}
-    for _ in range(1000):
+    for _ in range(600):
         data = bytearray(whole)
         for _ in range(rng.randint(1, 3)):
             at = rng.randrange(len(data) or 1)
@@ -349,7 +349,7 @@ def test_any_damage_to_the_bytes_is_an_error_or_harmless(tmp_path, extension):
             named = path.name in str(error)
             if not named:
                 raise AssertionError(f"the file is not named: {error}") from error
-    assert outcomes["error"] > 200
+    assert outcomes["error"] > 150
     if extension == ".pgc":
         assert outcomes["circuit"] > 10
 
@@ -360,7 +360,7 @@ def test_any_change_to_an_array_is_an_error_or_a_circuit(tmp_path, stored):
     rng = random.Random(11)
     path = tmp_path / "x.npz"
     outcomes = {"circuit": 0, "error": 0}
-    for _ in range(600):
+    for _ in range(300):
         arrays = {name: array.copy() for name, array in arrays_of(SAMPLE).items()}
         name = rng.choice([n for n in arrays if n != "header"])
         flat = arrays[name].reshape(-1).view(np.uint8)
@@ -372,7 +372,7 @@ def test_any_change_to_an_array_is_an_error_or_a_circuit(tmp_path, stored):
             outcomes["circuit"] += 1
         except FormatError:
             outcomes["error"] += 1
-    assert min(outcomes.values()) > 50
+    assert min(outcomes.values()) > 10
 
 
 # -- large files ----------------------------------------------------------------------------------
@@ -383,10 +383,10 @@ def test_a_large_circuit(tmp_path):
     with collector_paused():
         layer = [var(f"z{i}") for i in range(500)]
         for _ in range(4):
-            sums = [weighted_sum([rng.random() for _ in range(4)], rng.choices(layer, k=4)) for _ in range(8000)]
-            layer = [product(rng.choices(sums, k=2)) for _ in range(8000)]
+            sums = [weighted_sum([rng.random() for _ in range(4)], rng.choices(layer, k=4)) for _ in range(4000)]
+            layer = [product(rng.choices(sums, k=2)) for _ in range(4000)]
         circuit = Circuit(weighted_sum([1] * len(layer), layer))
-    assert circuit.size > 100_000
+    assert circuit.size > 80_000
     path = tmp_path / "large.npz"
     save(circuit, path)
     assert load(path) == circuit

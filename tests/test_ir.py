@@ -491,3 +491,20 @@ def test_the_verifier_catches_a_bad_var_a_bad_order_and_a_foreign_variable():
 @given(circuits(dets=True, multiaffine=False))
 def test_the_verifier_accepts_what_the_constructors_make(circuit):
     assert verify(circuit) is circuit
+
+
+def test_operators_in_a_loop_are_linear():
+    g, names = Circuit(ONE, []), [f"z{i}" for i in range(60_000)]
+    for z in variables(names):
+        g = g * (z + 1)
+    assert g.variables == tuple(names)
+    assert g.size > 3 * len(names)
+    f = variables("a")[0]
+    for _ in range(200):
+        f = f + f  # 2^200 operands if each use were followed
+    assert f.variables == ("a",)
+
+
+def test_a_determinant_of_floats_in_lists_is_not_exact():
+    assert not Circuit(det([[1]], [[0.5]], [[1]], [X])).facts.exact
+    assert Circuit(det([[1]], [[1]], [[1]], [X])).facts.exact

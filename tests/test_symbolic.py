@@ -39,7 +39,7 @@ def agrees(circuit, expr):
 
 
 @given(any_circuits(steps=4, numbers=exact_numbers))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_to_sympy_is_the_same_polynomial(circuit):
     assert agrees(circuit, circuit.to_sympy())
 
@@ -67,7 +67,7 @@ expressions = st.recursive(
 
 
 @given(expressions)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_from_sympy_is_the_same_polynomial(expr):
     exact = expr.replace(lambda e: e.is_Float, lambda e: rational(Fraction(float(e))))
     assert agrees(pgcc.from_sympy(expr, variables=["x", "y", "z"]), exact)
@@ -122,7 +122,8 @@ REFUSED = [
     (x + sympy.Symbol("x", positive=True), "two different symbols"),
     (sympy.Dummy("x") + x, "two different symbols"),
     (sympy.Symbol("a", commutative=False), "commutes"),
-    (sympy.Float("1e1000000") * x, "too large or too small"),
+    (sympy.Float("1e50000") * x, "the number is too large"),
+    (sympy.Float("1e50000", 15) * x, "too large or too small"),
     (sympy.Integer(10) ** 50_000 * x, "the number is too large"),
     (sympy.Symbol("a\nb"), "printable"),
     (sympy.Determinant(sympy.MatrixSymbol("A", 2, 2)), "explicit matrix"),
@@ -172,7 +173,7 @@ def test_shared_parts_are_read_once():
 
 def test_a_deep_circuit_is_no_recursion_error():
     node = var("x")
-    for i in range(5000):
+    for i in range(1500):
         node = weighted_sum((i, 1), (node, var("y")))
     try:
         result = to_sympy(Circuit(node))

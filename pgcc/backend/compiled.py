@@ -139,17 +139,17 @@ class Compiled:
 
     # -- one entry ------------------------------------------------------------------------------------
 
-    def run(self, method: str, evidence: np.ndarray, rtol: float, threads: int) -> Values:
+    def run(self, method: str, evidence: np.ndarray, rtol: float) -> Values:
         """Values by one method, without falling back on another."""
         match method:
             case "direct":
                 if not self.decomposable:
                     raise PgccError("method 'direct' needs a decomposable circuit: this one is not (see explain())")
-                return self.direct.evaluate(evidence, rtol, threads)
+                return self.direct.evaluate(evidence, rtol)
             case "top":
-                return self.series.top(evidence, threads)
+                return self.series.top(evidence)
             case "bottom":
-                return self.series.bottom(evidence, threads)
+                return self.series.bottom(evidence)
             case "roots":
                 return self.roots.evaluate(evidence)
             case "fft":
@@ -158,18 +158,18 @@ class Compiled:
                 return self.exact.evaluate(evidence, rtol)
         raise PgccError(f"unknown method {method!r}: choose 'auto' or one of {', '.join(map(repr, METHODS))}")
 
-    def run_auto(self, evidence: np.ndarray, rtol: float, threads: int) -> tuple[Values, dict[str, int]]:
+    def run_auto(self, evidence: np.ndarray, rtol: float) -> tuple[Values, dict[str, int]]:
         """Values to `rtol`, and how many rows each method answered."""
-        values, used = self._first_try(evidence, rtol, threads)
+        values, used = self._first_try(evidence, rtol)
         uncertain = np.flatnonzero(~(values.bound <= rtol))
         if len(uncertain):
-            values.put(uncertain, self.run("ball", evidence[uncertain], rtol, threads))
+            values.put(uncertain, self.run("ball", evidence[uncertain], rtol))
         used["ball"] = len(uncertain)
         return values, used
 
-    def _first_try(self, evidence: np.ndarray, rtol: float, threads: int) -> tuple[Values, dict[str, int]]:
+    def _first_try(self, evidence: np.ndarray, rtol: float) -> tuple[Values, dict[str, int]]:
         if self.decomposable:
-            return self.run("direct", evidence, rtol, threads), {"direct": len(evidence)}
+            return self.run("direct", evidence, rtol), {"direct": len(evidence)}
         values = Values.empty(len(evidence))
         used: dict[str, int] = {}
         if self.circuit.facts.dets:
@@ -178,7 +178,7 @@ class Compiled:
         for method in np.unique(methods).tolist():
             rows = np.flatnonzero(methods == method)
             used[method] = len(rows)
-            values.put(rows, self.run(method, np.ascontiguousarray(evidence[rows]), rtol, threads))
+            values.put(rows, self.run(method, np.ascontiguousarray(evidence[rows]), rtol))
         return values, used
 
 

@@ -11,14 +11,16 @@ import numpy as np
 
 from pgcc.backend.kernels.analysis import count_roundings, log_sensitivities, log_values
 from pgcc.backend.kernels.bounds import certify
-from pgcc.backend.kernels.linear import BLOCK, pack_codes, run_linear
+from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
 from pgcc.backend.kernels.scaled import RADIX, run_scaled
 from pgcc.backend.native import Evaluator, is_small, load_program
-from pgcc.backend.parallel import for_chunks
 from pgcc.backend.values import Values, rounding_bound
 from pgcc.ir.numbers import Number, add, exact
 from pgcc.lowering.program import Program
 from pgcc.lowering.schedule import schedule
+
+# A second-level cache.
+_CACHE_BYTES = 1 << 21
 
 
 class Direct:
@@ -56,25 +58,26 @@ class Direct:
             leaves = np.log(np.abs(program.leaf_table[:, :2]).sum(axis=1))
             return underflow_floor(program, leaves)
 
-    def evaluate(self, evidence: np.ndarray, rtol: float, threads: int) -> Values:
-        """Values for int8 rows of evidence (1, 0, −1); rows whose bound exceeds rtol were tried in both ranges."""
+    def evaluate(self, evidence: np.ndarray, rtol: float) -> Values:
+        """Values for int8 rows of evidence (1, 0, −1), in float64; over scaled numbers where only range is amiss."""
+        if self.program.has_det:
+            return self._run_scaled(evidence)
         values = Values.empty(len(evidence))
-        if not self.program.has_det:
-            for_chunks(len(evidence), threads, lambda rows: self._run_linear(evidence[rows], rows, values))
+        magnitude = self._run_linear(evidence, values)
         wanted = np.flatnonzero(~(values.bound <= rtol))
+        # More range does not help where rounding alone is too much.
+        wanted = wanted[~(self.gamma * magnitude[wanted] > 1e3 * self.floor) | ~np.isfinite(magnitude[wanted])]
         if len(wanted):
-
-            def again(part: slice) -> None:
-                values.put(wanted[part], self._run_scaled(evidence[wanted[part]]))
-
-            for_chunks(len(wanted), threads, again, 1 << 10)
+            values.put(wanted, self._run_scaled(evidence[wanted]))
         return values
 
-    def _run_linear(self, evidence: np.ndarray, rows: slice, values: Values) -> None:
+    def _run_linear(self, evidence: np.ndarray, values: Values) -> np.ndarray:
+        """Fill in float64 values and their bounds; the magnitudes."""
         out = self._native_values(evidence) if self._evaluator else self._kernel_values(evidence)
         value, magnitude = out[0, : len(evidence)], out[-1, : len(evidence)]
-        values.mantissa[rows] = value
-        certify(value, magnitude, self.gamma, self.floor, values.bound[rows])
+        values.mantissa[:] = value
+        certify(value, magnitude, self.gamma, self.floor, values.bound)
+        return magnitude
 
     def _native_values(self, evidence: np.ndarray) -> np.ndarray:
         out = np.empty((1 + self.program.signed, len(evidence)))
@@ -84,20 +87,27 @@ class Direct:
 
     def _kernel_values(self, evidence: np.ndarray) -> np.ndarray:
         """Value and, if signed, magnitude of every row; padded to whole blocks."""
-        program = self.program
-        blocks = -(-len(evidence) // BLOCK)
+        program, lanes = self.program, min(self._lanes, -(-len(evidence) // STEP) * STEP)
+        blocks = -(-len(evidence) // lanes)
         # As many blocks at a time as keep the packed evidence in the cache.
-        step = max(1, min(blocks, 2**18 // max(1, BLOCK * program.n_variables)))
-        codes = np.zeros((step, max(1, program.n_variables) * BLOCK), np.uint8)
-        work = np.zeros(program.slots * BLOCK)
+        step = max(1, min(blocks, 2**16 // max(1, lanes * program.n_variables)))
+        codes = np.empty((step, program.n_variables * lanes), np.uint8)
+        work = aligned(program.slots * lanes)
         roots = np.array([program.value, program.magnitude] if program.signed else [program.value])
-        out = np.empty((len(roots), blocks * BLOCK))
+        out = np.empty((len(roots), blocks * lanes))
+        flat = evidence.reshape(-1).view(np.uint8)
         for first in range(0, blocks, step):
             some = codes[: min(step, blocks - first)]
-            pack_codes(evidence, first * BLOCK, some)
-            span = slice(first * BLOCK, (first + len(some)) * BLOCK)
-            run_linear(*program.arrays, some, work, roots, out[:, span])
+            pack_codes(flat, program.n_variables, first * lanes, lanes, some)
+            span = slice(first * lanes, (first + len(some)) * lanes)
+            run_linear(*program.arrays, some, lanes, work, roots, out[:, span])
         return out
+
+    @cached_property
+    def _lanes(self) -> int:
+        """Rows per block: the more, the less reading an instruction costs; but the slots should stay in the cache."""
+        fitting = _CACHE_BYTES // (8 * STEP * self.program.slots)
+        return STEP * max(1, min(8, fitting))
 
     def _run_scaled(self, evidence: np.ndarray) -> Values:
         program = self.program
@@ -127,6 +137,13 @@ class Direct:
         table = [x for a, b in program.leaf_numbers for x in (a, b, add(a, b))]
         leaves, leaf_exponents = split_numbers(table)
         return weights, weight_exponents, leaves.reshape(-1, 3), leaf_exponents.reshape(-1, 3)
+
+
+def aligned(size: int) -> np.ndarray:
+    """Room for doubles that starts at a cache line: a vector that straddles two costs twice as much to load."""
+    room = np.empty(size + 8)
+    first = -(room.ctypes.data // 8) % 8
+    return room[first : first + size]
 
 
 def roundings(program: Program, length: int = 1) -> float:

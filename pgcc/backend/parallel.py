@@ -7,22 +7,19 @@ row's result does not depend on how rows were cut.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-CHUNK = 1 << 14
+# Rows in a chunk: few enough for what is computed of them to stay in the cache, and bounded in bytes of evidence.
+_ROWS, _BYTES = 1 << 14, 1 << 24
 
 
-def chunks(rows: int, size: int = CHUNK) -> Iterator[slice]:
-    """[0, rows) cut into slices."""
-    return (slice(first, min(first + size, rows)) for first in range(0, rows, size))
-
-
-def for_chunks(rows: int, threads: int, work: Callable[[slice], None], size: int = CHUNK) -> None:
-    """Call `work(slice)` for every chunk; the first exception is raised here."""
-    if threads > 1 and rows > 1:
+def for_chunks(rows: int, columns: int, threads: int, work: Callable[[slice], None]) -> None:
+    """Call `work(slice)` for chunks of [0, rows); the first exception is raised here."""
+    size = max(32, min(_ROWS, _BYTES // max(1, columns)))
+    if threads > 1:
         size = max(1, min(size, -(-rows // threads)))
-    pieces = list(chunks(rows, size))
+    pieces = [slice(first, min(first + size, rows)) for first in range(0, rows, size)]
     if threads <= 1 or len(pieces) <= 1:
         for piece in pieces:
             work(piece)

@@ -9,7 +9,6 @@ import numpy as np
 from pgcc.backend.direct import roundings, underflow_floor
 from pgcc.backend.kernels.bounds import certify
 from pgcc.backend.kernels.series import run_bottom, run_top, top_lengths
-from pgcc.backend.parallel import for_chunks
 from pgcc.backend.values import Values, rounding_bound
 from pgcc.lowering.program import Program
 
@@ -57,45 +56,34 @@ class Series:
         )  # fmt: skip
         return out
 
-    def top(self, evidence: np.ndarray, threads: int) -> Values:
+    def top(self, evidence: np.ndarray) -> Values:
         """Keep the top coefficients, as many as each row needs."""
-        values = Values.empty(len(evidence))
+        out, lengths = np.zeros((2, len(evidence))), np.zeros(len(evidence), np.int64)
+        run_top(
+            *self.program.arrays, self.cap_start, self.cap_scope, evidence, self._roots,
+            self.program.slots, out, lengths,
+        )  # fmt: skip
+        return self._certified(out, lengths)
 
-        def work(rows: slice) -> None:
-            some = evidence[rows]
-            out, lengths = np.zeros((2, len(some))), np.zeros(len(some), np.int64)
-            run_top(
-                *self.program.arrays, self.cap_start, self.cap_scope, some, self._roots,
-                self.program.slots, out, lengths,
-            )  # fmt: skip
-            self._finish(values, rows, out, lengths)
-
-        for_chunks(len(evidence), threads, work, 1 << 10)
-        return values
-
-    def bottom(self, evidence: np.ndarray, threads: int) -> Values:
+    def bottom(self, evidence: np.ndarray) -> Values:
         """Keep the coefficients up to t^|A|."""
-        values = Values.empty(len(evidence))
-        observed = (evidence == 1).sum(axis=1)
-        order = np.argsort(observed, kind="stable")
+        lengths = (evidence == 1).sum(axis=1) + 1
+        out = np.zeros((2, len(evidence)))
+        for length in np.unique(lengths).tolist():
+            rows = np.flatnonzero(lengths == length)
+            here = np.zeros((2, len(rows)))
+            run_bottom(*self.program.arrays, evidence[rows], length, self._roots, self.program.slots, here)
+            out[:, rows] = here
+        return self._certified(out, lengths)
 
-        def work(part: slice) -> None:
-            rows = order[part]
-            some = np.ascontiguousarray(evidence[rows])
-            length = int(observed[rows[-1]]) + 1
-            out = np.zeros((2, len(some)))
-            run_bottom(*self.program.arrays, some, length, self._roots, self.program.slots, out)
-            self._finish(values, rows, out, np.full(len(some), length))
-
-        for_chunks(len(evidence), threads, work, 1 << 8)
+    def _certified(self, out: np.ndarray, lengths: np.ndarray) -> Values:
+        """Values with bounds, given values and magnitudes, and the number of coefficients each row kept."""
+        values = Values.empty(len(lengths))
+        values.mantissa[:] = out[0]
+        for length in np.unique(lengths).tolist():
+            rows = np.flatnonzero(lengths == length)
+            bound = np.zeros(len(rows))  # length 0: no path to t^|A|, the degree says 0, exactly
+            if length:
+                certify(out[0, rows], out[1, rows], self.gamma(length), self.floor, bound)
+            values.bound[rows] = bound
         return values
-
-    def _finish(self, values: Values, rows: slice | np.ndarray, out: np.ndarray, lengths: np.ndarray) -> None:
-        bound = np.empty(len(lengths))
-        for length in np.unique(lengths):
-            here = lengths == length
-            some = np.empty(int(here.sum()))
-            certify(out[0, here], out[1, here], self.gamma(int(length)), self.floor, some)
-            bound[here] = some
-        # No path to t^|A|: the degree says 0, exactly.
-        values.mantissa[rows], values.bound[rows] = out[0], np.where(lengths == 0, 0.0, bound)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pgcc.backend.kernels.bounds import divide
+
 # The unit roundoff of float64.
 UNIT = 2.0**-53
 
@@ -37,21 +39,22 @@ class Values:
 
     def floats(self) -> np.ndarray:
         """The values as doubles; 0 or inf where they are out of range."""
+        if not self.exponent.any():
+            return self.mantissa
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(self.mantissa, np.clip(self.exponent, -(2**30), 2**30).astype(np.int32))
 
     def logs(self) -> np.ndarray:
         """Natural logarithms; −inf exactly where the value is 0, NaN where it is negative."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log(self.mantissa) + self.exponent * np.log(2.0)
+            logs = np.log(self.mantissa)
+        if self.exponent.any():
+            logs += self.exponent * np.log(2.0)
+        return logs
 
-    def divided_by(self, other: Values) -> Values:
-        """Every value over one other value."""
-        mantissa, exponent = np.frexp(self.mantissa / other.mantissa[0])
-        total = self.exponent - other.exponent[0] + exponent
-        bound = (self.bound + other.bound[0] + 2 * UNIT) / np.maximum(1.0 - other.bound[0], 0.5)
-        exact_zero = (self.mantissa == 0.0) & (self.bound == 0.0)
-        return Values(mantissa, total, np.where(exact_zero, 0.0, bound))
+    def divide_by(self, total: Values) -> int:
+        """Divide every value, in place, by one that is positive; the first row that is certainly negative, or −1."""
+        return divide(self.mantissa, self.exponent, self.bound, total.mantissa[0], total.exponent[0], total.bound[0])
 
 
 def rounding_bound(count: float) -> float:

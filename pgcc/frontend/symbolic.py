@@ -93,7 +93,7 @@ class _Reader:
         self.kinds: list[tuple[type, Callable[[Any], Term]]] = [
             (sympy.Symbol, self.symbol),
             (sympy.Rational, lambda e: (self.compute.allowed(as_number(Fraction(int(e.p), int(e.q)))), None)),
-            (sympy.Float, lambda e: (_float_value(e), None)),
+            (sympy.Float, lambda e: (self.compute.allowed(_float_value(e)), None)),
             (sympy.Add, lambda e: self.compute.sum(self.below(e.args))),
             (sympy.Mul, lambda e: self.compute.product(self.below(e.args))),
             (sympy.Pow, lambda e: self.compute.power(*map(sealed, self.below(e.args)))),

@@ -43,10 +43,18 @@ class Circuit:
         if type(root) is not Node:
             raise CircuitError(f"the root of a circuit is a node, not {type(root).__name__}")
         self.root = root
-        used = self._used
-        self.variables: tuple[str, ...] = tuple(used) if variables is None else tuple(variables)
+        self._operands: tuple[Circuit, ...] = ()
+        self._variables: tuple[str, ...] | None = tuple(self._used) if variables is None else tuple(variables)
         if variables is not None:
-            self._check_variables(used)
+            self._check_variables(self._used)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """All variables, in the order of the columns of data."""
+        if self._variables is None:
+            self._variables = _variables_of(self)
+            self._operands = ()
+        return self._variables
 
     def _check_variables(self, used: Iterable[str]) -> None:
         known = set(self.variables)
@@ -95,11 +103,13 @@ class Circuit:
     # -- building ---------------------------------------------------------------------------------
 
     def _with(self, root: Node, *others: Circuit) -> Circuit:
-        """A circuit over this circuit's variables and then those that the others add."""
-        names = dict.fromkeys(self.variables)
-        for other in others:
-            names.update(dict.fromkeys(other.variables))
-        return Circuit(root, names)
+        """A circuit over this circuit's variables and then those that the others add.
+
+        The variables are only gathered when they are asked for: a million operators in a loop take linear time.
+        """
+        circuit = Circuit.__new__(Circuit)
+        circuit.root, circuit._variables, circuit._operands = root, None, (self, *others)
+        return circuit
 
     def _combine(self, other: Any, left: Number, right: Number) -> Circuit:
         if isinstance(other, Circuit):
@@ -231,12 +241,30 @@ class Circuit:
     def __repr__(self) -> str:
         n = len(self.variables)
         text = str(self) if len(self.order) <= 40 else "…"
+        text = "…" if "\n" in text else text
         return f"<Circuit: {n} variable{'s' if n != 1 else ''}, {self.size} edges: {text}>"
 
     def __reduce__(self) -> tuple:
         from pgcc.ir.table import from_table, to_table
 
         return from_table, to_table(self)
+
+
+def _variables_of(circuit: Circuit) -> tuple[str, ...]:
+    """The variables of all operands, left to right; iterative, and each operand once, however often it was used."""
+    names: dict[str, None] = {}
+    seen: set[int] = set()
+    stack = [circuit]
+    while stack:
+        part = stack.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if part._variables is None:
+            stack.extend(reversed(part._operands))
+        else:
+            names.update(dict.fromkeys(part._variables))
+    return tuple(names)
 
 
 def power_node(base: Node, exponent: int) -> Node:

@@ -125,5 +125,5 @@ def _is_exact(node: Node) -> bool:
         case Op.SUM:
             return float not in set(map(type, node.weights))
         case Op.DET:
-            return not any(m.is_float for m in node.matrices)
+            return all(m.is_exact for m in node.matrices)
     return True

@@ -65,6 +65,11 @@ class Matrix:
         """Whether the entries were given as float64."""
         return self._array is not None
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether no entry was given as a float."""
+        return self._rows is not None and float not in {type(x) for row in self._rows for x in row}
+
     def numbers(self) -> list[list[Number]]:
         """The entries as they are held."""
         return self._array.tolist() if self._array is not None else [list(row) for row in self._rows or ()]

@@ -210,6 +210,8 @@ def affine_leaf(node: Node) -> Leaf | None:
             return (node.name, 1, 0) if node.is_complement else (node.name, 0, 1)
         case Op.SUM if len(node.children) <= 3:
             return _affine_sum(node)
+        case Op.PRODUCT if not node.children:
+            return None, 1, 0
     return None
 
 

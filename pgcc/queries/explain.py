@@ -125,6 +125,7 @@ def _certificate(compiled: Compiled, rtol: float) -> str:
 
 
 def _query(compiled: Compiled, total: Values | None, rtol: float, evidence: Evidence) -> dict[str, float | int | str]:
-    values, used = probabilities(compiled, evidence, total, "auto", rtol / 2, 1)
-    answered = " then ".join(method for method, rows in used.items() if rows)
-    return {"method": answered, "value": float(values.floats()[0]), "bound": float(values.bound[0])}
+    answers = probabilities(compiled, evidence, total, rtol=rtol / 2, bounds=True)
+    assert answers.bounds is not None
+    answered = " then ".join(method for method, rows in answers.used.items() if rows)
+    return {"method": answered, "value": float(answers.numbers[0]), "bound": float(answers.bounds[0])}

@@ -3,40 +3,58 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from pgcc.backend.compiled import Compiled
-from pgcc.backend.parallel import chunks
+from pgcc.backend.parallel import for_chunks
 from pgcc.backend.values import Values
 from pgcc.errors import SemanticsError
 from pgcc.queries.evidence import Evidence
 
-# Rows converted and answered at a time: it bounds the memory, whatever the number of rows.
-_ROWS = 1 << 17
+
+@dataclass
+class Answers:
+    """Numbers, and where they were asked for bounds on their relative errors; how many rows each method answered."""
+
+    numbers: np.ndarray
+    bounds: np.ndarray | None
+    used: Counter[str]
 
 
 def probabilities(
-    compiled: Compiled, evidence: Evidence, total: Values | None, method: str, rtol: float, threads: int
-) -> tuple[Values, Counter[str]]:
-    """Values for every row, divided by `total`, and how many rows each method answered.
+    compiled: Compiled,
+    evidence: Evidence,
+    total: Values | None,
+    *,
+    method: str = "auto",
+    rtol: float = 1e-9,
+    threads: int = 1,
+    logs: bool = False,
+    bounds: bool = False,
+) -> Answers:
+    """Values for every row, divided by `total`; a chunk of rows at a time, from evidence to answers.
 
     With a total, the values are probabilities: a certainly negative one is refused with its row.
     """
-    result, used = Values.empty(evidence.rows), Counter[str]()
-    for rows in chunks(evidence.rows, _ROWS):
+    answers = Answers(np.empty(evidence.rows), np.empty(evidence.rows) if bounds else None, Counter())
+
+    def answer(rows: slice) -> None:
         codes = evidence.chunk(rows)
-        if method == "auto":
-            values, counts = compiled.run_auto(codes, rtol, threads)
-        else:
-            values, counts = compiled.run(method, codes, rtol, threads), {method: len(codes)}
-        used.update(counts)
+        values, counts = compiled.run_auto(codes, rtol) if method == "auto" else (compiled.run(method, codes, rtol), {})
         if total is not None:
-            values = values.divided_by(total)
-            _refuse_negative(values, evidence, rows.start)
-        result.put(rows, values)
-    return result, used
+            negative = values.divide_by(total)
+            if negative >= 0:
+                raise SemanticsError(_negative(values.floats()[negative], evidence.describe(rows.start + negative)))
+        answers.numbers[rows] = values.logs() if logs else values.floats()
+        if answers.bounds is not None:
+            answers.bounds[rows] = values.bound
+        answers.used.update(counts or {method: len(codes)})
+
+    for_chunks(evidence.rows, len(evidence.variables), threads, answer)
+    return answers
 
 
 def exact_probability(compiled: Compiled, evidence: Evidence, row: int, total: Fraction | None) -> Fraction:
@@ -51,7 +69,7 @@ def exact_probability(compiled: Compiled, evidence: Evidence, row: int, total: F
 
 def total_mass(compiled: Compiled, rtol: float) -> Values:
     """g(1) to a relative error of `rtol`; it must be positive."""
-    values, _ = compiled.run_auto(np.full((1, len(compiled.circuit.variables)), -1, np.int8), rtol, 1)
+    values, _ = compiled.run_auto(np.full((1, len(compiled.circuit.variables)), -1, np.int8), rtol)
     if values.mantissa[0] <= 0.0:
         size = "0" if values.mantissa[0] == 0.0 else f"{values.floats()[0]:.6g}"
         raise SemanticsError(
@@ -59,13 +77,6 @@ def total_mass(compiled: Compiled, rtol: float) -> Values:
             "normalize=False keeps the polynomial as it is"
         )
     return values
-
-
-def _refuse_negative(values: Values, evidence: Evidence, first: int) -> None:
-    negative = np.flatnonzero((values.mantissa < 0.0) & (values.bound < 1.0))
-    if len(negative):
-        row = int(negative[0])
-        raise SemanticsError(_negative(values.floats()[row], evidence.describe(first + row)))
 
 
 def _negative(value: float, where: str) -> str:

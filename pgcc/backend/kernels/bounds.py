@@ -6,6 +6,8 @@ import math
 
 from pgcc.backend.kernels.policy import kernel
 
+_UNIT = 2.0**-53
+
 
 @kernel
 def certify(value, magnitude, gamma, floor, bound):
@@ -23,3 +25,18 @@ def certify(value, magnitude, gamma, floor, bound):
         error = 1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor)
         rest = abs(v) - error
         bound[i] = error / rest if rest > 0.0 and abs(v) < math.inf else math.inf
+
+
+@kernel
+def divide(mantissa, exponent, bound, by_mantissa, by_exponent, by_bound):
+    """Divide values in place by one positive value; the first that is certainly negative, or −1."""
+    negative = -1
+    for i in range(len(mantissa)):
+        if mantissa[i] == 0.0 and bound[i] == 0.0:
+            continue  # an exact zero stays one
+        if mantissa[i] < 0.0 and bound[i] < 1.0 and negative < 0:
+            negative = i
+        mantissa[i] /= by_mantissa
+        exponent[i] -= by_exponent
+        bound[i] = (bound[i] + by_bound + 2.0 * _UNIT) / max(1.0 - by_bound, 0.5)
+    return negative

@@ -53,6 +53,17 @@ def load(typingctx: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
+def peek(typingctx: Any, array: Any, index: Any) -> Any:
+    """One element of a flat array; the index is not negative, so that Numba need not ask."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.load(builder.gep(data, [args[1]]))
+
+    return array.dtype(array, types.intp), codegen
+
+
+@intrinsic
 def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     """Write eight doubles to a flat array from `index` on."""
 
@@ -96,7 +107,7 @@ def muladd(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
 
 @intrinsic
 def choose(typingctx: Any, codes: Any, index: Any, zero: Any, one: Any, free: Any) -> Any:
-    """`zero`, `one` or `free` where the code byte is 0, 1 or 2: eight leaves at once."""
+    """`zero` or `one` where the code byte is 0 or 1, `free` elsewhere: eight leaves at once."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = builder.load(_address(context, builder, signature.args[0], args[0], args[1], _BYTES), align=1)
@@ -106,3 +117,28 @@ def choose(typingctx: Any, codes: Any, index: Any, zero: Any, one: Any, free: An
         return builder.select(is_zero, zero, builder.select(is_one, one, free))
 
     return vector8(codes, types.intp, types.float64, types.float64, types.float64), codegen
+
+
+@intrinsic
+def transpose(typingctx: Any, source: Any, at: Any, stride: Any, result: Any, to: Any, step: Any) -> Any:
+    """Eight bytes of eight rows: result[to + j·step + i] = source[at + i·stride + j] for i, j < 8, on flat arrays."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        source_type, _, _, result_type, _, _ = signature.args
+        rows = []
+        for i in range(LANES):
+            index = builder.add(args[1], builder.mul(args[2], ir.Constant(args[2].type, i)))
+            rows.append(builder.load(_address(context, builder, source_type, args[0], index, _BYTES), align=1))
+        while len(rows) > 1:  # one vector of 64 bytes
+            width = rows[0].type.count
+            mask = ir.Constant(ir.VectorType(ir.IntType(32), 2 * width), list(range(2 * width)))
+            rows = [builder.shuffle_vector(a, b, mask) for a, b in zip(rows[::2], rows[1::2], strict=True)]
+        for j in range(LANES):
+            column = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [LANES * i + j for i in range(LANES)])
+            picked = builder.shuffle_vector(rows[0], ir.Constant(rows[0].type, ir.Undefined), column)
+            index = builder.add(args[4], builder.mul(args[5], ir.Constant(args[5].type, j)))
+            builder.store(picked, _address(context, builder, result_type, args[3], index, _BYTES), align=1)
+        return context.get_dummy_value()
+
+    signature = types.void(source, types.intp, types.intp, result, types.intp, types.intp)
+    return signature, codegen
