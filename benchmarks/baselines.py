@@ -19,7 +19,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import nearest_float
 from pgcc.lowering.lower import affine_leaf
-from pgcc.passes.homogenize import homogenize
+from pgcc.passes.padding import homogenize
 
 _LOWEST = np.finfo(float).min
 _SAMPLE = 10_000

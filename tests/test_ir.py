@@ -478,7 +478,7 @@ def test_the_verifier_catches_a_bad_var_a_bad_order_and_a_foreign_variable():
     with pytest.raises(CircuitError, match="comes after it"):
         verify(circuit)
     circuit = Circuit(product((X, Y)))
-    circuit.variables = ("x",)
+    circuit._variables = ("x",)
     with pytest.raises(CircuitError, match="'y' is not among"):
         verify(circuit)
     circuit = Circuit(X)

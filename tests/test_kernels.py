@@ -21,7 +21,7 @@ from pgcc.backend.values import Values, rounding_bound
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, product, var, weighted_sum
 from pgcc.lowering.lower import lower
-from pgcc.passes.homogenize import homogenize
+from pgcc.passes.padding import homogenize
 from pgcc.testing import random_circuit, random_det
 
 residues = st.one_of(st.integers(0, PRIME - 1), st.sampled_from([0, 1, PRIME - 1, PRIME - 2, 2**32, 2**60]))

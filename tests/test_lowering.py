@@ -19,7 +19,7 @@ from pgcc.lowering.lower import affine_leaf, lower
 from pgcc.lowering.program import DET, DETMAG, DOT, LEAF, MORE, SUM, TIMES, Program
 from pgcc.lowering.schedule import schedule
 from pgcc.lowering.strategy import choose
-from pgcc.passes.homogenize import aligned_blocks, homogenize
+from pgcc.passes.padding import aligned_blocks, homogenize
 from pgcc.testing import circuits, random_circuit, random_det
 
 LITERALS = {1: (1, 0), 0: (0, 1), -1: (1, 1)}  # z and ȳ of a variable observed 1, observed 0, free

@@ -22,7 +22,7 @@ from pgcc.lowering.lower import lower
 from pgcc.lowering.program import Program
 from pgcc.lowering.strategy import METHODS, choose
 from pgcc.passes.expand_det import expand_det
-from pgcc.passes.homogenize import homogenize
+from pgcc.passes.padding import homogenize
 from pgcc.passes.pipeline import simplify
 
 # Determinants larger than this are not expanded for the strategies that work on polynomials in t.

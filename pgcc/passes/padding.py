@@ -1,13 +1,22 @@
-"""Homogenise: give every child of a sum the factor ȳ_i for each variable i of the sum that it misses.
+"""Padding sums: give every child of a sum a factor for each variable of the sum that it misses.
+
+*Homogenise*: the factor is ȳ_i, which is 1 in every generating polynomial.
 
     g(z)  ↦  ĝ(z, ȳ) = Σ_S g_S · Π_{i∈S} z_i · Π_{i∉S} ȳ_i
 
 The result agrees with g at ȳ = 1, and any marginal is then one evaluation at numbers: (z_i, ȳ_i) = (1, 0), (0, 1),
-(1, 1) for observed 1, observed 0, free. Products of ȳ's are shared: they are built from the aligned blocks of a
-binary tree over the variables, never one per edge.
+(1, 1) for observed 1, observed 0, free.
+
+*Smooth*: the factor is z_i + ȳ_i, which says "either value". That is what a variable means that a probabilistic circuit
+(over literals z_i, ȳ_i) does not mention.
+
+Products of factors are shared: they are built from the aligned blocks of a binary tree over the variables, never one
+per edge.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from pgcc.errors import CircuitError
 from pgcc.ir.bulk import collector_paused
@@ -26,21 +35,38 @@ def homogenize(circuit: Circuit) -> Circuit:
     >>> print(homogenize(pgcc.parse("0.4*a*b + 0.6")))
     2/5*a*b + 3/5*~a*~b
     """
+    return _padded(circuit, lambda name: var(name, complement=True))
+
+
+def smooth(circuit: Circuit) -> Circuit:
+    """The smooth circuit of a decomposable probabilistic circuit: every sum's children have the same variables.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> print(smooth(pgcc.parse("0.4*a*b + 0.6*~a")))
+    2/5*a*b + 3/5*~a*(b + ~b)
+    """
+    return _padded(circuit, lambda name: weighted_sum((1, 1), (var(name), var(name, complement=True))))
+
+
+def _padded(circuit: Circuit, filler: Callable[[str], Node]) -> Circuit:
     overlap = circuit.facts.overlap
     if overlap is not None:
-        raise CircuitError(f"cannot homogenise: {overlap[0]!r} has {overlap[1]!r} in two of its children")
+        raise CircuitError(f"not decomposable: {overlap[0]!r} has {overlap[1]!r} in two of its children")
     with collector_paused():
-        rewriter = _Rewriter(circuit)
+        rewriter = _Padding(circuit, filler)
         for position in range(len(circuit.order)):
             rewriter.visit(position)
         return Circuit(rewriter.pad(rewriter.new[-1], rewriter.absent_from_root()), circuit.variables)
 
 
-class _Rewriter:
-    def __init__(self, circuit: Circuit):
+class _Padding:
+    def __init__(self, circuit: Circuit, filler: Callable[[str], Node]):
         self.order, self.links, self.scopes = circuit.order, circuit.links, circuit.scopes
         occurring = set(self.scopes.names)
         self.names = [*self.scopes.names, *(v for v in circuit.variables if v not in occurring)]
+        self.filler = filler
         self.new: list[Node] = []
         self._absent: dict[Scope, Node] = {}
         self._missing: dict[tuple[int, int], Node | None] = {}
@@ -79,7 +105,7 @@ class _Rewriter:
         return det(*node.matrices, padded[:k], padded[k:])
 
     def missing(self, have: int, want: int) -> Node | None:
-        """Π ȳ_i over the variables of scope `want` that scope `have` lacks; None if there are none."""
+        """Π of the factors of the variables of scope `want` that scope `have` lacks; None if there are none."""
         if have == want:
             return None
         key = (have, want)
@@ -89,7 +115,7 @@ class _Rewriter:
         return self._missing[key]
 
     def absent_from_root(self) -> Node | None:
-        """Π ȳ_i over the variables of the circuit that its root lacks."""
+        """The same for the variables of the circuit that its root lacks."""
         everything = self.scopes.number(from_intervals([(0, len(self.names))] if self.names else []))
         return self.missing(self.scopes.of[-1], everything)
 
@@ -102,7 +128,7 @@ class _Rewriter:
         return product((*node.children, missing)) if node.op is Op.PRODUCT else product((node, missing))
 
     def absent(self, scope: Scope) -> Node:
-        """Π_{i ∈ scope} ȳ_i, of shared blocks."""
+        """Π of the factors of a scope, of shared blocks."""
         gadget = self._absent.get(scope)
         if gadget is None:
             blocks = [self._block(k, level) for start, stop in runs(scope) for k, level in aligned_blocks(start, stop)]
@@ -110,9 +136,9 @@ class _Rewriter:
         return gadget
 
     def _block(self, k: int, level: int) -> Node:
-        """Π ȳ_i for i in [k·2^level, (k+1)·2^level)"""
+        """Π of the factors i in [k·2^level, (k+1)·2^level)"""
         if level == 0:
-            return var(self.names[k], complement=True)
+            return self.filler(self.names[k])
         key = (k << level, (k + 1) << level)
         block = self._absent.get(key)
         if block is None:
