@@ -22,16 +22,16 @@ LAYERS = [
     {"queries"},
     {"backend"},
     {"lowering"},
-    {"passes", "frontend"},
+    {"frontend"},
+    {"passes"},
     {"ir"},
     {"errors"},
 ]
 RANK = {part: -i for i, parts in enumerate(LAYERS) for part in parts}
 # Free to import anything of pgcc: helpers for tests, which nothing imports.
 UNRANKED = {"testing"}
-# Modules that may import from pgcc inside functions: methods that delegate, commands that start quickly, and formats
-# that are loaded when a file has them.
-DEFERRING = {"pgcc.ir.circuit", "pgcc.cli", "pgcc.frontend.formats"}
+# Modules that may import from pgcc inside functions: methods that delegate, and commands that start quickly.
+DEFERRING = {"pgcc.ir.circuit", "pgcc.cli"}
 # Packages outside the standard library, and the modules (by prefix) that may import them, anywhere in their text.
 THIRD_PARTY = {
     "numpy": ("pgcc",),

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from pgcc.errors import FormatError
+from pgcc.frontend.formats.atomic import replacing
 from pgcc.ir.circuit import Circuit
 
 # One line for every format: a module with `read(path) -> Circuit` and `write(circuit, file)`, either of which may be
@@ -76,8 +77,6 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
         raise FormatError(f"only a circuit can be saved, not {type(circuit).__name__}")
     path = _checked(path)
     write = _function(path, "write")
-    from pgcc.frontend.formats.atomic import replacing
-
     try:
         with replacing(path) as file:
             write(circuit, file)
