@@ -52,7 +52,7 @@ class Compiled:
     @property
     def decomposable(self) -> bool:
         """Whether one number per node is enough."""
-        return self.circuit.facts.decomposable
+        return self.circuit.overlap is None
 
     @cached_property
     def homogenized(self) -> Circuit:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgcc.errors import CircuitError
 from pgcc.ir.bulk import collector_paused
-from pgcc.ir.facts import Facts, find_facts
+from pgcc.ir.facts import Facts, find_facts, find_overlap
 from pgcc.ir.node import Node, Op, const, postorder, product, rebuild, var, weighted_sum
 from pgcc.ir.numbers import Number, as_number, is_number
 from pgcc.ir.scopes import Scopes
@@ -85,6 +85,11 @@ class Circuit:
         """Which variables each node depends on."""
         with collector_paused():
             return Scopes(self.order, self.links)
+
+    @cached_property
+    def overlap(self) -> tuple[Node, str] | None:
+        """The first product that is not decomposable, with a variable that two of its factors share; or None."""
+        return find_overlap(self.order, self.scopes)
 
     @cached_property
     def _used(self) -> dict[str, None]:

@@ -54,7 +54,7 @@ class Facts:
 def find_facts(order: Sequence[Node], links: Sequence[tuple[int, ...]], scopes: Scopes) -> Facts:
     """The facts of the circuit with this postorder."""
     degree = formal_degrees(order, links)
-    overlap = next((i for i, disjoint in enumerate(scopes.disjoint) if not disjoint), None)
+    overlap = find_overlap(order, scopes)
     return Facts(
         nodes=len(order),
         edges=sum(map(len, links)),
@@ -65,8 +65,16 @@ def find_facts(order: Sequence[Node], links: Sequence[tuple[int, ...]], scopes: 
         monotone=all(map(_is_monotone, order)),
         exact=all(map(_is_exact, order)),
         dets=sum(node.op is Op.DET for node in order),
-        overlap=None if overlap is None else (order[overlap], scopes.names[min(scopes.shared(overlap))]),
+        overlap=overlap,
     )
+
+
+def find_overlap(order: Sequence[Node], scopes: Scopes) -> tuple[Node, str] | None:
+    """The first product that is not decomposable, and a variable that two of its factors share."""
+    for position, disjoint in enumerate(scopes.disjoint):
+        if not disjoint:
+            return order[position], scopes.names[min(scopes.shared(position))]
+    return None
 
 
 def formal_degrees(order: Sequence[Node], links: Sequence[tuple[int, ...]]) -> list[int]:

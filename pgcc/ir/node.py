@@ -211,20 +211,20 @@ ONE = const(1)
 def postorder(root: Node) -> list[Node]:
     """Every node once, children before parents, left to right; iterative, so depth does not matter."""
     order: list[Node] = []
-    done: set[Node] = set()
-    stack = [root]
-    while stack:
-        node = stack[-1]
-        if node in done:
-            stack.pop()
-            continue
-        pending = [c for c in node.children if c not in done]
-        if pending:
-            stack.extend(reversed(pending))
+    seen = {root}
+    path = [(root, iter(root.children))]  # from the root to here, with the children still to be visited
+    while path:
+        node, children = path[-1]
+        for child in children:
+            if child not in seen:  # a node on the path is no child of one below it: there are no cycles
+                seen.add(child)
+                if child.children:
+                    path.append((child, iter(child.children)))
+                    break
+                order.append(child)
         else:
-            done.add(node)
             order.append(node)
-            stack.pop()
+            path.pop()
     return order
 
 

@@ -51,7 +51,7 @@ def smooth(circuit: Circuit) -> Circuit:
 
 
 def _padded(circuit: Circuit, filler: Callable[[str], Node]) -> Circuit:
-    overlap = circuit.facts.overlap
+    overlap = circuit.overlap
     if overlap is not None:
         raise CircuitError(f"not decomposable: {overlap[0]!r} has {overlap[1]!r} in two of its children")
     with collector_paused():

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from pgcc.backend.kernels.policy import kernel
 from pgcc.backend.kernels.simd import choose, load, mul, muladd, peek, splat, store, transpose
-from pgcc.lowering.program import DOT, LEAF, MORE, SUM
+from pgcc.lowering.program import LEAF, MORE, SUM, TIMES
 
 STEP = 32  # rows whose accumulators are in registers together; a block is a multiple of it
+
+
+@kernel
+def store4(work, at, a, b, c, d):
+    """Write 32 doubles."""
+    store(work, at, a)
+    store(work, at + 8, b)
+    store(work, at + 16, c)
+    store(work, at + 24, d)
 
 
 @kernel
@@ -21,28 +30,17 @@ def run_linear(
     for block in range(codes.shape[0]):
         row = codes[block]
         for i in range(len(op)):
-            kind, first, last, base = op[i], start[i], start[i + 1], target[i] * lanes
-            for lane in range(0, lanes, STEP):
-                at = base + lane
-                if kind == DOT or kind == MORE:  # noqa: SIM109 - `in` would build a tuple
-                    if kind == MORE:
-                        a, b, c, d = load(work, at), load(work, at + 8), load(work, at + 16), load(work, at + 24)
-                    else:
-                        a = splat(0.0)
-                        b, c, d = a, a, a
-                    k = first_weight[i]
-                    for j in range(first, last, 2):
-                        w, x, y = (
-                            splat(peek(weights, k)),
-                            peek(args, j) * lanes + lane,
-                            peek(args, j + 1) * lanes + lane,
-                        )
-                        a = muladd(w, mul(load(work, x), load(work, y)), a)
-                        b = muladd(w, mul(load(work, x + 8), load(work, y + 8)), b)
-                        c = muladd(w, mul(load(work, x + 16), load(work, y + 16)), c)
-                        d = muladd(w, mul(load(work, x + 24), load(work, y + 24)), d)
-                        k += 1
-                elif kind == SUM:
+            kind, first, last, at = op[i], start[i], start[i + 1], target[i] * lanes
+            if kind == TIMES and last - first == 2:  # most products
+                x, y = args[first] * lanes, args[first + 1] * lanes
+                for lane in range(0, lanes, STEP):
+                    a = mul(load(work, x + lane), load(work, y + lane))
+                    b = mul(load(work, x + lane + 8), load(work, y + lane + 8))
+                    c = mul(load(work, x + lane + 16), load(work, y + lane + 16))
+                    d = mul(load(work, x + lane + 24), load(work, y + lane + 24))
+                    store4(work, at + lane, a, b, c, d)
+            elif kind == SUM:
+                for lane in range(0, lanes, STEP):
                     a = splat(0.0)
                     b, c, d = a, a, a
                     k = first_weight[i]
@@ -53,27 +51,47 @@ def run_linear(
                         c = muladd(w, load(work, x + 16), c)
                         d = muladd(w, load(work, x + 24), d)
                         k += 1
-                elif kind == LEAF:
-                    leaf = args[first]
-                    zero, one, free = leaf_table[leaf, 0], leaf_table[leaf, 1], leaf_table[leaf, 2]
-                    if leaf_variable[leaf] < 0:
-                        a = splat(free)
-                        b, c, d = a, a, a
-                    else:
-                        x = leaf_variable[leaf] * lanes + lane
-                        a, b = choose(row, x, zero, one, free), choose(row, x + 8, zero, one, free)
-                        c, d = choose(row, x + 16, zero, one, free), choose(row, x + 24, zero, one, free)
-                else:  # TIMES, of at least one factor
-                    x = peek(args, first) * lanes + lane
-                    a, b, c, d = load(work, x), load(work, x + 8), load(work, x + 16), load(work, x + 24)
-                    for j in range(first + 1, last):
+                    store4(work, at + lane, a, b, c, d)
+            elif kind == TIMES:
+                for lane in range(0, lanes, STEP):
+                    a = splat(1.0)
+                    b, c, d = a, a, a
+                    for j in range(first, last):
                         x = peek(args, j) * lanes + lane
                         a, b = mul(a, load(work, x)), mul(b, load(work, x + 8))
                         c, d = mul(c, load(work, x + 16)), mul(d, load(work, x + 24))
-                store(work, at, a)
-                store(work, at + 8, b)
-                store(work, at + 16, c)
-                store(work, at + 24, d)
+                    store4(work, at + lane, a, b, c, d)
+            elif kind == LEAF:
+                leaf = args[first]
+                zero, one, free = leaf_table[leaf, 0], leaf_table[leaf, 1], leaf_table[leaf, 2]
+                if leaf_variable[leaf] < 0:
+                    for lane in range(0, lanes, STEP):
+                        a = splat(free)
+                        store4(work, at + lane, a, a, a, a)
+                else:
+                    v = leaf_variable[leaf] * lanes
+                    for lane in range(0, lanes, STEP):
+                        x = v + lane
+                        a, b = choose(row, x, zero, one, free), choose(row, x + 8, zero, one, free)
+                        c, d = choose(row, x + 16, zero, one, free), choose(row, x + 24, zero, one, free)
+                        store4(work, at + lane, a, b, c, d)
+            else:  # DOT and MORE
+                for lane in range(0, lanes, STEP):
+                    a = splat(0.0)
+                    b, c, d = a, a, a
+                    if kind == MORE:
+                        x = at + lane
+                        a, b, c, d = load(work, x), load(work, x + 8), load(work, x + 16), load(work, x + 24)
+                    k = first_weight[i]
+                    for j in range(first, last, 2):
+                        w = splat(peek(weights, k))
+                        x, y = peek(args, j) * lanes + lane, peek(args, j + 1) * lanes + lane
+                        a = muladd(w, mul(load(work, x), load(work, y)), a)
+                        b = muladd(w, mul(load(work, x + 8), load(work, y + 8)), b)
+                        c = muladd(w, mul(load(work, x + 16), load(work, y + 16)), c)
+                        d = muladd(w, mul(load(work, x + 24), load(work, y + 24)), d)
+                        k += 1
+                    store4(work, at + lane, a, b, c, d)
         for r in range(len(roots)):
             for lane in range(lanes):
                 out[r, block * lanes + lane] = work[roots[r] * lanes + lane]

@@ -1,0 +1,347 @@
+"""What is true of a circuit over literals: decomposable, smooth, structured, deterministic, and where it is not.
+
+A literal is a variable x or its complement x̄, and a node's *support* the assignments at which it is not 0. All verdicts
+take nearly linear time: scopes are interned numbers, and the search for common support, which is a matter of pairs,
+has an allowance that grows with the circuit. When that is spent, the verdict is None: unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from pgcc.errors import CircuitError
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.literals import display_text, name_text
+from pgcc.ir.node import Node, Op
+from pgcc.ir.scopes import difference, members
+
+PROPERTIES = ("decomposable", "smooth", "structured_decomposable", "deterministic")
+
+
+@dataclass(frozen=True)
+class Offender:
+    """Where a property fails, or cannot be decided.
+
+    Attributes
+    ----------
+    node : Node
+        The first such node, children before parents.
+    why : str
+        What is wrong there, in words.
+    variable : str or None
+        The variable that two factors share, or that a term of a sum misses.
+    """
+
+    node: Node
+    why: str
+    variable: str | None = None
+
+    def __str__(self) -> str:
+        return f"{describe(self.node)}: {self.why}"
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Structural properties of a probabilistic circuit; `print` shows them with the places where they fail.
+
+    Attributes
+    ----------
+    scope : tuple of str
+        The variables that occur.
+    nodes, edges : int
+    decomposable : bool
+        Whether the factors of every product have disjoint variables.
+    smooth : bool
+        Whether the terms of every sum have the same variables.
+    structured_decomposable : bool
+        Decomposable, and any two products over the same variables split them the same way. (A smooth circuit of which
+        this is true follows one vtree.)
+    deterministic : bool or None
+        Whether no two terms of any sum are non-zero at the same assignment; None if that could not be decided.
+    offenders : dict
+        For every property that is not True, an `Offender`: the node and the reason.
+    """
+
+    scope: tuple[str, ...]
+    nodes: int
+    edges: int
+    decomposable: bool
+    smooth: bool
+    structured_decomposable: bool
+    deterministic: bool | None
+    offenders: dict[str, Offender] = field(default_factory=dict, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        n = len(self.scope)
+        lines = [f"{n} variable{'s' if n != 1 else ''}, {self.nodes:,} nodes, {self.edges:,} edges"]
+        for name in PROPERTIES:
+            verdict = {True: "yes", False: "no", None: "unknown"}[getattr(self, name)]
+            where = f" ({self.offenders[name]})" if name in self.offenders else ""
+            lines.append(f"{name.replace('_', '-')}: {verdict}{where}")
+        return "\n".join(lines)
+
+
+def structure(circuit: Circuit) -> Structure:
+    """The structural properties of a circuit of sums and products over literals.
+
+    Parameters
+    ----------
+    circuit : Circuit
+        Without determinants.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> print(structure(pgcc.parse("0.4*a*b + 0.6*~a")))
+    2 variables, 5 nodes, 4 edges
+    decomposable: yes
+    smooth: no (sum 2/5*(a*b) + 3/5*~a: its term ~a does not mention 'b')
+    structured-decomposable: yes
+    deterministic: yes
+    """
+    check_literals_only(circuit)
+    finders: dict[str, Callable[[Circuit], tuple[bool | None, Offender | None]]] = {
+        "decomposable": _decomposable,
+        "smooth": _smooth,
+        "structured_decomposable": _structured,
+        "deterministic": _deterministic,
+    }
+    found = {name: find(circuit) for name, find in finders.items()}
+    return Structure(
+        scope=tuple(filter(set(circuit.scopes.names).__contains__, circuit.variables)),
+        nodes=len(circuit.order),
+        edges=circuit.size,
+        offenders={name: offender for name, (_, offender) in found.items() if offender is not None},
+        **{name: verdict for name, (verdict, _) in found.items()},  # type: ignore[arg-type]
+    )
+
+
+def check_literals_only(circuit: Circuit) -> None:
+    """Refuse determinants: a probabilistic circuit has sums and products only."""
+    if any(node.op is Op.DET for node in circuit.order):
+        raise CircuitError(
+            "the circuit has a determinant: a probabilistic circuit has sums and products of literals only"
+        )
+
+
+def _decomposable(circuit: Circuit) -> tuple[bool, Offender | None]:
+    overlap = circuit.facts.overlap
+    if overlap is None:
+        return True, None
+    node, name = overlap
+    return False, Offender(node, f"two of its factors share {name!r}", name)
+
+
+def _smooth(circuit: Circuit) -> tuple[bool, Offender | None]:
+    scopes = circuit.scopes
+    for i, node in enumerate(circuit.order):
+        if node.op is not Op.SUM:
+            continue
+        for c in circuit.links[i]:
+            if scopes.of[c] != scopes.of[i]:
+                lacking = difference(scopes.distinct[scopes.of[i]], scopes.distinct[scopes.of[c]])
+                name = scopes.names[next(members(lacking))]
+                term = _text(circuit.order[c], depth=1)
+                return False, Offender(node, f"its term {term} does not mention {name!r}", name)
+    return True, None
+
+
+def _structured(circuit: Circuit) -> tuple[bool, Offender | None]:
+    decomposable, offender = _decomposable(circuit)
+    if not decomposable:
+        return False, offender
+    splits: dict[int, tuple[list[int], Node]] = {}
+    of = circuit.scopes.of
+    for i, node in enumerate(circuit.order):
+        if node.op is not Op.PRODUCT:
+            continue
+        parts = sorted(of[c] for c in circuit.links[i] if of[c])
+        if len(parts) < 2:
+            continue
+        known, first = splits.setdefault(of[i], (parts, node))
+        if known != parts:
+            return False, Offender(node, f"splits its variables unlike {describe(first)}")
+    return True, None
+
+
+# -- determinism -------------------------------------------------------------------------------------------------------
+
+
+def _deterministic(circuit: Circuit) -> tuple[bool | None, Offender | None]:
+    search = _CommonSupport(circuit)
+    unknown: Offender | None = None
+    for i, node in enumerate(circuit.order):
+        if node.op is not Op.SUM:
+            continue
+        meeting, pair = search.terms_meet(i)
+        if meeting is False:
+            continue
+        x, y = (_text(circuit.order[p], depth=1) for p in pair)
+        if meeting:
+            return False, Offender(node, f"its terms {x} and {y} can both be positive")
+        unknown = unknown or Offender(node, f"its terms {x} and {y} were not told apart")
+    return (True, None) if unknown is None else (None, unknown)
+
+
+class _CommonSupport:
+    """Whether two nodes are positive at a common assignment: True, False, or None where it is not decided."""
+
+    DEPTH = 60
+
+    def __init__(self, circuit: Circuit):
+        self.order, self.links, self.scopes = circuit.order, circuit.links, circuit.scopes
+        # What is not 0 by its looks may yet cancel, or (x·x̄) contradict itself.
+        self.sure = circuit.facts.monotone and circuit.facts.decomposable
+        self.allowance = 20 * circuit.size + 10_000
+        self.zero = _zeros(self.order, self.links)
+        self.known: dict[tuple[int, int], bool | None] = {}
+
+    def terms_meet(self, position: int) -> tuple[bool | None, tuple[int, int]]:
+        """Whether two terms of a sum have common support, and which."""
+        verdict: bool | None = False
+        terms = self.terms(position)
+        found = (position, position)
+        for u, v in combinations(terms, 2):
+            meeting = self.meet(u, v)
+            if meeting:
+                return True, (u, v)
+            if meeting is None:
+                verdict, found = None, ((u, v) if verdict is False else found)
+                if self.allowance < 0:
+                    break
+        return verdict, found
+
+    def terms(self, position: int) -> list[int]:
+        """The terms of a sum that are not 0."""
+        weights, links = self.order[position].weights, self.links[position]
+        return [c for w, c in zip(weights, links, strict=True) if w and not self.zero[c]]
+
+    def meet(self, u: int, v: int, depth: int = 0) -> bool | None:
+        """Whether u and v have common support."""
+        if self.zero[u] or self.zero[v]:
+            return False
+        of = self.scopes.of
+        if u == v or not of[u] or not of[v]:
+            return True if self.sure else None
+        key = (u, v) if u < v else (v, u)
+        if key not in self.known:
+            self.allowance -= 1
+            if self.allowance < 0 or depth > self.DEPTH:
+                return None
+            self.known[key] = self._meet(u, v, depth + 1)
+        return self.known[key]
+
+    def _meet(self, u: int, v: int, depth: int) -> bool | None:
+        a, b = self.order[u], self.order[v]
+        if self._apart(u, v):
+            return True if self.sure else None
+        if a.op is Op.VAR and b.op is Op.VAR:
+            return a is b and (True if self.sure else None)
+        if a.op is Op.SUM or b.op is Op.SUM:
+            whole, other = (u, v) if a.op is Op.SUM else (v, u)
+            return _any(self.meet(c, other, depth) for c in self.terms(whole))
+        return self._meet_factors(self._factors(u), self._factors(v), depth)
+
+    def _apart(self, u: int, v: int) -> bool:
+        return self.scopes.union(self.scopes.of[u], self.scopes.of[v])[1]
+
+    def _factors(self, position: int) -> Sequence[int]:
+        if self.order[position].op is not Op.PRODUCT:
+            return (position,)
+        return [c for c in self.links[position] if self.scopes.of[c]]
+
+    def _meet_factors(self, us: Sequence[int], vs: Sequence[int], depth: int) -> bool | None:
+        """Two products: apart if a factor of one is apart from a factor of the other.
+
+        They meet for sure only where every factor has to do with at most one factor of the other.
+        """
+        if self._contradict(us, vs):
+            return False
+        pairs, matched = self._pairs(us, vs)
+        if pairs is None:
+            return None
+        verdicts = [self.meet(u, v, depth) for u, v in pairs]
+        if False in verdicts:
+            return False
+        return True if self.sure and matched and None not in verdicts else None
+
+    def _contradict(self, us: Sequence[int], vs: Sequence[int]) -> bool:
+        """Whether one has a literal x and the other x̄."""
+        signs = {n.name: n.is_complement for n in map(self.order.__getitem__, us) if n.op is Op.VAR}
+        others = (n for n in map(self.order.__getitem__, vs) if n.op is Op.VAR)
+        return any(signs.get(n.name, n.is_complement) != n.is_complement for n in others)
+
+    def _pairs(self, us: Sequence[int], vs: Sequence[int]) -> tuple[list[tuple[int, int]] | None, bool]:
+        """The pairs of factors with common variables, and whether they are one to one."""
+        of = self.scopes.of
+        by_scope = {of[v]: v for v in vs}
+        if len(us) == len(vs) and all(of[u] in by_scope for u in us):
+            return [(u, by_scope[of[u]]) for u in us], True
+        self.allowance -= len(us) * len(vs) // 8
+        if self.allowance < 0:
+            return None, False
+        pairs = [(u, v) for u in us for v in vs if not self._apart(u, v)]
+        return pairs, len({u for u, _ in pairs}) == len(pairs) == len({v for _, v in pairs})
+
+
+def _any(verdicts: Iterable[bool | None]) -> bool | None:
+    result: bool | None = False
+    for verdict in verdicts:
+        if verdict:
+            return True
+        result = None if verdict is None else result
+    return result
+
+
+def _zeros(order: Sequence[Node], links: Sequence[tuple[int, ...]]) -> list[bool]:
+    """Which nodes are 0 by their looks."""
+    zero: list[bool] = []
+    for node, children in zip(order, links, strict=True):
+        match node.op:
+            case Op.CONST:
+                zero.append(not node.value)
+            case Op.SUM:
+                zero.append(all(not w or zero[c] for w, c in zip(node.weights, children, strict=True)))
+            case Op.PRODUCT:
+                zero.append(any(zero[c] for c in children))
+            case _:
+                zero.append(False)
+    return zero
+
+
+# -- nodes in words ----------------------------------------------------------------------------------------------------
+
+_SHOWN = 4  # children
+_WIDTH = 60
+
+
+def describe(node: Node) -> str:
+    """A node in a few words, for messages: its operation and the beginning of its expression.
+
+    >>> import pgcc
+    >>> describe(pgcc.parse("a*(0.3*b + 0.7*c*(1 + d))").root)
+    'product a*(3/10*b + 7/10*(…))'
+    """
+    return f"{node.op.name.lower()} {_text(node, depth=2)}"
+
+
+def _text(node: Node, depth: int) -> str:
+    match node.op:
+        case Op.CONST:
+            return display_text(node.value)
+        case Op.VAR:
+            return f"~{name_text(node.name)}" if node.is_complement else name_text(node.name)
+    if not depth:
+        return "…"
+    parts = [_part(child, depth - 1) for child in node.children[:_SHOWN]]
+    if node.op is Op.SUM:
+        parts = [p if w == 1 else f"{display_text(w)}*{p}" for w, p in zip(node.weights, parts, strict=False)]
+    parts += ["…"] if len(node.children) > _SHOWN else []
+    text = {Op.SUM: " + ", Op.PRODUCT: "*"}.get(node.op, ", ").join(parts)
+    return text if len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"
+
+
+def _part(node: Node, depth: int) -> str:
+    return f"({_text(node, depth)})" if node.children else _text(node, depth)
