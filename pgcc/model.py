@@ -69,7 +69,8 @@ class Model:
             A dict names what is observed, ``{"z1": 1, "z3": 0}``. An array has one column per variable, in the order of
             `variables`: 1 in, 0 out, −1 (or NaN) unobserved.
         bound : bool
-            Also return a bound on the relative error.
+            Also return a bound on the relative error of the number returned (inf where a positive probability is too
+            small for a float and comes out as 0: ask `logprob`).
         exact : bool
             Return a `Fraction` (of the weights as they were given; a float is the dyadic rational that it is).
         method : str, optional

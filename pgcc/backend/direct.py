@@ -5,6 +5,7 @@ Rows run in float64 first. Those that leave its range, and programs with determi
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 import numpy as np
@@ -61,7 +62,7 @@ class Direct:
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Values:
         """Values for int8 rows of evidence (1, 0, −1), in float64; over scaled numbers where only range is amiss."""
         if self.program.has_det:
-            return self._run_scaled(evidence)
+            return self._run_scaled(evidence) if self._dets_in_range else Values.empty(len(evidence))
         values = Values.empty(len(evidence))
         magnitude = self._run_linear(evidence, values)
         wanted = np.flatnonzero(~(values.bound <= rtol))
@@ -102,6 +103,10 @@ class Direct:
             span = slice(first * lanes, (first + len(some)) * lanes)
             run_linear(*program.arrays, some, lanes, work, roots, out[:, span])
         return out
+
+    @cached_property
+    def _dets_in_range(self) -> bool:
+        return dets_in_range(self.program)
 
     @cached_property
     def _lanes(self) -> int:
@@ -159,13 +164,31 @@ def underflow_floor(program: Program, log_leaves: np.ndarray) -> float:
     Every product loses at most 2⁻¹⁰⁷⁴, which reaches the root times the derivative there; all are largest at the
     largest leaves, because the magnitude is monotone. The program must not reuse slots.
     """
-    with np.errstate(divide="ignore"):
-        log_weights = np.log(np.abs(program.weights))
+    log_weights = _log_weights(program)
     common = (program.op, program.target, program.start, program.args, program.first_weight, log_weights)
     log_value, log_adjoint = np.empty(program.slots), np.empty(program.slots)
     log_values(*common, log_leaves, 1, log_value)
     total = log_sensitivities(*common, log_value, program.magnitude, log_adjoint)
     return float(np.exp(min(total, 700.0 + 1074 * np.log(2.0)) - 1074 * np.log(2.0)))
+
+
+def _log_weights(program: Program) -> np.ndarray:
+    """log |w| of every weight, also of those that are 0 or inf as doubles."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.abs(program.weights))
+    for k in np.flatnonzero(~np.isfinite(logs)).tolist():
+        ratio = abs(exact(program.numbers[k]))
+        if ratio:
+            logs[k] = math.log(ratio.numerator) - math.log(ratio.denominator)
+    return logs
+
+
+def dets_in_range(program: Program) -> bool:
+    """Whether every matrix entry is a double without loss of range."""
+    numbers = [x for matrices in program.det_numbers for x in matrices]
+    rounded = np.abs(program.det_data)
+    fine = (rounded >= 2.0**-960) & np.isfinite(rounded)
+    return all(x == 0 or ok for x, ok in zip(numbers, fine.tolist(), strict=True))
 
 
 def split_numbers(numbers: list[Number]) -> tuple[np.ndarray, np.ndarray]:

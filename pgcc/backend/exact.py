@@ -28,12 +28,14 @@ _flint = threading.RLock()
 _FIRST_BITS, _MOST_BITS = 128, 1 << 15
 # Past this many bits balls are still uncertain of the sign: the value is probably 0, which only rationals can prove.
 _ZERO_BITS = 1024
+_MOST_EXPONENT = 1 << 60
 # Rationals with more digits than this are not attempted.
 _MOST_EXACT_BITS = 1 << 27
-_MOST_POINTS = 100_000
+# Nor are answers that take more evaluations of the circuit, or more evaluations of nodes.
+_MOST_POINTS, _MOST_WORK = 5_000, 10**8
 
 Codes = Sequence[int]
-Row = tuple[Op, tuple[int, ...], Any]
+Row = tuple[Op, tuple[int, ...], Any, list[int]]  # operation, children, numbers, children not needed any more
 
 
 class Exact:
@@ -64,6 +66,8 @@ class Exact:
         bits = _FIRST_BITS
         while bits <= _MOST_BITS:
             mantissa, exponent, bound = self.ball(codes, bits)
+            if abs(exponent) > _MOST_EXPONENT:
+                raise PrecisionError(f"a value is about 2**({exponent:.3e}): out of every range")
             if bound <= rtol:
                 return mantissa, exponent, bound
             if bits >= _ZERO_BITS and self._exact_bits <= _MOST_EXACT_BITS:
@@ -130,7 +134,7 @@ class Exact:
     def _exact_bits(self) -> int:
         """About how many bits the exact value has: numbers multiply along products and add up their digits."""
         bits: list[int] = []
-        for op, children, data in _tape(self.circuit, _bits):
+        for op, children, data, _ in _tape(self.circuit, _bits):
             match op:
                 case Op.CONST:
                     bits.append(data)
@@ -152,8 +156,10 @@ class Exact:
         """|A|, and the number of points that determine the coefficient of t^|A|."""
         wanted = sum(code == 1 for code in codes)
         n_points = (wanted if self.degree is None else max(self.degree, wanted)) + 1
-        if n_points > _MOST_POINTS:
-            raise PrecisionError(f"an exact answer would need {n_points} evaluations: the degree is too high")
+        if n_points * len(self.circuit.order) > _MOST_WORK or n_points > _MOST_POINTS:
+            raise PrecisionError(
+                f"a certified answer would need {n_points} evaluations of {len(self.circuit.order)} nodes: too many"
+            )
         return wanted, n_points
 
     def _literals(self, codes: Codes, inside: Any, zero: Any) -> dict[tuple[str, bool], Any]:
@@ -169,9 +175,11 @@ class Exact:
 
 def _tape(circuit: Circuit, lift: Callable[[Number], Any]) -> list[Row]:
     """The nodes in order, with positions for children and numbers lifted to the ring."""
-    position = {node: i for i, node in enumerate(circuit.order)}
+    last_use: dict[int, int] = {}
+    for i, children in enumerate(circuit.links):
+        last_use.update(dict.fromkeys(children, i))
     rows: list[Row] = []
-    for node in circuit.order:
+    for i, node in enumerate(circuit.order):
         data = node.data
         if node.op is Op.CONST:
             data = lift(node.value)
@@ -179,13 +187,14 @@ def _tape(circuit: Circuit, lift: Callable[[Number], Any]) -> list[Row]:
             data = [lift(w) for w in node.weights]
         elif node.op is Op.DET:
             data = [[[lift(x) for x in row] for row in matrix.numbers()] for matrix in node.matrices]
-        rows.append((node.op, tuple(position[c] for c in node.children), data))
+        children = circuit.links[i]
+        rows.append((node.op, children, data, [c for c in dict.fromkeys(children) if last_use[c] == i]))
     return rows
 
 
 def _walk(rows: list[Row], literals: dict[tuple[str, bool], Any], determinant: Callable[[list[list[Any]]], Any]) -> Any:
     at: list[Any] = []
-    for op, children, data in rows:
+    for op, children, data, dead in rows:
         match op:
             case Op.CONST:
                 at.append(data)
@@ -197,6 +206,8 @@ def _walk(rows: list[Row], literals: dict[tuple[str, bool], Any], determinant: C
                 at.append(math.prod([at[c] for c in children], start=1))
             case Op.DET:
                 at.append(determinant(_bordered(data, [at[c] for c in children])))
+        for c in dead:  # long numbers are not kept longer than they are needed
+            at[c] = None
     return at[-1]
 
 

@@ -2,7 +2,8 @@
 
 A polynomial is affine in z_i iff its second difference in z_i vanishes. At random points modulo p = 2⁶¹ − 1 a nonzero
 second difference of degree D vanishes with probability at most D/p (Schwartz–Zippel). So "it has a square" is certain,
-and "it has none" is wrong with probability at most n·D/p per node.
+and "it has none" is wrong with probability at most n·D/p per node, for coefficients that were not chosen as multiples
+of p.
 """
 
 from __future__ import annotations

@@ -9,9 +9,15 @@ from __future__ import annotations
 import numpy as np
 
 from pgcc.backend.values import UNIT, Values
+from pgcc.errors import PrecisionError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import nearest_float
+
+# What gradual underflow may cost an operation, generously.
+_TINY = 2.0**-1060
+# Longer polynomials are not tried.
+_MOST_COEFFICIENTS = 1 << 22
 
 # A polynomial (coefficients from t^0 up) and a bound on the absolute error of every coefficient.
 Poly = tuple[np.ndarray, float]
@@ -19,6 +25,8 @@ Poly = tuple[np.ndarray, float]
 
 def evaluate_literally(circuit: Circuit, evidence: np.ndarray) -> Values:
     """Values for int8 rows of evidence (1, 0, −1)."""
+    if circuit.facts.degree > _MOST_COEFFICIENTS:
+        raise PrecisionError(f"method 'fft' would need polynomials of degree {circuit.facts.degree}")
     values = Values.empty(len(evidence))
     for row, codes in enumerate(evidence):
         coefficients, error = _polynomial(circuit, dict(zip(circuit.variables, codes.tolist(), strict=True)))
@@ -36,7 +44,7 @@ def _polynomial(circuit: Circuit, codes: dict[str, int]) -> Poly:
         match node.op:
             case Op.CONST:
                 value = nearest_float(node.value)
-                at[node] = np.array([value]), UNIT * abs(value)
+                at[node] = np.array([value]), UNIT * abs(value) + _TINY
             case Op.VAR:
                 code = -1 if node.is_complement else codes[node.name]
                 at[node] = np.array([0.0, 1.0] if code == 1 else [0.0 if code == 0 else 1.0]), 0.0
@@ -54,12 +62,14 @@ def _polynomial(circuit: Circuit, codes: dict[str, int]) -> Poly:
 
 def _sum(weights: list[float], polynomials: list[Poly]) -> Poly:
     total = np.zeros(max((len(p) for p, _ in polynomials), default=1))
-    error = size = 0.0
+    error = size = biggest = 0.0
     for weight, (p, e) in zip(weights, polynomials, strict=True):
         total[: len(p)] += weight * p
         error += abs(weight) * e
+        biggest += float(np.abs(p).max())
         size += abs(weight) * float(np.abs(p).max())
-    return total, error * (1 + 8 * UNIT) + (len(weights) + 3) * UNIT * size
+    # the last term: products that underflow, and weights that are subnormal themselves
+    return total, error * (1 + 8 * UNIT) + (len(weights) + 3) * (UNIT * size + _TINY) + _TINY * biggest
 
 
 def _product(a: Poly, b: Poly) -> Poly:
@@ -72,7 +82,7 @@ def _product(a: Poly, b: Poly) -> Poly:
         # Schatzman 1996: an FFT of length n has a relative error of O(log n)·u in the 2-norm.
         rounding = 12.0 * (np.log2(n) + 4.0) * UNIT * float(np.linalg.norm(p) * np.linalg.norm(q))
     spread = ep * float(np.abs(q).sum()) + eq * float(np.abs(p).sum()) + ep * eq * n
-    return product, (spread + rounding) * (1 + 64 * UNIT)
+    return product, (spread + rounding) * (1 + 64 * UNIT) + _TINY * n
 
 
 def _det(node: Node, at: dict[Node, Poly]) -> Poly:

@@ -19,6 +19,8 @@ from pgcc.lowering.program import Program
 from pgcc.lowering.schedule import schedule
 
 _POINTS_AT_A_TIME = 256
+# More are not tried: the degree is too high.
+_MOST_POINTS = 1 << 20
 # A complex product rounds like four real ones, √5 of them at most.
 _COMPLEX = 4.0
 
@@ -54,17 +56,23 @@ class Roots:
 
     def _coefficient(self, codes: np.ndarray) -> tuple[float, float]:
         wanted = int((codes == 1).sum())
-        n_points = (wanted if self.degree is None else self.degree) + 1
+        n_points = (wanted if self.degree is None else max(self.degree, wanted)) + 1
+        if n_points > _MOST_POINTS:
+            return 0.0, np.inf
         radius = self._best_radius(codes, wanted)
+        with np.errstate(all="ignore"):
+            scale = float(np.float64(radius) ** wanted)
+        if not 1e-290 < scale < 1e290:
+            return 0.0, np.inf
         # A real polynomial: half of the points are conjugates of the others.
         points = radius * np.exp(2j * np.pi * np.arange(n_points // 2 + 1) / n_points)
         with np.errstate(all="ignore"):
-            value = np.fft.irfft(np.conj(self.at_points(codes, points)), n_points)[wanted] / radius**wanted
+            value = np.fft.irfft(np.conj(self.at_points(codes, points)), n_points)[wanted] / scale
         if self.program.has_det:
             return float(value), np.inf  # nothing is known of a determinant's rounding at a complex point
         with np.errstate(all="ignore"):
-            magnitude = self.magnitudes(codes, np.array([radius])) / radius**wanted
-            floor = self._floor(codes, radius) / radius**wanted
+            magnitude = self.magnitudes(codes, np.array([radius])) / scale
+            floor = max(self._floor(codes, radius) / scale, 5e-324)
         bound = np.empty(1)
         certify(np.array([value]), magnitude, self.gamma, floor, bound)
         return float(value), float(bound[0])

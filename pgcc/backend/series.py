@@ -12,6 +12,9 @@ from pgcc.backend.kernels.series import run_bottom, run_top, top_lengths
 from pgcc.backend.values import Values, rounding_bound
 from pgcc.lowering.program import Program
 
+# Room for the coefficients of all values of a row.
+_MOST_BYTES = 1 << 30
+
 
 class Series:
     """The evaluator in R[t] of a plain program without determinants (as `lower` makes it).
@@ -61,7 +64,7 @@ class Series:
         out, lengths = np.zeros((2, len(evidence))), np.zeros(len(evidence), np.int64)
         run_top(
             *self.program.arrays, self.cap_start, self.cap_scope, evidence, self._roots,
-            self.program.slots, out, lengths,
+            self.program.slots, max(1, _MOST_BYTES // (8 * self.program.slots)), out, lengths,
         )  # fmt: skip
         return self._certified(out, lengths)
 
@@ -82,8 +85,9 @@ class Series:
         values.mantissa[:] = out[0]
         for length in np.unique(lengths).tolist():
             rows = np.flatnonzero(lengths == length)
-            bound = np.zeros(len(rows))  # length 0: no path to t^|A|, the degree says 0, exactly
-            if length:
+            # length 0: no path to t^|A|, the degree says 0, exactly; −1: it was too much to compute
+            bound = np.full(len(rows), 0.0 if length == 0 else np.inf)
+            if length > 0:
                 certify(out[0, rows], out[1, rows], self.gamma(length), self.floor, bound)
             values.bound[rows] = bound
         return values

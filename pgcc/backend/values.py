@@ -44,6 +44,15 @@ class Values:
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(self.mantissa, np.clip(self.exponent, -(2**30), 2**30).astype(np.int32))
 
+    def float_bounds(self) -> np.ndarray:
+        """Bounds on the relative errors of `floats()`: where a value is out of range, rounding it adds to them."""
+        floats, bound = np.abs(self.floats()), self.bound.copy()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            tiny = (floats < 2.0**-1022) & (self.mantissa != 0.0)
+            bound[tiny] += np.where(floats > 0.0, 2.0**-1074 / floats, np.inf)[tiny]
+        bound[np.isinf(floats)] = np.inf
+        return bound
+
     def logs(self) -> np.ndarray:
         """Natural logarithms; −inf exactly where the value is 0, NaN where it is negative."""
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -7,6 +7,7 @@ terribly (relative error 1e-7 at n = 20). With exact numbers it is a second defi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
@@ -101,7 +102,7 @@ def _sum(weights: Sequence[Number], terms: Sequence[Node]) -> Node:
     """Σ w·c without zeros; a number if all the terms are."""
     kept = [(w, c) for w, c in zip(weights, terms, strict=True) if w and c is not ZERO]
     if all(c.op is Op.CONST for _, c in kept):
-        return const(sum(w * c.value for w, c in kept))
+        return const(sum((Fraction(w) * Fraction(c.value) for w, c in kept), Fraction(0)))
     if len(kept) == 1 and kept[0][0] == 1:
         return kept[0][1]
     return weighted_sum([w for w, _ in kept], [c for _, c in kept])

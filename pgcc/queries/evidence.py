@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -44,14 +43,16 @@ class Evidence:
         self._table: np.ndarray | _Frame
         if given is None:
             given = {}
+        if isinstance(given, np.ma.MaskedArray):  # what is masked is unobserved
+            given = np.where(np.ma.getmaskarray(given), -1, given.data.astype(np.float64))
         if isinstance(given, Mapping):
             self.single, self._table = True, self._from_dict(given, "")[None]
         elif hasattr(given, "columns") and hasattr(given, "iloc"):
             self._table = _Frame(self.column, given)
-        elif hasattr(given, "index") and hasattr(given, "items") and hasattr(given, "iloc"):  # a pandas Series
-            self.single, self._table = True, self._from_dict(dict(given.items()), "")[None]
-        elif isinstance(given, Sequence) and given and all(isinstance(e, Mapping) for e in given):
-            self._table = np.stack([self._from_dict(e, f" (row {i})") for i, e in enumerate(given)])
+        elif _is_series(given):
+            self.single, self._table = True, self._from_dict(_named(given), "")[None]
+        elif isinstance(given, Sequence) and given and all(isinstance(e, Mapping) or _is_series(e) for e in given):
+            self._table = np.stack([self._from_dict(_named(e), f" (row {i})") for i, e in enumerate(given)])
         else:
             self._table = self._from_array(given)
         self.rows = len(self._table)
@@ -138,20 +139,34 @@ class _Frame:
         return table
 
 
+def _is_series(given: Any) -> bool:
+    """Whether it is a pandas Series (pandas is not imported for that)."""
+    return hasattr(given, "index") and hasattr(given, "items") and hasattr(given, "iloc")
+
+
+def _named(given: Any) -> Mapping[Any, Any]:
+    """A dict, or a Series with distinct names as one."""
+    if isinstance(given, Mapping):
+        return given
+    named = dict(given.items())
+    if len(named) < len(given):
+        raise EvidenceError("a name stands twice in the index of the series: which one is meant?")
+    return named
+
+
 def as_code(value: Any, where: str) -> int:
     """One observation as 1, 0 or −1.
 
     >>> as_code(True, ""), as_code(None, ""), as_code(0.0, "")
     (1, -1, 0)
     """
-    if value is None:
+    if value is None or type(value).__name__ == "NAType":  # pandas.NA, whose comparisons are NA again
         return -1
-    if isinstance(value, (numbers.Real, np.bool_)):
-        number = float(value)
-        if math.isnan(number):
+    if isinstance(value, (numbers.Real, np.bool_)) and not isinstance(value, np.timedelta64):  # numpy: an integer
+        if value != value:  # NaN
             return -1
-        if number in (0.0, 1.0, -1.0):
-            return int(number)
+        if value in (0, 1, -1):
+            return int(value)  # type: ignore[arg-type]
     raise EvidenceError(f"{where} is {value!r}: evidence is {_MEANING}")
 
 

@@ -50,7 +50,7 @@ def probabilities(
                 raise SemanticsError(_negative(values.floats()[negative], evidence.describe(rows.start + negative)))
         answers.numbers[rows] = values.logs() if logs else values.floats()
         if answers.bounds is not None:
-            answers.bounds[rows] = values.bound
+            answers.bounds[rows] = values.bound if logs else values.float_bounds()
         answers.used.update(counts or {method: len(codes)})
 
     for_chunks(evidence.rows, len(evidence.variables), threads, answer)

@@ -9,6 +9,9 @@ import numpy as np
 from pgcc.backend.kernels.policy import kernel
 from pgcc.lowering.program import DET, LEAF, MORE, SUM, TIMES
 
+# Below it doubles lose digits.
+_LOG_SMALLEST = -1022 * math.log(2.0)
+
 
 @kernel
 def count_roundings(op, target, start, args, det_shape, length, count):
@@ -40,7 +43,8 @@ def count_roundings(op, target, start, args, det_shape, length, count):
                 if stride == 2:
                     here += count[args[j + 1]] + length
                 worst = max(worst, here)
-            total = worst + (last - first) // stride
+            # a coefficient of a sum of k products of series adds up to k · length terms
+            total = worst + (last - first) // stride * (1 if stride == 1 else length)
         count[at] = total
 
 
@@ -108,11 +112,16 @@ def log_sensitivities(op, target, start, args, first_weight, log_weights, log_va
             for j in range(first, last, stride):
                 x, y = args[j], args[j + stride - 1]
                 term = here + log_weights[k]
+                if -math.inf < log_weights[k] < _LOG_SMALLEST:
+                    # a subnormal weight is itself off by 2⁻¹⁰⁷⁵
+                    child = log_value[x] if stride == 1 else log_value[x] + log_value[y]
+                    total = _log_add(total, here + child)
                 if stride == 1:
                     log_adjoint[x] = _log_add(log_adjoint[x], term)
                 else:
                     log_adjoint[x] = _log_add(log_adjoint[x], term + log_value[y])
                     log_adjoint[y] = _log_add(log_adjoint[y], term + log_value[x])
-                    total = _log_add(total, term)  # the inner product x·y may underflow before it meets its weight
+                    # w·x·y, in either order: x·y may underflow before it meets w, w·x before it meets y
+                    total = _log_add(_log_add(total, term), here + log_value[y])
                 k += 1
     return total

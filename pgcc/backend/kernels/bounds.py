@@ -7,6 +7,7 @@ import math
 from pgcc.backend.kernels.policy import kernel
 
 _UNIT = 2.0**-53
+_SMALL, _LARGE = 2.0**-500, 2.0**500
 
 
 @kernel
@@ -31,12 +32,18 @@ def certify(value, magnitude, gamma, floor, bound):
 def divide(mantissa, exponent, bound, by_mantissa, by_exponent, by_bound):
     """Divide values in place by one positive value; the first that is certainly negative, or −1."""
     negative = -1
+    by, by_binary = math.frexp(by_mantissa)
+    plain = by_exponent == 0 and _SMALL < by_mantissa < _LARGE
     for i in range(len(mantissa)):
         if mantissa[i] == 0.0 and bound[i] == 0.0:
             continue  # an exact zero stays one
         if mantissa[i] < 0.0 and bound[i] < 1.0 and negative < 0:
             negative = i
-        mantissa[i] /= by_mantissa
-        exponent[i] -= by_exponent
+        if plain and (_SMALL < abs(mantissa[i]) < _LARGE):
+            mantissa[i] /= by_mantissa
+        else:  # the quotient might leave the range of doubles
+            m, binary = math.frexp(mantissa[i])
+            mantissa[i] = m / by
+            exponent[i] += binary - by_binary - by_exponent
         bound[i] = (bound[i] + by_bound + 2.0 * _UNIT) / max(1.0 - by_bound, 0.5)
     return negative

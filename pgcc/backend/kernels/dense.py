@@ -10,6 +10,7 @@ from pgcc.backend.kernels.policy import kernel
 
 # Past this ratio of magnitude to value a first-order bound on a determinant says nothing: the answer is "unknown".
 _HOPELESS = 1e9
+_UNIT = 2.0**-53
 
 
 @kernel
@@ -82,16 +83,20 @@ def amplification(matrix, sizes, n, factors, rows, column):
     most ε · this · |det|.
     """
     total = 0.0
+    worst = np.empty(n)  # the same solution with every number absolute: what rounding is relative to
     for j in range(n):  # column j of the inverse: solve M x = e_j
         for i in range(n):
-            column[i] = 1.0 if rows[i] == j else 0.0
+            column[i] = worst[i] = 1.0 if rows[i] == j else 0.0
         for i in range(n):
             for c in range(i):
                 column[i] -= factors[i, c] * column[c]
+                worst[i] += abs(factors[i, c]) * worst[c]
         for i in range(n - 1, -1, -1):
             for c in range(i + 1, n):
                 column[i] -= factors[i, c] * column[c]
+                worst[i] += abs(factors[i, c]) * worst[c]
             column[i] /= factors[i, i]
+            worst[i] /= abs(factors[i, i])
         where = 0
         while rows[where] != j:
             where += 1
@@ -99,7 +104,8 @@ def amplification(matrix, sizes, n, factors, rows, column):
             grown = 0.0
             for c in range(min(where, i) + 1):
                 grown += (1.0 if c == where else abs(factors[where, c])) * abs(factors[c, i])
-            total += abs(column[i]) * (sizes[j, i] + grown)
+            # a path of substitutions rounds at most 4n times
+            total += (abs(column[i]) + 8.0 * n * _UNIT * worst[i]) * (sizes[j, i] + grown)
     return total if total < _HOPELESS else math.inf
 
 
@@ -122,6 +128,18 @@ def absolute_bordered(shape, data, f, y, matrix):
         for j in range(n):
             matrix[i, j] = abs(matrix[i, j])
     return n
+
+
+@kernel
+def products_underflow(shape, data, f):
+    """Whether a product of the matrix U·diag(f) loses digits to gradual underflow."""
+    r, k = shape[0], shape[1]
+    for i in range(r):
+        for j in range(k):
+            u = data[r * r + i * k + j]
+            if u != 0.0 and f[j] != 0.0 and abs(u * f[j]) < 2.0**-960:
+                return True
+    return False
 
 
 @kernel

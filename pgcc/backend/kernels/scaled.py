@@ -16,6 +16,7 @@ from pgcc.backend.kernels.dense import (
     det_workspace,
     factor,
     fill_bordered,
+    products_underflow,
     scale_columns,
 )
 from pgcc.backend.kernels.policy import kernel
@@ -25,6 +26,7 @@ RADIX = 256
 _HIGH, _LOW = 2.0**128, 2.0**-128
 _UP, _DOWN, _DOWN2 = 2.0**256, 2.0**-256, 2.0**-512
 _NEVER = -(2**60)  # the exponent of 0
+_MOST = 2**50
 
 
 @kernel
@@ -38,6 +40,8 @@ def normalized(m, e):
     while abs(m) < _LOW:
         m *= _UP
         e -= 1
+    if abs(e) > _MOST:
+        return math.nan, 0  # out of every range: nothing is known
     return m, e
 
 
@@ -46,6 +50,8 @@ def shifted(m, gap):
     """m · 2^(−256·gap); past two steps a finite number is too small to be seen (and infinity becomes NaN)."""
     if gap == 0:
         return m
+    if gap < 0:  # the product of two mantissas may be one step above what their exponents say
+        return m * _UP if gap == -1 else math.nan
     if gap == 1:
         return m * _DOWN
     return m * _DOWN2 if gap == 2 else m * 0.0
@@ -171,11 +177,15 @@ def _magnitude(shape, data, slots, m, e, room):
         for half in range(2):
             s = slots[(2 + half) * k + j]
             gap = top - e[s]
+            if gap > 2 and m[s] != 0.0:
+                return math.inf, 0  # tiny beside its partner, but perhaps not beside the matrix
             size = 0.0 if m[s] == 0.0 else math.inf if gap < -1 else m[s] * _UP if gap == -1 else shifted(m[s], gap)
             if half == 0:
                 size_f[j] = size
             else:
                 size_y[j] = size
+    if products_underflow(shape, data, f):
+        return math.inf, 0
     n = absolute_bordered(shape, data, size_f, size_y, matrices[1])
     fill_bordered(shape, data, f, y, matrices[0])
     binary = 0

@@ -12,6 +12,8 @@ import numpy as np
 from pgcc.backend.kernels.policy import kernel
 from pgcc.lowering.program import LEAF, MORE, SUM, TIMES
 
+HUGE = 2**40  # degrees stop here: they are then no longer told apart
+
 
 @kernel
 def _add_product(out, x, y, weight, shift, dx, dy):
@@ -96,13 +98,13 @@ def find_degrees(op, target, start, args, leaf_variable, cap_start, cap_scope, c
         elif kind == TIMES:
             bound = 0
             for j in range(first, last):
-                bound += degree[args[j]]
+                bound = min(HUGE, bound + degree[args[j]])
         else:
             bound = degree[at] if kind == MORE else 0
             stride = 1 if kind == SUM else 2
             for j in range(first, last, stride):
                 here = degree[args[j]] if stride == 1 else degree[args[j]] + degree[args[j + 1]]
-                bound = max(bound, here)
+                bound = max(bound, min(HUGE, here))
         if cap_start[i] < cap_start[i + 1]:  # a multiaffine sum: at most |A ∩ scope|
             inside = 0
             for j in range(cap_start[i], cap_start[i + 1]):
@@ -152,14 +154,19 @@ def top_lengths(op, target, start, args, leaf_variable, cap_start, cap_scope, ev
         observed = count_ones(evidence[row])
         find_degrees(op, target, start, args, leaf_variable, cap_start, cap_scope, evidence[row], degree)
         lengths[row] = find_slack(op, target, start, args, degree, roots, observed, slack) + 1
+        if degree.max() == HUGE:
+            lengths[row] = HUGE
 
 
 @kernel
 def run_top(
     op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
-    cap_start, cap_scope, evidence, roots, slots, out, lengths,
+    cap_start, cap_scope, evidence, roots, slots, limit, out, lengths,
 ):  # fmt: skip
-    """out[r, row] = coefficient of t^|A| at slot roots[r]; lengths[row] = L, or 0 where it is 0 by degree."""
+    """out[r, row] = coefficient of t^|A| at slot roots[r]; lengths[row] = L, or 0 where it is 0 by degree, or −1.
+
+    −1 says that more than `limit` coefficients would be needed: nothing was computed.
+    """
     degree, slack = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
     capacity = 1
     work, spare, one = np.zeros((slots, 1)), np.zeros(1), np.ones(1)
@@ -168,8 +175,10 @@ def run_top(
         codes = evidence[row]
         find_degrees(op, target, start, args, leaf_variable, cap_start, cap_scope, codes, degree)
         length = find_slack(op, target, start, args, degree, roots, observed, slack) + 1
+        if length > limit or degree.max() == HUGE:
+            length = -1
         lengths[row] = length
-        if length == 0:
+        if length <= 0:
             continue
         if length > capacity:
             capacity = length

@@ -1,0 +1,240 @@
+"""Ways in which a bound once lied or a query once broke, each found by someone who tried. One test per way."""
+
+from __future__ import annotations
+
+import functools
+import math
+from fractions import Fraction as F
+
+import numpy as np
+import pytest
+
+import pgcc
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.interpret import probability
+from pgcc.ir.node import Node, const, det, product, var, weighted_sum
+from pgcc.lowering.strategy import METHODS
+
+Z1, Z2, Z3 = (var(f"z{i}") for i in (1, 2, 3))
+
+
+def assert_truthful(
+    circuit: Circuit, evidence: dict[str, int], methods: tuple[str, ...] = ("auto",), **options
+) -> None:
+    """The bound holds, by every method that can be asked."""
+    true = probability(circuit, evidence)
+    model = pgcc.compile(circuit, normalize=False, **options)
+    for method in methods:
+        value, bound = model.prob(evidence, bound=True, method=method)
+        if bound < math.inf:
+            assert abs(F(value) - true) <= F(bound) * abs(true), (method, value, bound, float(true))
+
+
+ALL = ("auto", "top", "bottom", "roots", "fft", "ball")
+
+
+def test_a_weight_times_a_mantissa_may_be_one_step_higher() -> None:
+    n = 1400
+
+    def factors(span: range, p: F) -> Node:
+        return product([weighted_sum([p, 1 - p], [var(f"z{i}"), const(1)]) for i in span])
+
+    low, high = range(129), range(129, n)
+    a, c, b, d = factors(low, F(1, 2)), factors(low, F(1, 5)), factors(high, F(1, 2)), factors(high, F(1, 4))
+    pairs = [product(p) for p in ((a, b), (a, d), (c, b), (c, d))]
+    model = pgcc.compile(Circuit(weighted_sum([4, 4, 1, 1], pairs)))
+    ones = {f"z{i}": 1 for i in range(n)}
+    exact = model.prob(ones, exact=True)
+    expected = math.log(exact.numerator) - math.log(exact.denominator)
+    assert model.logprob(ones) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_child_tiny_beside_its_complement_but_not_beside_the_matrix() -> None:
+    child = weighted_sum([1e-250], [var("z")])
+    assert_truthful(Circuit(det([[1.0]], [[1e300]], [[1.0]], [child])), {}, ("auto", "direct"))
+
+
+def test_an_inverse_that_elimination_gets_wrong() -> None:
+    b = np.array(
+        [
+            [-7230384817750.796, 436644760719.6148, -7230384844686.078],
+            [12346022720031.895, -18403836974628.9, 12346022766024.414],
+            [-20249898135211.703, -410088732832.7153, -20249898210648.453],
+        ]
+    )
+    circuit = Circuit(det(np.eye(3), b, b, [var("v0"), var("v1"), var("v2")]))
+    for evidence in ({"v0": 1}, {"v1": 1}, {"v2": 1}, {}, {"v0": 1, "v2": 1}):
+        assert_truthful(circuit, evidence, ("auto", "direct"))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_near_duplicate_columns(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 3
+    b = rng.standard_normal((n, n)) * 10.0 ** rng.integers(-8, 14)
+    b[:, 2] = b[:, 0] * (1 + 10.0 ** -rng.integers(6, 15))
+    circuit = Circuit(det(np.eye(n) * 10.0 ** -rng.integers(0, 37), b, b, [var(f"v{i}") for i in range(n)]))
+    for _ in range(6):
+        codes = rng.choice([1, 0, -1], n).tolist()
+        evidence = {f"v{i}": c for i, c in enumerate(codes) if c >= 0}
+        assert_truthful(circuit, evidence, ("auto", "direct"))
+
+
+def test_normalising_does_not_underflow() -> None:
+    for k in (160, 200, 300):
+        model = pgcc.compile(pgcc.parse(f"1e-{k}*z + 1e{k}"))
+        assert model.logprob({"z": 1}) == pytest.approx(-2 * k * math.log(10), rel=1e-14)
+
+
+def test_degrees_do_not_wrap() -> None:
+    (z,) = pgcc.variables("z")
+    nothing = (z + 1) * (z - 1) - z * z + 1
+    circuit = (z / 2 + F(1, 2)) * (1 + nothing) ** (2**63)
+    model = pgcc.compile(circuit, normalize=False)
+    assert model.prob({"z": 1}) == pytest.approx(0.5, rel=1e-9)
+    raw = pgcc.compile((z + 1) ** (2**64), validate=False, normalize=False)
+    for method in ("auto", "top", "roots", "fft", "ball"):
+        try:
+            value, bound = raw.prob({"z": 1}, method=method, bound=True)
+        except pgcc.PgccError:
+            continue
+        assert bound == math.inf or value == pytest.approx(2.0**64, rel=1e-9)
+
+
+def test_subnormal_weights() -> None:
+    big = weighted_sum([1e300, 1e299], [Z1, Z2])
+    circuit = Circuit(weighted_sum([F(1, 10**320), F(3, 10**320)], [big, product([big, Z3])]))
+    assert_truthful(circuit, {}, (*ALL, "direct"))
+
+
+def test_products_that_underflow_in_another_order() -> None:
+    x = weighted_sum([F(1, 10**200), F(1, 10**201)], [Z1, Z2])
+    y = weighted_sum([1e290, 1e289], [Z1, Z3])
+    terms = [product([x, y]), product([var("q"), var("q2")])]
+    circuit = Circuit(weighted_sum([F(1, 10**200), 1e-109], terms))
+    assert_truthful(circuit, {}, ALL, validate=False)
+
+
+def test_many_products_of_long_series_add_up() -> None:
+    k, length = 64, 17
+    ulp = F(1, 2**53)
+    rows = []
+    for i in range(k):
+        f = product([weighted_sum([1, 1], [var(f"a{j}"), const(1)]) for j in range(length)])
+        g = weighted_sum([ulp * F(999, 1000), 1], [var(f"b{i}"), const(1)])
+        rows.append(product([f, g, weighted_sum([1, 0], [f, const(1)])]))
+    circuit = Circuit(weighted_sum([1, *[ulp * F(49, 100)] * (k - 1)], rows))
+    evidence = {f"a{j}": 1 for j in range(length)}
+    assert_truthful(circuit, evidence, ("auto", "top", "bottom"), validate=False)
+
+
+def test_subnormal_matrices() -> None:
+    z = var("z")
+    assert_truthful(Circuit(det([[F(1, 10**320)]], [[0]], [[0]], [z])), {}, ("auto", "direct"))
+    child = weighted_sum([1.1 * 2.0**-100], [z])
+    assert_truthful(Circuit(det([[0]], [[1e-290]], [[1]], [child])), {"z": 1}, ("auto", "direct"))
+
+
+@pytest.mark.parametrize("text", ["1e-400*z + 1", "1e-320*z + 1", "1e400*z + 1"])
+def test_a_bound_is_of_the_float_that_is_returned(text: str) -> None:
+    assert_truthful(pgcc.parse(text), {"z": 1}, ("auto", "direct", "ball"))
+
+
+def test_towers_of_squares() -> None:
+    for height in (60, 66, 69, 72):
+        n = const(F(1, 2))
+        for _ in range(height):
+            n = product([n, n])
+        circuit = Circuit(weighted_sum([1, 1], [product([n, var("z")]), const(1)]))
+        model = pgcc.compile(circuit, normalize=False)
+        try:
+            log = model.logprob({"z": 1})
+        except pgcc.PrecisionError:
+            continue
+        assert log == pytest.approx(-math.log(2) * 2.0**height, rel=1e-9)
+
+
+def test_expanding_determinants_of_floats_is_exact() -> None:
+    inner = det([[1] * 3] * 3, [[-0.5], [1e20], [1.0]], [[1.5], [-0.9], [0.8]], [const(-0.6)])
+    circuit = Circuit(weighted_sum([1, 1], [inner, var("z")]))
+    assert_truthful(circuit, {"z": 0}, ("auto", "top", "bottom", "ball"))
+
+
+def test_roots_with_a_tiny_coefficient() -> None:
+    assert_truthful(pgcc.parse("1e-567*v0 - 1e-323"), {"v0": 1}, ("roots", "auto", "fft"))
+
+
+def test_roots_far_from_the_unit_circle() -> None:
+    for p in (F(1, 10**6), F(10**6)):
+        factors = [p * v + 1 for v in pgcc.variables([f"z{i}" for i in range(120)])]
+        x, y = (functools.reduce(lambda a, b: a * b, half) for half in (factors[:60], factors[60:]))
+        model = pgcc.compile(((x + y) ** 2 - (x - y) ** 2) / 4, normalize=False)
+        for observed in (60, 119, 120):
+            evidence = {f"z{i}": 1 for i in range(observed)}
+            free = math.log(1 + p) * (120 - observed)
+            expected = observed * (math.log(p.numerator) - math.log(p.denominator)) + free
+            assert model.logprob(evidence) == pytest.approx(expected, rel=1e-9)
+            value, bound = model.prob(evidence, method="roots", bound=True)
+            assert bound == math.inf or math.log(value) == pytest.approx(expected, rel=1e-6)
+
+
+def test_more_observed_than_the_degree() -> None:
+    circuit = Circuit(pgcc.parse("z*z + w").root, ["z", "w", "q"])
+    model = pgcc.compile(circuit, normalize=False, validate=False)
+    for method in (m for m in METHODS if m != "direct"):
+        assert model.prob({"z": 1, "w": 1, "q": 1}, method=method) == pytest.approx(0.0, abs=1e-12)
+
+
+class TestEvidence:
+    model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"a": 10**400},
+            {"a": F(10**400)},
+            {"a": F(10**30 + 1, 10**30)},
+            {"a": np.longdouble(1) + np.longdouble(2) ** -60},
+            np.array([[1, 0]], dtype="m8[s]"),
+            np.array([["2020-01-01", "2020-01-02"]], dtype="M8[D]"),
+            [[10**400, 0]],
+            [[1j, 0]],
+        ],
+    )
+    def test_numbers_that_are_none_of_the_three(self, given: object) -> None:
+        with pytest.raises(pgcc.EvidenceError):
+            self.model.prob(given)
+
+    def test_masked_is_unobserved(self) -> None:
+        for dtype in (int, float, bool, np.uint8):
+            masked = np.ma.array(np.array([[1, 0]]).astype(dtype), mask=[[1, 0]])
+            assert self.model.prob(masked)[0] == pytest.approx(0.6)
+
+    def test_series_go_by_name(self) -> None:
+        pandas = pytest.importorskip("pandas")
+        row = pandas.Series([1, 0], index=["b", "a"])
+        assert self.model.prob(row) == 0.0
+        assert self.model.prob([row, row]).tolist() == [0.0, 0.0]
+        assert self.model.prob({"a": pandas.NA, "b": 1}) == pytest.approx(0.4)
+        with pytest.raises(pgcc.EvidenceError, match="twice"):
+            self.model.prob(pandas.Series([1, 0], index=["a", "a"]))
+
+
+def test_exact_rationals_of_a_deep_chain_are_dropped_when_dead() -> None:
+    import tracemalloc
+
+    node: Node = const(1)
+    for i in range(3000):
+        node = weighted_sum((F(1, 3), F(2, 7)), (product((node, var(f"z{i}"))), node))
+    model = pgcc.compile(Circuit(node))
+    tracemalloc.start()
+    assert 0 < model.prob({"z5": 1}, exact=True) < 1
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6
+
+
+def test_work_without_end_is_refused() -> None:
+    model = pgcc.compile(pgcc.parse("z + 1") ** 20_000, validate=False, normalize=False)
+    with pytest.raises(pgcc.PrecisionError):
+        model.prob({"z": 1}, exact=True)
