@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from fractions import Fraction as F
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from pgcc.ir.interpret import probability
 from pgcc.ir.node import Node, const, det, product, var, weighted_sum
 from pgcc.lowering.strategy import METHODS
 
+F = Fraction
 Z1, Z2, Z3 = (var(f"z{i}") for i in (1, 2, 3))
 
 
@@ -23,7 +24,7 @@ def assert_truthful(
 ) -> None:
     """The bound holds, by every method that can be asked."""
     true = probability(circuit, evidence)
-    model = pgcc.compile(circuit, normalize=False, **options)
+    model = pgcc.compile(circuit, normalize=False, **options: bool)
     for method in methods:
         value, bound = model.prob(evidence, bound=True, method=method)
         if bound < math.inf:

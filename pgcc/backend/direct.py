@@ -67,7 +67,8 @@ class Direct:
         magnitude = self._run_linear(evidence, values)
         wanted = np.flatnonzero(~(values.bound <= rtol))
         # More range does not help where rounding alone is too much.
-        wanted = wanted[~(self.gamma * magnitude[wanted] > 1e3 * self.floor) | ~np.isfinite(magnitude[wanted])]
+        size = magnitude[wanted]
+        wanted = wanted[~(np.isfinite(size) & (size > 1e3 * self.floor / self.gamma))]
         if len(wanted):
             values.put(wanted, self._run_scaled(evidence[wanted]))
         return values
