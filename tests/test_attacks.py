@@ -24,7 +24,7 @@ def assert_truthful(
 ) -> None:
     """The bound holds, by every method that can be asked."""
     true = probability(circuit, evidence)
-    model = pgcc.compile(circuit, normalize=False, **options: bool)
+    model = pgcc.compile(circuit, normalize=False, **options)
     for method in methods:
         value, bound = model.prob(evidence, bound=True, method=method)
         if bound < math.inf:
