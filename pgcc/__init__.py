@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         PrecisionError,
         SemanticsError,
     )
+    from pgcc.frontend import builders, pc
     from pgcc.frontend.expression import parse
     from pgcc.frontend.formats import load, save
     from pgcc.frontend.symbolic import from_sympy
@@ -44,6 +45,8 @@ _HOME = {
     "PrecisionError": "pgcc.errors",
     "SemanticsError": "pgcc.errors",
     "parse": "pgcc.frontend.expression",
+    "builders": "pgcc.frontend",
+    "pc": "pgcc.frontend",
     "load": "pgcc.frontend.formats",
     "save": "pgcc.frontend.formats",
     "from_sympy": "pgcc.frontend.symbolic",
@@ -63,11 +66,13 @@ __all__ = [
     "PgccError",
     "PrecisionError",
     "SemanticsError",
+    "builders",
     "compile",
     "emit",
     "from_sympy",
     "load",
     "parse",
+    "pc",
     "save",
     "variables",
 ]
@@ -77,7 +82,8 @@ def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'pgcc' has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name)
+    module = importlib.import_module(home)
+    value = getattr(module, name) if hasattr(module, name) else importlib.import_module(f"{home}.{name}")
     globals()[name] = value
     return value
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgcc.errors import CircuitError
+from pgcc.frontend.pc import PC
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate
 from pgcc.ir.interpret import probability as oracle_probability
@@ -34,6 +35,7 @@ __all__ = [
     "random_circuit",
     "random_det",
     "random_evidence",
+    "random_pc",
 ]
 
 Pick = Callable[[int], int]  # k -> one of 0..k-1; 0 is the simplest choice
@@ -482,3 +484,43 @@ def _random_matrix(maker: _Maker, rows: int, columns: int) -> np.ndarray:
     entries = [maker.pick(5) - 2 for _ in range(rows * columns)]
     scale = Fraction(1, 2) if maker.exact else 0.5
     return np.array([e * scale for e in entries], dtype=object).reshape(rows, columns)
+
+
+# -- probabilistic circuits ------------------------------------------------------------------------------------------
+
+
+def random_pc(rng: np.random.Generator | int, n: int, size: int = 12, exact: bool = True) -> PC:
+    """A random decomposable probabilistic circuit over z1..zn, a DAG with shared nodes; nearly always unsmooth.
+
+    Parameters
+    ----------
+    rng : numpy Generator or int
+        Where the choices come from; an int is a seed.
+    n, size : int
+        Number of variables, and about how many sums and products. Some variables may not occur.
+    exact : bool
+        If False, the weights are floats.
+
+    Examples
+    --------
+    >>> report = random_pc(0, n=4).structure()
+    >>> report.decomposable, report.smooth
+    (True, False)
+    """
+    pick = _numpy_pick(rng)
+    maker = _Maker(pick, _names(n), negative=False, exact=exact)
+    for i, name in enumerate(maker.names):
+        for complement in (False, True):
+            maker.add(var(name, complement), 1 << i)
+    if pick(4) == 3:
+        maker.add(ONE, 0)
+    for _ in range(size):
+        _grow_pc_product(maker) if pick(5) < 3 else maker.grow_sum()
+    tops = [maker.pool[p][0] for p in maker.waiting if maker.pool[p][0].children] or [maker.pool[-1][0]]
+    return PC(weighted_sum(maker.weights(len(tops)), tops), maker.names)
+
+
+def _grow_pc_product(maker: _Maker) -> None:
+    factors, scope = maker.disjoint(2 + maker.pick(4))
+    if factors:
+        maker.add(product_node(factors), scope)

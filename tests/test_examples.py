@@ -19,7 +19,7 @@ def run(name: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_every_example_is_tested():
-    known = {"quickstart.py", "certified.py", "million_rows.py", "beta.pgc"}
+    known = {"quickstart.py", "certified.py", "million_rows.py", "circuit.py", "beta.pgc", "beta.csv"}
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == known
 
 
@@ -59,3 +59,12 @@ def test_million_rows(capsys):
     out = run("million_rows.py", capsys)
     assert re.search(r"1,000,000 rows of 50 variables in \d+\.\d+ s\n", out)
     assert "the same as by hand: True" in out
+
+
+def test_circuit(capsys):
+    out = run("circuit.py", capsys)
+    assert "smooth: no" in out
+    assert "14 edges before smoothing, 17 after" in out
+    assert "Pr(fever | cough) = 0.2929" in out  # (0.2·0.9·0.8 + 0.4·0.05) / (0.2·0.8 + 0.4)
+    if (Path(__file__).parents[2] / "shared" / "data").is_dir():
+        assert "nltcs: average log-likelihood -6.0447644580 over 3,236 rows" in out

@@ -2,19 +2,24 @@
 
 A literal is a variable x or its complement x̄, and a node's *support* the assignments at which it is not 0. All verdicts
 take nearly linear time: scopes are interned numbers, and the search for common support, which is a matter of pairs,
-has an allowance that grows with the circuit. When that is spent, the verdict is None: unknown.
+has an allowance that grows with the circuit. When that is spent, the verdict is None: unknown. Circuits of few
+variables need no search: their supports are tables, one bit per assignment.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import combinations
+from operator import and_, or_
 
 from pgcc.errors import CircuitError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.literals import display_text, name_text
 from pgcc.ir.node import Node, Op
+from pgcc.ir.numbers import Number
 from pgcc.ir.scopes import difference, members
 
 PROPERTIES = ("decomposable", "smooth", "structured_decomposable", "deterministic")
@@ -170,19 +175,77 @@ def _structured(circuit: Circuit) -> tuple[bool, Offender | None]:
 
 
 def _deterministic(circuit: Circuit) -> tuple[bool | None, Offender | None]:
-    search = _CommonSupport(circuit)
-    unknown: Offender | None = None
+    n, certain = len(circuit.scopes.names), circuit.facts.monotone  # with negative numbers, a support may cancel
+    complete = n <= 24 and len(circuit.order) << n <= _TABLE_BITS
+    support = _supports(circuit, complete)
+    meeting: bool | None = True
+    found = _meet_in_table(circuit, support)
+    if found is None and not complete:
+        meeting, found = _meet_by_search(circuit, support)
+    if found is None:
+        return True, None
+    node, *terms = (circuit.order[i] for i in found)
+    x, y = (_text(term, depth=1) for term in terms)
+    if meeting and certain:
+        return False, Offender(node, f"its terms {x} and {y} can both be positive")
+    return None, Offender(node, f"its terms {x} and {y} were not told apart")
+
+
+_Found = tuple[int, int, int] | None  # a sum and two of its terms
+_TABLE_BITS = 1 << 28
+_SAMPLES = 512
+
+
+def _supports(circuit: Circuit, complete: bool) -> list[int]:
+    """The support of every node if nothing cancels, one bit per assignment: for all of them, or some random ones."""
+    names = circuit.scopes.names
+    bits = 1 << len(names) if complete else _SAMPLES
+    ones = (1 << bits) - 1
+    rng = random.Random(0)
+    columns = {
+        name: ones // ((1 << (1 << i)) + 1) << (1 << i) if complete else rng.getrandbits(bits)  # 0011…, or at random
+        for i, name in enumerate(names)
+    }
+    support: list[int] = []
+    for node, children in zip(circuit.order, circuit.links, strict=True):
+        match node.op:
+            case Op.CONST:
+                found = ones if node.value else 0
+            case Op.VAR:
+                found = columns[node.name] ^ (ones if node.is_complement else 0)
+            case Op.SUM:
+                found = reduce(or_, (support[c] for w, c in zip(node.weights, children, strict=True) if w), 0)
+            case _:
+                found = reduce(and_, (support[c] for c in children), ones)
+        support.append(found)
+    return support
+
+
+def _meet_in_table(circuit: Circuit, support: Sequence[int]) -> _Found:
+    """The first sum of which two terms are positive at one of the assignments."""
     for i, node in enumerate(circuit.order):
         if node.op is not Op.SUM:
             continue
-        meeting, pair = search.terms_meet(i)
-        if meeting is False:
-            continue
-        x, y = (_text(circuit.order[p], depth=1) for p in pair)
-        if meeting:
-            return False, Offender(node, f"its terms {x} and {y} can both be positive")
-        unknown = unknown or Offender(node, f"its terms {x} and {y} were not told apart")
-    return (True, None) if unknown is None else (None, unknown)
+        seen, terms = 0, [c for w, c in zip(node.weights, circuit.links[i], strict=True) if w]
+        for k, c in enumerate(terms):
+            if seen & support[c]:
+                return i, next(t for t in terms[:k] if support[t] & support[c]), c
+            seen |= support[c]
+    return None
+
+
+def _meet_by_search(circuit: Circuit, support: Sequence[int]) -> tuple[bool | None, _Found]:
+    """The first sum of which two terms have common support, or failing that, may have."""
+    search = _CommonSupport(circuit, support)
+    unknown: _Found = None
+    for i, node in enumerate(circuit.order):
+        if node.op is Op.SUM:
+            meeting, (u, v) = search.terms_meet(i)
+            if meeting:
+                return True, (i, u, v)
+            if meeting is None:
+                unknown = unknown or (i, u, v)
+    return None, unknown
 
 
 class _CommonSupport:
@@ -190,11 +253,12 @@ class _CommonSupport:
 
     DEPTH = 60
 
-    def __init__(self, circuit: Circuit):
+    def __init__(self, circuit: Circuit, support: Sequence[int]):
+        self.support = support
         self.order, self.links, self.scopes = circuit.order, circuit.links, circuit.scopes
         # What is not 0 by its looks may yet cancel, or (x·x̄) contradict itself.
         self.sure = circuit.facts.monotone and circuit.facts.decomposable
-        self.allowance = 20 * circuit.size + 10_000
+        self.allowance = 10 * circuit.size + 10_000
         self.zero = _zeros(self.order, self.links)
         self.known: dict[tuple[int, int], bool | None] = {}
 
@@ -223,7 +287,7 @@ class _CommonSupport:
         if self.zero[u] or self.zero[v]:
             return False
         of = self.scopes.of
-        if u == v or not of[u] or not of[v]:
+        if u == v or not of[u] or not of[v] or self.support[u] & self.support[v]:
             return True if self.sure else None
         key = (u, v) if u < v else (v, u)
         if key not in self.known:
@@ -262,10 +326,13 @@ class _CommonSupport:
         pairs, matched = self._pairs(us, vs)
         if pairs is None:
             return None
-        verdicts = [self.meet(u, v, depth) for u, v in pairs]
-        if False in verdicts:
-            return False
-        return True if self.sure and matched and None not in verdicts else None
+        sure = self.sure and matched
+        for u, v in pairs:
+            meeting = self.meet(u, v, depth)
+            if meeting is False:
+                return False
+            sure = sure and meeting is True
+        return True if sure else None
 
     def _contradict(self, us: Sequence[int], vs: Sequence[int]) -> bool:
         """Whether one has a literal x and the other x̄."""
@@ -330,14 +397,14 @@ def describe(node: Node) -> str:
 def _text(node: Node, depth: int) -> str:
     match node.op:
         case Op.CONST:
-            return display_text(node.value)
+            return _number(node.value)
         case Op.VAR:
             return f"~{name_text(node.name)}" if node.is_complement else name_text(node.name)
     if not depth:
         return "…"
     parts = [_part(child, depth - 1) for child in node.children[:_SHOWN]]
     if node.op is Op.SUM:
-        parts = [p if w == 1 else f"{display_text(w)}*{p}" for w, p in zip(node.weights, parts, strict=False)]
+        parts = [p if w == 1 else f"{_number(w)}*{p}" for w, p in zip(node.weights, parts, strict=False)]
     parts += ["…"] if len(node.children) > _SHOWN else []
     text = {Op.SUM: " + ", Op.PRODUCT: "*"}.get(node.op, ", ").join(parts)
     return text if len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"
@@ -345,3 +412,7 @@ def _text(node: Node, depth: int) -> str:
 
 def _part(node: Node, depth: int) -> str:
     return f"({_text(node, depth)})" if node.children else _text(node, depth)
+
+
+def _number(value: Number) -> str:
+    return f"{value:.4g}" if type(value) is float else display_text(value)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from pgcc.errors import FormatError
 from pgcc.frontend.formats.atomic import replacing
@@ -16,16 +18,25 @@ from pgcc.ir.circuit import Circuit
 FORMATS = {
     ".pgc": "pgcc.frontend.formats.pgc",
     ".npz": "pgcc.frontend.formats.npz",
+    ".psdd": "pgcc.frontend.formats.psdd",
+    ".sdd": "pgcc.frontend.formats.sdd",
+    ".nnf": "pgcc.frontend.formats.nnf",
+    ".ddnnf": "pgcc.frontend.formats.nnf",
+    ".uai": "pgcc.frontend.formats.uai",
 }
 
 
-def load(path: str | os.PathLike[str]) -> Circuit:
+def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
     """The circuit in a file; its extension says which format it has.
 
     Parameters
     ----------
     path : str or path-like
-        `.pgc` is the text that `pgcc.parse` reads; `.npz` is binary, for large circuits.
+        `.pgc` is the text that `pgcc.parse` reads; `.npz` is binary, for large circuits. Models of others: `.psdd`,
+        `.sdd`, `.nnf` (c2d) and `.ddnnf` (d4), `.uai` (binary Bayesian and Markov networks).
+    **options
+        What the format has: ``vtree=`` (`.psdd`, `.sdd`), ``weights=`` (`.sdd`, `.nnf`), ``variables=`` (`.nnf`),
+        ``keep=`` (`.uai`: the variables to keep, the others are summed out).
 
     Raises
     ------
@@ -47,8 +58,12 @@ def load(path: str | os.PathLike[str]) -> Circuit:
     read = _function(path, "read")
     if path.is_dir():
         raise FormatError(f"{path} is a directory, not a circuit")
+    known = inspect.signature(read).parameters
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise FormatError(f"{path}: the format {path.suffix} has no option {unknown[0]!r}")
     try:
-        return read(path)
+        return read(path, **options)
     except FileNotFoundError:
         raise FormatError(f"{path}: there is no such file") from None
     except OSError as error:

@@ -1,0 +1,81 @@
+"""The command line: `pgcc query`, `pgcc score`, `pgcc convert`, `pgcc show`, `pgcc compile`.
+
+Each command is a module of its own with `run(args)`, imported when it is asked for: `pgcc --help` loads nothing but
+argparse.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from pgcc.cli.arguments import parse_arguments
+from pgcc.errors import PgccError
+
+FAILED, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; by default those of the process.
+
+    Returns
+    -------
+    int
+        0, or 2 after one line on standard error that says what is wrong; 130 when interrupted, 141 when whoever reads
+        the output went away.
+    """
+    try:
+        args = parse_arguments(sys.argv[1:] if argv is None else argv)
+        import_module(f"pgcc.cli.{args.command}").run(args)
+        sys.stdout.flush()
+        return 0
+    except BrokenPipeError:
+        _discard_output()
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        if os.environ.get("PGCC_TRACEBACK"):
+            raise
+        with contextlib.suppress(BrokenPipeError):
+            _flush_answers()
+            print(f"pgcc: {_explain(error)}", file=sys.stderr)
+        return FAILED
+
+
+def _explain(error: Exception) -> str:
+    match error:
+        case PgccError():
+            return str(error)
+        case OSError(strerror=str(reason)):
+            return f"{error.filename}: {reason}" if error.filename else reason
+        case UnicodeDecodeError():
+            return f"the input is not text in UTF-8 (byte {error.start})"
+        case MemoryError():
+            return "out of memory"
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"internal error, please report it: {text} (PGCC_TRACEBACK=1 shows where)"
+
+
+def _flush_answers() -> None:
+    """Answers before the error stand before it; a full disk is told once."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()
+
+
+def _discard_output() -> None:
+    """Let what is still buffered go nowhere, so that leaving says nothing about it."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

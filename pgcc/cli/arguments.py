@@ -1,0 +1,184 @@
+"""What can be said on the command line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from pgcc import __version__
+from pgcc.errors import PgccError
+
+
+class _Parser(argparse.ArgumentParser):
+    """Bad usage is an error like every other: one line."""
+
+    def __init__(self, **options: Any):
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        raise PgccError(f"{message} (see {self.prog} --help)")
+
+
+_EXAMPLES = """\
+examples:
+  pgcc query examples/beta.pgc "z2=0, z3=0"             Pr(z2 out, z3 out)
+  pgcc query examples/beta.pgc "z1=1" "z1=0" --exact    two queries, as fractions
+  pgcc query examples/beta.pgc --evidence rows.csv      a line per row of a table
+  pgcc query --expr "0.3*rain + 0.7" "rain=1" --json    no file at all
+  pgcc score model.psdd test.csv --threads -1           average log-likelihood of the rows of a table
+  pgcc convert model.psdd model.npz                     from one format to another
+  pgcc show examples/beta.pgc                           size, facts, strategy, accuracy
+  pgcc show examples/beta.pgc --dot | dot -Tsvg         draw it
+  pgcc compile examples/beta.pgc -o evaluator.py        readable, standalone Numba source
+"""
+
+_QUERY = """\
+Print the probability that what is observed is so, everything else summed out: a line for each EVIDENCE, or for each
+row of a table. Without evidence it is that of nothing at all: 1, or with --no-normalize the total of the polynomial.
+EVIDENCE is 'name=value, …': 1 for in, 0 for out, ? for unobserved. Odd names stand in quotes: '"my name"=1'.
+"""
+
+_FILE = "a circuit: .pgc, .npz, or another format by its extension; - is .pgc text on standard input"
+
+_SCORE = """\
+Print the average natural log-likelihood of the rows of a table, under the distribution of the circuit. What is missing
+in a row (? or nothing) is summed out. DATA is a CSV file; if its first line holds nothing but 1, 0, ? and gaps it is
+data, one column per variable in the order of the circuit; otherwise it names the variables of the columns, and
+variables without a column are unobserved. - is standard input.
+"""
+
+_CONVERT = """\
+Read a circuit and write it to OUT, in the format that its extension names, and tell the sizes of both. Probabilistic
+circuits (.psdd, .sdd, .nnf, .uai …) become generating polynomials, smooth and over the same variables.
+"""
+
+_CSV = """a CSV file with the names of variables in its first line, then rows of 1, 0 and (for unobserved) nothing, ? or
+-1; variables without a column are unobserved; - is standard input"""
+
+_METHODS = "auto (the default), direct, top, bottom, roots, fft or ball; 'pgcc show' says which ones auto takes"
+
+
+def _build_parser() -> _Parser:
+    parser = _Parser(
+        prog="pgcc",
+        description="Ask a probability generating polynomial for probabilities: fast, and to a certified accuracy.",
+        epilog=_EXAMPLES + "\n'pgcc COMMAND --help' tells more about each command.",
+    )
+    parser.add_argument("--version", action="version", version=f"pgcc {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_query(commands)
+    _add_score(commands)
+    _add_convert(commands)
+    _add_show(commands)
+    _add_compile(commands)
+    return parser
+
+
+def _add_command(commands: Any, name: str, usage: str, short: str, long: str) -> _Parser:
+    parser = commands.add_parser(
+        name, usage=f"pgcc {name} {usage}", help=short, description=long or f"{short[0].upper()}{short[1:]}."
+    )
+    # Which of the words is the file is known when it is known whether there is --expr.
+    parser.add_argument("words", nargs="*", metavar="FILE", help=_FILE)
+    parser.add_argument("--expr", metavar="TEXT", help="the polynomial itself, instead of a file")
+    parser.set_defaults(command=name, parser=parser)
+    return parser
+
+
+def _add_query(commands: Any) -> None:
+    parser = _add_command(
+        commands, "query", "[options] (FILE | --expr TEXT) [EVIDENCE ...]", "ask for probabilities", _QUERY
+    )
+    parser.add_argument("--evidence", metavar="CSV", help=_CSV)
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--exact", action="store_true", help="print fractions")
+    kind.add_argument("--log", action="store_true", help="print natural logarithms, right far below 1e-300")
+    kind.add_argument("--bound", action="store_true", help="also print a bound on the relative error, after a tab")
+    parser.add_argument(
+        "--json", action="store_true", help="print an object of JSON per line, with every bit; null is an infinity"
+    )
+    parser.add_argument("--rtol", type=float, metavar="R", help="the relative error that is promised (1e-9)")
+    parser.add_argument("--method", metavar="NAME", help=_METHODS)
+    parser.add_argument("--threads", type=int, metavar="N", help="threads for tables; -1 for all cores (1)")
+    _add_model_options(parser)
+
+
+def _add_score(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "score",
+        "[options] (FILE | --expr TEXT) DATA",
+        "tell the log-likelihood of the rows of a table",
+        _SCORE,
+    )
+    parser.add_argument("--rows", action="store_true", help="also print the log-likelihood of every row, before it")
+    parser.add_argument("--json", action="store_true", help="print objects of JSON, with every bit; null is -inf")
+    parser.add_argument("--rtol", type=float, metavar="R", help="the relative error that is promised (1e-9)")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads; -1 for all cores (1)")
+    _add_model_options(parser)
+
+
+def _add_convert(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "convert",
+        "[options] (FILE | --expr TEXT) OUT",
+        "write a circuit in another format",
+        _CONVERT,
+    )
+    parser.add_argument("--simplify", action="store_true", help="write a smaller circuit of the same polynomial")
+    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
+    parser.add_argument("--json", action="store_true", help="print one object of JSON")
+
+
+def _add_show(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "show",
+        "[options] (FILE | --expr TEXT) [EVIDENCE]",
+        "tell size, facts, strategy and accuracy; with evidence, how it is answered",
+        "",
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--dot", action="store_true", help="print the circuit as a graph for Graphviz instead")
+    form.add_argument("--json", action="store_true", help="print one object of JSON")
+    _add_model_options(parser)
+
+
+def _add_compile(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "compile",
+        "[options] (FILE | --expr TEXT) [-o evaluator.py]",
+        "write the standalone Python source of an evaluator, which needs numpy and numba only",
+        "",
+    )
+    parser.add_argument("-o", "--output", metavar="PATH", help="the file to write; by default standard output")
+    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
+    _add_model_options(parser)
+
+
+def _add_model_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--no-normalize", dest="normalize", action="store_false", help="do not divide by the total g(1)"
+    )
+    parser.add_argument(
+        "--no-validate", dest="validate", action="store_false", help="do not test that no variable is squared"
+    )
+
+
+def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """The command and its options; `file` is the circuit (None with --expr), `words` what else was said."""
+    parser = _build_parser()
+    # Words after an option that follows other words are left over: argparse would have them in one run.
+    args, rest = parser.parse_known_args(argv)
+    unknown = [word for word in rest if word.startswith("-") and word != "-"]
+    if unknown:
+        args.parser.error(f"unknown option {unknown[0]}")
+    words = [*args.words, *rest]
+    if args.expr is None and not words:
+        args.parser.error("expected a FILE, or --expr TEXT")
+    args.file = words.pop(0) if args.expr is None else None
+    args.words = words
+    return args

@@ -1,0 +1,55 @@
+"""Answers as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+
+def print_answers(answers: Iterable[dict[str, Any]], as_json: bool) -> None:
+    """A line for each."""
+    write = json_text if as_json else answer_text
+    sys.stdout.writelines(f"{write(answer)}\n" for answer in answers)
+
+
+def answer_text(answer: dict[str, Any]) -> str:
+    """The numbers of an answer, for people."""
+    if "exact" in answer:
+        return answer["exact"]
+    # More digits than these are noise to people; --json has every bit.
+    return "\t".join(f"{answer[key]:.15g}" for key in ("prob", "logprob") if key in answer) + (
+        f"\t{answer['bound']:.2g}" if "bound" in answer else ""
+    )
+
+
+def json_text(data: dict[str, Any]) -> str:
+    """One line of JSON."""
+    return json.dumps(_finite(data), allow_nan=False)
+
+
+def _finite(data: Any) -> Any:
+    """JSON has no infinities and no NaN: they become null."""
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    return None if isinstance(data, float) and not math.isfinite(data) else data
+
+
+def listed(result: Any) -> list[Any]:
+    """A number, a list or an array as a list of Python numbers."""
+    if isinstance(result, (float, Fraction)):
+        return [result]
+    return result if isinstance(result, list) else result.tolist()
+
+
+def fraction_text(value: Fraction) -> str:
+    """A fraction, however long."""
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)  # there is no limit on the digits that people ask for
+    try:
+        return str(value)
+    finally:
+        sys.set_int_max_str_digits(limit)

@@ -1,0 +1,86 @@
+"""`pgcc score`: the log-likelihood of data."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+import pgcc
+from pgcc.cli.files import open_table, read_circuit, rows_at_a_time, table_name
+from pgcc.cli.output import json_text, print_answers
+from pgcc.errors import PgccError
+from pgcc.queries.evidence_text import read_csv
+
+
+def run(args: argparse.Namespace) -> None:
+    """Score a table, some rows at a time."""
+    if len(args.words) != 1:
+        args.parser.error("expected one table of data" if not args.words else f"unexpected {args.words[1]!r}")
+    (path,) = args.words
+    if args.file == "-" == path:
+        args.parser.error("the circuit and the data cannot both be read from standard input")
+    settings = {name: value for name in ("rtol", "threads") if (value := getattr(args, name)) is not None}
+    model = pgcc.compile(read_circuit(args), normalize=args.normalize, validate=args.validate, **settings)
+    where, score, progress = table_name(path), _Score(), _Progress()
+    with open_table(path) as file, progress:
+        for line, codes in read_csv(file, model.variables, rows_at_a_time(model.variables), where, header=None):
+            try:
+                logs = model.logprob(codes)
+            except PgccError as error:
+                raise PgccError(f"{where}, row 0 being line {line}: {error}") from None
+            if args.rows:
+                rows = enumerate(logs.tolist(), score.rows)
+                print_answers(({"row": row, "logprob": x} for row, x in rows), args.json)
+            score.add(logs)
+            progress.tell(score.rows)
+    if not score.rows:
+        raise PgccError(f"{where} has no rows to score")
+    print(json_text(score.as_dict()) if args.json else score)
+
+
+class _Score:
+    """The sum of logarithms, without the loss that adding a million of them one by one would bring."""
+
+    def __init__(self) -> None:
+        self.rows = self.impossible = 0
+        self._sums: list[float] = []
+
+    def add(self, logs: np.ndarray) -> None:
+        self.rows += len(logs)
+        self.impossible += int(np.isneginf(logs).sum())
+        self._sums.append(math.fsum(logs))
+
+    def as_dict(self) -> dict[str, Any]:
+        total = math.fsum(self._sums)
+        return {"rows": self.rows, "average": total / self.rows, "total": total, "impossible": self.impossible}
+
+    def __str__(self) -> str:
+        rows = f"{self.rows:,} row{'s' if self.rows != 1 else ''}"
+        text = f"average log-likelihood {self.as_dict()['average']:.15g} over {rows}"
+        return text + (f", {self.impossible:,} of them impossible" if self.impossible else "")
+
+
+class _Progress:
+    """Rows so far, on a terminal, once a second of a long run."""
+
+    def __init__(self) -> None:
+        self.start = self.told = time.monotonic()
+        self.shown = False
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def tell(self, rows: int) -> None:
+        now = time.monotonic()
+        if now - self.told >= 1 and sys.stderr.isatty():
+            self.told, self.shown = now, True
+            print(f"\r{rows:,} rows, {rows / (now - self.start):,.0f}/s ", end="", file=sys.stderr, flush=True)
+
+    def __exit__(self, *error: object) -> None:
+        if self.shown:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)

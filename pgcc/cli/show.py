@@ -1,0 +1,30 @@
+"""`pgcc show`: size, facts, strategy and accuracy."""
+
+from __future__ import annotations
+
+import argparse
+
+import pgcc
+from pgcc.cli.files import read_circuit
+from pgcc.cli.output import json_text
+from pgcc.ir.printer import dot_text
+from pgcc.queries.evidence_text import parse_evidence
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print what is known of a circuit."""
+    if len(args.words) > 1:
+        args.parser.error(f"expected at most one piece of evidence, found {args.words[1]!r} too")
+    evidence = parse_evidence(args.words[0]) if args.words else None
+    circuit = read_circuit(args)
+    if args.dot:
+        print(dot_text(circuit))
+        return
+    model = pgcc.compile(circuit, normalize=args.normalize, validate=args.validate)
+    told = model.explain(evidence)
+    if args.json:
+        print(json_text({"names": list(model.variables), **told.as_dict()}))
+        return
+    names = model.variables
+    print(f"variables: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}")
+    print(told)

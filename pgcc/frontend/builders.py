@@ -1,0 +1,547 @@
+"""Well-known models over binary variables as probabilistic circuits.
+
+Each is a circuit over literals z_i ("x_i is 1") and ȳ_i ("x_i is 0"): smooth, decomposable, and with total 1 (as far as
+the probabilities given add up to 1). `pgcc.compile` takes it as it is. Variables are called x0, x1, …, or as `names`
+says, in the order of the columns of data. Numbers are kept as they are given: fractions stay exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from itertools import product as assignments
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgcc.errors import CircuitError
+from pgcc.frontend.elimination import Factor, eliminate
+from pgcc.ir.bulk import collector_paused
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import ONE, Node, product, var, weighted_sum
+from pgcc.ir.numbers import Number, as_number
+
+if TYPE_CHECKING:
+    import networkx
+
+TOLERANCE = 1e-9  # probabilities add up to 1 within this
+
+
+# -- trees --------------------------------------------------------------------------------------------------
+
+
+def chow_liu(parents: Iterable[int | None], probs: Iterable[Any], names: Iterable[str] | None = None) -> Circuit:
+    """A tree, or forest, of variables that depend on one parent each.
+
+    Parameters
+    ----------
+    parents : sequence of int or None
+        The index of each variable's parent; −1 or None for a root.
+    probs : sequence
+        For each variable the pair Pr(x = 1 | parent = 0), Pr(x = 1 | parent = 1); for a root one number (or an equal
+        pair, so that an n×2 array will do).
+    names : sequence of str, optional
+
+    Examples
+    --------
+    >>> print(chow_liu([-1, 0], [0.25, (0.125, 0.75)], names=["rain", "wet"]))
+    0.75*~rain*(0.875*~wet + 0.125*wet) + 0.25*rain*(0.25*~wet + 0.75*wet)
+    """
+    listed, tables = _listed(parents, "parents"), _listed(probs, "probs")
+    if len(tables) != len(listed):
+        raise CircuitError(f"{len(listed)} variables, but probabilities for {len(tables)}")
+    labels = _names(names, len(listed))
+    above = [_parent(p, i, labels) for i, p in enumerate(listed)]
+    given = [_pair(p, above[i] < 0, labels[i]) for i, p in enumerate(tables)]
+    with collector_paused():
+        return Circuit(_tree(above, given, labels), labels)
+
+
+def _tree(above: list[int], given: list[tuple[Number, Number]], labels: Sequence[str]) -> Node:
+    """S_i(v) = Σ_x Pr(x_i = x | parent = v) · lit_x · Π_{children c} S_c(x); for a root both v are the same."""
+    below: list[tuple[list[Node], list[Node]]] = [([], []) for _ in above]
+    roots: list[Node] = []
+    for i in reversed(_topological(above, labels)):
+        terms = [_times(var(labels[i], complement=not x), *below[i][x]) for x in (0, 1)]
+        sums = [_bernoulli(p, *terms) for p in given[i]]
+        if above[i] < 0:
+            roots.append(sums[0])
+        else:
+            for x in (0, 1):
+                below[above[i]][x].append(sums[x])
+    return _times(*reversed(roots))
+
+
+def _topological(above: list[int], labels: Sequence[str]) -> list[int]:
+    """Parents before children."""
+    below: list[list[int]] = [[] for _ in above]
+    for i, parent in enumerate(above):
+        if parent >= 0:
+            below[parent].append(i)
+    order = [i for i, parent in enumerate(above) if parent < 0]
+    for i in order:
+        order += below[i]
+    if len(order) < len(above):
+        stuck = min(set(range(len(above))) - set(order))
+        raise CircuitError(f"the parents of {labels[stuck]!r} form a cycle")
+    return order
+
+
+def _parent(parent: Any, i: int, labels: Sequence[str]) -> int:
+    number = -1 if parent is None else _whole(parent, f"the parent of {labels[i]!r}")
+    if not -1 <= number < len(labels):
+        raise CircuitError(
+            f"the parent of {labels[i]!r} is {number}: not −1 and not one of the {len(labels)} variables"
+        )
+    return number
+
+
+def _pair(given: Any, root: bool, name: str) -> tuple[Number, Number]:
+    if np.ndim(given) == 0:
+        if not root:
+            raise CircuitError(f"{name!r} has a parent, so it needs two probabilities of being 1, not {given!r}")
+        p = _probability(given, f"Pr({name} = 1)")
+        return p, p
+    if len(given) != 2:
+        raise CircuitError(f"{name!r} needs two probabilities of being 1, one for each value of its parent: {given!r}")
+    low, high = (_probability(p, f"Pr({name} = 1 | parent = {v})") for v, p in enumerate(given))
+    if root and low != high:
+        raise CircuitError(f"{name!r} is a root, but two different probabilities are given: {low} and {high}")
+    return low, high
+
+
+def chow_liu_from_data(X: Any, alpha: float = 1.0, names: Iterable[str] | None = None) -> Circuit:
+    """The Chow–Liu tree of data: of all trees the one with the largest likelihood.
+
+    Parameters
+    ----------
+    X : array, rows × n
+        0 and 1; nothing missing. The columns of a DataFrame name the variables.
+    alpha : float
+        Laplace smoothing: added to the count of each of the four values of every pair of variables.
+    names : sequence of str, optional
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> tree = chow_liu_from_data([[0, 0], [0, 0], [1, 1], [1, 1]], alpha=1)
+    >>> pgcc.compile(tree).prob([[1, 1], [1, 0]])
+    array([0.375, 0.125])
+    """
+    if names is None and hasattr(X, "columns"):
+        names = [str(name) for name in X.columns]
+    parents, probs = chow_liu_parameters(X, alpha)
+    return chow_liu(parents.tolist(), probs.tolist(), names)
+
+
+def chow_liu_parameters(X: Any, alpha: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """The arguments `parents` and `probs` of `chow_liu` for data; variable 0 is the root.
+
+    The tree is a maximum spanning tree of the mutual informations (Prim's algorithm; of equal ones the first).
+
+    Examples
+    --------
+    >>> parents, probs = chow_liu_parameters([[0, 0, 1], [0, 1, 1], [1, 1, 0], [1, 1, 0]])
+    >>> parents.tolist(), probs[2].tolist()
+    ([-1, 0, 0], [0.75, 0.25])
+    """
+    data = _data(X)
+    if not (isinstance(alpha, (int, float, np.number)) and 0 <= alpha < np.inf):
+        raise CircuitError(f"alpha={alpha!r}: Laplace smoothing adds a finite number ≥ 0 to every count")
+    counts = _Counts(data, float(alpha))
+    parents = _spanning_tree(counts)
+    return parents, np.array([counts.conditional(i, p) for i, p in enumerate(parents)]).reshape(-1, 2)
+
+
+class _Counts:
+    """Smoothed counts of values of pairs; those of single variables are their marginals."""
+
+    def __init__(self, data: np.ndarray, alpha: float):
+        self.alpha = alpha
+        self.both = data.T @ data  # how often both are 1
+        self.one = np.diag(self.both) + 2 * alpha
+        self.total = len(data) + 4 * alpha
+
+    def pairs(self, i: int) -> list[list[np.ndarray]]:
+        """[x][y][j]: how often variable i is x and variable j is y."""
+        both = self.both[i] + self.alpha
+        only_i, only_j = self.one[i] - both, self.one - both
+        return [[self.total - both - only_i - only_j, only_j], [only_i, both]]
+
+    def information(self, i: int) -> np.ndarray:
+        """Mutual information of variable i and every other: Σ p(x, y) · log p(x, y) / p(x) p(y)."""
+        pairs = self.pairs(i)
+        result = np.zeros(len(self.one))
+        for x, y in assignments((0, 1), repeat=2):
+            p = pairs[x][y] / self.total
+            px = (self.one[i] if x else self.total - self.one[i]) / self.total
+            py = (self.one if y else self.total - self.one) / self.total
+            ratio = np.divide(p, px * py, out=np.ones_like(p), where=p > 0)
+            result += p * np.log(ratio)
+        return result
+
+    def conditional(self, i: int, parent: int) -> tuple[float, float]:
+        """Pr(x_i = 1 | parent = 0), Pr(x_i = 1 | parent = 1); where the parent is never so, its marginal."""
+        marginal = float(self.one[i] / self.total)
+        if parent < 0:
+            return marginal, marginal
+        both = float(self.both[parent, i]) + self.alpha
+        ones = float(self.one[parent])
+        zeros = self.total - ones
+        low = (float(self.one[i]) - both) / zeros if zeros > 0 else marginal
+        high = both / ones if ones > 0 else marginal
+        return min(max(low, 0.0), 1.0), min(high, 1.0)
+
+
+def _spanning_tree(counts: _Counts) -> np.ndarray:
+    n = len(counts.one)
+    parents = np.full(n, -1)
+    best = np.full(n, -np.inf)
+    outside = np.ones(n, dtype=bool)
+    newest = 0
+    for _ in range(n - 1):
+        outside[newest] = False
+        best[newest] = -np.inf
+        information = counts.information(newest)
+        better = outside & (information > best)
+        best[better], parents[better] = information[better], newest
+        newest = int(np.argmax(best))
+    return parents
+
+
+def _data(X: Any) -> np.ndarray:
+    try:
+        data = np.asarray(X, dtype=float)
+    except (TypeError, ValueError):
+        raise CircuitError("data are rows of 0 and 1") from None
+    if data.ndim != 2 or 0 in data.shape:
+        raise CircuitError(f"data are a table of at least one row and one column, not of shape {data.shape}")
+    wrong = np.argwhere((data != 0) & (data != 1))
+    if len(wrong):
+        row, column = wrong[0]
+        raise CircuitError(f"row {row}, column {column} of the data is {data[row, column]:g}, not 0 or 1")
+    return data
+
+
+# -- mixtures -----------------------------------------------------------------------------------------------
+
+
+def naive_bayes(weights: Iterable[Any], probs: Iterable[Any], names: Iterable[str] | None = None) -> Circuit:
+    """A mixture in which the variables are independent, given the (hidden) component.
+
+    Parameters
+    ----------
+    weights : sequence of k numbers
+        Pr(component); they add up to 1.
+    probs : array, k × n
+        Pr(x = 1 | component).
+    names : sequence of str, optional
+
+    Examples
+    --------
+    >>> print(naive_bayes([0.5, 0.5], [[0.25], [0.75]], names=["a"]))
+    0.5*(0.75*~a + 0.25*a) + 0.5*(0.25*~a + 0.75*a)
+    """
+    shares = _distribution(weights, "the weights of the components")
+    rows = [_listed(row, "a row of probs") for row in _listed(probs, "probs")]
+    if len(rows) != len(shares):
+        raise CircuitError(f"{len(shares)} weights, but probabilities for {len(rows)} components")
+    if len({len(row) for row in rows}) > 1:
+        raise CircuitError("the components have probabilities for different numbers of variables")
+    labels = _names(names, len(rows[0]))
+    with collector_paused():
+        leaves = [
+            [_leaf(p, name, f" | component {k}") for p, name in zip(row, labels, strict=True)]
+            for k, row in enumerate(rows)
+        ]
+        return Circuit(_mixture(shares, [_times(*row) for row in leaves]), labels)
+
+
+def hmm(
+    initial: Iterable[Any],
+    transition: Iterable[Any],
+    emission: Iterable[Any],
+    length: int,
+    names: Iterable[str] | None = None,
+) -> Circuit:
+    """A hidden Markov model with k hidden states and one binary observation at each step.
+
+    Parameters
+    ----------
+    initial : sequence of k numbers
+        Pr(first state).
+    transition : array, k × k
+        Row s: Pr(next state | state s).
+    emission : sequence of k numbers
+        Pr(observation = 1 | state).
+    length : int
+        Number of observations, ≥ 1.
+    names : sequence of str, optional
+        The observations.
+
+    Returns
+    -------
+    Circuit
+        Of length · (k² + 4k) edges.
+
+    Examples
+    --------
+    >>> weather = hmm([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], [0.1, 0.7], length=100)
+    >>> len(weather.variables), weather.size
+    (100, 1194)
+    """
+    steps = _whole(length, "the length")
+    if steps < 1:
+        raise CircuitError(f"a hidden Markov model has at least one observation, not {steps}")
+    first = _distribution(initial, "the initial probabilities")
+    k = len(first)
+    rows = [
+        _distribution(row, f"the transition probabilities from state {s}")
+        for s, row in enumerate(_listed(transition, "transition"))
+    ]
+    ones = [_probability(e, f"Pr(observation = 1 | state {s})") for s, e in enumerate(_listed(emission, "emission"))]
+    if len(rows) != k or any(len(row) != k for row in rows) or len(ones) != k:
+        raise CircuitError(f"{k} initial probabilities need transitions {k}×{k} and {k} emissions")
+    labels = _names(names, steps)
+    with collector_paused():
+        return Circuit(_mixture(first, _backward(rows, ones, labels)), labels)
+
+
+def _backward(rows: list[list[Number]], ones: list[Number], labels: Sequence[str]) -> list[Node]:
+    """β_t(s) = (e_s·z_t + (1 − e_s)·ȳ_t) · Σ_s' A[s, s'] · β_{t+1}(s')"""
+    beta: list[Node] = []
+    for name in reversed(labels):
+        seen = [_bernoulli(e, var(name, complement=True), var(name)) for e in ones]
+        beta = [_times(now, _mixture(row, beta)) for now, row in zip(seen, rows, strict=True)] if beta else seen
+    return beta
+
+
+def cutset_network(spec: Any, names: Iterable[str] | None = None) -> Circuit:
+    """A cutset network: a decision tree over some variables, with a Chow–Liu tree over the rest at each leaf.
+
+    Parameters
+    ----------
+    spec : nested tuples and dicts
+        A decision is a tuple ``(name, p, if_zero, if_one)``: the variable is 1 with probability p, and what follows
+        has one of two specs, over the same variables. A leaf is a dict of `chow_liu`'s arguments, all three of them:
+        ``{"names": […], "parents": […], "probs": […]}``; None, if no variables are left.
+    names : sequence of str, optional
+        The order of all variables; by default in order of first appearance.
+
+    Examples
+    --------
+    >>> independent = {"names": ["b"], "parents": [-1], "probs": [0.5]}
+    >>> print(cutset_network(("a", 0.25, ("b", 0.125, None, None), independent)))
+    0.75*~a*(0.875*~b + 0.125*b) + 0.25*a*(0.5*~b + 0.5*b)
+    """
+    with collector_paused():
+        root, scope = _cutset(spec)
+        labels = _names(list(scope) if names is None else names, len(scope))
+        if set(labels) != set(scope):
+            raise CircuitError(f"the names are not those of the network: {sorted(set(labels) ^ set(scope))[0]!r}")
+        return Circuit(root, labels)
+
+
+def _cutset(spec: Any) -> tuple[Node, dict[str, None]]:
+    """Node and variables of a spec; iterative, and each part once, however often it is used."""
+    done: dict[int, tuple[Node, dict[str, None]]] = {}
+    stack = [spec]
+    while stack:
+        part = stack[-1]
+        if id(part) in done:
+            stack.pop()
+        elif not isinstance(part, tuple):
+            done[id(part)] = _cutset_leaf(part)
+        elif len(part) != 4:
+            raise CircuitError(f"a decision of a cutset network is (name, p, if_zero, if_one), not {len(part)} things")
+        else:
+            waiting = [branch for branch in part[:1:-1] if id(branch) not in done]
+            stack += waiting
+            if not waiting:
+                done[id(part)] = _decision(part[0], part[1], done[id(part[2])], done[id(part[3])])
+    return done[id(spec)]
+
+
+def _decision(name: Any, p: Any, zero: tuple, one: tuple) -> tuple[Node, dict[str, None]]:
+    """p · z · one + (1 − p) · ȳ · zero"""
+    differ = sorted(zero[1].keys() ^ one[1].keys())
+    if differ:
+        raise CircuitError(f"below the decision on {name!r}, only one branch has the variable {differ[0]!r}")
+    positive = var(name)  # refuses what cannot be a name
+    if name in zero[1]:
+        raise CircuitError(f"below the decision on {name!r}, the variable occurs again")
+    terms = [_times(var(name, complement=True), zero[0]), _times(positive, one[0])]
+    return _bernoulli(_probability(p, f"Pr({name} = 1)"), *terms), {name: None, **zero[1]}
+
+
+def _cutset_leaf(part: Any) -> tuple[Node, dict[str, None]]:
+    if part is None:
+        return ONE, {}
+    if not isinstance(part, dict) or part.keys() != {"names", "parents", "probs"}:
+        raise CircuitError(
+            "a leaf of a cutset network is None or a dict of names, parents and probs, not " + _brief(part)
+        )
+    tree = chow_liu(**part)
+    return tree.root, dict.fromkeys(tree.variables)
+
+
+# -- Bayesian networks ----------------------------------------------------------------------------------------
+
+
+def bayesian_network(G: networkx.DiGraph, cpt: str = "cpt", keep: Iterable[str] | None = None) -> Circuit:
+    """A Bayesian network, by variable elimination with a min-fill order.
+
+    Parameters
+    ----------
+    G : networkx.DiGraph
+        Edges point from parents to children. The attribute `cpt` of a node gives Pr(x = 1 | parents): a number if it
+        has no parents; a dict from tuples of the parents' values; or an array of shape (2,) · k, one axis per parent.
+        Parents are in the order in which `G.predecessors` lists them (that of the edges), unless the node has an
+        attribute `parents` that lists them in another.
+    cpt : str
+        The name of that attribute.
+    keep : iterable of str, optional
+        The variables to be asked about; the others are summed out now. All by default.
+
+    Returns
+    -------
+    Circuit
+        The variables are the nodes, by ``str(node)``.
+
+    Raises
+    ------
+    CircuitError
+        If a table is not complete, or the induced width is too large (`WidthError`).
+
+    Examples
+    --------
+    >>> import networkx, pgcc
+    >>> G = networkx.DiGraph([("rain", "wet"), ("sprinkler", "wet")])
+    >>> G.nodes["rain"]["cpt"], G.nodes["sprinkler"]["cpt"] = 0.2, 0.1
+    >>> G.nodes["wet"]["cpt"] = {(0, 0): 0, (0, 1): 0.9, (1, 0): 0.8, (1, 1): 0.99}
+    >>> pgcc.compile(bayesian_network(G)).prob({"rain": 1, "wet": 0})
+    0.0362
+    """
+    import networkx as nx
+
+    if not isinstance(G, nx.DiGraph) or G.is_multigraph():
+        raise CircuitError(f"a Bayesian network is a networkx.DiGraph, not {type(G).__name__}")
+    if not nx.is_directed_acyclic_graph(G):
+        raise CircuitError(
+            "a Bayesian network has no directed cycle: " + " → ".join(str(u) for u, _ in nx.find_cycle(G))
+        )
+    labels = _names([str(node) for node in G], len(G))
+    index = {node: i for i, node in enumerate(G)}
+    factors = []
+    for node, i in index.items():
+        parents = _parents(G, node)
+        table = _cpt(G.nodes[node].get(cpt), len(parents), str(node))
+        factors.append(Factor((*(index[p] for p in parents), i), np.stack([1 - table, table], axis=-1)))
+    return eliminate(labels, factors, keep)
+
+
+def _parents(G: networkx.DiGraph, node: Any) -> list:
+    natural = list(G.predecessors(node))
+    listed = _listed(G.nodes[node].get("parents", natural), f"the attribute `parents` of {str(node)!r}")
+    if len(listed) != len(natural) or any(parent not in listed for parent in natural):
+        raise CircuitError(f"the attribute `parents` of {str(node)!r} does not list its predecessors")
+    return listed
+
+
+def _cpt(given: Any, k: int, name: str) -> np.ndarray:
+    """Pr(x = 1 | values of k parents)"""
+    if given is None:
+        raise CircuitError(f"the node {name!r} has no table of probabilities")
+    if k > 20:
+        raise CircuitError(f"the node {name!r} has {k} parents: a table of 2^{k} entries is too large")
+    cells = list(assignments((0, 1), repeat=k))
+    if isinstance(given, dict):
+        table = {_key(key): p for key, p in given.items()}
+        if len(table) < len(given) or table.keys() != set(cells):
+            wrong = next(iter(table.keys() ^ set(cells)), "a pair of equal keys")
+            raise CircuitError(f"the table of {name!r} has to have every tuple of {k} parents' values: see {wrong}")
+        entries = [table[cell] for cell in cells]
+    else:
+        array = np.asarray(given, dtype=object)
+        if array.shape != (2,) * k:
+            raise CircuitError(f"the table of {name!r} has shape {array.shape}; {k} parents need {(2,) * k}")
+        entries = [array[cell] for cell in cells]
+    checked = [float(_probability(p, f"Pr({name} = 1 | {c})")) for p, c in zip(entries, cells, strict=True)]
+    return np.array(checked).reshape((2,) * k)
+
+
+def _key(key: Any) -> tuple:
+    return tuple(key) if isinstance(key, (tuple, list)) else (key,)
+
+
+# -- pieces -------------------------------------------------------------------------------------------------
+
+
+def _leaf(p: Any, name: str, given: str) -> Node:
+    return _bernoulli(_probability(p, f"Pr({name} = 1{given})"), var(name, complement=True), var(name))
+
+
+def _bernoulli(p: Number, zero: Node, one: Node) -> Node:
+    """(1 − p) · zero + p · one; what has probability 0 is left out."""
+    return _mixture((1 - p, p), (zero, one))
+
+
+def _mixture(weights: Sequence[Number], nodes: Sequence[Node]) -> Node:
+    edges = [(w, node) for w, node in zip(weights, nodes, strict=True) if w]
+    return edges[0][1] if len(edges) == 1 and edges[0][0] == 1 else weighted_sum(*zip(*edges, strict=True))
+
+
+def _times(*nodes: Node) -> Node:
+    factors = [node for node in nodes if node is not ONE]
+    return factors[0] if len(factors) == 1 else product(factors)
+
+
+def _probability(value: Any, what: str) -> Number:
+    try:
+        number = as_number(value)
+    except CircuitError:
+        number = -1
+    if not 0 <= number <= 1:
+        raise CircuitError(f"{what} is {value!r}, not a number between 0 and 1")
+    return number
+
+
+def _distribution(values: Iterable[Any], what: str) -> list[Number]:
+    numbers = [_probability(value, f"one of {what}") for value in _listed(values, what)]
+    total = float(sum(Fraction(p) for p in numbers))
+    if not abs(total - 1) <= TOLERANCE:
+        raise CircuitError(f"{what} add up to {total!r}, not to 1")
+    return numbers
+
+
+def _listed(values: Any, what: str) -> list:
+    try:
+        return list(values)
+    except TypeError:
+        raise CircuitError(f"{what}: a sequence is needed, not {_brief(values)}") from None
+
+
+def _names(names: Iterable[str] | None, count: int) -> list[str]:
+    if count < 1:
+        raise CircuitError("a model has at least one variable")
+    if names is None:
+        return [f"x{i}" for i in range(count)]
+    labels = _listed(names, "names")
+    if len(labels) != count:
+        raise CircuitError(f"{count} variables, but {len(labels)} names")
+    for name in labels:
+        var(name)  # refuses what cannot be a name
+    if len(set(labels)) < count:
+        raise CircuitError(f"two variables are called {next(v for v in labels if labels.count(v) > 1)!r}")
+    return labels
+
+
+def _whole(value: Any, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise CircuitError(f"{what} is a whole number, not {value!r}")
+    return int(value)
+
+
+def _brief(part: Any) -> str:
+    text = repr(part)
+    return text if len(text) <= 60 else text[:60] + "…"

@@ -1,0 +1,386 @@
+"""Graphical models over binary variables → probabilistic circuits, by variable elimination.
+
+A model is a product of tables φ_f(x_f). To eliminate X, multiply all tables that mention it and sum over its values:
+
+    m(s)  =  Σ_x  W(s, x) · lit_x · Π_j m_j(s, x)        s: the values of X's neighbours at that moment
+
+W is the product of the tables given, a number; the messages m_j of earlier eliminations, and lit_1 = z, lit_0 = ȳ, are
+circuit nodes. All of m's entries mention the same variables, and different messages different ones: the result is
+smooth and decomposable. Its size is O(n · 2^width), where width is the largest number of neighbours.
+
+The order is min-fill: always eliminate the variable whose neighbours lack the fewest edges among themselves; the one
+with the lowest index, if there are several. Variables that nobody will ask about can be summed out as numbers (`keep`),
+which a model of large width, too large for a circuit, still allows.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from pgcc.errors import CircuitError
+from pgcc.ir.bulk import collector_paused
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Node, product, var, weighted_sum
+
+MOST_NEIGHBOURS = 23  # one table of numbers has at most 2^(23 + 1) entries: 128 MB
+MOST_ENTRIES = 1 << 21  # of all tables of nodes together: about 0.4 kB each
+MOST_NUMBERS = 1 << 28  # of all tables of numbers together: seconds
+
+# Numbers in tables are rescaled by a power of two when the largest leaves this range; the factor is dropped.
+_SMALL, _LARGE = 2.0**-100, 2.0**100
+_TINY = 2.0**-1000  # below it, digits would be lost
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """A table over some variables: `table[x_0, x_1, …]` is its entry at those values of `scope`.
+
+    Attributes
+    ----------
+    scope : tuple of int
+        Different variables, by index.
+    table : array
+        Finite numbers ≥ 0, of shape (2,) · len(scope).
+    """
+
+    scope: tuple[int, ...]
+    table: np.ndarray
+
+
+class WidthError(CircuitError):
+    """A model too densely connected for exact elimination.
+
+    Attributes
+    ----------
+    width : int
+        The induced width of the order that was tried, or a lower bound of it.
+    """
+
+    def __init__(self, message: str, width: int):
+        self.width = width
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple:
+        return type(self), (str(self), self.width)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An order of elimination and what it costs.
+
+    Attributes
+    ----------
+    order : list of int
+        The variables, those to be summed out as numbers first.
+    neighbours : list of tuple
+        For each, its neighbours when it is eliminated, sorted.
+    width : int
+        The largest number of neighbours.
+    entries, numbers : int
+        Entries of all tables of nodes, times the messages multiplied into them, and of all tables of numbers.
+    """
+
+    order: list[int]
+    neighbours: list[tuple[int, ...]]
+    width: int
+    entries: int
+    numbers: int
+
+
+def eliminate(names: Sequence[str], factors: Sequence[Factor], keep: Iterable[str] | None = None) -> Circuit:
+    """The probabilistic circuit of a product of tables.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The variables; tables know them by their index.
+    factors : sequence of Factor
+    keep : iterable of str, optional
+        The variables that the circuit is to be over; the others are summed out as numbers. All of them by default.
+
+    Returns
+    -------
+    Circuit
+        Smooth and decomposable, over literals. Its total is that of the model (up to a power of two, where tables leave
+        the range 2^±100).
+
+    Raises
+    ------
+    WidthError
+        If the tables would be too large; the induced width is named.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rain = Factor((0,), np.array([0.75, 0.25]))
+    >>> wet = Factor((0, 1), np.array([[0.875, 0.125], [0.25, 0.75]]))
+    >>> print(eliminate(["rain", "wet"], [rain, wet], keep=["wet"]))
+    0.71875*~wet + 0.28125*wet
+    """
+    kept = _kept(names, keep)
+    plan = make_plan(len(names), [f.scope for f in factors], kept)
+    with collector_paused():
+        root = _Elimination(names, factors, kept).run(plan)
+    return Circuit(root, [name for v, name in enumerate(names) if v in kept])
+
+
+def _kept(names: Sequence[str], keep: Iterable[str] | None) -> set[int]:
+    if keep is None:
+        return set(range(len(names)))
+    index = {name: v for v, name in enumerate(names)}
+    wanted = [keep] if isinstance(keep, str) else list(keep)
+    if not wanted:
+        raise CircuitError("`keep` has to name at least one variable")
+    unknown = [name for name in wanted if not isinstance(name, str) or name not in index]
+    if unknown:
+        raise CircuitError(f"cannot keep {unknown[0]!r}: the model has no such variable")
+    return {index[name] for name in wanted}
+
+
+# -- the order ----------------------------------------------------------------------------------------------
+
+
+def make_plan(count: int, scopes: Sequence[Sequence[int]], kept: set[int]) -> Plan:
+    """The min-fill plan, of two ways to break ties the cheaper; a `WidthError` if it is too costly."""
+    ties = (1,) if len(kept) == count else (1, -1)
+    plans = [_try_plan(count, scopes, kept, tie) for tie in ties]
+    good = [plan for plan in plans if isinstance(plan, Plan)]
+    if not good:
+        width = min(plan for plan in plans if isinstance(plan, int))
+        raise WidthError(f"the induced width of a min-fill order is at least {width}: tables of {_power(width)}", width)
+    plan = min(good, key=lambda p: (p.entries, p.numbers))
+    if plan.entries > MOST_ENTRIES or plan.numbers > MOST_NUMBERS:
+        nodes = plan.entries > MOST_ENTRIES
+        size, limit = (plan.entries, MOST_ENTRIES) if nodes else (plan.numbers, MOST_NUMBERS)
+        raise WidthError(
+            f"the induced width of a min-fill order is {plan.width}: its tables of {'nodes' if nodes else 'numbers'} "
+            f"have {size:,} entries in all (the limit is {limit:,})",
+            plan.width,
+        )
+    return plan
+
+
+def _power(width: int) -> str:
+    return f"2^{width + 1} entries (the limit is 2^{MOST_NEIGHBOURS + 1})"
+
+
+def _try_plan(count: int, scopes: Sequence[Sequence[int]], kept: set[int], tie: int) -> Plan | int:
+    """A plan, or a width that is too large for one."""
+    graph = _Graph(count, scopes)
+    order: list[int] = []
+    neighbours: list[tuple[int, ...]] = []
+    for group in (set(range(count)) - kept, kept):
+        smallest = _min_fill(graph, group, tie, order, neighbours)
+        if smallest is not None:
+            return smallest
+    numbers = sum(2 << len(nbrs) for v, nbrs in zip(order, neighbours, strict=True) if v not in kept)
+    return Plan(order, neighbours, max(map(len, neighbours), default=0), _entries(order, neighbours, kept), numbers)
+
+
+def _entries(order: list[int], neighbours: list[tuple[int, ...]], kept: set[int]) -> int:
+    place = {v: i for i, v in enumerate(order)}
+    factors = [1] * len(order)  # the literal, and one for each message
+    total = 0
+    for i, nbrs in enumerate(neighbours):
+        if order[i] in kept:
+            total += factors[i] * 2 << len(nbrs)
+            if nbrs:
+                factors[min(place[u] for u in nbrs)] += 1
+    return total
+
+
+class _Graph:
+    """Variables are neighbours if some table has both."""
+
+    def __init__(self, count: int, scopes: Sequence[Sequence[int]]):
+        self.near: list[set[int]] = [set() for _ in range(count)]
+        for scope in scopes:
+            for v in scope:
+                self.near[v].update(scope)
+        for v, near in enumerate(self.near):
+            near.discard(v)
+
+    def fill(self, v: int) -> int | None:
+        """How many edges its neighbours lack among themselves; None if it has too many of them to be eliminated."""
+        near = self.near[v]
+        if len(near) > MOST_NEIGHBOURS:
+            return None
+        return (sum(len(near - self.near[u]) for u in near) - len(near)) // 2
+
+    def remove(self, v: int) -> set[int]:
+        """Connect its neighbours and take it out; the variables whose fill may have changed."""
+        near = self.near[v]
+        changed = set(near)
+        for u in near:
+            self.near[u].discard(v)
+        for u, w in combinations(near, 2):
+            if w not in self.near[u]:
+                changed |= self.near[u] & self.near[w]  # of these the pair were neighbours
+                self.near[u].add(w)
+                self.near[w].add(u)
+        return changed
+
+
+def _min_fill(
+    graph: _Graph, group: set[int], tie: int, order: list[int], neighbours: list[tuple[int, ...]]
+) -> int | None:
+    """Eliminate a group of variables; if all that are left have too many neighbours, the least number of them."""
+    fill = {v: graph.fill(v) for v in sorted(group)}
+    heap = [(f, tie * v) for v, f in fill.items() if f is not None]
+    heapq.heapify(heap)
+    while heap:
+        f, signed = heapq.heappop(heap)
+        v = tie * signed
+        if fill.get(v) != f:
+            continue  # an old entry
+        del fill[v]
+        order.append(v)
+        neighbours.append(tuple(sorted(graph.near[v])))
+        for u in graph.remove(v):
+            if u in fill:
+                now = graph.fill(u)
+                if now != fill[u]:
+                    fill[u] = now
+                    if now is not None:
+                        heapq.heappush(heap, (now, tie * u))
+    return min((len(graph.near[v]) for v in fill), default=None)
+
+
+# -- elimination --------------------------------------------------------------------------------------------
+
+
+class _Elimination:
+    """Tables wait in the bucket of the first of their variables to be eliminated."""
+
+    def __init__(self, names: Sequence[str], factors: Sequence[Factor], kept: set[int]):
+        self.names, self.factors, self.kept = names, factors, kept
+        self.tables: list[list[Factor]] = [[] for _ in names]  # of numbers
+        self.messages: list[list[Factor]] = [[] for _ in names]  # of nodes; None stands for 0
+        self.constants: list[np.ndarray] = []
+        self.parts: list[Node | None] = []  # one for each connected component
+
+    def run(self, plan: Plan) -> Node:
+        self.place = {v: i for i, v in enumerate(plan.order)}
+        for factor in self.factors:
+            self.deliver(factor)
+        for v, near in zip(plan.order, plan.neighbours, strict=True):
+            bag = (*near, v)
+            if v in self.kept:
+                self.sum_nodes(v, bag)
+            else:
+                numbers = _rescaled(multiplied(self.tables[v], bag))
+                self.deliver(Factor(near, np.broadcast_to(numbers, (2,) * len(bag)).sum(axis=-1)))
+            self.tables[v], self.messages[v] = [], []
+        return self.root()
+
+    def deliver(self, factor: Factor) -> None:
+        """A table of numbers to its bucket."""
+        if factor.scope:
+            self.tables[min(factor.scope, key=self.place.__getitem__)].append(factor)
+        else:
+            self.constants.append(factor.table)
+
+    def sum_nodes(self, v: int, bag: tuple[int, ...]) -> None:
+        """m(s) = Σ_x W(s, x) · lit_x · Π_j m_j(s, x); terms that are 0 are dropped."""
+        weights = _spread(multiplied(self.tables[v], bag), bag)
+        terms = _spread(self.products(v, bag), bag)
+        entries = list(map(_sum, weights[0::2], weights[1::2], terms[0::2], terms[1::2]))
+        near = bag[:-1]
+        if near:
+            table = _objects(entries).reshape((2,) * len(near))
+            self.messages[min(near, key=self.place.__getitem__)].append(Factor(near, table))
+        else:
+            self.parts += entries
+
+    def products(self, v: int, bag: tuple[int, ...]) -> np.ndarray:
+        """lit_x · Π_j m_j(s, x), over the variables of the messages only, with axes for all of the bag."""
+        literals = _objects([var(self.names[v], complement=True), var(self.names[v])])
+        messages = self.messages[v]
+        own = {v}.union(*(m.scope for m in messages))
+        scope = tuple(u for u in bag if u in own)
+        columns = [_spread(aligned(m, scope), scope) for m in (Factor((v,), literals), *messages)]
+        entries = [
+            None if None in row else product(row) if len(row) > 1 else row[0] for row in zip(*columns, strict=True)
+        ]
+        return aligned(Factor(scope, _objects(entries).reshape((2,) * len(scope))), bag)
+
+    def root(self) -> Node:
+        parts = [part for part in self.parts if part is not None]
+        constant = float(multiplied([Factor((), c) for c in self.constants], ()))
+        if len(parts) < len(self.parts) or not constant:
+            raise CircuitError("the tables contradict each other: every assignment has probability 0")
+        root = parts[0] if len(parts) == 1 else product(parts)
+        return root if constant == 1 else weighted_sum((constant,), (root,))
+
+
+def _sum(w0: float, w1: float, c0: Node | None, c1: Node | None) -> Node | None:
+    if not w1 or c1 is None:
+        return weighted_sum((w0,), (c0,)) if w0 and c0 is not None else None
+    if not w0 or c0 is None:
+        return weighted_sum((w1,), (c1,))
+    return weighted_sum((w0, w1), (c0, c1))
+
+
+def _objects(entries: Sequence[Any]) -> np.ndarray:
+    table = np.empty(len(entries), dtype=object)
+    table[:] = entries
+    return table
+
+
+def _spread(table: np.ndarray, bag: tuple[int, ...]) -> list:
+    """All entries, the last variable of the bag changing fastest."""
+    return np.broadcast_to(table, (2,) * len(bag)).ravel().tolist()
+
+
+def aligned(factor: Factor, bag: tuple[int, ...]) -> np.ndarray:
+    """Its table with one axis for every variable of the bag, of length 1 where it does not depend on it.
+
+    >>> aligned(Factor((5, 2), np.array([[1, 2], [3, 4]])), (2, 3, 5)).tolist()
+    [[[1, 3]], [[2, 4]]]
+    """
+    place = {v: i for i, v in enumerate(bag)}
+    axes = sorted(range(len(factor.scope)), key=lambda i: place[factor.scope[i]])
+    own = set(factor.scope)
+    return factor.table.transpose(axes).reshape([2 if v in own else 1 for v in bag])
+
+
+def multiplied(factors: Sequence[Factor], bag: tuple[int, ...]) -> np.ndarray:
+    """The product of tables of numbers, with axes for all of the bag."""
+    ready = sorted((aligned(f, bag) for f in factors), key=np.size)  # small ones first
+    result = np.ones((1,) * len(bag))
+    for i, table in enumerate(ready):
+        result = table if i == 0 else _times(result, table)
+    return result
+
+
+def _times(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    with np.errstate(under="ignore"):
+        result = _rescaled(a) * _rescaled(b)
+    _check_range(result, a, b)
+    return _rescaled(result)
+
+
+def _rescaled(table: np.ndarray) -> np.ndarray:
+    """Times a power of two, if the largest entry is very large or small."""
+    top = float(table.max())
+    if not top or _SMALL < top < _LARGE:
+        return table
+    with np.errstate(under="ignore"):
+        result = np.ldexp(table, -int(np.frexp(top)[1]))
+    _check_range(result, table)
+    return result
+
+
+def _check_range(result: np.ndarray, *factors: np.ndarray) -> None:
+    """A product of positive numbers has to be well above 0."""
+    if result.min() >= _TINY:
+        return
+    positive = np.logical_and.reduce(np.broadcast_arrays(*(f > 0 for f in factors)))
+    if ((result < _TINY) & positive).any():
+        raise CircuitError("the numbers in the tables differ too much: a product of them is out of the range of floats")

@@ -1,0 +1,468 @@
+"""Probabilistic circuits: sums with non-negative weights and products, over literals x and x̄.
+
+    >>> from pgcc.frontend import pc
+    >>> weather = 0.3 * pc.pos("rain") * pc.bernoulli("wet", 0.9) + 0.7 * pc.neg("rain") * pc.bernoulli("wet", 0.1)
+    >>> weather
+    <PC: 2 variables, 10 edges>
+
+A `PC` is not a `Circuit`, because the same circuit means different things as the one and as the other: a variable that
+a term does not mention has *either* value in a probabilistic circuit and is *absent* in a generating polynomial.
+`PC.to_pgc` and `to_pc` are the ways across.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from pgcc.errors import CircuitError, EvidenceError
+from pgcc.frontend.pc_graph import bernoulli_node, from_graph, to_graph
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import ONE, Node, Op, var, weighted_sum
+from pgcc.ir.node import product as product_node
+from pgcc.ir.numbers import Number, as_number, is_number
+from pgcc.ir.structure import Offender, Structure, check_literals_only, describe
+from pgcc.ir.structure import structure as structure_of
+from pgcc.passes.padding import homogenize, smooth
+
+if TYPE_CHECKING:
+    import networkx
+
+__all__ = [
+    "PC",
+    "Offender",
+    "SignedPC",
+    "Smoothing",
+    "Structure",
+    "bernoulli",
+    "mixture",
+    "neg",
+    "pos",
+    "product",
+    "structure",
+    "to_pc",
+    "true",
+]
+
+
+@dataclass(frozen=True)
+class Smoothing:
+    """What smoothing costs: the edges of a circuit before and after."""
+
+    edges_before: int
+    edges_after: int
+
+    def __str__(self) -> str:
+        return f"{self.edges_before:,} edges before smoothing, {self.edges_after:,} after"
+
+
+class PC:
+    """A probabilistic circuit. Made by `pos`, `neg`, `bernoulli`, `mixture`, `product` and the operators + * /.
+
+    Its value at an assignment is that of the polynomial at x = 1, x̄ = 0 where x is observed 1, and the other way round;
+    its distribution is that, divided by the sum over all assignments. Immutable.
+
+    Parameters
+    ----------
+    root : Node
+        Sums with non-negative weights and products over `var(x)` and `var(x, complement=True)`, no determinants.
+    variables : sequence of str, optional
+        All variables, in the order of the columns of data; those that do not occur have either value, alike.
+
+    Examples
+    --------
+    >>> p = 0.4 * pos("a") * pos("b") + 0.6 * neg("a")
+    >>> p.evaluate({"a": 0, "b": 1})
+    Fraction(5404319552844595, 9007199254740992)
+    >>> print(p.to_pgc())
+    0.4*a*b + 0.6*~a*(b + ~b)
+    """
+
+    signed = False  # whether weights may be negative
+
+    def __init__(self, root: Node, variables: Iterable[str] | None = None):
+        self._take(Circuit(root, variables), 1)
+        check_literals_only(self._body)
+        self._check_signs()
+
+    def _take(self, body: Circuit, scale: Number) -> None:
+        self._body = body
+        self._scale = scale  # a factor that a sum above takes as its weight
+
+    def _check_signs(self) -> None:
+        if self.signed:
+            return
+        for node in self._body.order:
+            if (node.op is Op.SUM and min(node.weights, default=0) < 0) or (node.op is Op.CONST and node.value < 0):
+                raise CircuitError(f"a probabilistic circuit has no negative numbers, but {describe(node)} does")
+
+    @cached_property
+    def circuit(self) -> Circuit:
+        """The circuit over literals, as it stands: not smoothed, so not the generating polynomial (see `to_pgc`)."""
+        if _is_one(self._scale):
+            return self._body
+        return self._body._with(weighted_sum((self._scale,), (self._body.root,)))
+
+    @property
+    def root(self) -> Node:
+        """The root node."""
+        return self.circuit.root
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """All variables, in the order of the columns of data."""
+        return self._body.variables
+
+    @property
+    def size(self) -> int:
+        """Number of edges."""
+        return self.circuit.size
+
+    # -- building ------------------------------------------------------------------------------------------------------
+
+    def _made(self, root: Node, *others: PC, scale: Number = 1) -> PC:
+        kind = SignedPC if self.signed or any(other.signed for other in others) else PC
+        made = kind.__new__(kind)
+        made._take(self._body._with(root, *(other._body for other in others)), scale)
+        return made
+
+    def _scaled(self, factor: Number) -> PC:
+        if not self.signed and factor < 0:
+            raise CircuitError(f"a weight of a probabilistic circuit is not negative: {factor!r}")
+        if _is_one(self._scale):
+            return self._made(self._body.root, scale=factor)
+        return self._made(self.root, scale=factor)
+
+    def __add__(self, other: Any) -> PC:
+        if is_number(other) and not other:
+            return self  # where sum() starts
+        if is_number(other):
+            raise CircuitError(
+                f"{other!r} stands alone in a sum: in a probabilistic circuit that is {other!r} for every assignment; "
+                f"write {other!r}*true() if that is meant, or multiply it by a literal"
+            )
+        if not isinstance(other, PC):
+            return NotImplemented
+        return self._made(weighted_sum((self._scale, other._scale), (self._body.root, other._body.root)), other)
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Any) -> PC:
+        if is_number(other):
+            return self._scaled(as_number(other))
+        if not isinstance(other, PC):
+            return NotImplemented
+        if _is_one(other._scale):
+            return self._made(product_node((self._body.root, other._body.root)), other, scale=self._scale)
+        return self._made(product_node((self.root, other._body.root)), other, scale=other._scale)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> PC:
+        if not is_number(other):
+            return NotImplemented
+        divisor = as_number(other)
+        if not divisor:
+            raise CircuitError("division of a circuit by zero")
+        return self * (1 / divisor if type(divisor) is float else Fraction(1) / divisor)
+
+    def __neg__(self) -> PC:
+        return self._scaled(-1)
+
+    def __sub__(self, other: Any) -> PC:
+        if not isinstance(other, PC):
+            return NotImplemented
+        if not (self.signed or other.signed):
+            raise CircuitError("a probabilistic circuit has no negative weights, so nothing can be subtracted")
+        return self._made(weighted_sum((self._scale, -other._scale), (self._body.root, other._body.root)), other)
+
+    def __eq__(self, other: object) -> bool:
+        return self.circuit == other.circuit if isinstance(other, PC) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((PC, self.circuit))
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def evaluate(self, assignment: Mapping[str, int]) -> Fraction:
+        """The value at an assignment of 0 or 1 to every variable: exact, slow, and not divided by the total.
+
+        Examples
+        --------
+        >>> (pos("a") / 4 + neg("a") / 2).evaluate({"a": 1})
+        Fraction(1, 4)
+        """
+        values = {name: _value(assignment, name) for name in self.circuit.scopes.names}
+        at: dict[Node, Fraction] = {}
+        for node in self.circuit.order:
+            match node.op:
+                case Op.CONST:
+                    at[node] = Fraction(node.value)
+                case Op.VAR:
+                    at[node] = Fraction(values[node.name] != node.is_complement)
+                case Op.SUM:
+                    terms = zip(node.weights, node.children, strict=True)
+                    at[node] = sum((Fraction(w) * at[c] for w, c in terms if at[c]), Fraction(0))
+                case _:
+                    at[node] = Fraction(1)
+                    for child in node.children:
+                        at[node] *= at[child]
+        return at[self.root]
+
+    def structure(self) -> Structure:
+        """Which structural properties hold, and where the others fail; see `Structure`.
+
+        Examples
+        --------
+        >>> report = (0.5 * pos("a") * pos("b") + 0.5 * neg("a")).structure()
+        >>> report.smooth, report.offenders["smooth"].variable, report.deterministic
+        (False, 'b', True)
+        """
+        return structure_of(self.circuit)
+
+    @classmethod
+    def from_networkx(cls, graph: networkx.DiGraph) -> Self:
+        """A circuit from a graph whose edges point from a sum or product to its terms or factors.
+
+        Parameters
+        ----------
+        graph : networkx.DiGraph
+            Acyclic, with one node that no edge enters: the root. Every node has an attribute ``kind``:
+
+            - ``"sum"``; every edge out of it has a ``weight``;
+            - ``"product"``;
+            - ``"literal"``, with ``variable`` (a name) and ``value`` (1 for x, 0 for x̄);
+            - ``"bernoulli"``, with ``variable`` and ``p``, the probability of 1;
+            - ``"constant"``, with ``value``, a number.
+
+            Children are taken in the order in which the edges were added. A list of names in
+            ``graph.graph["variables"]``, if it is there, fixes the order of the variables.
+
+        Raises
+        ------
+        CircuitError
+            For anything else; it names the node.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> G = nx.DiGraph()
+        >>> G.add_node("root", kind="sum")
+        >>> G.add_node("a", kind="literal", variable="a", value=1)
+        >>> G.add_node("not a", kind="literal", variable="a", value=0)
+        >>> G.add_edge("root", "a", weight=0.25)
+        >>> G.add_edge("root", "not a", weight=0.75)
+        >>> print(PC.from_networkx(G).to_pgc())
+        0.25*a + 0.75*~a
+        """
+        return cls(*from_graph(graph, cls.signed))
+
+    def to_networkx(self) -> networkx.DiGraph:
+        """The graph that `from_networkx` reads; its nodes are numbers, the root the last.
+
+        Examples
+        --------
+        >>> G = (0.5 * pos("a") + 0.5 * neg("a")).to_networkx()
+        >>> G.nodes[2]["kind"], list(G.successors(2)), G.edges[2, 0]["weight"]
+        ('sum', [0, 1], 0.5)
+        """
+        return to_graph(self.circuit)
+
+    # -- conversion ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _smooth(self) -> Circuit:
+        _check_decomposable(self.circuit)
+        return smooth(self.circuit)
+
+    def smooth(self) -> Self:
+        """The same distribution by a smooth circuit: z + z̄ for every variable that a term of a sum does not mention.
+
+        Gadgets are shared, so that this is nearly linear where scopes nest; `smoothing` tells the cost.
+
+        Raises
+        ------
+        CircuitError
+            If a product is not decomposable; it names the product and the variable.
+        """
+        made = type(self).__new__(type(self))
+        made._take(self._smooth, 1)
+        return made
+
+    @property
+    def smoothing(self) -> Smoothing:
+        """What smoothing costs.
+
+        Examples
+        --------
+        >>> print((0.5 * pos("a") * pos("b") + 0.5 * neg("a")).smoothing)
+        4 edges before smoothing, 8 after
+        """
+        return Smoothing(self.size, self._smooth.size)
+
+    def to_pgc(self) -> Circuit:
+        """The generating polynomial (X → z, X̄ → 1, after smoothing), which `pgcc.compile` takes.
+
+        The circuit keeps its literals: a complement z̄ is 1 in every generating polynomial, and with it pgcc need not
+        look for what is missing.
+
+        Raises
+        ------
+        CircuitError
+            If a product is not decomposable; it names the product and the variable.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> model = pgcc.compile((0.5 * pos("a") * pos("b") + 0.5 * neg("a")).to_pgc())
+        >>> model.prob({"b": 1}, exact=True)  # 1/2 of (a, b), and 1/2 of each of (not a, b) and (not a, not b)
+        Fraction(2, 3)
+        """
+        return self._smooth
+
+    def __repr__(self) -> str:
+        n = len(self.variables)
+        return f"<{type(self).__name__}: {n} variable{'s' if n != 1 else ''}, {self.size} edges>"
+
+
+class SignedPC(PC):
+    """A probabilistic circuit whose weights may be negative: what a generating circuit with subtractions becomes.
+
+    Its values need not be probabilities: nothing keeps them from being negative.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> to_pc(pgcc.parse("(a + 1)*(b + 1)/2 - a*b"))
+    <SignedPC: 2 variables, 10 edges>
+    """
+
+    signed = True
+
+
+def pos(name: str) -> PC:
+    """The literal x: 1 where x is 1, else 0."""
+    return PC(var(name))
+
+
+def neg(name: str) -> PC:
+    """The literal x̄: 1 where x is 0, else 0."""
+    return PC(var(name, complement=True))
+
+
+def bernoulli(name: str, p: Any) -> PC:
+    """p·x + (1 − p)·x̄
+
+    >>> print(bernoulli("a", "0.2").to_pgc())
+    1/5*a + 4/5*~a
+    """
+    return PC(bernoulli_node(name, p))
+
+
+def true() -> PC:
+    """The circuit that is 1 at every assignment, without a variable."""
+    return PC(ONE)
+
+
+def mixture(weights: Iterable[Any], parts: Iterable[PC]) -> PC:
+    """Σ w_i · part_i in one sum.
+
+    Parameters
+    ----------
+    weights : iterable of numbers
+        Not negative, unless a part is a `SignedPC`; they need not add up to 1.
+    parts : iterable of PC
+
+    Examples
+    --------
+    >>> mixture([0.2, 0.3, 0.5], [bernoulli("a", p) for p in (0.1, 0.2, 0.3)]).size
+    9
+    """
+    listed, numbers = _parts(parts), [as_number(w) for w in weights]
+    first = listed[0]
+    negative = [w for w in numbers if w < 0]
+    if negative and not any(part.signed for part in listed):
+        raise CircuitError(f"a weight of a probabilistic circuit is not negative: {negative[0]!r}")
+    return first._made(weighted_sum(numbers, [part.root for part in listed]), *listed[1:])
+
+
+def product(parts: Iterable[PC]) -> PC:
+    """Π part_i in one product.
+
+    >>> product([pos("a"), neg("b"), pos("c")]).size
+    3
+    """
+    listed = _parts(parts)
+    return listed[0]._made(product_node([part.root for part in listed]), *listed[1:])
+
+
+def _parts(parts: Iterable[PC]) -> list[PC]:
+    listed = list(parts)
+    if not listed:
+        raise CircuitError("a sum or product of no circuits: there is nothing to name its variables")
+    for part in listed:
+        if not isinstance(part, PC):
+            raise CircuitError(f"a part of a probabilistic circuit is a PC, not {type(part).__name__}")
+    return listed
+
+
+def structure(circuit: PC | Circuit) -> Structure:
+    """The structural properties of a `PC`, or of a `Circuit` read as one; see `Structure`."""
+    return structure_of(circuit.circuit if isinstance(circuit, PC) else circuit)
+
+
+def to_pc(circuit: Circuit) -> PC:
+    """The probabilistic circuit of a decomposable generating circuit: each missing z_i becomes X̄_i.
+
+    Parameters
+    ----------
+    circuit : Circuit
+        Decomposable, without determinants.
+
+    Returns
+    -------
+    PC
+        A `SignedPC` if it has a negative number. It is smooth, and `to_pgc` is the way back.
+
+    Raises
+    ------
+    CircuitError
+        If it is not decomposable or has a determinant.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> print(to_pc(pgcc.parse("0.4*a*b + 0.6")).circuit)
+    2/5*a*b + 3/5*~a*~b
+    """
+    if not isinstance(circuit, Circuit):
+        raise CircuitError(f"to_pc takes a Circuit, not {type(circuit).__name__}")
+    check_literals_only(circuit)
+    _check_decomposable(circuit)
+    full = homogenize(circuit)
+    kind = PC if full.facts.monotone else SignedPC
+    made = kind.__new__(kind)
+    made._take(full, 1)
+    return made
+
+
+def _check_decomposable(circuit: Circuit) -> None:
+    overlap = circuit.facts.overlap
+    if overlap is not None:
+        node, name = overlap
+        raise CircuitError(f"not decomposable: two factors of {describe(node)} share {name!r}")
+
+
+def _is_one(number: Number) -> bool:
+    return type(number) is int and number == 1
+
+
+def _value(assignment: Mapping[str, int], name: str) -> bool:
+    try:
+        return {0: False, 1: True}[assignment[name]]
+    except (KeyError, TypeError):
+        found = f"is {assignment[name]!r}, not 0 or 1" if name in assignment else "has no value"
+        raise EvidenceError(f"variable {name!r} {found}") from None
