@@ -237,7 +237,8 @@ def compile(
     0.04
     """
     if not isinstance(circuit, Circuit):
-        raise PgccError(f"compile takes a Circuit, not {type(circuit).__name__}: pgcc.parse makes one from text")
+        how = "its method to_pgc()" if hasattr(circuit, "to_pgc") else "pgcc.parse makes one from text, pgcc.load"
+        raise PgccError(f"compile takes a Circuit, not {type(circuit).__name__}: {how} gives one")
     settings = _Settings(
         method=_check_method(method),
         rtol=_check_rtol(rtol),

@@ -161,7 +161,7 @@ class Compiled:
     def run_auto(self, evidence: np.ndarray, rtol: float) -> tuple[Values, dict[str, int]]:
         """Values to `rtol`, and how many rows each method answered."""
         values, used = self._first_try(evidence, rtol)
-        uncertain = np.flatnonzero(~(values.bound <= rtol))
+        uncertain = values.uncertain(rtol)
         if len(uncertain):
             values.put(uncertain, self.run("ball", evidence[uncertain], rtol))
         used["ball"] = len(uncertain)

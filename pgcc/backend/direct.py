@@ -63,23 +63,23 @@ class Direct:
         """Values for int8 rows of evidence (1, 0, −1), in float64; over scaled numbers where only range is amiss."""
         if self.program.has_det:
             return self._run_scaled(evidence) if self._dets_in_range else Values.empty(len(evidence))
-        values = Values.empty(len(evidence))
-        magnitude = self._run_linear(evidence, values)
-        wanted = np.flatnonzero(~(values.bound <= rtol))
-        # More range does not help where rounding alone is too much.
-        size = magnitude[wanted]
-        wanted = wanted[~(np.isfinite(size) & (size > 1e3 * self.floor / self.gamma))]
+        values, magnitude = self._run_linear(evidence)
+        wanted = values.uncertain(rtol)
         if len(wanted):
+            # More range does not help where rounding alone is too much.
+            size = magnitude[wanted]
+            wanted = wanted[~(np.isfinite(size) & (size > 1e3 * self.floor / self.gamma))]
             values.put(wanted, self._run_scaled(evidence[wanted]))
         return values
 
-    def _run_linear(self, evidence: np.ndarray, values: Values) -> np.ndarray:
-        """Fill in float64 values and their bounds; the magnitudes."""
+    def _run_linear(self, evidence: np.ndarray) -> tuple[Values, np.ndarray]:
+        """Values in float64, and their magnitudes."""
         out = self._native_values(evidence) if self._evaluator else self._kernel_values(evidence)
         value, magnitude = out[0, : len(evidence)], out[-1, : len(evidence)]
-        values.mantissa[:] = value
-        certify(value, magnitude, self.gamma, self.floor, values.bound)
-        return magnitude
+        bound = np.empty(len(evidence))
+        certify(value, magnitude, self.gamma, self.floor, bound)
+        # The magnitude of a monotone circuit is its value: keep it from being divided with it.
+        return Values(value.copy(), np.zeros(len(evidence), np.int64), bound), magnitude
 
     def _native_values(self, evidence: np.ndarray) -> np.ndarray:
         out = np.empty((1 + self.program.signed, len(evidence)))

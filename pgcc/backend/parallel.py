@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 # Rows in a chunk: few enough for what is computed of them to stay in the cache, and bounded in bytes of evidence.
-_ROWS, _BYTES = 1 << 14, 1 << 24
+_ROWS, _BYTES = 1 << 13, 1 << 24
 
 
 def for_chunks(rows: int, columns: int, threads: int, work: Callable[[slice], None]) -> None:

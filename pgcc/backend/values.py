@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgcc.backend.kernels.bounds import divide
+from pgcc.backend.kernels.bounds import all_within, divide
 
+_NONE = np.zeros(0, np.int64)
 # The unit roundoff of float64.
 UNIT = 2.0**-53
 
@@ -32,6 +33,12 @@ class Values:
     def empty(rows: int) -> Values:
         """Room for `rows` values, nothing known of any."""
         return Values(np.zeros(rows), np.zeros(rows, np.int64), np.full(rows, np.inf))
+
+    def uncertain(self, rtol: float) -> np.ndarray:
+        """The rows whose bound exceeds `rtol`."""
+        if all_within(self.bound, rtol):
+            return _NONE
+        return np.flatnonzero(~(self.bound <= rtol))
 
     def put(self, where: np.ndarray | slice, other: Values) -> None:
         """Overwrite the rows `where` (a mask or indices)."""

@@ -47,3 +47,12 @@ def divide(mantissa, exponent, bound, by_mantissa, by_exponent, by_bound):
             exponent[i] += binary - by_binary - by_exponent
         bound[i] = (bound[i] + by_bound + 2.0 * _UNIT) / max(1.0 - by_bound, 0.5)
     return negative
+
+
+@kernel
+def all_within(bound, rtol):
+    """Whether every bound is at most `rtol`."""
+    for b in bound:  # noqa: SIM110 - no generators in Numba
+        if not b <= rtol:
+            return False
+    return True
