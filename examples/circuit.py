@@ -1,5 +1,6 @@
 """A probabilistic circuit by hand, its structure, and the log-likelihood of data; then one that was learned."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ rows = np.array([[1, 1, 1], [0, 0, -1], [-1, -1, 1]])  # flu, fever, cough; -1 i
 print("log-likelihoods:", compiled.logprob(rows).round(4))
 
 # A circuit that others learned from data on 16 disabilities of the elderly, and the people it has not seen.
-data = Path(__file__).resolve().parents[2] / "shared" / "data"
+data = Path(os.environ.get("PGCC_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 if data.is_dir():
     nltcs = pgcc.compile(pgcc.load(data / "circuits" / "nltcs.psdd"))
     people = np.loadtxt(data / "sets" / "nltcs" / "nltcs.test.data", delimiter=",", dtype=np.int8)

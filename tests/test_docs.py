@@ -113,5 +113,5 @@ def test_ci_runs_the_command_of_the_readme():
     commands = [
         b.text.strip() for b in find_blocks((ROOT / "README.md").read_text(encoding="utf-8")) if b.language == "bash"
     ]
-    assert [command for command in commands if command.endswith("-m pytest")] == commands[1:2]
+    assert [command for command in commands if " -m pytest" in command] == commands[1:2]
     assert "README.md" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+from real_data import DATA
 
 import pgcc
 
@@ -66,5 +67,5 @@ def test_circuit(capsys):
     assert "smooth: no" in out
     assert "14 edges before smoothing, 17 after" in out
     assert "Pr(fever | cough) = 0.2929" in out  # (0.2·0.9·0.8 + 0.4·0.05) / (0.2·0.8 + 0.4)
-    if (Path(__file__).parents[2] / "shared" / "data").is_dir():
+    if DATA.is_dir():
         assert "nltcs: average log-likelihood -6.0447644580 over 3,236 rows" in out

@@ -4,17 +4,16 @@ import itertools
 import math
 import random
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
+from real_data import DATA
 
 import pgcc
 from pgcc.errors import FormatError
 from pgcc.frontend.formats import nnf, psdd, sdd, vtree
 from pgcc.frontend.formats.weights import literal_weights
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
 CIRCUITS = DATA / "circuits"
 needs_data = pytest.mark.skipif(not CIRCUITS.is_dir(), reason=f"the circuits made by others are not at {CIRCUITS}")
 

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from real_data import DATA
 
 import pgcc
 from pgcc.errors import CircuitError, FormatError, PgccError
 from pgcc.frontend.elimination import Factor, WidthError, eliminate, make_plan
 from pgcc.frontend.formats import uai
 
-CIRCUITS = Path(__file__).parents[2] / "shared" / "data" / "circuits"
+CIRCUITS = DATA / "circuits"
 Table = tuple[tuple[int, ...], np.ndarray]
 
 
