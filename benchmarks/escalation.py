@@ -28,10 +28,10 @@ def _signed() -> Table:
         n = variables_for(edges)
         compiled = pgcc.compile(random_circuit(edges, n, signed=True), normalize=False)._compiled
         rows = random_evidence(20_000, n)
-        seconds = best(lambda c=compiled, x=rows: c.run("direct", x, RTOL, 1), 3) / len(rows)
-        bounds = compiled.run("direct", rows, RTOL, 1).bound
+        seconds = best(lambda c=compiled, x=rows: c.run("direct", x, RTOL), 3) / len(rows)
+        bounds = compiled.run("direct", rows, RTOL).bound
         few = rows[:3]
-        ball = best(lambda c=compiled, x=few: c.run("ball", x, RTOL, 1), 3) / len(few)
+        ball = best(lambda c=compiled, x=few: c.run("ball", x, RTOL), 3) / len(few)
         share = float(np.mean(~(bounds <= RTOL)))
         table.add(f"{edges:,}", len(rows), f"{share:.2%}", seconds * 1e6, ball * 1e3)
     return table

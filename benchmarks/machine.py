@@ -10,9 +10,11 @@ import pgcc
 from benchmarks import kernels
 from benchmarks.circuits import random_circuit, random_evidence, variables_for
 from benchmarks.common import Table, best
-from pgcc.backend.kernels.linear import BLOCK, pack_codes, run_linear
+from pgcc.backend.direct import aligned
+from pgcc.backend.kernels.linear import pack_codes, run_linear
 from pgcc.lowering.program import DOT, MORE, SUM, TIMES, Program
 
+BLOCK = 128  # rows
 EDGES = (100, 1_000, 10_000, 100_000, 1_000_000)
 _L1, _L2, _MEMORY = 1 << 12, 1 << 17, 1 << 26  # doubles: 32 KB, 1 MB, 512 MB
 
@@ -57,7 +59,7 @@ def _achieved(peaks: dict[str, float]) -> Table:
     for edges in EDGES:
         n = variables_for(edges)
         program = pgcc.compile(random_circuit(edges, n), normalize=False)._compiled.direct.program
-        seconds = kernel_seconds(program, random_evidence(max(64, 30_000_000 // edges // BLOCK * BLOCK), n))
+        seconds = kernel_seconds(program, random_evidence(max(BLOCK, 30_000_000 // edges // BLOCK * BLOCK), n))
         adds, values, terms = _counts(program)
         table.add(
             f"{edges:,}", program.slots * BLOCK * 8 / 1024,
@@ -76,10 +78,10 @@ def kernel_seconds(program: Program, evidence: np.ndarray) -> float:
     """Seconds per row of the float64 kernel alone."""
     blocks = len(evidence) // BLOCK
     codes = np.zeros((blocks, program.n_variables * BLOCK), np.uint8)
-    pack_codes(evidence, 0, codes)
-    work, out = np.zeros(program.slots * BLOCK), np.empty((1, blocks * BLOCK))
+    pack_codes(evidence.reshape(-1).view(np.uint8), program.n_variables, 0, BLOCK, codes)
+    work, out = aligned(program.slots * BLOCK), np.empty((1, blocks * BLOCK))
     roots = np.array([program.value])
-    return best(lambda: run_linear(*program.arrays, codes, work, roots, out), 15, 5.0) / len(evidence)
+    return best(lambda: run_linear(*program.arrays, codes, BLOCK, work, roots, out), 15, 5.0) / len(evidence)
 
 
 def _counts(program: Program) -> tuple[int, int, int]:

@@ -47,7 +47,7 @@ def _cost() -> Table:
         few = rows[:256]
         seconds = best_of(
             {
-                "float64": lambda d=direct, x=rows: d.evaluate(x, 1e-9, 1),
+                "float64": lambda d=direct, x=rows: d.evaluate(x, 1e-9),
                 "scaled": lambda d=direct, x=few: d._run_scaled(x),
             },
             5,
