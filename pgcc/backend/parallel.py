@@ -1,14 +1,16 @@
 """Rows in chunks, on threads of Python.
 
 Kernels release the GIL, so plain threads use the cores; unlike Numba's own layers they survive fork and may be entered
-from several threads at once. They live as long as one call. Chunks bound the memory, whatever the number of rows, and a
-row's result does not depend on how rows were cut.
+from several threads at once. They are kept between calls, and a forked child starts its own. Chunks bound the memory,
+whatever the number of rows, and a row's result does not depend on how rows were cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 
 # Rows in a chunk: few enough for what is computed of them to stay in the cache, and bounded in bytes of evidence.
 _ROWS, _BYTES = 1 << 13, 1 << 24
@@ -16,14 +18,37 @@ _ROWS, _BYTES = 1 << 13, 1 << 24
 
 def for_chunks(rows: int, columns: int, threads: int, work: Callable[[slice], None]) -> None:
     """Call `work(slice)` for chunks of [0, rows); the first exception is raised here."""
-    size = max(32, min(_ROWS, _BYTES // max(1, columns)))
-    if threads > 1:
-        size = max(1, min(size, -(-rows // threads)))
+    most = _ROWS if threads <= 1 else 4 * _ROWS  # threads should not meet too often
+    size = max(1, min(max(32, min(most, _BYTES // max(1, columns))), -(-rows // threads)))
     pieces = [slice(first, min(first + size, rows)) for first in range(0, rows, size)]
     if threads <= 1 or len(pieces) <= 1:
         for piece in pieces:
             work(piece)
         return
-    with ThreadPoolExecutor(min(threads, len(pieces))) as pool:
-        for _ in pool.map(work, pieces):
+    # The caller takes its share, so that it does not wait for a thread to wake up.
+    rest = iter(pieces)
+    others = [_pool(threads - 1).submit(_work_off, work, rest) for _ in range(min(threads, len(pieces)) - 1)]
+    try:
+        _work_off(work, rest)
+    finally:
+        for _ in rest:  # after an exception nobody starts another piece
             pass
+        failures = [other.exception() for other in others]  # waits for them
+    for failure in failures:
+        if failure is not None:
+            raise failure
+
+
+def _work_off(work: Callable[[slice], None], rest: Iterator[slice]) -> None:
+    """Take pieces until there are none: the next piece of a list iterator is taken by one thread only."""
+    for piece in rest:
+        work(piece)
+
+
+@lru_cache(maxsize=4)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="pgcc")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
