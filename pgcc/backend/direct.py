@@ -168,7 +168,7 @@ def underflow_floor(program: Program, log_leaves: np.ndarray) -> float:
     log_weights = _log_weights(program)
     common = (program.op, program.target, program.start, program.args, program.first_weight, log_weights)
     log_value, log_adjoint = np.empty(program.slots), np.empty(program.slots)
-    log_values(*common, log_leaves, 1, log_value)
+    log_values(*common, log_leaves, log_value)
     total = log_sensitivities(*common, log_value, program.magnitude, log_adjoint)
     return float(np.exp(min(total, 700.0 + 1074 * np.log(2.0)) - 1074 * np.log(2.0)))
 

@@ -450,7 +450,7 @@ def to_pc(circuit: Circuit) -> PC:
 
 
 def _check_decomposable(circuit: Circuit) -> None:
-    overlap = circuit.facts.overlap
+    overlap = circuit.overlap
     if overlap is not None:
         node, name = overlap
         raise CircuitError(f"not decomposable: two factors of {describe(node)} share {name!r}")

@@ -95,11 +95,6 @@ def difference(a: Scope, b: Scope) -> Scope:
     return from_bits(as_bits(a) & ~as_bits(b))
 
 
-def intersection(a: Scope, b: Scope) -> Scope:
-    """a ∩ b"""
-    return from_bits(as_bits(a) & as_bits(b))
-
-
 def size(scope: Scope) -> int:
     """|scope|"""
     if isinstance(scope, int):

@@ -56,7 +56,7 @@ def _log_add(a, b):
 
 
 @kernel
-def log_values(op, target, start, args, first_weight, log_weights, log_leaves, length, log_value):
+def log_values(op, target, start, args, first_weight, log_weights, log_leaves, log_value):
     """log of every value when leaf l is exp(log_leaves[l]) and all weights are absolute; no determinants."""
     for i in range(len(op)):
         kind, first, last, at = op[i], start[i], start[i + 1], target[i]
