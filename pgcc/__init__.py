@@ -26,8 +26,11 @@ if TYPE_CHECKING:
         SemanticsError,
     )
     from pgcc.frontend import builders, pc
+    from pgcc.frontend.determinant import determinant
+    from pgcc.frontend.dpp import dpp
     from pgcc.frontend.expression import parse
     from pgcc.frontend.formats import load, save
+    from pgcc.frontend.spanning_tree import arborescence, spanning_forest, spanning_tree
     from pgcc.frontend.symbolic import from_sympy
     from pgcc.ir.circuit import Circuit, variables
     from pgcc.model import Model, compile
@@ -44,11 +47,16 @@ _HOME = {
     "PgccError": "pgcc.errors",
     "PrecisionError": "pgcc.errors",
     "SemanticsError": "pgcc.errors",
+    "determinant": "pgcc.frontend.determinant",
+    "dpp": "pgcc.frontend.dpp",
     "parse": "pgcc.frontend.expression",
     "builders": "pgcc.frontend",
     "pc": "pgcc.frontend",
     "load": "pgcc.frontend.formats",
     "save": "pgcc.frontend.formats",
+    "arborescence": "pgcc.frontend.spanning_tree",
+    "spanning_forest": "pgcc.frontend.spanning_tree",
+    "spanning_tree": "pgcc.frontend.spanning_tree",
     "from_sympy": "pgcc.frontend.symbolic",
     "Circuit": "pgcc.ir.circuit",
     "variables": "pgcc.ir.circuit",
@@ -66,14 +74,19 @@ __all__ = [
     "PgccError",
     "PrecisionError",
     "SemanticsError",
+    "arborescence",
     "builders",
     "compile",
+    "determinant",
+    "dpp",
     "emit",
     "from_sympy",
     "load",
     "parse",
     "pc",
     "save",
+    "spanning_forest",
+    "spanning_tree",
     "variables",
 ]
 

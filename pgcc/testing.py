@@ -89,6 +89,7 @@ def random_det(
     exact: bool = True,
     complements: bool = False,
     alone: bool = False,
+    sized: bool | None = None,
 ) -> Circuit:
     """A random multiaffine circuit over z1..zn with a determinant in it.
 
@@ -106,6 +107,8 @@ def random_det(
         Whether the y_i of the Det may be other circuits than 1.
     alone : bool
         Whether the determinant is the root; else it may stand in a sum or a product.
+    sized : bool, optional
+        Whether the determinant has a size; by default sometimes.
 
     Examples
     --------
@@ -113,7 +116,7 @@ def random_det(
     1
     """
     maker = _Maker(_numpy_pick(rng), _names(n), True, exact)
-    root = _det_circuit(maker, kind, decomposable, complements)
+    root = _det_circuit(maker, kind, decomposable, complements, sized)
     return Circuit(root if alone else _around(maker, root), maker.names)
 
 
@@ -153,7 +156,7 @@ def circuits(
     decomposable : bool, optional
         Only decomposable ones, only others, or (None) both.
     dets : bool
-        Whether determinants may stand in them.
+        Whether determinants may stand in them, some of a given size.
     floats : bool
         Whether the numbers are floats; else they are exact.
     negative : bool
@@ -354,7 +357,8 @@ def _any_node(maker: _Maker, size: int, dets: bool) -> Node:
         kind = pick(5 if dets else 4)
         if kind == 4 and children:
             matrices = _matrices(maker, pick(len(DET_KINDS)), len(children))
-            pool.append(det(*matrices, children, [pool[-1 - pick(len(pool))] for _ in children]))
+            outside = [pool[-1 - pick(len(pool))] for _ in children]
+            pool.append(det(*matrices, children, outside, _size(maker, len(children), None)))
         elif kind % 2:
             pool.append(product_node(children))
         else:
@@ -426,12 +430,21 @@ def _plus_difference(f: Node, p: Node, q: Node) -> Node:
 # -- determinants --------------------------------------------------------------------------------------------
 
 
-def _det_circuit(maker: _Maker, kind: str | None, decomposable: bool, complements: bool) -> Node:
+def _det_circuit(
+    maker: _Maker, kind: str | None, decomposable: bool, complements: bool, sized: bool | None = None
+) -> Node:
     groups = _groups(maker)
     inside = [_child(maker, group, decomposable) for group in groups]
     outside = [_child(maker, g, decomposable) if complements and maker.pick(2) else ONE for g in groups]
     which = maker.pick(len(DET_KINDS)) if kind is None else DET_KINDS.index(kind)
-    return det(*_matrices(maker, which, len(groups)), inside, outside)
+    return det(*_matrices(maker, which, len(groups)), inside, outside, _size(maker, len(groups), sized))
+
+
+def _size(maker: _Maker, k: int, sized: bool | None) -> int | None:
+    """A size for a determinant of k children, or none; if `sized` is None, one in three has one."""
+    if sized is None:
+        sized = maker.pick(3) == 2
+    return maker.pick(k + 1) if sized else None
 
 
 def _groups(maker: _Maker) -> list[list[str]]:

@@ -52,7 +52,7 @@ def any_circuits(draw, steps=6, dets=True, complements=True, numbers=numbers):
             outside = draw(st.none() | st.lists(st.sampled_from(nodes), min_size=len(inside), max_size=len(inside)))
             r, k = draw(st.integers(0, 2)), len(inside)
             m0, u, v = (draw(matrices(r, n, numbers)) for n in (r, k, k))
-            nodes.append(det(m0, u, v, inside, outside))
+            nodes.append(det(m0, u, v, inside, outside, draw(st.none() | st.integers(0, k))))
     return Circuit(draw(st.sampled_from(nodes[-3:])), draw(st.permutations(listed)))
 
 

@@ -21,6 +21,7 @@ def run(name: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 def test_every_example_is_tested():
     known = {"quickstart.py", "certified.py", "million_rows.py", "circuit.py", "beta.pgc", "beta.csv"}
+    known |= {"dpp.py", "spanning_tree.py", "kernel.csv", "roads.edges"}
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == known
 
 
@@ -69,3 +70,22 @@ def test_circuit(capsys):
     assert "Pr(fever | cough) = 0.2929" in out  # (0.2·0.9·0.8 + 0.4·0.05) / (0.2·0.8 + 0.4)
     if DATA.is_dir():
         assert "nltcs: average log-likelihood -6.0447644580 over 3,236 rows" in out
+
+
+def test_dpp(capsys):
+    out = run("dpp.py", capsys)
+    assert "Pr(whales, sharks) = 0.006, and 0.137 if they were independent" in out
+    assert "Pr(four books) = 0.0\n" in out
+    assert "the same by K: True" in out
+
+
+def test_spanning_tree(capsys):
+    out = run("spanning_tree.py", capsys)
+    for line in out.splitlines()[:4]:
+        ours, by_resistance = re.findall(r"\d\.\d{4}", line)
+        assert ours == by_resistance
+    assert "Pr(cork-deal) = 1.0000" in out
+    assert "exactly: 6/11\n" in out  # 2·3 of 2·3 + 2·1 + 3·1; the bridge is in every tree
+    total, cayley = re.search(r"K_12: ([\d.]+), by Cayley ([\d.]+)", out).groups()
+    assert total == cayley
+    assert "Pr(a->b) = 2/3\n" in out

@@ -34,11 +34,15 @@ def by_sympy(circuit):
             case Op.PRODUCT:
                 at[node] = sympy.Mul(*below)
             case Op.DET:
-                m0, u, v = (sympy.Matrix(*m.shape, [rational(x) for row in m.exact() for x in row]) for m in node.data)
-                k = len(below) // 2
-                f, y = sympy.diag(*below[:k]), sympy.diag(*below[k:])
+                m0, u, v = (
+                    sympy.Matrix(*m.shape, [rational(x) for row in m.exact() for x in row]) for m in node.matrices
+                )
+                k, s = len(below) // 2, sympy.Integer(1) if node.size is None else sympy.Dummy("s")
+                f, y = s * sympy.diag(*below[:k]), sympy.diag(*below[k:])
                 blocks = sympy.BlockMatrix([[m0, u * f], [-v.T, y]]) if k else m0
                 at[node] = sympy.Matrix(blocks).det(method="berkowitz")
+                if node.size is not None:
+                    at[node] = sympy.expand(at[node]).coeff(s, node.size)
         at[node] = sympy.expand(at[node])
     return sympy.Poly(at[circuit.root], *map(sympy.Symbol, circuit.variables))
 

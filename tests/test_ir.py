@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import itertools
 import math
 import pickle
 import threading
@@ -393,7 +394,8 @@ def naive_degree(node):
             return max(below, default=0)
         case Op.DET:
             k = len(below) // 2
-            return sum(map(max, below[:k], below[k:]))
+            sets = [T for T in itertools.product((0, 1), repeat=k) if node.size in (None, sum(T))]
+            return max(sum(below[i] if T[i] else below[k + i] for i in range(k)) for T in sets)
     return sum(below)
 
 
@@ -460,9 +462,11 @@ M = Matrix([[1]])
         (make(Op.SUM, (X,), (1, 2)), "one weight per child"),
         (make(Op.SUM, (X,), ("1",)), "canonical numbers"),
         (make(Op.PRODUCT, (X,), (1,)), "nothing but children"),
-        (make(Op.DET, (X, ONE), (M, M, [[1]])), "three matrices"),
-        (make(Op.DET, (X,), (M, M, M)), "shapes"),
-        (make(Op.DET, (X, ONE), (M, M, Matrix([[1, 2]]))), "shapes"),
+        (make(Op.DET, (X, ONE), (M, M, [[1]], None)), "three matrices"),
+        (make(Op.DET, (X,), (M, M, M, None)), "shapes"),
+        (make(Op.DET, (X, ONE), (M, M, Matrix([[1, 2]]), None)), "shapes"),
+        (make(Op.DET, (X, ONE), (M, M, M, 2)), "the size of a Det"),
+        (make(Op.DET, (X, ONE), (M, M, M, True)), "the size of a Det"),
     ],
 )
 def test_the_verifier_catches(broken, law):

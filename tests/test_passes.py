@@ -402,7 +402,7 @@ def test_the_expansion_shares_and_skips_zeros():
 
     def size(n, below):
         entries = [[var(f"a{i}_{j}") if j >= i or below else ZERO for j in range(n)] for i in range(n)]
-        return edges(Circuit(bird(entries)))
+        return edges(Circuit(bird([[[x] for x in row] for row in entries])[0]))
 
     assert size(8, below=True) < 8**4
     assert size(16, below=True) < 20 * size(8, below=True)

@@ -61,8 +61,9 @@ class Compiled:
 
     @cached_property
     def plain(self) -> Program:
-        """The program of the polynomial as it stands."""
-        return lower(self.circuit)
+        """The program of the polynomial as it stands; determinants of one size only are expanded."""
+        self._refuse_to_expand(sized_only=True)
+        return lower(simplify(expand_det(self.circuit, sized_only=True)))
 
     @cached_property
     def multiaffinity(self) -> Multiaffinity:
@@ -107,13 +108,18 @@ class Compiled:
         """Truncated polynomials in t."""
         if not self.circuit.facts.dets:
             return Series(self.plain, self._caps)
-        largest = max(m.matrices[0].shape[0] + len(m.inside) for m in self.circuit.order if m.op is Op.DET)
+        self._refuse_to_expand()
+        return Series(lower(simplify(expand_det(self.circuit))))
+
+    def _refuse_to_expand(self, sized_only: bool = False) -> None:
+        """An error where a determinant that must be expanded is too large for it."""
+        dets = [n for n in self.circuit.order if n.op is Op.DET and not (sized_only and n.size is None)]
+        largest = max((n.matrices[0].shape[0] + len(n.inside) for n in dets), default=0)
         if largest > _MOST_EXPANDED:
             raise PgccError(
-                f"methods 'top' and 'bottom' would have to expand a determinant of {largest} rows into sums "
-                f"and products (at most {_MOST_EXPANDED}): use another method"
+                f"polynomials in t would have to expand a determinant of {largest} rows into sums "
+                f"and products (at most {_MOST_EXPANDED}): use another method, or a decomposable circuit"
             )
-        return Series(lower(simplify(expand_det(self.circuit))))
 
     @cached_property
     def roots(self) -> Roots:

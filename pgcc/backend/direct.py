@@ -1,20 +1,23 @@
 """One number per node: any marginal of a homogenised circuit is one evaluation at numbers.
 
-Rows run in float64 first. Those that leave its range, and programs with determinants, run over scaled numbers.
+Rows run in float64 first. Those that leave its range run over scaled numbers.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
+from pgcc.backend.determinants import NO_DETERMINANTS
 from pgcc.backend.kernels.analysis import count_roundings, log_sensitivities, log_values
 from pgcc.backend.kernels.bounds import certify
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
 from pgcc.backend.kernels.scaled import RADIX, run_scaled
 from pgcc.backend.native import Evaluator, is_small, load_program
+from pgcc.backend.staged import Staged
 from pgcc.backend.values import Values, rounding_bound
 from pgcc.ir.numbers import Number, add, exact
 from pgcc.lowering.program import Program
@@ -22,6 +25,7 @@ from pgcc.lowering.schedule import schedule
 
 # A second-level cache.
 _CACHE_BYTES = 1 << 21
+_NO_DETS = np.zeros(0)
 
 
 class Direct:
@@ -54,32 +58,45 @@ class Direct:
     @cached_property
     def floor(self) -> float:
         """What gradual underflow can add up to at the root (float64 only)."""
-        program = self.unscheduled
+        program = self.unscheduled if self.staged is None else self.staged.unscheduled
         with np.errstate(divide="ignore"):
             leaves = np.log(np.abs(program.leaf_table[:, :2]).sum(axis=1))
-            return underflow_floor(program, leaves)
+            return underflow_floor(program, leaves, self.staged.log_totals if self.staged else _NO_DETS)
+
+    @cached_property
+    def staged(self) -> Staged | None:
+        """How to run a program with determinants."""
+        return Staged(self.unscheduled, self.program) if self.unscheduled.has_det else None
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Values:
         """Values for int8 rows of evidence (1, 0, −1), in float64; over scaled numbers where only range is amiss."""
-        if self.program.has_det:
-            return self._run_scaled(evidence) if self._dets_in_range else Values.empty(len(evidence))
-        values, magnitude = self._run_linear(evidence)
+        values, magnitude, hopeless = self._run_linear(evidence, rtol)
         wanted = values.uncertain(rtol)
         if len(wanted):
             # More range does not help where rounding alone is too much.
             size = magnitude[wanted]
-            wanted = wanted[~(np.isfinite(size) & (size > 1e3 * self.floor / self.gamma))]
-            values.put(wanted, self._run_scaled(evidence[wanted]))
+            useless = np.isfinite(size) & (size > 1e3 * self.floor / self.gamma)
+            if hopeless is not None:
+                useless |= hopeless[wanted]
+            wanted = wanted[~useless]
+            values.put(wanted, self._run_scaled(evidence[wanted], rtol))
         return values
 
-    def _run_linear(self, evidence: np.ndarray) -> tuple[Values, np.ndarray]:
-        """Values in float64, and their magnitudes."""
-        out = self._native_values(evidence) if self._evaluator else self._kernel_values(evidence)
+    def _run_linear(self, evidence: np.ndarray, rtol: float) -> tuple[Values, np.ndarray, np.ndarray | None]:
+        """Values in float64, their magnitudes, and for which of them float64 is not enough, whatever the range."""
+        exponent, hopeless = 0, None
+        if self._evaluator:
+            out = self._native_values(evidence)
+        elif self.staged is None:
+            out = self._kernel_values(evidence)
+        else:
+            out, hopeless = self._staged_values(evidence, rtol)
+            exponent = self.staged.exponent
         value, magnitude = out[0, : len(evidence)], out[-1, : len(evidence)]
         bound = np.empty(len(evidence))
         certify(value, magnitude, self.gamma, self.floor, bound)
         # The magnitude of a monotone circuit is its value: keep it from being divided with it.
-        return Values(value.copy(), np.zeros(len(evidence), np.int64), bound), magnitude
+        return Values(value.copy(), np.full(len(evidence), exponent), bound), magnitude, hopeless
 
     def _native_values(self, evidence: np.ndarray) -> np.ndarray:
         out = np.empty((1 + self.program.signed, len(evidence)))
@@ -89,25 +106,49 @@ class Direct:
 
     def _kernel_values(self, evidence: np.ndarray) -> np.ndarray:
         """Value and, if signed, magnitude of every row; padded to whole blocks."""
+        program = self.program
+
+        def run(codes: np.ndarray, lanes: int, work: np.ndarray, out: np.ndarray, rows: slice) -> None:
+            run_linear(*program.arrays, codes, lanes, work, self._roots, out)
+
+        return self._in_blocks(evidence, run)
+
+    def _staged_values(self, evidence: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:
+        """The same with determinants; and for which rows one of them is hopeless."""
+        staged = self.staged
+        assert staged is not None
+        hopeless = np.empty(len(evidence) + STEP * 8, bool)
+        flat = np.zeros(evidence.size + 8, np.uint8)  # eight bytes at a time are read, to the very end
+        flat[:-8] = evidence.reshape(-1).view(np.uint8)
+
+        def run(codes: np.ndarray, lanes: int, work: np.ndarray, out: np.ndarray, rows: slice) -> None:
+            staged.run(rtol, flat, rows.start, codes, lanes, work, self._roots, out, hopeless[rows])
+
+        return self._in_blocks(evidence, run), hopeless[: len(evidence)]
+
+    @property
+    def _roots(self) -> np.ndarray:
+        program = self.program
+        return np.array([program.value, program.magnitude] if program.signed else [program.value])
+
+    def _in_blocks(self, evidence: np.ndarray, run: Callable[..., None]) -> np.ndarray:
+        """What `run(codes, lanes, work, out, rows)` writes to out, for as many blocks of rows as fit the cache."""
         program, lanes = self.program, min(self._lanes, -(-len(evidence) // STEP) * STEP)
         blocks = -(-len(evidence) // lanes)
+        reads_codes = self.staged is None or self.staged.reads_codes
         # As many blocks at a time as keep the packed evidence in the cache.
-        step = max(1, min(blocks, 2**16 // max(1, lanes * program.n_variables)))
+        step = max(1, min(blocks, 2**16 // max(1, lanes * program.n_variables))) if reads_codes else blocks
         codes = np.empty((step, program.n_variables * lanes), np.uint8)
         work = aligned(program.slots * lanes)
-        roots = np.array([program.value, program.magnitude] if program.signed else [program.value])
-        out = np.empty((len(roots), blocks * lanes))
+        out = np.empty((1 + program.signed, blocks * lanes))
         flat = evidence.reshape(-1).view(np.uint8)
         for first in range(0, blocks, step):
             some = codes[: min(step, blocks - first)]
-            pack_codes(flat, program.n_variables, first * lanes, lanes, some)
+            if reads_codes:
+                pack_codes(flat, program.n_variables, first * lanes, lanes, some)
             span = slice(first * lanes, (first + len(some)) * lanes)
-            run_linear(*program.arrays, some, lanes, work, roots, out[:, span])
+            run(some, lanes, work, out[:, span], span)
         return out
-
-    @cached_property
-    def _dets_in_range(self) -> bool:
-        return dets_in_range(self.program)
 
     @cached_property
     def _lanes(self) -> int:
@@ -115,15 +156,17 @@ class Direct:
         fitting = _CACHE_BYTES // (8 * STEP * self.program.slots)
         return STEP * max(1, min(8, fitting))
 
-    def _run_scaled(self, evidence: np.ndarray) -> Values:
+    def _run_scaled(self, evidence: np.ndarray, rtol: float) -> Values:
         program = self.program
+        dets = self.staged.dets if self.staged else NO_DETERMINANTS
+        degrees = self.staged.degree if self.staged else np.zeros(0)
         roots = np.array([program.value, program.magnitude])
         mantissas, exponents = np.empty((2, len(evidence))), np.empty((2, len(evidence)), np.int64)
         weights, weight_exponents, table, table_exponents = self._scaled_constants
         op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
         run_scaled(
             op, target, start, args, first_weight, weights, leaf_variable, table,
-            weight_exponents, table_exponents, *program.dets,
+            weight_exponents, table_exponents, *dets.arrays, degrees, rtol / 8,
             evidence, roots, mantissas, exponents, program.slots,
         )  # fmt: skip
         # Compare both on the value's scale; a gap past the range of doubles is hopeless, or 0 over 0.
@@ -155,12 +198,14 @@ def aligned(size: int) -> np.ndarray:
 def roundings(program: Program, length: int = 1) -> float:
     """The rounding count at the roots; `length` coefficients per value."""
     count = np.zeros(program.slots)
-    count_roundings(program.op, program.target, program.start, program.args, program.det_shape, length, count)
+    count_roundings(program.op, program.target, program.start, program.args, length, count)
     return float(max(count[program.value], count[program.magnitude]))
 
 
-def underflow_floor(program: Program, log_leaves: np.ndarray) -> float:
+def underflow_floor(program: Program, log_leaves: np.ndarray, log_dets: np.ndarray = _NO_DETS) -> float:
     """What gradual underflow can add up to at the root, when leaf l is at most exp(log_leaves[l]) in magnitude.
+
+    log_dets : logarithms of the largest values of the determinants.
 
     Every product loses at most 2⁻¹⁰⁷⁴, which reaches the root times the derivative there; all are largest at the
     largest leaves, because the magnitude is monotone. The program must not reuse slots.
@@ -168,7 +213,7 @@ def underflow_floor(program: Program, log_leaves: np.ndarray) -> float:
     log_weights = _log_weights(program)
     common = (program.op, program.target, program.start, program.args, program.first_weight, log_weights)
     log_value, log_adjoint = np.empty(program.slots), np.empty(program.slots)
-    log_values(*common, log_leaves, log_value)
+    log_values(*common, log_leaves, log_dets, log_value)
     total = log_sensitivities(*common, log_value, program.magnitude, log_adjoint)
     return float(np.exp(min(total, 700.0 + 1074 * np.log(2.0)) - 1074 * np.log(2.0)))
 
@@ -182,14 +227,6 @@ def _log_weights(program: Program) -> np.ndarray:
         if ratio:
             logs[k] = math.log(ratio.numerator) - math.log(ratio.denominator)
     return logs
-
-
-def dets_in_range(program: Program) -> bool:
-    """Whether every matrix entry is a double without loss of range."""
-    numbers = [x for matrices in program.det_numbers for x in matrices]
-    rounded = np.abs(program.det_data)
-    fine = (rounded >= 2.0**-960) & np.isfinite(rounded)
-    return all(x == 0 or ok for x, ok in zip(numbers, fine.tolist(), strict=True))
 
 
 def split_numbers(numbers: list[Number]) -> tuple[np.ndarray, np.ndarray]:

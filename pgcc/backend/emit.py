@@ -29,6 +29,7 @@ from pgcc.backend.source import (
 )
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Op
 from pgcc.lowering.lower import lower
 from pgcc.lowering.program import Program
 from pgcc.lowering.schedule import schedule
@@ -83,6 +84,7 @@ def emit(circuit: Circuit, *, name: str = "evaluate", normalize: bool = True, va
         raise PgccError(f"emit takes a Circuit, not {type(circuit).__name__}: pgcc.parse makes one from text")
     _check_name(name)
     compiled = Compiled(circuit, validate)
+    _refuse_sizes(compiled)
     total = _total(compiled) if normalize else 1.0
     # `series` refuses to expand large determinants.
     program = lower(compiled.homogenized) if compiled.decomposable else compiled.series.program
@@ -105,6 +107,15 @@ def emit(circuit: Circuit, *, name: str = "evaluate", normalize: bool = True, va
         templates.QUESTIONS.replace("EVALUATE", name),
     ]
     return "".join(parts)
+
+
+def _refuse_sizes(compiled: Compiled) -> None:
+    """The tables have no determinant of a given size. (Polynomials in t are made of expanded ones, of any size.)"""
+    if compiled.decomposable and any(node.op is Op.DET and node.size is not None for node in compiled.circuit.order):
+        raise PgccError(
+            "the circuit has a determinant of a given size (a k-DPP), which emitted source cannot evaluate: use "
+            "pgcc.compile, or, if it is small, emit pgcc.passes.expand_det.expand_det(circuit)"
+        )
 
 
 # -- parts of the source ----------------------------------------------------------------------------------------

@@ -1,29 +1,36 @@
 """Balls and exact rationals (python-flint): what a query falls back on when float64 cannot promise enough.
 
 The tape is walked in Python, one flint number per node. A homogenised circuit is evaluated once; any other at |A| + 1
-points, from which the coefficient of t^|A| follows: roots of unity for balls, small integers for rationals.
+points, from which the coefficient of t^|A| follows: roots of unity for balls, small integers for rationals. For
+determinants see `pencil`.
 """
 
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from flint import acb, acb_mat, arb, arb_mat, ctx, fmpq, fmpq_mat
+from flint import arb, fmpq
 
+from pgcc.backend.pencil import (
+    BALLS,
+    RATIONALS,
+    Determinant,
+    Layout,
+    Ring,
+    coefficient_from_roots,
+    interpolated_coefficient,
+)
+from pgcc.backend.precision import ball_parts, flint_lock, precision
 from pgcc.backend.values import UNIT, Values
 from pgcc.errors import PrecisionError
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import Op
+from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import Number, exact
-
-# flint's precision is one number for the whole process.
-_flint = threading.RLock()
 
 _FIRST_BITS, _MOST_BITS = 128, 1 << 15
 # Past this many bits balls are still uncertain of the sign: the value is probably 0, which only rationals can prove.
@@ -35,7 +42,7 @@ _MOST_EXACT_BITS = 1 << 27
 _MOST_POINTS, _MOST_WORK = 5_000, 10**8
 
 Codes = Sequence[int]
-Row = tuple[Op, tuple[int, ...], Any, list[int]]  # operation, children, numbers, children not needed any more
+Row = tuple[Op, tuple[int, ...], Any, list[int]]  # operation, children, data in a ring, children not needed any more
 
 
 class Exact:
@@ -80,29 +87,21 @@ class Exact:
 
     def ball(self, codes: Codes, bits: int) -> tuple[float, int, float]:
         """(mantissa, exponent, relative error bound) of the value, computed with so many bits."""
-        with _flint, ctx.workprec(bits):
+        with precision(bits):
             rows = self._balls(bits)
             if self.homogeneous:
-                result = _walk(rows, self._literals(codes, arb(1), arb(0)), _det_of_balls)
+                result = _walk(rows, self._literals(codes, arb(1), arb(0)))
             else:
-                result = self._coefficient_from_roots(rows, codes)
-            return _ball_parts(result)
-
-    def _coefficient_from_roots(self, rows: list[Row], codes: Codes) -> Any:
-        wanted, n_points = self._points(codes)
-        total = arb(0)
-        for k in range(n_points // 2 + 1):
-            point = acb(fmpq(2 * k, n_points)).exp_pi_i()
-            value = acb(_walk(rows, self._literals(codes, point, arb(0)), _det_of_balls))
-            term = (value * acb(fmpq(-2 * k * wanted % (2 * n_points), n_points)).exp_pi_i()).real
-            twice = k != 0 and 2 * k != n_points  # a point and its conjugate give conjugate terms
-            total += 2 * term if twice else term
-        return total / n_points
+                wanted, n_points = self._points(codes)
+                result = coefficient_from_roots(
+                    lambda t: _walk(rows, self._literals(codes, t, arb(0))), wanted, n_points, is_real=True
+                ).real
+            return ball_parts(result)
 
     def _balls(self, bits: int) -> list[Row]:
         """The tape with its numbers as balls; kept for the last precision used."""
         if self._ball_tape[0] != bits:
-            self._ball_tape = bits, _tape(self.circuit, lambda x: arb(_rational(x)))
+            self._ball_tape = bits, self._tape(BALLS)
         return self._ball_tape[1]
 
     @cached_property
@@ -115,42 +114,66 @@ class Exact:
         """The value as a fraction."""
         if self._exact_bits > _MOST_EXACT_BITS:
             raise PrecisionError(f"the exact value may have more than {_MOST_EXACT_BITS} bits: ask for rtol instead")
-        with _flint:
+        with flint_lock:
             rows = self._rationals
             if self.homogeneous:
-                value = _walk(rows, self._literals(codes, fmpq(1), fmpq(0)), _det_of_rationals)
+                value = _walk(rows, self._literals(codes, fmpq(1), fmpq(0)))
             else:
                 wanted, n_points = self._points(codes)
-                at = [_walk(rows, self._literals(codes, fmpq(t), fmpq(0)), _det_of_rationals) for t in range(n_points)]
-                value = _interpolated_coefficient(at, wanted)
+                at = [_walk(rows, self._literals(codes, fmpq(t), fmpq(0))) for t in range(n_points)]
+                value = interpolated_coefficient(at, wanted)
             value = fmpq(value)
             return Fraction(int(value.p), int(value.q))
 
     @cached_property
     def _rationals(self) -> list[Row]:
-        return _tape(self.circuit, _rational)
+        return self._tape(RATIONALS)
 
     @cached_property
     def _exact_bits(self) -> int:
         """About how many bits the exact value has: numbers multiply along products and add up their digits."""
         bits: list[int] = []
-        for op, children, data, _ in _tape(self.circuit, _bits):
-            match op:
+        for node, children in zip(self.circuit.order, self.circuit.links, strict=True):
+            match node.op:
                 case Op.CONST:
-                    bits.append(data)
+                    bits.append(_bits(node.value))
                 case Op.VAR:
                     bits.append(1)
                 case Op.SUM:
-                    bits.append(max((w + bits[c] for w, c in zip(data, children, strict=True)), default=1) + 8)
+                    bits.append(
+                        max((_bits(w) + bits[c] for w, c in zip(node.weights, children, strict=True)), default=1) + 8
+                    )
                 case Op.PRODUCT:
                     bits.append(sum(bits[c] for c in children))
                 case Op.DET:
-                    entries = [x for matrix in data for row in matrix for x in row]
-                    n = len(data[0]) + len(children) // 2
+                    entries = map(_bits, self._layouts[node].numbers())
+                    n = node.matrices[0].shape[0] + len(node.inside)
                     bits.append(sum(bits[c] for c in children) + n * (max(entries, default=1) + 8))
         return bits[-1]
 
     # -- both ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def _layouts(self) -> dict[Node, Layout]:
+        return {node: Layout(node) for node in self.circuit.order if node.op is Op.DET}
+
+    def _tape(self, ring: Ring) -> list[Row]:
+        """The nodes in order, with positions for children and numbers in the ring."""
+        last_use: dict[int, int] = {}
+        for i, children in enumerate(self.circuit.links):
+            last_use.update(dict.fromkeys(children, i))
+        rows: list[Row] = []
+        for i, node in enumerate(self.circuit.order):
+            data = node.data
+            if node.op is Op.CONST:
+                data = ring.lift(node.value)
+            elif node.op is Op.SUM:
+                data = [ring.lift(w) for w in node.weights]
+            elif node.op is Op.DET:
+                data = Determinant(self._layouts[node], ring)
+            children = self.circuit.links[i]
+            rows.append((node.op, children, data, [c for c in dict.fromkeys(children) if last_use[c] == i]))
+        return rows
 
     def _points(self, codes: Codes) -> tuple[int, int]:
         """|A|, and the number of points that determine the coefficient of t^|A|."""
@@ -173,26 +196,7 @@ class Exact:
         return values
 
 
-def _tape(circuit: Circuit, lift: Callable[[Number], Any]) -> list[Row]:
-    """The nodes in order, with positions for children and numbers lifted to the ring."""
-    last_use: dict[int, int] = {}
-    for i, children in enumerate(circuit.links):
-        last_use.update(dict.fromkeys(children, i))
-    rows: list[Row] = []
-    for i, node in enumerate(circuit.order):
-        data = node.data
-        if node.op is Op.CONST:
-            data = lift(node.value)
-        elif node.op is Op.SUM:
-            data = [lift(w) for w in node.weights]
-        elif node.op is Op.DET:
-            data = [[[lift(x) for x in row] for row in matrix.numbers()] for matrix in node.matrices]
-        children = circuit.links[i]
-        rows.append((node.op, children, data, [c for c in dict.fromkeys(children) if last_use[c] == i]))
-    return rows
-
-
-def _walk(rows: list[Row], literals: dict[tuple[str, bool], Any], determinant: Callable[[list[list[Any]]], Any]) -> Any:
+def _walk(rows: list[Row], literals: dict[tuple[str, bool], Any]) -> Any:
     at: list[Any] = []
     for op, children, data, dead in rows:
         match op:
@@ -205,85 +209,16 @@ def _walk(rows: list[Row], literals: dict[tuple[str, bool], Any], determinant: C
             case Op.PRODUCT:
                 at.append(math.prod([at[c] for c in children], start=1))
             case Op.DET:
-                at.append(determinant(_bordered(data, [at[c] for c in children])))
+                k = len(children) // 2
+                at.append(data.at([at[c] for c in children[:k]], [at[c] for c in children[k:]]))
         for c in dead:  # long numbers are not kept longer than they are needed
             at[c] = None
     return at[-1]
 
 
-def _bordered(data: list[list[list[Any]]], at: list[Any]) -> list[list[Any]]:
-    """[[M0, U·diag(f)], [−Vᵀ, diag(y)]]"""
-    m0, u, v = data
-    k, r = len(at) // 2, len(m0)
-    top = [m0[i] + [u[i][j] * at[j] for j in range(k)] for i in range(r)]
-    low = [[-v[i][j] for i in range(r)] + [at[k + j] if i == j else 0 for i in range(k)] for j in range(k)]
-    return top + low
-
-
-def _det_of_balls(matrix: list[list[Any]]) -> Any:
-    if not matrix:
-        return arb(1)
-    is_complex = any(isinstance(x, acb) for row in matrix for x in row)
-    return (acb_mat if is_complex else arb_mat)(matrix).det()
-
-
-def _det_of_rationals(matrix: list[list[Any]]) -> Any:
-    n = len(matrix)
-    return fmpq_mat(n, n, [fmpq(x) for row in matrix for x in row]).det() if n else fmpq(1)
-
-
-def _rational(number: Number) -> fmpq:
-    if type(number) is int:
-        return fmpq(number)
-    ratio = exact(number)
-    return fmpq(ratio.numerator, ratio.denominator)
-
-
 def _bits(number: Number) -> int:
     ratio = exact(number)
     return ratio.numerator.bit_length() + ratio.denominator.bit_length()
-
-
-def _interpolated_coefficient(values: list[Any], wanted: int) -> Any:
-    """The coefficient of t^wanted of the polynomial with these values at 0, 1, 2, …: Newton's form, then Horner's."""
-    differences = list(values)
-    n = len(values)
-    for level in range(1, n):
-        for i in range(n - 1, level - 1, -1):
-            differences[i] = (differences[i] - differences[i - 1]) / fmpq(level)
-    coefficients: list[Any] = [fmpq(0)] * n
-    for i in range(n - 1, -1, -1):  # p := p · (t − i) + differences[i]
-        shifted = [fmpq(0), *coefficients[:-1]]
-        coefficients = [s - i * c for s, c in zip(shifted, coefficients, strict=True)]
-        coefficients[0] += differences[i]
-    return coefficients[wanted]
-
-
-def _ball_parts(ball: Any) -> tuple[float, int, float]:
-    """A ball as mantissa, exponent and relative error bound of its midpoint; (0, 0, 0) for an exact zero."""
-    ball = arb(ball)
-    if not ball.is_finite():
-        return 0.0, 0, math.inf
-    middle, radius = (_mantissa_exponent(x) for x in (ball.mid(), ball.rad()))
-    if middle[0] == 0.0:
-        return 0.0, 0, 0.0 if radius[0] == 0.0 else math.inf
-    if radius[0] == 0.0:
-        return middle[0], middle[1], 2 * UNIT
-    gap = radius[1] - middle[1]
-    if gap > 0:
-        return middle[0], middle[1], math.inf
-    ratio = math.ldexp(radius[0] / abs(middle[0]), max(gap, -1000)) * (1 + 8 * UNIT)
-    return middle[0], middle[1], ratio / (1 - ratio) + 2 * UNIT if ratio < 0.5 else math.inf
-
-
-def _mantissa_exponent(x: Any) -> tuple[float, int]:
-    """A midpoint as (m, e) with ½ ≤ |m| < 1, to one rounding."""
-    whole, exponent = (int(part) for part in x.man_exp())
-    if not whole:
-        return 0.0, 0
-    extra = max(0, abs(whole).bit_length() - 64)  # 64 bits are more than a double holds
-    mantissa, binary = math.frexp(float(whole >> extra))
-    return mantissa, binary + extra + exponent
 
 
 def _split(value: Fraction) -> tuple[float, int, float]:

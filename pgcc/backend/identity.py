@@ -76,12 +76,11 @@ def _second_differences(
 
 
 def _residue_arrays(program: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    flat = [x for numbers in program.det_numbers for x in numbers]
     pairs = [residue(x) for pair in program.leaf_numbers for x in pair]
     return (
         np.array([residue(x) for x in program.numbers], np.uint64),
         np.array(pairs, np.uint64).reshape(-1, 2),
-        np.array([residue(x) for x in flat], np.uint64),
+        np.array([residue(x) for x in program.det_numbers], np.uint64),
     )
 
 

@@ -178,9 +178,8 @@ def _needed(program: Program, roots: Sequence[int]) -> np.ndarray:
 def check_range(program: Program) -> None:
     """Refuse numbers that float64 cannot hold: ones that would become inf, or 0 though they are not."""
     leaves = [x for pair in program.leaf_numbers for x in pair]
-    dets = [x for numbers in program.det_numbers for x in numbers]
     floats = [*program.weights.tolist(), *program.leaf_table[:, :2].ravel().tolist(), *program.det_data.tolist()]
-    for exact, rounded in zip([*program.numbers, *leaves, *dets], floats, strict=True):
+    for exact, rounded in zip([*program.numbers, *leaves, *program.det_numbers], floats, strict=True):
         if not math.isfinite(rounded) or (rounded == 0.0) != (exact == 0):
             raise PgccError(
                 "a number of the circuit is out of the range of float64 (1e-308 to 1e308), "

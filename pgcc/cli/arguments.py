@@ -30,6 +30,8 @@ examples:
   pgcc convert model.psdd model.npz                     from one format to another
   pgcc show examples/beta.pgc                           size, facts, strategy, accuracy
   pgcc show examples/beta.pgc --dot | dot -Tsvg         draw it
+  pgcc query kernel.npy "x1=1, x2=0" --kernel K         a determinantal point process
+  pgcc query graph.edges "a-b=1"                        the edges of a random spanning tree
   pgcc compile examples/beta.pgc -o evaluator.py        readable, standalone Numba source
 """
 
@@ -39,7 +41,8 @@ row of a table. Without evidence it is that of nothing at all: 1, or with --no-n
 EVIDENCE is 'name=value, …': 1 for in, 0 for out, ? for unobserved. Odd names stand in quotes: '"my name"=1'.
 """
 
-_FILE = "a circuit: .pgc, .npz, or another format by its extension; - is .pgc text on standard input"
+_FILE = """a circuit: .pgc, .npz, or another format by its extension, such as a kernel (.npy, .csv) or a graph (.edges,
+.tsv); - is .pgc text on standard input"""
 
 _SCORE = """\
 Print the average natural log-likelihood of the rows of a table, under the distribution of the circuit. What is missing
@@ -82,8 +85,28 @@ def _add_command(commands: Any, name: str, usage: str, short: str, long: str) ->
     # Which of the words is the file is known when it is known whether there is --expr.
     parser.add_argument("words", nargs="*", metavar="FILE", help=_FILE)
     parser.add_argument("--expr", metavar="TEXT", help="the polynomial itself, instead of a file")
+    _add_file_options(parser)
     parser.set_defaults(command=name, parser=parser)
     return parser
+
+
+def _add_file_options(parser: argparse.ArgumentParser) -> None:
+    """What a format has to be told; `pgcc.cli.files` passes it on to `pgcc.load`."""
+    group = parser.add_argument_group("kernels and graphs")
+    group.add_argument(
+        "--kernel", choices=("L", "K", "factor"), help="what the matrix in a .npy, .csv or .npz FILE is (L)"
+    )
+    group.add_argument(
+        "--nonsymmetric", dest="symmetric", action="store_false", default=None, help="the kernel may be nonsymmetric"
+    )
+    group.add_argument("--nearest", action="store_true", default=None, help="take the nearest kernel that is valid")
+    group.add_argument("--root", metavar="NODE", help="arborescences of a directed graph, from this node")
+    group.add_argument(
+        "--orientation", choices=("out", "in"), help="whether their edges point away from the root or to it (out)"
+    )
+    group.add_argument(
+        "--killing", metavar="RATE", help="rooted forests of a graph, every node being a root at this rate"
+    )
 
 
 def _add_query(commands: Any) -> None:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -17,17 +18,27 @@ from pgcc.frontend.formats.atomic import replacing
 if TYPE_CHECKING:
     from pgcc.ir.circuit import Circuit
 
+# Said on the command line, passed on to `pgcc.load` where they are given.
+_FILE_OPTIONS = ("kernel", "symmetric", "nearest", "root", "orientation", "killing")
+
 # Rows of a table of evidence, and entries of them, that are read at a time: they bound the memory.
 _ROWS, _ENTRIES = 1 << 15, 1 << 20
 
 
 def read_circuit(args: argparse.Namespace) -> Circuit:
     """The circuit that the command line names."""
-    if args.expr is not None:
-        return pgcc.parse(args.expr, where="--expr")
-    if args.file == "-":
-        return pgcc.parse(sys.stdin.read(), where="standard input")
-    return pgcc.load(args.file)
+    options = {name: value for name in _FILE_OPTIONS if (value := getattr(args, name)) is not None}
+    text = "--expr" if args.expr is not None else "standard input" if args.file == "-" else None
+    if text is not None:
+        if options:
+            args.parser.error(f"options of kernels and graphs mean nothing for the text of {text}")
+        return pgcc.parse(sys.stdin.read() if args.expr is None else args.expr, where=text)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        circuit = pgcc.load(args.file, **options)
+    for warning in caught:
+        print(f"pgcc: {args.file}: {warning.message}", file=sys.stderr)
+    return circuit
 
 
 def rows_at_a_time(variables: Sequence[str]) -> int:

@@ -10,7 +10,8 @@ An expression has + - * / ** and parentheses, which bind as in Python. Division 
 number. Numbers are exact: 0.1 is 1/10, and so is 1e-1; a hexadecimal 0x1f is an integer, and 0x1.8p-1 (C99) is the
 *float* 0.75. A name is an identifier, or anything printable in double quotes. ~z is the complement of the variable z:
 it is 1, and tells an evaluator that z is absent. det(M0, U, V, [f1, f2]) is det(M0 + U·diag(f)·Vᵀ), with matrices as
-lists of rows; a fifth argument lists the complements of the children where they are not 1.
+lists of rows; a fifth argument lists the complements of the children where they are not 1. With size=2 at the end only
+the terms with exactly two of the children are kept.
 
 Text is never executed. The parser is a table of what may come next and a stack of what is open: it takes time linear
 in the text, however deeply it is nested, and refuses what would make numbers or powers too large.
@@ -170,11 +171,12 @@ class _Expression:
 class _Open:
     """A bracket that has not been closed, and the expression that goes on after it."""
 
-    __slots__ = ("at", "items", "outer", "word")
+    __slots__ = ("at", "items", "outer", "size", "word")
 
     def __init__(self, word: str, at: int, outer: _Expression):
         self.word, self.at, self.outer = word, at, outer
         self.items: list[Term | list] = []  # what stands between the commas of '[' and 'det('
+        self.size: int | None = None  # which of them is the size of a det
 
 
 CLOSING = {"(": "')'", "det(": "',' or ')'", "[": "',' or ']'"}
@@ -438,6 +440,17 @@ class _Parser:
             self.open[-1].items.append(value)
             self.end_items(word)
 
+    def begin_size(self, word: str) -> None:
+        """A name before '=': in 'det(' the size; anywhere else the '=' is a mistake, as the next word shows."""
+        opened = self.open[-1] if self.open else None
+        if word != "size" or opened is None or opened.word != "det(" or not self.expression.is_empty():
+            self.quoted(word)
+            return
+        if opened.size is not None:
+            raise self.error("the size is given twice")
+        opened.size = len(opened.items)
+        self.state = EQUALS
+
     def end_items(self, word: str) -> None:
         """A bracket that closes after the last item of a list or a det."""
         if (word == "]") != (self.open[-1].word == "["):
@@ -459,10 +472,14 @@ class _Parser:
     def determinant(self, opened: _Open) -> Node:
         items = opened.items
         try:
+            size = None if opened.size is None else _size(items.pop(opened.size))
+            if opened.size not in (None, len(items)):
+                raise CircuitError("the size comes last")
             if len(items) not in (4, 5):
                 raise CircuitError(f"this one has {len(items)} argument{'s' if len(items) != 1 else ''}")
             m0, u, v = (_matrix(item, name) for item, name in zip(items, ("M0", "U", "V"), strict=False))
-            return det(m0, u, v, *map(_children, items[3:]))
+            inside, *outside = map(_children, items[3:])
+            return det(m0, u, v, inside, outside[0] if outside else None, size)
         except CircuitError as error:
             raise self.error(f"{_USAGE['det']}: {error}", opened.at) from None
 
@@ -506,7 +523,7 @@ class _Parser:
 
 
 _USAGE = {
-    "det": "a determinant is det(M0, U, V, [children]) or det(M0, U, V, [children], [complements])",
+    "det": "a determinant is det(M0, U, V, [children]) or det(M0, U, V, [children], [complements]), then maybe size=k",
     "variables": "'variables a, b' lists the variables",
 }
 
@@ -550,6 +567,12 @@ def _entry(item: Term | list, name: str) -> Number:
     return item[0]
 
 
+def _size(item: Term | list) -> int:
+    if isinstance(item, list) or item[1] is not None or type(item[0]) is not int:
+        raise CircuitError("the size is a whole number")
+    return item[0]
+
+
 def _children(item: Term | list) -> list[Node]:
     if not isinstance(item, list) or any(isinstance(x, list) for x in item):
         raise CircuitError("the children are a list of expressions")
@@ -587,7 +610,7 @@ OPERAND = _State(
         "number": _Parser.number,
         "hexadecimal": _Parser.hexadecimal,
         "name": _Parser.name,
-        "definition": _Parser.quoted,  # a name before '=', which is the next word and the mistake
+        "definition": _Parser.begin_size,
         "quoted": _Parser.quoted,
         "complement": _Parser.begin_complement,
         "sign": _Parser.unary,

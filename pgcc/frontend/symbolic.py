@@ -16,6 +16,7 @@ from pgcc.ir.interpret import bordered
 from pgcc.ir.literals import MAX_BITS
 from pgcc.ir.node import ONE, Node, Op, det, iter_edges, var
 from pgcc.ir.numbers import Number, as_number, exact, is_number
+from pgcc.passes.condition import interpolation_weights
 
 if TYPE_CHECKING:
     import sympy
@@ -233,8 +234,20 @@ def _determinant(node: Node, at: dict[Node, sympy.Expr]) -> sympy.Expr:
 
     if len(node.inside) <= EXPANDED_CHILDREN:
         return _expanded(node, at)
-    small = all(y is ONE for y in node.outside)
-    matrix = _small_matrix(node, at) if small else bordered(node, at, _rational)
+    f, y = [at[child] for child in node.inside], [at[child] for child in node.outside]
+    if node.size is None:
+        return _unexpanded(node, f, y)
+    points = range(min(len(node.inside), node.matrices[0].shape[0]) + 1)  # of s, as many as there are powers
+    weights = interpolation_weights(points, node.size) if node.size in points else [Fraction(0)] * len(points)
+    terms = zip(weights, points, strict=True)
+    return sympy.Add(*(_rational(w) * _unexpanded(node, [s * x for x in f], y) for w, s in terms if w))
+
+
+def _unexpanded(node: Node, f: list[sympy.Expr], y: list[sympy.Expr]) -> sympy.Expr:
+    import sympy
+
+    small = all(child is ONE for child in node.outside)
+    matrix = _small_matrix(node, f) if small else bordered(node, f, y, _rational)
     return sympy.Determinant(sympy.ImmutableDenseMatrix(matrix)) if matrix else sympy.Integer(1)
 
 
@@ -244,6 +257,8 @@ def _expanded(node: Node, at: dict[Node, sympy.Expr]) -> sympy.Expr:
 
     terms = []
     for chosen in itertools.product((0, 1), repeat=len(node.inside)):
+        if node.size is not None and sum(chosen) != node.size:
+            continue
         coefficient = _coefficient(node, chosen)
         picked = [(y, f)[c] for f, y, c in zip(node.inside, node.outside, chosen, strict=True)]
         terms.append(sympy.Mul(coefficient, *(at[child] for child in picked)))
@@ -263,12 +278,11 @@ def _coefficient(node: Node, chosen: Sequence[int]) -> sympy.Rational:
     return sympy.QQ.to_sympy(value)
 
 
-def _small_matrix(node: Node, at: dict[Node, sympy.Expr]) -> list[list[sympy.Expr]]:
+def _small_matrix(node: Node, f: list[sympy.Expr]) -> list[list[sympy.Expr]]:
     """M0 + U·diag(f)·Vᵀ"""
     import sympy
 
     M0, U, V = (m.exact() for m in node.matrices)
-    f = [at[child] for child in node.inside]
     r = range(len(M0))
     return [
         [sympy.Add(_rational(M0[i][j]), *(_rational(U[i][k] * V[j][k]) * f[k] for k in range(len(f)))) for j in r]

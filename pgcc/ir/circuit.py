@@ -230,6 +230,33 @@ class Circuit:
 
         return marginalize(self, names)
 
+    def of_size(self, k: int) -> Circuit:
+        """The circuit of Pr(S, |S| = k): the part of the polynomial that is homogeneous of degree k.
+
+        Its total is Pr(|S| = k); `pgcc.compile` divides by it. A DPP becomes a k-DPP.
+
+        Parameters
+        ----------
+        k : int
+            From 0 to the number of variables.
+
+        Raises
+        ------
+        CircuitError
+            If there is no such size, or a determinant has children that are no variables.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> print(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2").of_size(1))
+        3/10*a + 1/10*b
+        >>> print(pgcc.parse("det([[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1, 2], [2, 5]], [a, b])").of_size(1))
+        det([[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1, 2], [2, 5]], [a, b], size=1)
+        """
+        from pgcc.passes.sizes import of_size
+
+        return of_size(self, k)
+
     def to_sympy(self) -> sympy.Expr:
         """The polynomial as a SymPy expression."""
         from pgcc.frontend.symbolic import to_sympy

@@ -24,7 +24,8 @@ class Facts:
     depth : int
         Edges on the longest path from the root to a leaf.
     degree : int
-        Formal degree: 1 for a variable, max over a sum, Σ over a product and a determinant.
+        Formal degree: 1 for a variable, max over a sum, Σ over a product and a determinant (of a sized one, over
+        as many of the largest as can be in).
     decomposable : bool
         Whether the children of every product, and of every determinant, have disjoint variables.
     smooth : bool
@@ -91,9 +92,15 @@ def formal_degrees(order: Sequence[Node], links: Sequence[tuple[int, ...]]) -> l
         elif node.op is Op.CONST:
             degree.append(0)
         else:
-            half = len(below) // 2
-            degree.append(sum(map(max, below[:half], below[half:])))
+            degree.append(_det_degree(below[: len(below) // 2], below[len(below) // 2 :], node.size))
     return degree
+
+
+def _det_degree(inside: list[int], outside: list[int], size: int | None) -> int:
+    """max over T of Σ_{i∈T} deg f_i + Σ_{i∉T} deg y_i: all of the y, and what the children in T gain over them."""
+    gains = [f - y for f, y in zip(inside, outside, strict=True)]
+    chosen = [max(gain, 0) for gain in gains] if size is None else sorted(gains, reverse=True)[:size]
+    return sum(outside) + sum(chosen)
 
 
 def overlaps(circuit: Circuit) -> list[str]:

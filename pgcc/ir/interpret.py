@@ -39,17 +39,30 @@ def evaluate(circuit: Circuit, values: Mapping[str, Ring], lift: Callable[[Fract
                 for child in node.children:
                     at[node] = at[node] * at[child]
             case Op.DET:
-                at[node] = determinant(bordered(node, at, lift), lift)
+                at[node] = _det(node, [at[c] for c in node.inside], [at[c] for c in node.outside], lift)
     return at[circuit.root]
 
 
-def bordered(node: Node, at: Mapping[Node, Ring], lift: Callable[[Fraction], Ring]) -> list[list[Ring]]:
+def _det(node: Node, f: list[Ring], y: list[Ring], lift: Callable[[Fraction], Ring]) -> Ring:
+    """The determinant; of a sized one, the coefficient of s^size where f is s·f."""
+    if node.size is None:
+        return determinant(bordered(node, f, y, lift), lift)
+    zero, top = lift(Fraction(0)), node.size
+    s_f, y_0 = [Graded([zero, x], top) for x in f], [Graded([x], top) for x in y]
+
+    def lift_s(value: Fraction) -> Graded:
+        return Graded([lift(value)], top)
+
+    coefficients = determinant(bordered(node, s_f, y_0, lift_s), lift_s).coefficients
+    return coefficients[top] if top < len(coefficients) else zero
+
+
+def bordered(node: Node, f: list[Ring], y: list[Ring], lift: Callable[[Fraction], Ring]) -> list[list[Ring]]:
     """[[M0, U·diag(f)], [−Vᵀ, diag(y)]]"""
     m0, u, v = (m.exact() for m in node.matrices)
-    f, y = node.inside, node.outside
-    top = [[lift(x) for x in m0[i]] + [lift(u[i][j]) * at[f[j]] for j in range(len(f))] for i in range(len(m0))]
+    top = [[lift(x) for x in m0[i]] + [lift(u[i][j]) * f[j] for j in range(len(f))] for i in range(len(m0))]
     low = [
-        [lift(-v[i][j]) for i in range(len(m0))] + [at[y[j]] if i == j else lift(Fraction(0)) for i in range(len(f))]
+        [lift(-v[i][j]) for i in range(len(m0))] + [y[j] if i == j else lift(Fraction(0)) for i in range(len(f))]
         for j in range(len(f))
     ]
     return top + low
@@ -80,6 +93,33 @@ def _dot(row: list[Ring], matrix: list[list[Ring]], column: int, start: int, zer
     for k in range(start, len(row)):
         total = total + row[k] * matrix[k][column]
     return total
+
+
+class Graded:
+    """A polynomial in s over any ring, coefficient k at index k; powers above s^top are dropped."""
+
+    __slots__ = ("coefficients", "top")
+
+    def __init__(self, coefficients: list[Ring], top: int):
+        self.coefficients, self.top = coefficients[: top + 1], top
+
+    def __add__(self, other: Graded) -> Graded:
+        a, b = self.coefficients, other.coefficients
+        if len(a) < len(b):
+            a, b = b, a
+        return Graded([x + b[k] if k < len(b) else x for k, x in enumerate(a)], self.top)
+
+    def __mul__(self, other: Graded) -> Graded:
+        a, b = self.coefficients, other.coefficients
+        return Graded([_convolved(a, b, k) for k in range(min(len(a) + len(b) - 1, self.top + 1))], self.top)
+
+
+def _convolved(a: list[Ring], b: list[Ring], k: int) -> Ring:
+    """Σ_{i+j=k} a_i·b_j"""
+    first, *rest = [a[i] * b[k - i] for i in range(max(0, k - len(b) + 1), min(k + 1, len(a)))]
+    for term in rest:
+        first = first + term
+    return first
 
 
 class Poly:

@@ -8,6 +8,7 @@
 
 With y = 1, which is how people write it, Det is det(M0 + U·diag(f)·Vᵀ). Its expansion is
 Σ_T c_T · Π_{i∈T} f_i · Π_{i∉T} y_i: affine in every pair (f_i, y_i), so that a y_i of 0 says "child i is in".
+With a `size` k only the terms with |T| = k are kept: the coefficient of s^k where f is s·f. That is a k-DPP.
 
 A variable has a *complement* ȳ (`Var(z, complement=True)`), which is 1 in every generating polynomial and
 only stands in homogenised circuits: z = (1, 0, 1) and ȳ = (0, 1, 1) for observed 1, observed 0, free.
@@ -46,7 +47,7 @@ class Node:
 
     op: Op
     children: tuple[Node, ...]
-    data: Any  # Const: number; Var: (name, complement); Sum: weights; Det: (M0, U, V)
+    data: Any  # Const: number; Var: (name, complement); Sum: weights; Det: (M0, U, V, size)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a node is immutable: cannot set {name!r}")
@@ -86,7 +87,12 @@ class Node:
     @property
     def matrices(self) -> tuple[Matrix, Matrix, Matrix]:
         """(M0, U, V) of a Det."""
-        return self.data
+        return self.data[:3]
+
+    @property
+    def size(self) -> int | None:
+        """How many children of a Det are in, if that is fixed."""
+        return self.data[3]
 
     @property
     def inside(self) -> tuple[Node, ...]:
@@ -181,8 +187,13 @@ def product(children: Iterable[Node]) -> Node:
     return _intern(Op.PRODUCT, _nodes(children), None)
 
 
-def det(M0: Any, U: Any, V: Any, inside: Iterable[Node], outside: Iterable[Node] | None = None) -> Node:
-    """det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]; with `outside` left out, det(M0 + U·diag(f)·Vᵀ)."""
+def det(
+    M0: Any, U: Any, V: Any, inside: Iterable[Node], outside: Iterable[Node] | None = None, size: int | None = None
+) -> Node:
+    """det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]; with `outside` left out, det(M0 + U·diag(f)·Vᵀ).
+
+    With a `size`, only the terms of its expansion with so many of the f.
+    """
     f = _nodes(inside)
     y = (ONE,) * len(f) if outside is None else _nodes(outside)
     m0 = Matrix(M0)
@@ -193,7 +204,20 @@ def det(M0: Any, U: Any, V: Any, inside: Iterable[Node], outside: Iterable[Node]
             f"a determinant with {len(f)} children needs M0 of shape r×r and U, V of shape r×{len(f)}: "
             f"got {m0.shape}, {u.shape}, {v.shape}, and {len(y)} complements"
         )
-    return _intern(Op.DET, f + y, (m0, u, v))
+    if size is not None and not is_size(size, len(f)):
+        raise CircuitError(
+            f"the size of a determinant of {len(f)} children is a number from 0 to {len(f)}, not {size!r}"
+        )
+    return _intern(Op.DET, f + y, (m0, u, v, size))
+
+
+def is_size(size: Any, n: int) -> bool:
+    """Whether it is the size of some subset of n things.
+
+    >>> is_size(2, 3), is_size(4, 3), is_size(True, 3)
+    (True, False, False)
+    """
+    return type(size) is int and 0 <= size <= n
 
 
 def _nodes(children: Iterable[Node]) -> tuple[Node, ...]:

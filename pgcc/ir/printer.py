@@ -260,10 +260,11 @@ class _Style:
     # -- determinants -----------------------------------------------------------------------------
 
     def det(self, node: Node, texts: dict[Node, Text]) -> Text:
-        """det(M0, U, V, [f…]), with the complements [y…] if they are not all 1."""
+        """det(M0, U, V, [f…]), with the complements [y…] if they are not all 1, and then the size if it has one."""
         lists = [node.inside] if all(y is ONE for y in node.outside) else [node.inside, node.outside]
         arguments = [self.matrix(m) for m in node.matrices]
         arguments += [_bracketed(texts[child][0] for child in children) for children in lists]
+        arguments += [] if node.size is None else [f"size={node.size}"]
         return f"det({_listed(arguments)})", Level.ATOM
 
     def matrix(self, matrix: Matrix) -> str:
@@ -348,7 +349,8 @@ def _dot_attributes(node: Node) -> str:
             return 'label="+"'
         case Op.PRODUCT:
             return 'label="×"'
-    return f'label="det {node.matrices[0].shape[0]}×{len(node.inside)}", shape=hexagon'
+    size = "" if node.size is None else f", size {node.size}"
+    return f'label="det {node.matrices[0].shape[0]}×{len(node.inside)}{size}", shape=hexagon'
 
 
 def _dot_edges(node: Node) -> Iterator[tuple[Node, str]]:

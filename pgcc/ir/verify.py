@@ -9,7 +9,7 @@ from fractions import Fraction
 from pgcc.errors import CircuitError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
-from pgcc.ir.node import Node, Op
+from pgcc.ir.node import Node, Op, is_size
 
 Rule = tuple[str, Callable[[Node], bool]]
 
@@ -36,8 +36,9 @@ RULES: dict[Op, list[Rule]] = {
     ],
     Op.PRODUCT: [("a Product holds nothing but children", lambda n: n.data is None)],
     Op.DET: [
-        ("a Det holds three matrices", lambda n: [type(m) for m in n.data] == [Matrix] * 3),
+        ("a Det holds three matrices and a size", lambda n: [type(m) for m in n.data[:-1]] == [Matrix] * 3),
         ("the shapes of a Det fit its children", lambda n: _shapes_fit(n)),
+        ("the size of a Det fits its children", lambda n: n.size is None or is_size(n.size, len(n.inside))),
     ],
 }
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import Number, absolute, add, mul, nearest_float
+from pgcc.lowering.determinant import DetStructure
 from pgcc.lowering.program import DET, DETMAG, DOT, LEAF, MORE, SUM, TIMES, Program
 
 Leaf = tuple[str | None, Number, Number]  # a·ȳ + b·z: name, a, b
@@ -55,7 +55,7 @@ class _Writer:
         self.leaves: dict[Leaf, int] = {}
         self.leaf_variable: list[int] = []
         self.leaf_numbers: list[tuple[Number, Number]] = []
-        self.dets: list[tuple[Matrix, Matrix, Matrix]] = []
+        self.structures: list[DetStructure] = []
 
     def write_all(self) -> None:
         """Every node that is not read in place by its parent, children first."""
@@ -81,11 +81,11 @@ class _Writer:
             if not self._steady(children):
                 self.magnitude[i] = self._emit(TIMES, [self.magnitude[c] for c in children], i)
         else:
-            self.dets.append(node.matrices)
-            which = len(self.dets) - 1
-            values, sizes = [self.value[c] for c in children], [self.magnitude[c] for c in children]
-            self.value[i] = self._emit(DET, [which, *values], i)
-            self.magnitude[i] = self._emit(DETMAG, [which, *values, *sizes], i)
+            which = len(self.structures)
+            self.structures.append(DetStructure(node.matrices, node.size))
+            self.value[i] = self._emit(DET, [which, *(self.value[c] for c in children)], i)
+            sizes = [self.value[i]] if self._steady(children) else [self.magnitude[c] for c in children]
+            self.magnitude[i] = self._emit(DETMAG, [which, *sizes], i)
 
     def _write_leaf(self, i: int) -> None:
         """The same for an affine form in one variable."""
@@ -166,8 +166,6 @@ class _Writer:
 
     def finish(self) -> Program:
         table = [(nearest_float(a), nearest_float(b), nearest_sum(a, b)) for a, b in self.leaf_numbers]
-        flat = [[x for matrix in triple for row in matrix.numbers() for x in row] for triple in self.dets]
-        sizes = np.cumsum([0, *map(len, flat)])
         return Program(
             op=np.array(self.op, np.uint8),
             target=np.array(self.target, np.int32),
@@ -178,16 +176,13 @@ class _Writer:
             node=np.array(self.node, np.int32),
             leaf_variable=np.array(self.leaf_variable, np.int32),
             leaf_table=np.array(table, np.float64).reshape(-1, 3),
-            det_shape=np.array([u.shape for _, u, _ in self.dets], np.int64).reshape(-1, 2),
-            det_start=sizes[:-1].astype(np.int64),
-            det_data=np.array([nearest_float(x) for numbers in flat for x in numbers], np.float64),
+            structures=self.structures,
             slots=self.values,
             value=self.value[-1],
             magnitude=self.magnitude[-1],
             n_variables=len(self.circuit.variables),
             numbers=self.numbers,
             leaf_numbers=self.leaf_numbers,
-            det_numbers=flat,
         )
 
 

@@ -23,6 +23,7 @@ from functools import cached_property
 import numpy as np
 
 from pgcc.ir.numbers import Number
+from pgcc.lowering.determinant import DetStructure
 
 LEAF, SUM, DOT, MORE, TIMES, DET, DETMAG = range(7)
 
@@ -62,16 +63,13 @@ class Program:
     node: np.ndarray
     leaf_variable: np.ndarray
     leaf_table: np.ndarray
-    det_shape: np.ndarray
-    det_start: np.ndarray
-    det_data: np.ndarray
+    structures: list[DetStructure]
     slots: int
     value: int
     magnitude: int
     n_variables: int
     numbers: list[Number]
     leaf_numbers: list[tuple[Number, Number]]
-    det_numbers: list[list[Number]]
 
     @property
     def instructions(self) -> int:
@@ -91,7 +89,17 @@ class Program:
     @property
     def has_det(self) -> bool:
         """Whether there is a determinant."""
-        return len(self.det_shape) > 0
+        return len(self.structures) > 0
+
+    @cached_property
+    def det_shape(self) -> np.ndarray:
+        """(r, k) of every determinant."""
+        return np.array([(s.rank, s.children) for s in self.structures], np.int64).reshape(-1, 2)
+
+    @cached_property
+    def det_numbers(self) -> list[Number]:
+        """M0, U and V of every determinant, row by row, one after another."""
+        return [x for s in self.structures for matrix in s.matrices for row in matrix.numbers() for x in row]
 
     @cached_property
     def arrays(self) -> tuple[np.ndarray, ...]:
@@ -108,8 +116,19 @@ class Program:
         )
 
     @cached_property
+    def det_start(self) -> np.ndarray:
+        """Where M0, U, V of every determinant start in `det_data`."""
+        r, k = self.det_shape.T
+        return np.cumsum([0, *(r * (r + 2 * k))])[:-1].astype(np.int64)
+
+    @cached_property
+    def det_data(self) -> np.ndarray:
+        """`det_numbers` as doubles."""
+        return np.concatenate([np.zeros(0), *(m.ravel() for s in self.structures for m in s.floats)])
+
+    @property
     def dets(self) -> tuple[np.ndarray, ...]:
-        """The same for determinants: shapes (r, k), and where M0, U, V start in one flat array."""
+        """What kernels take that make nothing special of determinants."""
         return self.det_shape, self.det_start, self.det_data
 
     def __repr__(self) -> str:

@@ -20,9 +20,9 @@ from typing import Any
 from pgcc.errors import EvidenceError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE, ZERO, Node, Op, const, iter_edges, postorder, product, rebuild, weighted_sum
-from pgcc.ir.numbers import Number
+from pgcc.ir.node import ONE, ZERO, Node, Op, const, iter_edges, postorder, rebuild
 from pgcc.ir.scopes import Scopes, size
+from pgcc.passes.building import product_of, sum_of
 from pgcc.passes.pipeline import simplify
 from pgcc.passes.simplify import fold
 
@@ -170,16 +170,17 @@ class _Coefficients:
                 d = max(map(degree.__getitem__, children), default=0)
                 if not d:
                     return 0, rebuild(node, [leading[c] for c in children])
-                return d, _sum((w, leading[c]) for w, c in iter_edges(node) if degree[c] == d)
+                return d, sum_of((w, leading[c]) for w, c in iter_edges(node) if degree[c] == d)
             case Op.PRODUCT:
-                return sum(map(degree.__getitem__, children)), _product([leading[c] for c in children])
+                return sum(map(degree.__getitem__, children)), product_of([leading[c] for c in children])
             case _:
                 return self._lead_det(node)
 
     def _lead_det(self, node: Node) -> tuple[int, Node]:
         """Σ_T c_T Π_{i∈T} f_i Π_{i∉T} y_i is affine in the pairs (f_i, y_i): each pair leads with its own degree.
 
-        f_i and y_i are multiaffine, so that their true degrees are at most |A ∩ scope|.
+        f_i and y_i are multiaffine, so that their true degrees are at most |A ∩ scope|. A size is kept: what leads is
+        the same sum over fewer T.
         """
         degrees = [self._det_child_degree(c) for c in node.children]
         pairs = list(map(max, degrees[: len(degrees) // 2], degrees[len(degrees) // 2 :])) * 2
@@ -229,9 +230,9 @@ class _Coefficients:
             factors = []
             for child in node.children:
                 factors.append((yield "top", child))
-            return _product(factors)
+            return product_of(factors)
         if node.op is Op.SUM and len(node.children) == 1:
-            return _sum([(node.weights[0], (yield "top", node.children[0]))])
+            return sum_of([(node.weights[0], (yield "top", node.children[0]))])
         return (yield "of", node, self.among[node])
 
     def _of(self, node: Node, k: int) -> _Work:
@@ -246,7 +247,7 @@ class _Coefficients:
                 terms = []
                 for weight, child in iter_edges(node):
                     terms.append((weight, (yield "of", child, k)))
-                return _sum(terms)
+                return sum_of(terms)
             case Op.PRODUCT:
                 return (yield "prefix", node, len(node.children), k)
             case Op.DET:
@@ -263,8 +264,8 @@ class _Coefficients:
         for i in range(max(0, k - before), min(k, self.degree[child]) + 1):
             factor = yield "of", child, i
             if factor is not ZERO:
-                terms.append((1, _product([(yield "prefix", node, j - 1, k - i), factor])))
-        return _sum(terms)
+                terms.append((1, product_of([(yield "prefix", node, j - 1, k - i), factor])))
+        return sum_of(terms)
 
     def _degrees_before(self, node: Node) -> list[int]:
         if node not in self._partial:
@@ -275,7 +276,7 @@ class _Coefficients:
         """The coefficient of t^k as a combination of values at degree + 1 points."""
         points = range(-(self.degree[node] // 2), self.degree[node] - self.degree[node] // 2 + 1)
         weights = interpolation_weights(points, k)
-        return _sum((w, self._at(node, t)) for w, t in zip(weights, points, strict=True))
+        return sum_of((w, self._at(node, t)) for w, t in zip(weights, points, strict=True))
 
     def _at(self, root: Node, t: int) -> Node:
         """The node at z_A = t."""
@@ -308,20 +309,3 @@ def _lagrange(points: Sequence[int], j: int) -> list[Fraction]:
             shifted, same = [Fraction(0), *found], [*found, Fraction(0)]
             found = [(a - p * b) / (points[j] - p) for a, b in zip(shifted, same, strict=True)]
     return found
-
-
-# -- building without zeros and ones -------------------------------------------------------------------------
-
-
-def _sum(terms: Iterable[tuple[Number, Node]]) -> Node:
-    kept = [(w, c) for w, c in terms if w and c is not ZERO]
-    if len(kept) == 1 and kept[0][0] == 1:
-        return kept[0][1]
-    return weighted_sum([w for w, _ in kept], [c for _, c in kept]) if kept else ZERO
-
-
-def _product(factors: Sequence[Node]) -> Node:
-    if ZERO in factors:
-        return ZERO
-    kept = [c for c in factors if c is not ONE]
-    return product(kept) if len(kept) > 1 else kept[0] if kept else ONE

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import zip_longest
 
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node, Op, const, product, rebuild, weighted_sum
 from pgcc.ir.numbers import Number
 
-Entries = list[list[Node]]
+Graded = list[Node]  # a polynomial in s: the coefficient of s^k at index k. Without a size, there is no s
+Entries = list[list[Graded]]
 
 
-def expand_det(circuit: Circuit) -> Circuit:
-    """The same polynomial without `Det` nodes.
+def expand_det(circuit: Circuit, sized_only: bool = False) -> Circuit:
+    """The same polynomial without `Det` nodes, or only without those that have a size.
 
     Examples
     --------
@@ -27,75 +29,96 @@ def expand_det(circuit: Circuit) -> Circuit:
     >>> print(expand_det(Circuit(d)).simplify())
     (1 + 5*b)*(1 + a) - 4*a*b
     """
-    if not circuit.facts.dets:
+
+    def wanted(node: Node) -> bool:
+        return node.op is Op.DET and not (sized_only and node.size is None)
+
+    if not any(map(wanted, circuit.order)):
         return circuit
     new: dict[Node, Node] = {}
     with collector_paused():
         for node in circuit.order:
             children = [new[c] for c in node.children]
-            new[node] = _expanded(node, children) if node.op is Op.DET else rebuild(node, children)
+            new[node] = _expanded(node, children) if wanted(node) else rebuild(node, children)
         return Circuit(new[circuit.root], circuit.variables)
 
 
 def _expanded(node: Node, children: list[Node]) -> Node:
-    return bird(_entries(node, children[: len(children) // 2], children[len(children) // 2 :]))
+    entries = _entries(node, children[: len(children) // 2], children[len(children) // 2 :])
+    top = node.size or 0
+    expanded = bird(entries, top)
+    return expanded[top] if top < len(expanded) else ZERO
 
 
 def _entries(node: Node, f: Sequence[Node], y: Sequence[Node]) -> Entries:
     """The matrix whose determinant it is. Where y_i = 1, child i needs no border: it adds f_i·u_i·v_iᵀ to M0.
 
-    [[M0 + Σ_{y_i = 1} f_i·u_i·v_iᵀ, U·diag(f)], [−Vᵀ, diag(y)]], the border for the others only.
+    [[M0 + Σ_{y_i = 1} f_i·u_i·v_iᵀ, U·diag(f)], [−Vᵀ, diag(y)]], the border for the others only. With a size, f is s·f.
     """
+    sized = node.size is not None
     m0, u, v = (m.exact() for m in node.matrices)
     rows = range(len(m0))
     inner = [i for i in range(len(f)) if y[i] is ONE]
     border = [i for i in range(len(f)) if y[i] is not ONE]
+
+    def entry(number: Fraction, weights: list[Fraction], below: list[Node]) -> Graded:
+        """number + Σ w·f"""
+        if sized:
+            return [const(number), _sum(weights, below)]
+        return [_sum([number, *weights], [ONE, *below])]
+
+    zero = Fraction(0)
     top = [
-        [_sum([m0[a][b], *(u[a][i] * v[b][i] for i in inner)], [ONE, *(f[i] for i in inner)]) for b in rows]
-        + [_sum([u[a][i]], [f[i]]) for i in border]
+        [entry(m0[a][b], [u[a][i] * v[b][i] for i in inner], [f[i] for i in inner]) for b in rows]
+        + [entry(zero, [u[a][i]], [f[i]]) for i in border]
         for a in rows
     ]
-    low = [[const(-v[b][i]) for b in rows] + [y[i] if j == i else ZERO for j in border] for i in border]
+    low = [[[const(-v[b][i])] for b in rows] + [[y[i]] if j == i else [] for j in border] for i in border]
     return top + low
 
 
-def bird(A: Entries) -> Node:
-    """det A, by n − 1 times F := μ(F)·A from F = A; then ±F[0][0].
+def bird(A: Entries, top: int = 0) -> Graded:
+    """det A up to s^top, by n − 1 times F := μ(F)·A from F = A; then ±F[0][0].
 
     μ(F) keeps what is above the diagonal and puts −Σ_{k>i} F[k][k] at (i, i): of F only the part on and above the
     diagonal is ever used, and of the last one only the corner.
     """
     n = len(A)
     if n == 0:
-        return ONE
+        return [ONE]
     F = A
     for step in range(1, n):
         rows = range(n) if step < n - 1 else range(1)
         mu = _mu(F)
-        F = [[_dot(mu[i], A, i, j) if j >= i and i in rows else ZERO for j in range(n)] for i in range(n)]
-    return F[0][0] if n % 2 else _sum([-1], [F[0][0]])
+        F = [[_dot(mu[i], A, i, j, top) if j >= i and i in rows else [] for j in range(n)] for i in range(n)]
+    return F[0][0] if n % 2 else _minus(F[0][0])
 
 
 def _mu(F: Entries) -> Entries:
-    tail: Node = ZERO
+    tail: Graded = []
     mu: Entries = []
     for i in reversed(range(len(F))):
-        mu.append([ZERO] * i + [_sum([-1], [tail])] + F[i][i + 1 :])
-        tail = _sum([1, 1], [tail, F[i][i]])
+        empty: list[Graded] = [[]] * i
+        mu.append([*empty, _minus(tail), *F[i][i + 1 :]])
+        tail = [_sum([1, 1], pair) for pair in zip_longest(tail, F[i][i], fillvalue=ZERO)]
     return mu[::-1]
 
 
-def _dot(row: Sequence[Node], A: Entries, start: int, column: int) -> Node:
-    """Σ_{k ≥ start} row[k]·A[k][column]"""
-    weights: list[Number] = []
-    terms: list[Node] = []
+def _minus(a: Graded) -> Graded:
+    return [_sum([-1], [c]) for c in a]
+
+
+def _dot(row: Sequence[Graded], A: Entries, start: int, column: int, top: int) -> Graded:
+    """Σ_{k ≥ start} row[k]·A[k][column] up to s^top"""
+    weights: list[list[Number]] = [[] for _ in range(top + 1)]
+    terms: list[list[Node]] = [[] for _ in range(top + 1)]
     for k in range(start, len(row)):
-        a = A[k][column]
-        if row[k] is ZERO or a is ZERO:
-            continue
-        weights.append(a.value if a.op is Op.CONST else 1)
-        terms.append(row[k] if a.op is Op.CONST else product((row[k], a)))
-    return _sum(weights, terms)
+        for j, a in enumerate(A[k][column]):
+            for i, c in enumerate(row[k][: top + 1 - j]):
+                if c is not ZERO and a is not ZERO:
+                    weights[i + j].append(a.value if a.op is Op.CONST else 1)
+                    terms[i + j].append(c if a.op is Op.CONST else product((c, a)))
+    return list(map(_sum, weights, terms))
 
 
 def _sum(weights: Sequence[Number], terms: Sequence[Node]) -> Node:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pgcc.errors import CircuitError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE, Node, Op, const, det, product, rebuild, var, weighted_sum
+from pgcc.ir.node import ONE, Node, Op, const, product, rebuild, var, weighted_sum
 from pgcc.ir.numbers import Number, mul
 from pgcc.ir.scopes import Scope, difference, from_intervals, runs, size
 
@@ -102,7 +102,7 @@ class _Padding:
         of = [self.scopes.of[c] for c in below]
         both = [self.scopes.union(of[i], of[k + i])[0] for i in range(k)]
         padded = [self.pad(child, self.missing(of[i], both[i % k])) for i, child in enumerate(children)]
-        return det(*node.matrices, padded[:k], padded[k:])
+        return rebuild(node, padded)
 
     def missing(self, have: int, want: int) -> Node | None:
         """Π of the factors of the variables of scope `want` that scope `have` lacks; None if there are none."""

@@ -99,13 +99,14 @@ def _bareiss(a: list[list[int]]) -> int:
 class Draft:
     """factor · op(factors_i · children_i) while the rules work on it; no `factors` means that all are 1."""
 
-    __slots__ = ("children", "factor", "factors", "node", "op", "weights")
+    __slots__ = ("children", "factor", "factors", "node", "op", "size", "weights")
 
     def __init__(self, node: Node, factors: Sequence[Number], children: list[Node]):
         self.node, self.op = node, node.op
         self.factor: Number = 1
         self.factors, self.children = factors, children
         self.weights: list[Number] = list(node.weights) if node.op is Op.SUM else []
+        self.size: int | None = node.size if node.op is Op.DET else None
 
     def become(self, factor: Number, child: Node) -> None:
         """It is factor · child."""
@@ -215,17 +216,43 @@ def keep_factors(draft: Draft) -> None:
         draft.children = list(map(scaled, draft.factors, draft.children))
 
 
+def sizes_possible(inside: Sequence[Node], outside: Sequence[Node]) -> tuple[int, int]:
+    """The least and the largest |T| of a term that is not 0 at sight: y_i = 0 is in, f_i = 0 is out."""
+    return list(outside).count(ZERO), len(inside) - list(inside).count(ZERO)
+
+
+def size_is_settled(node: Node) -> bool:
+    if node.size is None:
+        return False
+    least, largest = sizes_possible(node.inside, node.outside)
+    return not least < node.size < largest or node.size > node.matrices[0].shape[0]
+
+
+def settle_size(draft: Draft) -> None:
+    if draft.size is None:
+        return
+    k = len(draft.children) // 2
+    inside, outside = draft.children[:k], draft.children[k:]
+    least, largest = sizes_possible(inside, outside)
+    if not least <= draft.size <= min(largest, draft.node.matrices[0].shape[0]):
+        draft.become(1, ZERO)
+    elif draft.size == least:
+        draft.children = [f if y is ZERO else ZERO for f, y in zip(inside, outside, strict=True)] + outside
+        draft.size = None
+    elif draft.size == largest:
+        draft.children = inside + [y if f is ZERO else ZERO for f, y in zip(inside, outside, strict=True)]
+        draft.size = None
+
+
 def delete_absent(draft: Draft) -> None:
     k = len(draft.children) // 2
     absent = [i for i in range(k) if draft.children[i] is ZERO]
-    smaller = draft.node
+    kept = [i for i in range(k) if draft.children[i] is not ZERO]
+    m0, u, v = draft.node.matrices
+    inside, outside = [draft.children[i] for i in kept], [draft.children[k + i] for i in kept]
     if absent:
-        kept = [i for i in range(k) if draft.children[i] is not ZERO]
-        m0, u, v = draft.node.matrices
-        inside, outside = [draft.children[i] for i in kept], [draft.children[k + i] for i in kept]
-        smaller = det(m0, _columns(u, kept), _columns(v, kept), inside, outside)
-    else:
-        smaller = rebuild(draft.node, draft.children)
+        u, v = _columns(u, kept), _columns(v, kept)
+    smaller = det(m0, u, v, inside, outside, draft.size)
     value = constant_determinant(smaller.matrices[0]) if not smaller.children else None
     if value is not None:
         smaller = const(value)
@@ -266,6 +293,13 @@ RULES: dict[Op, tuple[Rule, ...]] = {
     ),
     Op.DET: (
         Rule("keep factors", "w·c is one child", never, keep_factors),
+        Rule(
+            "settle the size",
+            "of size k: c_T = 0 where |T| > r; if k children have y_i = 0 the others are out (f_i = 0), if only k have "
+            "f_i ≠ 0 they are in (y_i = 0), and then the size says nothing more",
+            size_is_settled,
+            settle_size,
+        ),
         Rule(
             "delete what is absent",
             "f_i = 0: det = y_i·(det without i); without children it is the number det M0",

@@ -14,7 +14,7 @@ _LOG_SMALLEST = -1022 * math.log(2.0)
 
 
 @kernel
-def count_roundings(op, target, start, args, det_shape, length, count):
+def count_roundings(op, target, start, args, length, count):
     """count[slot] = how many factors (1 + δ), |δ| ≤ 2⁻⁵³, stand on any term of its value.
 
     A term of a sum of k passes its weight's rounding, one multiplication and at most k additions; a coefficient of a
@@ -28,13 +28,11 @@ def count_roundings(op, target, start, args, det_shape, length, count):
             total = 0.0
             for j in range(first, last):
                 total += count[args[j]] + length
-        elif kind >= DET:
-            d = args[first]
-            n = det_shape[d, 0] + det_shape[d, 1]
+        elif kind >= DET:  # what a determinant does with the errors of its children is in its magnitude
             total = 0.0
             for j in range(first + 1, last):
                 total = max(total, count[args[j]])
-            total += 4.0 * n + 8.0
+            total += 1.0
         else:
             stride = 1 if kind == SUM else 2
             worst = count[at] if kind == MORE else 0.0
@@ -56,8 +54,11 @@ def _log_add(a, b):
 
 
 @kernel
-def log_values(op, target, start, args, first_weight, log_weights, log_leaves, log_value):
-    """log of every value when leaf l is exp(log_leaves[l]) and all weights are absolute; no determinants."""
+def log_values(op, target, start, args, first_weight, log_weights, log_leaves, log_dets, log_value):
+    """log of every value when leaf l is exp(log_leaves[l]) and all weights are absolute.
+
+    log_dets : where everything is free, which is where a determinant without negative coefficients is largest.
+    """
     for i in range(len(op)):
         kind, first, last, at = op[i], start[i], start[i + 1], target[i]
         if kind == LEAF:
@@ -66,6 +67,8 @@ def log_values(op, target, start, args, first_weight, log_weights, log_leaves, l
             total = 0.0
             for j in range(first, last):
                 total += log_value[args[j]]
+        elif kind >= DET:
+            total = log_dets[args[first]]
         else:
             total = log_value[at] if kind == MORE else -math.inf
             k = first_weight[i]
@@ -106,6 +109,11 @@ def log_sensitivities(op, target, start, args, first_weight, log_weights, log_va
                 log_adjoint[x] = _log_add(log_adjoint[x], here + others)
                 total = _log_add(total, here + suffix[j - first + 1])  # what underflows half-way meets the rest
                 prefix += log_value[x]
+        elif kind >= DET:
+            for j in range(first + 1, last):  # ∂D/∂f ≤ D/f, because D is affine in f without negative coefficients
+                x = args[j]
+                if log_value[x] > -math.inf:
+                    log_adjoint[x] = _log_add(log_adjoint[x], here + log_value[at] - log_value[x])
         else:
             k = first_weight[i]
             stride = 1 if kind == SUM else 2

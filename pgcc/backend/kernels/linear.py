@@ -28,73 +28,87 @@ def run_linear(
     lanes : rows per block, a multiple of 32. work : float64, slots · lanes.
     """
     for block in range(codes.shape[0]):
-        row = codes[block]
-        for i in range(len(op)):
-            kind, first, last, at = op[i], start[i], start[i + 1], target[i] * lanes
-            if kind == TIMES and last - first == 2:  # most products
-                x, y = args[first] * lanes, args[first + 1] * lanes
+        run_block(
+            op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
+            0, len(op), codes[block], lanes, work,
+        )  # fmt: skip
+        copy_roots(work, lanes, roots, out, block)
+
+
+@kernel
+def copy_roots(work, lanes, roots, out, block):
+    """out[r, row] = value of slot roots[r], for the rows of a block."""
+    for r in range(len(roots)):
+        for lane in range(lanes):
+            out[r, block * lanes + lane] = work[roots[r] * lanes + lane]
+
+
+@kernel
+def run_block(op, target, start, args, first_weight, weights, leaf_variable, leaf_table, begin, end, row, lanes, work):
+    """Instructions begin … end − 1, none of them a determinant, for one block of rows; row: its codes."""
+    for i in range(begin, end):
+        kind, first, last, at = op[i], start[i], start[i + 1], target[i] * lanes
+        if kind == TIMES and last - first == 2:  # most products
+            x, y = args[first] * lanes, args[first + 1] * lanes
+            for lane in range(0, lanes, STEP):
+                a = mul(load(work, x + lane), load(work, y + lane))
+                b = mul(load(work, x + lane + 8), load(work, y + lane + 8))
+                c = mul(load(work, x + lane + 16), load(work, y + lane + 16))
+                d = mul(load(work, x + lane + 24), load(work, y + lane + 24))
+                store4(work, at + lane, a, b, c, d)
+        elif kind == SUM:
+            for lane in range(0, lanes, STEP):
+                a = splat(0.0)
+                b, c, d = a, a, a
+                k = first_weight[i]
+                for j in range(first, last):
+                    w, x = splat(peek(weights, k)), peek(args, j) * lanes + lane
+                    a = muladd(w, load(work, x), a)
+                    b = muladd(w, load(work, x + 8), b)
+                    c = muladd(w, load(work, x + 16), c)
+                    d = muladd(w, load(work, x + 24), d)
+                    k += 1
+                store4(work, at + lane, a, b, c, d)
+        elif kind == TIMES:
+            for lane in range(0, lanes, STEP):
+                a = splat(1.0)
+                b, c, d = a, a, a
+                for j in range(first, last):
+                    x = peek(args, j) * lanes + lane
+                    a, b = mul(a, load(work, x)), mul(b, load(work, x + 8))
+                    c, d = mul(c, load(work, x + 16)), mul(d, load(work, x + 24))
+                store4(work, at + lane, a, b, c, d)
+        elif kind == LEAF:
+            leaf = args[first]
+            zero, one, free = leaf_table[leaf, 0], leaf_table[leaf, 1], leaf_table[leaf, 2]
+            if leaf_variable[leaf] < 0:
                 for lane in range(0, lanes, STEP):
-                    a = mul(load(work, x + lane), load(work, y + lane))
-                    b = mul(load(work, x + lane + 8), load(work, y + lane + 8))
-                    c = mul(load(work, x + lane + 16), load(work, y + lane + 16))
-                    d = mul(load(work, x + lane + 24), load(work, y + lane + 24))
-                    store4(work, at + lane, a, b, c, d)
-            elif kind == SUM:
+                    a = splat(free)
+                    store4(work, at + lane, a, a, a, a)
+            else:
+                v = leaf_variable[leaf] * lanes
                 for lane in range(0, lanes, STEP):
-                    a = splat(0.0)
-                    b, c, d = a, a, a
-                    k = first_weight[i]
-                    for j in range(first, last):
-                        w, x = splat(peek(weights, k)), peek(args, j) * lanes + lane
-                        a = muladd(w, load(work, x), a)
-                        b = muladd(w, load(work, x + 8), b)
-                        c = muladd(w, load(work, x + 16), c)
-                        d = muladd(w, load(work, x + 24), d)
-                        k += 1
+                    x = v + lane
+                    a, b = choose(row, x, zero, one, free), choose(row, x + 8, zero, one, free)
+                    c, d = choose(row, x + 16, zero, one, free), choose(row, x + 24, zero, one, free)
                     store4(work, at + lane, a, b, c, d)
-            elif kind == TIMES:
-                for lane in range(0, lanes, STEP):
-                    a = splat(1.0)
-                    b, c, d = a, a, a
-                    for j in range(first, last):
-                        x = peek(args, j) * lanes + lane
-                        a, b = mul(a, load(work, x)), mul(b, load(work, x + 8))
-                        c, d = mul(c, load(work, x + 16)), mul(d, load(work, x + 24))
-                    store4(work, at + lane, a, b, c, d)
-            elif kind == LEAF:
-                leaf = args[first]
-                zero, one, free = leaf_table[leaf, 0], leaf_table[leaf, 1], leaf_table[leaf, 2]
-                if leaf_variable[leaf] < 0:
-                    for lane in range(0, lanes, STEP):
-                        a = splat(free)
-                        store4(work, at + lane, a, a, a, a)
-                else:
-                    v = leaf_variable[leaf] * lanes
-                    for lane in range(0, lanes, STEP):
-                        x = v + lane
-                        a, b = choose(row, x, zero, one, free), choose(row, x + 8, zero, one, free)
-                        c, d = choose(row, x + 16, zero, one, free), choose(row, x + 24, zero, one, free)
-                        store4(work, at + lane, a, b, c, d)
-            else:  # DOT and MORE
-                for lane in range(0, lanes, STEP):
-                    a = splat(0.0)
-                    b, c, d = a, a, a
-                    if kind == MORE:
-                        x = at + lane
-                        a, b, c, d = load(work, x), load(work, x + 8), load(work, x + 16), load(work, x + 24)
-                    k = first_weight[i]
-                    for j in range(first, last, 2):
-                        w = splat(peek(weights, k))
-                        x, y = peek(args, j) * lanes + lane, peek(args, j + 1) * lanes + lane
-                        a = muladd(w, mul(load(work, x), load(work, y)), a)
-                        b = muladd(w, mul(load(work, x + 8), load(work, y + 8)), b)
-                        c = muladd(w, mul(load(work, x + 16), load(work, y + 16)), c)
-                        d = muladd(w, mul(load(work, x + 24), load(work, y + 24)), d)
-                        k += 1
-                    store4(work, at + lane, a, b, c, d)
-        for r in range(len(roots)):
-            for lane in range(lanes):
-                out[r, block * lanes + lane] = work[roots[r] * lanes + lane]
+        else:  # DOT and MORE
+            for lane in range(0, lanes, STEP):
+                a = splat(0.0)
+                b, c, d = a, a, a
+                if kind == MORE:
+                    x = at + lane
+                    a, b, c, d = load(work, x), load(work, x + 8), load(work, x + 16), load(work, x + 24)
+                k = first_weight[i]
+                for j in range(first, last, 2):
+                    w = splat(peek(weights, k))
+                    x, y = peek(args, j) * lanes + lane, peek(args, j + 1) * lanes + lane
+                    a = muladd(w, mul(load(work, x), load(work, y)), a)
+                    b = muladd(w, mul(load(work, x + 8), load(work, y + 8)), b)
+                    c = muladd(w, mul(load(work, x + 16), load(work, y + 16)), c)
+                    d = muladd(w, mul(load(work, x + 24), load(work, y + 24)), d)
+                    k += 1
+                store4(work, at + lane, a, b, c, d)
 
 
 @kernel

@@ -19,8 +19,7 @@ def run_points(
     codes : int8, one per variable: 1, 0 or −1. work : slots × points. DETMAG writes 0: points certify no determinant.
     """
     n_points = len(points)
-    room = det_workspace(det_shape)
-    matrix = np.empty(room[0].shape[1:], np.complex128)
+    matrix, rows = det_workspace(det_shape)
     for i in range(len(op)):
         kind, first, last, at = op[i], start[i], start[i + 1], target[i]
         if kind == LEAF:
@@ -43,7 +42,7 @@ def run_points(
             for p in range(n_points):
                 for j in range(k):
                     at_f[j], at_y[j] = work[f[j], p], work[y[j], p]
-                value = complex_determinant(det_shape[d], det_data[det_start[d] :], at_f, at_y, matrix, room[1])
+                value = complex_determinant(det_shape[d], det_data[det_start[d] :], at_f, at_y, matrix, rows)
                 work[at, p] = value
         elif kind == DETMAG:
             for p in range(n_points):

@@ -13,3 +13,8 @@ OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy",
 def kernel(function: Any) -> Any:
     """Compile a function over arrays when it is first called."""
     return njit(**OPTIONS)(function)
+
+
+def bare_kernel(function: Any) -> Any:
+    """The same for functions that allocate nothing and are called often: references to their arrays are not counted."""
+    return njit(**OPTIONS, _nrt=False)(function)

@@ -10,15 +10,7 @@ import math
 
 import numpy as np
 
-from pgcc.backend.kernels.dense import (
-    absolute_bordered,
-    amplification,
-    det_workspace,
-    factor,
-    fill_bordered,
-    products_underflow,
-    scale_columns,
-)
+from pgcc.backend.kernels.determinants import determinant_rows
 from pgcc.backend.kernels.policy import kernel
 from pgcc.lowering.program import DET, DETMAG, LEAF, MORE, SUM, TIMES
 
@@ -27,6 +19,8 @@ _HIGH, _LOW = 2.0**128, 2.0**-128
 _UP, _DOWN, _DOWN2 = 2.0**256, 2.0**-256, 2.0**-512
 _NEVER = -(2**60)  # the exponent of 0
 _MOST = 2**50
+_UNIT = 2.0**-53
+_MOST_UNITS = 0.1 / _UNIT  # an error past which nothing is known
 
 
 @kernel
@@ -60,12 +54,16 @@ def shifted(m, gap):
 @kernel
 def run_scaled(
     op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
-    weight_exponents, leaf_exponents, det_shape, det_start, det_data,
+    weight_exponents, leaf_exponents, plan, data, ints, bases, degree, wanted,
     evidence, roots, mantissas, exponents, slots,
 ):  # fmt: skip
     """mantissas[r, row], exponents[r, row] = value of slot roots[r]; `weights` and `leaf_table` hold mantissas."""
     m, e = np.zeros(slots), np.zeros(slots, np.int64)
-    room = det_workspace(det_shape)
+    error, variables = np.zeros(1), evidence.shape[1]
+    flat = np.zeros(evidence.size + 8, np.uint8)
+    for row in range(evidence.shape[0]):
+        for v in range(variables):
+            flat[row * variables + v] = evidence[row, v]
     for row in range(evidence.shape[0]):
         for i in range(len(op)):
             kind, first, last, at = op[i], start[i], start[i + 1], target[i]
@@ -79,13 +77,23 @@ def run_scaled(
                 for j in range(first, last):
                     x, p = normalized(x * m[args[j]], p + e[args[j]])
                 m[at], e[at] = x, p
-            elif kind in (DET, DETMAG):
+            elif kind == DET:
                 d = args[first]
-                data = det_data[det_start[d] :]
-                if kind == DET:
-                    m[at], e[at] = _determinant(det_shape[d], data, args[first + 1 : last], m, e, room)
-                else:
-                    m[at], e[at] = _magnitude(det_shape[d], data, args[first + 1 : last], m, e, room)
+                m[at], e[at] = _determinant(
+                    plan, data, ints, bases, d, args[first + 1 : last], flat, row * variables, wanted, m, e, error
+                )
+            elif kind == DETMAG:  # right after its DET: `error` is that of the value
+                d, x = args[first], args[first + 1]
+                size, power, off = abs(m[x]), e[x], error[0]
+                if last - first > 2:
+                    size, power = _determinant(
+                        plan, data, ints, bases, d, args[first + 1 : last], flat, row * variables, wanted, m, e, error
+                    )
+                    off += error[0]
+                if size != 0.0 or off > 0.0:  # the law is that of `run_stages`
+                    off = degree[d] + off / _UNIT
+                    size = math.inf if not off < _MOST_UNITS else size * off
+                m[at], e[at] = (math.inf, 0) if size == math.inf else normalized(size, power)
             else:
                 stride = 1 if kind == SUM else 2
                 weight = first_weight[i]
@@ -113,100 +121,27 @@ def run_scaled(
 
 
 @kernel
-def _columns(k, slots, m, e):
-    """f_j and y_j as doubles, divided by 2^(256·p_j) so that the larger is near 1; and Σ p_j.
+def _determinant(plan, data, ints, bases, d, slots, evidence, row, wanted, m, e, error):
+    """Determinant d of scaled f (the first half of the slots) and y (the others); error[0]: its relative error.
 
-    The last number is False where f_j = y_j = 0 for some j: the determinant is then exactly 0.
+    (f, y) = 2^(256·p)·(f', y') makes 2^(256·p) times the determinant: a child that must be in (y = 0) may be of any size.
     """
-    f, y = np.empty(k), np.empty(k)
-    total = 0
+    k = len(slots) // 2
+    work, power = np.empty(2 * k), 0
     for j in range(k):
-        a, b = slots[j], slots[k + j]
-        top = max(e[a], e[b])
-        if m[a] == 0.0 and m[b] == 0.0:
-            return f, y, 0, False
-        f[j], y[j] = shifted(m[a], top - e[a]), shifted(m[b], top - e[b])
-        total += top
-    return f, y, total, True
-
-
-@kernel
-def _pivot_product(matrix, n, sign, exponent):
-    """sign · Π pivots · 2^exponent as a scaled number."""
-    value, power = normalized(sign, 0)
-    for i in range(n):
-        mantissa, binary = math.frexp(matrix[i, i])
-        value, power = normalized(value * mantissa, power)
-        exponent += binary
-    whole = exponent // RADIX
-    return normalized(math.ldexp(value, exponent - whole * RADIX), power + whole)
-
-
-@kernel
-def _determinant(shape, data, slots, m, e, room):
-    matrices, rows, _ = room
-    k = shape[1]
-    f, y, power, alive = _columns(k, slots, m, e)
-    if not alive:
-        return 0.0, _NEVER
-    n = fill_bordered(shape, data, f, y, matrices[0])
-    binary = scale_columns(matrices[0], n)
-    sign = factor(matrices[0], n, rows)
-    if sign == 0.0:
-        return 0.0, _NEVER
-    value, exponent = _pivot_product(matrices[0], n, sign, binary)
-    return value, exponent + power
-
-
-@kernel
-def _magnitude(shape, data, slots, m, e, room):
-    """|det| · amplification: `inf` where the matrix is singular to working precision."""
-    matrices, rows, column = room
-    k = shape[1]
-    f, y, power, alive = _columns(k, slots, m, e)
-    if not alive:
-        for j in range(k):  # exactly zero only if the zeros themselves are certain
-            a, b = slots[2 * k + j], slots[3 * k + j]
-            if m[a] == 0.0 and m[b] == 0.0:
-                return 0.0, _NEVER
-        return math.inf, 0
-    # The magnitudes, on the same scale as f and y.
-    size_f, size_y = np.empty(k), np.empty(k)
-    for j in range(k):
-        top = max(e[slots[j]], e[slots[k + j]])
-        for half in range(2):
-            s = slots[(2 + half) * k + j]
-            gap = top - e[s]
-            if gap > 2 and m[s] != 0.0:
-                return math.inf, 0  # tiny beside its partner, but perhaps not beside the matrix
-            size = 0.0 if m[s] == 0.0 else math.inf if gap < -1 else m[s] * _UP if gap == -1 else shifted(m[s], gap)
-            if half == 0:
-                size_f[j] = size
-            else:
-                size_y[j] = size
-    if products_underflow(shape, data, f):
-        return math.inf, 0
-    n = absolute_bordered(shape, data, size_f, size_y, matrices[1])
-    fill_bordered(shape, data, f, y, matrices[0])
-    binary = 0
-    for j in range(n):
-        largest = 0.0
-        for i in range(n):
-            largest = max(largest, abs(matrices[0][i, j]))
-        if largest == 0.0:
-            return math.inf, 0
-        exponent = math.frexp(largest)[1]
-        binary += exponent
-        for i in range(n):
-            matrices[0][i, j] = math.ldexp(matrices[0][i, j], -exponent)
-            # what gradual underflow may add to an entry is an error too, not relative to it
-            matrices[1][i, j] = math.ldexp(matrices[1][i, j], -exponent) + 2.0**-1000
-    matrices[2][:n, :n] = matrices[0][:n, :n]
-    sign = factor(matrices[2], n, rows)
-    if sign == 0.0:
-        return math.inf, 0
-    grow = amplification(matrices[0], matrices[1], n, matrices[2], rows, column)
-    if not grow < math.inf:
-        return math.inf, 0
-    value, exponent = _pivot_product(matrices[2], n, sign, binary)
-    return normalized(abs(value) * grow, exponent + power)
+        f, y = slots[j], slots[k + j]
+        top = max(e[f], e[y])
+        if m[f] != 0.0 and top - e[f] > 2:
+            error[0] = math.inf  # tiny beside its partner, but perhaps not beside the matrix
+            return 0.0, 0
+        work[j] = 0.0 if m[f] == 0.0 else shifted(m[f], top - e[f])
+        work[k + j] = 0.0 if m[y] == 0.0 else shifted(m[y], top - e[y])
+        if m[f] != 0.0 or m[y] != 0.0:
+            power += top
+    mantissa, binary = np.empty(1), np.empty(1, np.int64)
+    where = np.arange(2 * k)
+    determinant_rows(
+        plan, data, ints, bases, d, where[:k], where[k:], work, 1, evidence, row, 1, wanted, mantissa, binary, error
+    )
+    whole = binary[0] // RADIX
+    return normalized(math.ldexp(mantissa[0], binary[0] - whole * RADIX), power + whole)

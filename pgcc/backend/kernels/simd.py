@@ -41,6 +41,12 @@ def _splat(builder: Any, scalar: Any, vector: ir.VectorType) -> Any:
     return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), mask)
 
 
+def _elementwise(builder: Any, name: str) -> Any:
+    """A function of LLVM from one vector to another (llvmlite does not name those of vectors by itself)."""
+    known = builder.module.globals.get(name)
+    return known or ir.Function(builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), name)
+
+
 @intrinsic
 def load(typingctx: Any, array: Any, index: Any) -> Any:
     """The eight doubles of a flat array that start at `index`."""
@@ -103,6 +109,58 @@ def muladd(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
         return builder.fadd(builder.fmul(args[0], args[1], flags=("contract",)), args[2], flags=("contract",))
 
     return vector8(vector8, vector8, vector8), codegen
+
+
+@intrinsic
+def eight_bytes(typingctx: Any, array: Any, index: Any) -> Any:
+    """The eight bytes of a flat array that start at `index`, as one number, the first in the lowest bits."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _address(context, builder, signature.args[0], args[0], args[1], ir.IntType(64))
+        return builder.load(pointer, align=1)
+
+    return types.uint64(array, types.intp), codegen
+
+
+@intrinsic
+def lowest_byte(typingctx: Any, bits: Any) -> Any:
+    """Which byte the lowest set bit is in; there must be one."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        zeros = builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+        return builder.lshr(zeros, ir.Constant(ir.IntType(64), 3))
+
+    return types.int64(types.uint64), codegen
+
+
+@intrinsic
+def div(typingctx: Any, a: Any, b: Any) -> Any:
+    """a / b"""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fdiv(args[0], args[1])
+
+    return vector8(vector8, vector8), codegen
+
+
+@intrinsic
+def magnitude(typingctx: Any, a: Any) -> Any:
+    """|a|"""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.call(_elementwise(builder, "llvm.fabs.v8f64"), [args[0]])
+
+    return vector8(vector8), codegen
+
+
+@intrinsic
+def root(typingctx: Any, a: Any) -> Any:
+    """√a"""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.call(_elementwise(builder, "llvm.sqrt.v8f64"), [args[0]])
+
+    return vector8(vector8), codegen
 
 
 @intrinsic

@@ -17,12 +17,17 @@ from pgcc.ir.circuit import Circuit
 # missing. It is imported when it is first needed.
 FORMATS = {
     ".pgc": "pgcc.frontend.formats.pgc",
-    ".npz": "pgcc.frontend.formats.npz",
+    ".npz": "pgcc.frontend.formats.archive",
     ".psdd": "pgcc.frontend.formats.psdd",
     ".sdd": "pgcc.frontend.formats.sdd",
     ".nnf": "pgcc.frontend.formats.nnf",
     ".ddnnf": "pgcc.frontend.formats.nnf",
     ".uai": "pgcc.frontend.formats.uai",
+    ".npy": "pgcc.frontend.formats.kernels",
+    ".csv": "pgcc.frontend.formats.kernels",
+    ".edges": "pgcc.frontend.formats.edges",
+    ".edgelist": "pgcc.frontend.formats.edges",
+    ".tsv": "pgcc.frontend.formats.edges",
 }
 
 
@@ -33,10 +38,14 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
     ----------
     path : str or path-like
         `.pgc` is the text that `pgcc.parse` reads; `.npz` is binary, for large circuits. Models of others: `.psdd`,
-        `.sdd`, `.nnf` (c2d) and `.ddnnf` (d4), `.uai` (binary Bayesian and Markov networks).
+        `.sdd`, `.nnf` (c2d) and `.ddnnf` (d4), `.uai` (binary Bayesian and Markov networks). Kernels of `pgcc.dpp`:
+        `.npy`, `.csv`, and `.npz` with an array L, K or factor. Graphs, for `pgcc.spanning_tree`: `.edges`, `.edgelist`
+        and `.tsv`, with two nodes and perhaps a weight per line.
     **options
         What the format has: ``vtree=`` (`.psdd`, `.sdd`), ``weights=`` (`.sdd`, `.nnf`), ``variables=`` (`.nnf`),
-        ``keep=`` (`.uai`: the variables to keep, the others are summed out).
+        ``keep=`` (`.uai`: the variables to keep, the others are summed out), ``kernel=`` "L", "K" or "factor",
+        ``symmetric=``, ``nearest=`` and ``names=`` (kernels), ``root=`` and ``orientation=`` (graphs: arborescences)
+        and ``killing=`` (graphs: rooted forests).
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """`.npz`: a circuit as a few flat arrays, for large ones. No pickles; every index is checked before it is used.
 
-header          JSON as bytes: {"format": "pgcc circuit", "version": 1}
+header          JSON as bytes: {"format": "pgcc circuit", "version": 1 or 2}
 variables       JSON as bytes: the names, in order
 op              uint8, one per node, children before parents, the root last
 first           int64, nodes + 1: the children of node i are child[first[i]:first[i + 1]]
@@ -11,6 +11,7 @@ kind, value     uint8, float64: the numbers; of every Const and of every edge of
                 2: the value is an index into
 exact           JSON as bytes: the other exact numbers, as "p/q" or as integers, long ones in hexadecimal
 shape           int32, three rows per Det (M0, U, V): rows, columns, and 1 if the matrix is one of float64
+size            int32, one per Det: its size, −1 for none. Only in version 2, which is written if some Det has a size
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op, const, det, product, var, weighted_sum
 from pgcc.ir.numbers import Number
 
-FORMAT, VERSION = "pgcc circuit", 1
+FORMAT = "pgcc circuit"
+UNSIZED, SIZED = VERSIONS = 1, 2  # without and with the array `size`
 DTYPES = {
     "header": np.uint8,
     "variables": np.uint8,
@@ -48,6 +50,7 @@ DTYPES = {
     "value": np.float64,
     "exact": np.uint8,
     "shape": np.int32,
+    "size": np.int32,
 }
 FLOAT, INTEGER, EXACT = 0, 1, 2
 MAX_HEADER = 10_000  # bytes of the JSON header
@@ -87,9 +90,11 @@ def _arrays(circuit: Circuit) -> dict[str, Any]:
     column = {name: i for i, name in enumerate(circuit.variables)}
     dets = [node for node in order if node.op is Op.DET]
     matrices = [m for node in dets for m in node.matrices]
+    sizes = [-1 if node.size is None else node.size for node in dets]
+    version = SIZED if any(size >= 0 for size in sizes) else UNSIZED
     kind, value, exact = _pooled(_numbers(order, matrices))
     arrays: dict[str, Any] = {
-        "header": _json_bytes({"format": FORMAT, "version": VERSION}),
+        "header": _json_bytes({"format": FORMAT, "version": version}),
         "variables": _json_bytes(circuit.variables),
         "op": [node.op for node in order],
         "first": np.cumsum([0, *(len(node.children) for node in order)]),
@@ -99,8 +104,14 @@ def _arrays(circuit: Circuit) -> dict[str, Any]:
         "value": value,
         "exact": _json_bytes(exact),
         "shape": np.array([(*m.shape, m.is_float) for m in matrices], dtype=np.int32).reshape(-1, 3),
+        "size": sizes,
     }
-    return {name: np.asarray(array, dtype=DTYPES[name]) for name, array in arrays.items()}
+    return {name: np.asarray(arrays[name], dtype=DTYPES[name]) for name in _names(version)}
+
+
+def _names(version: int) -> list[str]:
+    """The arrays of a file."""
+    return [name for name in DTYPES if name != "size" or version == SIZED]
 
 
 def _json_bytes(data: Any) -> np.ndarray:
@@ -161,10 +172,12 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
         header = _json(_array(archive, entries["header"], "header"), dict, "header")
         _need(header.get("format") == FORMAT, "its header is not that of a pgcc circuit")
         version = header.get("version")
-        _need(version == VERSION, f"it has version {version!r} of the format, and this pgcc reads version {VERSION}")
-        missing = [name for name in DTYPES if name not in entries]
+        known = type(version) is int and version in VERSIONS
+        _need(known, f"it has version {version!r} of the format, and this pgcc reads versions {UNSIZED} and {SIZED}")
+        names = _names(version)
+        missing = [name for name in names if name not in entries]
         _need(not missing, f"the array {missing[0] if missing else ''!r} is missing")
-        return {name: _array(archive, entries[name], name) for name in DTYPES}
+        return {name: _array(archive, entries[name], name) for name in names}
 
 
 def _need(condition: object, message: str) -> None:
@@ -211,13 +224,15 @@ def _circuit(arrays: dict[str, np.ndarray]) -> Circuit:
     variables = _json(arrays["variables"], list, "list of variables")
     _need(all(type(name) is str for name in variables), "a variable's name is not text")
     leaves = _labels(arrays["label"], variables, int((op == Op.VAR).sum()))
-    _check_shapes(shape, np.diff(first)[op == Op.DET])
+    child_counts = np.diff(first)[op == Op.DET]
+    _check_shapes(shape, child_counts)
+    sizes = _sizes(arrays.get("size"), child_counts)
     counts = np.where(op == Op.SUM, np.diff(first), op == Op.CONST)
     texts = _json(arrays["exact"], list, "list of exact numbers")
     needed = int(counts.sum()) + _entry_count(shape)
     numbers = _read_numbers(arrays["kind"], arrays["value"], texts, needed)
     matrices = _matrices(shape, numbers, int(counts.sum()))
-    return Circuit(_build(arrays, numbers, leaves, matrices), variables)
+    return Circuit(_build(arrays, numbers, leaves, zip(matrices, matrices, matrices, sizes, strict=True)), variables)
 
 
 def _check_structure(op: np.ndarray, first: np.ndarray, child: np.ndarray) -> None:
@@ -242,6 +257,14 @@ def _labels(label: np.ndarray, variables: list[str], count: int) -> Iterator[Nod
 def _check_shapes(shape: np.ndarray, child_counts: np.ndarray) -> None:
     _need(shape.shape == (3 * len(child_counts), 3), "its matrices do not fit its determinants")
     _need((shape >= 0).all() and (shape[:, 2] <= 1).all(), "a matrix has no such shape")
+
+
+def _sizes(size: np.ndarray | None, child_counts: np.ndarray) -> list[int | None]:
+    if size is None:
+        return [None] * len(child_counts)
+    _need(len(size) == len(child_counts), "its sizes do not fit its determinants")
+    _need(((size >= -1) & (size <= child_counts // 2)).all(), "a determinant has no such size")
+    return [None if k < 0 else k for k in size.tolist()]
 
 
 def _entry_count(shape: np.ndarray) -> int:
@@ -278,7 +301,7 @@ def _matrices(shape: np.ndarray, numbers: list[Number], start: int) -> Iterator[
             yield Matrix(lines, shape=(rows, columns))
 
 
-def _build(arrays: dict[str, np.ndarray], numbers: list[Number], leaves: Iterator[Node], matrices: Iterator) -> Node:
+def _build(arrays: dict[str, np.ndarray], numbers: list[Number], leaves: Iterator[Node], dets: Iterator) -> Node:
     """The root. Everything has been checked, so that this loop only builds."""
     first, child = arrays["first"].tolist(), arrays["child"].tolist()
     nodes: list[Node] = []
@@ -298,5 +321,6 @@ def _build(arrays: dict[str, np.ndarray], numbers: list[Number], leaves: Iterato
             used += 1
         else:
             half = len(children) // 2
-            nodes.append(det(next(matrices), next(matrices), next(matrices), children[:half], children[half:]))
+            m0, u, v, size = next(dets)
+            nodes.append(det(m0, u, v, children[:half], children[half:], size))
     return nodes[-1]

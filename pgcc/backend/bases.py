@@ -1,0 +1,144 @@
+"""The kernel G = Vᵀ·N⁻¹·U of a determinant at a base point N = M0 + U·diag(φ)·Vᵀ, every entry to the last bit.
+
+N⁻¹ is found in doubles, improved by Newton's iteration X ← X + X·(I − N·X) in ball arithmetic, and certified by its
+residual R = I − N·X: the largest error of an entry of X is at most the largest row sum of |X| times the largest |R| entry,
+over 1 − ‖R‖.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import arb, arb_mat
+
+from pgcc.backend.precision import ball_parts, precision
+from pgcc.ir.matrix import Matrix
+from pgcc.lowering.determinant import DetStructure
+
+_BITS = 192
+_STEPS = 3
+_UNIT = 2.0**-53
+
+
+@dataclass(frozen=True, eq=False)
+class Base:
+    """The kernel G_ij = v_iᵀ·N⁻¹·u_j, scaled to c_i·G_ij·c_j with a diagonal near 1.
+
+    Where u_i = σ_i·v_i, the kernel is that of V alone, which is symmetric, and σ_i counts as a factor of child i.
+
+    Attributes
+    ----------
+    kernel : float64 array, k × k
+    scale : float64 array
+        c_i² / σ_i.
+    gap : float64 array
+        c_i²·(1/(σ_i·φ_i) − G_ii); NaN where it is not known to the last bit.
+    """
+
+    kernel: np.ndarray
+    scale: np.ndarray
+    gap: np.ndarray
+
+
+def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
+    """The base at these values of the children; None where N is singular or too close to it to be sure."""
+    if not structure.rank:
+        return None
+    with precision(_BITS):
+        m0, u, v = map(as_arb, structure.matrices)
+        if structure.identity_m0 if not phi.any() else structure.is_marginal_kernel and (phi == 1.0).all():
+            inverse, error = None, 0.0  # N = I
+        else:
+            found = _inverse(_at(m0, u, v, phi), structure.rank)
+            if found is None:
+                return None
+            inverse, error = found
+        columns, sums = (u, structure.floats[1]) if structure.ratio is None else (v, structure.floats[2])
+        right = columns if inverse is None else inverse if structure.identity_u else inverse * columns
+        g = v.transpose() if structure.identity_u and inverse is None else v.transpose() * right
+        left_sums, right_sums = (np.abs(m).sum(axis=0) for m in (structure.floats[2], sums))
+        return _rounded(g, phi, structure.exact_ratio, error * left_sums, right_sums)
+
+
+def _rounded(g: arb_mat, phi: np.ndarray, ratio: list[Fraction], left: np.ndarray, right: np.ndarray) -> Base | None:
+    """Doubles, scaled; an entry (i, j) of g may be off by left[i]·right[j]."""
+    k = len(phi)
+    entries = np.array([float(x) for x in g.entries()]).reshape(k, k)
+    size = np.abs(np.diag(entries))
+    scale = np.ldexp(1.0, (-2 * np.floor(np.frexp(np.where(size > 0, size, 1.0))[1] / 2)).astype(int))
+    half = np.sqrt(scale)
+    if (
+        not np.isfinite(entries).all()
+        or not (left * half).max(initial=0.0) * (right * half).max(initial=0.0) <= 2.0**-56
+    ):
+        return None
+    gap = np.full(k, np.nan)
+    for i in range(k):
+        if phi[i] > 0.0:
+            distance = 1 / (as_ball(float(phi[i])) * as_ball(ratio[i])) - g[i, i]
+            middle = float(distance.mid())
+            off = float(distance.rad()) + left[i] * right[i]
+            if middle > 0.0 and off <= 2.0**-54 * middle:
+                gap[i] = middle * scale[i]
+    return Base(np.ascontiguousarray(entries * half * half[:, None]), scale / np.array(ratio, float), gap)
+
+
+def determinant_at(structure: DetStructure, phi: np.ndarray) -> tuple[float, int, float]:
+    """det(M0 + U·diag(φ)·Vᵀ) as mantissa, binary exponent and relative error: inf where it may be 0."""
+    with precision(_BITS):
+        return ball_parts(_at(*map(as_arb, structure.matrices), phi).det() if structure.rank else arb(1))
+
+
+def _at(m0: arb_mat, u: arb_mat, v: arb_mat, phi: np.ndarray) -> arb_mat:
+    """M0 + U·diag(φ)·Vᵀ"""
+    if not phi.any():
+        return m0
+    if not (phi == 1.0).all():
+        columns, entries = phi.tolist(), u.entries()
+        u = arb_mat(u.nrows(), u.ncols(), [x * columns[i % len(columns)] for i, x in enumerate(entries)])
+    return m0 + u * v.transpose()
+
+
+def as_arb(matrix: Matrix) -> arb_mat:
+    """The same numbers as balls of the working precision."""
+    rows, columns = matrix.shape
+    return arb_mat(rows, columns, [as_ball(x) for row in matrix.numbers() for x in row])
+
+
+def as_ball(x: Any) -> arb:
+    """A number of a circuit."""
+    return arb(x) if isinstance(x, (int, float)) else arb(x.numerator) / arb(x.denominator)
+
+
+def _inverse(n: arb_mat, r: int) -> tuple[arb_mat, float] | None:
+    """(X, largest error of an entry): the inverse of a matrix, with exact entries."""
+    approximate = np.array([float(x) for x in n.entries()]).reshape(r, r)
+    if not np.isfinite(approximate).all():
+        return None
+    try:
+        start = np.linalg.inv(approximate)
+    except np.linalg.LinAlgError:
+        return None
+    if not np.isfinite(start).all():
+        return None
+    x = arb_mat(r, r, [arb(value) for value in start.ravel().tolist()])
+    identity = arb_mat(r, r, 1)
+    for _ in range(_STEPS + 1):
+        residual = identity - n * x
+        largest, norm = _sizes(residual, r)
+        if norm >= 0.5:
+            return None
+        error = _sizes(x, r)[1] * largest / (1.0 - norm)
+        if error <= 2.0**-70 * float(np.abs(start).max()) * 2.0**-53:
+            break
+        x = arb_mat(r, r, [entry.mid() for entry in (x + x * residual).entries()])
+    return x, error * 1.001
+
+
+def _sizes(matrix: arb_mat, r: int) -> tuple[float, float]:
+    """The largest entry and the largest row sum, in absolute value."""
+    sizes = np.array([float(x.abs_upper()) for x in matrix.entries()]).reshape(r, r)
+    return float(sizes.max(initial=0.0)) * 1.0001, float(sizes.sum(axis=1).max(initial=0.0)) * 1.0001

@@ -1,0 +1,196 @@
+"""The determinants of a program: which forms of each are at hand, laid out for the kernel."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from pgcc.backend.bases import Base, determinant_at, find_base
+from pgcc.backend.kernels.determinants import (
+    CHILDREN,
+    COLUMNS,
+    DIRECTED,
+    EDGES,
+    FREE,
+    HAS,
+    MATRICES,
+    OUT,
+    PLAN_COLUMNS,
+    RANK,
+    READY,
+    SYMMETRIC,
+    TABLE,
+    TREES,
+    VARIABLES,
+    K,
+    R,
+    determinant_rows,
+)
+from pgcc.lowering.determinant import DetStructure
+
+Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+Value = tuple[float, int, float]  # mantissa, binary exponent, relative error
+
+# Kernels G of more children than this are not written down.
+_MOST_CHILDREN = 1024
+# Nor are matrices for the form RANK with more numbers than this.
+_MOST_NUMBERS = 1 << 24
+_ONE: Value = (0.5, 1, 0.0)
+_UNKNOWN: Value = (0.0, 0, np.inf)
+# How well a determinant must be known where everything is free.
+_TOTAL_ERROR = 1e-11
+
+
+class Determinant:
+    """One determinant and the bases found for it so far.
+
+    Parameters
+    ----------
+    structure : DetStructure
+    phi : float64 array
+        The values of its children where nothing is observed.
+    columns : int array, optional
+        If the children are φ_i times distinct variables: the columns of these. n_variables : how many there are in all.
+    """
+
+    def __init__(
+        self, structure: DetStructure, phi: np.ndarray, columns: np.ndarray | None = None, n_variables: int = 0
+    ):
+        self.structure, self.phi = structure, np.array(phi)
+        self.columns, self.n_variables = columns, n_variables
+        small = structure.children <= _MOST_CHILDREN and self.in_float64
+        self.may_have_free = small
+        self.free: Base | None = None
+        self.out: Base | None = None
+        if small and structure.laplacian is None:
+            self.out = find_base(structure, np.zeros(structure.children))
+        if structure.is_marginal_kernel:
+            self.find_free_base()
+
+    @property
+    def in_float64(self) -> bool:
+        """Whether float64 forms of it are right at all."""
+        return self.structure.in_range and self.structure.size is None
+
+    def find_free_base(self) -> bool:
+        """The base at which everything is free; whether there was none before and is one now."""
+        if not self.may_have_free:
+            return False
+        self.may_have_free = False
+        self.free = find_base(self.structure, self.phi)
+        return self.free is not None
+
+    @cached_property
+    def total(self) -> Value:
+        """Its value where everything is free: in float64 by a form that is certain enough, else in ball arithmetic."""
+        structure, k = self.structure, self.structure.children
+        if not self.in_float64:
+            return _UNKNOWN
+        if structure.is_marginal_kernel and (self.phi == 1.0).all():
+            return _ONE
+        mantissa, exponent, error = np.zeros(1), np.zeros(1, np.int64), np.zeros(1)
+        slots, work = np.arange(2 * k), np.concatenate([self.phi, np.ones(k)])
+        determinant_rows(
+            *lay_out([self], [_UNKNOWN], bare=True), 0, slots[:k], slots[k:], work, 1, np.zeros(0, np.uint8), 0, 1,
+            _TOTAL_ERROR, mantissa, exponent, error,
+        )  # fmt: skip
+        if error[0] <= _TOTAL_ERROR:
+            return float(mantissa[0]), int(exponent[0]), float(error[0])
+        return determinant_at(structure, self.phi)
+
+    @cached_property
+    def at_nothing(self) -> Value:
+        """Its value where every child is 0: det M0."""
+        if self.out is None:
+            return _UNKNOWN
+        return _ONE if self.structure.identity_m0 else determinant_at(self.structure, np.zeros(len(self.phi)))
+
+
+class Determinants:
+    """All determinants of a program, as the kernels take them."""
+
+    def __init__(self, each: Sequence[Determinant]):
+        self.each = list(each)
+        self._lock = threading.Lock()
+        self.arrays = lay_out(self.each, [one.total for one in self.each])
+
+    def find_free_bases(self) -> bool:
+        """The bases for queries that observe little; whether there is one more than before."""
+        with self._lock:
+            found = [one.find_free_base() for one in self.each]
+            if any(found):
+                self.arrays = lay_out(self.each, [one.total for one in self.each])
+            return any(found)
+
+
+class _Pool:
+    """Arrays put one after another into a flat one."""
+
+    def __init__(self, dtype: type):
+        self.parts: list[np.ndarray] = [np.zeros(0, dtype)]
+        self.size = 0
+
+    def put(self, *arrays: np.ndarray) -> int:
+        """Where they start."""
+        start = self.size
+        for array in arrays:
+            self.parts.append(array.ravel())
+            self.size += array.size
+        return start
+
+    def flat(self) -> np.ndarray:
+        return np.concatenate(self.parts)
+
+
+def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = False) -> Arrays:
+    """plan, data, ints and bases of `determinant_rows`; `bare`: without the free bases, all children read as numbers."""
+    data, ints = _Pool(np.float64), _Pool(np.int64)
+    plan = np.zeros((len(each), PLAN_COLUMNS), np.int64)
+    bases = np.zeros((2 * len(each), 3))
+    for d, one in enumerate(each):
+        structure, trees = one.structure, one.structure.laplacian
+        r, k, ratio = structure.rank, structure.children, structure.ratio
+        plan[d, [R, K, SYMMETRIC]] = r, k, structure.symmetric
+        nothing = np.zeros(k)
+        free, out = None if bare else one.free, one.out
+        plan[d, CHILDREN] = data.put(
+            one.phi,
+            free.scale if free else nothing,
+            free.gap if free else nothing,
+            out.scale if out else nothing,
+            trees.weight if trees else nothing if ratio is None else ratio,
+            trees.kill if trees else nothing,
+        )
+        for form, base in ((FREE, free), (OUT, out)):
+            if base is not None:
+                plan[d, HAS + form], plan[d, TABLE + form] = 1, data.put(base.kernel)
+        bases[2 * d + FREE], bases[2 * d + OUT] = totals[d], one.at_nothing
+        if one.columns is not None and not bare:
+            plan[d, VARIABLES], plan[d, COLUMNS] = one.n_variables, ints.put(*_columns(one.columns, one.n_variables))
+            plan[d, READY] = data.put(*_ready(one.phi, free, True), *_ready(one.phi, out, False))
+        if trees is not None and one.in_float64:
+            plan[d, HAS + TREES], plan[d, DIRECTED] = 1, trees.directed
+            plan[d, EDGES] = ints.put(trees.tail, trees.head)
+        elif one.in_float64 and r * (2 * k + r) <= _MOST_NUMBERS and (ratio is not None or not structure.symmetric):
+            plan[d, HAS + RANK], plan[d, MATRICES] = 1, data.put(*structure.floats)
+    return plan, data.flat(), ints.flat(), bases
+
+
+def _ready(phi: np.ndarray, base: Base | None, is_free: bool) -> tuple[np.ndarray, np.ndarray]:
+    """|d|, unscaled, of a variable that differs from the base, and the diagonal entry of one that is not observed 1."""
+    if base is None:
+        return np.zeros(len(phi)), np.zeros(len(phi))
+    return phi / base.scale, -base.gap if is_free else np.diag(base.kernel) + base.scale / phi
+
+
+def _columns(columns: np.ndarray, n_variables: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """See `_count_observed` of the kernel."""
+    child_of, there = np.zeros(n_variables, np.int64), np.zeros(-(-n_variables // 8) * 8, np.uint8)
+    child_of[columns], there[columns] = np.arange(len(columns)), 1
+    return child_of, columns.astype(np.int64), there.view("<u8").astype(np.int64)
+
+
+NO_DETERMINANTS = Determinants([])

@@ -1,0 +1,484 @@
+"""Determinants of a block of rows, by whichever form is smallest for each row.
+
+With (f_i, y_i) the values of child i and its complement, and a *base* (φ_i, 1) at which the determinant D_base and
+G = Vᵀ·N⁻¹·U, N = M0 + U·diag(φ)·Vᵀ, are known, only the children that differ from the base matter:
+
+    D(f, y) = D_base · det( diag(y) + G·diag(d) )  =  D_base · Π d_i · det( G + diag(y/d) ),     d_i = f_i − y_i·φ_i,
+
+over those children. The base φ = (all free) is the K form of a determinantal point process (G = K, sizes |A| + |B|),
+the base φ = 0 its L form (G = L, sizes |A| + what is free). On the diagonal, G_ii + y_i/d_i would cancel for d_i < 0: there
+it is −(h_i + f_i/(φ_i·|d_i|)) with h_i = 1/φ_i − G_ii known by itself. Children with d_i > 0 come first, so that for a
+symmetric kernel both diagonal blocks are definite, of opposite signs, and elimination adds and never cancels.
+
+    RANK    det [[M1, U_A], [−V_Aᵀ, 0]], M1 = M0 + Σ_{y_i = 1} f_i·u_i·v_iᵀ: the cost does not grow with |B|
+    TREES   star–mesh elimination, where M0 and the u_i·v_iᵀ are Laplacians (see `laplacian`)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pgcc.backend.kernels.factors import (
+    eliminate,
+    eliminate_symmetric,
+    full_growth,
+    inverse_roots,
+    quick_growth,
+)
+from pgcc.backend.kernels.laplacian import tree_sum
+from pgcc.backend.kernels.policy import bare_kernel, kernel
+from pgcc.backend.kernels.simd import LANES, eight_bytes, lowest_byte, mul, root, store
+
+FREE, OUT, RANK, TREES = range(4)
+FORMS = 4
+# Columns of `plan`, one row per determinant; the last ones say where its arrays start in `data` and in `ints`.
+R, K, SYMMETRIC, DIRECTED, VARIABLES, HAS = 0, 1, 2, 3, 4, 5
+CHILDREN, TABLE, MATRICES, EDGES, COLUMNS, READY = 9, 10, 12, 13, 14, 15
+PLAN_COLUMNS = 16
+
+_UNIT = 2.0**-53
+_SMALL, _LARGE = 2.0**-400, 2.0**400
+_BYTES = np.uint64(0x0101010101010101)
+_SEVEN, _TOP = np.uint64(7), np.uint64(56)
+
+
+@kernel
+def determinant_rows(
+    plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, wanted, mantissa, exponent, error
+):  # fmt: skip
+    """mantissa[row]·2^exponent[row] = determinant d, off by at most error[row] relatively, for rows 0 … rows − 1.
+
+    inside, outside : slots of f and y in `work`, which holds `lanes` doubles for each slot.
+    evidence, start : rows of codes (1, 0, 255), flat and with eight bytes more, and where the first one starts; the last
+    row repeats. If the children are variables they are read there, and not from `work`; plan[d, VARIABLES] is then the
+    length of a row.
+    bases : one row per determinant and base: mantissa, exponent, relative error of D_base.
+    wanted : an error that is good enough. An error of inf says that nothing is known.
+    Returns whether the base of everything free was missed: whether it would have been the smallest form of some row.
+    """
+    r, k = plan[d, R], plan[d, K]
+    form, size = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    missed = _choose_forms(
+        plan, data, ints, d, inside, outside, work, lanes, evidence, start, rows, form, size, mantissa, exponent, error
+    )
+    order = _by_form_and_size(form, size, r + k + 1)
+    largest = 0
+    for row in range(rows):
+        if 0 <= form[row] < TREES:
+            largest = max(largest, size[row])
+    room = _room(largest, k)
+    first = 0
+    while first < rows and form[order[first]] < TREES:
+        row = order[first]
+        if form[row] < 0:  # already answered
+            first += 1
+            continue
+        last = first + 1
+        while last < min(first + LANES, rows) and form[order[last]] == form[row]:
+            last += 1
+        _run_group(
+            plan, data, ints, bases, d, form[row], size[order[last - 1]], inside, outside, work, lanes, evidence, start,
+            order[first:last], size, wanted, mantissa, exponent, error, *room,
+        )  # fmt: skip
+        first = last
+    if plan[d, HAS + TREES]:
+        for row in range(rows):
+            form[row] = TREES if not error[row] <= wanted else -1
+        _run_trees(plan, data, ints, d, inside, outside, work, lanes, evidence, start, form, mantissa, exponent, error)
+    return missed
+
+
+# -- which form ---------------------------------------------------------------------------------------------
+
+
+@bare_kernel
+def cost_of(form, size, r, k):
+    """Nanoseconds, roughly: what elimination and filling in take."""
+    if form == TREES:
+        return 500.0 + 2.0 * k + size * size * size / 6.0
+    if form == RANK:
+        return 100.0 + 4.0 * k + k * r * r / 2.0 + size * size * size / 12.0
+    return 30.0 + size * size + size * size * size / 16.0
+
+
+@kernel
+def _choose_forms(
+    plan, data, ints, d, inside, outside, work, lanes, evidence, start, rows, form, size, mantissa, exponent, error
+):  # fmt: skip
+    """The cheapest form of every row, and its size; −1 where the answer is 0 or where no form applies."""
+    r, k = plan[d, R], plan[d, K]
+    # FREE, OUT: how many children differ from the base; RANK: how many are in. Negative: no answer, or 0.
+    known = np.zeros((FORMS, rows), np.int64)
+    strange, zero = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
+    if plan[d, VARIABLES]:
+        _count_observed(evidence, start, plan[d, VARIABLES], ints[plan[d, COLUMNS] :], k, rows, known)
+    else:
+        _compare_values(data, plan[d, CHILDREN], k, inside, outside, work, lanes, rows, known, strange, zero)
+    missed = False
+    for row in range(rows):
+        mantissa[row], exponent[row], error[row] = 0.0, 0, math.inf
+        form[row], size[row] = -1, 0
+        if strange[row]:
+            continue
+        inner = known[RANK, row]
+        if zero[row] or inner > r:  # a child that is impossible, or more vectors than dimensions
+            error[row] = 0.0
+            continue
+        known[RANK, row] += r
+        known[TREES, row] = r - inner
+        best = math.inf
+        for candidate in range(FORMS):
+            if plan[d, HAS + candidate]:
+                here = cost_of(candidate, known[candidate, row], r, k)
+                if here < best:
+                    best, form[row], size[row] = here, candidate, known[candidate, row]
+        if not plan[d, HAS + FREE] and (known[FREE, row] > 0 or best == math.inf):
+            missed |= cost_of(FREE, known[FREE, row], r, k) < best
+    return missed
+
+
+@bare_kernel
+def _compare_values(data, phis, k, inside, outside, work, lanes, rows, known, strange, zero):
+    for i in range(k):
+        phi = data[phis + i]
+        f, y = inside[i] * lanes, outside[i] * lanes
+        for row in range(rows):
+            a, b = work[f + row], work[y + row]
+            known[FREE, row] += (a != phi) | (b != 1.0)
+            known[OUT, row] += (a != 0.0) | (b != 1.0)
+            known[RANK, row] += b == 0.0
+            zero[row] |= (a == 0.0) & (b == 0.0)
+            strange[row] |= ((b != 0.0) & (b != 1.0)) | (not (a >= 0.0 and a < math.inf))
+
+
+@kernel
+def _by_form_and_size(form, size, base):
+    """An order of the rows in which rows of one form are together, small ones first."""
+    for row in range(1, len(form)):
+        if form[row] != form[0] or size[row] != size[0]:
+            return np.argsort(form * base + size)
+    return np.arange(len(form))
+
+
+# -- children that are variables -------------------------------------------------------------------------------
+
+
+@bare_kernel
+def _row_start(evidence, start, n, row):
+    return min(start + row * n, len(evidence) - 8 - n)
+
+
+@bare_kernel
+def _ones(word):
+    """The lowest bit of every byte that is 1."""
+    return word & ~(word >> _SEVEN) & _BYTES
+
+
+@bare_kernel
+def _zeros(word):
+    """The lowest bit of every byte that is 0."""
+    return ~word & _BYTES
+
+
+@bare_kernel
+def _free(word):
+    """The lowest bit of every byte that is 255."""
+    return word >> _SEVEN & _BYTES
+
+
+@bare_kernel
+def _count_observed(evidence, start, n, columns, k, rows, known):
+    """known[FREE] = children observed, known[OUT] = those not observed 0, known[RANK] = those observed 1.
+
+    columns : for every variable the number of its child, or 0; then the variable of every child; then for every eight
+    variables a word whose lowest bit in every byte says whether that variable is a child.
+    """
+    for row in range(rows):
+        at = _row_start(evidence, start, n, row)
+        inner, outer, mask = np.uint64(0), np.uint64(0), n + k
+        for v in range(0, n, 8):
+            word, here = eight_bytes(evidence, at + v), np.uint64(columns[mask])
+            inner += (_ones(word) & here) * _BYTES >> _TOP  # the number of bits, in the highest byte of the product
+            outer += (_zeros(word) & here) * _BYTES >> _TOP
+            mask += 1
+        known[FREE, row], known[OUT, row], known[RANK, row] = inner + outer, k - np.int64(outer), inner
+
+
+# -- one row as numbers ---------------------------------------------------------------------------------------
+
+
+@bare_kernel
+def _row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y):
+    """f and y of every child."""
+    k, n = plan[d, K], plan[d, VARIABLES]
+    if n:
+        at, children, columns = _row_start(evidence, start, n, row), plan[d, CHILDREN], plan[d, COLUMNS] + n
+        for i in range(k):
+            code = evidence[at + ints[columns + i]]
+            f[i] = 0.0 if code == 0 else data[children + i]
+            y[i] = 0.0 if code == 1 else 1.0
+    else:
+        for i in range(k):
+            f[i], y[i] = work[inside[i] * lanes + row], work[outside[i] * lanes + row]
+
+
+@kernel
+def _run_trees(plan, data, ints, d, inside, outside, work, lanes, evidence, start, form, mantissa, exponent, error):
+    r, k, at = plan[d, R], plan[d, K], plan[d, EDGES]
+    tail, head = ints[at : at + k], ints[at + k : at + 2 * k]
+    weights = plan[d, CHILDREN] + 4 * k
+    W, f, y = np.empty((r, r)), np.empty(k), np.empty(k)
+    parent, label, chosen = np.empty(r + 1, np.int64), np.empty(r + 1, np.int64), np.empty(r + 1, np.bool_)
+    for row in range(len(form)):
+        if form[row] == TREES:
+            _row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y)
+            m, e, off = tree_sum(
+                r, plan[d, DIRECTED] == 1, tail, head, data[weights : weights + k],
+                data[weights + k : weights + k + r], f, y, W, parent, label, chosen,
+            )  # fmt: skip
+            if off == off:
+                mantissa[row], exponent[row], error[row] = m, e, off
+
+
+# -- eight rows at a time ---------------------------------------------------------------------------------------
+
+
+@kernel
+def _room(q, k):
+    """Room for matrices, the factors of their pivots, an inverse, three vectors, children, and their values."""
+    return (
+        np.empty(q * q * LANES),
+        np.empty(q * LANES),
+        np.empty(q * (q + 1) // 2 * LANES),
+        np.empty((3, max(1, q) * LANES)),
+        np.empty(2 * k + 1, np.int64),
+        np.empty((2, k)),
+    )
+
+
+@bare_kernel
+def _run_group(
+    plan, data, ints, bases, d, form, q, inside, outside, work, lanes, evidence, start, group, sizes, wanted,
+    mantissa, exponent, error, matrix, factors, inverse, vectors, index, values,
+):  # fmt: skip
+    """Up to eight rows of one form, padded to the largest size among them."""
+    symmetric = plan[d, SYMMETRIC] == 1
+    if len(group) < LANES or sizes[group[0]] != q:
+        _fill_identity(matrix, factors, q, symmetric)
+    if plan[d, VARIABLES] and form != RANK:
+        _fill_variables(plan, data, ints, d, form, q, evidence, start, group, matrix, factors, index)
+    else:
+        f, y = values[0], values[1]
+        for lane in range(len(group)):
+            _row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, group[lane], f, y)
+            if form == RANK:
+                _fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index)
+            else:
+                _fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index)
+    if symmetric:
+        eliminate_symmetric(matrix, q, vectors[0])
+    else:
+        eliminate(matrix, q)
+    roundings = q + 8.0 + (plan[d, K] if form == RANK else 0.0)
+    tau = vectors[2]
+    _trust(matrix, q, symmetric, roundings, wanted, vectors[0], vectors[1], inverse, tau)
+    for lane in range(len(group)):
+        row = group[lane]
+        value, binary, tame, at = 1.0, 0, True, lane
+        for i in range(q):
+            pivot = matrix[at]
+            at += _next_diagonal(i, symmetric, q)
+            tame &= _SMALL < abs(pivot) < _LARGE  # nothing that matters has underflowed
+            value *= pivot
+            if not _SMALL < abs(value) < _LARGE:
+                value, more = math.frexp(value)
+                binary += more
+            value *= factors[i * LANES + lane]
+            if not _SMALL < abs(value) < _LARGE:
+                value, more = math.frexp(value)
+                binary += more
+        off = tau[lane]
+        if form != RANK:
+            base = 2 * d + form
+            value *= bases[base, 0]
+            binary += int(bases[base, 1])
+            off += bases[base, 2]
+        mantissa[row], exponent[row] = value, binary
+        error[row] = off + 4.0 * q * _UNIT if tame and off < 0.1 and 0.0 < abs(value) < math.inf else math.inf
+
+
+@bare_kernel
+def _fill_identity(matrix, factors, q, symmetric):
+    """What stands in the lanes, and in the rows, that are not used: the determinant does not notice."""
+    for i in range((q * (q + 1) // 2 if symmetric else q * q) * LANES):
+        matrix[i] = 0.0
+    at = 0
+    for i in range(q):
+        for lane in range(LANES):
+            matrix[at + lane] = factors[i * LANES + lane] = 1.0
+        at += _next_diagonal(i, symmetric, q)
+
+
+@bare_kernel
+def _fill_kernel(data, table, k, q, index, count, lane, matrix):
+    """The whole kernel."""
+    for i in range(count):
+        at, here = i * q * LANES + lane, table + index[i] * k
+        for j in range(count):
+            matrix[at + j * LANES] = data[here + index[j]]
+
+
+@bare_kernel
+def _fill_triangle(data, table, k, index, count, lane, matrix):
+    """The kernel on and below the diagonal."""
+    at = lane
+    for i in range(count):
+        here = table + index[i] * k
+        for j in range(i + 1):
+            matrix[at] = data[here + index[j]]
+            at += LANES
+
+
+@bare_kernel
+def _next_diagonal(i, symmetric, q):
+    """How far it is from the diagonal entry of row i to the next one."""
+    return (i + 2 if symmetric else q + 1) * LANES
+
+
+@bare_kernel
+def _fill_variables(plan, data, ints, d, form, q, evidence, start, group, matrix, factors, index):
+    """`_fill_base` for rows whose children are variables: (f, y) is (φ, 0), (0, 1) or (φ, 1)."""
+    k, n, symmetric = plan[d, K], plan[d, VARIABLES], plan[d, SYMMETRIC] == 1
+    columns, table = plan[d, COLUMNS], plan[d, TABLE + form]
+    ready, other = plan[d, READY] + 2 * form * k, plan[d, READY] + (2 * form + 1) * k
+    for lane in range(len(group)):
+        at = _row_start(evidence, start, n, group[lane])
+        count, entry, diagonal = 0, lane, lane
+        for half in range(2):  # those observed 1, then the others that differ from the base
+            mask = columns + n + k
+            for v in range(0, n, 8):
+                word = eight_bytes(evidence, at + v)
+                bits = _ones(word) if half == 0 else _zeros(word) if form == FREE else _free(word)
+                bits &= np.uint64(ints[mask])
+                mask += 1
+                while bits:
+                    c = ints[columns + v + lowest_byte(bits)]
+                    bits &= bits - np.uint64(1)
+                    index[count] = c
+                    if symmetric:  # row `count` of the triangle
+                        here = table + c * k
+                        for j in range(count + 1):
+                            matrix[entry] = data[here + index[j]]
+                            entry += LANES
+                    factor = data[ready + c]
+                    factors[count * LANES + lane] = -factor if half == 1 and form == FREE else factor
+                    if half == 1 and symmetric:
+                        matrix[entry - LANES] = data[other + c]
+                    count += 1
+            if half == 0:
+                inner = count
+        if not symmetric:
+            _fill_kernel(data, table, k, q, index, count, lane, matrix)
+            for i in range(inner, count):
+                matrix[diagonal + i * (q + 1) * LANES] = data[other + index[i]]
+
+
+@bare_kernel
+def _fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index):
+    """G + diag(y/d) over the children that differ from the base, those with d > 0 first; factors: d, unscaled."""
+    k, symmetric, table = plan[d, K], plan[d, SYMMETRIC] == 1, plan[d, TABLE + form]
+    phis, scales = plan[d, CHILDREN], plan[d, CHILDREN] + (1 if form == FREE else 3) * k
+    positive, negative = 0, k  # the latter are put into the second half of `index` first
+    for i in range(k):
+        phi = data[phis + i] if form == FREE else 0.0
+        if y[i] == 0.0 or f[i] > phi:
+            index[positive] = i
+            positive += 1
+        elif f[i] < phi:
+            index[negative] = i
+            negative += 1
+    count = positive + negative - k
+    for i in range(positive, count):
+        index[i] = index[k + i - positive]
+    if symmetric:
+        _fill_triangle(data, table, k, index, count, lane, matrix)
+    else:
+        _fill_kernel(data, table, k, q, index, count, lane, matrix)
+    at = lane
+    for i in range(count):
+        c = index[i]
+        phi, scale = data[phis + c] if form == FREE else 0.0, data[scales + c]
+        change = f[c] - y[c] * phi
+        if i < positive:
+            matrix[at] += 0.0 if y[c] == 0.0 else scale / change
+        else:
+            matrix[at] = -(data[phis + 2 * k + c] + scale * (f[c] / (phi * -change)))
+        factors[i * LANES + lane] = change / scale
+        at += _next_diagonal(i, symmetric, q)
+
+
+@bare_kernel
+def _fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index):
+    """[[M1, U_A], [−V_Aᵀ, 0]] with the f of A taken out; symmetric: [[M1, U_A], [U_Aᵀ, 0]], where u = s·v."""
+    r, k, symmetric = plan[d, R], plan[d, K], plan[d, SYMMETRIC] == 1
+    m0 = plan[d, MATRICES]
+    u, v = m0 + r * r, m0 + r * r + r * k
+    count = 0
+    for a in range(r):
+        at = a * (a + 1) // 2 if symmetric else a * q
+        for b in range(a + 1 if symmetric else r):
+            matrix[(at + b) * LANES + lane] = data[m0 + a * r + b]
+        factors[a * LANES + lane] = 1.0
+    for i in range(k):
+        if y[i] == 0.0:
+            index[count] = i
+            count += 1
+        elif f[i] != 0.0:
+            for a in range(r):
+                left = f[i] * data[u + a * k + i]
+                at = a * (a + 1) // 2 if symmetric else a * q
+                if left != 0.0:
+                    for b in range(a + 1 if symmetric else r):
+                        matrix[(at + b) * LANES + lane] += left * data[v + b * k + i]
+    for j in range(count):
+        i, here = index[j], r + j
+        at = here * (here + 1) // 2 if symmetric else here * q
+        for a in range(r):
+            if symmetric:
+                matrix[(at + a) * LANES + lane] = data[u + a * k + i]
+            else:
+                matrix[(a * q + here) * LANES + lane] = data[u + a * k + i]
+                matrix[(at + a) * LANES + lane] = -data[v + a * k + i]
+        for b in range(j + 1 if symmetric else count):
+            matrix[(at + r + b) * LANES + lane] = 0.0
+        # the row below is −vᵀ = −uᵀ/s
+        factors[here * LANES + lane] = -f[i] / data[plan[d, CHILDREN] + 4 * k + i] if symmetric else f[i]
+
+
+@bare_kernel
+def _trust(matrix, q, symmetric, roundings, wanted, scale, room, inverse, tau):
+    """tau[lane] = relative error bounds of eight eliminations (see `factors`)."""
+    if q == 0:
+        tau[:LANES] = 0.0
+        return
+    inverse_roots(matrix, q, symmetric, scale)
+    growth = quick_growth(matrix, q, symmetric, False, scale, room)
+    if not symmetric:
+        growth = root(mul(growth, quick_growth(matrix, q, symmetric, True, scale, room)))
+    store(tau, 0, growth)
+    good = True
+    for lane in range(LANES):
+        tau[lane] *= 1.1 * roundings * _UNIT
+        good &= tau[lane] <= wanted
+    if good:
+        return
+    growth = full_growth(matrix, q, symmetric, False, scale, inverse)
+    if not symmetric:
+        growth = root(mul(growth, full_growth(matrix, q, symmetric, True, scale, inverse)))
+    store(room, 0, growth)
+    for lane in range(LANES):
+        better = 1.5 * roundings * _UNIT * room[lane]  # the inverse itself is rounded
+        if better < tau[lane]:
+            tau[lane] = better

@@ -1,0 +1,392 @@
+"""Determinants in balls and rationals: what is left of a Det at numbers is det(P + s·Q), as small as the query allows.
+
+    det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]        at numbers f_i, y_i; of a sized one, with s·f for f, one coefficient
+
+Exact laws make it small before anything is computed:
+
+    absent    f_i = 0: the factor y_i, and the determinant without i
+    unit row  row i of M0 is e_iᵀ, and no child that is left has an entry in row i of U, so that it is row i of the
+              whole matrix: the determinant without row and column i. The same for columns, with V
+    inner     y_i = 1: f_i·u_i·v_iᵀ is added to M0, and i needs no border
+    surely in y_i = 0: i is in every T, so that it counts towards the size and needs no s. If u_i = c·e_j, its column
+              has one entry, and expanding by it puts f_i·c·v_iᵀ in the place of row j
+    border    any other i has a row and a column of its own
+
+A DPP by L (M0 = U = I) has as many rows as items that are in or free, and no border.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+from flint import acb, acb_mat, arb, arb_mat, ctx, fmpq, fmpq_mat
+
+from pgcc.ir.matrix import Matrix
+from pgcc.ir.node import Node
+from pgcc.ir.numbers import Number, exact
+
+Sparse = list[tuple[int, Any]]  # the entries of a vector that are not 0, with their places
+Term = tuple[Any, Sparse, Sparse]  # f·u·vᵀ
+
+# Balls are eliminated in blocks of so many rows: the first of them, and what is left.
+_BLOCK = 100
+_HEAD, _TAIL = slice(_BLOCK), slice(_BLOCK, None)
+# Newton's identities cancel: they take so many times the bits. Of powers of the matrix, so many entries are kept.
+_NEWTON = 4
+_MOST_ENTRIES = 1 << 20
+# The radius of the points is a power of two between these.
+_LEAST_RADIUS, _LARGEST_RADIUS = -300, 300
+# How much larger than at the best radius a determinant may be, as a logarithm.
+_SPARE = 5.0
+
+
+# -- number systems -----------------------------------------------------------------------------------------------
+
+
+class Ring(NamedTuple):
+    """Numbers of flint: from a number of a circuit; a matrix from its entries; its determinant; a coefficient of
+    det(P + s·Q), given the power of s that is wanted and the degree.
+    """
+
+    lift: Callable[[Number], Any]
+    matrix: Callable[[int, int, list[Any]], Any]
+    det: Callable[[Any], Any]
+    coefficient: Callable[[Any, Any, int, int], Any]
+
+
+def as_rational(number: Number) -> fmpq:
+    """A number of a circuit, exactly."""
+    if type(number) is int:
+        return fmpq(number)
+    ratio = exact(number)
+    return fmpq(ratio.numerator, ratio.denominator)
+
+
+def as_ball(number: Number) -> arb:
+    """A number of a circuit, to the precision of the context; integers and floats exactly."""
+    return arb(as_rational(number) if type(number) is not float and type(number) is not int else number)
+
+
+def _ball_matrix(rows: int, columns: int, entries: list[Any]) -> Any:
+    is_complex = any(isinstance(x, acb) for x in entries)
+    return (acb_mat if is_complex else arb_mat)(rows, columns, entries)
+
+
+def _ball_det(matrix: Any) -> Any:
+    """By blocks, on which flint is three times as fast; as a whole where that costs half of the bits."""
+    if matrix.nrows() <= _BLOCK:
+        return matrix.det()
+    try:
+        value = _det_by_blocks(matrix)
+    except ZeroDivisionError:  # a block is singular, the matrix may not be
+        return matrix.det()
+    return value if value.rel_accuracy_bits() >= ctx.prec // 2 else matrix.det()
+
+
+def _det_by_blocks(matrix: Any) -> Any:
+    """det [[A, B], [C, D]] = det A · det(D − C·A⁻¹·B)"""
+    kind, value = type(matrix), arb(1)
+    while matrix.nrows() > _BLOCK:
+        rows, n = matrix.tolist(), matrix.nrows() - _BLOCK
+        top, low = rows[:_BLOCK], rows[_BLOCK:]
+        A, B = (kind(_BLOCK, m, _flat([row[part] for row in top])) for m, part in ((_BLOCK, _HEAD), (n, _TAIL)))
+        C, D = (kind(n, m, _flat([row[part] for row in low])) for m, part in ((_BLOCK, _HEAD), (n, _TAIL)))
+        value = A.det() * value
+        matrix = D - C * A.solve(B)
+    return matrix.det() * value
+
+
+def _ball_coefficient(P: Any, Q: Any, wanted: int, degree: int) -> Any:
+    n = P.nrows()
+    both_ways = (P, Q, wanted), (Q, P, n - wanted)  # det(P + s·Q) = s^n·det(Q + P/s)
+    for p, q, power in sorted(both_ways, key=operator.itemgetter(2)):
+        try:
+            return _coefficient_by_traces(p, q, power)
+        except ZeroDivisionError:  # p is singular
+            continue
+    return _coefficient_at_radius(P, Q, wanted, degree)
+
+
+def _coefficient_by_traces(P: Any, Q: Any, wanted: int) -> Any:
+    """det(P + s·Q) = det P · det(1 + s·P⁻¹·Q), for a regular P"""
+    if wanted == 0:
+        return _ball_det(P)
+    kind: Any = arb_mat if isinstance(P, arb_mat) and isinstance(Q, arb_mat) else acb_mat
+    with ctx.workprec(_NEWTON * ctx.prec):
+        return _ball_det(P) * _elementary_symmetric(kind(P).solve(kind(Q)), wanted)
+
+
+def _elementary_symmetric(A: Any, k: int) -> Any:
+    """e_k of the eigenvalues, k ≥ 1, by Newton's identities: k·e_k = Σ_i (−1)^(i−1)·e_(k−i)·tr A^i.
+
+    With b ≈ √k, the trace of A^(i + b·j) is the scalar product of A^i and the transpose of A^(b·j): about 2·√k matrix
+    products for all of them, and b matrices to keep.
+    """
+    kind, n = type(A), A.nrows()
+    b = min(math.isqrt(k - 1) + 1, max(1, _MOST_ENTRIES // n**2))
+    entries: list[Any] = []
+    for step in accumulate([A] * b, operator.mul):  # A, …, A^b
+        entries += step.entries()
+    small = kind(b, n * n, entries).transpose()
+    unit = kind(n, n, [int(i == j) for i in range(n) for j in range(n)])
+    traces: list[Any] = []
+    for giant in accumulate([step] * ((k - 1) // b), operator.mul, initial=unit):  # 1, A^b, A^2b, …
+        traces += (kind(1, n * n, giant.transpose().entries()) * small).entries()
+    e: list[Any] = [arb(1)]
+    for m in range(1, k + 1):
+        terms = [(e[m - i] if i % 2 else -e[m - i]) * traces[i - 1] for i in range(1, m + 1)]
+        e.append(sum(terms, start=arb(0)) / m)
+    return e[k]
+
+
+def _coefficient_at_radius(P: Any, Q: Any, wanted: int, degree: int) -> Any:
+    """By the values at roots of unity, times a radius."""
+    is_real = isinstance(P, arb_mat) and isinstance(Q, arb_mat)
+    radius = acb(fmpq(2) ** _radius(P, Q, wanted))
+    p, q = acb_mat(P), acb_mat(Q)
+    total = coefficient_from_roots(lambda s: _ball_det(p + q * (radius * s)), wanted, degree + 1, is_real)
+    found = total / radius**wanted
+    return found.real if is_real else found
+
+
+def _radius(P: Any, Q: Any, wanted: int) -> int:
+    """log2 of the ρ at which the term of s^wanted is about the largest: there the fewest bits cancel.
+
+    That is where |D(ρ)|/ρ^wanted is least. For coefficients ≥ 0 its logarithm is convex in log ρ, so that a ternary
+    search finds it; otherwise, and where doubles are not enough, it is a guess. Every radius gives the right answer. Of
+    those that cost few bits more, the one nearest to 1 keeps most of P + ρ·Q.
+    """
+    p, q = (np.array([complex(x) for x in m.entries()]).reshape(m.nrows(), m.ncols()) for m in (P, Q))
+
+    def height(e: int) -> float:
+        _, logarithm = np.linalg.slogdet(p + math.ldexp(1.0, e) * q)
+        return float(logarithm) - wanted * e * math.log(2) if math.isfinite(logarithm) else math.inf
+
+    low, high = _LEAST_RADIUS, _LARGEST_RADIUS
+    with np.errstate(all="ignore"):
+        while high - low > 2:
+            third = (high - low) // 3
+            left, right = low + third, high - third
+            if height(left) <= height(right):
+                high = right
+            else:
+                low = left
+        e = (low + high) // 2
+        enough = height(e) + _SPARE
+        while e and height(int(e / 2)) <= enough:
+            e = int(e / 2)
+    return e
+
+
+def coefficient_from_roots(value_at: Callable[[Any], Any], wanted: int, n_points: int, is_real: bool) -> Any:
+    """The coefficient of t^wanted of a polynomial of degree < n_points, by its values at the roots of unity.
+
+    If it has real coefficients, a point and its conjugate give conjugate terms: half of the points are enough.
+    """
+    total = acb(0)
+    for k in range(n_points // 2 + 1 if is_real else n_points):
+        value = acb(value_at(acb(fmpq(2 * k, n_points)).exp_pi_i()))
+        term = value * acb(fmpq(-2 * k * wanted % (2 * n_points), n_points)).exp_pi_i()
+        twice = is_real and k != 0 and 2 * k != n_points
+        total += 2 * term.real if twice else term.real if is_real else term
+    return total / n_points
+
+
+def _rational_coefficient(P: Any, Q: Any, wanted: int, degree: int) -> Any:
+    if _is_identity(P):  # det(x·1 + Q) = Σ_j (the coefficient of s^j)·x^(n − j)
+        return (Q * fmpq(-1)).charpoly()[P.nrows() - wanted]
+    return interpolated_coefficient([(P + Q * fmpq(s)).det() for s in range(degree + 1)], wanted)
+
+
+def _is_identity(matrix: fmpq_mat) -> bool:
+    n = matrix.nrows()
+    return matrix == fmpq_mat(n, n, [int(i == j) for i in range(n) for j in range(n)])
+
+
+def interpolated_coefficient(values: Sequence[Any], wanted: int) -> Any:
+    """The coefficient of t^wanted of the polynomial with these values at 0, 1, 2, …: Newton's form, then Horner's."""
+    differences = list(values)
+    n = len(values)
+    for level in range(1, n):
+        for i in range(n - 1, level - 1, -1):
+            differences[i] = (differences[i] - differences[i - 1]) / fmpq(level)
+    coefficients: list[Any] = [fmpq(0)] * n
+    for i in range(n - 1, -1, -1):  # p := p · (t − i) + differences[i]
+        shifted = [fmpq(0), *coefficients[:-1]]
+        coefficients = [s - i * c for s, c in zip(shifted, coefficients, strict=True)]
+        coefficients[0] += differences[i]
+    return coefficients[wanted]
+
+
+BALLS = Ring(as_ball, _ball_matrix, _ball_det, _ball_coefficient)
+RATIONALS = Ring(as_rational, fmpq_mat, fmpq_mat.det, _rational_coefficient)
+
+
+# -- determinants -------------------------------------------------------------------------------------------------
+
+
+class Layout:
+    """Where the numbers of a Det are. It does not depend on the ring, nor on the precision."""
+
+    def __init__(self, node: Node):
+        m0, u, v = node.matrices
+        self.size = node.size
+        self.m0, self.u, self.v = m0.numbers(), _columns(u), _columns(v)
+        self.unit_rows = _unit_rows(self.m0)
+        self.unit_columns = _unit_rows(zip(*self.m0, strict=True))
+        self.empty_rows = {i for i, row in enumerate(self.m0) if not any(row)}
+
+    def numbers(self) -> set[Number]:
+        """The entries that are not 0."""
+        vectors = [*self.u, *self.v]
+        return {x for row in self.m0 for x in row if x} | {x for vector in vectors for _, x in vector}
+
+
+def _columns(matrix: Matrix) -> list[Sparse]:
+    columns: list[Sparse] = [[] for _ in range(matrix.shape[1])]
+    for i, j, x in _entries_not_zero(matrix):
+        columns[j].append((i, x))
+    return columns
+
+
+def _entries_not_zero(matrix: Matrix) -> Iterable[tuple[int, int, Number]]:
+    if not matrix.is_float:
+        return ((i, j, x) for i, row in enumerate(matrix.numbers()) for j, x in enumerate(row) if x)
+    array = matrix.floats()
+    rows, columns = np.nonzero(array)
+    return zip(rows.tolist(), columns.tolist(), array[rows, columns].tolist(), strict=True)
+
+
+def _unit_rows(rows: Iterable[Sequence[Number]]) -> set[int]:
+    return {i for i, row in enumerate(rows) if row[i] == 1 and sum(map(bool, row)) == 1}
+
+
+class Determinant:
+    """A Det whose numbers are in a ring."""
+
+    def __init__(self, layout: Layout, ring: Ring):
+        self.layout, self.ring = layout, ring
+        lifted = {x: ring.lift(x) for x in (0, 1, *layout.numbers())}  # equal numbers are lifted once
+        self.zero, self.one = lifted[0], lifted[1]
+        self.m0 = [[lifted[x] for x in row] for row in layout.m0]
+        self.u, self.v = ([[(i, lifted[x]) for i, x in column] for column in m] for m in (layout.u, layout.v))
+
+    def at(self, f: list[Any], y: list[Any]) -> Any:
+        """Its value where the children and their complements are these numbers."""
+        absent = [i for i in range(len(f)) if f[i] == 0]
+        kept = [i for i in range(len(f)) if not f[i] == 0]  # noqa: SIM201 - of a ball, != means "certainly different"
+        surely_in = [i for i in kept if y[i] == 0]
+        factor = math.prod([y[i] for i in absent], start=self.one)
+        rows = self._rows_left(kept)
+        degree = min(len(kept), len(rows)) - len(surely_in)  # in s: c_T = 0 where T is larger than the matrix
+        size = self.layout.size
+        wanted = 0 if size is None else size - len(surely_in)
+        rank_missing = sum(row in self.layout.empty_rows for row in rows)  # for the children to make up
+        if factor == 0 or not 0 <= wanted <= degree or rank_missing > len(kept):
+            return self.zero
+        pencil = _Pencil(self, rows, kept, f, y)
+        if pencil.is_singular:
+            return self.zero
+        if size is None:
+            return factor * self.ring.det(pencil.at_one())
+        return factor * self.ring.coefficient(*pencil.matrices(), wanted, degree)
+
+    def _rows_left(self, kept: list[int]) -> list[int]:
+        layout = self.layout
+        gone: set[int] = set()
+        for unit, columns in ((layout.unit_rows, layout.u), (layout.unit_columns, layout.v)):
+            gone |= unit.difference(i for c in kept for i, _ in columns[c]) if unit else unit
+        return [i for i in range(len(layout.m0)) if i not in gone]
+
+
+class _Pencil:
+    """P and Q, on the rows and the children that are left."""
+
+    def __init__(self, det: Determinant, rows: list[int], kept: list[int], f: list[Any], y: list[Any]):
+        self.det, self.rows, self.f, self.y = det, rows, f, y
+        self.place = {row: p for p, row in enumerate(rows)}
+        self.surely_in = [c for c in kept if y[c] == 0]
+        self.others = [c for c in kept if not y[c] == 0]  # noqa: SIM201
+        self.replaced: dict[int, Term] = {}  # rows, by place, in which a child that is surely in stands
+        border = []
+        for c in self.surely_in:
+            left = self._left(c)
+            if len(left) == 1:
+                self.replaced[left[0][0]] = f[c], left, self._right(c)
+            else:
+                border.append(c)
+        self.is_singular = not all(self._left(c) for c in border)  # a column of 0s
+        border += [c for c in self.others if not y[c] == 1]  # noqa: SIM201
+        self.border = {c: b for b, c in enumerate(border, len(rows))}
+
+    def _left(self, c: int) -> Sparse:
+        """u_c, without what a replaced row no longer holds."""
+        place, replaced = self.place, self.replaced
+        return [(place[i], x) for i, x in self.det.u[c] if i in place and place[i] not in replaced]
+
+    def _right(self, c: int) -> Sparse:
+        place = self.place
+        return [(place[i], x) for i, x in self.det.v[c] if i in place]
+
+    def at_one(self) -> Any:
+        """P + Q"""
+        return self._plus_terms(self._entries())
+
+    def matrices(self) -> tuple[Any, Any]:
+        """P and Q"""
+        P = self._entries()
+        n = len(P)
+        return self.det.ring.matrix(n, n, _flat(P)), self._plus_terms([[self.det.zero] * n for _ in range(n)])
+
+    def _entries(self) -> list[list[Any]]:
+        """P: M0 and the border, and what is surely in."""
+        n = len(self.rows) + len(self.border)
+        P = [[self.det.zero] * n for _ in range(n)]
+        for p, row in enumerate(self.rows):
+            if p not in self.replaced:
+                source = self.det.m0[row]
+                P[p][: len(self.rows)] = [source[i] for i in self.rows]
+        for c, b in self.border.items():
+            P[b][b] = self.y[c]
+            for q, x in self._right(c):
+                P[b][q] = -x
+        bordered_in = [self._term(c) for c in self.surely_in if c in self.border]
+        _add([*self.replaced.values(), *bordered_in], P)
+        return P
+
+    def _term(self, c: int) -> Term:
+        right = [(self.border[c], self.det.one)] if c in self.border else self._right(c)
+        return self.f[c], self._left(c), right
+
+    def _plus_terms(self, to: list[list[Any]]) -> Any:
+        """to + Q, with Q = Σ f·u·vᵀ: term by term, or at once if that takes more products than U and V have entries."""
+        terms = [self._term(c) for c in self.others]
+        ring, zero, n, k = self.det.ring, self.det.zero, len(to), len(terms)
+        if sum(len(left) * len(right) for _, left, right in terms) <= 2 * n * k:
+            _add(terms, to)
+            return ring.matrix(n, n, _flat(to))
+        U, V = [[zero] * k for _ in range(n)], [[zero] * n for _ in range(k)]
+        for j, (f, left, right) in enumerate(terms):
+            for p, x in left:
+                U[p][j] = f * x
+            for q, x in right:
+                V[j][q] = x
+        return ring.matrix(n, n, _flat(to)) + ring.matrix(n, k, _flat(U)) * ring.matrix(k, n, _flat(V))
+
+
+def _add(terms: Iterable[Term], to: list[list[Any]]) -> None:
+    """to += Σ f·u·vᵀ"""
+    for f, left, right in terms:
+        for p, x in left:
+            row, fx = to[p], f * x
+            for q, z in right:
+                row[q] += fx * z
+
+
+def _flat(rows: list[list[Any]]) -> list[Any]:
+    return [x for row in rows for x in row]

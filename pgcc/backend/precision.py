@@ -1,0 +1,50 @@
+"""flint's working precision, and its balls as doubles."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from flint import arb, ctx
+
+from pgcc.backend.values import UNIT
+
+# flint's precision is one number for the whole process.
+flint_lock = threading.RLock()
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """So many bits, for one thread at a time."""
+    with flint_lock, ctx.workprec(bits):
+        yield
+
+
+def ball_parts(ball: Any) -> tuple[float, int, float]:
+    """A ball as mantissa, exponent and relative error bound of its midpoint; (0, 0, 0) for an exact zero."""
+    ball = arb(ball)
+    if not ball.is_finite():
+        return 0.0, 0, math.inf
+    middle, radius = (_mantissa_exponent(x) for x in (ball.mid(), ball.rad()))
+    if middle[0] == 0.0:
+        return 0.0, 0, 0.0 if radius[0] == 0.0 else math.inf
+    if radius[0] == 0.0:
+        return middle[0], middle[1], 2 * UNIT
+    gap = radius[1] - middle[1]
+    if gap > 0:
+        return middle[0], middle[1], math.inf
+    ratio = math.ldexp(radius[0] / abs(middle[0]), max(gap, -1000)) * (1 + 8 * UNIT)
+    return middle[0], middle[1], ratio / (1 - ratio) + 2 * UNIT if ratio < 0.5 else math.inf
+
+
+def _mantissa_exponent(x: Any) -> tuple[float, int]:
+    """A midpoint as (m, e) with ½ ≤ |m| < 1, to one rounding."""
+    whole, exponent = (int(part) for part in x.man_exp())
+    if not whole:
+        return 0.0, 0
+    extra = max(0, abs(whole).bit_length() - 64)  # 64 bits are more than a double holds
+    mantissa, binary = math.frexp(float(whole >> extra))
+    return mantissa, binary + extra + exponent

@@ -1,0 +1,210 @@
+"""Programs with determinants: what each is where nothing is observed, and how they are kept within the range of doubles."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pgcc.backend.determinants import Determinant, Determinants
+from pgcc.backend.kernels.linear import STEP
+from pgcc.backend.kernels.staged import run_staged, run_stages
+from pgcc.ir.numbers import add
+from pgcc.lowering.program import DET, DETMAG, LEAF, MORE, SUM, TIMES, Program
+
+# Determinants below others need not be known any better.
+_EASY = 1e-11
+# A weight below it has lost digits; a power of two that loses every weight.
+_SMALLEST, _FAR = 2.0**-1022, 4000
+
+
+class Staged:
+    """A program whose determinants are computed for blocks of rows, in between stretches of the fast loop.
+
+    A determinant may be 10⁷⁰⁰ where its probabilities are ordinary numbers. Each is divided by a power of two that
+    brings its largest value near 1, and the weights of the sums above are multiplied by what that leaves to pay.
+
+    Parameters
+    ----------
+    program : Program
+        As `lower` makes it.
+    scheduled : Program
+        The same with shared slots.
+    """
+
+    def __init__(self, program: Program, scheduled: Program):
+        self.structures = program.structures
+        self.where = np.flatnonzero(program.op == DET)
+        self.dets = self._plan(program)
+        self.degree = self._degrees(program)
+        below = _under_determinants(program)
+        exponents = np.array([e for _, e, _ in self._totals], np.int64)
+        self.shift = np.where([bool(below[program.target[i]]) for i in self.where], 0, exponents)
+        weights, self.exponent = _shifted_weights(program, self.shift)
+        self.unscheduled = replace(program, weights=weights)
+        # Variables that only determinants read are read straight from the evidence.
+        unread = _unread_leaves(program, [one.columns is not None for one in self.dets.each])
+        self.program = _without(replace(scheduled, weights=weights), unread)
+        self.reads_codes = bool((self.program.op == LEAF).any())
+
+    def _plan(self, program: Program) -> Determinants:
+        """Every determinant at the values that its children have, in this very arithmetic, where all is free."""
+        each: list[Determinant] = []
+        codes = np.full(program.n_variables * STEP, 255, np.uint8)
+        work, doubt = np.zeros(program.slots * STEP), np.zeros(STEP, bool)
+        begin = 0
+        for d, i in enumerate(self.where.tolist()):
+            dets, unscaled, degrees = Determinants(each), np.zeros(d, np.int64), np.zeros(d)
+            run_stages(
+                *program.arrays, *dets.arrays, unscaled, degrees, _EASY, codes, 0, begin, i, codes, STEP, work, doubt
+            )
+            slots = program.args[program.start[i] + 1 : program.start[i + 1]]
+            k = len(slots) // 2
+            columns = _variable_columns(program, slots[:k], slots[k:])
+            each.append(Determinant(self.structures[d], work[slots[:k] * STEP], columns, program.n_variables))
+            begin = i
+        return Determinants(each)
+
+    def _degrees(self, program: Program) -> np.ndarray:
+        """How many times the relative error of the children's values a determinant is off; inf where nobody knows.
+
+        Without negative coefficients, at most once for every child in a set. Exact children have no error.
+        """
+        exact, bits = _exact_values(program)
+        degree = np.empty(len(self.where))
+        for d, i in enumerate(self.where.tolist()):
+            slots = program.args[program.start[i] + 1 : program.start[i + 1]]
+            structure, k = self.structures[d], len(slots) // 2
+            if not bits[slots[k:]].all():
+                degree[d] = math.inf
+            elif exact[slots[:k]].all():
+                degree[d] = 1.0
+            else:
+                degree[d] = 1.0 + min(structure.rank, k) if structure.nonnegative else math.inf
+        return degree
+
+    @property
+    def _totals(self) -> list[tuple[float, int, float]]:
+        return [one.total for one in self.dets.each]
+
+    @cached_property
+    def log_totals(self) -> np.ndarray:
+        """log of the largest value of every determinant, as it is divided."""
+        logs = [math.log(abs(m)) + e * math.log(2.0) if m else -math.inf for m, e, _ in self._totals]
+        return np.array(logs) - self.shift * math.log(2.0)
+
+    def run(self, rtol: float, *arguments: Any) -> None:
+        """`run_staged`, with the bases that the rows ask for."""
+        arrays = self.program.arrays
+
+        def go() -> bool:
+            return run_staged(*arrays, *self.dets.arrays, self.shift, self.degree, rtol / 8, *arguments)
+
+        if go() and self.dets.find_free_bases():
+            go()
+
+
+def _exact_values(program: Program) -> tuple[np.ndarray, np.ndarray]:
+    """Which values (of a program that shares no slots) doubles hold exactly, and which are never but 0 or 1."""
+    exact, bits = np.zeros(program.slots, bool), np.zeros(program.slots, bool)
+    for i in np.flatnonzero((program.op == LEAF) | (program.op == TIMES)).tolist():
+        slots, at = program.args[program.start[i] : program.start[i + 1]], program.target[i]
+        if program.op[i] == TIMES:
+            exact[at] = bits[at] = bits[slots].all()
+        else:
+            a, b = program.leaf_numbers[slots[0]]
+            table = program.leaf_table[slots[0]].tolist()
+            exact[at] = table == [a, b, add(a, b)]
+            bits[at] = exact[at] and {*table} <= {0.0, 1.0}
+    return exact, bits
+
+
+def _variable_columns(program: Program, inside: np.ndarray, outside: np.ndarray) -> np.ndarray | None:
+    """The columns of the variables z_i, if the children are c_i·z_i, c_i > 0, of distinct variables and their ȳ_i."""
+    leaf = np.full(program.slots, -1)
+    leaves = program.op == LEAF
+    leaf[program.target[leaves]] = program.args[program.start[:-1][leaves]]
+    f, y = leaf[inside], leaf[outside]
+    if (f < 0).any() or (y < 0).any():
+        return None
+    columns = program.leaf_variable[f]
+    if (columns < 0).any() or len(np.unique(columns)) < len(columns) or (program.leaf_variable[y] != columns).any():
+        return None
+    zero, one, _ = program.leaf_table[f].T
+    if (zero != 0.0).any() or not (one > 0.0).all() or (program.leaf_table[y] != (1.0, 0.0, 1.0)).any():
+        return None
+    return columns.astype(np.int64)
+
+
+def _unread_leaves(program: Program, of_variables: list[bool]) -> np.ndarray:
+    """Which instructions are leaves that nothing reads but determinants of variables."""
+    read = np.zeros(program.slots, bool)
+    read[[program.value, program.magnitude]] = True
+    for i in np.flatnonzero(program.op != LEAF).tolist():
+        first = program.start[i]
+        if program.op[i] < DET or not of_variables[program.args[first]] or program.op[i] == DETMAG:
+            read[program.args[first + (program.op[i] >= DET) : program.start[i + 1]]] = True
+    return (program.op == LEAF) & ~read[program.target]
+
+
+def _without(program: Program, left_out: np.ndarray) -> Program:
+    """The program without these instructions."""
+    kept = ~left_out
+    lengths = np.diff(program.start)
+    return replace(
+        program,
+        op=program.op[kept],
+        target=program.target[kept],
+        start=np.concatenate([[0], np.cumsum(lengths[kept])]),
+        args=program.args[np.repeat(kept, lengths)],
+        first_weight=program.first_weight[kept],
+        node=program.node[kept],
+    )
+
+
+def _under_determinants(program: Program) -> np.ndarray:
+    """Which values are used, directly or not, by a determinant."""
+    under = np.zeros(program.slots, bool)
+    if (program.op == DET).sum() > 1:
+        for i in range(program.instructions - 1, -1, -1):
+            if program.op[i] == DET or (program.op[i] != LEAF and under[program.target[i]]):
+                first = program.start[i] + (program.op[i] >= DET)
+                under[program.args[first : program.start[i + 1]]] = True
+    return under
+
+
+def _shifted_weights(program: Program, shift: np.ndarray) -> tuple[np.ndarray, int]:
+    """The weights when determinant d is divided by 2^shift[d], and by which power of two the root is."""
+    weights = program.weights.copy()
+    if not shift.any():
+        return weights, 0
+    of = np.zeros(program.slots, np.int64)
+    i = 0
+    while i < program.instructions:
+        first, last, at, kind = program.start[i], program.start[i + 1], program.target[i], program.op[i]
+        if kind >= DET:
+            of[at] = shift[program.args[first]]
+        elif kind == TIMES:
+            of[at] = of[program.args[first:last]].sum()
+        elif kind != LEAF:
+            stretch = [i]
+            while i + 1 < program.instructions and program.op[i + 1] == MORE and program.target[i + 1] == at:
+                i += 1
+                stretch.append(i)
+            terms = [_term_shifts(program, j, of) for j in stretch]
+            of[at] = max(int(t.max()) for t in terms)
+            for j, term in zip(stretch, terms, strict=True):
+                span = slice(program.first_weight[j], program.first_weight[j] + len(term))
+                shifted = np.ldexp(weights[span], np.maximum(term - of[at], -_FAR))
+                lost = (np.abs(shifted) < _SMALLEST) & (weights[span] != 0.0)
+                weights[span] = np.where(lost, np.nan, shifted)  # rows that need it run over scaled numbers
+        i += 1
+    return weights, int(of[program.value])
+
+
+def _term_shifts(program: Program, i: int, of: np.ndarray) -> np.ndarray:
+    slots = program.args[program.start[i] : program.start[i + 1]]
+    return of[slots] if program.op[i] == SUM else of[slots[0::2]] + of[slots[1::2]]

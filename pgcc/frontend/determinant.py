@@ -1,0 +1,158 @@
+"""Determinants with circuits in them: det(M0 + U·diag(f)·Vᵀ) as one node, or any matrix of polynomials, expanded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pgcc.errors import CircuitError
+from pgcc.ir.bulk import collector_paused
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Node, const, det, var
+from pgcc.ir.numbers import as_number, is_number
+from pgcc.passes.berkowitz import berkowitz
+from pgcc.passes.expand_det import bird
+
+MOST_ENTRIES = 1 << 26  # of a dense matrix: half a gigabyte
+MOST_EXPANDED = 64  # rows of a matrix of polynomials: some ten million edges
+_BOTH = 12  # up to so many rows, both expansions are made and the smaller one is kept: zeros favour either
+
+
+def determinant(M0: Any, U: Any = None, V: Any = None, children: Iterable[Any] | None = None) -> Circuit:
+    """A determinant as a circuit.
+
+    ``determinant(M0, U, V, children)`` is det(M0 + U·diag(f₁, …, f_k)·Vᵀ), one node, computed by factorisation.
+    ``determinant(matrix)`` is the determinant of a matrix whose entries are circuits, names and numbers. It is expanded
+    into sums and products, division-free, with O(n⁴) edges: 0.75·n⁴ by Berkowitz' algorithm, n⁴ by Bird's, and the
+    smaller of the two for up to 12 rows, where zeros in the matrix decide.
+
+    Parameters
+    ----------
+    M0 : r×r matrix of numbers, or a square matrix of circuits, names and numbers
+    U, V : r×k matrices of numbers
+    children : sequence of k circuits, names or numbers
+        f₁, …, f_k. Nothing keeps them from sharing variables, but only if they have none in common is the polynomial
+        certain to be multiaffine; otherwise `pgcc.compile` looks whether it is.
+
+    Returns
+    -------
+    Circuit
+        Over the variables of the children, or entries, in that order. Whether its coefficients are probabilities
+        is not known: the kernels of `pgcc.dpp` and the graphs of `pgcc.spanning_tree` are known to be.
+
+    Examples
+    --------
+    A DPP over two groups, each of which is a circuit of its own:
+
+    >>> import pgcc
+    >>> a, b, c = pgcc.variables("a b c")
+    >>> I = [[1, 0], [0, 1]]
+    >>> d = pgcc.determinant(I, I, [[2, 1], [1, 2]], [(a + b) / 2, c])
+    >>> pgcc.compile(d).prob({"a": 1, "b": 0, "c": 1}, exact=True)
+    Fraction(3, 16)
+
+    Any polynomials:
+
+    >>> print(pgcc.determinant([["x", 1], [2, "y"]]))
+    -2 + y*x
+    """
+    given = [U is not None, V is not None, children is not None]
+    if all(given):
+        return _low_rank(M0, U, V, children)
+    if any(given):
+        missing = [name for name, there in zip(("U", "V", "children"), given, strict=True) if not there]
+        raise CircuitError(
+            f"a determinant det(M0 + U·diag(children)·Vᵀ) needs {' and '.join(missing)} too; one matrix of circuits "
+            "stands alone"
+        )
+    return _expanded(M0)
+
+
+def check_size(rows: int, columns: int, what: str) -> None:
+    """Refuse matrices that do not fit in memory, before they are made."""
+    if rows * columns > MOST_ENTRIES:
+        raise CircuitError(
+            f"{what} would be a dense matrix of {rows:,}×{columns:,} entries, and the limit is {MOST_ENTRIES:,}"
+        )
+
+
+def _low_rank(M0: Any, U: Any, V: Any, children: Any) -> Circuit:
+    try:
+        listed = list(children) if not isinstance(children, str) else None
+    except TypeError:
+        listed = None
+    if listed is None:
+        raise CircuitError(f"the children of a determinant are a sequence of circuits or names, not {children!r}")
+    parts = [_part(child, f"child {i} of the determinant") for i, child in enumerate(listed)]
+    m0, u, v = (_numeric(m, name) for m, name in ((M0, "M0"), (U, "U"), (V, "V")))
+    return Circuit(det(m0, u, v, [part.root for part in parts]), _variables(parts))
+
+
+def _numeric(matrix: Any, name: str) -> Any:
+    if hasattr(matrix, "to_numpy"):  # a DataFrame
+        matrix = matrix.to_numpy()
+    try:
+        rows = list(matrix)
+        if any(len(row) != len(rows[0]) for row in rows):
+            raise CircuitError(f"the rows of {name} do not have one length")
+    except TypeError:
+        raise CircuitError(f"{name} has to be a matrix of numbers, such as a list of rows, not {matrix!r}") from None
+    return matrix
+
+
+def _expanded(matrix: Any) -> Circuit:
+    try:
+        rows = [list(row) for row in matrix] if not isinstance(matrix, (str, Circuit)) else None
+    except TypeError:
+        rows = None
+    if rows is None:
+        raise CircuitError("determinant takes a square matrix, such as a list of rows of circuits, names and numbers")
+    n = len(rows)
+    for i, row in enumerate(rows):
+        if len(row) != n:
+            raise CircuitError(
+                f"a determinant needs a square matrix: row {i} has {len(row)} entries, and there are {n} rows"
+            )
+    if n > MOST_EXPANDED:
+        raise CircuitError(
+            f"the expansion of a determinant with {n} rows would have about {n**4 * 3 // 4:,} edges; the limit is "
+            f"{MOST_EXPANDED} rows. In the form det(M0 + U·diag(children)·Vᵀ) there is no limit"
+        )
+    parts = [[_part(x, f"entry [{i}, {j}]") for j, x in enumerate(row)] for i, row in enumerate(rows)]
+    with collector_paused():
+        root = _smallest([[part.root for part in row] for row in parts])
+    return Circuit(root, _variables([part for row in parts for part in row]))
+
+
+def _smallest(A: list[list[Node]]) -> Node:
+    if len(A) > _BOTH:
+        return berkowitz(A)
+    # `bird` takes polynomials in a further variable: these have degree 0 in it.
+    (by_bird,) = bird([[[entry] for entry in row] for row in A])
+    return min((berkowitz(A), by_bird), key=lambda root: Circuit(root).size)
+
+
+def _part(value: Any, what: str) -> Circuit:
+    if isinstance(value, Circuit):
+        return value
+    if isinstance(value, str):
+        if _is_numeral(value):
+            raise CircuitError(
+                f"{what} is the text {value!r}, which would be a variable's name: write Fraction({value!r})"
+            )
+        return Circuit(var(value))
+    if is_number(value):
+        return Circuit(const(value))
+    raise CircuitError(f"{what} is a circuit, the name of a variable or a number, not {value!r}")
+
+
+def _is_numeral(text: str) -> bool:
+    try:
+        as_number(text)
+    except CircuitError:
+        return False
+    return True
+
+
+def _variables(parts: Iterable[Circuit]) -> list[str]:
+    return list(dict.fromkeys(name for part in parts for name in part.variables))

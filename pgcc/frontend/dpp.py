@@ -1,0 +1,553 @@
+"""Determinantal point processes as one determinant, whose children are the variables themselves.
+
+    L-ensemble      Pr(S) ∝ det L_S             g = det(I + diag(z)·L)         M0 = I,      U = I,  V = Lᵀ
+    factor          L = B·Bᵀ, B of shape n×r    g = det(I_r + Bᵀ·diag(z)·B)    M0 = I_r,    U = V = Bᵀ
+    marginal kernel Pr(S ⊆ X) = det K_S         g = det(I − K + diag(z)·K)     M0 = I − K,  U = I,  V = Kᵀ
+    spectrum of K   K = Q·diag(λ)·Qᵀ            g = det(diag(1 − λ) + √λ·Qᵀ·diag(z)·Q·√λ)
+
+Numbers stay as they are given. The one exception: a float kernel of rank r < n comes with rounding errors in place of
+its zero eigenvalues, and sets that cannot be would get probabilities of the size of that noise, and of either sign.
+Where the eigenvalues leave no doubt which of them are noise, the kernel becomes its factor, or its spectrum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from pgcc.errors import CircuitError, SemanticsError
+from pgcc.frontend.determinant import check_size
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import ONE, det, var
+from pgcc.ir.numbers import Number, add, as_number, nearest_float
+
+# All of these are relative: to the largest eigenvalue, or to the size of the numbers that are compared.
+ASYMMETRY = 1e-10  # entries that differ by less are one number
+TOLERANCE = 1e-9  # how far an eigenvalue may be out of its range
+NOISE, SIGNAL = 1e-13, 1e-9  # an eigenvalue below the one is rounding, above the other it is not
+NEARLY_ONE = 1e-12  # an eigenvalue of K so near to 1 is 1, if none is between this and SIGNAL
+MARGINAL = "a marginal kernel, with eigenvalues between 0 and 1"
+MOST_ENUMERATED = 12  # items of a nonsymmetric kernel whose sets are all looked at
+
+Rows = Sequence[Sequence[Number]]
+
+
+def dpp(
+    L: Any = None,
+    *,
+    K: Any = None,
+    factor: Any = None,
+    names: Iterable[str] | None = None,
+    symmetric: bool = True,
+    nearest: bool = False,
+) -> Circuit:
+    """A determinantal point process (DPP), by exactly one of three kernels.
+
+    Parameters
+    ----------
+    L : n×n matrix
+        Pr(S) = det(L_S) / det(I + L), where L_S has the rows and columns of the items of S.
+    K : n×n matrix
+        The marginal kernel: Pr(all of S are in) = det(K_S).
+    factor : n×r matrix
+        B with L = B·Bᵀ: a row per item. Queries take time by r, and small probabilities are far more accurate than
+        from the product.
+    names : sequence of str, optional
+        Names for the items; by default x1, …, xn, or what a DataFrame says.
+    symmetric : bool
+        Whether the kernel has to be symmetric. A nonsymmetric L is a DPP if L + Lᵀ is positive semi-definite, and
+        more generally if no principal minor is negative. Where the first does not hold, all minors are looked at up to
+        12 items (in floats, with a tolerance). With more items only sets of one and two are: whether the others have
+        probabilities that are not negative is then *not proven*. The same holds for K, with K + Kᵀ − 2·Kᵀ·K.
+    nearest : bool
+        Replace a symmetric kernel by the nearest valid one: eigenvalues below 0 (and, of K, above 1) are clipped.
+
+    Returns
+    -------
+    Circuit
+        One determinant over the items.
+
+    Raises
+    ------
+    CircuitError
+        If the matrix or the names are not of the right shape or kind.
+    SemanticsError
+        If the kernel would give a negative probability: an eigenvalue is out of range by more than 1e-9.
+
+    Notes
+    -----
+    Matrices may be arrays of any real dtype, nested lists or DataFrames. Integers, fractions and text such as ``"1/3"``
+    or ``"0.1"`` are exact numbers, and are kept. A symmetric *float* kernel is kept as it is too, unless it clearly has
+    less than full rank: if every eigenvalue (of L scaled to a diagonal of ones) is below 1e-13 or above 1e-9 of the
+    largest, the small ones are rounding errors, and L becomes the factor that belongs to the large ones. In the same
+    way a K with eigenvalues that are clearly 0 or 1 becomes its spectrum; of a projection kernel, which has no others,
+    only the vectors are left, and every set has exactly as many items as the rank. Rounding to float32 is too coarse
+    to be told from the rest: for such kernels of low rank, give the factor, or say ``nearest=True``.
+
+    Examples
+    --------
+    The kernel of the paper (Zhang, Juba, Van den Broeck 2021, Figure 1):
+
+    >>> import pgcc
+    >>> d = pgcc.dpp(L=[[1, 2, 0], [2, 6, 0], [0, 0, 4]])
+    >>> model = pgcc.compile(d)
+    >>> model.prob({"x1": 1, "x2": 0, "x3": 1})
+    0.08
+    >>> model.prob({"x1": 1, "x2": 1}, exact=True)
+    Fraction(1, 5)
+
+    Similar items repel each other:
+
+    >>> flats = pgcc.dpp(factor=[[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], names=["a", "b", "c"])
+    >>> model = pgcc.compile(flats)
+    >>> model.prob({"a": 1, "b": 1}) < model.prob({"a": 1, "c": 1})
+    True
+    """
+    forms = {form: m for form, m in (("L", L), ("K", K), ("factor", factor)) if m is not None}
+    if len(forms) != 1:
+        told = " and ".join(forms) or "none of them"
+        raise CircuitError(f"a DPP is given by exactly one of L, K and factor, not by {told}")
+    ((what, matrix),) = forms.items()
+    kernel = _read_kernel(what, matrix, names)
+    if nearest and (what == "factor" or not symmetric):
+        reason = (
+            "a factor is always valid" if what == "factor" else "the nearest kernel is only known for symmetric ones"
+        )
+        raise CircuitError(f"nearest=True: {reason}")
+    if what == "factor":
+        return _from_factor(kernel, kernel.floats if kernel.rows is None else kernel.rows)
+    if len(kernel.items) != kernel.floats.shape[1]:
+        n, m = kernel.floats.shape
+        hint = "; an n×r matrix B with L = B·Bᵀ is given as factor=B" if what == "L" else ""
+        raise CircuitError(f"the kernel {what} has to be square: it has {n} rows and {m} columns{hint}")
+    if symmetric:
+        kernel = _symmetrised(kernel)
+        return _symmetric_l(kernel, nearest) if what == "L" else _symmetric_k(kernel, nearest)
+    _check_nonsymmetric(kernel)
+    return _from_l(kernel) if what == "L" else _from_k(kernel)
+
+
+# -- the three forms, and the fourth -------------------------------------------------------------------------
+
+
+def _from_l(kernel: _Kernel) -> Circuit:
+    return _circuit(kernel, _identity(kernel), _identity(kernel), _transposed(kernel))
+
+
+def _from_k(kernel: _Kernel) -> Circuit:
+    return _circuit(kernel, _one_minus(kernel), _identity(kernel), _transposed(kernel))
+
+
+def _from_factor(kernel: _Kernel, B: np.ndarray | Rows) -> Circuit:
+    if isinstance(B, np.ndarray):
+        return _circuit(kernel, np.eye(B.shape[1]), B.T, B.T)
+    columns = [list(column) for column in zip(*B, strict=True)]
+    return _circuit(kernel, _unit_rows(len(columns)), columns, columns)
+
+
+def _from_spectrum(kernel: _Kernel, eigenvalues: np.ndarray, Q: np.ndarray) -> Circuit:
+    """The eigenvalues of K that are not 0, with their vectors. A projection has M0 = 0."""
+    B = (Q * np.sqrt(eigenvalues)).T
+    return _circuit(kernel, np.diag(1.0 - eigenvalues), B, B)
+
+
+def _circuit(kernel: _Kernel, M0: Any, U: Any, V: Any) -> Circuit:
+    if not len(M0):
+        return Circuit(ONE, kernel.items)  # of rank 0: nothing is ever in
+    return Circuit(det(M0, U, V, [var(name) for name in kernel.items]), kernel.items)
+
+
+def _identity(kernel: _Kernel) -> np.ndarray | Rows:
+    n = len(kernel.items)
+    return np.eye(n) if kernel.rows is None else _unit_rows(n)
+
+
+def _unit_rows(n: int) -> Rows:
+    return [[int(i == j) for j in range(n)] for i in range(n)]
+
+
+def _transposed(kernel: _Kernel) -> np.ndarray | Rows:
+    return kernel.floats.T if kernel.rows is None else [list(column) for column in zip(*kernel.rows, strict=True)]
+
+
+def _one_minus(kernel: _Kernel) -> np.ndarray | Rows:
+    """I − K without rounding: where 1 − K_ii is no double, it is a fraction."""
+    if kernel.rows is not None:
+        return [[add(int(i == j), -x) for j, x in enumerate(row)] for i, row in enumerate(kernel.rows)]
+    rounded = np.eye(len(kernel.items)) - kernel.floats
+    left = [1 - Fraction(x) for x in np.diag(kernel.floats).tolist()]
+    if all(exact == x for exact, x in zip(left, np.diag(rounded).tolist(), strict=True)):
+        return rounded
+    rows: list[list[Number]] = rounded.tolist()
+    for i, exact in enumerate(left):
+        if exact != rows[i][i]:
+            rows[i][i] = exact
+    return rows
+
+
+# -- symmetric kernels ---------------------------------------------------------------------------------------
+
+
+def _symmetrised(kernel: _Kernel) -> _Kernel:
+    """The kernel, if it is symmetric but for rounding; of two entries that differ by so little, their mean."""
+    A = kernel.floats
+    difference = np.abs(A - A.T)
+    if kernel.rows is None and not difference.any():
+        return kernel
+    spread = np.sqrt(np.abs(np.diag(A)))
+    scale = np.maximum(np.maximum(np.abs(A), np.abs(A.T)), np.outer(spread, spread))
+    excess = difference - max(ASYMMETRY, 8 * kernel.rounding) * scale
+    i, j = (int(x) for x in np.unravel_index(np.argmax(excess), A.shape))
+    if excess[i, j] > 0:
+        a, b = kernel.entry(i, j), kernel.entry(j, i)
+        raise CircuitError(
+            f"the kernel {kernel.what} is not symmetric: {a} is {A[i, j]:.6g}, but {b} is {A[j, i]:.6g}, a difference "
+            f"of {difference[i, j]:.3g}; symmetric=False allows kernels that are not"
+        )
+    if kernel.rows is None:
+        return kernel.replaced(np.where(A == A.T, A, A / 2 + A.T / 2))
+    rows = [[_mean(x, kernel.rows[j][i]) for j, x in enumerate(row)] for i, row in enumerate(kernel.rows)]
+    return _Kernel(kernel.what, kernel.items, A, rows, kernel.rounding)
+
+
+def _mean(x: Number, y: Number) -> Number:
+    return x if x == y else as_number((Fraction(x) + Fraction(y)) / 2)
+
+
+def _symmetric_l(kernel: _Kernel, nearest: bool) -> Circuit:
+    if not nearest:
+        _check_positive(kernel, "positive semi-definite")
+    B = _clear_factor(kernel.floats) if kernel.rows is None else None
+    if B is None and nearest:
+        eigenvalues, Q = np.linalg.eigh(kernel.floats)
+        B = Q[:, eigenvalues > 0] * np.sqrt(eigenvalues[eigenvalues > 0])
+    return _from_l(kernel) if B is None else _from_factor(kernel, B)
+
+
+def _clear_factor(L: np.ndarray) -> np.ndarray | None:
+    """B with L = B·Bᵀ up to rounding and fewer columns than L has; None if the rank is full, or not clear."""
+    spread, eigenvalues, Q = _scaled_spectrum(L)
+    top = max(eigenvalues, default=0.0)
+    large = eigenvalues > SIGNAL * top
+    if large.all() or (np.abs(eigenvalues[~large]) > NOISE * top).any():
+        return None
+    B = np.zeros((len(L), int(large.sum())))
+    B[spread > 0] = Q[:, large] * np.sqrt(eigenvalues[large]) * spread[spread > 0, None]
+    return B
+
+
+def _scaled_spectrum(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """√A_ii, and the spectrum of A_ij / √(A_ii·A_jj) over the items with A_ii > 0.
+
+    The rank of a kernel has nothing to do with the scale of its items: diag(1, 1e-20) has rank 2.
+    """
+    spread = np.sqrt(np.maximum(np.diag(A), 0.0))
+    there = spread > 0
+    scaled = A[np.ix_(there, there)] / spread[there, None] / spread[there]
+    eigenvalues, Q = np.linalg.eigh(scaled)
+    return spread, eigenvalues, Q
+
+
+def _symmetric_k(kernel: _Kernel, nearest: bool) -> Circuit:
+    if not nearest:
+        _check_positive(kernel, MARGINAL)
+        _check_at_most_one(kernel)
+    if kernel.rows is not None and not nearest:
+        return _from_k(kernel)
+    eigenvalues, Q = _spectrum_of_marginals(kernel.floats)
+    clusters = _has_clusters(kernel.floats, eigenvalues)
+    if not clusters and not nearest:
+        return _from_k(kernel)
+    kept = eigenvalues > (SIGNAL * max(eigenvalues) if clusters else 0.0)
+    rounded = np.where(eigenvalues > 1 - NEARLY_ONE, 1.0, eigenvalues)
+    return _from_spectrum(kernel, rounded[kept], Q[:, kept])
+
+
+def _spectrum_of_marginals(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The eigenvalues and vectors of K. An item that is independent of all others stays exactly that."""
+    others = _dependent(K)
+    eigenvalues, Q = np.diag(K).copy(), np.eye(len(K))
+    if len(others):
+        eigenvalues[others], Q[np.ix_(others, others)] = np.linalg.eigh(K[np.ix_(others, others)])
+    return eigenvalues, Q
+
+
+def _dependent(K: np.ndarray) -> np.ndarray:
+    """The items that have a nonzero entry beside the diagonal."""
+    return np.flatnonzero(np.count_nonzero(K, axis=1) > (np.diag(K) != 0))
+
+
+def _has_clusters(K: np.ndarray, eigenvalues: np.ndarray) -> bool:
+    """Whether some eigenvalues are clearly meant to be 0 or 1, and no other is close to that.
+
+    K and I − K, each scaled to a diagonal of ones, have to have as many zeros: items of widely different probabilities
+    make small eigenvalues that are no noise.
+    """
+    top = max(eigenvalues)
+    zeros, ones = np.abs(eigenvalues) <= NOISE * top, np.abs(1 - eigenvalues) < NEARLY_ONE
+    between = (eigenvalues > SIGNAL * top) & (eigenvalues < 1 - SIGNAL)
+    if not (zeros | ones | between).all():
+        return False
+    if not (zeros | ones).all() and not (zeros | ones)[_dependent(K)].any():
+        return False  # those that are 0 or 1 are so exactly
+    left = np.eye(len(K)) - K
+    left[left.diagonal() < NEARLY_ONE] = 0.0  # rounding of 1: not an item of its own scale
+    left[:, left.diagonal() == 0] = 0.0
+    return _scaled_nullity(K) == zeros.sum() and _scaled_nullity(left) == ones.sum()
+
+
+def _scaled_nullity(A: np.ndarray) -> int:
+    spread, eigenvalues, _ = _scaled_spectrum(A)
+    small = np.abs(eigenvalues) < SIGNAL * max(eigenvalues, default=0.0)
+    return int((spread == 0).sum() + small.sum())
+
+
+def _check_positive(kernel: _Kernel, what: str) -> None:
+    eigenvalues = np.linalg.eigvalsh(kernel.floats)
+    if eigenvalues[0] < -max(TOLERANCE, 100 * kernel.rounding) * np.abs(eigenvalues).max():
+        raise _not_valid(kernel, what, 0)
+
+
+def _check_at_most_one(kernel: _Kernel) -> None:
+    if np.linalg.eigvalsh(kernel.floats)[-1] > 1 + max(TOLERANCE, 100 * kernel.rounding):
+        raise _not_valid(kernel, MARGINAL, -1)
+
+
+def _not_valid(kernel: _Kernel, what: str, which: int) -> SemanticsError:
+    eigenvalues, Q = np.linalg.eigh(kernel.floats)
+    size = np.abs(Q[:, which])
+    heavy = [repr(kernel.items[i]) for i in np.argsort(-size, kind="stable")[:2] if size[i] > 1e-6]
+    return SemanticsError(
+        f"the kernel {kernel.what} is not {what}: it has the eigenvalue {eigenvalues[which]:.6g}, to which "
+        f"{' and '.join(heavy)} contribute{'s' if len(heavy) == 1 else ''} most; "
+        "nearest=True takes the nearest kernel that is valid"
+    )
+
+
+# -- nonsymmetric kernels ------------------------------------------------------------------------------------
+
+
+def _check_nonsymmetric(kernel: _Kernel) -> None:
+    A = kernel.floats
+    # With L = K·(I − K)⁻¹:  (I − K)ᵀ·(L + Lᵀ)·(I − K) = K + Kᵀ − 2·Kᵀ·K.
+    enough = A + A.T if kernel.what == "L" else A + A.T - 2 * A.T @ A
+    eigenvalues = np.linalg.eigvalsh(enough)
+    if eigenvalues[0] >= -TOLERANCE * np.abs(eigenvalues).max():
+        return
+    n = len(A)
+    if n > MOST_ENUMERATED:
+        _check_pairs(kernel)
+        return
+    for size in (*range(1, n + 1), 0):
+        sets = np.array(list(combinations(range(n), size)))
+        if kernel.what == "L":
+            _check_minors(kernel, sets)
+        else:
+            _check_probabilities(kernel, sets)
+
+
+def _check_minors(kernel: _Kernel, sets: np.ndarray) -> None:
+    """det L_S ≥ 0"""
+    if sets.shape[1] == 0:
+        return
+    blocks = kernel.floats[sets[:, :, None], sets[:, None, :]]
+    i, value = _most_negative(blocks)
+    if i is not None:
+        raise _negative(kernel, f"the minor of L for {kernel.set(sets[i])} is {value:.6g}")
+
+
+def _check_probabilities(kernel: _Kernel, sets: np.ndarray) -> None:
+    """Pr(exactly S) = (−1)^(n − |S|)·det(K − I outside S) ≥ 0"""
+    n = len(kernel.items)
+    outside = np.ones((len(sets), n))
+    np.put_along_axis(outside, sets.astype(int), 0.0, axis=1)
+    blocks = (kernel.floats - outside[:, :, None] * np.eye(n)) * np.where(outside, -1.0, 1.0)[:, :, None]
+    i, value = _most_negative(blocks)
+    if i is not None:
+        raise _negative(kernel, f"the set {kernel.set(sets[i])} would have probability {value:.6g}")
+
+
+def _check_pairs(kernel: _Kernel) -> None:
+    """The minors of one and two items; for K, the probabilities of what they can do among themselves."""
+    A, d = kernel.floats, np.diag(kernel.floats)
+    both = np.outer(d, d) - A * A.T
+    size = np.abs(np.outer(d, d)) + np.abs(A * A.T)
+    np.fill_diagonal(both, d)  # an item and itself
+    np.fill_diagonal(size, np.abs(d))
+    if kernel.what == "L":
+        cases = {(1, 1): both}
+    else:
+        one, neither = d[:, None] - both, 1 - d[:, None] - d + both
+        cases, size = {(1, 1): both, (1, 0): one, (0, 0): neither}, size + 1
+    for values, case in cases.items():
+        i, j = (int(x) for x in np.unravel_index(np.argmin(case + TOLERANCE * size), case.shape))
+        if case[i, j] < -TOLERANCE * size[i, j]:
+            told = dict.fromkeys(f"{kernel.items[k]}={x}" for k, x in zip((i, j), values, strict=True))
+            minor = f"the minor of L for {kernel.set(sorted({i, j}))} is"
+            found = minor if kernel.what == "L" else f"{', '.join(told)} would have probability"
+            raise _negative(kernel, f"{found} {case[i, j]:.6g}")
+
+
+def _most_negative(blocks: np.ndarray) -> tuple[int | None, float]:
+    """The determinant that is furthest below 0, measured by Hadamard's bound for it; None if that is rounding."""
+    values = np.linalg.det(blocks)
+    bounds = np.prod(np.linalg.norm(blocks, axis=2), axis=1)
+    relative = np.divide(values, bounds, out=np.zeros_like(values), where=bounds > 0)
+    worst = int(np.argmin(relative))
+    return (worst if relative[worst] < -TOLERANCE else None), float(values[worst])
+
+
+def _negative(kernel: _Kernel, told: str) -> SemanticsError:
+    return SemanticsError(f"the kernel {kernel.what} is no DPP: {told}, and probabilities are not negative")
+
+
+# -- reading matrices ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """A matrix as it was given, with a name for each row."""
+
+    what: str  # L, K or factor
+    items: list[str]
+    floats: np.ndarray
+    rows: Rows | None  # the numbers, where they are not simply the floats
+    rounding: float  # relative, of the type of the entries
+
+    def entry(self, i: int, j: int) -> str:
+        return _entry(self.what, self.items, i, j)
+
+    def set(self, members: Iterable[int]) -> str:
+        return "{" + ", ".join(self.items[i] for i in members) + "}"
+
+    def replaced(self, floats: np.ndarray) -> _Kernel:
+        return _Kernel(self.what, self.items, floats, None, self.rounding)
+
+
+def _entry(what: str, items: Sequence[str], i: int, j: int) -> str:
+    """What an entry is called: by its items, and in a factor by its item and its column."""
+    return f"{what}[{items[i]!r}, {j if what == 'factor' or j >= len(items) else repr(items[j])}]"
+
+
+def _read_kernel(what: str, matrix: Any, names: Iterable[str] | None) -> _Kernel:
+    if hasattr(matrix, "columns") and hasattr(matrix, "to_numpy"):  # a DataFrame
+        names = _frame_names(what, matrix) if names is None else names
+        matrix = matrix.to_numpy()
+    elif hasattr(matrix, "toarray"):  # a sparse matrix
+        matrix = matrix.toarray()
+    entries = matrix if isinstance(matrix, np.ndarray) else _nested(what, matrix)
+    if entries.ndim != 2:
+        raise CircuitError(
+            f"{what} has to be a matrix: it has {entries.ndim} dimension{'s' * (entries.ndim != 1)}, not 2"
+        )
+    if not len(entries):
+        raise CircuitError(f"{what} is empty: a DPP has at least one item")
+    check_size(entries.shape[0], entries.shape[1], what)
+    items = _item_names(names, len(entries), what)
+    return _numbers(what, items, entries)
+
+
+def _frame_names(what: str, frame: Any) -> list[str] | None:
+    """The items of a DataFrame: its columns, and its rows if they have names; of a factor only its rows."""
+    rows, columns = [str(x) for x in frame.index], [str(x) for x in frame.columns]
+    counted = rows == [str(i) for i in range(len(rows))]  # rows without names
+    if what == "factor":
+        return None if counted else rows
+    if not counted and rows != columns and len(rows) == len(columns):
+        i = next(i for i, (a, b) in enumerate(zip(rows, columns, strict=True)) if a != b)
+        raise CircuitError(
+            f"row {i} of the DataFrame {what} is called {rows[i]!r}, but column {i} is {columns[i]!r}: rows and "
+            "columns are the same items in the same order"
+        )
+    return columns if len(rows) == len(columns) else None
+
+
+def _nested(what: str, matrix: Any) -> np.ndarray:
+    """Nested sequences as an array of Python objects."""
+    try:
+        rows = [list(row) for row in matrix] if not isinstance(matrix, (str, bytes, dict)) else None
+    except TypeError:
+        rows = None
+    if rows is None or any(isinstance(row, (str, bytes)) for row in matrix):
+        raise CircuitError(f"{what} has to be a matrix, such as a list of rows, not {_brief(matrix)}")
+    for i, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise CircuitError(f"row {i} of {what} has {len(row)} entries, but row 0 has {len(rows[0])}")
+    entries = np.empty((len(rows), len(rows[0]) if rows else 0), dtype=object)
+    for i, row in enumerate(rows):
+        for j, x in enumerate(row):
+            entries[i, j] = x
+    return entries
+
+
+def _item_names(names: Iterable[str] | None, count: int, what: str) -> list[str]:
+    if names is None:
+        return [f"x{i}" for i in range(1, count + 1)]
+    if isinstance(names, str):
+        raise CircuitError(f"names is a sequence of names, one for each item, not the text {names!r}")
+    try:
+        items = list(names)
+    except TypeError:
+        raise CircuitError(f"names is a sequence of names, one for each item, not {_brief(names)}") from None
+    if len(items) != count:
+        raise CircuitError(f"{what} has {count} items, but there are {len(items)} names")
+    for name in items:
+        var(name)  # refuses what cannot be a name
+    if len(set(items)) < count:
+        raise CircuitError(f"two items are called {next(x for x in items if items.count(x) > 1)!r}")
+    return [str(name) for name in items]
+
+
+def _numbers(what: str, items: list[str], entries: np.ndarray) -> _Kernel:
+    if entries.dtype.kind == "c":
+        return _numbers(what, items, _real(what, items, entries))
+    if entries.dtype.kind == "f":
+        rounding = float(np.finfo(entries.dtype).eps)
+        floats = np.array(entries, dtype=np.float64)
+        _check_finite(what, items, floats)
+        return _Kernel(what, items, floats, None, max(rounding, float(np.finfo(np.float64).eps)))
+    rows: list[list[Number]] = [
+        [_number(what, items, i, j, x) for j, x in enumerate(row)] for i, row in enumerate(entries.tolist())
+    ]
+    floats = np.array([[nearest_float(x) for x in row] for row in rows], dtype=np.float64).reshape(entries.shape)
+    _check_finite(what, items, floats)
+    kinds = {type(x) for row in rows for x in row}
+    # [[1, 0.5], [0.5, 1]] is a matrix of floats, as in numpy.
+    plain = (
+        float in kinds
+        and Fraction not in kinds
+        and all(x == y for r, s in zip(rows, floats, strict=True) for x, y in zip(r, s, strict=True))
+    )
+    return _Kernel(what, items, floats, None if plain else rows, float(np.finfo(np.float64).eps))
+
+
+def _real(what: str, items: list[str], entries: np.ndarray) -> np.ndarray:
+    if entries.imag.any():
+        i, j = np.argwhere(entries.imag != 0)[0]
+        raise CircuitError(f"{_entry(what, items, i, j)} is {entries[i, j]}: the entries of a kernel are real")
+    return entries.real
+
+
+def _number(what: str, items: list[str], i: int, j: int, value: Any) -> Number:
+    try:
+        if isinstance(value, complex) and not value.imag:
+            value = value.real
+        return as_number(value)
+    except CircuitError as error:
+        raise CircuitError(f"{_entry(what, items, i, j)}: {error}") from None
+
+
+def _check_finite(what: str, items: list[str], floats: np.ndarray) -> None:
+    if not np.isfinite(floats).all():
+        i, j = np.argwhere(~np.isfinite(floats))[0]
+        raise CircuitError(f"{_entry(what, items, i, j)} is {floats[i, j]}: the entries of a kernel are finite")
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:60] + "…"

@@ -1,0 +1,29 @@
+"""`.npz`: a circuit as pgcc writes it, or the kernel of a determinantal point process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pgcc.errors import FormatError
+from pgcc.frontend.formats import kernels, npz
+from pgcc.ir.circuit import Circuit
+
+write = npz.write
+
+
+def read(
+    path: Path,
+    kernel: str | None = None,
+    symmetric: bool = True,
+    nearest: bool = False,
+    names: Iterable[str] | None = None,
+) -> Circuit:
+    """The circuit in an `.npz` file; the options are for kernels, as in `pgcc.frontend.formats.kernels.read`."""
+    process = kernels.read_archive(path, kernel, symmetric, nearest, names)
+    if process is not None:
+        return process
+    circuit = npz.read(path)
+    if kernel is not None or names is not None or nearest or not symmetric:
+        raise FormatError(f"{path} holds a circuit: options of kernels mean nothing for it")
+    return circuit

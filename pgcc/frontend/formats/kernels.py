@@ -1,0 +1,245 @@
+"""`.npy`, `.csv` and `.npz`: the kernel of a determinantal point process; read only.
+
+`.npy`  one array of numbers
+`.csv`  a row of the matrix per line. Cells are decimals (floats), whole numbers or fractions p/q (both exact). A first
+        line without a number names the items; as pandas writes it, the first column may name them too. Cells are
+        separated by commas, semicolons, tabs or, where there are none of these, by blanks; # starts a comment.
+`.npz`  an array called L, K or factor, and perhaps one called names
+
+Nothing is unpickled, and nothing is evaluated.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pgcc.errors import FormatError, PgccError
+from pgcc.frontend.determinant import MOST_ENTRIES
+from pgcc.frontend.dpp import dpp
+from pgcc.frontend.formats.lines import shown
+from pgcc.frontend.formats.npz import MAX_RATIO, MIN_ALLOWED
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.numbers import Number
+
+KINDS = ("L", "K", "factor")
+MOST_BYTES = 8 * MOST_ENTRIES + 4096
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}", re.ASCII)
+_FRACTION = re.compile(r"[+-]?[0-9]{1,4000}/[0-9]{1,4000}", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?", re.ASCII)
+_NUMERAL = re.compile(r"[+-]?(?:[0-9.][0-9.eE/+-]*|nan|inf|infinity)", re.ASCII | re.IGNORECASE)  # meant as a number
+# What reading a damaged array can raise.
+_DAMAGE = (ValueError, LookupError, EOFError, OverflowError, SyntaxError, TypeError, MemoryError)
+
+
+def read(
+    path: Path,
+    kernel: str | None = None,
+    symmetric: bool = True,
+    nearest: bool = False,
+    names: Iterable[str] | None = None,
+) -> Circuit:
+    """The determinantal point process of a `.npy` or `.csv` kernel.
+
+    Parameters
+    ----------
+    path : Path
+    kernel : {"L", "K", "factor"}
+        What the matrix is; L by default.
+    symmetric, nearest, names
+        As for `pgcc.dpp`.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged, or no kernel.
+    """
+    kernel = _kind(path, kernel) or "L"
+    if path.suffix.lower() != ".csv":
+        return _process(path, kernel, _array(_bytes(path), str(path)), names, symmetric, nearest)
+    matrix, labels = _read_csv(path, kernel)
+    return _process(path, kernel, matrix, labels if names is None else names, symmetric, nearest)
+
+
+def read_archive(
+    path: Path, kernel: str | None, symmetric: bool, nearest: bool, names: Iterable[str] | None
+) -> Circuit | None:
+    """The determinantal point process of an `.npz` file with an array L, K or factor; None if it has no such array."""
+    if not zipfile.is_zipfile(path):
+        return None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+            there = [kind for kind in KINDS if kind in entries]
+            if not there or "header" in entries:
+                return None
+            chosen = _choose(path, there, _kind(path, kernel))
+            arrays = {
+                name: _array(_unpacked(archive, entries[name], path), f"{path}, array {name!r}")
+                for name in (chosen, "names")
+                if name in entries
+            }
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+        raise FormatError(f"{path} is damaged: {error}") from None
+    if names is None and "names" in arrays:
+        names = _names(arrays["names"], path)
+    return _process(path, chosen, arrays[chosen], names, symmetric, nearest)
+
+
+def number_in(word: str) -> Number | None:
+    """A whole number or a fraction, exactly; a decimal, as a float; None if it is neither.
+
+    >>> number_in("7"), number_in("1/4"), number_in("2.5e-1"), number_in("nan"), number_in("1/0")
+    (7, Fraction(1, 4), 0.25, None, None)
+    """
+    if _INTEGER.fullmatch(word):
+        return int(word)
+    if _FRACTION.fullmatch(word):
+        p, q = map(int, word.split("/"))
+        return Fraction(p, q) if q else None
+    if _DECIMAL.fullmatch(word):
+        value = float(word)
+        return value if math.isfinite(value) else None
+    return None
+
+
+def _kind(path: Path, kernel: str | None) -> str | None:
+    if kernel is not None and kernel not in KINDS:
+        raise FormatError(f"{path}: kernel={kernel!r} is not one of {', '.join(KINDS)}")
+    return kernel
+
+
+def _choose(path: Path, there: list[str], kernel: str | None) -> str:
+    if kernel is not None and kernel not in there:
+        raise FormatError(f"{path} has no array {kernel!r}, but {', '.join(there)}")
+    if kernel is None and len(there) > 1:
+        raise FormatError(f"{path} has the arrays {' and '.join(there)}: kernel= says which one is meant")
+    return kernel or there[0]
+
+
+def _process(
+    path: Path, kernel: str, matrix: Any, names: Iterable[str] | None, symmetric: bool, nearest: bool
+) -> Circuit:
+    try:
+        return dpp(**{kernel: matrix}, names=names, symmetric=symmetric, nearest=nearest)
+    except PgccError as error:
+        raise FormatError(f"{path}: {error}") from None
+
+
+# -- arrays --------------------------------------------------------------------------------------------------
+
+
+def _bytes(path: Path) -> bytes:
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise FormatError(f"{path} has more than {MOST_BYTES:,} bytes, which is the limit of a kernel")
+    return data
+
+
+def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path) -> bytes:
+    """One array of an archive, unless it claims to be far larger than the file."""
+    if entry.file_size > min(MOST_BYTES, max(MIN_ALLOWED, MAX_RATIO * path.stat().st_size)):
+        raise FormatError(f"{path}: {path.stat().st_size:,} bytes that claim to be {entry.file_size:,} are refused")
+    return archive.read(entry)
+
+
+def _array(data: bytes, where: str) -> np.ndarray:
+    """An array in the format of numpy; memory is taken for what is there, not for what its header claims."""
+    try:
+        stream = io.BytesIO(data)
+        version = np.lib.format.read_magic(stream)
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version not in readers:
+            raise ValueError(f"version {version} of the format is not known")
+        shape, by_columns, dtype = readers[version](stream)
+    except _DAMAGE as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise FormatError(f"{where} is damaged, or not an array in the format of numpy: {reason}") from None
+    if dtype.kind not in "fiubcU":
+        pickled = ": pickles are not read" if dtype.hasobject else ""
+        raise FormatError(f"{where} holds {dtype}, not numbers{pickled}")
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
+        raise FormatError(f"{where} is cut off or too long: it claims to have the shape {shape}")
+    flat = np.frombuffer(data, dtype=dtype, offset=stream.tell())
+    return flat.reshape(shape, order="F" if by_columns else "C")
+
+
+def _names(array: np.ndarray, path: Path) -> list[str]:
+    if array.dtype.kind != "U" or array.ndim != 1:
+        raise FormatError(f"{path}: the array 'names' has to be a list of text")
+    return array.tolist()
+
+
+# -- text ----------------------------------------------------------------------------------------------------
+
+
+def _read_csv(path: Path, kernel: str) -> tuple[list[list[Number]], list[str] | None]:
+    """The matrix, and the names of its items, if there are any."""
+    lines = list(_cells(path))
+    if not lines:
+        raise FormatError(f"{path} is empty: it should hold a matrix, a row per line")
+    header: list[str] | None = None
+    if not lines[0][1][0] or not any(_NUMERAL.fullmatch(cell) for cell in lines[0][1]):
+        _, header = lines.pop(0)
+    rows: list[list[Number]] = []
+    labels: list[str] = []
+    for number, cells in lines:
+        where = f"{path}, line {number}"
+        start = 0
+        if header and not header[0]:
+            labels.append(cells[0])
+            start = 1
+        width = len(header) if header else len(lines[0][1])
+        if len(cells) != width:
+            raise FormatError(f"{where} has {len(cells)} cells, and the first line has {width}")
+        rows.append([_cell(cells[j], where, j + 1) for j in range(start, width)])
+        if len(rows) * width > MOST_ENTRIES:
+            raise FormatError(f"{where}: a kernel has at most {MOST_ENTRIES:,} entries")
+    if header is None:
+        return rows, None
+    if kernel == "factor":
+        return rows, labels or None  # its columns are no items
+    columns = header if header[0] else header[1:]
+    wrong = [i for i, (a, b) in enumerate(zip(labels, columns, strict=False)) if a != b]
+    if wrong:
+        i = wrong[0]
+        raise FormatError(f"{path}: row {i + 1} is called {shown(labels[i])}, but column {i + 1} {shown(columns[i])}")
+    return rows, columns
+
+
+def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The lines that are neither empty nor comments, with their numbers."""
+    try:
+        text = _bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path} is not text in UTF-8: {error.reason} at byte {error.start}") from None
+    separator: str | None = None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if separator is None:
+            separator = next((mark for mark in ",;\t" if mark in line), " ")
+        try:
+            cells = line.split() if separator == " " else next(csv.reader([line], delimiter=separator, strict=True))
+        except csv.Error as error:
+            raise FormatError(f"{path}, line {number}: {error}") from None
+        yield number, [cell.strip() for cell in cells]
+
+
+def _cell(cell: str, where: str, column: int) -> Number:
+    number = number_in(cell)
+    if number is None:
+        raise FormatError(f"{where}, column {column}: {shown(cell)} is not a finite number")
+    return number

@@ -1,0 +1,319 @@
+"""Determinants of a given size (k-DPPs), wherever determinants are handled: against the sum over subsets."""
+
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_exact_det import by_subsets
+
+import pgcc
+from pgcc.backend.emit import emit
+from pgcc.backend.literal import evaluate_literally
+from pgcc.errors import CircuitError, FormatError, ParseError, PgccError
+from pgcc.frontend.formats import npz
+from pgcc.frontend.symbolic import to_sympy
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.interpret import evaluate, probability
+from pgcc.ir.node import ONE, ZERO, Op, const, det, product, rebuild, var, weighted_sum
+from pgcc.ir.printer import dot_text
+from pgcc.ir.verify import verify
+from pgcc.passes.expand_det import expand_det
+from pgcc.passes.padding import homogenize
+from pgcc.passes.sizes import of_size
+from pgcc.testing import brute_force, circuits, random_det
+
+A, B, C = var("a"), var("b"), var("c")
+IDENTITY = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+L = [[2, 1, 0], [1, 3, 1], [0, 1, 4]]
+
+
+def dpp(size=None, children=(A, B, C), complements=None):
+    return det(IDENTITY, IDENTITY, L, children, complements, size)
+
+
+def value(circuit, seed):
+    """The value at a point without structure, by the interpreter."""
+    at = {name: Fraction(3 * i + seed % 7 - 5, i + 2) for i, name in enumerate(circuit.variables)}
+    return evaluate(circuit, at)
+
+
+seeds = st.integers(0, 10**6)
+sized_dets = st.builds(
+    lambda seed, n, decomposable, complements: random_det(
+        seed, n, decomposable=decomposable, complements=complements, sized=True
+    ),
+    seeds,
+    st.integers(1, 5),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+# -- the definition ----------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=100, deadline=None)
+@given(seeds, st.integers(1, 4))
+def test_the_interpreter_sums_over_subsets(seed, n):
+    root = random_det(seed, n, complements=True, alone=True, sized=True).root
+    at = {f"z{i + 1}": Fraction(i - 1, 3) for i in range(n)}
+    f, y = ([evaluate(Circuit(c, at), at) for c in children] for children in (root.inside, root.outside))
+    assert evaluate(Circuit(root, at), at) == by_subsets(root, f, y)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds, st.integers(1, 4))
+def test_the_sizes_add_up(seed, n):
+    root = random_det(seed, n, complements=True, alone=True, sized=False).root
+    k = len(root.inside)
+    parts = [det(*root.matrices, root.inside, root.outside, size=size) for size in range(k + 1)]
+    names = [f"z{i + 1}" for i in range(n)]
+    assert value(Circuit(weighted_sum([1] * (k + 1), parts), names), seed) == value(Circuit(root, names), seed)
+
+
+# -- the node ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [-1, 4, True, 1.0, "2", Fraction(1, 2)])
+def test_a_size_is_a_number_of_children(size):
+    with pytest.raises(CircuitError, match="the size of a determinant of 3 children is a number from 0 to 3"):
+        dpp(size)
+
+
+def test_the_size_is_part_of_the_node():
+    two = dpp(2)
+    assert two is dpp(2)
+    assert two not in (dpp(1), dpp())
+    assert (two.size, dpp().size, len(two.matrices)) == (2, None, 3)
+    assert rebuild(two, [C, B, A, ONE, ONE, ONE]) is dpp(2, (C, B, A))
+    assert verify(Circuit(two)).facts.degree == 2
+    assert pickle.loads(pickle.dumps(Circuit(two))).root is two
+
+
+# -- text and files ------------------------------------------------------------------------------------------------
+
+
+def test_printing_and_parsing():
+    bordered = Circuit(dpp(2, complements=(ONE, ZERO, C)), "abc")
+    for circuit in (Circuit(dpp(2)), bordered):
+        assert str(circuit).endswith("size=2)")
+        assert pgcc.parse(str(circuit)).root is circuit.root
+    assert "det 3×3, size 2" in dot_text(bordered)
+
+
+def test_size_is_still_a_name():
+    circuit = pgcc.parse("det([[1]], [[1]], [[1]], [size], size = 2 - 1) + size")
+    assert circuit.variables == ("size",)
+    assert circuit.root.children[0].size == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("det([[1]], [[1]], [[1]], [a], size=2)", "size of a determinant of 1 children is a number from 0 to 1, not 2"),
+        ("det([[1]], [[1]], [[1]], [a], size=1/2)", "the size is a whole number"),
+        ("det([[1]], [[1]], [[1]], [a], size=a)", "the size is a whole number"),
+        ("det([[1]], [[1]], [[1]], [a], size=[1])", "the size is a whole number"),
+        ("det([[1]], [[1]], [[1]], size=1, [a])", "the size comes last"),
+        ("det([[1]], [[1]], [[1]], [a], size=1, size=1)", "the size is given twice"),
+        ("det([[1]], [[1]], size=1)", "this one has 2 arguments"),
+        ("det([[1]], [[1]], [[1]], [a], length=1)", "found '='"),
+        ("det([[1]], [[1]], [[1]], [size=1])", "found '='"),
+        ("det([[1]], [[1]], [[1]], [a], 2*size=1)", "found '='"),
+        ("(size=1)", "found '='"),
+        ("det([[1]], [[1]], [[1]], [a], size=)", "expected a number"),
+    ],
+)
+def test_errors_in_text(text, message):
+    with pytest.raises(ParseError, match=message):
+        pgcc.parse(text)
+
+
+def test_npz(tmp_path):
+    for seed in range(40):
+        circuit = random_det(seed, 5, complements=True, exact=seed % 2 == 0)
+        pgcc.save(circuit, tmp_path / "circuit.npz")
+        assert pgcc.load(tmp_path / "circuit.npz") == circuit
+
+
+def test_npz_versions(tmp_path):
+    """Files without sizes are what they always were; those with sizes are not misread by an older pgcc."""
+    for root, version in ((dpp(), 1), (dpp(2), 2)):
+        arrays = npz._arrays(Circuit(root))
+        assert b'"version": %d' % version in arrays["header"].tobytes()
+        assert ("size" in arrays) == (version == 2)
+    arrays["size"] = np.array([4], dtype=np.int32)
+    np.savez_compressed(tmp_path / "damaged.npz", **arrays)
+    with pytest.raises(FormatError, match="no such size"):
+        pgcc.load(tmp_path / "damaged.npz")
+
+
+# -- passes --------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(sized_dets, seeds)
+def test_passes_keep_the_polynomial(circuit, seed):
+    expected = value(circuit, seed)
+    assert value(circuit.simplify(), seed) == expected
+    expanded = expand_det(circuit)
+    assert expanded.facts.dets == 0
+    assert value(expanded, seed) == expected
+    if circuit.facts.decomposable:
+        assert value(homogenize(circuit), seed) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(circuits(max_variables=4, dets=True, multiaffine=False, max_size=6), seeds)
+def test_simplify_whatever_is_constant(circuit, seed):
+    assert value(circuit.simplify(), seed) == value(circuit, seed)
+
+
+@pytest.mark.parametrize(
+    ("root", "simple"),
+    [
+        (dpp(2, (ZERO, B, C)), "3*b and 4*c, both in"),
+        (dpp(2, complements=(ZERO, ZERO, ONE)), "a and b are in, c is out"),
+        (dpp(1, complements=(ZERO, ZERO, ONE)), "0"),
+        (dpp(2, (ZERO, ZERO, C)), "0"),
+        (dpp(0), "1"),
+        (dpp(3), "all are in"),
+        (det([[1]], [[1, 2, 3]], [[1, 1, 1]], [A, B, C], size=2), "0"),
+        (dpp(1, complements=(A, ONE, ONE)), "a size that says something"),
+    ],
+)
+def test_the_size_is_settled(root, simple):
+    circuit = Circuit(root, "abc")
+    simplified = circuit.simplify()
+    assert value(simplified, 3) == value(circuit, 3)
+    if simple.isdigit():
+        assert simplified.root is const(int(simple))
+    else:
+        sizes = {node.size for node in simplified.order if node.op is Op.DET}
+        assert sizes == ({1} if simple == "a size that says something" else {None})
+
+
+@settings(max_examples=60, deadline=None)
+@given(sized_dets, st.data())
+def test_condition_and_marginalize(circuit, data):
+    seen = data.draw(pgcc.testing.evidence(circuit))
+    more = {name: data.draw(st.integers(0, 1)) for name in circuit.variables if name not in seen}
+    conditioned = circuit.condition(seen)
+    assert probability(conditioned, more) == probability(circuit, {**seen, **more})
+    assert evaluate(conditioned, dict.fromkeys(conditioned.variables, Fraction(1))) == probability(circuit, seen)
+    assert probability(circuit.marginalize(more), seen) == probability(circuit, seen)
+
+
+# -- SymPy and the paper's evaluation ---------------------------------------------------------------------------------
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds)
+def test_to_sympy(seed):
+    circuit = random_det(seed, 3, complements=True, sized=True)
+    at = {name: Fraction(i + 2, 3) for i, name in enumerate(circuit.variables)}
+    expression = to_sympy(circuit).subs({name: sympy.Rational(x.numerator, x.denominator) for name, x in at.items()})
+    assert expression.doit() == sympy.Rational(*evaluate(circuit, at).as_integer_ratio())
+
+
+@pytest.mark.parametrize("complement", [ONE, var("y")])
+def test_to_sympy_of_a_large_one(complement):
+    n = 7
+    one = [[int(i == j) for j in range(n)] for i in range(n)]
+    kernel = [[2 * (i == j) + Fraction(1, 1 + i + j) for j in range(n)] for i in range(n)]
+    children = [var(f"z{i}") for i in range(n)]
+    circuit = Circuit(det(one, one, kernel, children, [complement] + [ONE] * (n - 1), size=3))
+    at = {name: Fraction(i, 2) for i, name in enumerate(circuit.variables)}
+    expression = to_sympy(circuit).subs({name: sympy.Rational(x.numerator, x.denominator) for name, x in at.items()})
+    assert expression.doit() == sympy.Rational(*evaluate(circuit, at).as_integer_ratio())
+    too_large = Circuit(det([[1]], [[1] * n], [[1] * n], children, size=2))
+    assert to_sympy(too_large) == 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(sized_dets, st.data())
+def test_the_paper_s_evaluation(circuit, data):
+    seen = data.draw(pgcc.testing.evidence(circuit))
+    codes = np.array([[seen.get(name, -1) for name in circuit.variables]], dtype=np.int8)
+    values = evaluate_literally(circuit, codes)
+    assert abs(values.mantissa[0] - float(probability(circuit, seen))) < 1e-7
+
+
+def test_emit_refuses_a_size_and_says_what_to_do():
+    with pytest.raises(PgccError, match=r"determinant of a given size.*expand_det"):
+        emit(Circuit(dpp(2)))
+
+
+# -- of_size -----------------------------------------------------------------------------------------------------------
+
+
+def homogeneous_part(circuit, k):
+    return {s: (c if len(s) == k else 0) for s, c in brute_force(circuit).items()}
+
+
+@settings(max_examples=60, deadline=None)
+@given(circuits(max_variables=5, max_size=10), st.data())
+def test_of_size_is_the_homogeneous_part(circuit, data):
+    k = data.draw(st.integers(0, len(circuit.variables)))
+    assert brute_force(circuit.of_size(k)) == homogeneous_part(circuit, k)
+
+
+@settings(max_examples=40, deadline=None)
+@given(circuits(max_variables=4, max_size=8, multiaffine=False), st.integers(0, 4))
+def test_of_size_of_any_polynomial(circuit, k):
+    """Homogeneous of degree k: g(λ·z) = λ^k·g(z); and the parts add up, if the degree is not above n."""
+    k = min(k, len(circuit.variables))
+    part = circuit.of_size(k)
+    at = {name: Fraction(2 * i - 3, 5) for i, name in enumerate(circuit.variables)}
+    twice = {name: 2 * x for name, x in at.items()}
+    assert evaluate(part, twice) == 2**k * evaluate(part, at)
+    if circuit.facts.degree <= len(circuit.variables):
+        parts = [evaluate(circuit.of_size(j), at) for j in range(len(circuit.variables) + 1)]
+        assert sum(parts) == evaluate(circuit, at)
+
+
+@pytest.mark.parametrize("k", range(4))
+def test_of_size_of_a_dpp(k):
+    g = Circuit(dpp())
+    part = g.of_size(k)
+    assert part == Circuit(dpp(k))
+    assert brute_force(part) == homogeneous_part(g, k)
+    assert part.of_size(k) == part
+    assert part.of_size(k - 1 if k else 1).root is ZERO
+
+
+def test_of_size_of_mixtures_conditions_and_weights():
+    g = Circuit(dpp())
+    weighted = Circuit(dpp(children=(weighted_sum([2], [A]), B, C)))
+    mixed = (g / 2 + weighted / 3) * pgcc.parse("0.3*d + 0.7")
+    for circuit in (weighted, mixed, g.condition({"a": 1}), g.condition({"a": 0}), mixed.condition({"b": 1, "d": 0})):
+        for k in range(len(circuit.variables) + 1):
+            assert brute_force(circuit.of_size(k)) == homogeneous_part(circuit, k)
+
+
+def test_of_size_refuses():
+    g = Circuit(dpp())
+    for k in (-1, 4, True, 1.5, "2", None):
+        with pytest.raises(CircuitError, match="from 0 to 3"):
+            g.of_size(k)
+    assert g.of_size(np.int64(2)).root is dpp(2)
+    for children in ((product((A, var("d"))), B, C), (weighted_sum([1, 1], [A, ONE]), B, C), (ONE, B, C)):
+        with pytest.raises(CircuitError, match="only known if its children are variables"):
+            Circuit(dpp(children=children)).of_size(1)
+
+
+def test_of_size_is_iterative_and_shares():
+    names = [f"z{i}" for i in range(3000)]
+    root = ONE
+    for name in names[:1500]:
+        root = weighted_sum([1, 1], [product((root, var(name))), root])
+    assert of_size(Circuit(root, names), 2).size < 50_000
+    wide = product([weighted_sum([1, 1], [var(name), ONE]) for name in names])
+    part = of_size(Circuit(wide), 2)
+    assert part.size < 50_000
+    assert evaluate(part, dict.fromkeys(names, 1), int) == math.comb(3000, 2)
