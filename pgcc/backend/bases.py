@@ -1,8 +1,8 @@
 """The kernel G = Vᵀ·N⁻¹·U of a determinant at a base point N = M0 + U·diag(φ)·Vᵀ, every entry to the last bit.
 
 N⁻¹ is found in doubles, improved by Newton's iteration X ← X + X·(I − N·X) in ball arithmetic, and certified by its
-residual R = I − N·X: the largest error of an entry of X is at most the largest row sum of |X| times the largest |R| entry,
-over 1 − ‖R‖.
+residual R = I − N·X: no entry of X is off by more than the largest row sum of |X| times the largest entry of |R|, over
+1 − ‖R‖.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from pgcc.lowering.determinant import DetStructure
 
 _BITS = 192
 _STEPS = 3
+# What an entry of the scaled kernel may be off by, before it is rounded.
+_ERROR = 2.0**-100
 _UNIT = 2.0**-53
 
 
@@ -70,10 +72,8 @@ def _rounded(g: arb_mat, phi: np.ndarray, ratio: list[Fraction], left: np.ndarra
     size = np.abs(np.diag(entries))
     scale = np.ldexp(1.0, (-2 * np.floor(np.frexp(np.where(size > 0, size, 1.0))[1] / 2)).astype(int))
     half = np.sqrt(scale)
-    if (
-        not np.isfinite(entries).all()
-        or not (left * half).max(initial=0.0) * (right * half).max(initial=0.0) <= 2.0**-56
-    ):
+    error = (left * half).max(initial=0.0) * (right * half).max(initial=0.0)
+    if not np.isfinite(entries).all() or not error <= _ERROR:
         return None
     gap = np.full(k, np.nan)
     for i in range(k):
@@ -81,7 +81,8 @@ def _rounded(g: arb_mat, phi: np.ndarray, ratio: list[Fraction], left: np.ndarra
             distance = 1 / (as_ball(float(phi[i])) * as_ball(ratio[i])) - g[i, i]
             middle = float(distance.mid())
             off = float(distance.rad()) + left[i] * right[i]
-            if middle > 0.0 and off <= 2.0**-54 * middle:
+            # beside a smaller gap the errors of the rest of its row would count
+            if off <= 2.0**-56 * middle and middle * scale[i] >= 2.0**56 * _ERROR:
                 gap[i] = middle * scale[i]
     return Base(np.ascontiguousarray(entries * half * half[:, None]), scale / np.array(ratio, float), gap)
 
@@ -89,7 +90,8 @@ def _rounded(g: arb_mat, phi: np.ndarray, ratio: list[Fraction], left: np.ndarra
 def determinant_at(structure: DetStructure, phi: np.ndarray) -> tuple[float, int, float]:
     """det(M0 + U·diag(φ)·Vᵀ) as mantissa, binary exponent and relative error: inf where it may be 0."""
     with precision(_BITS):
-        return ball_parts(_at(*map(as_arb, structure.matrices), phi).det() if structure.rank else arb(1))
+        m0, u, v = map(as_arb, structure.matrices)
+        return ball_parts(_at(m0, u, v, phi).det() if structure.rank else arb(1))
 
 
 def _at(m0: arb_mat, u: arb_mat, v: arb_mat, phi: np.ndarray) -> arb_mat:

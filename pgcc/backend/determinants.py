@@ -146,7 +146,7 @@ class _Pool:
 
 
 def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = False) -> Arrays:
-    """plan, data, ints and bases of `determinant_rows`; `bare`: without the free bases, all children read as numbers."""
+    """plan, data, ints and bases of `determinant_rows`; `bare`: no free bases, and children only as numbers."""
     data, ints = _Pool(np.float64), _Pool(np.int64)
     plan = np.zeros((len(each), PLAN_COLUMNS), np.int64)
     bases = np.zeros((2 * len(each), 3))

@@ -1,4 +1,4 @@
-"""Programs with determinants: what each is where nothing is observed, and how they are kept within the range of doubles."""
+"""Programs with determinants: what each is where nothing is observed, and how they stay in the range of doubles."""
 
 from __future__ import annotations
 

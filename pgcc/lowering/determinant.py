@@ -170,13 +170,16 @@ class DetStructure:
             return True
         m0, _, v = self.floats
         if self.ratio is not None:
-            diagonal = np.count_nonzero(m0 - np.diag(np.diag(m0))) == 0
-            return bool((np.diag(m0) >= 0).all()) if diagonal else _surely_definite(m0)
+            return bool((np.diag(m0) >= 0).all()) if _is_diagonal(m0) else _surely_definite(m0)
         if self.identity_u and self.identity_m0:
             return _surely_definite(v + v.T)
         if self.is_marginal_kernel and np.array_equal(v, v.T):
             return _surely_definite(v) and _surely_definite(m0)
         return False
+
+
+def _is_diagonal(matrix: np.ndarray) -> bool:
+    return np.count_nonzero(matrix) == np.count_nonzero(np.diag(matrix))
 
 
 def _all_equal(a: list, b: list) -> bool:

@@ -6,8 +6,8 @@ G = Vᵀ·N⁻¹·U, N = M0 + U·diag(φ)·Vᵀ, are known, only the children th
     D(f, y) = D_base · det( diag(y) + G·diag(d) )  =  D_base · Π d_i · det( G + diag(y/d) ),     d_i = f_i − y_i·φ_i,
 
 over those children. The base φ = (all free) is the K form of a determinantal point process (G = K, sizes |A| + |B|),
-the base φ = 0 its L form (G = L, sizes |A| + what is free). On the diagonal, G_ii + y_i/d_i would cancel for d_i < 0: there
-it is −(h_i + f_i/(φ_i·|d_i|)) with h_i = 1/φ_i − G_ii known by itself. Children with d_i > 0 come first, so that for a
+the base φ = 0 its L form (G = L, sizes |A| + what is free). On the diagonal, G_ii + y_i/d_i would cancel for d_i < 0:
+there it is −(h_i + f_i/(φ_i·|d_i|)) with h_i = 1/φ_i − G_ii known by itself. Children with d_i > 0 come first, so that for a
 symmetric kernel both diagonal blocks are definite, of opposite signs, and elimination adds and never cancels.
 
     RANK    det [[M1, U_A], [−V_Aᵀ, 0]], M1 = M0 + Σ_{y_i = 1} f_i·u_i·v_iᵀ: the cost does not grow with |B|
@@ -51,9 +51,9 @@ def determinant_rows(
     """mantissa[row]·2^exponent[row] = determinant d, off by at most error[row] relatively, for rows 0 … rows − 1.
 
     inside, outside : slots of f and y in `work`, which holds `lanes` doubles for each slot.
-    evidence, start : rows of codes (1, 0, 255), flat and with eight bytes more, and where the first one starts; the last
-    row repeats. If the children are variables they are read there, and not from `work`; plan[d, VARIABLES] is then the
-    length of a row.
+    evidence, start : rows of codes (1, 0, 255), flat and with eight bytes more, and where the first one starts; the
+    last row repeats. If the children are variables they are read there, and not from `work`; plan[d, VARIABLES] is then
+    the length of a row.
     bases : one row per determinant and base: mantissa, exponent, relative error of D_base.
     wanted : an error that is good enough. An error of inf says that nothing is known.
     Returns whether the base of everything free was missed: whether it would have been the smallest form of some row.

@@ -45,7 +45,7 @@ def _compensated_sum(values, count, last):
 
 @kernel
 def _contract(r, directed, tail, head, weight, f, y, parent, chosen):
-    """Join the ends of the edges that must be in; (their product, binary exponent, how many), or a count of −1 for a cycle.
+    """Join the ends of the edges that must be in: (their product, its exponent, how many); a count of −1 for a cycle.
 
     Node r is the ground. A directed edge that is in is the only way out of its tail.
     """

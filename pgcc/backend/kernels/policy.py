@@ -17,4 +17,5 @@ def kernel(function: Any) -> Any:
 
 def bare_kernel(function: Any) -> Any:
     """The same for functions that allocate nothing and are called often: references to their arrays are not counted."""
-    return njit(**OPTIONS, _nrt=False)(function)
+    options: Any = {**OPTIONS, "_nrt": False}
+    return njit(**options)(function)

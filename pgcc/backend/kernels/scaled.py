@@ -124,7 +124,7 @@ def run_scaled(
 def _determinant(plan, data, ints, bases, d, slots, evidence, row, wanted, m, e, error):
     """Determinant d of scaled f (the first half of the slots) and y (the others); error[0]: its relative error.
 
-    (f, y) = 2^(256·p)·(f', y') makes 2^(256·p) times the determinant: a child that must be in (y = 0) may be of any size.
+    (f, y) = 2^(256·p)·(f', y') makes 2^(256·p) times the determinant: a child that must be in, y = 0, may be of any size.
     """
     k = len(slots) // 2
     work, power = np.empty(2 * k), 0

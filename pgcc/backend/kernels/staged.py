@@ -22,10 +22,11 @@ def run_staged(
     op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
     plan, data, ints, bases, shift, degree, wanted, evidence, first, codes, lanes, work, roots, out, hopeless,
 ):  # fmt: skip
-    """`run_linear` for programs with determinants, on the rows of `evidence` (flat) from `first` on; hopeless[row]: a determinant is beyond float64, whatever the range.
+    """`run_linear` for programs with determinants, on the rows of `evidence` (flat) from `first` on.
 
-    A determinant d comes out divided by 2^shift[d], and is NaN where it is out of range. Returns whether the bases at
-    which everything is free would have been smaller somewhere, but are not there.
+    A determinant d comes out divided by 2^shift[d], and is NaN where it is out of range, or where float64 does not tell
+    it, whatever the range: hopeless[row]. Returns whether the bases at which everything is free would have been smaller
+    somewhere, but are not there.
     """
     missed, variables = False, codes.shape[1] // lanes
     for block in range(codes.shape[0]):
@@ -46,7 +47,10 @@ def run_stages(
     op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
     plan, data, ints, bases, shift, degree, wanted, evidence, at_row, begin, end, row, lanes, work, doubt,
 ):  # fmt: skip
-    """Instructions begin … end − 1 for one block of rows, the first of which is at evidence[at_row]; doubt[lane] is set where a determinant stays unknown."""
+    """Instructions begin … end − 1 for one block of rows, the first of which is at evidence[at_row].
+
+    doubt[lane] is set where a determinant stays unknown.
+    """
     mantissa, exponent, error = np.empty(lanes), np.empty(lanes, np.int64), np.zeros(lanes)
     missed = False
     i = begin
