@@ -22,6 +22,7 @@ BENCHMARKS = {
     "latency": "latency",
     "range": "out_of_range",
     "escalation": "escalation",
+    "determinants": "determinants",
     "real": "real",
 }
 

@@ -66,7 +66,12 @@ def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
 
 
 def _rounded(g: arb_mat, phi: np.ndarray, ratio: list[Fraction], left: np.ndarray, right: np.ndarray) -> Base | None:
-    """Doubles, scaled; an entry (i, j) of g may be off by left[i]·right[j]."""
+    """Doubles, scaled; an entry (i, j) of g may be off by left[i]·right[j]. None where they leave the range."""
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        return _scaled(g, phi, ratio, left, right)
+
+
+def _scaled(g: arb_mat, phi: np.ndarray, ratio: list[Fraction], left: np.ndarray, right: np.ndarray) -> Base | None:
     k = len(phi)
     entries = np.array([float(x) for x in g.entries()]).reshape(k, k)
     size = np.abs(np.diag(entries))
@@ -84,7 +89,10 @@ def _rounded(g: arb_mat, phi: np.ndarray, ratio: list[Fraction], left: np.ndarra
             # beside a smaller gap the errors of the rest of its row would count
             if off <= 2.0**-56 * middle and middle * scale[i] >= 2.0**56 * _ERROR:
                 gap[i] = middle * scale[i]
-    return Base(np.ascontiguousarray(entries * half * half[:, None]), scale / np.array(ratio, float), gap)
+    kernel, scale = entries * half * half[:, None], scale / np.array(ratio, float)
+    if not (np.isfinite(kernel).all() and np.isfinite(scale).all() and (scale > 0.0).all()):
+        return None
+    return Base(np.ascontiguousarray(kernel), scale, gap)
 
 
 def determinant_at(structure: DetStructure, phi: np.ndarray) -> tuple[float, int, float]:

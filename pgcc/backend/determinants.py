@@ -12,6 +12,7 @@ from pgcc.backend.bases import Base, determinant_at, find_base
 from pgcc.backend.kernels.determinants import (
     CHILDREN,
     COLUMNS,
+    DEFINITE,
     DIRECTED,
     EDGES,
     FREE,
@@ -21,6 +22,7 @@ from pgcc.backend.kernels.determinants import (
     PLAN_COLUMNS,
     RANK,
     READY,
+    SIZE,
     SYMMETRIC,
     TABLE,
     TREES,
@@ -61,19 +63,16 @@ class Determinant:
     ):
         self.structure, self.phi = structure, np.array(phi)
         self.columns, self.n_variables = columns, n_variables
-        small = structure.children <= _MOST_CHILDREN and self.in_float64
+        small = structure.children <= _MOST_CHILDREN and structure.in_range
         self.may_have_free = small
         self.free: Base | None = None
         self.out: Base | None = None
-        if small and structure.laplacian is None:
+        if small and (structure.laplacian is None or structure.size is not None):
             self.out = find_base(structure, np.zeros(structure.children))
-        if structure.is_marginal_kernel:
+        if structure.size is not None:
+            self.may_have_free = False
+        elif structure.is_marginal_kernel:
             self.find_free_base()
-
-    @property
-    def in_float64(self) -> bool:
-        """Whether float64 forms of it are right at all."""
-        return self.structure.in_range and self.structure.size is None
 
     def find_free_base(self) -> bool:
         """The base at which everything is free; whether there was none before and is one now."""
@@ -87,18 +86,20 @@ class Determinant:
     def total(self) -> Value:
         """Its value where everything is free: in float64 by a form that is certain enough, else in ball arithmetic."""
         structure, k = self.structure, self.structure.children
-        if not self.in_float64:
+        if not structure.in_range:
             return _UNKNOWN
-        if structure.is_marginal_kernel and (self.phi == 1.0).all():
+        if structure.size is None and structure.is_marginal_kernel and (self.phi == 1.0).all():
             return _ONE
         mantissa, exponent, error = np.zeros(1), np.zeros(1, np.int64), np.zeros(1)
-        slots, work = np.arange(2 * k), np.concatenate([self.phi, np.ones(k)])
+        slots, work = np.arange(2 * k, dtype=np.int32), np.concatenate([self.phi, np.ones(k)])
         determinant_rows(
             *lay_out([self], [_UNKNOWN], bare=True), 0, slots[:k], slots[k:], work, 1, np.zeros(0, np.uint8), 0, 1,
             _TOTAL_ERROR, mantissa, exponent, error,
         )  # fmt: skip
         if error[0] <= _TOTAL_ERROR:
             return float(mantissa[0]), int(exponent[0]), float(error[0])
+        if structure.size is not None:
+            return _UNKNOWN
         return determinant_at(structure, self.phi)
 
     @cached_property
@@ -117,13 +118,12 @@ class Determinants:
         self._lock = threading.Lock()
         self.arrays = lay_out(self.each, [one.total for one in self.each])
 
-    def find_free_bases(self) -> bool:
-        """The bases for queries that observe little; whether there is one more than before."""
+    def find_free_bases(self) -> None:
+        """The bases for queries that observe little: new `arrays` if there is one more than before."""
         with self._lock:
             found = [one.find_free_base() for one in self.each]
             if any(found):
                 self.arrays = lay_out(self.each, [one.total for one in self.each])
-            return any(found)
 
 
 class _Pool:
@@ -154,6 +154,8 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
         structure, trees = one.structure, one.structure.laplacian
         r, k, ratio = structure.rank, structure.children, structure.ratio
         plan[d, [R, K, SYMMETRIC]] = r, k, structure.symmetric
+        plan[d, DEFINITE] = structure.nonnegative and ratio is not None
+        plan[d, SIZE] = -1 if structure.size is None else structure.size
         nothing = np.zeros(k)
         free, out = None if bare else one.free, one.out
         plan[d, CHILDREN] = data.put(
@@ -171,10 +173,10 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
         if one.columns is not None and not bare:
             plan[d, VARIABLES], plan[d, COLUMNS] = one.n_variables, ints.put(*_columns(one.columns, one.n_variables))
             plan[d, READY] = data.put(*_ready(one.phi, free, True), *_ready(one.phi, out, False))
-        if trees is not None and one.in_float64:
+        if trees is not None and structure.in_range:
             plan[d, HAS + TREES], plan[d, DIRECTED] = 1, trees.directed
             plan[d, EDGES] = ints.put(trees.tail, trees.head)
-        elif one.in_float64 and r * (2 * k + r) <= _MOST_NUMBERS and (ratio is not None or not structure.symmetric):
+        elif structure.in_range and r * (2 * k + r) <= _MOST_NUMBERS and (ratio is not None or not structure.symmetric):
             plan[d, HAS + RANK], plan[d, MATRICES] = 1, data.put(*structure.floats)
     return plan, data.flat(), ints.flat(), bases
 
@@ -183,7 +185,8 @@ def _ready(phi: np.ndarray, base: Base | None, is_free: bool) -> tuple[np.ndarra
     """|d|, unscaled, of a variable that differs from the base, and the diagonal entry of one that is not observed 1."""
     if base is None:
         return np.zeros(len(phi)), np.zeros(len(phi))
-    return phi / base.scale, -base.gap if is_free else np.diag(base.kernel) + base.scale / phi
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
+        return phi / base.scale, -base.gap if is_free else np.diag(base.kernel) + base.scale / phi
 
 
 def _columns(columns: np.ndarray, n_variables: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -191,6 +194,3 @@ def _columns(columns: np.ndarray, n_variables: int) -> tuple[np.ndarray, np.ndar
     child_of, there = np.zeros(n_variables, np.int64), np.zeros(-(-n_variables // 8) * 8, np.uint8)
     child_of[columns], there[columns] = np.arange(len(columns)), 1
     return child_of, columns.astype(np.int64), there.view("<u8").astype(np.int64)
-
-
-NO_DETERMINANTS = Determinants([])

@@ -11,11 +11,11 @@ from functools import cached_property
 
 import numpy as np
 
-from pgcc.backend.determinants import NO_DETERMINANTS
 from pgcc.backend.kernels.analysis import count_roundings, log_sensitivities, log_values
 from pgcc.backend.kernels.bounds import certify
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
 from pgcc.backend.kernels.scaled import RADIX, run_scaled
+from pgcc.backend.kernels.scaled_staged import run_scaled_staged
 from pgcc.backend.native import Evaluator, is_small, load_program
 from pgcc.backend.staged import Staged
 from pgcc.backend.values import Values, rounding_bound
@@ -158,17 +158,18 @@ class Direct:
 
     def _run_scaled(self, evidence: np.ndarray, rtol: float) -> Values:
         program = self.program
-        dets = self.staged.dets if self.staged else NO_DETERMINANTS
-        degrees = self.staged.degree if self.staged else np.zeros(0)
         roots = np.array([program.value, program.magnitude])
         mantissas, exponents = np.empty((2, len(evidence))), np.empty((2, len(evidence)), np.int64)
         weights, weight_exponents, table, table_exponents = self._scaled_constants
         op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
-        run_scaled(
-            op, target, start, args, first_weight, weights, leaf_variable, table,
-            weight_exponents, table_exponents, *dets.arrays, degrees, rtol / 8,
-            evidence, roots, mantissas, exponents, program.slots,
+        common = (
+            op, target, start, args, first_weight, weights, leaf_variable, table, weight_exponents, table_exponents
         )  # fmt: skip
+        rows = (evidence, roots, mantissas, exponents, program.slots)
+        if self.staged is None:
+            run_scaled(*common, *rows)
+        else:
+            run_scaled_staged(*common, *self.staged.dets.arrays, self.staged.degree, rtol / 8, *rows)
         # Compare both on the value's scale; a gap past the range of doubles is hopeless, or 0 over 0.
         gap = np.clip(exponents[1] - exponents[0], -3, 3) * RADIX
         with np.errstate(over="ignore", invalid="ignore"):

@@ -11,7 +11,7 @@ import numpy as np
 
 from pgcc.backend.determinants import Determinant, Determinants
 from pgcc.backend.kernels.linear import STEP
-from pgcc.backend.kernels.staged import run_staged, run_stages
+from pgcc.backend.kernels.staged import run_staged
 from pgcc.ir.numbers import add
 from pgcc.lowering.program import DET, DETMAG, LEAF, MORE, SUM, TIMES, Program
 
@@ -53,13 +53,17 @@ class Staged:
     def _plan(self, program: Program) -> Determinants:
         """Every determinant at the values that its children have, in this very arithmetic, where all is free."""
         each: list[Determinant] = []
-        codes = np.full(program.n_variables * STEP, 255, np.uint8)
-        work, doubt = np.zeros(program.slots * STEP), np.zeros(STEP, bool)
+        codes = np.full((1, program.n_variables * STEP), 255, np.uint8)
+        free = np.full(program.n_variables + 8, 255, np.uint8)
+        work, nothing = (
+            np.zeros(program.slots * STEP),
+            (np.zeros(0, np.int64), np.zeros((0, STEP)), np.zeros(STEP, bool)),
+        )
         begin = 0
         for d, i in enumerate(self.where.tolist()):
             dets, unscaled, degrees = Determinants(each), np.zeros(d, np.int64), np.zeros(d)
-            run_stages(
-                *program.arrays, *dets.arrays, unscaled, degrees, _EASY, codes, 0, begin, i, codes, STEP, work, doubt
+            run_staged(
+                *program.arrays, *dets.arrays, unscaled, degrees, _EASY, free, 0, begin, i, codes, STEP, work, *nothing
             )
             slots = program.args[program.start[i] + 1 : program.start[i + 1]]
             k = len(slots) // 2
@@ -92,19 +96,24 @@ class Staged:
 
     @cached_property
     def log_totals(self) -> np.ndarray:
-        """log of the largest value of every determinant, as it is divided."""
-        logs = [math.log(abs(m)) + e * math.log(2.0) if m else -math.inf for m, e, _ in self._totals]
+        """log of the largest value of every determinant, as it is divided; inf where it is not known."""
+        logs = [
+            math.inf if off == math.inf else math.log(abs(m)) + e * math.log(2.0) if m else -math.inf
+            for m, e, off in self._totals
+        ]
         return np.array(logs) - self.shift * math.log(2.0)
 
-    def run(self, rtol: float, *arguments: Any) -> None:
+    def run(self, rtol: float, evidence: np.ndarray, first_row: int, *rest: Any) -> None:
         """`run_staged`, with the bases that the rows ask for."""
-        arrays = self.program.arrays
+        arrays, end = self.program.arrays, self.program.instructions
 
-        def go() -> bool:
-            return run_staged(*arrays, *self.dets.arrays, self.shift, self.degree, rtol / 8, *arguments)
-
-        if go() and self.dets.find_free_bases():
-            go()
+        missed = True
+        while missed:
+            dets = self.dets.arrays
+            missed = run_staged(*arrays, *dets, self.shift, self.degree, rtol / 8, evidence, first_row, 0, end, *rest)
+            if missed:
+                self.dets.find_free_bases()
+                missed = self.dets.arrays is not dets  # another thread may have found them
 
 
 def _exact_values(program: Program) -> tuple[np.ndarray, np.ndarray]:
@@ -134,7 +143,11 @@ def _variable_columns(program: Program, inside: np.ndarray, outside: np.ndarray)
     if (columns < 0).any() or len(np.unique(columns)) < len(columns) or (program.leaf_variable[y] != columns).any():
         return None
     zero, one, _ = program.leaf_table[f].T
-    if (zero != 0.0).any() or not (one > 0.0).all() or (program.leaf_table[y] != (1.0, 0.0, 1.0)).any():
+    if (
+        (zero != 0.0).any()
+        or not ((one > 2.0**-960) & (one < 2.0**960)).all()
+        or (program.leaf_table[y] != (1.0, 0.0, 1.0)).any()
+    ):
         return None
     return columns.astype(np.int64)
 

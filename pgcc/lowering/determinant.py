@@ -14,6 +14,9 @@ import numpy as np
 from pgcc.ir.matrix import Matrix
 
 _UNIT = 2.0**-53
+_NORMAL = 2.0**-960
+# Numbers in matrices that are still compared as rationals.
+_MOST_EXACT = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +103,23 @@ class DetStructure:
         top = np.abs(v).argmax(axis=0), np.arange(self.children)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where((u[top] == 0.0) & (v[top] == 0.0), 1.0, u[top] / v[top])
-        sound = np.isfinite(ratio).all() and (ratio > 0).all() and np.array_equal(u, v * ratio)
-        return ratio if sound else None
+        if not (np.isfinite(ratio).all() and (ratio > 0).all() and np.array_equal(u, v * ratio)):
+            return None
+        return ratio if self._is_exact_ratio(ratio) else None
+
+    def _is_exact_ratio(self, ratio: np.ndarray) -> bool:
+        """Whether U = V·diag(s) holds without rounding, for s that does with it."""
+        if all(self.doubles[1:]) and not _products_round(self.floats[2], ratio).any():
+            return True
+        if self.rank * self.children > _MOST_EXACT:
+            return False
+        u, v = (m.exact() for m in self.matrices[1:])
+        pairs = [next(((a, b) for a, b in zip(*column, strict=True) if b), (1, 1)) for column in _columns(u, v)]
+        return all(
+            a * q == b * p
+            for row_u, row_v in zip(u, v, strict=True)
+            for a, b, (p, q) in zip(row_u, row_v, pairs, strict=True)
+        )
 
     @cached_property
     def exact_ratio(self) -> list[Fraction]:
@@ -155,6 +173,8 @@ class DetStructure:
             return None
         if not directed and (u[ends[1], columns] != -alpha)[ends[0]].any():
             return None
+        if not (alpha * beta > _NORMAL).all() or not np.isfinite(alpha * beta).all():
+            return None
         if not (directed or self.doubles[1]) and any(map(sum, zip(*self._exact_ends(ends[0]), strict=True))):
             return None
         return Laplacian(tail.astype(np.int64), head.astype(np.int64), alpha * beta, np.diag(m0).copy(), directed)
@@ -176,6 +196,21 @@ class DetStructure:
         if self.is_marginal_kernel and np.array_equal(v, v.T):
             return _surely_definite(v) and _surely_definite(m0)
         return False
+
+
+def _columns(u: list[list[Fraction]], v: list[list[Fraction]]) -> list[tuple[tuple[Fraction, ...], ...]]:
+    return list(zip(zip(*u, strict=True), zip(*v, strict=True), strict=True))
+
+
+def _products_round(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Where the product of two doubles is not a double (Dekker's exact product)."""
+    split = 2.0**27 + 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        high_a, high_b = split * a - (split * a - a), split * b - (split * b - b)
+        low_a, low_b = a - high_a, b - high_b
+        product = a * b
+        lost = ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
+    return ~(lost == 0.0)  # NaN where the splitting overflows
 
 
 def _is_diagonal(matrix: np.ndarray) -> bool:

@@ -7,8 +7,8 @@ G = Vᵀ·N⁻¹·U, N = M0 + U·diag(φ)·Vᵀ, are known, only the children th
 
 over those children. The base φ = (all free) is the K form of a determinantal point process (G = K, sizes |A| + |B|),
 the base φ = 0 its L form (G = L, sizes |A| + what is free). On the diagonal, G_ii + y_i/d_i would cancel for d_i < 0:
-there it is −(h_i + f_i/(φ_i·|d_i|)) with h_i = 1/φ_i − G_ii known by itself. Children with d_i > 0 come first, so that for a
-symmetric kernel both diagonal blocks are definite, of opposite signs, and elimination adds and never cancels.
+there it is −(h_i + f_i/(φ_i·|d_i|)) with h_i = 1/φ_i − G_ii known by itself. Children with d_i > 0 come first, so that
+for a symmetric kernel both diagonal blocks are definite, of opposite signs, and elimination adds and never cancels.
 
     RANK    det [[M1, U_A], [−V_Aᵀ, 0]], M1 = M0 + Σ_{y_i = 1} f_i·u_i·v_iᵀ: the cost does not grow with |B|
     TREES   star–mesh elimination, where M0 and the u_i·v_iᵀ are Laplacians (see `laplacian`)
@@ -29,17 +29,31 @@ from pgcc.backend.kernels.factors import (
 )
 from pgcc.backend.kernels.laplacian import tree_sum
 from pgcc.backend.kernels.policy import bare_kernel, kernel
-from pgcc.backend.kernels.simd import LANES, eight_bytes, lowest_byte, mul, root, store
+from pgcc.backend.kernels.simd import (
+    LANES,
+    eight_bytes,
+    larger,
+    load,
+    lowest_byte,
+    magnitude,
+    mul,
+    root,
+    smaller,
+    splat,
+    store,
+)
+from pgcc.backend.kernels.sized import sized_sum
 
 FREE, OUT, RANK, TREES = range(4)
 FORMS = 4
 # Columns of `plan`, one row per determinant; the last ones say where its arrays start in `data` and in `ints`.
 R, K, SYMMETRIC, DIRECTED, VARIABLES, HAS = 0, 1, 2, 3, 4, 5
-CHILDREN, TABLE, MATRICES, EDGES, COLUMNS, READY = 9, 10, 12, 13, 14, 15
-PLAN_COLUMNS = 16
+CHILDREN, TABLE, MATRICES, EDGES, COLUMNS, READY, SIZE, DEFINITE = 9, 10, 12, 13, 14, 15, 16, 17
+PLAN_COLUMNS = 18
 
 _UNIT = 2.0**-53
 _SMALL, _LARGE = 2.0**-400, 2.0**400
+_NORMAL = 2.0**-1000  # a number above it has all its digits
 _BYTES = np.uint64(0x0101010101010101)
 _SEVEN, _TOP = np.uint64(7), np.uint64(56)
 
@@ -59,6 +73,11 @@ def determinant_rows(
     Returns whether the base of everything free was missed: whether it would have been the smallest form of some row.
     """
     r, k = plan[d, R], plan[d, K]
+    if plan[d, SIZE] >= 0:
+        _run_sized(
+            plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, mantissa, exponent, error
+        )
+        return False
     form, size = np.empty(rows, np.int64), np.empty(rows, np.int64)
     missed = _choose_forms(
         plan, data, ints, d, inside, outside, work, lanes, evidence, start, rows, form, size, mantissa, exponent, error
@@ -224,6 +243,15 @@ def _row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, sta
             f[i], y[i] = work[inside[i] * lanes + row], work[outside[i] * lanes + row]
 
 
+@bare_kernel
+def _ordinary(f, y):
+    """Whether every complement is 0 or 1 and every value finite and not negative."""
+    fine = True
+    for i in range(len(f)):
+        fine &= (y[i] == 0.0 or y[i] == 1.0) and 0.0 <= f[i] < math.inf
+    return fine
+
+
 @kernel
 def _run_trees(plan, data, ints, d, inside, outside, work, lanes, evidence, start, form, mantissa, exponent, error):
     r, k, at = plan[d, R], plan[d, K], plan[d, EDGES]
@@ -234,12 +262,33 @@ def _run_trees(plan, data, ints, d, inside, outside, work, lanes, evidence, star
     for row in range(len(form)):
         if form[row] == TREES:
             _row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y)
+            if not _ordinary(f, y):
+                continue
             m, e, off = tree_sum(
                 r, plan[d, DIRECTED] == 1, tail, head, data[weights : weights + k],
                 data[weights + k : weights + k + r], f, y, W, parent, label, chosen,
             )  # fmt: skip
             if off == off:
                 mantissa[row], exponent[row], error[row] = m, e, off
+
+
+@kernel
+def _run_sized(
+    plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, mantissa, exponent, error
+):  # fmt: skip
+    """Determinants with a size, of symmetric kernels at the base of nothing: one row after another."""
+    k, table, scales = plan[d, K], plan[d, TABLE + OUT], plan[d, CHILDREN] + 3 * plan[d, K]
+    f, y = np.empty(k), np.empty(k)
+    for row in range(rows):
+        mantissa[row], exponent[row], error[row] = 0.0, 0, math.inf
+        if not (plan[d, HAS + OUT] and plan[d, SYMMETRIC]):
+            continue
+        _row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y)
+        if _ordinary(f, y):
+            matrix = data[table : table + k * k].reshape((k, k))
+            m, e, off = sized_sum(matrix, data[scales : scales + k], f, y, plan[d, SIZE])
+            mantissa[row], exponent[row] = m * bases[2 * d + OUT, 0], e + int(bases[2 * d + OUT, 1])
+            error[row] = off if m == 0.0 else off + bases[2 * d + OUT, 2]
 
 
 # -- eight rows at a time ---------------------------------------------------------------------------------------
@@ -251,7 +300,7 @@ def _room(q, k):
     return (
         np.empty(q * q * LANES),
         np.empty(q * LANES),
-        np.empty(q * (q + 1) // 2 * LANES),
+        np.empty(max(q * (q + 1) // 2 * LANES, q * q)),
         np.empty((3, max(1, q) * LANES)),
         np.empty(2 * k + 1, np.int64),
         np.empty((2, k)),
@@ -265,40 +314,36 @@ def _run_group(
 ):  # fmt: skip
     """Up to eight rows of one form, padded to the largest size among them."""
     symmetric = plan[d, SYMMETRIC] == 1
+    cancelled, spread = 0.0, 0.0  # what forming the entries adds to the roundings: of each entry; of √(M_ii·M_jj)
     if len(group) < LANES or sizes[group[0]] != q:
         _fill_identity(matrix, factors, q, symmetric)
     if plan[d, VARIABLES] and form != RANK:
-        _fill_variables(plan, data, ints, d, form, q, evidence, start, group, matrix, factors, index)
+        _fill_variables(plan, data, ints, d, form, q, evidence, start, group, sizes, matrix, factors, index)
     else:
         f, y = values[0], values[1]
         for lane in range(len(group)):
             _row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, group[lane], f, y)
             if form == RANK:
-                _fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index)
+                lost = _fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index, inverse)
+                if plan[d, DEFINITE]:  # Σ|f·u_i·v_j| ≤ √(M_ii·M_jj)
+                    spread = float(plan[d, K])
+                else:
+                    cancelled = max(cancelled, plan[d, K] * lost)
             else:
                 _fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index)
     if symmetric:
         eliminate_symmetric(matrix, q, vectors[0])
     else:
         eliminate(matrix, q)
-    roundings = q + 8.0 + (plan[d, K] if form == RANK else 0.0)
     tau = vectors[2]
-    _trust(matrix, q, symmetric, roundings, wanted, vectors[0], vectors[1], inverse, tau)
+    _trust(matrix, q, symmetric, q + 8.0 + cancelled, spread, wanted, vectors[0], vectors[1], inverse, tau)
+    products = vectors[0]
+    ordinary = _multiply_pivots(matrix, q, symmetric, factors, products, vectors[1])
     for lane in range(len(group)):
-        row = group[lane]
-        value, binary, tame, at = 1.0, 0, True, lane
-        for i in range(q):
-            pivot = matrix[at]
-            at += _next_diagonal(i, symmetric, q)
-            tame &= _SMALL < abs(pivot) < _LARGE  # nothing that matters has underflowed
-            value *= pivot
-            if not _SMALL < abs(value) < _LARGE:
-                value, more = math.frexp(value)
-                binary += more
-            value *= factors[i * LANES + lane]
-            if not _SMALL < abs(value) < _LARGE:
-                value, more = math.frexp(value)
-                binary += more
+        row, binary, tame = group[lane], 0, True
+        value = products[lane]
+        if not ordinary:
+            value, binary, tame = _careful_product(matrix, q, symmetric, factors, lane)
         off = tau[lane]
         if form != RANK:
             base = 2 * d + form
@@ -307,6 +352,46 @@ def _run_group(
             off += bases[base, 2]
         mantissa[row], exponent[row] = value, binary
         error[row] = off + 4.0 * q * _UNIT if tame and off < 0.1 and 0.0 < abs(value) < math.inf else math.inf
+
+
+@bare_kernel
+def _multiply_pivots(matrix, q, symmetric, factors, products, extremes):
+    """Products of pivots and factors, in every lane; whether none of them came near the limits of doubles."""
+    product, least, most, at = splat(1.0), splat(1.0), splat(1.0), 0
+    for i in range(q):
+        pivot, factor = load(matrix, at), load(factors, i * LANES)
+        at += _next_diagonal(i, symmetric, q)
+        size = magnitude(pivot)
+        least, most = smaller(size, least), larger(size, most)
+        size = magnitude(factor)
+        least, most = smaller(size, least), larger(size, most)
+        product = mul(mul(product, pivot), factor)
+        size = magnitude(product)
+        least, most = smaller(size, least), larger(size, most)
+    store(products, 0, product)
+    store(extremes, 0, least)
+    low = math.inf
+    for lane in range(LANES):
+        low = min(low, extremes[lane])
+    store(extremes, 0, most)
+    high = 0.0
+    for lane in range(LANES):
+        high = max(high, extremes[lane])
+    return low > _SMALL and high < _LARGE
+
+
+@bare_kernel
+def _careful_product(matrix, q, symmetric, factors, lane):
+    """The same of one lane, whatever its range; and whether nothing that matters has underflowed."""
+    value, binary, tame, at = 1.0, 0, True, lane
+    for i in range(q):
+        pivot, factor = matrix[at], factors[i * LANES + lane]
+        at += _next_diagonal(i, symmetric, q)
+        tame &= _SMALL < abs(pivot) < _LARGE and _NORMAL < abs(factor) < math.inf
+        factor, more = math.frexp(factor)
+        value, carry = math.frexp(value * factor * pivot)
+        binary += more + carry
+    return value, binary, tame
 
 
 @bare_kernel
@@ -348,7 +433,7 @@ def _next_diagonal(i, symmetric, q):
 
 
 @bare_kernel
-def _fill_variables(plan, data, ints, d, form, q, evidence, start, group, matrix, factors, index):
+def _fill_variables(plan, data, ints, d, form, q, evidence, start, group, sizes, matrix, factors, index):
     """`_fill_base` for rows whose children are variables: (f, y) is (φ, 0), (0, 1) or (φ, 1)."""
     k, n, symmetric = plan[d, K], plan[d, VARIABLES], plan[d, SYMMETRIC] == 1
     columns, table = plan[d, COLUMNS], plan[d, TABLE + form]
@@ -379,6 +464,8 @@ def _fill_variables(plan, data, ints, d, form, q, evidence, start, group, matrix
                     count += 1
             if half == 0:
                 inner = count
+            if count == sizes[group[lane]]:
+                break
         if not symmetric:
             _fill_kernel(data, table, k, q, index, count, lane, matrix)
             for i in range(inner, count):
@@ -420,8 +507,11 @@ def _fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index):
 
 
 @bare_kernel
-def _fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index):
-    """[[M1, U_A], [−V_Aᵀ, 0]] with the f of A taken out; symmetric: [[M1, U_A], [U_Aᵀ, 0]], where u = s·v."""
+def _fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index, sizes):
+    """[[M1, U_A], [−V_Aᵀ, 0]] with the f of A taken out; symmetric: [[M1, U_A], [U_Aᵀ, 0]], where u = s·v.
+
+    Returns the largest ratio of Σ|terms| to |Σ terms| over the entries of M1. `sizes`: room for r × r numbers.
+    """
     r, k, symmetric = plan[d, R], plan[d, K], plan[d, SYMMETRIC] == 1
     m0 = plan[d, MATRICES]
     u, v = m0 + r * r, m0 + r * r + r * k
@@ -430,6 +520,7 @@ def _fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index):
         at = a * (a + 1) // 2 if symmetric else a * q
         for b in range(a + 1 if symmetric else r):
             matrix[(at + b) * LANES + lane] = data[m0 + a * r + b]
+            sizes[at + b] = abs(data[m0 + a * r + b])
         factors[a * LANES + lane] = 1.0
     for i in range(k):
         if y[i] == 0.0:
@@ -441,7 +532,15 @@ def _fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index):
                 at = a * (a + 1) // 2 if symmetric else a * q
                 if left != 0.0:
                     for b in range(a + 1 if symmetric else r):
-                        matrix[(at + b) * LANES + lane] += left * data[v + b * k + i]
+                        term = left * data[v + b * k + i]
+                        matrix[(at + b) * LANES + lane] += term
+                        sizes[at + b] += abs(term)
+    lost = 1.0
+    for a in range(r):
+        at = a * (a + 1) // 2 if symmetric else a * q
+        for b in range(a + 1 if symmetric else r):
+            if sizes[at + b] > 0.0:
+                lost = max(lost, sizes[at + b] / abs(matrix[(at + b) * LANES + lane]))
     for j in range(count):
         i, here = index[j], r + j
         at = here * (here + 1) // 2 if symmetric else here * q
@@ -455,11 +554,16 @@ def _fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index):
             matrix[(at + r + b) * LANES + lane] = 0.0
         # the row below is −vᵀ = −uᵀ/s
         factors[here * LANES + lane] = -f[i] / data[plan[d, CHILDREN] + 4 * k + i] if symmetric else f[i]
+    return lost
 
 
 @bare_kernel
-def _trust(matrix, q, symmetric, roundings, wanted, scale, room, inverse, tau):
-    """tau[lane] = relative error bounds of eight eliminations (see `factors`)."""
+def _trust(matrix, q, symmetric, roundings, spread, wanted, scale, room, inverse, tau):
+    """tau[lane] = relative error bounds of eight eliminations (see `factors`).
+
+    roundings : of every entry, relative to |L||D||R|. spread : those relative to √(M_ii·M_jj), for which ‖X·e‖² stands
+    where ‖X‖² does for the others: it is what `quick_growth` bounds, and at most q·‖X‖².
+    """
     if q == 0:
         tau[:LANES] = 0.0
         return
@@ -470,7 +574,7 @@ def _trust(matrix, q, symmetric, roundings, wanted, scale, room, inverse, tau):
     store(tau, 0, growth)
     good = True
     for lane in range(LANES):
-        tau[lane] *= 1.1 * roundings * _UNIT
+        tau[lane] *= 1.1 * (roundings + spread) * _UNIT
         good &= tau[lane] <= wanted
     if good:
         return
@@ -479,6 +583,6 @@ def _trust(matrix, q, symmetric, roundings, wanted, scale, room, inverse, tau):
         growth = root(mul(growth, full_growth(matrix, q, symmetric, True, scale, inverse)))
     store(room, 0, growth)
     for lane in range(LANES):
-        better = 1.5 * roundings * _UNIT * room[lane]  # the inverse itself is rounded
+        better = 1.5 * (roundings + q * spread) * _UNIT * room[lane]  # the inverse itself is rounded
         if better < tau[lane]:
             tau[lane] = better

@@ -65,9 +65,10 @@ def _contract(r, directed, tail, head, weight, f, y, parent, chosen):
             parent[b] = a  # the ground stays a root
         else:
             parent[a] = b
-        mantissa, binary = math.frexp(value * f[i])
-        value, more = math.frexp(mantissa * weight[i])
-        exponent += binary + more
+        inside, binary = math.frexp(f[i])
+        mantissa, more = math.frexp(weight[i])
+        value, carry = math.frexp(value * inside * mantissa)
+        exponent += binary + more + carry
         count += 1
     return value, exponent, count
 
@@ -97,9 +98,9 @@ def tree_sum(r, directed, tail, head, weight, kill, f, y, W, parent, label, chos
             merges += to_ground[label[root]] > 0.0
             to_ground[label[root]] += kill[node]
     for i in range(len(weight)):
-        w = f[i] * weight[i]
-        if y[i] == 0.0 or w == 0.0:
+        if y[i] == 0.0 or f[i] == 0.0 or weight[i] == 0.0:
             continue
+        w = f[i] * weight[i]
         if not (w > _TINY and w < math.inf):
             reliable = False
         if directed and chosen[tail[i]]:
@@ -136,7 +137,7 @@ def tree_sum(r, directed, tail, head, weight, kill, f, y, W, parent, label, chos
                 least = min(least, row[j])
         for i in range(p):
             share = W[i, p] / s
-            if share > 0.0:
+            if W[i, p] > 0.0:
                 least_share = min(least_share, share)
                 other = W[i]
                 for j in range(p):

@@ -164,6 +164,26 @@ def root(typingctx: Any, a: Any) -> Any:
 
 
 @intrinsic
+def smaller(typingctx: Any, a: Any, b: Any) -> Any:
+    """a where a < b, else b."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_ordered("<", args[0], args[1]), args[0], args[1])
+
+    return vector8(vector8, vector8), codegen
+
+
+@intrinsic
+def larger(typingctx: Any, a: Any, b: Any) -> Any:
+    """a where a > b, else b."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[0], args[1])
+
+    return vector8(vector8, vector8), codegen
+
+
+@intrinsic
 def choose(typingctx: Any, codes: Any, index: Any, zero: Any, one: Any, free: Any) -> Any:
     """`zero` or `one` where the code byte is 0 or 1, `free` elsewhere: eight leaves at once."""
 

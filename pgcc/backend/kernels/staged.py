@@ -20,79 +20,56 @@ _LEAST, _MOST = 2.0**-600, 2.0**600
 @kernel
 def run_staged(
     op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
-    plan, data, ints, bases, shift, degree, wanted, evidence, first, codes, lanes, work, roots, out, hopeless,
+    plan, data, ints, bases, shift, degree, wanted, evidence, first_row, begin, end, codes, lanes, work,
+    roots, out, hopeless,
 ):  # fmt: skip
-    """`run_linear` for programs with determinants, on the rows of `evidence` (flat) from `first` on.
+    """`run_linear` for programs with determinants, on the rows of `evidence` (flat) from `first_row` on.
 
-    A determinant d comes out divided by 2^shift[d], and is NaN where it is out of range, or where float64 does not tell
-    it, whatever the range: hopeless[row]. Returns whether the bases at which everything is free would have been smaller
-    somewhere, but are not there.
+    Instructions begin … end − 1 are run. A determinant d comes out divided by 2^shift[d], and is NaN where it is out of
+    range, or where float64 does not tell it, whatever the range: hopeless[row]. Returns whether the bases at which
+    everything is free would have been smaller somewhere, but are not there.
     """
     missed, variables = False, codes.shape[1] // lanes
+    mantissa, exponent, error, off = np.empty(lanes), np.empty(lanes, np.int64), np.zeros(lanes), np.zeros(lanes)
     for block in range(codes.shape[0]):
-        doubt = np.zeros(lanes, np.bool_)
-        missed |= run_stages(
-            op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
-            plan, data, ints, bases, shift, degree, wanted, evidence, (first + block * lanes) * variables,
-            0, len(op), codes[block], lanes, work, doubt,
-        )  # fmt: skip
-        for lane in range(lanes):
-            hopeless[block * lanes + lane] = doubt[lane]
-        copy_roots(work, lanes, roots, out, block)
-    return missed
-
-
-@kernel
-def run_stages(
-    op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
-    plan, data, ints, bases, shift, degree, wanted, evidence, at_row, begin, end, row, lanes, work, doubt,
-):  # fmt: skip
-    """Instructions begin … end − 1 for one block of rows, the first of which is at evidence[at_row].
-
-    doubt[lane] is set where a determinant stays unknown.
-    """
-    mantissa, exponent, error = np.empty(lanes), np.empty(lanes, np.int64), np.zeros(lanes)
-    missed = False
-    i = begin
-    while i < end:
-        if op[i] < DET:
-            first = i
-            while i < end and op[i] < DET:
-                i += 1
-            run_block(
-                op, target, start, args, first_weight, weights, leaf_variable, leaf_table, first, i, row, lanes, work
-            )
-            continue
-        d, first, k = args[start[i]], start[i] + 1, (start[i + 1] - start[i] - 1) // 2
-        at = target[i] * lanes
-        if op[i] == DET:
-            missed |= determinant_rows(
-                plan, data, ints, bases, d, args[first : first + k], args[first + k : first + 2 * k],
-                work, lanes, evidence, at_row, lanes, wanted, mantissa, exponent, error,
-            )  # fmt: skip
-            for lane in range(lanes):
-                unknown = not error[lane] < 0.1
-                doubt[lane] |= unknown
-                work[at + lane] = math.nan if unknown else _in_range(mantissa[lane], exponent[lane] - shift[d])
-        else:  # DETMAG, right after its DET: `error` is that of the value
-            value = args[first] * lanes
-            off = error.copy()
-            if k > 0:
+        at_row = (first_row + block * lanes) * variables
+        doubt = hopeless[block * lanes : (block + 1) * lanes]
+        doubt[:] = False
+        i = begin
+        while i < end:
+            if op[i] < DET:
+                first = i
+                while i < end and op[i] < DET:
+                    i += 1
+                run_block(
+                    op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
+                    first, i, codes[block], lanes, work,
+                )  # fmt: skip
+                continue
+            d, first, k = np.int64(args[start[i]]), start[i] + 1, (start[i + 1] - start[i] - 1) // 2
+            at, is_value = target[i] * lanes, op[i] == DET
+            if k > 0 or is_value:
                 missed |= determinant_rows(
                     plan, data, ints, bases, d, args[first : first + k], args[first + k : first + 2 * k],
                     work, lanes, evidence, at_row, lanes, wanted, mantissa, exponent, error,
                 )  # fmt: skip
-            for lane in range(lanes):
-                size = work[value + lane]
-                if k > 0:
+                for lane in range(lanes):
                     unknown = not error[lane] < 0.1
                     doubt[lane] |= unknown
-                    size = math.nan if unknown else _in_range(mantissa[lane], exponent[lane] - shift[d])
-                    off[lane] += error[lane]
-                # children off by γ change it by degree·γ; its own error is `off`, in units of the roundings
-                work[at + lane] = 0.0 if size == 0.0 else abs(size) * (degree[d] + off[lane] / _UNIT)
-                doubt[lane] |= degree[d] == math.inf
-        i += 1
+                    work[at + lane] = math.nan if unknown else _in_range(mantissa[lane], exponent[lane] - shift[d])
+            else:
+                for lane in range(lanes):
+                    work[at + lane] = work[args[first] * lanes + lane]
+            for lane in range(lanes):
+                if is_value:
+                    off[lane] = error[lane]  # for its DETMAG, which follows
+                else:  # children off by γ change it by degree·γ; its own error counts in units of roundings
+                    size = abs(work[at + lane])
+                    units = degree[d] + (off[lane] + (error[lane] if k > 0 else 0.0)) / _UNIT
+                    work[at + lane] = 0.0 if size == 0.0 else size * units
+                    doubt[lane] |= degree[d] == math.inf
+            i += 1
+        copy_roots(work, lanes, roots, out, block)
     return missed
 
 
@@ -101,5 +78,7 @@ def _in_range(mantissa, exponent):
     """mantissa · 2^exponent, or NaN where that is out of range."""
     if mantissa == 0.0:
         return 0.0
-    value = mantissa * _POWERS[min(max(exponent, -_RANGE), _RANGE) + _RANGE]  # `ldexp` takes ten times as long
+    if abs(exponent) > _RANGE:
+        return math.nan
+    value = mantissa * _POWERS[exponent + _RANGE]  # `ldexp` takes ten times as long
     return value if _LEAST < abs(value) < _MOST else math.nan
