@@ -190,7 +190,7 @@ def _ready(phi: np.ndarray, base: Base | None, is_free: bool) -> tuple[np.ndarra
 
 
 def _columns(columns: np.ndarray, n_variables: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """See `_count_observed` of the kernel."""
-    child_of, there = np.zeros(n_variables, np.int64), np.zeros(-(-n_variables // 8) * 8, np.uint8)
+    """See `_observe` of the kernel."""
+    child_of, there = np.zeros(n_variables, np.int64), np.zeros(-(-n_variables // 64) * 64, np.uint8)
     child_of[columns], there[columns] = np.arange(len(columns)), 1
-    return child_of, columns.astype(np.int64), there.view("<u8").astype(np.int64)
+    return child_of, columns.astype(np.int64), np.packbits(there, bitorder="little").view("<u8").view(np.int64)

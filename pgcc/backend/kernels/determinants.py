@@ -31,10 +31,11 @@ from pgcc.backend.kernels.laplacian import tree_sum
 from pgcc.backend.kernels.policy import bare_kernel, kernel
 from pgcc.backend.kernels.simd import (
     LANES,
+    count_bits,
     eight_bytes,
     larger,
     load,
-    lowest_byte,
+    lowest_bit,
     magnitude,
     mul,
     root,
@@ -56,6 +57,7 @@ _SMALL, _LARGE = 2.0**-400, 2.0**400
 _NORMAL = 2.0**-1000  # a number above it has all its digits
 _BYTES = np.uint64(0x0101010101010101)
 _SEVEN, _TOP = np.uint64(7), np.uint64(56)
+_TOGETHER = np.uint64(0x0102040810204080)  # moves the lowest bits of eight bytes into the highest byte
 
 
 @kernel
@@ -79,29 +81,21 @@ def determinant_rows(
         )
         return False
     form, size = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    masks = np.empty((2, rows, -(-plan[d, VARIABLES] // 64)), np.uint64)
     missed = _choose_forms(
-        plan, data, ints, d, inside, outside, work, lanes, evidence, start, rows, form, size, mantissa, exponent, error
-    )
+        plan, data, ints, d, inside, outside, work, lanes, evidence, start, rows, form, size, masks,
+        mantissa, exponent, error,
+    )  # fmt: skip
     order = _by_form_and_size(form, size, r + k + 1)
     largest = 0
     for row in range(rows):
         if 0 <= form[row] < TREES:
             largest = max(largest, size[row])
     room = _room(largest, k)
-    first = 0
-    while first < rows and form[order[first]] < TREES:
-        row = order[first]
-        if form[row] < 0:  # already answered
-            first += 1
-            continue
-        last = first + 1
-        while last < min(first + LANES, rows) and form[order[last]] == form[row]:
-            last += 1
-        _run_group(
-            plan, data, ints, bases, d, form[row], size[order[last - 1]], inside, outside, work, lanes, evidence, start,
-            order[first:last], size, wanted, mantissa, exponent, error, *room,
-        )  # fmt: skip
-        first = last
+    _run_groups(
+        plan, data, ints, bases, d, form, size, inside, outside, work, lanes, evidence, start, order, masks, wanted,
+        mantissa, exponent, error, *room,
+    )  # fmt: skip
     if plan[d, HAS + TREES]:
         for row in range(rows):
             form[row] = TREES if not error[row] <= wanted else -1
@@ -124,7 +118,8 @@ def cost_of(form, size, r, k):
 
 @kernel
 def _choose_forms(
-    plan, data, ints, d, inside, outside, work, lanes, evidence, start, rows, form, size, mantissa, exponent, error
+    plan, data, ints, d, inside, outside, work, lanes, evidence, start, rows, form, size, masks,
+    mantissa, exponent, error,
 ):  # fmt: skip
     """The cheapest form of every row, and its size; −1 where the answer is 0 or where no form applies."""
     r, k = plan[d, R], plan[d, K]
@@ -132,7 +127,7 @@ def _choose_forms(
     known = np.zeros((FORMS, rows), np.int64)
     strange, zero = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
     if plan[d, VARIABLES]:
-        _count_observed(evidence, start, plan[d, VARIABLES], ints[plan[d, COLUMNS] :], k, rows, known)
+        _observe(evidence, start, plan[d, VARIABLES], ints[plan[d, COLUMNS] :], k, rows, masks, known)
     else:
         _compare_values(data, plan[d, CHILDREN], k, inside, outside, work, lanes, rows, known, strange, zero)
     missed = False
@@ -190,39 +185,28 @@ def _row_start(evidence, start, n, row):
 
 
 @bare_kernel
-def _ones(word):
-    """The lowest bit of every byte that is 1."""
-    return word & ~(word >> _SEVEN) & _BYTES
+def _observe(evidence, start, n, columns, k, rows, masks, known):
+    """masks[0], masks[1] = the children observed 1 and 0 of every row, as bits; and how many they are.
 
-
-@bare_kernel
-def _zeros(word):
-    """The lowest bit of every byte that is 0."""
-    return ~word & _BYTES
-
-
-@bare_kernel
-def _free(word):
-    """The lowest bit of every byte that is 255."""
-    return word >> _SEVEN & _BYTES
-
-
-@bare_kernel
-def _count_observed(evidence, start, n, columns, k, rows, known):
-    """known[FREE] = children observed, known[OUT] = those not observed 0, known[RANK] = those observed 1.
-
-    columns : for every variable the number of its child, or 0; then the variable of every child; then for every eight
-    variables a word whose lowest bit in every byte says whether that variable is a child.
+    columns : for every variable the number of its child, or 0; then the variable of every child; then for every 64
+    variables a word that says which of them are children. known[FREE] = children observed, known[OUT] = those not
+    observed 0, known[RANK] = those observed 1.
     """
     for row in range(rows):
         at = _row_start(evidence, start, n, row)
-        inner, outer, mask = np.uint64(0), np.uint64(0), n + k
-        for v in range(0, n, 8):
-            word, here = eight_bytes(evidence, at + v), np.uint64(columns[mask])
-            inner += (_ones(word) & here) * _BYTES >> _TOP  # the number of bits, in the highest byte of the product
-            outer += (_zeros(word) & here) * _BYTES >> _TOP
-            mask += 1
-        known[FREE, row], known[OUT, row], known[RANK, row] = inner + outer, k - np.int64(outer), inner
+        inner, outer = 0, 0
+        for w in range(masks.shape[2]):
+            ones, zeros = np.uint64(0), np.uint64(0)
+            for v in range(64 * w, min(64 * w + 64, n), 8):
+                word, shift = eight_bytes(evidence, at + v), np.uint64(v - 64 * w)
+                # the lowest bits of the bytes that are 1, and of those that are 0, moved together
+                ones |= (word & ~(word >> _SEVEN) & _BYTES) * _TOGETHER >> _TOP << shift
+                zeros |= (~word & _BYTES) * _TOGETHER >> _TOP << shift
+            here = np.uint64(columns[n + k + w])
+            masks[0, row, w], masks[1, row, w] = ones & here, zeros & here
+            inner += count_bits(ones & here)
+            outer += count_bits(zeros & here)
+        known[FREE, row], known[OUT, row], known[RANK, row] = inner + outer, k - outer, inner
 
 
 # -- one row as numbers ---------------------------------------------------------------------------------------
@@ -308,50 +292,58 @@ def _room(q, k):
 
 
 @bare_kernel
-def _run_group(
-    plan, data, ints, bases, d, form, q, inside, outside, work, lanes, evidence, start, group, sizes, wanted,
+def _run_groups(
+    plan, data, ints, bases, d, forms, sizes, inside, outside, work, lanes, evidence, start, order, masks, wanted,
     mantissa, exponent, error, matrix, factors, inverse, vectors, index, values,
 ):  # fmt: skip
-    """Up to eight rows of one form, padded to the largest size among them."""
-    symmetric = plan[d, SYMMETRIC] == 1
-    cancelled, spread = 0.0, 0.0  # what forming the entries adds to the roundings: of each entry; of √(M_ii·M_jj)
-    if len(group) < LANES or sizes[group[0]] != q:
-        _fill_identity(matrix, factors, q, symmetric)
-    if plan[d, VARIABLES] and form != RANK:
-        _fill_variables(plan, data, ints, d, form, q, evidence, start, group, sizes, matrix, factors, index)
-    else:
-        f, y = values[0], values[1]
-        for lane in range(len(group)):
-            _row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, group[lane], f, y)
-            if form == RANK:
-                lost = _fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index, inverse)
-                if plan[d, DEFINITE]:  # Σ|f·u_i·v_j| ≤ √(M_ii·M_jj)
-                    spread = float(plan[d, K])
+    """Up to eight rows of one form at a time, padded to the largest size among them."""
+    symmetric, variables = plan[d, SYMMETRIC] == 1, plan[d, VARIABLES] > 0
+    scale, room, tau = vectors[0], vectors[1], vectors[2]
+    f, y = values[0], values[1]
+    last = 0
+    while last < len(order):
+        first, form = last, forms[order[last]]
+        last += 1
+        if form < 0:  # already answered
+            continue
+        if form == TREES:  # the last of the forms
+            break
+        while last < min(first + LANES, len(order)) and forms[order[last]] == form:
+            last += 1
+        group, q = order[first:last], sizes[order[last - 1]]
+        cancelled, spread = 0.0, 0.0  # what forming the entries adds to their roundings; to those of √(M_ii·M_jj)
+        if last - first < LANES or sizes[order[first]] != q:
+            _fill_identity(matrix, factors, q, symmetric)
+        if variables and form != RANK:
+            _fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, factors, index)
+        else:
+            for lane in range(last - first):
+                _row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, group[lane], f, y)
+                if form == RANK:
+                    lost = _fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index, inverse)
+                    if plan[d, DEFINITE]:  # Σ|f·u_i·v_j| ≤ √(M_ii·M_jj)
+                        spread = float(plan[d, K])
+                    else:
+                        cancelled = max(cancelled, plan[d, K] * lost)
                 else:
-                    cancelled = max(cancelled, plan[d, K] * lost)
-            else:
-                _fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index)
-    if symmetric:
-        eliminate_symmetric(matrix, q, vectors[0])
-    else:
-        eliminate(matrix, q)
-    tau = vectors[2]
-    _trust(matrix, q, symmetric, q + 8.0 + cancelled, spread, wanted, vectors[0], vectors[1], inverse, tau)
-    products = vectors[0]
-    ordinary = _multiply_pivots(matrix, q, symmetric, factors, products, vectors[1])
-    for lane in range(len(group)):
-        row, binary, tame = group[lane], 0, True
-        value = products[lane]
-        if not ordinary:
-            value, binary, tame = _careful_product(matrix, q, symmetric, factors, lane)
-        off = tau[lane]
+                    _fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index)
+        if symmetric:
+            eliminate_symmetric(matrix, q, scale)
+        else:
+            eliminate(matrix, q)
+        _trust(matrix, q, symmetric, q + 8.0 + cancelled, spread, wanted, scale, room, inverse, tau)
+        ordinary = _multiply_pivots(matrix, q, symmetric, factors, scale, room)
+        times, binary, off = 1.0, 0, 4.0 * q * _UNIT
         if form != RANK:
-            base = 2 * d + form
-            value *= bases[base, 0]
-            binary += int(bases[base, 1])
-            off += bases[base, 2]
-        mantissa[row], exponent[row] = value, binary
-        error[row] = off + 4.0 * q * _UNIT if tame and off < 0.1 and 0.0 < abs(value) < math.inf else math.inf
+            times, binary, off = bases[2 * d + form, 0], int(bases[2 * d + form, 1]), off + bases[2 * d + form, 2]
+        for lane in range(last - first):
+            row, value, more, tame = group[lane], scale[lane], 0, True
+            if not ordinary:
+                value, more, tame = _careful_product(matrix, q, symmetric, factors, lane)
+            value *= times
+            mantissa[row], exponent[row] = value, binary + more
+            known = tame and tau[lane] + off < 0.1 and 0.0 < abs(value) < math.inf
+            error[row] = tau[lane] + off if known else math.inf
 
 
 @bare_kernel
@@ -408,11 +400,12 @@ def _fill_identity(matrix, factors, q, symmetric):
 
 @bare_kernel
 def _fill_kernel(data, table, k, q, index, count, lane, matrix):
-    """The whole kernel."""
+    """The kernel off the diagonal."""
     for i in range(count):
         at, here = i * q * LANES + lane, table + index[i] * k
         for j in range(count):
-            matrix[at + j * LANES] = data[here + index[j]]
+            if j != i:
+                matrix[at + j * LANES] = data[here + index[j]]
 
 
 @bare_kernel
@@ -433,43 +426,41 @@ def _next_diagonal(i, symmetric, q):
 
 
 @bare_kernel
-def _fill_variables(plan, data, ints, d, form, q, evidence, start, group, sizes, matrix, factors, index):
+def _fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, factors, index):
     """`_fill_base` for rows whose children are variables: (f, y) is (φ, 0), (0, 1) or (φ, 1)."""
     k, n, symmetric = plan[d, K], plan[d, VARIABLES], plan[d, SYMMETRIC] == 1
     columns, table = plan[d, COLUMNS], plan[d, TABLE + form]
     ready, other = plan[d, READY] + 2 * form * k, plan[d, READY] + (2 * form + 1) * k
     for lane in range(len(group)):
-        at = _row_start(evidence, start, n, group[lane])
-        count, entry, diagonal = 0, lane, lane
-        for half in range(2):  # those observed 1, then the others that differ from the base
-            mask = columns + n + k
-            for v in range(0, n, 8):
-                word = eight_bytes(evidence, at + v)
-                bits = _ones(word) if half == 0 else _zeros(word) if form == FREE else _free(word)
-                bits &= np.uint64(ints[mask])
-                mask += 1
-                while bits:
-                    c = ints[columns + v + lowest_byte(bits)]
-                    bits &= bits - np.uint64(1)
-                    index[count] = c
-                    if symmetric:  # row `count` of the triangle
-                        here = table + c * k
-                        for j in range(count + 1):
-                            matrix[entry] = data[here + index[j]]
-                            entry += LANES
-                    factor = data[ready + c]
-                    factors[count * LANES + lane] = -factor if half == 1 and form == FREE else factor
-                    if half == 1 and symmetric:
-                        matrix[entry - LANES] = data[other + c]
-                    count += 1
-            if half == 0:
-                inner = count
-            if count == sizes[group[lane]]:
-                break
+        row, entry, w = group[lane], lane, 0
+        observed_one, bits = True, masks[0, row, 0]  # first those observed 1, then the others that differ from the base
+        for count in range(sizes[row]):
+            while bits == 0:
+                w += 1
+                if w == masks.shape[2]:
+                    w, observed_one = 0, False
+                if observed_one:
+                    bits = masks[0, row, w]
+                elif form == FREE:
+                    bits = masks[1, row, w]
+                else:
+                    bits = np.uint64(ints[columns + n + k + w]) & ~(masks[0, row, w] | masks[1, row, w])
+            c = ints[columns + 64 * w + lowest_bit(bits)]
+            bits &= bits - np.uint64(1)
+            index[count] = c
+            factor = data[ready + c]
+            factors[count * LANES + lane] = -factor if form == FREE and not observed_one else factor
+            if symmetric:  # row `count` of the triangle
+                here = table + c * k
+                for j in range(count + 1):
+                    matrix[entry] = data[here + index[j]]
+                    entry += LANES
+                if not observed_one:
+                    matrix[entry - LANES] = data[other + c]
+            else:
+                matrix[count * (q + 1) * LANES + lane] = data[table + c * k + c] if observed_one else data[other + c]
         if not symmetric:
-            _fill_kernel(data, table, k, q, index, count, lane, matrix)
-            for i in range(inner, count):
-                matrix[diagonal + i * (q + 1) * LANES] = data[other + index[i]]
+            _fill_kernel(data, table, k, q, index, sizes[row], lane, matrix)
 
 
 @bare_kernel
@@ -493,6 +484,8 @@ def _fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index):
         _fill_triangle(data, table, k, index, count, lane, matrix)
     else:
         _fill_kernel(data, table, k, q, index, count, lane, matrix)
+        for i in range(count):
+            matrix[i * (q + 1) * LANES + lane] = data[table + index[i] * (k + 1)]
     at = lane
     for i in range(count):
         c = index[i]

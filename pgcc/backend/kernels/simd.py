@@ -123,12 +123,21 @@ def eight_bytes(typingctx: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
-def lowest_byte(typingctx: Any, bits: Any) -> Any:
-    """Which byte the lowest set bit is in; there must be one."""
+def lowest_bit(typingctx: Any, bits: Any) -> Any:
+    """The position of the lowest set bit; there must be one."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        zeros = builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-        return builder.lshr(zeros, ir.Constant(ir.IntType(64), 3))
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), codegen
+
+
+@intrinsic
+def count_bits(typingctx: Any, bits: Any) -> Any:
+    """How many bits are set."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
 
     return types.int64(types.uint64), codegen
 
