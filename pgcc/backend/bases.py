@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from flint import arb, arb_mat
 
+from pgcc.backend.pencil import BALLS, as_ball
 from pgcc.backend.precision import ball_parts, precision
 from pgcc.ir.matrix import Matrix
 from pgcc.lowering.determinant import DetStructure
@@ -50,19 +50,29 @@ def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
     if not structure.rank:
         return None
     with precision(_BITS):
-        m0, u, v = map(as_arb, structure.matrices)
+        m0, u, v = _balls(structure)
+        left = np.abs(structure.floats[2]).sum(axis=0)
+        columns, right = (u, np.abs(structure.floats[1]).sum(axis=0)) if structure.ratio is None else (v, left)
         if structure.identity_m0 if not phi.any() else structure.is_marginal_kernel and (phi == 1.0).all():
             inverse, error = None, 0.0  # N = I
         else:
-            found = _inverse(_at(m0, u, v, phi), structure.rank)
-            if found is None:
+            n = _at(structure, m0, u, v, phi)
+            start = _inverse_in_doubles(n, structure.rank)
+            if start is None:
                 return None
-            inverse, error = found
-        columns, sums = (u, structure.floats[1]) if structure.ratio is None else (v, structure.floats[2])
-        right = columns if inverse is None else inverse if structure.identity_u else inverse * columns
-        g = v.transpose() if structure.identity_u and inverse is None else v.transpose() * right
-        left_sums, right_sums = (np.abs(m).sum(axis=0) for m in (structure.floats[2], sums))
-        return _rounded(g, phi, structure.exact_ratio, error * left_sums, right_sums)
+            inverse, error = _improved(n, start, _ERROR / _magnification(structure, start, left, right))
+        right_factor = columns if inverse is None else inverse if structure.identity_u else inverse * columns
+        g = v.transpose() if structure.identity_u and inverse is None else v.transpose() * right_factor
+        return _rounded(g, phi, structure.exact_ratio, error * left, right)
+
+
+def _magnification(structure: DetStructure, inverse: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
+    """About how many times the error of N⁻¹ an entry of the scaled kernel is off."""
+    _, u, v = structure.floats
+    diagonal = np.abs(((v.T @ inverse) * (u.T if structure.ratio is None else v.T)).sum(axis=1))
+    with np.errstate(divide="ignore", over="ignore"):
+        scale = np.where(diagonal > 0.0, 1.0 / np.sqrt(diagonal), 0.0)
+        return max(float((left * scale).max(initial=0.0) * (right * scale).max(initial=0.0)), 1.0)
 
 
 def _rounded(g: arb_mat, phi: np.ndarray, ratio: list[Fraction], left: np.ndarray, right: np.ndarray) -> Base | None:
@@ -98,18 +108,25 @@ def _scaled(g: arb_mat, phi: np.ndarray, ratio: list[Fraction], left: np.ndarray
 def determinant_at(structure: DetStructure, phi: np.ndarray) -> tuple[float, int, float]:
     """det(M0 + U·diag(φ)·Vᵀ) as mantissa, binary exponent and relative error: inf where it may be 0."""
     with precision(_BITS):
-        m0, u, v = map(as_arb, structure.matrices)
-        return ball_parts(_at(m0, u, v, phi).det() if structure.rank else arb(1))
+        n = _at(structure, *_balls(structure), phi)
+        return ball_parts(BALLS.det(n) if structure.rank else arb(1))
 
 
-def _at(m0: arb_mat, u: arb_mat, v: arb_mat, phi: np.ndarray) -> arb_mat:
+def _at(structure: DetStructure, m0: arb_mat, u: arb_mat, v: arb_mat, phi: np.ndarray) -> arb_mat:
     """M0 + U·diag(φ)·Vᵀ"""
     if not phi.any():
         return m0
     if not (phi == 1.0).all():
-        columns, entries = phi.tolist(), u.entries()
-        u = arb_mat(u.nrows(), u.ncols(), [x * columns[i % len(columns)] for i, x in enumerate(entries)])
-    return m0 + u * v.transpose()
+        k, columns = len(phi), phi.tolist()
+        v = arb_mat(v.nrows(), k, [x * columns[i % k] for i, x in enumerate(v.entries())])
+    return m0 + (v.transpose() if structure.identity_u else u * v.transpose())
+
+
+def _balls(structure: DetStructure) -> tuple[arb_mat, arb_mat, arb_mat]:
+    """M0, U and V."""
+    one = arb_mat(structure.rank, structure.rank, 1)
+    m0, u, v = structure.matrices
+    return one if structure.identity_m0 else as_arb(m0), one if structure.identity_u else as_arb(u), as_arb(v)
 
 
 def as_arb(matrix: Matrix) -> arb_mat:
@@ -118,34 +135,28 @@ def as_arb(matrix: Matrix) -> arb_mat:
     return arb_mat(rows, columns, [as_ball(x) for row in matrix.numbers() for x in row])
 
 
-def as_ball(x: Any) -> arb:
-    """A number of a circuit."""
-    return arb(x) if isinstance(x, (int, float)) else arb(x.numerator) / arb(x.denominator)
-
-
-def _inverse(n: arb_mat, r: int) -> tuple[arb_mat, float] | None:
-    """(X, largest error of an entry): the inverse of a matrix, with exact entries."""
-    approximate = np.array([float(x) for x in n.entries()]).reshape(r, r)
-    if not np.isfinite(approximate).all():
-        return None
+def _inverse_in_doubles(n: arb_mat, r: int) -> np.ndarray | None:
     try:
-        start = np.linalg.inv(approximate)
+        inverse = np.linalg.inv(np.array([float(x) for x in n.entries()]).reshape(r, r))
     except np.linalg.LinAlgError:
         return None
-    if not np.isfinite(start).all():
-        return None
-    x = arb_mat(r, r, [arb(value) for value in start.ravel().tolist()])
-    identity = arb_mat(r, r, 1)
-    for _ in range(_STEPS + 1):
+    return inverse if np.isfinite(inverse).all() else None
+
+
+def _improved(n: arb_mat, start: np.ndarray, enough: float) -> tuple[arb_mat, float]:
+    """(X, largest error of an entry): the inverse of a matrix, with exact entries; an error of inf: it is in doubt."""
+    r = len(start)
+    x, identity = arb_mat(r, r, [arb(value) for value in start.ravel().tolist()]), arb_mat(r, r, 1)
+    for step in range(_STEPS + 1):
         residual = identity - n * x
         largest, norm = _sizes(residual, r)
         if norm >= 0.5:
-            return None
-        error = _sizes(x, r)[1] * largest / (1.0 - norm)
-        if error <= 2.0**-70 * float(np.abs(start).max()) * 2.0**-53:
+            return x, np.inf
+        error = _sizes(x, r)[1] * largest / (1.0 - norm) * 1.001
+        if error <= enough or step == _STEPS:
             break
         x = arb_mat(r, r, [entry.mid() for entry in (x + x * residual).entries()])
-    return x, error * 1.001
+    return x, error
 
 
 def _sizes(matrix: arb_mat, r: int) -> tuple[float, float]:

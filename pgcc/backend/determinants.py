@@ -42,8 +42,8 @@ _MOST_CHILDREN = 1024
 _MOST_NUMBERS = 1 << 24
 _ONE: Value = (0.5, 1, 0.0)
 _UNKNOWN: Value = (0.0, 0, np.inf)
-# How well a determinant must be known where everything is free.
-_TOTAL_ERROR = 1e-11
+# How well a determinant is known where everything is free, until more is asked for.
+_TOTAL_ERROR = 5e-11
 
 
 class Determinant:
@@ -63,6 +63,7 @@ class Determinant:
     ):
         self.structure, self.phi = structure, np.array(phi)
         self.columns, self.n_variables = columns, n_variables
+        self.refined = False  # whether all was done to know `total`
         small = structure.children <= _MOST_CHILDREN and structure.in_range
         self.may_have_free = small
         self.free: Base | None = None
@@ -102,6 +103,13 @@ class Determinant:
             return _UNKNOWN
         return determinant_at(structure, self.phi)
 
+    def refine(self, rtol: float) -> None:
+        """Know `total` to `rtol`, if that is possible."""
+        if not (self.total[2] <= rtol or self.refined):
+            self.refined = True
+            if self.structure.in_range and self.structure.size is None:
+                self.total = determinant_at(self.structure, self.phi)
+
     @cached_property
     def at_nothing(self) -> Value:
         """Its value where every child is 0: det M0."""
@@ -117,6 +125,15 @@ class Determinants:
         self.each = list(each)
         self._lock = threading.Lock()
         self.arrays = lay_out(self.each, [one.total for one in self.each])
+
+    def refine(self, rtol: float) -> None:
+        """Know every determinant to `rtol` where everything is free; new `arrays` if that took something."""
+        if all(one.total[2] <= rtol or one.refined for one in self.each):
+            return
+        with self._lock:
+            for one in self.each:
+                one.refine(rtol)
+            self.arrays = lay_out(self.each, [one.total for one in self.each])
 
     def find_free_bases(self) -> None:
         """The bases for queries that observe little: new `arrays` if there is one more than before."""

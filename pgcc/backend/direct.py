@@ -117,7 +117,7 @@ class Direct:
         """The same with determinants; and for which rows one of them is hopeless."""
         staged = self.staged
         assert staged is not None
-        hopeless = np.empty(len(evidence) + STEP * 8, bool)
+        hopeless = np.empty(len(evidence) + self._lanes, bool)
         flat = np.zeros(evidence.size + 8, np.uint8)  # eight bytes at a time are read, to the very end
         flat[:-8] = evidence.reshape(-1).view(np.uint8)
 
@@ -154,7 +154,8 @@ class Direct:
     def _lanes(self) -> int:
         """Rows per block: the more, the less reading an instruction costs; but the slots should stay in the cache."""
         fitting = _CACHE_BYTES // (8 * STEP * self.program.slots)
-        return STEP * max(1, min(8, fitting))
+        most = 8 if self.staged is None else 32  # determinants of one size are computed together
+        return STEP * max(1, min(most, fitting))
 
     def _run_scaled(self, evidence: np.ndarray, rtol: float) -> Values:
         program = self.program

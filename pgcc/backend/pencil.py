@@ -13,6 +13,9 @@ Exact laws make it small before anything is computed:
     border    any other i has a row and a column of its own
 
 A DPP by L (M0 = U = I) has as many rows as items that are in or free, and no border.
+
+If the same determinant is asked for again and again, with most children and complements 1, the other way round is
+smaller: with N = M0 + U·Vᵀ, G = Vᵀ·N⁻¹·U and d = f − y, it is det N · det(diag(y) + G·diag(d)) over the other children.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -39,6 +43,8 @@ _HEAD, _TAIL = slice(_BLOCK), slice(_BLOCK, None)
 # Newton's identities cancel: they take so many times the bits. Of powers of the matrix, so many entries are kept.
 _NEWTON = 4
 _MOST_ENTRIES = 1 << 20
+# From so many rows on, so many times as it is asked for, and for so many children a determinant gets a base.
+_WORTH, _PATIENCE, _MOST_CHILDREN = 40, 4, 600
 # The radius of the points is a power of two between these.
 _LEAST_RADIUS, _LARGEST_RADIUS = -300, 300
 # How much larger than at the best radius a determinant may be, as a logarithm.
@@ -270,7 +276,7 @@ class Determinant:
     """A Det whose numbers are in a ring."""
 
     def __init__(self, layout: Layout, ring: Ring):
-        self.layout, self.ring = layout, ring
+        self.layout, self.ring, self.asked = layout, ring, 0
         lifted = {x: ring.lift(x) for x in (0, 1, *layout.numbers())}  # equal numbers are lifted once
         self.zero, self.one = lifted[0], lifted[1]
         self.m0 = [[lifted[x] for x in row] for row in layout.m0]
@@ -283,6 +289,11 @@ class Determinant:
         surely_in = [i for i in kept if y[i] == 0]
         factor = math.prod([y[i] for i in absent], start=self.one)
         rows = self._rows_left(kept)
+        changed = [i for i in range(len(f)) if not (f[i] == 1 and y[i] == 1)]
+        if self._prefers_base(len(changed), len(rows)) and all(isinstance(f[i], arb) for i in changed):
+            base = self._base
+            if base is not None:
+                return base.at(changed, f, y)
         degree = min(len(kept), len(rows)) - len(surely_in)  # in s: c_T = 0 where T is larger than the matrix
         size = self.layout.size
         wanted = 0 if size is None else size - len(surely_in)
@@ -296,12 +307,51 @@ class Determinant:
             return factor * self.ring.det(pencil.at_one())
         return factor * self.ring.coefficient(*pencil.matrices(), wanted, degree)
 
+    def _prefers_base(self, changed: int, rows: int) -> bool:
+        """Whether to go from where everything is 1: it takes some ten determinants to get there."""
+        if self.ring is not BALLS or self.layout.size is not None or rows < _WORTH or 2 * changed > rows:
+            return False
+        self.asked += 1
+        return self.asked > _PATIENCE and len(self.u) <= _MOST_CHILDREN
+
+    @cached_property
+    def _base(self) -> _Base | None:
+        """Where every child and complement is 1; None where the determinant may be 0."""
+        r, k, ones = len(self.m0), len(self.u), [self.one] * len(self.u)
+        N = _Pencil(self, list(range(r)), list(range(k)), ones, ones).at_one()
+        U, V = (_dense(columns, r, self.zero) for columns in (self.u, self.v))
+        try:
+            return _Base(self.ring.det(N), V.transpose() * N.solve(U))
+        except ZeroDivisionError:
+            return None
+
     def _rows_left(self, kept: list[int]) -> list[int]:
         layout = self.layout
         gone: set[int] = set()
         for unit, columns in ((layout.unit_rows, layout.u), (layout.unit_columns, layout.v)):
             gone |= unit.difference(i for c in kept for i, _ in columns[c]) if unit else unit
         return [i for i in range(len(layout.m0)) if i not in gone]
+
+
+class _Base(NamedTuple):
+    """A determinant where everything is 1, and G = Vᵀ·N⁻¹·U there."""
+
+    total: Any
+    G: Any
+
+    def at(self, changed: list[int], f: list[Any], y: list[Any]) -> Any:
+        """The determinant where only these children have other values: det N · det(diag(y) + G·diag(f − y))."""
+        G, d = self.G, {j: f[j] - y[j] for j in changed}
+        entries = [G[i, j] * d[j] + (y[j] if i == j else 0) for i in changed for j in changed]
+        return self.total * arb_mat(len(changed), len(changed), entries).det()
+
+
+def _dense(columns: list[Sparse], r: int, zero: Any) -> arb_mat:
+    rows = [[zero] * len(columns) for _ in range(r)]
+    for j, column in enumerate(columns):
+        for i, x in column:
+            rows[i][j] = x
+    return arb_mat(r, len(columns), _flat(rows))
 
 
 class _Pencil:

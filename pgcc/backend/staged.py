@@ -107,6 +107,7 @@ class Staged:
         """`run_staged`, with the bases that the rows ask for."""
         arrays, end = self.program.arrays, self.program.instructions
 
+        self.dets.refine(rtol / 8)
         missed = True
         while missed:
             dets = self.dets.arrays

@@ -33,7 +33,7 @@ def divide(mantissa, exponent, bound, by_mantissa, by_exponent, by_bound):
     """Divide values in place by one positive value; the first that is certainly negative, or −1."""
     negative = -1
     by, by_binary = math.frexp(by_mantissa)
-    plain = by_exponent == 0 and _SMALL < by_mantissa < _LARGE
+    plain = _SMALL < by_mantissa < _LARGE
     for i in range(len(mantissa)):
         if mantissa[i] == 0.0 and bound[i] == 0.0:
             continue  # an exact zero stays one
@@ -41,6 +41,7 @@ def divide(mantissa, exponent, bound, by_mantissa, by_exponent, by_bound):
             negative = i
         if plain and (_SMALL < abs(mantissa[i]) < _LARGE):
             mantissa[i] /= by_mantissa
+            exponent[i] -= by_exponent
         else:  # the quotient might leave the range of doubles
             m, binary = math.frexp(mantissa[i])
             mantissa[i] = m / by

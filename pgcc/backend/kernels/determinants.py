@@ -131,15 +131,20 @@ def _choose_forms(
     else:
         _compare_values(data, plan[d, CHILDREN], k, inside, outside, work, lanes, rows, known, strange, zero)
     missed = False
+    like, inner_before, outer_before, observed_before = 0, -1, -1, -1  # the last row decided, and its counts
     for row in range(rows):
         mantissa[row], exponent[row], error[row] = 0.0, 0, math.inf
         form[row], size[row] = -1, 0
         if strange[row]:
             continue
-        inner = known[RANK, row]
+        inner, outer = known[RANK, row], known[OUT, row]
+        if inner == inner_before and outer == outer_before and known[FREE, row] == observed_before and not zero[row]:
+            form[row], size[row] = form[like], size[like]
+            continue
         if zero[row] or inner > r:  # a child that is impossible, or more vectors than dimensions
             error[row] = 0.0
             continue
+        like, inner_before, outer_before, observed_before = row, inner, outer, known[FREE, row]
         known[RANK, row] += r
         known[TREES, row] = r - inner
         best = math.inf

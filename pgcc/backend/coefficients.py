@@ -1,0 +1,274 @@
+"""The signs of all 2ⁿ coefficients of a multiaffine polynomial.
+
+A decomposable circuit is evaluated at all full rows. Any other, without determinants, is evaluated at the corners
+{0, 1}ⁿ, whose values are sums of coefficients over subsets, and a Möbius inversion takes them apart; errors are carried
+along. What stays undecided (zeros by cancellation, mostly) is looked at modulo 2⁶¹ − 1, where a zero shows, and then
+as a fraction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from pgcc.backend.compiled import Compiled
+from pgcc.backend.direct import Direct
+from pgcc.backend.identity import residue
+from pgcc.backend.kernels.coefficients import invert_corners, invert_corners_mod, write_rows
+from pgcc.backend.kernels.modular import run_modular
+from pgcc.backend.values import Values
+from pgcc.errors import PgccError
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Node, Op, const, rebuild, weighted_sum
+from pgcc.ir.numbers import absolute
+from pgcc.lowering.lower import lower
+from pgcc.passes.pipeline import simplify
+
+# Rows that are evaluated at a time, and points modulo p.
+_ROWS, _POINTS = 1 << 15, 1 << 11
+# The sign of a value with a relative error below this is certain.
+_CERTAIN = 0.5
+# So many undecided coefficients are computed as fractions before residues are.
+_FEW = 512
+# What a value that underflows is off by, at most.
+_TINY = 2.0**-1000
+
+NEGATIVE, UNDECIDED, FINE = -1, 0, 1
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What became of the 2ⁿ coefficients.
+
+    Attributes
+    ----------
+    negative : list of int or None
+        0 or 1 for every variable: a coefficient below −slack, as its fraction confirms.
+    undecided : int
+        How many are still undecided, because time ran out or their fractions are too long.
+    zeros : int
+        How many were found to be 0 by their residues modulo 2⁶¹ − 1 only.
+    """
+
+    negative: list[int] | None
+    undecided: int
+    zeros: int
+
+
+def scan_coefficients(compiled: Compiled, slack: Fraction, seconds: float) -> Scan:
+    """Decide for every coefficient whether it is at least −slack.
+
+    Parameters
+    ----------
+    compiled : Compiled
+        Of a multiaffine polynomial.
+    slack : Fraction
+    seconds : float
+        After so long it gives up.
+    """
+    return _Scanner(compiled, slack, seconds).run()
+
+
+def all_rows(n: int, size: int = _ROWS) -> Iterator[tuple[int, np.ndarray]]:
+    """All full assignments of n variables in chunks, with the number of the first; bit i is variable i."""
+    for first in range(0, 1 << n, size):
+        rows = np.empty((min(size, (1 << n) - first), n), np.int8)
+        write_rows(first, rows)
+        yield first, rows
+
+
+def magnitudes(circuit: Circuit) -> Circuit:
+    """The same circuit with absolute numbers; determinants stay as they are.
+
+    >>> import pgcc
+    >>> print(magnitudes(pgcc.parse("a - 2*b")))
+    a + 2*b
+    """
+    new: dict[Node, Node] = {}
+    for node in circuit.order:
+        children = [new[c] for c in node.children]
+        if node.op is Op.SUM:
+            new[node] = weighted_sum(map(absolute, node.weights), children)
+        else:
+            new[node] = const(absolute(node.value)) if node.op is Op.CONST else rebuild(node, children)
+    return Circuit(new[circuit.root], circuit.variables)
+
+
+class _Scanner:
+    def __init__(self, compiled: Compiled, slack: Fraction, seconds: float):
+        self.compiled, self.slack, self.seconds = compiled, slack, seconds
+        self.n = len(compiled.circuit.variables)
+        self.late = False
+
+    def run(self) -> Scan:
+        self._start_clock()
+        undecided: list[np.ndarray] = []
+        for first, signs in self._signs():
+            for k in np.flatnonzero(signs == NEGATIVE).tolist():
+                if self._exact(first + k) == NEGATIVE:
+                    return Scan(self._codes(first + k), 0, 0)
+                signs[k] = UNDECIDED
+            undecided.append(first + np.flatnonzero(signs == UNDECIDED))
+        left = np.concatenate(undecided) if undecided else np.zeros(0, np.int64)
+        return self._resolve(left)
+
+    def _start_clock(self) -> None:
+        """What is compiled when first used is not counted."""
+        one = np.zeros((1, self.n), np.int8)
+        if self.compiled.decomposable:
+            self.compiled.run("direct", one, _CERTAIN)
+        elif self._has_corners:
+            self._corner_direct.evaluate(one, _CERTAIN)
+        self.end = time.monotonic() + self.seconds
+
+    @property
+    def _is_late(self) -> bool:
+        return time.monotonic() > self.end
+
+    # -- float64 ------------------------------------------------------------------------------------
+
+    def _signs(self) -> Iterator[tuple[int, np.ndarray]]:
+        if self.compiled.decomposable:
+            yield from self._signs_by_rows()
+        elif self._has_corners:
+            yield from self._signs_by_corners()
+        else:
+            yield 0, np.full(1 << self.n, UNDECIDED)
+
+    def _signs_by_rows(self) -> Iterator[tuple[int, np.ndarray]]:
+        for first, rows in all_rows(self.n):
+            if self._is_late:
+                yield first, np.full((1 << self.n) - first, UNDECIDED)
+                return
+            values = self.compiled.run("direct", rows, _CERTAIN)
+            error = np.where(values.bound <= _CERTAIN, values.bound * np.abs(values.floats()) / _CERTAIN, np.inf)
+            wide = np.flatnonzero(np.isinf(error))
+            if self.slack and len(wide) and not self.compiled.circuit.facts.dets:
+                error[wide] = _absolute_error(self.compiled.direct, self._row_magnitudes, rows[wide])
+            yield first, self._judge(values, error)
+
+    def _judge(self, values: Values, error: np.ndarray) -> np.ndarray:
+        """Signs of values that are off by at most `error` (absolutely) or by less than half of themselves."""
+        slack, value = float(self.slack), values.floats()
+        certain = values.bound <= _CERTAIN
+        signs = np.full(len(value), UNDECIDED)
+        signs[certain & (values.mantissa >= 0.0)] = FINE
+        if not slack:
+            signs[certain & (values.mantissa < 0.0)] = NEGATIVE
+            return signs
+        signs[value - error >= -slack * 0.999] = FINE
+        signs[(signs == UNDECIDED) & (value + error < -slack * 1.001)] = NEGATIVE
+        return signs
+
+    def _signs_by_corners(self) -> Iterator[tuple[int, np.ndarray]]:
+        value, error = np.empty(1 << self.n), np.empty(1 << self.n)
+        for first, rows in all_rows(self.n):
+            if self._is_late:
+                yield 0, np.full(1 << self.n, UNDECIDED)
+                return
+            at = slice(first, first + len(rows))
+            value[at], error[at] = self._corners(rows)
+        invert_corners(value, error)
+        signs = np.full(len(value), UNDECIDED)
+        slack = float(self.slack)
+        signs[value - error >= -slack * 0.999] = FINE
+        signs[value + error < -slack * 1.001] = NEGATIVE
+        yield 0, signs
+
+    def _corners(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """g at corners, and bounds on the errors."""
+        found = self._corner_direct.evaluate(rows, _CERTAIN)
+        value = found.floats()
+        error = np.where(found.bound <= _CERTAIN, found.bound * np.abs(value), np.inf)
+        error[(found.bound > 0.0) | (found.mantissa != 0.0)] += _TINY
+        wide = np.flatnonzero(np.isinf(error))
+        if len(wide):
+            error[wide] = _absolute_error(self._corner_direct, self._corner_magnitudes, rows[wide])
+        return value, error
+
+    @property
+    def _has_corners(self) -> bool:
+        return not self.compiled.circuit.facts.dets
+
+    @cached_property
+    def _corner_direct(self) -> Direct:
+        return Direct(self.compiled.plain)
+
+    @cached_property
+    def _corner_magnitudes(self) -> Direct:
+        return Direct(lower(simplify(magnitudes(self.compiled.circuit))))
+
+    @cached_property
+    def _row_magnitudes(self) -> Direct:
+        return Compiled(magnitudes(self.compiled.circuit), validate=False).direct
+
+    # -- the rest -----------------------------------------------------------------------------------
+
+    def _resolve(self, left: np.ndarray) -> Scan:
+        """Fractions for a few; residues, then fractions, for many."""
+        few, left = left[:_FEW], left[_FEW:]
+        negative, undecided = self._resolve_exactly(few)
+        zeros = 0
+        if negative is None and len(left):
+            zero = self._zeros(left)
+            zeros = int(zero.sum())
+            negative, more = self._resolve_exactly(left[~zero])
+            undecided += more
+        return Scan(negative, undecided, zeros)
+
+    def _resolve_exactly(self, numbers: np.ndarray) -> tuple[list[int] | None, int]:
+        """A negative one, and how many are undecided."""
+        undecided = 0
+        for k, number in enumerate(numbers.tolist()):
+            if self._is_late:
+                return None, undecided + len(numbers) - k
+            sign = self._exact(number)
+            if sign == NEGATIVE:
+                return self._codes(number), 0
+            undecided += sign == UNDECIDED
+        return None, undecided
+
+    def _exact(self, number: int) -> int:
+        try:
+            value = self.compiled.exact.rational(self._codes(number))
+        except PgccError:
+            return UNDECIDED
+        return FINE if value >= -self.slack else NEGATIVE
+
+    def _codes(self, number: int) -> list[int]:
+        return [number >> i & 1 for i in range(self.n)]
+
+    def _zeros(self, numbers: np.ndarray) -> np.ndarray:
+        """Which of these coefficients are 0 modulo p; False where there was no time for it."""
+        try:
+            program = self.compiled.plain
+            weights = np.array([residue(x) for x in program.numbers], np.uint64)
+            table = np.array([residue(x) for pair in program.leaf_numbers for x in pair], np.uint64).reshape(-1, 2)
+            det_data = np.array([residue(x) for x in program.det_numbers], np.uint64)
+        except PgccError:
+            return np.zeros(len(numbers), bool)
+        value = np.empty(1 << self.n, np.uint64)
+        work = np.zeros((program.slots, min(_POINTS, 1 << self.n)), np.uint64)
+        for first, rows in all_rows(self.n, _POINTS):
+            if self._is_late:
+                return np.zeros(len(numbers), bool)
+            run_modular(
+                program.op, program.target, program.start, program.args, program.first_weight, weights,
+                program.leaf_variable, table, program.det_shape, program.det_start, det_data,
+                np.ascontiguousarray(rows.T).astype(np.uint64), work[:, : len(rows)],
+            )  # fmt: skip
+            value[first : first + len(rows)] = work[program.value, : len(rows)]
+        invert_corners_mod(value)
+        return value[numbers] == 0
+
+
+def _absolute_error(direct: Direct, size: Direct, rows: np.ndarray) -> np.ndarray:
+    """How far values of `direct` can be off, where `size` evaluates the circuit with absolute numbers."""
+    found = size.evaluate(rows, _CERTAIN)
+    magnitude = np.where(found.bound <= _CERTAIN, 2.0 * np.abs(found.floats()), np.inf)
+    return 1.01 * (direct.gamma * (magnitude + direct.floor) / (1.0 - direct.gamma) + direct.floor) + _TINY
