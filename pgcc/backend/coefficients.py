@@ -146,7 +146,7 @@ class _Scanner:
                 yield first, np.full((1 << self.n) - first, UNDECIDED)
                 return
             values = self.compiled.run("direct", rows, _CERTAIN)
-            error = np.where(values.bound <= _CERTAIN, values.bound * np.abs(values.floats()) / _CERTAIN, np.inf)
+            error = _error(values)
             wide = np.flatnonzero(np.isinf(error))
             if self.slack and len(wide) and not self.compiled.circuit.facts.dets:
                 error[wide] = _absolute_error(self.compiled.direct, self._row_magnitudes, rows[wide])
@@ -154,15 +154,12 @@ class _Scanner:
 
     def _judge(self, values: Values, error: np.ndarray) -> np.ndarray:
         """Signs of values that are off by at most `error` (absolutely) or by less than half of themselves."""
-        slack, value = float(self.slack), values.floats()
         certain = values.bound <= _CERTAIN
-        signs = np.full(len(value), UNDECIDED)
+        if self.slack:
+            signs = self._judge_enclosed(values.floats(), error)
+        else:
+            signs = np.where(certain & (values.mantissa < 0.0), NEGATIVE, UNDECIDED)
         signs[certain & (values.mantissa >= 0.0)] = FINE
-        if not slack:
-            signs[certain & (values.mantissa < 0.0)] = NEGATIVE
-            return signs
-        signs[value - error >= -slack * 0.999] = FINE
-        signs[(signs == UNDECIDED) & (value + error < -slack * 1.001)] = NEGATIVE
         return signs
 
     def _signs_by_corners(self) -> Iterator[tuple[int, np.ndarray]]:
@@ -174,17 +171,26 @@ class _Scanner:
             at = slice(first, first + len(rows))
             value[at], error[at] = self._corners(rows)
         invert_corners(value, error)
-        signs = np.full(len(value), UNDECIDED)
-        slack = float(self.slack)
+        signs = self._judge_enclosed(value, error)
+        for number in _chunks(np.flatnonzero(signs == UNDECIDED), _FEW):
+            if self._is_late:
+                break
+            values = self.compiled.run("top", (number[:, None] >> np.arange(self.n) & 1).astype(np.int8), _CERTAIN)
+            signs[number] = self._judge(values, _error(values))
+        yield 0, signs
+
+    def _judge_enclosed(self, value: np.ndarray, error: np.ndarray) -> np.ndarray:
+        signs, slack = np.full(len(value), UNDECIDED), float(self.slack)
         signs[value - error >= -slack * 0.999] = FINE
         signs[value + error < -slack * 1.001] = NEGATIVE
-        yield 0, signs
+        return signs
 
     def _corners(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """g at corners, and bounds on the errors."""
+        rows = -rows  # z = 1 is "free" to a leaf a·ȳ + b·z: observed 1 would be b alone
         found = self._corner_direct.evaluate(rows, _CERTAIN)
         value = found.floats()
-        error = np.where(found.bound <= _CERTAIN, found.bound * np.abs(value), np.inf)
+        error = _error(found)
         error[(found.bound > 0.0) | (found.mantissa != 0.0)] += _TINY
         wide = np.flatnonzero(np.isinf(error))
         if len(wide):
@@ -265,6 +271,18 @@ class _Scanner:
             value[first : first + len(rows)] = work[program.value, : len(rows)]
         invert_corners_mod(value)
         return value[numbers] == 0
+
+
+def _chunks(numbers: np.ndarray, size: int) -> Iterator[np.ndarray]:
+    return (numbers[first : first + size] for first in range(0, len(numbers), size))
+
+
+def _error(values: Values) -> np.ndarray:
+    """Bounds on the absolute errors; inf where not even the sign is certain."""
+    error = np.full(len(values.bound), np.inf)
+    certain = values.bound <= _CERTAIN
+    error[certain] = 2.0 * values.bound[certain] * np.abs(values.floats()[certain])
+    return error
 
 
 def _absolute_error(direct: Direct, size: Direct, rows: np.ndarray) -> np.ndarray:

@@ -194,7 +194,8 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
             plan[d, HAS + TREES], plan[d, DIRECTED] = 1, trees.directed
             plan[d, EDGES] = ints.put(trees.tail, trees.head)
         elif structure.in_range and r * (2 * k + r) <= _MOST_NUMBERS and (ratio is not None or not structure.symmetric):
-            plan[d, HAS + RANK], plan[d, MATRICES] = 1, data.put(*structure.floats)
+            m0, u, v = structure.floats
+            plan[d, HAS + RANK], plan[d, MATRICES] = 1, data.put(m0, u.T, v.T)
     return plan, data.flat(), ints.flat(), bases
 
 

@@ -55,6 +55,7 @@ PLAN_COLUMNS = 18
 _UNIT = 2.0**-53
 _SMALL, _LARGE = 2.0**-400, 2.0**400
 _NORMAL = 2.0**-1000  # a number above it has all its digits
+_CHUNK = 64  # terms that are added up by themselves
 _BYTES = np.uint64(0x0101010101010101)
 _SEVEN, _TOP = np.uint64(7), np.uint64(56)
 _TOGETHER = np.uint64(0x0102040810204080)  # moves the lowest bits of eight bytes into the highest byte
@@ -289,7 +290,7 @@ def _room(q, k):
     return (
         np.empty(q * q * LANES),
         np.empty(q * LANES),
-        np.empty(max(q * (q + 1) // 2 * LANES, q * q)),
+        np.empty(q * (q + 1) // 2 * LANES),
         np.empty((3, max(1, q) * LANES)),
         np.empty(2 * k + 1, np.int64),
         np.empty((2, k)),
@@ -325,11 +326,11 @@ def _run_groups(
             for lane in range(last - first):
                 _row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, group[lane], f, y)
                 if form == RANK:
-                    lost = _fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index, inverse)
+                    sums, lost = _fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index, inverse)
                     if plan[d, DEFINITE]:  # Σ|f·u_i·v_j| ≤ √(M_ii·M_jj)
-                        spread = float(plan[d, K])
+                        spread = max(spread, sums)
                     else:
-                        cancelled = max(cancelled, plan[d, K] * lost)
+                        cancelled = max(cancelled, sums * lost)
                 else:
                     _fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index)
         if symmetric:
@@ -505,54 +506,57 @@ def _fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index):
 
 
 @bare_kernel
-def _fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index, sizes):
+def _fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index, room):
     """[[M1, U_A], [−V_Aᵀ, 0]] with the f of A taken out; symmetric: [[M1, U_A], [U_Aᵀ, 0]], where u = s·v.
 
-    Returns the largest ratio of Σ|terms| to |Σ terms| over the entries of M1. `sizes`: room for r × r numbers.
+    Returns how many roundings stand on a term of M1, and the largest ratio of Σ|terms| to |Σ terms| over its entries.
     """
     r, k, symmetric = plan[d, R], plan[d, K], plan[d, SYMMETRIC] == 1
     m0 = plan[d, MATRICES]
     u, v = m0 + r * r, m0 + r * r + r * k
-    count = 0
-    for a in range(r):
-        at = a * (a + 1) // 2 if symmetric else a * q
-        for b in range(a + 1 if symmetric else r):
-            matrix[(at + b) * LANES + lane] = data[m0 + a * r + b]
-            sizes[at + b] = abs(data[m0 + a * r + b])
-        factors[a * LANES + lane] = 1.0
+    total, sizes, part = room[: r * r], room[r * r : 2 * r * r], room[2 * r * r : 3 * r * r]
+    for i in range(r * r):
+        total[i], sizes[i], part[i] = data[m0 + i], abs(data[m0 + i]), 0.0
+    count, terms = 0, 0
     for i in range(k):
         if y[i] == 0.0:
             index[count] = i
             count += 1
         elif f[i] != 0.0:
+            terms += 1
             for a in range(r):
-                left = f[i] * data[u + a * k + i]
-                at = a * (a + 1) // 2 if symmetric else a * q
-                if left != 0.0:
-                    for b in range(a + 1 if symmetric else r):
-                        term = left * data[v + b * k + i]
-                        matrix[(at + b) * LANES + lane] += term
-                        sizes[at + b] += abs(term)
+                left = f[i] * data[u + i * r + a]
+                for b in range(a + 1 if symmetric else r):
+                    term = left * data[v + i * r + b]
+                    part[a * r + b] += term
+                    sizes[a * r + b] += abs(term)
+            if terms % _CHUNK == 0:  # partial sums: fewer roundings follow one another
+                for j in range(r * r):
+                    total[j] += part[j]
+                    part[j] = 0.0
     lost = 1.0
     for a in range(r):
         at = a * (a + 1) // 2 if symmetric else a * q
         for b in range(a + 1 if symmetric else r):
-            if sizes[at + b] > 0.0:
-                lost = max(lost, sizes[at + b] / abs(matrix[(at + b) * LANES + lane]))
+            entry = total[a * r + b] + part[a * r + b]
+            matrix[(at + b) * LANES + lane] = entry
+            if sizes[a * r + b] > 0.0:
+                lost = max(lost, sizes[a * r + b] / abs(entry))
+        factors[a * LANES + lane] = 1.0
     for j in range(count):
         i, here = index[j], r + j
         at = here * (here + 1) // 2 if symmetric else here * q
         for a in range(r):
             if symmetric:
-                matrix[(at + a) * LANES + lane] = data[u + a * k + i]
+                matrix[(at + a) * LANES + lane] = data[u + i * r + a]
             else:
-                matrix[(a * q + here) * LANES + lane] = data[u + a * k + i]
-                matrix[(at + a) * LANES + lane] = -data[v + a * k + i]
+                matrix[(a * q + here) * LANES + lane] = data[u + i * r + a]
+                matrix[(at + a) * LANES + lane] = -data[v + i * r + a]
         for b in range(j + 1 if symmetric else count):
             matrix[(at + r + b) * LANES + lane] = 0.0
         # the row below is −vᵀ = −uᵀ/s
         factors[here * LANES + lane] = -f[i] / data[plan[d, CHILDREN] + 4 * k + i] if symmetric else f[i]
-    return lost
+    return min(terms, _CHUNK + terms // _CHUNK) + 4.0, lost
 
 
 @bare_kernel

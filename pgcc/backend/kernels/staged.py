@@ -33,6 +33,8 @@ def run_staged(
     mantissa, exponent, error, off = np.empty(lanes), np.empty(lanes, np.int64), np.zeros(lanes), np.zeros(lanes)
     for block in range(codes.shape[0]):
         at_row = (first_row + block * lanes) * variables
+        # the last row repeats to the end of the block; its determinants need not
+        rows = lanes if variables == 0 else max(1, min(lanes, (len(evidence) - 8 - at_row) // variables))
         doubt = hopeless[block * lanes : (block + 1) * lanes]
         doubt[:] = False
         i = begin
@@ -51,10 +53,10 @@ def run_staged(
             if k > 0 or is_value:
                 missed |= determinant_rows(
                     plan, data, ints, bases, d, args[first : first + k], args[first + k : first + 2 * k],
-                    work, lanes, evidence, at_row, lanes, wanted, mantissa, exponent, error,
+                    work, lanes, evidence, at_row, rows, wanted, mantissa, exponent, error,
                 )  # fmt: skip
                 for lane in range(lanes):
-                    unknown = not error[lane] < 0.1
+                    unknown = lane >= rows or not error[lane] < 0.1
                     doubt[lane] |= unknown
                     work[at + lane] = math.nan if unknown else _in_range(mantissa[lane], exponent[lane] - shift[d])
             else:
