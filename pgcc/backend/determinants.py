@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from pgcc.backend.bases import Base, determinant_at, find_base
-from pgcc.backend.kernels.determinants import (
+from pgcc.backend.kernels.determinants import determinant_rows
+from pgcc.backend.kernels.plan import (
     CHILDREN,
     COLUMNS,
     DEFINITE,
@@ -29,7 +30,6 @@ from pgcc.backend.kernels.determinants import (
     VARIABLES,
     K,
     R,
-    determinant_rows,
 )
 from pgcc.lowering.determinant import DetStructure
 
@@ -82,6 +82,20 @@ class Determinant:
         self.may_have_free = False
         self.free = find_base(self.structure, self.phi)
         return self.free is not None
+
+    @property
+    def forms(self) -> list[str]:
+        """In words: by what it can be computed in float64, the smallest first for queries that observe little."""
+        structure = self.structure
+        if structure.size is not None:
+            return ["elementary symmetric polynomials"] if self.out and structure.symmetric else []
+        plan = lay_out([self], [_UNKNOWN])[0][0]
+        return [
+            *(["observed rows of the marginal kernel"] if self.free or self.may_have_free else []),
+            *(["rows that are not out"] if plan[HAS + OUT] else []),
+            *([f"{structure.rank} rows and those that are in"] if plan[HAS + RANK] else []),
+            *(["star–mesh elimination"] if plan[HAS + TREES] else []),
+        ]
 
     @cached_property
     def total(self) -> Value:

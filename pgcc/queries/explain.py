@@ -93,13 +93,22 @@ def explain(
 
 def _strategy(compiled: Compiled) -> tuple[str, str]:
     if compiled.decomposable:
-        return "direct", f"the circuit is decomposable: {METHODS['direct']}"
+        return "direct", f"the circuit is decomposable: {METHODS['direct']}{_forms(compiled)}"
     overlap = compiled.circuit.facts.overlap
     assert overlap is not None
     why = f"not decomposable: two factors of a product share {overlap[1]!r}"
     if compiled.circuit.facts.dets:
         return "ball", f"{why}, and there are determinants"
     return "top, bottom or roots, per query", f"{why}; whichever needs the fewest coefficients in t"
+
+
+def _forms(compiled: Compiled) -> str:
+    """By which forms determinants are computed."""
+    staged = compiled.direct.staged
+    if staged is None:
+        return ""
+    kinds = {", ".join(one.forms) or "balls only" for one in staged.dets.each}
+    return f"; determinants by the cheapest of: {' | '.join(sorted(kinds))}"
 
 
 def _multiaffine(compiled: Compiled) -> str:

@@ -27,38 +27,35 @@ from pgcc.backend.kernels.factors import (
     inverse_roots,
     quick_growth,
 )
+from pgcc.backend.kernels.filling import fill_base, fill_identity, fill_rank, fill_variables, next_diagonal
 from pgcc.backend.kernels.laplacian import tree_sum
-from pgcc.backend.kernels.policy import bare_kernel, kernel
-from pgcc.backend.kernels.simd import (
-    LANES,
-    count_bits,
-    eight_bytes,
-    larger,
-    load,
-    lowest_bit,
-    magnitude,
-    mul,
-    root,
-    smaller,
-    splat,
-    store,
+from pgcc.backend.kernels.observed import compare_values, observe, ordinary, row_values
+from pgcc.backend.kernels.plan import (
+    CHILDREN,
+    COLUMNS,
+    DEFINITE,
+    DIRECTED,
+    EDGES,
+    FORMS,
+    FREE,
+    HAS,
+    OUT,
+    RANK,
+    SIZE,
+    SYMMETRIC,
+    TABLE,
+    TREES,
+    VARIABLES,
+    K,
+    R,
 )
+from pgcc.backend.kernels.policy import bare_kernel, kernel
+from pgcc.backend.kernels.simd import LANES, larger, load, magnitude, mul, root, smaller, splat, store
 from pgcc.backend.kernels.sized import sized_sum
-
-FREE, OUT, RANK, TREES = range(4)
-FORMS = 4
-# Columns of `plan`, one row per determinant; the last ones say where its arrays start in `data` and in `ints`.
-R, K, SYMMETRIC, DIRECTED, VARIABLES, HAS = 0, 1, 2, 3, 4, 5
-CHILDREN, TABLE, MATRICES, EDGES, COLUMNS, READY, SIZE, DEFINITE = 9, 10, 12, 13, 14, 15, 16, 17
-PLAN_COLUMNS = 18
 
 _UNIT = 2.0**-53
 _SMALL, _LARGE = 2.0**-400, 2.0**400
 _NORMAL = 2.0**-1000  # a number above it has all its digits
-_CHUNK = 64  # terms that are added up by themselves
-_BYTES = np.uint64(0x0101010101010101)
-_SEVEN, _TOP = np.uint64(7), np.uint64(56)
-_TOGETHER = np.uint64(0x0102040810204080)  # moves the lowest bits of eight bytes into the highest byte
 
 
 @kernel
@@ -104,9 +101,6 @@ def determinant_rows(
     return missed
 
 
-# -- which form ---------------------------------------------------------------------------------------------
-
-
 @bare_kernel
 def cost_of(form, size, r, k):
     """Nanoseconds, roughly: what elimination and filling in take."""
@@ -128,9 +122,9 @@ def _choose_forms(
     known = np.zeros((FORMS, rows), np.int64)
     strange, zero = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
     if plan[d, VARIABLES]:
-        _observe(evidence, start, plan[d, VARIABLES], ints[plan[d, COLUMNS] :], k, rows, masks, known)
+        observe(evidence, start, plan[d, VARIABLES], ints[plan[d, COLUMNS] :], k, rows, masks, known)
     else:
-        _compare_values(data, plan[d, CHILDREN], k, inside, outside, work, lanes, rows, known, strange, zero)
+        compare_values(data, plan[d, CHILDREN], k, inside, outside, work, lanes, rows, known, strange, zero)
     missed = False
     like, inner_before, outer_before, observed_before = 0, -1, -1, -1  # the last row decided, and its counts
     for row in range(rows):
@@ -159,20 +153,6 @@ def _choose_forms(
     return missed
 
 
-@bare_kernel
-def _compare_values(data, phis, k, inside, outside, work, lanes, rows, known, strange, zero):
-    for i in range(k):
-        phi = data[phis + i]
-        f, y = inside[i] * lanes, outside[i] * lanes
-        for row in range(rows):
-            a, b = work[f + row], work[y + row]
-            known[FREE, row] += (a != phi) | (b != 1.0)
-            known[OUT, row] += (a != 0.0) | (b != 1.0)
-            known[RANK, row] += b == 0.0
-            zero[row] |= (a == 0.0) & (b == 0.0)
-            strange[row] |= ((b != 0.0) & (b != 1.0)) | (not (a >= 0.0 and a < math.inf))
-
-
 @kernel
 def _by_form_and_size(form, size, base):
     """An order of the rows in which rows of one form are together, small ones first."""
@@ -180,66 +160,6 @@ def _by_form_and_size(form, size, base):
         if form[row] != form[0] or size[row] != size[0]:
             return np.argsort(form * base + size)
     return np.arange(len(form))
-
-
-# -- children that are variables -------------------------------------------------------------------------------
-
-
-@bare_kernel
-def _row_start(evidence, start, n, row):
-    return min(start + row * n, len(evidence) - 8 - n)
-
-
-@bare_kernel
-def _observe(evidence, start, n, columns, k, rows, masks, known):
-    """masks[0], masks[1] = the children observed 1 and 0 of every row, as bits; and how many they are.
-
-    columns : for every variable the number of its child, or 0; then the variable of every child; then for every 64
-    variables a word that says which of them are children. known[FREE] = children observed, known[OUT] = those not
-    observed 0, known[RANK] = those observed 1.
-    """
-    for row in range(rows):
-        at = _row_start(evidence, start, n, row)
-        inner, outer = 0, 0
-        for w in range(masks.shape[2]):
-            ones, zeros = np.uint64(0), np.uint64(0)
-            for v in range(64 * w, min(64 * w + 64, n), 8):
-                word, shift = eight_bytes(evidence, at + v), np.uint64(v - 64 * w)
-                # the lowest bits of the bytes that are 1, and of those that are 0, moved together
-                ones |= (word & ~(word >> _SEVEN) & _BYTES) * _TOGETHER >> _TOP << shift
-                zeros |= (~word & _BYTES) * _TOGETHER >> _TOP << shift
-            here = np.uint64(columns[n + k + w])
-            masks[0, row, w], masks[1, row, w] = ones & here, zeros & here
-            inner += count_bits(ones & here)
-            outer += count_bits(zeros & here)
-        known[FREE, row], known[OUT, row], known[RANK, row] = inner + outer, k - outer, inner
-
-
-# -- one row as numbers ---------------------------------------------------------------------------------------
-
-
-@bare_kernel
-def _row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y):
-    """f and y of every child."""
-    k, n = plan[d, K], plan[d, VARIABLES]
-    if n:
-        at, children, columns = _row_start(evidence, start, n, row), plan[d, CHILDREN], plan[d, COLUMNS] + n
-        for i in range(k):
-            code = evidence[at + ints[columns + i]]
-            f[i] = 0.0 if code == 0 else data[children + i]
-            y[i] = 0.0 if code == 1 else 1.0
-    else:
-        for i in range(k):
-            f[i], y[i] = work[inside[i] * lanes + row], work[outside[i] * lanes + row]
-
-
-@bare_kernel
-def _ordinary(f, y):
-    """Whether every complement is 0 or 1 and every value finite and not negative."""
-    fine = True
-    for i in range(len(f)):
-        fine &= (y[i] == 0.0 or y[i] == 1.0) and 0.0 <= f[i] < math.inf
-    return fine
 
 
 @kernel
@@ -251,8 +171,8 @@ def _run_trees(plan, data, ints, d, inside, outside, work, lanes, evidence, star
     parent, label, chosen = np.empty(r + 1, np.int64), np.empty(r + 1, np.int64), np.empty(r + 1, np.bool_)
     for row in range(len(form)):
         if form[row] == TREES:
-            _row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y)
-            if not _ordinary(f, y):
+            row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y)
+            if not ordinary(f, y):
                 continue
             m, e, off = tree_sum(
                 r, plan[d, DIRECTED] == 1, tail, head, data[weights : weights + k],
@@ -273,15 +193,12 @@ def _run_sized(
         mantissa[row], exponent[row], error[row] = 0.0, 0, math.inf
         if not (plan[d, HAS + OUT] and plan[d, SYMMETRIC]):
             continue
-        _row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y)
-        if _ordinary(f, y):
+        row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y)
+        if ordinary(f, y):
             matrix = data[table : table + k * k].reshape((k, k))
             m, e, off = sized_sum(matrix, data[scales : scales + k], f, y, plan[d, SIZE])
             mantissa[row], exponent[row] = m * bases[2 * d + OUT, 0], e + int(bases[2 * d + OUT, 1])
             error[row] = off if m == 0.0 else off + bases[2 * d + OUT, 2]
-
-
-# -- eight rows at a time ---------------------------------------------------------------------------------------
 
 
 @kernel
@@ -319,244 +236,37 @@ def _run_groups(
         group, q = order[first:last], sizes[order[last - 1]]
         cancelled, spread = 0.0, 0.0  # what forming the entries adds to their roundings; to those of √(M_ii·M_jj)
         if last - first < LANES or sizes[order[first]] != q:
-            _fill_identity(matrix, factors, q, symmetric)
+            fill_identity(matrix, factors, q, symmetric)
         if variables and form != RANK:
-            _fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, factors, index)
+            fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, factors, index)
         else:
             for lane in range(last - first):
-                _row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, group[lane], f, y)
+                row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, group[lane], f, y)
                 if form == RANK:
-                    sums, lost = _fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index, inverse)
+                    sums, lost = fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index, inverse)
                     if plan[d, DEFINITE]:  # Σ|f·u_i·v_j| ≤ √(M_ii·M_jj)
                         spread = max(spread, sums)
                     else:
                         cancelled = max(cancelled, sums * lost)
                 else:
-                    _fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index)
+                    fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index)
         if symmetric:
             eliminate_symmetric(matrix, q, scale)
         else:
             eliminate(matrix, q)
         _trust(matrix, q, symmetric, q + 8.0 + cancelled, spread, wanted, scale, room, inverse, tau)
-        ordinary = _multiply_pivots(matrix, q, symmetric, factors, scale, room)
+        in_range = _multiply_pivots(matrix, q, symmetric, factors, scale, room)
         times, binary, off = 1.0, 0, 4.0 * q * _UNIT
         if form != RANK:
             times, binary, off = bases[2 * d + form, 0], int(bases[2 * d + form, 1]), off + bases[2 * d + form, 2]
         for lane in range(last - first):
             row, value, more, tame = group[lane], scale[lane], 0, True
-            if not ordinary:
+            if not in_range:
                 value, more, tame = _careful_product(matrix, q, symmetric, factors, lane)
             value *= times
             mantissa[row], exponent[row] = value, binary + more
             known = tame and tau[lane] + off < 0.1 and 0.0 < abs(value) < math.inf
             error[row] = tau[lane] + off if known else math.inf
-
-
-@bare_kernel
-def _multiply_pivots(matrix, q, symmetric, factors, products, extremes):
-    """Products of pivots and factors, in every lane; whether none of them came near the limits of doubles."""
-    product, least, most, at = splat(1.0), splat(1.0), splat(1.0), 0
-    for i in range(q):
-        pivot, factor = load(matrix, at), load(factors, i * LANES)
-        at += _next_diagonal(i, symmetric, q)
-        size = magnitude(pivot)
-        least, most = smaller(size, least), larger(size, most)
-        size = magnitude(factor)
-        least, most = smaller(size, least), larger(size, most)
-        product = mul(mul(product, pivot), factor)
-        size = magnitude(product)
-        least, most = smaller(size, least), larger(size, most)
-    store(products, 0, product)
-    store(extremes, 0, least)
-    low = math.inf
-    for lane in range(LANES):
-        low = min(low, extremes[lane])
-    store(extremes, 0, most)
-    high = 0.0
-    for lane in range(LANES):
-        high = max(high, extremes[lane])
-    return low > _SMALL and high < _LARGE
-
-
-@bare_kernel
-def _careful_product(matrix, q, symmetric, factors, lane):
-    """The same of one lane, whatever its range; and whether nothing that matters has underflowed."""
-    value, binary, tame, at = 1.0, 0, True, lane
-    for i in range(q):
-        pivot, factor = matrix[at], factors[i * LANES + lane]
-        at += _next_diagonal(i, symmetric, q)
-        tame &= _SMALL < abs(pivot) < _LARGE and _NORMAL < abs(factor) < math.inf
-        factor, more = math.frexp(factor)
-        value, carry = math.frexp(value * factor * pivot)
-        binary += more + carry
-    return value, binary, tame
-
-
-@bare_kernel
-def _fill_identity(matrix, factors, q, symmetric):
-    """What stands in the lanes, and in the rows, that are not used: the determinant does not notice."""
-    for i in range((q * (q + 1) // 2 if symmetric else q * q) * LANES):
-        matrix[i] = 0.0
-    at = 0
-    for i in range(q):
-        for lane in range(LANES):
-            matrix[at + lane] = factors[i * LANES + lane] = 1.0
-        at += _next_diagonal(i, symmetric, q)
-
-
-@bare_kernel
-def _fill_kernel(data, table, k, q, index, count, lane, matrix):
-    """The kernel off the diagonal."""
-    for i in range(count):
-        at, here = i * q * LANES + lane, table + index[i] * k
-        for j in range(count):
-            if j != i:
-                matrix[at + j * LANES] = data[here + index[j]]
-
-
-@bare_kernel
-def _fill_triangle(data, table, k, index, count, lane, matrix):
-    """The kernel on and below the diagonal."""
-    at = lane
-    for i in range(count):
-        here = table + index[i] * k
-        for j in range(i + 1):
-            matrix[at] = data[here + index[j]]
-            at += LANES
-
-
-@bare_kernel
-def _next_diagonal(i, symmetric, q):
-    """How far it is from the diagonal entry of row i to the next one."""
-    return (i + 2 if symmetric else q + 1) * LANES
-
-
-@bare_kernel
-def _fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, factors, index):
-    """`_fill_base` for rows whose children are variables: (f, y) is (φ, 0), (0, 1) or (φ, 1)."""
-    k, n, symmetric = plan[d, K], plan[d, VARIABLES], plan[d, SYMMETRIC] == 1
-    columns, table = plan[d, COLUMNS], plan[d, TABLE + form]
-    ready, other = plan[d, READY] + 2 * form * k, plan[d, READY] + (2 * form + 1) * k
-    for lane in range(len(group)):
-        row, entry, w = group[lane], lane, 0
-        observed_one, bits = True, masks[0, row, 0]  # first those observed 1, then the others that differ from the base
-        for count in range(sizes[row]):
-            while bits == 0:
-                w += 1
-                if w == masks.shape[2]:
-                    w, observed_one = 0, False
-                if observed_one:
-                    bits = masks[0, row, w]
-                elif form == FREE:
-                    bits = masks[1, row, w]
-                else:
-                    bits = np.uint64(ints[columns + n + k + w]) & ~(masks[0, row, w] | masks[1, row, w])
-            c = ints[columns + 64 * w + lowest_bit(bits)]
-            bits &= bits - np.uint64(1)
-            index[count] = c
-            factor = data[ready + c]
-            factors[count * LANES + lane] = -factor if form == FREE and not observed_one else factor
-            if symmetric:  # row `count` of the triangle
-                here = table + c * k
-                for j in range(count + 1):
-                    matrix[entry] = data[here + index[j]]
-                    entry += LANES
-                if not observed_one:
-                    matrix[entry - LANES] = data[other + c]
-            else:
-                matrix[count * (q + 1) * LANES + lane] = data[table + c * k + c] if observed_one else data[other + c]
-        if not symmetric:
-            _fill_kernel(data, table, k, q, index, sizes[row], lane, matrix)
-
-
-@bare_kernel
-def _fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index):
-    """G + diag(y/d) over the children that differ from the base, those with d > 0 first; factors: d, unscaled."""
-    k, symmetric, table = plan[d, K], plan[d, SYMMETRIC] == 1, plan[d, TABLE + form]
-    phis, scales = plan[d, CHILDREN], plan[d, CHILDREN] + (1 if form == FREE else 3) * k
-    positive, negative = 0, k  # the latter are put into the second half of `index` first
-    for i in range(k):
-        phi = data[phis + i] if form == FREE else 0.0
-        if y[i] == 0.0 or f[i] > phi:
-            index[positive] = i
-            positive += 1
-        elif f[i] < phi:
-            index[negative] = i
-            negative += 1
-    count = positive + negative - k
-    for i in range(positive, count):
-        index[i] = index[k + i - positive]
-    if symmetric:
-        _fill_triangle(data, table, k, index, count, lane, matrix)
-    else:
-        _fill_kernel(data, table, k, q, index, count, lane, matrix)
-        for i in range(count):
-            matrix[i * (q + 1) * LANES + lane] = data[table + index[i] * (k + 1)]
-    at = lane
-    for i in range(count):
-        c = index[i]
-        phi, scale = data[phis + c] if form == FREE else 0.0, data[scales + c]
-        change = f[c] - y[c] * phi
-        if i < positive:
-            matrix[at] += 0.0 if y[c] == 0.0 else scale / change
-        else:
-            matrix[at] = -(data[phis + 2 * k + c] + scale * (f[c] / (phi * -change)))
-        factors[i * LANES + lane] = change / scale
-        at += _next_diagonal(i, symmetric, q)
-
-
-@bare_kernel
-def _fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index, room):
-    """[[M1, U_A], [−V_Aᵀ, 0]] with the f of A taken out; symmetric: [[M1, U_A], [U_Aᵀ, 0]], where u = s·v.
-
-    Returns how many roundings stand on a term of M1, and the largest ratio of Σ|terms| to |Σ terms| over its entries.
-    """
-    r, k, symmetric = plan[d, R], plan[d, K], plan[d, SYMMETRIC] == 1
-    m0 = plan[d, MATRICES]
-    u, v = m0 + r * r, m0 + r * r + r * k
-    total, sizes, part = room[: r * r], room[r * r : 2 * r * r], room[2 * r * r : 3 * r * r]
-    for i in range(r * r):
-        total[i], sizes[i], part[i] = data[m0 + i], abs(data[m0 + i]), 0.0
-    count, terms = 0, 0
-    for i in range(k):
-        if y[i] == 0.0:
-            index[count] = i
-            count += 1
-        elif f[i] != 0.0:
-            terms += 1
-            for a in range(r):
-                left = f[i] * data[u + i * r + a]
-                for b in range(a + 1 if symmetric else r):
-                    term = left * data[v + i * r + b]
-                    part[a * r + b] += term
-                    sizes[a * r + b] += abs(term)
-            if terms % _CHUNK == 0:  # partial sums: fewer roundings follow one another
-                for j in range(r * r):
-                    total[j] += part[j]
-                    part[j] = 0.0
-    lost = 1.0
-    for a in range(r):
-        at = a * (a + 1) // 2 if symmetric else a * q
-        for b in range(a + 1 if symmetric else r):
-            entry = total[a * r + b] + part[a * r + b]
-            matrix[(at + b) * LANES + lane] = entry
-            if sizes[a * r + b] > 0.0:
-                lost = max(lost, sizes[a * r + b] / abs(entry))
-        factors[a * LANES + lane] = 1.0
-    for j in range(count):
-        i, here = index[j], r + j
-        at = here * (here + 1) // 2 if symmetric else here * q
-        for a in range(r):
-            if symmetric:
-                matrix[(at + a) * LANES + lane] = data[u + i * r + a]
-            else:
-                matrix[(a * q + here) * LANES + lane] = data[u + i * r + a]
-                matrix[(at + a) * LANES + lane] = -data[v + i * r + a]
-        for b in range(j + 1 if symmetric else count):
-            matrix[(at + r + b) * LANES + lane] = 0.0
-        # the row below is −vᵀ = −uᵀ/s
-        factors[here * LANES + lane] = -f[i] / data[plan[d, CHILDREN] + 4 * k + i] if symmetric else f[i]
-    return min(terms, _CHUNK + terms // _CHUNK) + 4.0, lost
 
 
 @bare_kernel
@@ -588,3 +298,43 @@ def _trust(matrix, q, symmetric, roundings, spread, wanted, scale, room, inverse
         better = 1.5 * (roundings + q * spread) * _UNIT * room[lane]  # the inverse itself is rounded
         if better < tau[lane]:
             tau[lane] = better
+
+
+@bare_kernel
+def _multiply_pivots(matrix, q, symmetric, factors, products, extremes):
+    """Products of pivots and factors, in every lane; whether none of them came near the limits of doubles."""
+    product, least, most, at = splat(1.0), splat(1.0), splat(1.0), 0
+    for i in range(q):
+        pivot, factor = load(matrix, at), load(factors, i * LANES)
+        at += next_diagonal(i, symmetric, q)
+        size = magnitude(pivot)
+        least, most = smaller(size, least), larger(size, most)
+        size = magnitude(factor)
+        least, most = smaller(size, least), larger(size, most)
+        product = mul(mul(product, pivot), factor)
+        size = magnitude(product)
+        least, most = smaller(size, least), larger(size, most)
+    store(products, 0, product)
+    store(extremes, 0, least)
+    low = math.inf
+    for lane in range(LANES):
+        low = min(low, extremes[lane])
+    store(extremes, 0, most)
+    high = 0.0
+    for lane in range(LANES):
+        high = max(high, extremes[lane])
+    return low > _SMALL and high < _LARGE
+
+
+@bare_kernel
+def _careful_product(matrix, q, symmetric, factors, lane):
+    """The same of one lane, whatever its range; and whether nothing that matters has underflowed."""
+    value, binary, tame, at = 1.0, 0, True, lane
+    for i in range(q):
+        pivot, factor = matrix[at], factors[i * LANES + lane]
+        at += next_diagonal(i, symmetric, q)
+        tame &= _SMALL < abs(pivot) < _LARGE and _NORMAL < abs(factor) < math.inf
+        factor, more = math.frexp(factor)
+        value, carry = math.frexp(value * factor * pivot)
+        binary += more + carry
+    return value, binary, tame

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from pgcc.backend.kernels.determinants import VARIABLES, determinant_rows
+from pgcc.backend.kernels.determinants import determinant_rows
+from pgcc.backend.kernels.plan import VARIABLES
 from pgcc.backend.kernels.policy import kernel
 from pgcc.backend.kernels.scaled import RADIX, normalized, run_scaled_row, shifted
 from pgcc.lowering.program import DET

@@ -1,0 +1,178 @@
+"""The matrices of `determinants`, filled in: one lane of eight at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pgcc.backend.kernels.plan import CHILDREN, COLUMNS, FREE, MATRICES, READY, SYMMETRIC, TABLE, VARIABLES, K, R
+from pgcc.backend.kernels.policy import bare_kernel
+from pgcc.backend.kernels.simd import LANES, lowest_bit
+
+_CHUNK = 64  # terms that are added up by themselves
+
+
+@bare_kernel
+def next_diagonal(i, symmetric, q):
+    """How far it is from the diagonal entry of row i to the next one."""
+    return (i + 2 if symmetric else q + 1) * LANES
+
+
+@bare_kernel
+def fill_identity(matrix, factors, q, symmetric):
+    """What stands in the lanes, and in the rows, that are not used: the determinant does not notice."""
+    for i in range((q * (q + 1) // 2 if symmetric else q * q) * LANES):
+        matrix[i] = 0.0
+    at = 0
+    for i in range(q):
+        for lane in range(LANES):
+            matrix[at + lane] = factors[i * LANES + lane] = 1.0
+        at += next_diagonal(i, symmetric, q)
+
+
+@bare_kernel
+def fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, factors, index):
+    """`fill_base` for rows whose children are variables: (f, y) is (φ, 0), (0, 1) or (φ, 1)."""
+    k, n, symmetric = plan[d, K], plan[d, VARIABLES], plan[d, SYMMETRIC] == 1
+    columns, table = plan[d, COLUMNS], plan[d, TABLE + form]
+    ready, other = plan[d, READY] + 2 * form * k, plan[d, READY] + (2 * form + 1) * k
+    for lane in range(len(group)):
+        row, entry, w = group[lane], lane, 0
+        observed_one, bits = True, masks[0, row, 0]  # first those observed 1, then the others that differ from the base
+        for count in range(sizes[row]):
+            while bits == 0:
+                w += 1
+                if w == masks.shape[2]:
+                    w, observed_one = 0, False
+                if observed_one:
+                    bits = masks[0, row, w]
+                elif form == FREE:
+                    bits = masks[1, row, w]
+                else:
+                    bits = np.uint64(ints[columns + n + k + w]) & ~(masks[0, row, w] | masks[1, row, w])
+            c = ints[columns + 64 * w + lowest_bit(bits)]
+            bits &= bits - np.uint64(1)
+            index[count] = c
+            factor = data[ready + c]
+            factors[count * LANES + lane] = -factor if form == FREE and not observed_one else factor
+            if symmetric:  # row `count` of the triangle
+                here = table + c * k
+                for j in range(count + 1):
+                    matrix[entry] = data[here + index[j]]
+                    entry += LANES
+                if not observed_one:
+                    matrix[entry - LANES] = data[other + c]
+            else:
+                matrix[count * (q + 1) * LANES + lane] = data[table + c * k + c] if observed_one else data[other + c]
+        if not symmetric:
+            _fill_kernel(data, table, k, q, index, sizes[row], lane, matrix)
+
+
+@bare_kernel
+def fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index):
+    """G + diag(y/d) over the children that differ from the base, those with d > 0 first; factors: d, unscaled."""
+    k, symmetric, table = plan[d, K], plan[d, SYMMETRIC] == 1, plan[d, TABLE + form]
+    phis, scales = plan[d, CHILDREN], plan[d, CHILDREN] + (1 if form == FREE else 3) * k
+    positive, negative = 0, k  # the latter are put into the second half of `index` first
+    for i in range(k):
+        phi = data[phis + i] if form == FREE else 0.0
+        if y[i] == 0.0 or f[i] > phi:
+            index[positive] = i
+            positive += 1
+        elif f[i] < phi:
+            index[negative] = i
+            negative += 1
+    count = positive + negative - k
+    for i in range(positive, count):
+        index[i] = index[k + i - positive]
+    if symmetric:
+        _fill_triangle(data, table, k, index, count, lane, matrix)
+    else:
+        _fill_kernel(data, table, k, q, index, count, lane, matrix)
+        for i in range(count):
+            matrix[i * (q + 1) * LANES + lane] = data[table + index[i] * (k + 1)]
+    at = lane
+    for i in range(count):
+        c = index[i]
+        phi, scale = data[phis + c] if form == FREE else 0.0, data[scales + c]
+        change = f[c] - y[c] * phi
+        if i < positive:
+            matrix[at] += 0.0 if y[c] == 0.0 else scale / change
+        else:
+            matrix[at] = -(data[phis + 2 * k + c] + scale * (f[c] / (phi * -change)))
+        factors[i * LANES + lane] = change / scale
+        at += next_diagonal(i, symmetric, q)
+
+
+@bare_kernel
+def _fill_kernel(data, table, k, q, index, count, lane, matrix):
+    """The kernel off the diagonal."""
+    for i in range(count):
+        at, here = i * q * LANES + lane, table + index[i] * k
+        for j in range(count):
+            if j != i:
+                matrix[at + j * LANES] = data[here + index[j]]
+
+
+@bare_kernel
+def _fill_triangle(data, table, k, index, count, lane, matrix):
+    """The kernel on and below the diagonal."""
+    at = lane
+    for i in range(count):
+        here = table + index[i] * k
+        for j in range(i + 1):
+            matrix[at] = data[here + index[j]]
+            at += LANES
+
+
+@bare_kernel
+def fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index, room):
+    """[[M1, U_A], [−V_Aᵀ, 0]] with the f of A taken out; symmetric: [[M1, U_A], [U_Aᵀ, 0]], where u = s·v.
+
+    Returns how many roundings stand on a term of M1, and the largest ratio of Σ|terms| to |Σ terms| over its entries.
+    """
+    r, k, symmetric = plan[d, R], plan[d, K], plan[d, SYMMETRIC] == 1
+    m0 = plan[d, MATRICES]
+    u, v = m0 + r * r, m0 + r * r + r * k
+    total, sizes, part = room[: r * r], room[r * r : 2 * r * r], room[2 * r * r : 3 * r * r]
+    for i in range(r * r):
+        total[i], sizes[i], part[i] = data[m0 + i], abs(data[m0 + i]), 0.0
+    count, terms = 0, 0
+    for i in range(k):
+        if y[i] == 0.0:
+            index[count] = i
+            count += 1
+        elif f[i] != 0.0:
+            terms += 1
+            for a in range(r):
+                left = f[i] * data[u + i * r + a]
+                for b in range(a + 1 if symmetric else r):
+                    term = left * data[v + i * r + b]
+                    part[a * r + b] += term
+                    sizes[a * r + b] += abs(term)
+            if terms % _CHUNK == 0:  # partial sums: fewer roundings follow one another
+                for j in range(r * r):
+                    total[j] += part[j]
+                    part[j] = 0.0
+    lost = 1.0
+    for a in range(r):
+        at = a * (a + 1) // 2 if symmetric else a * q
+        for b in range(a + 1 if symmetric else r):
+            entry = total[a * r + b] + part[a * r + b]
+            matrix[(at + b) * LANES + lane] = entry
+            if sizes[a * r + b] > 0.0:
+                lost = max(lost, sizes[a * r + b] / abs(entry))
+        factors[a * LANES + lane] = 1.0
+    for j in range(count):
+        i, here = index[j], r + j
+        at = here * (here + 1) // 2 if symmetric else here * q
+        for a in range(r):
+            if symmetric:
+                matrix[(at + a) * LANES + lane] = data[u + i * r + a]
+            else:
+                matrix[(a * q + here) * LANES + lane] = data[u + i * r + a]
+                matrix[(at + a) * LANES + lane] = -data[v + i * r + a]
+        for b in range(j + 1 if symmetric else count):
+            matrix[(at + r + b) * LANES + lane] = 0.0
+        # the row below is −vᵀ = −uᵀ/s
+        factors[here * LANES + lane] = -f[i] / data[plan[d, CHILDREN] + 4 * k + i] if symmetric else f[i]
+    return min(terms, _CHUNK + terms // _CHUNK) + 4.0, lost

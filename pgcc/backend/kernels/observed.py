@@ -1,0 +1,83 @@
+"""What the rows of a block say about the children of a determinant: as bits where they are variables; as numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pgcc.backend.kernels.plan import CHILDREN, COLUMNS, FREE, OUT, RANK, VARIABLES, K
+from pgcc.backend.kernels.policy import bare_kernel
+from pgcc.backend.kernels.simd import count_bits, eight_bytes
+
+_BYTES = np.uint64(0x0101010101010101)
+_SEVEN, _TOP = np.uint64(7), np.uint64(56)
+_TOGETHER = np.uint64(0x0102040810204080)  # moves the lowest bits of eight bytes into the highest byte
+
+
+@bare_kernel
+def _row_start(evidence, start, n, row):
+    return min(start + row * n, len(evidence) - 8 - n)
+
+
+@bare_kernel
+def observe(evidence, start, n, columns, k, rows, masks, known):
+    """masks[0], masks[1] = the children observed 1 and 0 of every row, as bits; and how many they are.
+
+    columns : for every variable the number of its child, or 0; then the variable of every child; then for every 64
+    variables a word that says which of them are children. known[FREE] = children observed, known[OUT] = those not
+    observed 0, known[RANK] = those observed 1.
+    """
+    for row in range(rows):
+        at = _row_start(evidence, start, n, row)
+        inner, outer = 0, 0
+        for w in range(masks.shape[2]):
+            ones, zeros = np.uint64(0), np.uint64(0)
+            for v in range(64 * w, min(64 * w + 64, n), 8):
+                word, shift = eight_bytes(evidence, at + v), np.uint64(v - 64 * w)
+                # the lowest bits of the bytes that are 1, and of those that are 0, moved together
+                ones |= (word & ~(word >> _SEVEN) & _BYTES) * _TOGETHER >> _TOP << shift
+                zeros |= (~word & _BYTES) * _TOGETHER >> _TOP << shift
+            here = np.uint64(columns[n + k + w])
+            masks[0, row, w], masks[1, row, w] = ones & here, zeros & here
+            inner += count_bits(ones & here)
+            outer += count_bits(zeros & here)
+        known[FREE, row], known[OUT, row], known[RANK, row] = inner + outer, k - outer, inner
+
+
+@bare_kernel
+def compare_values(data, phis, k, inside, outside, work, lanes, rows, known, strange, zero):
+    for i in range(k):
+        phi = data[phis + i]
+        f, y = inside[i] * lanes, outside[i] * lanes
+        for row in range(rows):
+            a, b = work[f + row], work[y + row]
+            known[FREE, row] += (a != phi) | (b != 1.0)
+            known[OUT, row] += (a != 0.0) | (b != 1.0)
+            known[RANK, row] += b == 0.0
+            zero[row] |= (a == 0.0) & (b == 0.0)
+            strange[row] |= ((b != 0.0) & (b != 1.0)) | (not (a >= 0.0 and a < math.inf))
+
+
+@bare_kernel
+def row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y):
+    """f and y of every child."""
+    k, n = plan[d, K], plan[d, VARIABLES]
+    if n:
+        at, children, columns = _row_start(evidence, start, n, row), plan[d, CHILDREN], plan[d, COLUMNS] + n
+        for i in range(k):
+            code = evidence[at + ints[columns + i]]
+            f[i] = 0.0 if code == 0 else data[children + i]
+            y[i] = 0.0 if code == 1 else 1.0
+    else:
+        for i in range(k):
+            f[i], y[i] = work[inside[i] * lanes + row], work[outside[i] * lanes + row]
+
+
+@bare_kernel
+def ordinary(f, y):
+    """Whether every complement is 0 or 1 and every value finite and not negative."""
+    fine = True
+    for i in range(len(f)):
+        fine &= (y[i] == 0.0 or y[i] == 1.0) and 0.0 <= f[i] < math.inf
+    return fine
