@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         SemanticsError,
     )
     from pgcc.frontend import builders, pc
+    from pgcc.frontend.combine import mixture, product, subsets, superpose
+    from pgcc.frontend.det_pgc import det_pgc
     from pgcc.frontend.determinant import determinant
     from pgcc.frontend.dpp import dpp
     from pgcc.frontend.expression import parse
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from pgcc.frontend.symbolic import from_sympy
     from pgcc.ir.circuit import Circuit, variables
     from pgcc.model import Model, compile
+    from pgcc.queries.check import check
 
 __version__ = "0.1.0"
 
@@ -47,6 +50,11 @@ _HOME = {
     "PgccError": "pgcc.errors",
     "PrecisionError": "pgcc.errors",
     "SemanticsError": "pgcc.errors",
+    "mixture": "pgcc.frontend.combine",
+    "product": "pgcc.frontend.combine",
+    "subsets": "pgcc.frontend.combine",
+    "superpose": "pgcc.frontend.combine",
+    "det_pgc": "pgcc.frontend.det_pgc",
     "determinant": "pgcc.frontend.determinant",
     "dpp": "pgcc.frontend.dpp",
     "parse": "pgcc.frontend.expression",
@@ -61,6 +69,7 @@ _HOME = {
     "Circuit": "pgcc.ir.circuit",
     "variables": "pgcc.ir.circuit",
     "Model": "pgcc.model",
+    "check": "pgcc.queries.check",
     "compile": "pgcc.model",
 }
 
@@ -76,17 +85,23 @@ __all__ = [
     "SemanticsError",
     "arborescence",
     "builders",
+    "check",
     "compile",
+    "det_pgc",
     "determinant",
     "dpp",
     "emit",
     "from_sympy",
     "load",
+    "mixture",
     "parse",
     "pc",
+    "product",
     "save",
     "spanning_forest",
     "spanning_tree",
+    "subsets",
+    "superpose",
     "variables",
 ]
 

@@ -21,7 +21,7 @@ def run(name: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 def test_every_example_is_tested():
     known = {"quickstart.py", "certified.py", "million_rows.py", "circuit.py", "beta.pgc", "beta.csv"}
-    known |= {"dpp.py", "spanning_tree.py", "kernel.csv", "roads.edges"}
+    known |= {"dpp.py", "spanning_tree.py", "kernel.csv", "roads.edges", "composition.py", "validity.py"}
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == known
 
 
@@ -89,3 +89,20 @@ def test_spanning_tree(capsys):
     total, cayley = re.search(r"K_12: ([\d.]+), by Cayley ([\d.]+)", out).groups()
     assert total == cayley
     assert "Pr(a->b) = 2/3\n" in out
+
+
+def test_composition(capsys):
+    out = run("composition.py", capsys)
+    assert "inside a dish: 0.533 together, 0.360 if they were independent" in out
+    assert "across dishes: 0.333 together, 0.378 if they were independent" in out
+    assert "the two formulas of the paper hold: True" in out
+    assert "at most two spices: Pr(salt) = 0.4713" in out
+    assert "total of the whole menu: 1\n" in out
+
+
+def test_validity(capsys):
+    out = run("validity.py", capsys)
+    assert "a distribution: 3 variables, 14 edges" in out
+    assert "nonnegative: refuted\nas the model says: True" in out
+    assert "after division by g(1) = 21" in out
+    assert "negative dependence: proved: strongly Rayleigh" in out

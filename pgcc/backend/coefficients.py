@@ -103,7 +103,6 @@ class _Scanner:
     def __init__(self, compiled: Compiled, slack: Fraction, seconds: float):
         self.compiled, self.slack, self.seconds = compiled, slack, seconds
         self.n = len(compiled.circuit.variables)
-        self.late = False
 
     def run(self) -> Scan:
         self._start_clock()

@@ -1,4 +1,5 @@
-"""The command line: `pgcc query`, `pgcc score`, `pgcc convert`, `pgcc show`, `pgcc compile`.
+"""The command line: `pgcc query`, `pgcc score`, `pgcc convert`, `pgcc show`, `pgcc compile`,
+`pgcc check`.
 
 Each command is a module of its own with `run(args)`, imported when it is asked for: `pgcc --help` loads nothing but
 argparse.
@@ -29,14 +30,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0, or 2 after one line on standard error that says what is wrong; 130 when interrupted, 141 when whoever reads
-        the output went away.
+        0, or what the command answers with (`pgcc check`: 1 refuted, 3 not proven); 2 after one line on standard error
+        that says what is wrong; 130 when interrupted, 141 when whoever reads the output went away.
     """
     try:
         args = parse_arguments(sys.argv[1:] if argv is None else argv)
-        import_module(f"pgcc.cli.{args.command}").run(args)
+        code = import_module(f"pgcc.cli.{args.command}").run(args)
         sys.stdout.flush()
-        return 0
+        return code or 0
     except BrokenPipeError:
         _discard_output()
         return BROKEN_PIPE

@@ -33,6 +33,7 @@ examples:
   pgcc query kernel.npy "x1=1, x2=0" --kernel K         a determinantal point process
   pgcc query graph.edges "a-b=1"                        the edges of a random spanning tree
   pgcc compile examples/beta.pgc -o evaluator.py        readable, standalone Numba source
+  pgcc check examples/beta.pgc                          is it a distribution? proved, refuted or not proven
 """
 
 _QUERY = """\
@@ -56,6 +57,12 @@ Read a circuit and write it to OUT, in the format that its extension names, and 
 circuits (.psdd, .sdd, .nnf, .uai …) become generating polynomials, smooth and over the same variables.
 """
 
+_CHECK = """\
+Tell whether a circuit is a probability distribution: multiaffine (no variable is squared), normalized (g(1) = 1) and
+nonnegative (no negative coefficient). Each is proved, refuted with a witness, or not proven. The exit code is 0 if all
+are proved, 1 if one is refuted, 3 otherwise, and 2 after an error.
+"""
+
 _CSV = """a CSV file with the names of variables in its first line, then rows of 1, 0 and (for unobserved) nothing, ? or
 -1; variables without a column are unobserved; - is standard input"""
 
@@ -75,6 +82,7 @@ def _build_parser() -> _Parser:
     _add_convert(commands)
     _add_show(commands)
     _add_compile(commands)
+    _add_check(commands)
     return parser
 
 
@@ -180,6 +188,26 @@ def _add_compile(commands: Any) -> None:
     parser.add_argument("-o", "--output", metavar="PATH", help="the file to write; by default standard output")
     parser.add_argument("--force", action="store_true", help="replace the file if it exists")
     _add_model_options(parser)
+
+
+def _add_check(commands: Any) -> None:
+    parser = _add_command(
+        commands, "check", "[options] (FILE | --expr TEXT)", "tell whether it is a probability distribution", _CHECK
+    )
+    parser.add_argument(
+        "--time", type=float, default=5.0, metavar="S", help="seconds for all coefficients, and for a search (5)"
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=1e-12,
+        metavar="T",
+        help="where numbers are floats, a coefficient may be as low as -T*g(1) (1e-12)",
+    )
+    parser.add_argument("--normalize", action="store_true", help="judge g / g(1): any positive total will do")
+    parser.add_argument("--dependence", action="store_true", help="also tell about negative dependence")
+    parser.add_argument("--certificate", action="store_true", help="also print which rule holds at which node")
+    parser.add_argument("--json", action="store_true", help="print one object of JSON")
 
 
 def _add_model_options(parser: argparse.ArgumentParser) -> None:

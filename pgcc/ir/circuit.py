@@ -230,6 +230,17 @@ class Circuit:
 
         return marginalize(self, names)
 
+    def restrict(self, names: Iterable[str]) -> Circuit:
+        """The circuit of the named variables alone, in this order: the others are summed out.
+
+        >>> import pgcc
+        >>> pgcc.parse("0.4*a*b*c + 0.3*a + 0.3").restrict(["c", "a"]).variables
+        ('c', 'a')
+        """
+        from pgcc.passes.compose import restrict
+
+        return restrict(self, names)
+
     def of_size(self, k: int) -> Circuit:
         """The circuit of Pr(S, |S| = k): the part of the polynomial that is homogeneous of degree k.
 
@@ -256,6 +267,145 @@ class Circuit:
         from pgcc.passes.sizes import of_size
 
         return of_size(self, k)
+
+    def exactly(self, k: int, over: Iterable[str] | None = None) -> Circuit:
+        """The circuit of Pr(S, exactly k of the variables `over` are in).
+
+        Its total is the probability of that; `pgcc.compile` divides by it.
+
+        Parameters
+        ----------
+        k : int
+            From 0 to the number of these variables.
+        over : iterable of str, optional
+            The variables that count; all by default, and then it is `of_size`.
+
+        Raises
+        ------
+        CircuitError
+            If no k of them can be in; or if more than 31 stand in one determinant, together with variables that do not
+            count or in circuits of their own.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> print(pgcc.parse("0.4*a*b + 0.3*a*c + 0.1*b + 0.2").exactly(1, over=["a", "b"]))
+        3/10*a*c + 1/10*b
+        """
+        from pgcc.passes.sizes import exactly
+
+        return exactly(self, k, over)
+
+    def at_most(self, k: int, over: Iterable[str] | None = None) -> Circuit:
+        """The circuit of Pr(S, at most k of the variables `over` are in); otherwise like `exactly`.
+
+        >>> import pgcc
+        >>> print(pgcc.parse("0.4*a*b + 0.3*a*c + 0.1*b + 0.2").at_most(1, over=["a", "b"]))
+        1/5 + 3/10*a*c + 1/10*b
+        """
+        from pgcc.passes.sizes import at_most
+
+        return at_most(self, k, over)
+
+    def compose(self, leaves: Mapping[str, Circuit]) -> Circuit:
+        """The circuit with variables replaced by circuits: hierarchical composition.
+
+        Draw a set from this circuit; for every replaced variable in it draw, independently, a set from its leaf.
+
+        Parameters
+        ----------
+        leaves : mapping
+            Variable to circuit. Each has the total 1 (exact numbers exactly, floats to 1e-9; see `normalize`), and no
+            variable in common with another leaf or with the variables that stay.
+
+        Raises
+        ------
+        CircuitError
+            If a name is no variable of the circuit, or a leaf is no circuit.
+        SemanticsError
+            If a leaf's total is not 1, or two share a variable.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> g = pgcc.parse("0.5*x*y + 0.5")
+        >>> print(g.compose({"x": pgcc.parse("0.3*a*b + 0.7*a")}))
+        1/2*(3/10*a*b + 7/10*a)*y + 1/2
+        """
+        from pgcc.passes.compose import compose
+
+        return compose(self, leaves)
+
+    def normalize(self) -> Circuit:
+        """The circuit divided by its total g(1): exactly, or, if numbers are floats, to a relative error of 1e-12.
+
+        `pgcc.compile` does that by itself; circuits that become leaves of others need it.
+
+        Raises
+        ------
+        SemanticsError
+            If the total is not above 0.
+        PrecisionError
+            If the total cannot be had to 1e-12, or is out of the range of floats.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> print(pgcc.parse("3*a + 1").normalize())
+        1/4*(3*a + 1)
+        """
+        from pgcc.passes.total import normalize
+
+        return normalize(self)
+
+    def thin(self, p: Any) -> Circuit:
+        """The circuit of what is left of a set if every member stays with probability p, independently.
+
+        Parameters
+        ----------
+        p : number, or mapping from variables to numbers
+            Between 0 and 1. Variables that are not named always stay.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> print(pgcc.parse("0.4*a*b + 0.6").thin({"a": "1/4"}))
+        2/5*(1/4*a + 3/4)*b + 3/5
+        """
+        from pgcc.passes.compose import thin
+
+        return thin(self, p)
+
+    def tilt(self, weights: Mapping[str, Any]) -> Circuit:
+        """The circuit of Pr(S) · Π_{i∈S} w_i, for weights w > 0; `pgcc.compile` normalises it.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("0.5*a + 0.5").tilt({"a": 3})).prob({"a": 1})
+        0.75
+        """
+        from pgcc.passes.compose import tilt
+
+        return tilt(self, weights)
+
+    def complement(self, over: Iterable[str] | None = None) -> Circuit:
+        """The circuit with 0 and 1 swapped, in all variables or in those `over`.
+
+        Raises
+        ------
+        CircuitError
+            If the circuit is not decomposable: then it does not tell what is out.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> print(pgcc.parse("0.4*a*b + 0.6").complement())
+        2/5*~a*~b + 3/5*a*b
+        """
+        from pgcc.passes.compose import complement
+
+        return complement(self, over)
 
     def to_sympy(self) -> sympy.Expr:
         """The polynomial as a SymPy expression."""

@@ -1,23 +1,28 @@
 """The part of a polynomial that is homogeneous of degree k: the distribution given that |S| = k, not yet normalised.
 
-The components of a sum are the sums of its children's, those of a product are convolutions. Each node has a range of
-degrees, so that only components which can be other than 0, and which the root's depends on, are built. Of a
-determinant whose children are variables, the component of degree j is the determinant of size j.
+The degree may be that in some of the variables only: |S ∩ T| = k. The components of a sum are the sums of its
+children's, those of a product are convolutions. Each node has a range of degrees, so that only components which can be
+other than 0, and which the root's depends on, are built. Of a determinant whose children are variables that all count,
+the component of degree j is the determinant of size j. Of any other it is a combination of the determinants at a few
+points, z_T = s·z_T for s = 0, 1, −1, 2, …: exact, but with numbers that cancel.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from itertools import accumulate
 from typing import Any
 
 from pgcc.errors import CircuitError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE, ZERO, Node, Op, det, is_size
+from pgcc.ir.node import ONE, ZERO, Node, Op, det, is_size, postorder, rebuild
 from pgcc.passes.building import product_of, sum_of
+from pgcc.passes.compose import read_names
+from pgcc.passes.condition import interpolation_weights
 
+MOST_POINTS = 32  # determinants that one is made of, where its degree is at most this less one
 Range = tuple[int, int]  # the least and the largest degree
 NOTHING: Range = (0, -1)  # of 0
 Components = dict[int, Node]  # by degree; what is missing is 0
@@ -47,7 +52,53 @@ def of_size(circuit: Circuit, k: int) -> Circuit:
     if not is_size(size, n):
         raise CircuitError(f"the size of a set of {n} variables is a number from 0 to {n}, not {k!r}")
     with collector_paused():
-        return Circuit(_Grading(circuit).component(size), circuit.variables)
+        return Circuit(_Grading(circuit).component(range(size, size + 1)), circuit.variables)
+
+
+def exactly(circuit: Circuit, k: int, over: Iterable[str] | None = None) -> Circuit:
+    """The circuit of Pr(S, exactly k of the variables `over` are in); its total is the probability of that.
+
+    Parameters
+    ----------
+    circuit : Circuit
+    k : int
+        From 0 to the number of these variables.
+    over : iterable of str, optional
+        The variables that count; all by default.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> g = pgcc.parse("(a + 1)/2 * (b + 1)/2 * c")
+    >>> print(exactly(g, 1, over=["a", "b"]).simplify())
+    1/4*(b + a)*c
+    """
+    return _with_count(circuit, k, over, at_least=k)
+
+
+def at_most(circuit: Circuit, k: int, over: Iterable[str] | None = None) -> Circuit:
+    """The circuit of Pr(S, at most k of the variables `over` are in); its total is the probability of that.
+
+    Takes what `exactly` takes.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> print(at_most(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2"), 1))
+    1/5 + 3/10*a + 1/10*b
+    """
+    return _with_count(circuit, k, over, at_least=0)
+
+
+def _with_count(circuit: Circuit, k: Any, over: Iterable[str] | None, at_least: Any) -> Circuit:
+    counted = read_names(circuit, over, "count")
+    most, least = _as_size(k), _as_size(at_least)
+    if not is_size(most, len(counted)):
+        which = "" if over is None else "of those to count "
+        raise CircuitError(f"k={k!r}: of {len(counted)} variables {which}0 to {len(counted)} can be in")
+    with collector_paused():
+        grading = _Grading(circuit, frozenset(counted), interpolating=True)
+        return Circuit(grading.component(range(least, most + 1)), circuit.variables)
 
 
 def _as_size(k: Any) -> Any:
@@ -59,34 +110,40 @@ def _as_size(k: Any) -> Any:
 
 
 class _Grading:
-    def __init__(self, circuit: Circuit):
-        self.order, self.links = circuit.order, circuit.links
+    """The components of a circuit by their degree in the variables `over`, or in all of them.
+
+    If `interpolating`, determinants that have no sizes are taken apart too.
+    """
+
+    def __init__(self, circuit: Circuit, over: Set[str] | None = None, interpolating: bool = False):
+        self.order, self.links, self.over, self.interpolating = circuit.order, circuit.links, over, interpolating
         self.range: list[Range] = []
         for node, below in zip(self.order, self.links, strict=True):
-            self.range.append(_range(node, [self.range[c] for c in below]))
+            self.range.append(self._range(node, [self.range[c] for c in below]))
 
-    def component(self, k: int) -> Node:
-        """The component of degree k of the root."""
-        wanted = self._wanted(k)
+    def component(self, sizes: range) -> Node:
+        """The sum of the components of these degrees of the root."""
+        wanted = self._wanted(sizes)
         found: list[Components] = []
-        for node, below, degrees in zip(self.order, self.links, wanted, strict=True):
+        for i, (node, below, degrees) in enumerate(zip(self.order, self.links, wanted, strict=True)):
             children = [found[c] for c in below]
-            match node.op:
-                case Op.SUM:
-                    parts = {j: _sum_component(node, children, j) for j in degrees}
-                case Op.PRODUCT:
-                    parts = _convolution(children, [self.range[c] for c in below], degrees)
-                case Op.DET:
-                    parts = {j: _det_component(node, [self.range[c] for c in below], j) for j in degrees}
-                case _:
-                    parts = dict.fromkeys(degrees, node)
+            if self.over is not None and self.range[i] == (0, 0):
+                parts = dict.fromkeys(degrees, node)  # nothing in it counts
+            elif node.op is Op.SUM:
+                parts = {j: _sum_component(node, children, j) for j in degrees}
+            elif node.op is Op.PRODUCT:
+                parts = _convolution(children, [self.range[c] for c in below], degrees)
+            elif node.op is Op.DET:
+                parts = self._det_components(node, [self.range[c] for c in below], self.range[i], degrees)
+            else:
+                parts = dict.fromkeys(degrees, node)
             found.append({j: part for j, part in parts.items() if part is not ZERO})
-        return found[-1].get(k, ZERO)
+        return sum_of((1, found[-1][j]) for j in sizes if j in found[-1])
 
-    def _wanted(self, k: int) -> list[set[int]]:
+    def _wanted(self, sizes: range) -> list[set[int]]:
         """For every node, the degrees whose components the root's depends on and which are not 0 at sight."""
         wanted: list[set[int]] = [set() for _ in self.order]
-        wanted[-1] = _within({k}, self.range[-1])
+        wanted[-1] = _within(sizes, self.range[-1])
         for i in reversed(range(len(self.order))):
             below, degrees = self.links[i], wanted[i]
             if not degrees:
@@ -103,41 +160,82 @@ class _Grading:
                     wanted[c] |= _within(span, self.range[c])
         return wanted
 
+    def _range(self, node: Node, below: list[Range]) -> Range:
+        match node.op:
+            case Op.CONST:
+                return (0, 0) if node.value else NOTHING
+            case Op.VAR:
+                counts = not node.is_complement and (self.over is None or node.name in self.over)
+                return (1, 1) if counts else (0, 0)
+            case Op.SUM:
+                parts = [r for r in below if r != NOTHING]
+                return (min(low for low, _ in parts), max(high for _, high in parts)) if parts else NOTHING
+            case Op.PRODUCT if NOTHING in below:
+                return NOTHING
+            case Op.PRODUCT:
+                return (sum(low for low, _ in below), sum(high for _, high in below))
+            case _:
+                return self._det_range(node, below)
 
-def _range(node: Node, below: list[Range]) -> Range:
-    match node.op:
-        case Op.CONST:
-            return (0, 0) if node.value else NOTHING
-        case Op.VAR:
-            return (0, 0) if node.is_complement else (1, 1)
-        case Op.SUM:
-            parts = [r for r in below if r != NOTHING]
-            return (min(low for low, _ in parts), max(high for _, high in parts)) if parts else NOTHING
-        case Op.PRODUCT:
-            return (sum(low for low, _ in below), sum(high for _, high in below)) if NOTHING not in below else NOTHING
-        case _:
-            return _det_range(node, below)
+    def _det_range(self, node: Node, below: list[Range]) -> Range:
+        surely_in = _count_surely_in(below)
+        if surely_in is None and not self.interpolating:
+            raise CircuitError(
+                "the sizes of a determinant's sets are only known if its children are variables: this one has other "
+                "circuits, or variables that were summed out, in it (expand_det makes sums and products of a small one)"
+            )
+        if surely_in is None:
+            return _any_det_range(below)
+        least, largest = (surely_in, len(node.inside)) if node.size is None else (node.size, node.size)
+        largest = min(largest, node.matrices[0].shape[0])  # c_T = 0 where |T| > r
+        return (least - surely_in, largest - surely_in) if surely_in <= least <= largest else NOTHING
+
+    def _det_components(self, node: Node, below: list[Range], span: Range, degrees: set[int]) -> Components:
+        surely_in = _count_surely_in(below)
+        if surely_in is None:
+            return self._interpolated(node, span, degrees)
+        if node.size is not None:
+            return dict.fromkeys(degrees, node)  # its range is one degree
+        return {j: det(*node.matrices, node.inside, node.outside, size=j + surely_in) for j in degrees}
+
+    def _interpolated(self, node: Node, span: Range, degrees: set[int]) -> Components:
+        """Each component as a combination of the values at z_T = s·z_T; all of them share these."""
+        count = span[1] + 1
+        if count > MOST_POINTS:
+            raise CircuitError(
+                f"up to {span[1]} of the variables to count stand in one determinant, together with others or in "
+                f"circuits of their own: it can be taken apart for at most {MOST_POINTS - 1} of them"
+            )
+        points = range(-((count - 1) // 2), count - (count - 1) // 2)
+        at = [self._at(node, s) for s in points]
+        return {j: sum_of(zip(interpolation_weights(points, j), at, strict=True)) for j in degrees}
+
+    def _at(self, root: Node, s: int) -> Node:
+        """The node with s·z in place of every variable z that counts."""
+        value: dict[Node, Node] = {}
+        for node in postorder(root):
+            if node.op is Op.VAR and not node.is_complement and (self.over is None or node.name in self.over):
+                value[node] = sum_of([(s, node)])
+            else:
+                value[node] = rebuild(node, [value[c] for c in node.children])
+        return value[root]
 
 
-def _det_range(node: Node, below: list[Range]) -> Range:
-    surely_in = _count_surely_in(node, below)
-    least, largest = (surely_in, len(node.inside)) if node.size is None else (node.size, node.size)
-    largest = min(largest, node.matrices[0].shape[0])  # c_T = 0 where |T| > r
-    return (least - surely_in, largest - surely_in) if surely_in <= least <= largest else NOTHING
-
-
-def _count_surely_in(node: Node, below: list[Range]) -> int:
-    """How many children of a Det are constants with y = 0. All others have to be of degree 1, with a y of degree 0."""
+def _count_surely_in(below: list[Range]) -> int | None:
+    """How many children of a Det are constants with y = 0; None unless all others are of degree 1, and y of 0."""
     count = 0
     for f, y in zip(below[: len(below) // 2], below[len(below) // 2 :], strict=True):
         if (f, y) == ((0, 0), NOTHING):
             count += 1
         elif f not in ((1, 1), NOTHING) or y not in ((0, 0), NOTHING):
-            raise CircuitError(
-                "the sizes of a determinant's sets are only known if its children are variables: this one has other "
-                "circuits, or variables that were summed out, in it (expand_det makes sums and products of a small one)"
-            )
+            return None
     return count
+
+
+def _any_det_range(below: list[Range]) -> Range:
+    """From 0 to the degree to which the pairs (f_i, y_i) add up."""
+    half = len(below) // 2
+    return 0, sum(max(f[1], y[1], 0) for f, y in zip(below[:half], below[half:], strict=True))
 
 
 def _within(degrees: set[int] | range, span: Range) -> set[int]:
@@ -164,9 +262,3 @@ def _convolution(children: list[Components], ranges: Sequence[Range], degrees: s
                     terms.setdefault(a + b, []).append(product_of((left, right)))
         product = {j: sum_of((1, term) for term in below) for j, below in terms.items()}
     return product
-
-
-def _det_component(node: Node, below: list[Range], j: int) -> Node:
-    if node.size is not None:
-        return node  # its range is one degree
-    return det(*node.matrices, node.inside, node.outside, size=j + _count_surely_in(node, below))

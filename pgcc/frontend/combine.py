@@ -1,0 +1,333 @@
+"""Distributions made of distributions: mixtures, products, unions; and subsets of a given size.
+
+What goes in is a distribution, or a multiple of one (a DPP by L has the total det(I + L)); what comes out is one again,
+by construction. `Circuit.compose`, `thin`, `tilt`, `complement`, `exactly` and `at_most` are the operations on one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from pgcc.errors import CircuitError, SemanticsError
+from pgcc.ir.bulk import collector_paused
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.interpret import evaluate
+from pgcc.ir.node import ONE, Node, Op, is_size, var
+from pgcc.ir.numbers import Number, as_number
+from pgcc.ir.scopes import members
+from pgcc.passes.building import product_of, sum_of
+from pgcc.passes.compose import add, check_circuit, check_disjoint, one_minus
+from pgcc.passes.total import TOLERANCE, is_one, positive_total, quotient
+
+# -- mixtures and products -----------------------------------------------------------------------------------
+
+
+def mixture(weights: Iterable[Any], circuits: Iterable[Circuit], *, normalize: bool = True) -> Circuit:
+    """The distribution that is `circuits[i]` with probability `weights[i]`.
+
+    Parameters
+    ----------
+    weights : sequence of numbers
+        Each at least 0. They add up to 1: exact numbers exactly, floats to 1e-9. They are kept as they are given.
+    circuits : sequence of Circuit
+        They may have different variables: one that a circuit does not have is never in the sets drawn from it.
+    normalize : bool
+        Divide each weight by the circuit's total, where that is not 1, so that what is mixed are the distributions
+        (a DPP by L has the total det(I + L)). Exact circuits have exact totals; with floats they have a relative
+        error below 1e-12. If False, a circuit whose total is not 1 is refused.
+
+    Returns
+    -------
+    Circuit
+        Over the variables of all circuits, in order of first appearance.
+
+    Raises
+    ------
+    CircuitError
+        If the weights are no probabilities, or not as many as the circuits.
+    SemanticsError
+        If a circuit's total is not above 0 (or, without `normalize`, not 1).
+    PrecisionError
+        If a total cannot be had to 1e-12.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> a, b = pgcc.parse("0.5*x + 0.5"), pgcc.parse("0.9*y + 0.1")
+    >>> m = pgcc.mixture(["0.3", "0.7"], [a, b])
+    >>> pgcc.compile(m).prob({"x": 1}, exact=True)
+    Fraction(3, 20)
+    >>> pgcc.mixture([0.5, 0.6], [a, b])
+    Traceback (most recent call last):
+    pgcc.errors.CircuitError: the weights of a mixture add up to 1.1, not to 1
+    """
+    parts = _circuits(circuits, "mixture")
+    shares = _weights(weights, len(parts))
+    if not parts:
+        raise CircuitError("a mixture has at least one circuit")
+    terms: list[tuple[Number, Node]] = []
+    for i, (share, part) in enumerate(zip(shares, parts, strict=True)):
+        if share:
+            terms.append((_normalized(share, part, f"circuit {i} of the mixture", normalize), part.root))
+    return parts[0]._with(sum_of(terms), *parts[1:])
+
+
+def _normalized(share: Number, part: Circuit, what: str, normalize: bool) -> Number:
+    value = positive_total(part, what)
+    if is_one(value):
+        return share
+    if not normalize:
+        raise SemanticsError(f"{what} has the total {value}, not 1; normalize=True divides by it")
+    return quotient(share, value)
+
+
+def _weights(weights: Iterable[Any], count: int) -> list[Number]:
+    shares = [_share(w, i) for i, w in enumerate(_listed(weights, "weights of a mixture are"))]
+    if len(shares) != count:
+        raise CircuitError(f"a mixture of {count} circuits needs as many weights, not {len(shares)}")
+    added = sum((Fraction(share) for share in shares), Fraction(0))
+    floats = float in set(map(type, shares))
+    if shares and (abs(added - 1) > TOLERANCE if floats else added != 1):
+        raise CircuitError(f"the weights of a mixture add up to {float(added) if floats else added}, not to 1")
+    return shares
+
+
+def _share(value: Any, i: int) -> Number:
+    try:
+        number = as_number(value)
+    except CircuitError:
+        number = -1
+    if number < 0:
+        raise CircuitError(f"weight {i} of the mixture is {value!r}: weights are numbers that are not negative")
+    return number
+
+
+def product(circuits: Iterable[Circuit]) -> Circuit:
+    """The distribution of independent sets, each drawn from a circuit of its own.
+
+    Parameters
+    ----------
+    circuits : sequence of Circuit
+        No two of them have a variable in common. None at all make the constant 1.
+
+    Raises
+    ------
+    SemanticsError
+        If two circuits share a variable; it names all three. `f * g` multiplies polynomials without looking.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> print(pgcc.product([pgcc.parse("0.5*x + 0.5"), pgcc.parse("0.9*y + 0.1")]))
+    (1/2*x + 1/2)*(9/10*y + 1/10)
+    >>> pgcc.product([pgcc.parse("x"), pgcc.parse("x/2 + y/2")])
+    Traceback (most recent call last):
+    pgcc.errors.SemanticsError: circuit 0 and circuit 1 share the variable 'x': they have to be independent
+    """
+    parts = _circuits(circuits, "product")
+    check_disjoint(parts, "circuit")
+    return _multiplied(parts)
+
+
+def _multiplied(parts: Sequence[Circuit]) -> Circuit:
+    names = [name for part in parts for name in part.variables]
+    return Circuit(product_of([part.root for part in parts]), names)
+
+
+def _circuits(circuits: Iterable[Circuit], what: str) -> list[Circuit]:
+    if isinstance(circuits, Circuit):
+        raise CircuitError(f"{what} takes a sequence of circuits, not a single one")
+    parts = _listed(circuits, f"what {what} takes is")
+    for i, part in enumerate(parts):
+        check_circuit(part, f"what {what} takes at position {i}")
+    return parts
+
+
+def _listed(values: Any, what: str) -> list:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise CircuitError(f"{what} a sequence, not {values!r}")
+    return list(values)
+
+
+# -- unions --------------------------------------------------------------------------------------------------
+
+
+def superpose(circuits: Iterable[Circuit]) -> Circuit:
+    """The union of independent sets, each drawn from a circuit of its own.
+
+    Without common variables it is the product. A variable that several circuits have is in the union if it is in any of
+    the sets, and there is no short polynomial for that in general. There is one where, in all of these circuits but at
+    most one, it is a factor of its own, p·z + 1 − p: independent of everything else.
+
+    Parameters
+    ----------
+    circuits : sequence of Circuit
+
+    Raises
+    ------
+    SemanticsError
+        If a variable depends on others in two of the circuits.
+    CircuitError
+        If a circuit that is not decomposable shares a variable with another.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> print(pgcc.superpose([pgcc.parse("z/2 + 1/2"), pgcc.parse("z/3 + 2/3")]))
+    2/3*z + 1/3
+
+    A DPP, and noise:
+
+    >>> d = pgcc.dpp(L=[[1, 0], [0, 3]], names=["a", "b"])
+    >>> model = pgcc.compile(pgcc.superpose([d, pgcc.parse("a/4 + 3/4")]))
+    >>> model.prob({"a": 1}, exact=True)
+    Fraction(5, 8)
+    """
+    parts = _circuits(circuits, "superpose")
+    owners: dict[str, list[int]] = {}
+    for i, part in enumerate(parts):
+        for name in part.variables:
+            owners.setdefault(name, []).append(i)
+    shared = {name: of for name, of in owners.items() if len(of) > 1}
+    if not shared:
+        return _multiplied(parts)
+    with collector_paused():
+        split = [_split(part, shared) for part in parts]
+        free: list[Node] = []
+        for name, of in shared.items():
+            p = _union([split[i].alone[name] for i in of if name in split[i].alone])
+            bound = [i for i in of if name not in split[i].alone]
+            if len(bound) > 1:
+                raise SemanticsError(
+                    f"circuit {bound[0]} and circuit {bound[1]} share the variable {name!r}, and in both it depends on "
+                    "others: their union has no short polynomial in general (relabel gives one of them other names)"
+                )
+            if bound:
+                split[bound[0]].added[name] = p
+            else:
+                free.append(sum_of([(p, var(name)), (one_minus(p), ONE)]))
+        return Circuit(product_of([*(one.root() for one in split), *free]), list(owners))
+
+
+@dataclass
+class _Split:
+    """A circuit without the factors that are single shared variables."""
+
+    body: Circuit
+    scale: Fraction  # the total of these factors, and numbers that the root is multiplied by
+    alone: dict[str, Fraction]  # the probability that such a variable is in
+    added: dict[str, Number] = field(default_factory=dict)  # what comes in from other circuits
+
+    def root(self) -> Node:
+        body = add(self.body, self.added) if any(self.added.values()) else self.body
+        return sum_of([(as_number(self.scale), body.root)])
+
+
+def _split(circuit: Circuit, shared: Iterable[str]) -> _Split:
+    wanted = set(shared)
+    scale, factors = _factors(circuit)
+    kept: list[Node] = []
+    alone = {name: Fraction(0) for name in circuit.variables if name in wanted and name not in circuit._used}
+    for factor in factors:
+        name = _only_variable(factor) if circuit.overlap is None else None
+        if name not in wanted or name is None:
+            kept.append(factor)
+            continue
+        one, zero = (evaluate(Circuit(factor), {name: Fraction(x)}) for x in (1, 0))
+        if not 0 <= zero <= one or not one:
+            raise SemanticsError(f"the factor {Circuit(factor)} is no distribution of {name!r}, nor a multiple of one")
+        alone[name], scale = 1 - zero / one, scale * one
+    return _Split(Circuit(product_of(kept), [v for v in circuit.variables if v not in alone]), scale, alone)
+
+
+def _factors(circuit: Circuit) -> tuple[Fraction, list[Node]]:
+    """A number and the nodes that the root is the product of, down through products and multiples."""
+    scale, found = Fraction(1), []
+    stack = [circuit.root]
+    while stack:
+        node = stack.pop()
+        if node.op is Op.PRODUCT:
+            stack.extend(reversed(node.children))
+        elif node.op is Op.SUM and len(node.children) == 1:
+            scale *= Fraction(node.weights[0])
+            stack.append(node.children[0])
+        else:
+            found.append(node)
+    return scale, found
+
+
+def _only_variable(factor: Node) -> str | None:
+    """The name of the only variable in it; None if there are more, or none."""
+    scopes = Circuit(factor).scopes
+    names = [scopes.names[m] for m in members(scopes.distinct[scopes.of[-1]])]
+    return names[0] if len(names) == 1 else None
+
+
+def _union(probabilities: Iterable[Fraction]) -> Number:
+    """1 − Π (1 − p)"""
+    out = Fraction(1)
+    for p in probabilities:
+        out *= 1 - p
+    return as_number(1 - out)
+
+
+# -- subsets -------------------------------------------------------------------------------------------------
+
+
+def subsets(names: str | Sequence[str], k: int) -> Circuit:
+    """The uniform distribution over the subsets with k of the named variables.
+
+    Parameters
+    ----------
+    names : str or sequence of str
+        As `pgcc.variables` takes them.
+    k : int
+        From 0 to the number of names.
+
+    Returns
+    -------
+    Circuit
+        Of less than 4·n·k edges. With `Circuit.tilt` it becomes conditional Bernoulli: Pr(S) ∝ Π_{i∈S} w_i for |S| = k.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> print(pgcc.subsets("a b c", 1))
+    1/3*a + 2/3*(1/2*b + 1/2*c)
+    >>> pgcc.compile(pgcc.subsets([f"x{i}" for i in range(100)], 50)).prob({"x0": 1, "x1": 1}, exact=True)
+    Fraction(49, 198)
+    """
+    labels = _names(names)
+    if not is_size(k, len(labels)):
+        raise CircuitError(f"k={k!r}: a subset of {len(labels)} variables has 0 to {len(labels)} members")
+    with collector_paused():
+        return Circuit(_choose(labels, k), labels)
+
+
+def _choose(names: Sequence[str], k: int) -> Node:
+    """T(m, j), a uniform j-subset of the last m names: (j/m)·z·T(m − 1, j − 1) + (1 − j/m)·T(m − 1, j)
+
+    All of them have the total 1. The list `row` holds T(m, 0), …, T(m, k).
+    """
+    row: list[Node] = [ONE]
+    for m, name in enumerate(reversed(names), 1):
+        z, least, most = var(name), max(0, k - (len(names) - m)), min(k, m)
+        new = [ONE] * (most + 1)
+        for j in range(max(least, 1), most + 1):
+            share = as_number(Fraction(j, m))
+            taken = product_of((z, row[j - 1]))
+            new[j] = sum_of([(share, taken), (as_number(1 - Fraction(j, m)), row[j] if j < m else ONE)])
+        row = new
+    return row[k]
+
+
+def _names(names: Any) -> list[str]:
+    labels = names.replace(",", " ").split() if isinstance(names, str) else _listed(names, "the names are")
+    for name in labels:
+        var(name)  # refuses what cannot be a name
+    if len(set(labels)) < len(labels):
+        raise CircuitError(f"two variables are called {next(v for v in labels if labels.count(v) > 1)!r}")
+    return labels

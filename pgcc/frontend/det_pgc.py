@@ -1,0 +1,107 @@
+"""Determinantal PGCs: a determinantal point process over groups, each of which is a circuit of its own.
+
+    g = det(I + L·diag(f_1, …, f_m))        f_i: leaves with disjoint variables and total 1
+
+Inside a group the leaf decides, and two variables may well attract each other; across groups they never do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pgcc.errors import CircuitError
+from pgcc.frontend.dpp import dpp
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import var
+from pgcc.passes.compose import check_circuit, check_disjoint, compose
+from pgcc.passes.total import is_one, positive_total, quotient
+
+
+def det_pgc(
+    L: Any = None,
+    leaves: Iterable[Any] = (),
+    *,
+    K: Any = None,
+    factor: Any = None,
+    symmetric: bool = True,
+    nearest: bool = False,
+) -> Circuit:
+    """A determinantal PGC (Zhang, Juba, Van den Broeck 2021, Section 5.2).
+
+    Draw a set of groups from a DPP, and for every group in it, independently, a set of variables from its leaf.
+
+    Parameters
+    ----------
+    L, K, factor : matrix
+        The kernel of the DPP, a row per leaf: exactly one of the three, as `pgcc.dpp` takes them.
+    leaves : sequence of circuits and names
+        One per row, without common variables. A name is the variable. A circuit whose total is not 1 is divided by it
+        (exactly, or, with floats, to 1e-12), so that the kernel alone says how likely a group is.
+    symmetric, nearest : bool
+        As for `pgcc.dpp`.
+
+    Returns
+    -------
+    Circuit
+        One determinant, with the total det(I + L), or 1 for K; over the variables of the leaves.
+
+    Raises
+    ------
+    CircuitError
+        If the matrix or the leaves are not of the right shape or kind.
+    SemanticsError
+        If the kernel would give a negative probability, two leaves share a variable, or one has no positive total.
+
+    Notes
+    -----
+    With Pr_L for the DPP and Pr_i for leaf i, two variables of group i have
+
+        Pr(X = 1, Y = 1) = Pr_L(i) · Pr_i(X = 1, Y = 1),
+
+    and two of different groups, if L is symmetric, Pr(X = 1, Y = 1) ≤ Pr(X = 1) · Pr(Y = 1).
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> twins, other = pgcc.parse("0.9*a*b + 0.05*a + 0.05*b"), pgcc.parse("c")
+    >>> model = pgcc.compile(pgcc.det_pgc([[1, "0.9"], ["0.9", 1]], [twins, other]))
+    >>> model.prob({"a": 1, "b": 1}) > model.prob({"a": 1}) * model.prob({"b": 1})
+    True
+    >>> model.prob({"a": 1, "c": 1}) < model.prob({"a": 1}) * model.prob({"c": 1})
+    True
+    """
+    parts = [_leaf(leaf, i) for i, leaf in enumerate(_listed(leaves))]
+    check_disjoint(parts, "leaf")
+    rows = _count_rows(next((matrix for matrix in (L, K, factor) if matrix is not None), None))
+    if rows is not None and rows != len(parts):
+        raise CircuitError(f"the kernel has {rows} rows, but there are {len(parts)} leaves")
+    groups = [f"leaf {i}" for i in range(len(parts))]
+    process = dpp(L=L, K=K, factor=factor, names=groups, symmetric=symmetric, nearest=nearest)
+    return compose(process, dict(zip(groups, map(_normalized, parts, groups), strict=True)))
+
+
+def _count_rows(matrix: Any) -> int | None:
+    """Of what may be a matrix; `dpp` says what is wrong with anything else."""
+    shape = getattr(matrix, "shape", None)
+    if shape:
+        return int(shape[0])
+    return len(matrix) if isinstance(matrix, (list, tuple)) else None
+
+
+def _listed(leaves: Any) -> list:
+    if isinstance(leaves, (str, Circuit)) or not isinstance(leaves, Iterable):
+        raise CircuitError(f"the leaves are a sequence of circuits and names, not {leaves!r}")
+    return list(leaves)
+
+
+def _leaf(leaf: Any, i: int) -> Circuit:
+    if isinstance(leaf, str):
+        return Circuit(var(leaf))
+    check_circuit(leaf, f"leaf {i}")
+    return leaf
+
+
+def _normalized(leaf: Circuit, what: str) -> Circuit:
+    value = positive_total(leaf, what)
+    return leaf if is_one(value) else leaf * quotient(1, value)

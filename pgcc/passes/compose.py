@@ -1,0 +1,311 @@
+"""Operations on distributions that put something else in place of variables.
+
+    composition   z_i ↦ f_i                    "i is in" becomes "a set drawn from f_i is in" (Proposition 3)
+    thinning      z_i ↦ p·z_i + (1 − p)        every member stays with probability p
+    tilting       z_i ↦ w·z_i                  Pr(S) is multiplied by Π_{i∈S} w_i
+    complement    z_i ↔ ȳ_i                    what is in goes out, and what is out comes in
+    addition      ȳ_i ↦ p·z_i + (1 − p)·ȳ_i    what is out comes in with probability p
+
+The last two need to know what is out: the circuit is homogenised, and for that it has to be decomposable. All of them
+are one walk over the circuit, through determinants as through anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from pgcc.errors import CircuitError, SemanticsError
+from pgcc.ir.bulk import collector_paused
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import ONE, Node, Op, var, weighted_sum
+from pgcc.ir.numbers import Number, as_number
+from pgcc.passes.building import sum_of
+from pgcc.passes.padding import homogenize
+from pgcc.passes.total import is_one, positive_total
+
+
+def compose(circuit: Circuit, leaves: Mapping[str, Circuit]) -> Circuit:
+    """The circuit with variables replaced by circuits: hierarchical composition.
+
+    Draw a set from `circuit`; for every replaced variable in it draw, independently, a set from its leaf.
+
+    Parameters
+    ----------
+    circuit : Circuit
+        A distribution, or a multiple of one.
+    leaves : mapping
+        Variable to circuit. Each has the total 1 (exact numbers exactly, floats to 1e-9), and no variable in common
+        with another leaf or with the variables that stay.
+
+    Returns
+    -------
+    Circuit
+        In place of each replaced variable, the variables of its leaf.
+
+    Raises
+    ------
+    CircuitError
+        If a name is no variable of the circuit, or a leaf is no circuit.
+    SemanticsError
+        If a leaf's total is not 1, or two share a variable.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> g = pgcc.parse("0.5*x*y + 0.5")
+    >>> print(compose(g, {"x": pgcc.parse("0.3*a*b + 0.7*a")}))
+    1/2*(3/10*a*b + 7/10*a)*y + 1/2
+    """
+    if not isinstance(leaves, Mapping):
+        raise CircuitError(f"compose takes a mapping from variables to circuits, not {type(leaves).__name__}")
+    _check_known(circuit, leaves, "replace")
+    for name, leaf in leaves.items():
+        check_circuit(leaf, f"the leaf for {name!r}")
+    owners = {name: "the circuit itself" for name in circuit.variables if name not in leaves}
+    for name, leaf in leaves.items():
+        _claim(owners, leaf, f"the leaf for {name!r}")
+    for name, leaf in leaves.items():
+        value = positive_total(leaf, f"the leaf for {name!r}")
+        if not is_one(value):
+            raise SemanticsError(
+                f"the leaf for {name!r} has the total {value}, not 1: divide by it, as its method normalize() does"
+            )
+    names = [v for name in circuit.variables for v in (leaves[name].variables if name in leaves else (name,))]
+
+    def leaf_of(node: Node) -> Node:
+        if node.name not in leaves:
+            return node
+        return ONE if node.is_complement else leaves[node.name].root
+
+    with collector_paused():
+        return Circuit(circuit.rewrite(leaf_of), names)
+
+
+def check_circuit(value: Any, what: str) -> None:
+    """Refuse what is no circuit, in the user's words."""
+    if not isinstance(value, Circuit):
+        hint = "; its method to_pgc() makes one" if hasattr(value, "to_pgc") else ""
+        raise CircuitError(f"{what} is a circuit, not {_brief(value)}{hint}")
+
+
+def _claim(owners: dict[str, str], circuit: Circuit, what: str) -> None:
+    """Note whose the variables of a circuit are; no variable has two owners."""
+    for name in circuit.variables:
+        if name in owners:
+            raise SemanticsError(f"{owners[name]} and {what} share the variable {name!r}: they have to be independent")
+        owners[name] = what
+
+
+def check_disjoint(circuits: Iterable[Circuit], what: str) -> None:
+    """Refuse circuits with a variable in common; they are called `what` 0, `what` 1, …"""
+    owners: dict[str, str] = {}
+    for i, circuit in enumerate(circuits):
+        _claim(owners, circuit, f"{what} {i}")
+
+
+# -- thinning and tilting ------------------------------------------------------------------------------------
+
+
+def thin(circuit: Circuit, p: Any) -> Circuit:
+    """The circuit of what is left of a set if every member stays with probability p, independently.
+
+    Parameters
+    ----------
+    circuit : Circuit
+    p : number, or mapping from variables to numbers
+        Between 0 and 1. Variables that are not named always stay.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> print(thin(pgcc.parse("0.4*a*b + 0.6"), {"a": "1/4"}))
+    2/5*(1/4*a + 3/4)*b + 3/5
+    """
+    kept = _per_variable(circuit, p, "Pr({} stays)", probability)
+    literals = {node.name for node in circuit.order if node.op is Op.VAR and node.is_complement}
+
+    def leaf(node: Node) -> Node:
+        stays = kept.get(node.name, 1)
+        if node.is_complement or stays == 1:
+            return node
+        gone = var(node.name, complement=True) if node.name in literals else ONE
+        return sum_of([(stays, node), (one_minus(stays), gone)])
+
+    with collector_paused():
+        return Circuit(circuit.rewrite(leaf), circuit.variables)
+
+
+def tilt(circuit: Circuit, weights: Mapping[str, Any]) -> Circuit:
+    """The circuit of Pr(S) · Π_{i∈S} w_i: exponential tilting, with w = exp(θ).
+
+    Parameters
+    ----------
+    circuit : Circuit
+    weights : mapping
+        Variable to weight, a number > 0. Variables that are not named have 1.
+
+    Returns
+    -------
+    Circuit
+        Not normalised; `pgcc.compile` does that, or `Circuit.normalize`.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> print(tilt(pgcc.parse("0.5*a*b + 0.5"), {"a": 3}))
+    1/2*(3*a*b) + 1/2
+    """
+    if not isinstance(weights, Mapping):
+        raise CircuitError(f"tilt takes a mapping from variables to weights, not {_brief(weights)}")
+    tilted = _per_variable(circuit, weights, "the weight of {}", _weight)
+
+    def leaf(node: Node) -> Node:
+        weight = tilted.get(node.name, 1)
+        return node if node.is_complement or weight == 1 else weighted_sum((weight,), (node,))
+
+    with collector_paused():
+        return Circuit(circuit.rewrite(leaf), circuit.variables)
+
+
+# -- complement and addition ---------------------------------------------------------------------------------
+
+
+def complement(circuit: Circuit, over: Iterable[str] | None = None) -> Circuit:
+    """The circuit with 0 and 1 swapped: Π z_i · g(1/z).
+
+    Parameters
+    ----------
+    circuit : Circuit
+        Decomposable.
+    over : iterable of str, optional
+        The variables to swap; all by default.
+
+    Returns
+    -------
+    Circuit
+        With a complement ȳ_i (which is 1) wherever a variable is out.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> print(complement(pgcc.parse("0.4*a*b + 0.6")))
+    2/5*~a*~b + 3/5*a*b
+    """
+    swapped = set(read_names(circuit, over, "swap"))
+
+    def leaf(node: Node) -> Node:
+        return var(node.name, not node.is_complement) if node.name in swapped else node
+
+    return _with_literals(circuit, leaf, "what is out can only be told from what is in") if swapped else circuit
+
+
+def add(circuit: Circuit, probabilities: Mapping[str, Number]) -> Circuit:
+    """The circuit of the union with independent members: i comes in with probability p_i, if it is not in yet.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> print(add(pgcc.parse("0.4*a*b + 0.6"), {"b": as_number("1/2")}))
+    2/5*a*b + 3/5*~a*(1/2*b + 1/2*~b)
+    """
+
+    def leaf(node: Node) -> Node:
+        p = probabilities.get(node.name, 0)
+        if not p or not node.is_complement:
+            return node
+        return sum_of([(p, var(node.name)), (one_minus(p), node)])
+
+    return _with_literals(circuit, leaf, "what can still come in can only be told from what is in")
+
+
+def _with_literals(circuit: Circuit, leaf: Any, why: str) -> Circuit:
+    """The homogenised circuit, with its literals replaced."""
+    if circuit.overlap is not None:
+        raise CircuitError(
+            f"{why} in a decomposable circuit, but here {circuit.overlap[1]!r} stands in two factors of a product"
+        )
+    with collector_paused():
+        return Circuit(homogenize(circuit).rewrite(leaf), circuit.variables)
+
+
+# -- reading arguments ---------------------------------------------------------------------------------------
+
+
+def restrict(circuit: Circuit, names: Iterable[str]) -> Circuit:
+    """The circuit of the named variables alone, in this order; the others are summed out.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> restrict(pgcc.parse("0.4*a*b*c + 0.3*a + 0.3"), ["c", "a"]).variables
+    ('c', 'a')
+    """
+    kept = read_names(circuit, names, "keep")
+    held = set(kept)
+    rest = circuit.marginalize([name for name in circuit.variables if name not in held])
+    return Circuit(rest.root, kept)
+
+
+def read_names(circuit: Circuit, names: Iterable[str] | None, verb: str) -> list[str]:
+    """Variables of the circuit, each once; all of them for None."""
+    if names is None:
+        return list(circuit.variables)
+    try:
+        listed = [names] if isinstance(names, str) else list(dict.fromkeys(names))
+    except TypeError:
+        raise CircuitError(f"variables to {verb} are a sequence of names, not {_brief(names)}") from None
+    _check_known(circuit, listed, verb)
+    return listed
+
+
+def _check_known(circuit: Circuit, names: Iterable[Any], verb: str) -> None:
+    known = set(circuit.variables)
+    for name in names:
+        if name not in known:
+            raise CircuitError(f"cannot {verb} {name!r}: the circuit has no such variable")
+
+
+def _per_variable(circuit: Circuit, given: Any, what: str, read: Any) -> dict[str, Number]:
+    if isinstance(given, Mapping):
+        _check_known(circuit, given, "change")
+        return {name: read(value, what.format(name)) for name, value in given.items()}
+    return dict.fromkeys(circuit.variables, read(given, what.format("a member")))
+
+
+def probability(value: Any, what: str) -> Number:
+    """A number between 0 and 1."""
+    number = _number(value)
+    if number is None or not 0 <= number <= 1:
+        raise CircuitError(f"{what} is {_brief(value)}, not a number between 0 and 1")
+    return number
+
+
+def _weight(value: Any, what: str) -> Number:
+    number = _number(value)
+    if number is None or number <= 0:
+        raise CircuitError(f"{what} is {_brief(value)}, not a number above 0")
+    return number
+
+
+def _number(value: Any) -> Number | None:
+    try:
+        return as_number(value)
+    except CircuitError:
+        return None
+
+
+def one_minus(p: Number) -> Number:
+    """1 − p without rounding: where that is no double, it is a fraction.
+
+    >>> one_minus(0.25), one_minus(0.1) == 1 - Fraction(0.1)
+    (0.75, True)
+    """
+    rest = 1 - Fraction(p)
+    return float(rest) if type(p) is float and float(rest) == rest else as_number(rest)
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:60] + "…"
