@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 
 import networkx as nx
+import numpy as np
 
 import pgcc
 
@@ -12,8 +13,12 @@ G.add_weighted_edges_from([("ayr", "bath", 2), ("bath", "cork", 3), ("cork", "ay
 model = pgcc.compile(pgcc.spanning_tree(G))
 
 # A road is in the tree with probability weight · effective resistance; a bridge always is.
+W = nx.to_numpy_array(G)
+inverse = np.linalg.pinv(np.diag(W.sum(axis=0)) - W)
+place = {town: i for i, town in enumerate(G)}
 for u, v, weight in G.edges(data="weight"):
-    resistance = nx.resistance_distance(G, u, v, weight="weight", invert_weight=False)
+    i, j = place[u], place[v]
+    resistance = inverse[i, i] + inverse[j, j] - 2 * inverse[i, j]
     print(f"Pr({u}-{v}) = {model.prob({f'{u}-{v}': 1}):.4f}, and by resistance {weight * resistance:.4f}")
 
 print("exactly:", model.prob({"ayr-bath": 1, "bath-cork": 1}, exact=True))

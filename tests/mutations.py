@@ -1,0 +1,187 @@
+"""Break the compiler in known ways, and show that the tests notice: ``python tests/mutations.py [NAME …]``.
+
+Every mutant is a copy of the package with one line changed, on which a few test files are run. It is killed if one of
+their tests fails; the script ends with an error if one survives, or if a line that it wants to change is not there.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+HOME = Path(__file__).resolve().parent.parent
+
+
+class Mutant(NamedTuple):
+    """One line of one file, what it becomes, and the tests that should notice."""
+
+    name: str
+    file: str
+    line: str
+    becomes: str
+    tests: str
+
+
+MUTANTS = [
+    Mutant(
+        "sums miss variables",
+        "passes/padding.py",
+        "            self._missing[key] = self.absent(lacking) if size(lacking) else None",
+        "            self._missing[key] = None",
+        "test_lowering.py",
+    ),
+    Mutant(
+        "a free leaf is an absent one",
+        "lowering/lower.py",
+        "nearest_sum(a, b)) for a, b in self.leaf_numbers]",
+        "nearest_float(a)) for a, b in self.leaf_numbers]",
+        "test_paper.py",
+    ),
+    Mutant(
+        "weights are no part of identity",
+        "ir/node.py",
+        "    key = (op, children, _ratios(data) if Fraction in kinds else data, kinds)",
+        "    key = (op, children, None if op == Op.SUM else data, kinds)",
+        "test_ir.py",
+    ),
+    Mutant(
+        "bounds that are always small",
+        "backend/kernels/bounds.py",
+        "        error = 1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor)",
+        "        error = 1e-17 * abs(v)",
+        "test_accuracy.py",
+    ),
+    Mutant(
+        "the sign of Bird's determinant",
+        "passes/expand_det.py",
+        "    return F[0][0] if n % 2 else _minus(F[0][0])",
+        "    return F[0][0]",
+        "test_passes.py test_determinant.py",
+    ),
+    Mutant(
+        "what is out counts as in",
+        "backend/kernels/filling.py",
+        "-factor if form == FREE and not observed_one else factor",
+        "factor",
+        "test_dpp_forms.py",
+    ),
+    Mutant(
+        "the diagonal of what is out",
+        "backend/determinants.py",
+        "-base.gap if is_free else",
+        "base.gap if is_free else",
+        "test_dpp_forms.py",
+    ),
+    Mutant(
+        "trees subtract",
+        "backend/kernels/laplacian.py",
+        "                    other[j] += share * row[j]",
+        "                    other[j] -= share * row[j]",
+        "test_spanning_tree.py",
+    ),
+    Mutant(
+        "edges that must be in are left away",
+        "backend/kernels/laplacian.py",
+        "            parent[a] = b\n        inside",
+        "            parent[b] = b\n        inside",
+        "test_spanning_tree.py",
+    ),
+    Mutant(
+        "matchings with edges that touch",
+        "backend/kernels/sized.py",
+        "            next_[i] = newer[i] + path[t] * older[i - 1]",
+        "            next_[i] = newer[i] + path[t] * newer[i - 1]",
+        "test_dpp_forms.py",
+    ),
+    Mutant(
+        "complements of what is absent are forgotten",
+        "backend/pencil.py",
+        "        factor = math.prod([y[i] for i in absent], start=self.one)",
+        "        factor = self.one",
+        "test_exact_det.py",
+    ),
+    Mutant(
+        "slots are free too early",
+        "lowering/schedule.py",
+        "    last[list(roots)] = len(start)",
+        "    last = np.maximum(last - 1, -1)\n    last[list(roots)] = len(start)",
+        "test_lowering.py test_strategies.py",
+    ),
+    Mutant(
+        "conditioning keeps lower degrees",
+        "passes/condition.py",
+        "for w, c in iter_edges(node) if degree[c] == d)",
+        "for w, c in iter_edges(node))",
+        "test_condition.py",
+    ),
+    Mutant(
+        "K is taken for L",
+        "frontend/dpp.py",
+        "    return _circuit(kernel, _one_minus(kernel), _identity(kernel), _transposed(kernel))",
+        "    return _circuit(kernel, _identity(kernel), _identity(kernel), _transposed(kernel))",
+        "test_dpp_forms.py",
+    ),
+    Mutant(
+        "a weight is lost in merging",
+        "passes/simplify.py",
+        "            weights[place] = total",
+        "            pass",
+        "test_passes.py",
+    ),
+    Mutant(
+        "the top coefficient without its neighbours",
+        "backend/kernels/series.py",
+        "                slack[args[j]] = max(slack[args[j]], total - lowest)",
+        "                slack[args[j]] = max(slack[args[j]], 0)",
+        "test_strategies.py",
+    ),
+    Mutant(
+        "decimals are doubles",
+        "frontend/expression.py",
+        "    return digits * 10**power if power >= 0 else as_number(Fraction(digits, 10**-power))",
+        "    return digits * 10**power if power >= 0 else digits / 10**-power",
+        "test_expression.py",
+    ),
+]
+
+
+def mutate(folder: Path, mutant: Mutant) -> None:
+    """Change the one line."""
+    path = folder / "pgcc" / mutant.file
+    text = path.read_text(encoding="utf-8")
+    if text.count(mutant.line) != 1:
+        raise SystemExit(f"{mutant.name}: {mutant.file} has this line {text.count(mutant.line)} times: {mutant.line!r}")
+    path.write_text(text.replace(mutant.line, mutant.becomes), encoding="utf-8")
+
+
+def is_killed(mutant: Mutant) -> bool:
+    """Whether a test fails on the mutant."""
+    with tempfile.TemporaryDirectory() as room:
+        folder = Path(room) / "copy"
+        # Machine code kept by Numba is as good as new, unless a kernel changes: its callers do not notice.
+        stale = ["*.nbi", "*.nbc"] if "kernels" in mutant.file else []
+        shutil.copytree(HOME, folder, ignore=shutil.ignore_patterns(".git", ".venv", *stale))
+        mutate(folder, mutant)
+        tests = [f"tests/{name}" for name in mutant.tests.split()]
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+        return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 1
+
+
+def main(names: list[str]) -> None:
+    wanted = [m for m in MUTANTS if not names or m.name in names]
+    survivors = []
+    for i, mutant in enumerate(wanted, 1):
+        killed = is_killed(mutant)
+        print(f"{i:3}/{len(wanted)}  {'killed  ' if killed else 'SURVIVED'}  {mutant.name}", flush=True)
+        if not killed:
+            survivors.append(mutant.name)
+    if survivors:
+        raise SystemExit(f"{len(survivors)} of {len(wanted)} mutants survived: {', '.join(survivors)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
