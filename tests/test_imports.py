@@ -39,7 +39,7 @@ THIRD_PARTY = {
     "llvmlite": ("pgcc.backend",),
     "flint": ("pgcc.backend",),
     "sympy": ("pgcc.frontend.symbolic",),
-    "networkx": ("pgcc.frontend", "pgcc.plot"),
+    "networkx": ("pgcc.frontend", "pgcc.plot", "pgcc.testing"),
     "hypothesis": ("pgcc.testing",),
 }
 

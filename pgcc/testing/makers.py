@@ -1,42 +1,17 @@
-"""Random circuits and slow, exact answers, for tests of pgcc and of what is built on it.
-
-One maker builds all random circuits. It asks a `Pick` for every choice, so that the same few lines give
-`hypothesis` strategies (`circuits`, `evidence`: they shrink) and fast makers for bulk tests
-(`random_circuit`, `random_det`: they take a numpy Generator). `brute_force` and `oracle_probability` say what
-the answers are.
-"""
+"""The makers of random circuits. One maker asks a `Pick` for every choice: a numpy Generator's, or hypothesis's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import compress, product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from pgcc.errors import CircuitError
 from pgcc.frontend.pc import PC
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.interpret import evaluate
-from pgcc.ir.interpret import probability as oracle_probability
 from pgcc.ir.node import ONE, Node, Op, const, det, postorder, rebuild, var, weighted_sum
 from pgcc.ir.node import product as product_node
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
-
-__all__ = [
-    "DET_KINDS",
-    "brute_force",
-    "circuits",
-    "evidence",
-    "oracle_probability",
-    "random_circuit",
-    "random_det",
-    "random_evidence",
-    "random_pc",
-]
 
 Pick = Callable[[int], int]  # k -> one of 0..k-1; 0 is the simplest choice
 Scope = int  # a set of variables, as bits
@@ -70,12 +45,13 @@ def random_circuit(
 
     Examples
     --------
+    >>> from pgcc.testing import brute_force
     >>> g = random_circuit(0, n=4, negative=False)
     >>> g.facts.decomposable, g.facts.monotone, sum(brute_force(g).values())
     (True, True, Fraction(1, 1))
     """
-    maker = _Maker(_numpy_pick(rng), _names(n), negative, exact)
-    return _finish(maker, size, decomposable)
+    maker = Maker(_numpy_pick(rng), z_names(n), negative, exact)
+    return finish(maker, size, decomposable)
 
 
 DET_KINDS = ("psd", "kernel", "low rank", "nonsymmetric", "singular")
@@ -115,9 +91,9 @@ def random_det(
     >>> random_det(0, n=4, kind="psd").facts.dets
     1
     """
-    maker = _Maker(_numpy_pick(rng), _names(n), True, exact)
-    root = _det_circuit(maker, kind, decomposable, complements, sized)
-    return Circuit(root if alone else _around(maker, root), maker.names)
+    maker = Maker(_numpy_pick(rng), z_names(n), True, exact)
+    root = det_circuit(maker, kind, decomposable, complements, sized)
+    return Circuit(root if alone else around(maker, root), maker.names)
 
 
 def random_evidence(rng: np.random.Generator | int, circuit: Circuit) -> dict[str, int]:
@@ -127,7 +103,13 @@ def random_evidence(rng: np.random.Generator | int, circuit: Circuit) -> dict[st
     >>> set(seen.values()) <= {0, 1}
     True
     """
-    return _evidence(_numpy_pick(rng), circuit)
+    return pick_evidence(_numpy_pick(rng), circuit)
+
+
+def pick_evidence(pick: Pick, circuit: Circuit) -> dict[str, int]:
+    """Each variable left out, 1 or 0."""
+    drawn = {name: pick(3) for name in circuit.variables}
+    return {name: 2 - k for name, k in drawn.items() if k}
 
 
 def _numpy_pick(rng: np.random.Generator | int) -> Pick:
@@ -135,125 +117,14 @@ def _numpy_pick(rng: np.random.Generator | int) -> Pick:
     return lambda k: int(generator.integers(k))
 
 
-# -- strategies, on hypothesis -------------------------------------------------------------------------------
-
-
-def circuits(
-    max_variables: int = 6,
-    decomposable: bool | None = None,
-    dets: bool = False,
-    floats: bool = False,
-    negative: bool = True,
-    multiaffine: bool = True,
-    max_size: int = 12,
-) -> SearchStrategy[Circuit]:
-    """A `hypothesis` strategy of small random circuits, which share sub-circuits.
-
-    Parameters
-    ----------
-    max_variables, max_size : int
-        At most so many variables, and about so many sums and products.
-    decomposable : bool, optional
-        Only decomposable ones, only others, or (None) both.
-    dets : bool
-        Whether determinants may stand in them, some of a given size.
-    floats : bool
-        Whether the numbers are floats; else they are exact.
-    negative : bool
-        Whether numbers may be negative.
-    multiaffine : bool
-        If False, any DAG at all: squares, zeros, constants, empty sums and products. Then `decomposable` and
-        `negative` are not looked at.
-
-    Examples
-    --------
-    >>> from hypothesis import given
-    >>> @given(circuits(decomposable=True))
-    ... def test(g):
-    ...     assert g.facts.decomposable
-    >>> test()
-    """
-    st = _strategies()
-
-    @st.composite
-    def one(draw: Any) -> Circuit:
-        pick: Pick = lambda k: draw(st.integers(0, k - 1))  # noqa: E731
-        names = _names(1 + pick(max_variables))
-        maker = _Maker(pick, names, negative, exact=not floats)
-        if not multiaffine:
-            return Circuit(_any_node(maker, 1 + pick(max_size), dets), names)
-        split = bool(pick(2)) if decomposable is None else not decomposable
-        if dets and len(names) > 1 and pick(2):
-            return Circuit(_around(maker, _det_circuit(maker, None, not split, complements=False)), names)
-        return _finish(maker, pick(max_size + 1), decomposable=not split)
-
-    return one()
-
-
-def evidence(circuit: Circuit) -> SearchStrategy[dict[str, int]]:
-    """A `hypothesis` strategy of partial evidence for a circuit: a dict from names to 0 or 1.
-
-    >>> from hypothesis import find
-    >>> find(evidence(random_circuit(0, n=3)), lambda e: len(e) == 2)
-    {'z2': 1, 'z3': 1}
-    """
-    st = _strategies()
-
-    @st.composite
-    def one(draw: Any) -> dict[str, int]:
-        return _evidence(lambda k: draw(st.integers(0, k - 1)), circuit)
-
-    return one()
-
-
-def _evidence(pick: Pick, circuit: Circuit) -> dict[str, int]:
-    drawn = {name: pick(3) for name in circuit.variables}
-    return {name: 2 - k for name, k in drawn.items() if k}
-
-
-def _strategies() -> Any:
-    try:
-        import hypothesis.strategies
-    except ImportError as error:  # pragma: no cover - hypothesis is there when the tests run
-        message = "the strategies of pgcc.testing need hypothesis: pip install 'pgcc[test]'"
-        raise ImportError(message) from error
-    return hypothesis.strategies
-
-
-# -- answers by brute force ----------------------------------------------------------------------------------
-
-
-def brute_force(circuit: Circuit) -> dict[frozenset[str], Fraction]:
-    """The coefficient of every one of the 2ⁿ monomials, zeros included.
-
-    The values at the corners are sums over subsets, g(1_S) = Σ_{T⊆S} c_T; Möbius inversion, one variable at a
-    time, takes the sums apart. (In a circuit that is not multiaffine this reads z² as z.)
-
-    >>> import pgcc
-    >>> brute_force(pgcc.parse("0.3*a + 0.7"))
-    {frozenset(): Fraction(7, 10), frozenset({'a'}): Fraction(3, 10)}
-    """
-    names = circuit.variables
-    if len(names) > 16:
-        raise CircuitError(f"brute force over {len(names)} variables would list 2^{len(names)} coefficients")
-    corners = np.array(list(product((0, 1), repeat=len(names))), dtype=object).reshape(1 << len(names), len(names))
-    zero = np.full(len(corners), Fraction(0), dtype=object)
-    values = {name: zero + corners[:, i] for i, name in enumerate(names)}
-    c = evaluate(circuit, values, lambda x: zero + x).reshape((2,) * len(names))
-    for axis in range(len(names)):
-        low, high = np.take(c, 0, axis), np.take(c, 1, axis)
-        c = np.stack([low, high - low], axis)
-    return {frozenset(compress(names, row)): x for row, x in zip(corners, c.ravel(), strict=True)}
-
-
 # -- the maker -----------------------------------------------------------------------------------------------
 
 
-def _names(n: int) -> list[str]:
+def z_names(n: int) -> list[str]:
     return [f"z{i}" for i in range(1, n + 1)]
 
 
-class _Maker:
+class Maker:
     """Grows a pool of nodes with their scopes; every new node takes its children from the pool.
 
     Every node is 1 at z = 1 where weights are not negative: leaves are z or p·z + 1 − p, sums are convex.
@@ -340,12 +211,12 @@ class _Maker:
         return weighted_sum(self.weights(len(tops)), tops)
 
 
-def _finish(maker: _Maker, size: int, decomposable: bool) -> Circuit:
+def finish(maker: Maker, size: int, decomposable: bool) -> Circuit:
     root = maker.grow(size)
     return Circuit(root if decomposable else entangle(root, maker.pick), maker.names)
 
 
-def _any_node(maker: _Maker, size: int, dets: bool) -> Node:
+def any_node(maker: Maker, size: int, dets: bool) -> Node:
     """Any DAG at all."""
     pick = maker.pick
     numbers: list[Any] = [1, 0, -1, 2, Fraction(1, 3), Fraction(-5, 2)]
@@ -430,8 +301,8 @@ def _plus_difference(f: Node, p: Node, q: Node) -> Node:
 # -- determinants --------------------------------------------------------------------------------------------
 
 
-def _det_circuit(
-    maker: _Maker, kind: str | None, decomposable: bool, complements: bool, sized: bool | None = None
+def det_circuit(
+    maker: Maker, kind: str | None, decomposable: bool, complements: bool, sized: bool | None = None
 ) -> Node:
     groups = _groups(maker)
     inside = [_child(maker, group, decomposable) for group in groups]
@@ -440,14 +311,14 @@ def _det_circuit(
     return det(*_matrices(maker, which, len(groups)), inside, outside, _size(maker, len(groups), sized))
 
 
-def _size(maker: _Maker, k: int, sized: bool | None) -> int | None:
+def _size(maker: Maker, k: int, sized: bool | None) -> int | None:
     """A size for a determinant of k children, or none; if `sized` is None, one in three has one."""
     if sized is None:
         sized = maker.pick(3) == 2
     return maker.pick(k + 1) if sized else None
 
 
-def _groups(maker: _Maker) -> list[list[str]]:
+def _groups(maker: Maker) -> list[list[str]]:
     """The variables, cut into consecutive groups."""
     groups: list[list[str]] = [[]]
     for name in maker.names:
@@ -457,20 +328,20 @@ def _groups(maker: _Maker) -> list[list[str]]:
     return groups
 
 
-def _child(maker: _Maker, group: list[str], decomposable: bool) -> Node:
-    own = _Maker(maker.pick, group, maker.negative, maker.exact)
+def _child(maker: Maker, group: list[str], decomposable: bool) -> Node:
+    own = Maker(maker.pick, group, maker.negative, maker.exact)
     node = own.leaf(0) if len(group) == 1 else own.grow(maker.pick(3))
     return node if decomposable else entangle(node, maker.pick, 2)
 
 
-def _around(maker: _Maker, root: Node) -> Node:
+def around(maker: Maker, root: Node) -> Node:
     """The determinant alone, in a sum with a product of leaves, or plus itself with other weights."""
     leaves = product_node([maker.leaf(i) for i in range(len(maker.names))])
     shape = maker.pick(3)
     return root if shape == 0 else weighted_sum(maker.weights(shape), [root, leaves][:shape])
 
 
-def _matrices(maker: _Maker, kind: int, k: int) -> tuple[Any, Any, Any]:
+def _matrices(maker: Maker, kind: int, k: int) -> tuple[Any, Any, Any]:
     """M0, U, V of the kind, for k children."""
     r = 1 + maker.pick(k)
     B, C = _random_matrix(maker, r, k), _random_matrix(maker, r, k)
@@ -492,7 +363,7 @@ def _matrices(maker: _Maker, kind: int, k: int) -> tuple[Any, Any, Any]:
     return m0, u, v
 
 
-def _random_matrix(maker: _Maker, rows: int, columns: int) -> np.ndarray:
+def _random_matrix(maker: Maker, rows: int, columns: int) -> np.ndarray:
     """Small numbers, zero among them."""
     entries = [maker.pick(5) - 2 for _ in range(rows * columns)]
     scale = Fraction(1, 2) if maker.exact else 0.5
@@ -520,8 +391,12 @@ def random_pc(rng: np.random.Generator | int, n: int, size: int = 12, exact: boo
     >>> report.decomposable, report.smooth
     (True, False)
     """
-    pick = _numpy_pick(rng)
-    maker = _Maker(pick, _names(n), negative=False, exact=exact)
+    return make_pc(_numpy_pick(rng), n, size, exact)
+
+
+def make_pc(pick: Pick, n: int, size: int, exact: bool) -> PC:
+    """What `random_pc` gives, by any `Pick`."""
+    maker = Maker(pick, z_names(n), negative=False, exact=exact)
     for i, name in enumerate(maker.names):
         for complement in (False, True):
             maker.add(var(name, complement), 1 << i)
@@ -533,7 +408,7 @@ def random_pc(rng: np.random.Generator | int, n: int, size: int = 12, exact: boo
     return PC(weighted_sum(maker.weights(len(tops)), tops), maker.names)
 
 
-def _grow_pc_product(maker: _Maker) -> None:
+def _grow_pc_product(maker: Maker) -> None:
     factors, scope = maker.disjoint(2 + maker.pick(4))
     if factors:
         maker.add(product_node(factors), scope)

@@ -1,0 +1,333 @@
+"""Strategies of `hypothesis`, drawn from small integers and lists, so that what fails shrinks to what can be read."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgcc.errors import PgccError
+from pgcc.frontend.pc import PC, mixture, pos, true
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import ONE, Node, product, var, weighted_sum
+from pgcc.testing.makers import (
+    Maker,
+    Pick,
+    any_node,
+    around,
+    det_circuit,
+    finish,
+    make_pc,
+    pick_evidence,
+    z_names,
+)
+
+if TYPE_CHECKING:
+    import networkx
+    from hypothesis.strategies import SearchStrategy
+
+KERNEL_KINDS = ("psd", "projection", "nonsymmetric", "marginal")
+
+
+def strategies() -> Any:
+    """The module `hypothesis.strategies`, loaded when a strategy is first made."""
+    try:
+        import hypothesis.strategies
+    except ImportError as error:  # pragma: no cover - hypothesis is there when the tests run
+        message = "the strategies of pgcc.testing need hypothesis: pip install 'pgcc[test]'"
+        raise ImportError(message) from error
+    return hypothesis.strategies
+
+
+# -- circuits --------------------------------------------------------------------------------------------------------
+
+
+def circuits(
+    max_variables: int = 6,
+    decomposable: bool | None = None,
+    dets: bool = False,
+    floats: bool = False,
+    negative: bool = True,
+    multiaffine: bool = True,
+    max_size: int = 12,
+) -> SearchStrategy[Circuit]:
+    """A `hypothesis` strategy of small random circuits, which share sub-circuits.
+
+    Parameters
+    ----------
+    max_variables, max_size : int
+        At most so many variables, and about so many sums and products.
+    decomposable : bool, optional
+        Only decomposable ones, only others, or (None) both.
+    dets : bool
+        Whether determinants may stand in them, some of a given size.
+    floats : bool
+        Whether the numbers are floats; else they are exact.
+    negative : bool
+        Whether numbers may be negative.
+    multiaffine : bool
+        If False, any DAG at all: squares, zeros, constants, empty sums and products. Then `decomposable` and
+        `negative` are not looked at.
+
+    Examples
+    --------
+    >>> from hypothesis import given
+    >>> @given(circuits(decomposable=True))
+    ... def test(g):
+    ...     assert g.facts.decomposable
+    >>> test()
+    """
+    st = strategies()
+
+    @st.composite
+    def one(draw: Any) -> Circuit:
+        pick: Pick = lambda k: draw(st.integers(0, k - 1))  # noqa: E731
+        names = z_names(1 + pick(max_variables))
+        maker = Maker(pick, names, negative, exact=not floats)
+        if not multiaffine:
+            return Circuit(any_node(maker, 1 + pick(max_size), dets), names)
+        split = bool(pick(2)) if decomposable is None else not decomposable
+        if dets and len(names) > 1 and pick(2):
+            return Circuit(around(maker, det_circuit(maker, None, not split, complements=False)), names)
+        return finish(maker, pick(max_size + 1), decomposable=not split)
+
+    return one()
+
+
+def evidence(circuit: Circuit) -> SearchStrategy[dict[str, int]]:
+    """A `hypothesis` strategy of partial evidence for a circuit: a dict from names to 0 or 1.
+
+    >>> import pgcc
+    >>> from hypothesis import find
+    >>> find(evidence(pgcc.parse("0.5*a*b*c + 0.5")), lambda e: len(e) == 2)
+    {'b': 1, 'c': 1}
+    """
+    st = strategies()
+
+    @st.composite
+    def one(draw: Any) -> dict[str, int]:
+        return pick_evidence(lambda k: draw(st.integers(0, k - 1)), circuit)
+
+    return one()
+
+
+def polynomials(max_variables: int = 4, valid: bool = True, max_terms: int = 6) -> SearchStrategy[Circuit]:
+    """A `hypothesis` strategy of multiaffine polynomials with exact coefficients, as a sum of monomials.
+
+    Parameters
+    ----------
+    max_variables, max_terms : int
+        At most so many variables z1, z2, … (not all of them need occur), and so many monomials.
+    valid : bool
+        Whether it has to be a probability distribution: no coefficient is negative, and they add up to 1. If False,
+        coefficients are any small fractions; all of them may be 0.
+
+    Examples
+    --------
+    >>> from hypothesis import find
+    >>> from pgcc.testing import brute_force
+    >>> print(find(polynomials(), lambda g: 0 < brute_force(g)[frozenset()] < 1))
+    1/2 + 1/2*z1
+    >>> print(find(polynomials(valid=False), lambda g: min(brute_force(g).values()) < 0))
+    -1
+    """
+    st = strategies()
+    values = st.integers(1, 9) if valid else st.tuples(st.integers(-9, 9), st.integers(1, 4)).map(_fraction)
+
+    @st.composite
+    def one(draw: Any) -> Circuit:
+        names = z_names(draw(st.integers(1, max_variables)))
+        sets = st.integers(0, (1 << len(names)) - 1)
+        drawn = draw(st.dictionaries(sets, values, min_size=int(valid), max_size=max_terms))
+        total = sum(drawn.values()) if valid else 1
+        subsets = sorted(drawn)
+        return Circuit(weighted_sum([Fraction(drawn[s]) / total for s in subsets], _monomials(subsets, names)), names)
+
+    return one()
+
+
+def _fraction(pair: tuple[int, int]) -> Fraction:
+    return Fraction(*pair)
+
+
+def _monomials(subsets: list[int], names: list[str]) -> list[Node]:
+    factors = [[var(name) for i, name in enumerate(names) if s >> i & 1] for s in subsets]
+    return [ONE if not f else f[0] if len(f) == 1 else product(f) for f in factors]
+
+
+def pcs(
+    smooth: bool | None = None, max_variables: int = 4, max_size: int = 8, floats: bool = False
+) -> SearchStrategy[PC]:
+    """A `hypothesis` strategy of decomposable probabilistic circuits, which share sub-circuits.
+
+    Parameters
+    ----------
+    smooth : bool, optional
+        Only smooth ones, only others, or (None) both.
+    max_variables, max_size : int
+        At most so many variables (not all of them need occur), and about so many sums and products before smoothing.
+    floats : bool
+        Whether the weights are floats; else they are exact.
+
+    Examples
+    --------
+    >>> from hypothesis import find
+    >>> print(find(pcs(smooth=True), lambda p: len(p.variables) == 2 and p.size > 3).circuit)
+    ~z2*(z1 + ~z1)
+    >>> find(pcs(smooth=False), lambda p: True).structure().smooth
+    False
+    """
+    st = strategies()
+
+    @st.composite
+    def one(draw: Any) -> PC:
+        pick: Pick = lambda k: draw(st.integers(0, k - 1))  # noqa: E731
+        made = make_pc(pick, 1 + pick(max_variables), pick(max_size + 1), exact=not floats)
+        if smooth or (smooth is None and pick(2)):
+            return made.smooth()
+        if smooth is None or not made.structure().smooth:
+            return made
+        half = 0.5 if floats else Fraction(1, 2)
+        part = made if made.circuit.scopes.names else pos(made.variables[0])
+        unsmooth = mixture([half, half], [part, true()])
+        return PC(unsmooth.root, made.variables)
+
+    return one()
+
+
+# -- kernels ---------------------------------------------------------------------------------------------------------
+
+
+def kernels(kind: str = "psd", max_items: int = 4, floats: bool = False) -> SearchStrategy[np.ndarray]:
+    """A `hypothesis` strategy of kernels that `pgcc.dpp` accepts.
+
+    Parameters
+    ----------
+    kind : str
+        ======================  =============================================  ========================================
+        kind                    what it is                                     how it is given
+        ======================  =============================================  ========================================
+        ``"psd"``               B·Bᵀ, of any rank                              ``pgcc.dpp(L=kernel)``
+        ``"nonsymmetric"``      B·Bᵀ + A − Aᵀ                                  ``pgcc.dpp(L=kernel, symmetric=False)``
+        ``"marginal"``          symmetric, with eigenvalues between 0 and 1    ``pgcc.dpp(K=kernel)``
+        ``"projection"``        symmetric, with eigenvalues 0 and 1            ``pgcc.dpp(K=kernel)``
+        ======================  =============================================  ========================================
+
+    max_items : int
+        At most so many rows.
+    floats : bool
+        Whether the dtype is float64. Else the numbers are exact: integers (of L), or an object array of fractions
+        (of K).
+
+    Examples
+    --------
+    >>> from hypothesis import find
+    >>> find(kernels(), lambda L: L[0, 1:].any())
+    array([[1, 1],
+           [1, 1]])
+    >>> K = find(kernels("projection", floats=True), lambda K: 0 < K[0, 0] < 1)
+    >>> K.round(3)
+    array([[0.5, 0.5],
+           [0.5, 0.5]])
+    """
+    if kind not in KERNEL_KINDS:
+        raise PgccError(f"unknown kind of kernel {kind!r}: choose one of {', '.join(map(repr, KERNEL_KINDS))}")
+    st = strategies()
+
+    @st.composite
+    def one(draw: Any) -> np.ndarray:
+        n = draw(st.integers(1, max_items))
+        rank = draw(st.integers(1, n))
+        B = _integer_matrix(draw, st, n, rank)
+        if kind in ("projection", "marginal"):
+            eigenvalues = [draw(st.integers(0, 4)) if kind == "marginal" else 4 for _ in range(rank)]
+            kernel = _marginal_kernel(B, [Fraction(k, 4) for k in eigenvalues])
+        else:
+            A = _integer_matrix(draw, st, n, n) if kind == "nonsymmetric" else np.zeros((n, n), int)
+            kernel = B @ B.T + A - A.T
+        return kernel.astype(float) if floats else kernel
+
+    return one()
+
+
+def _integer_matrix(draw: Any, st: Any, rows: int, columns: int) -> np.ndarray:
+    size = rows * columns
+    return np.array(draw(st.lists(st.integers(-2, 2), min_size=size, max_size=size)), int).reshape(rows, columns)
+
+
+def _marginal_kernel(B: np.ndarray, eigenvalues: list[Fraction]) -> np.ndarray:
+    """Σ λ_i·v_i·v_iᵀ / |v_i|², where the v_i are the columns of B made orthogonal (Gram and Schmidt)."""
+    n = len(B)
+    span = np.full((n, n), Fraction(0), dtype=object)
+    kernel = span.copy()
+    for eigenvalue, b in zip(eigenvalues, B.T, strict=True):
+        v = b - span @ b
+        length = v @ v
+        if length:
+            onto = np.outer(v, v) / Fraction(length)
+            span, kernel = span + onto, kernel + eigenvalue * onto
+    return kernel
+
+
+# -- graphs ----------------------------------------------------------------------------------------------------------
+
+
+def graphs(
+    max_nodes: int = 5, weighted: bool = False, multigraph: bool = False, max_extra: int = 4
+) -> SearchStrategy[networkx.Graph]:
+    """A `hypothesis` strategy of connected graphs over the nodes 0, 1, …, which `pgcc.spanning_tree` accepts.
+
+    Parameters
+    ----------
+    max_nodes, max_extra : int
+        At most so many nodes, and so many edges beyond those of one spanning tree. A single node is a graph, too.
+    weighted : bool
+        Whether edges have an attribute ``weight``, an integer from 1 to 9.
+    multigraph : bool
+        Whether it is a `networkx.MultiGraph`; then edges may be parallel. There are no self-loops.
+
+    Examples
+    --------
+    >>> from hypothesis import find
+    >>> find(graphs(), lambda G: G.number_of_edges() >= 3 and G.number_of_nodes() == 3).edges
+    EdgeView([(0, 1), (0, 2), (1, 2)])
+    >>> find(graphs(weighted=True), lambda G: G.number_of_nodes() > 1).edges(data=True)
+    EdgeDataView([(0, 1, {'weight': 1})])
+    """
+    st = strategies()
+
+    @st.composite
+    def edges(draw: Any) -> list[tuple[int, ...]]:
+        n = draw(st.integers(1, max_nodes))
+        pairs: list[tuple[int, ...]] = [(draw(st.integers(0, node - 1)), node) for node in range(1, n)]
+        if n > 1:
+            second = st.integers(1, n - 1)
+            extra = second.flatmap(lambda node: st.tuples(st.integers(0, node - 1), st.just(node)))
+            pairs += draw(st.lists(extra, max_size=max_extra))
+        if not multigraph:
+            pairs = list(dict.fromkeys(pairs))
+        return [(*pair, draw(st.integers(1, 9))) for pair in pairs] if weighted else pairs
+
+    return edges().map(multigraph_of if multigraph else graph_of)
+
+
+def graph_of(edges: list[tuple[int, ...]]) -> networkx.Graph:
+    """The graph of these edges, (u, v) or (u, v, weight), and of node 0."""
+    import networkx
+
+    return _fill(networkx.Graph(), edges)
+
+
+def multigraph_of(edges: list[tuple[int, ...]]) -> networkx.MultiGraph:
+    """The multigraph of these edges, (u, v) or (u, v, weight), and of node 0."""
+    import networkx
+
+    return _fill(networkx.MultiGraph(), edges)
+
+
+def _fill(graph: Any, edges: list[tuple[int, ...]]) -> Any:
+    graph.add_node(0)
+    for u, v, *weight in edges:
+        graph.add_edge(u, v, **({"weight": weight[0]} if weight else {}))
+    return graph
