@@ -19,7 +19,7 @@ from pgcc.ir.verify import verify
 from pgcc.passes.total import total
 from pgcc.testing import brute_force, circuits, random_det
 
-MANY = settings(max_examples=120, deadline=None)
+MANY = settings(max_examples=200, deadline=None)
 SOME = settings(max_examples=40, deadline=None)
 
 fractions = st.fractions(min_value=0, max_value=1, max_denominator=12)
