@@ -22,27 +22,6 @@ TRIANGLE = "# a triangle\na b 2\nb c 3\n\na c\n"
 
 
 @pytest.fixture
-def run(capsys):
-    def run(*arguments: object) -> str:
-        assert cli.main(list(map(str, arguments))) == 0, capsys.readouterr().err
-        return capsys.readouterr().out
-
-    return run
-
-
-@pytest.fixture
-def fail(capsys):
-    def fail(*arguments: object) -> str:
-        assert cli.main(list(map(str, arguments))) == 2
-        captured = capsys.readouterr()
-        assert captured.out == ""
-        (line,) = captured.err.splitlines()
-        return line.removeprefix("pgcc: ")
-
-    return fail
-
-
-@pytest.fixture
 def write(tmp_path):
     def write(name: str, content: str | bytes | np.ndarray):
         path = tmp_path / name

@@ -13,32 +13,10 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc import cli
 from pgcc.cli import score
 from pgcc.queries.evidence_text import read_csv
 
 G = "0.4*a*b + 0.3*a + 0.3"
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*arguments: object) -> str:
-        assert cli.main(list(map(str, arguments))) == 0, capsys.readouterr().err
-        return capsys.readouterr().out
-
-    return run
-
-
-@pytest.fixture
-def fail(capsys):
-    def fail(*arguments: object) -> str:
-        assert cli.main(list(map(str, arguments))) == 2
-        captured = capsys.readouterr()
-        assert captured.out == ""
-        (line,) = captured.err.splitlines()
-        return line.removeprefix("pgcc: ")
-
-    return fail
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ _BITS = 192
 _STEPS = 3
 # What an entry of the scaled kernel may be off by, before it is rounded.
 _ERROR = 2.0**-100
-_UNIT = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +74,9 @@ def _magnification(structure: DetStructure, inverse: np.ndarray, left: np.ndarra
         return max(float((left * scale).max(initial=0.0) * (right * scale).max(initial=0.0)), 1.0)
 
 
+@np.errstate(over="ignore", invalid="ignore", under="ignore")
 def _rounded(g: arb_mat, phi: np.ndarray, ratio: list[Fraction], left: np.ndarray, right: np.ndarray) -> Base | None:
     """Doubles, scaled; an entry (i, j) of g may be off by left[i]·right[j]. None where they leave the range."""
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        return _scaled(g, phi, ratio, left, right)
-
-
-def _scaled(g: arb_mat, phi: np.ndarray, ratio: list[Fraction], left: np.ndarray, right: np.ndarray) -> Base | None:
     k = len(phi)
     entries = np.array([float(x) for x in g.entries()]).reshape(k, k)
     size = np.abs(np.diag(entries))

@@ -146,13 +146,7 @@ class DetStructure:
         """The graph, where M0 = diag(κ ≥ 0) and every u_i·v_iᵀ is w ≥ 0 times the Laplacian of an edge."""
         m0, u, v = self.floats
         r, k = u.shape
-        if (
-            r == 0
-            or k == 0
-            or not self.doubles[2]
-            or (np.diag(m0) < 0).any()
-            or np.count_nonzero(m0 - np.diag(np.diag(m0)))
-        ):
+        if r == 0 or k == 0 or not self.doubles[2] or (np.diag(m0) < 0).any() or not _is_diagonal(m0):
             return None
         count_u, count_v = (np.count_nonzero(m, axis=0) for m in (u, v))
         if (count_v == 0).any() or (count_v > 2).any() or (count_u == 0).any() or (count_u > 2).any():

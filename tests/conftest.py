@@ -1,0 +1,32 @@
+"""Fixtures that several test files share."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgcc import cli
+
+
+@pytest.fixture
+def run(capsys):
+    """What a command that succeeds prints."""
+
+    def run(*arguments: object) -> str:
+        assert cli.main(list(map(str, arguments))) == 0, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def fail(capsys):
+    """The one line of error of a command that is refused."""
+
+    def fail(*arguments: object) -> str:
+        assert cli.main(list(map(str, arguments))) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        (line,) = captured.err.splitlines()
+        return line.removeprefix("pgcc: ")
+
+    return fail
