@@ -46,6 +46,12 @@ class FormatError(PgccError):
     """A file that is damaged or not of the format its name promises."""
 
 
+def brief(value: object) -> str:
+    """What was given, for an error: not more than a line of it."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:60] + "…"
+
+
 # A caret is only useful on a line that fits a terminal: show this many characters around the place.
 _WINDOW = 72
 

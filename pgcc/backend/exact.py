@@ -26,11 +26,11 @@ from pgcc.backend.pencil import (
     interpolated_coefficient,
 )
 from pgcc.backend.precision import ball_parts, flint_lock, precision
-from pgcc.backend.values import UNIT, Values
+from pgcc.backend.values import Values
 from pgcc.errors import PrecisionError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
-from pgcc.ir.numbers import Number, exact
+from pgcc.ir.numbers import UNIT, Number, exact
 
 _FIRST_BITS, _MOST_BITS = 128, 1 << 15
 # Past this many bits balls are still uncertain of the sign: the value is probably 0, which only rationals can prove.

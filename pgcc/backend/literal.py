@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgcc.backend.values import UNIT, Values
+from pgcc.backend.values import Values
 from pgcc.errors import PrecisionError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
-from pgcc.ir.numbers import nearest_float
+from pgcc.ir.numbers import UNIT, nearest_float
 
 # What gradual underflow may cost an operation, generously.
 _TINY = 2.0**-1060

@@ -10,7 +10,7 @@ from typing import Any
 
 from flint import arb, ctx
 
-from pgcc.backend.values import UNIT
+from pgcc.ir.numbers import UNIT
 
 # flint's precision is one number for the whole process.
 flint_lock = threading.RLock()

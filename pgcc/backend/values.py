@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgcc.backend.kernels.bounds import all_within, divide
+from pgcc.ir.numbers import UNIT
 
 _NONE = np.zeros(0, np.int64)
-# The unit roundoff of float64.
-UNIT = 2.0**-53
 
 
 @dataclass

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgcc.errors import CircuitError
+from pgcc.errors import CircuitError, brief
 from pgcc.frontend.elimination import Factor, eliminate
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
@@ -379,7 +379,7 @@ def _cutset_leaf(part: Any) -> tuple[Node, dict[str, None]]:
         return ONE, {}
     if not isinstance(part, dict) or part.keys() != {"names", "parents", "probs"}:
         raise CircuitError(
-            "a leaf of a cutset network is None or a dict of names, parents and probs, not " + _brief(part)
+            "a leaf of a cutset network is None or a dict of names, parents and probs, not " + brief(part)
         )
     tree = chow_liu(**part)
     return tree.root, dict.fromkeys(tree.variables)
@@ -518,7 +518,7 @@ def _listed(values: Any, what: str) -> list:
     try:
         return list(values)
     except TypeError:
-        raise CircuitError(f"{what}: a sequence is needed, not {_brief(values)}") from None
+        raise CircuitError(f"{what}: a sequence is needed, not {brief(values)}") from None
 
 
 def _names(names: Iterable[str] | None, count: int) -> list[str]:
@@ -540,8 +540,3 @@ def _whole(value: Any, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise CircuitError(f"{what} is a whole number, not {value!r}")
     return int(value)
-
-
-def _brief(part: Any) -> str:
-    text = repr(part)
-    return text if len(text) <= 60 else text[:60] + "…"

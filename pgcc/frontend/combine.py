@@ -16,10 +16,10 @@ from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate
 from pgcc.ir.node import ONE, Node, Op, is_size, var
-from pgcc.ir.numbers import Number, as_number
+from pgcc.ir.numbers import Number, as_number, one_minus
 from pgcc.ir.scopes import members
 from pgcc.passes.building import product_of, sum_of
-from pgcc.passes.compose import add, check_circuit, check_disjoint, one_minus
+from pgcc.passes.compose import add, check_circuit, check_disjoint
 from pgcc.passes.total import TOLERANCE, is_one, positive_total, quotient
 
 # -- mixtures and products -----------------------------------------------------------------------------------

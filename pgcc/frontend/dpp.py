@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.errors import CircuitError, SemanticsError
+from pgcc.errors import CircuitError, SemanticsError, brief
 from pgcc.frontend.determinant import check_size
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, det, var
-from pgcc.ir.numbers import Number, add, as_number, nearest_float
+from pgcc.ir.numbers import Number, add, as_number, nearest_float, one_minus
 
 # All of these are relative: to the largest eigenvalue, or to the size of the numbers that are compared.
 ASYMMETRY = 1e-10  # entries that differ by less are one number
@@ -180,13 +180,12 @@ def _one_minus(kernel: _Kernel) -> np.ndarray | Rows:
     if kernel.rows is not None:
         return [[add(int(i == j), -x) for j, x in enumerate(row)] for i, row in enumerate(kernel.rows)]
     rounded = np.eye(len(kernel.items)) - kernel.floats
-    left = [1 - Fraction(x) for x in np.diag(kernel.floats).tolist()]
-    if all(exact == x for exact, x in zip(left, np.diag(rounded).tolist(), strict=True)):
+    left = [one_minus(x) for x in np.diag(kernel.floats).tolist()]
+    if all(type(x) is float for x in left):
         return rounded
     rows: list[list[Number]] = rounded.tolist()
     for i, exact in enumerate(left):
-        if exact != rows[i][i]:
-            rows[i][i] = exact
+        rows[i][i] = exact
     return rows
 
 
@@ -474,7 +473,7 @@ def _nested(what: str, matrix: Any) -> np.ndarray:
     except TypeError:
         rows = None
     if rows is None or any(isinstance(row, (str, bytes)) for row in matrix):
-        raise CircuitError(f"{what} has to be a matrix, such as a list of rows, not {_brief(matrix)}")
+        raise CircuitError(f"{what} has to be a matrix, such as a list of rows, not {brief(matrix)}")
     for i, row in enumerate(rows):
         if len(row) != len(rows[0]):
             raise CircuitError(f"row {i} of {what} has {len(row)} entries, but row 0 has {len(rows[0])}")
@@ -493,7 +492,7 @@ def _item_names(names: Iterable[str] | None, count: int, what: str) -> list[str]
     try:
         items = list(names)
     except TypeError:
-        raise CircuitError(f"names is a sequence of names, one for each item, not {_brief(names)}") from None
+        raise CircuitError(f"names is a sequence of names, one for each item, not {brief(names)}") from None
     if len(items) != count:
         raise CircuitError(f"{what} has {count} items, but there are {len(items)} names")
     for name in items:
@@ -546,8 +545,3 @@ def _check_finite(what: str, items: list[str], floats: np.ndarray) -> None:
     if not np.isfinite(floats).all():
         i, j = np.argwhere(~np.isfinite(floats))[0]
         raise CircuitError(f"{_entry(what, items, i, j)} is {floats[i, j]}: the entries of a kernel are finite")
-
-
-def _brief(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:60] + "…"

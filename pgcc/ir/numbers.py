@@ -15,6 +15,9 @@ from typing import Any
 
 from pgcc.errors import CircuitError
 
+# The unit roundoff of doubles.
+UNIT = 2.0**-53
+
 Number = int | Fraction | float
 
 
@@ -82,6 +85,16 @@ def mul(a: Number, b: Number) -> Number:
 def absolute(a: Number) -> Number:
     """|a|"""
     return -a if a < 0 else a
+
+
+def one_minus(p: Number) -> Number:
+    """1 − p without rounding: where that is no double, it is a fraction.
+
+    >>> one_minus(0.25), one_minus(0.1) == 1 - Fraction(0.1)
+    (0.75, True)
+    """
+    rest = 1 - Fraction(p)
+    return float(rest) if type(p) is float and float(rest) == rest else as_number(rest)
 
 
 def power(a: Number, k: int) -> Number:

@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from pgcc.ir.matrix import Matrix
+from pgcc.ir.numbers import UNIT
 
-_UNIT = 2.0**-53
 _NORMAL = 2.0**-960
 # Numbers in matrices that are still compared as rationals.
 _MOST_EXACT = 1 << 16
@@ -232,4 +232,4 @@ def _surely_definite(matrix: np.ndarray) -> bool:
     if (scale == 0.0).any():
         return False
     values = np.linalg.eigvalsh(matrix / scale / scale[:, None])
-    return bool(values[0] > 8 * len(matrix) ** 2 * _UNIT)
+    return bool(values[0] > 8 * len(matrix) ** 2 * UNIT)

@@ -13,14 +13,13 @@ are one walk over the circuit, through determinants as through anything else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from typing import Any
 
-from pgcc.errors import CircuitError, SemanticsError
+from pgcc.errors import CircuitError, SemanticsError, brief
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, Op, var, weighted_sum
-from pgcc.ir.numbers import Number, as_number
+from pgcc.ir.numbers import Number, as_number, one_minus
 from pgcc.passes.building import sum_of
 from pgcc.passes.padding import homogenize
 from pgcc.passes.total import is_one, positive_total
@@ -87,7 +86,7 @@ def check_circuit(value: Any, what: str) -> None:
     """Refuse what is no circuit, in the user's words."""
     if not isinstance(value, Circuit):
         hint = "; its method to_pgc() makes one" if hasattr(value, "to_pgc") else ""
-        raise CircuitError(f"{what} is a circuit, not {_brief(value)}{hint}")
+        raise CircuitError(f"{what} is a circuit, not {brief(value)}{hint}")
 
 
 def _claim(owners: dict[str, str], circuit: Circuit, what: str) -> None:
@@ -158,7 +157,7 @@ def tilt(circuit: Circuit, weights: Mapping[str, Any]) -> Circuit:
     1/2*(3*a*b) + 1/2
     """
     if not isinstance(weights, Mapping):
-        raise CircuitError(f"tilt takes a mapping from variables to weights, not {_brief(weights)}")
+        raise CircuitError(f"tilt takes a mapping from variables to weights, not {brief(weights)}")
     tilted = _per_variable(circuit, weights, "the weight of {}", _weight)
 
     def leaf(node: Node) -> Node:
@@ -255,7 +254,7 @@ def read_names(circuit: Circuit, names: Iterable[str] | None, verb: str) -> list
     try:
         listed = [names] if isinstance(names, str) else list(dict.fromkeys(names))
     except TypeError:
-        raise CircuitError(f"variables to {verb} are a sequence of names, not {_brief(names)}") from None
+        raise CircuitError(f"variables to {verb} are a sequence of names, not {brief(names)}") from None
     _check_known(circuit, listed, verb)
     return listed
 
@@ -278,14 +277,14 @@ def probability(value: Any, what: str) -> Number:
     """A number between 0 and 1."""
     number = _number(value)
     if number is None or not 0 <= number <= 1:
-        raise CircuitError(f"{what} is {_brief(value)}, not a number between 0 and 1")
+        raise CircuitError(f"{what} is {brief(value)}, not a number between 0 and 1")
     return number
 
 
 def _weight(value: Any, what: str) -> Number:
     number = _number(value)
     if number is None or number <= 0:
-        raise CircuitError(f"{what} is {_brief(value)}, not a number above 0")
+        raise CircuitError(f"{what} is {brief(value)}, not a number above 0")
     return number
 
 
@@ -294,18 +293,3 @@ def _number(value: Any) -> Number | None:
         return as_number(value)
     except CircuitError:
         return None
-
-
-def one_minus(p: Number) -> Number:
-    """1 − p without rounding: where that is no double, it is a fraction.
-
-    >>> one_minus(0.25), one_minus(0.1) == 1 - Fraction(0.1)
-    (0.75, True)
-    """
-    rest = 1 - Fraction(p)
-    return float(rest) if type(p) is float and float(rest) == rest else as_number(rest)
-
-
-def _brief(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:60] + "…"

@@ -8,9 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from pgcc.ir.numbers import Number
+from pgcc.ir.numbers import UNIT, Number
 
-_UNIT = 2.0**-53
 # Exact elimination is not tried on larger matrices: its numbers grow with every row.
 MOST_EXACT_ROWS = 64
 
@@ -38,7 +37,7 @@ def surely_definite(matrix: np.ndarray) -> bool:
     if not np.isfinite(matrix).all() or not np.array_equal(matrix, matrix.T) or (np.diag(matrix) < 2.0**-500).any():
         return False
     scale = np.sqrt(np.diag(matrix))
-    return bool(np.linalg.eigvalsh(matrix / scale / scale[:, None])[0] > 8 * len(matrix) ** 2 * _UNIT)
+    return bool(np.linalg.eigvalsh(matrix / scale / scale[:, None])[0] > 8 * len(matrix) ** 2 * UNIT)
 
 
 def is_semidefinite_exactly(rows: Rows) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from pgcc.backend.kernels.policy import kernel
+from pgcc.ir.numbers import UNIT
 
-_UNIT = 2.0**-53
 _SMALL, _LARGE = 2.0**-500, 2.0**500
 
 
@@ -46,7 +46,7 @@ def divide(mantissa, exponent, bound, by_mantissa, by_exponent, by_bound):
             m, binary = math.frexp(mantissa[i])
             mantissa[i] = m / by
             exponent[i] += binary - by_binary - by_exponent
-        bound[i] = (bound[i] + by_bound + 2.0 * _UNIT) / max(1.0 - by_bound, 0.5)
+        bound[i] = (bound[i] + by_bound + 2.0 * UNIT) / max(1.0 - by_bound, 0.5)
     return negative
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from pgcc.backend.kernels.modular import PRIME, add_mod
 from pgcc.backend.kernels.policy import kernel
+from pgcc.ir.numbers import UNIT
 
-_UNIT = 2.0**-53
 _P = np.uint64(PRIME)
 
 
@@ -31,7 +31,7 @@ def invert_corners(value, error):
         for start in range(0, size, 2 * step):
             for i in range(start, start + step):
                 value[i + step] -= value[i]
-                error[i + step] = (error[i + step] + error[i] + _UNIT * abs(value[i + step])) * (1.0 + 4.0 * _UNIT)
+                error[i + step] = (error[i + step] + error[i] + UNIT * abs(value[i + step])) * (1.0 + 4.0 * UNIT)
         step *= 2
 
 

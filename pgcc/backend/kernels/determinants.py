@@ -52,8 +52,8 @@ from pgcc.backend.kernels.plan import (
 from pgcc.backend.kernels.policy import bare_kernel, kernel
 from pgcc.backend.kernels.simd import LANES, larger, load, magnitude, mul, root, smaller, splat, store
 from pgcc.backend.kernels.sized import sized_sum
+from pgcc.ir.numbers import UNIT
 
-_UNIT = 2.0**-53
 _SMALL, _LARGE = 2.0**-400, 2.0**400
 _NORMAL = 2.0**-1000  # a number above it has all its digits
 
@@ -256,7 +256,7 @@ def _run_groups(
             eliminate(matrix, q)
         _trust(matrix, q, symmetric, q + 8.0 + cancelled, spread, wanted, scale, room, inverse, tau)
         in_range = _multiply_pivots(matrix, q, symmetric, factors, scale, room)
-        times, binary, off = 1.0, 0, 4.0 * q * _UNIT
+        times, binary, off = 1.0, 0, 4.0 * q * UNIT
         if form != RANK:
             times, binary, off = bases[2 * d + form, 0], int(bases[2 * d + form, 1]), off + bases[2 * d + form, 2]
         for lane in range(last - first):
@@ -286,7 +286,7 @@ def _trust(matrix, q, symmetric, roundings, spread, wanted, scale, room, inverse
     store(tau, 0, growth)
     good = True
     for lane in range(LANES):
-        tau[lane] *= 1.1 * (roundings + spread) * _UNIT
+        tau[lane] *= 1.1 * (roundings + spread) * UNIT
         good &= tau[lane] <= wanted
     if good:
         return
@@ -295,7 +295,7 @@ def _trust(matrix, q, symmetric, roundings, spread, wanted, scale, room, inverse
         growth = root(mul(growth, full_growth(matrix, q, symmetric, True, scale, inverse)))
     store(room, 0, growth)
     for lane in range(LANES):
-        better = 1.5 * (roundings + q * spread) * _UNIT * room[lane]  # the inverse itself is rounded
+        better = 1.5 * (roundings + q * spread) * UNIT * room[lane]  # the inverse itself is rounded
         if better < tau[lane]:
             tau[lane] = better
 

@@ -18,8 +18,8 @@ import math
 import numpy as np
 
 from pgcc.backend.kernels.policy import kernel
+from pgcc.ir.numbers import UNIT
 
-_UNIT = 2.0**-53
 _TINY = 2.0**-1000
 
 
@@ -145,4 +145,4 @@ def tree_sum(r, directed, tail, head, weight, kill, f, y, W, parent, label, chos
                 to_ground[i] += share * to_ground[p]
         if least_share < math.inf and not least * least_share > _TINY:
             reliable = False
-    return value, exponent, 1.01 * roundings * _UNIT if reliable else math.nan
+    return value, exponent, 1.01 * roundings * UNIT if reliable else math.nan

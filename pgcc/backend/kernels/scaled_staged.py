@@ -10,10 +10,10 @@ from pgcc.backend.kernels.determinants import determinant_rows
 from pgcc.backend.kernels.plan import VARIABLES
 from pgcc.backend.kernels.policy import kernel
 from pgcc.backend.kernels.scaled import RADIX, normalized, run_scaled_row, shifted
+from pgcc.ir.numbers import UNIT
 from pgcc.lowering.program import DET
 
-_UNIT = 2.0**-53
-_MOST_UNITS = 0.1 / _UNIT  # an error past which nothing is known
+_MOST_UNITS = 0.1 / UNIT  # an error past which nothing is known
 
 
 @kernel
@@ -54,7 +54,7 @@ def run_scaled_staged(
             else:
                 size, power, off = m[slot_list[0]], e[slot_list[0]], error[0]
             if not is_value:  # DETMAG: the law is that of `run_staged`
-                units = degree[d] + off / _UNIT
+                units = degree[d] + off / UNIT
                 if size != 0.0 or off > 0.0:
                     size = abs(size) * units if units < _MOST_UNITS else math.inf
             m[at], e[at] = (math.inf, 0) if size == math.inf else normalized(size, power)

@@ -19,8 +19,8 @@ import math
 import numpy as np
 
 from pgcc.backend.kernels.policy import kernel
+from pgcc.ir.numbers import UNIT
 
-_UNIT = 2.0**-53
 _SMALL, _LARGE = 2.0**-500, 2.0**500
 _CHUNK = 16  # terms that are added up by themselves, so that fewer roundings follow one another
 
@@ -77,20 +77,20 @@ def sized_sum(kernel_matrix, scale, f, y, size):
     off = 0.0
     for p in range(a):  # Σ_A (L⁻¹·sizes)² / pivot bounds what they do to det G_AA
         off += grown[p] * grown[p] / matrix[p, p]
-    off *= 1.1 * (6.0 + a) * _UNIT
+    off *= 1.1 * (6.0 + a) * UNIT
     if j == 0:
-        return value, binary, off + 2.0 * a * _UNIT if off < 0.1 else math.inf
+        return value, binary, off + 2.0 * a * UNIT if off < 0.1 else math.inf
     spread = 0.0
     for p in range(a, q):
         spread += grown[p] * grown[p]
-    error = 1.1 * (6.0 + a) * _UNIT * spread
+    error = 1.1 * (6.0 + a) * UNIT * spread
     S = matrix[a:, a:].copy()
     norm = 0.0
     for p in range(m):
         for c in range(m):
             norm += S[p, c] * S[p, c]
     norm = math.sqrt(norm)
-    error += 4.0 * m * (m / _CHUNK + _CHUNK + 12.0) * _UNIT * norm
+    error += 4.0 * m * (m / _CHUNK + _CHUNK + 12.0) * UNIT * norm
     diagonal, beside = tridiagonal(S)
     scaled = _mean(diagonal)
     if not _SMALL < scaled < _LARGE:
@@ -110,12 +110,12 @@ def sized_sum(kernel_matrix, scale, f, y, size):
     total = 0.0
     for p in range(m):
         total += diagonal[p] + 2.0 * abs(beside[p]) + shift
-    error += 3.0 * _UNIT * total
+    error += 3.0 * UNIT * total
     relative = (math.sqrt(m - j + 1.0) * error + (m - j + 1.0) * shift) * before / e
     if not relative < 0.01:
         return 0.0, 0, math.inf
     value, more = math.frexp(value * e)
-    return value, binary + more + j * int(math.frexp(scaled)[1] - 1), off + 1.1 * relative + (6.0 * m + 4.0 * q) * _UNIT
+    return value, binary + more + j * int(math.frexp(scaled)[1] - 1), off + 1.1 * relative + (6.0 * m + 4.0 * q) * UNIT
 
 
 @kernel

@@ -9,9 +9,9 @@ import numpy as np
 from pgcc.backend.kernels.determinants import determinant_rows
 from pgcc.backend.kernels.linear import copy_roots, run_block
 from pgcc.backend.kernels.policy import bare_kernel, kernel
+from pgcc.ir.numbers import UNIT
 from pgcc.lowering.program import DET
 
-_UNIT = 2.0**-53
 _RANGE = 1000
 _POWERS = 2.0 ** np.arange(-_RANGE, _RANGE + 1)
 _LEAST, _MOST = 2.0**-600, 2.0**600
@@ -67,7 +67,7 @@ def run_staged(
                     off[lane] = error[lane]  # for its DETMAG, which follows
                 else:  # children off by γ change it by degree·γ; its own error counts in units of roundings
                     size = abs(work[at + lane])
-                    units = degree[d] + (off[lane] + (error[lane] if k > 0 else 0.0)) / _UNIT
+                    units = degree[d] + (off[lane] + (error[lane] if k > 0 else 0.0)) / UNIT
                     work[at + lane] = 0.0 if size == 0.0 else size * units
                     doubt[lane] |= degree[d] == math.inf
             i += 1
