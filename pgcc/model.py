@@ -16,9 +16,11 @@ from pgcc.errors import PgccError, PrecisionError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.lowering.strategy import METHODS
+from pgcc.queries.distribution import Distribution
 from pgcc.queries.evidence import Evidence
 from pgcc.queries.explain import Explanation, explain
 from pgcc.queries.probability import Answers, exact_probability, probabilities, total_mass
+from pgcc.questions import Questions
 
 # The smallest relative error that float64 results can promise.
 _SMALLEST_RTOL = 1e-14
@@ -34,7 +36,7 @@ class _Settings:
     native: bool
 
 
-class Model:
+class Model(Questions):
     """A compiled circuit: ask it for probabilities. Made by `pgcc.compile`.
 
     Thread-safe, and picklable: a worker process compiles it again from the circuit.
@@ -152,6 +154,16 @@ class Model:
             logs=logs,
             bounds=bounds,
         )
+
+    def _distribution(self, rtol: float | None = None, threads: int | None = None) -> Distribution:
+        settings = self._settings
+        rtol = settings.rtol if rtol is None else _check_rtol(rtol)
+        threads = settings.threads if threads is None else _count_threads(threads)
+        return Distribution(self.circuit, self._compiled, self._total_to(rtol / 8), rtol, threads)
+
+    def _compile(self, circuit: Circuit) -> Model:
+        """Another circuit with the settings of this model."""
+        return Model(circuit, self._settings)
 
     def _total_to(self, rtol: float) -> Values | None:
         if self._total is not None and not self._total.bound[0] <= rtol:

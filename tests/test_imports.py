@@ -19,6 +19,7 @@ ROOT = Path(pgcc.__file__).parent
 LAYERS = [
     {"cli", "learn", "plot", "__main__"},
     {"model"},
+    {"questions"},
     {"queries"},
     {"backend"},
     {"lowering"},
@@ -31,7 +32,7 @@ RANK = {part: -i for i, parts in enumerate(LAYERS) for part in parts}
 # Free to import anything of pgcc: helpers for tests, which nothing imports.
 UNRANKED = {"testing"}
 # Modules that may import from pgcc inside functions: methods that delegate, and commands that start quickly.
-DEFERRING = {"pgcc.ir.circuit", "pgcc.cli"}
+DEFERRING = {"pgcc.ir.circuit", "pgcc.questions", "pgcc.cli"}
 # Packages outside the standard library, and the modules (by prefix) that may import them, anywhere in their text.
 THIRD_PARTY = {
     "numpy": ("pgcc",),

@@ -10,6 +10,7 @@ from pgcc.backend.direct import Direct
 from pgcc.backend.exact import Exact
 from pgcc.backend.identity import Multiaffinity, find_squares
 from pgcc.backend.literal import evaluate_literally
+from pgcc.backend.marginals import Marginals
 from pgcc.backend.roots import Roots
 from pgcc.backend.series import Series
 from pgcc.backend.values import Values
@@ -102,6 +103,13 @@ class Compiled:
     def direct(self) -> Direct:
         """One number per node."""
         return Direct(lower(self.homogenized), self.native)
+
+    @cached_property
+    def marginals(self) -> Marginals | None:
+        """All marginals in one reverse pass; None where that is not to be had."""
+        if not self.decomposable or self.circuit.facts.dets:
+            return None
+        return Marginals(self.direct.unscheduled)
 
     @cached_property
     def series(self) -> Series:

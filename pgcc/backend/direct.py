@@ -183,11 +183,7 @@ class Direct:
 
     @cached_property
     def _scaled_constants(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        program = self.program
-        weights, weight_exponents = split_numbers(program.numbers)
-        table = [x for a, b in program.leaf_numbers for x in (a, b, add(a, b))]
-        leaves, leaf_exponents = split_numbers(table)
-        return weights, weight_exponents, leaves.reshape(-1, 3), leaf_exponents.reshape(-1, 3)
+        return split_constants(self.program)
 
 
 def aligned(size: int) -> np.ndarray:
@@ -212,7 +208,7 @@ def underflow_floor(program: Program, log_leaves: np.ndarray, log_dets: np.ndarr
     Every product loses at most 2⁻¹⁰⁷⁴, which reaches the root times the derivative there; all are largest at the
     largest leaves, because the magnitude is monotone. The program must not reuse slots.
     """
-    log_weights = _log_weights(program)
+    log_weights = log_weights_of(program)
     common = (program.op, program.target, program.start, program.args, program.first_weight, log_weights)
     log_value, log_adjoint = np.empty(program.slots), np.empty(program.slots)
     log_values(*common, log_leaves, log_dets, log_value)
@@ -220,7 +216,7 @@ def underflow_floor(program: Program, log_leaves: np.ndarray, log_dets: np.ndarr
     return float(np.exp(min(total, 700.0 + 1074 * np.log(2.0)) - 1074 * np.log(2.0)))
 
 
-def _log_weights(program: Program) -> np.ndarray:
+def log_weights_of(program: Program) -> np.ndarray:
     """log |w| of every weight, also of those that are 0 or inf as doubles."""
     with np.errstate(divide="ignore"):
         logs = np.log(np.abs(program.weights))
@@ -229,6 +225,14 @@ def _log_weights(program: Program) -> np.ndarray:
         if ratio:
             logs[k] = math.log(ratio.numerator) - math.log(ratio.denominator)
     return logs
+
+
+def split_constants(program: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The weights and the table of leaves as scaled numbers: mantissas and exponents of each."""
+    weights, weight_exponents = split_numbers(program.numbers)
+    table = [x for a, b in program.leaf_numbers for x in (a, b, add(a, b))]
+    leaves, leaf_exponents = split_numbers(table)
+    return weights, weight_exponents, leaves.reshape(-1, 3), leaf_exponents.reshape(-1, 3)
 
 
 def split_numbers(numbers: list[Number]) -> tuple[np.ndarray, np.ndarray]:

@@ -33,6 +33,9 @@ class Values:
         """Room for `rows` values, nothing known of any."""
         return Values(np.zeros(rows), np.zeros(rows, np.int64), np.full(rows, np.inf))
 
+    def __getitem__(self, rows: slice) -> Values:
+        return Values(self.mantissa[rows], self.exponent[rows], self.bound[rows])
+
     def uncertain(self, rtol: float) -> np.ndarray:
         """The rows whose bound exceeds `rtol`."""
         if all_within(self.bound, rtol):
@@ -70,6 +73,12 @@ class Values:
     def divide_by(self, total: Values) -> int:
         """Divide every value, in place, by one that is positive; the first row that is certainly negative, or −1."""
         return divide(self.mantissa, self.exponent, self.bound, total.mantissa[0], total.exponent[0], total.bound[0])
+
+    def over(self, other: Values) -> np.ndarray:
+        """The quotients by other values (as many, or one), which are not 0, as doubles: 0 below their range."""
+        with np.errstate(over="ignore", under="ignore"):
+            gap = np.clip(self.exponent - other.exponent, -(2**20), 2**20).astype(np.int32)
+            return np.ldexp(self.mantissa / other.mantissa, gap)
 
 
 def rounding_bound(count: float) -> float:

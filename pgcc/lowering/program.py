@@ -7,6 +7,7 @@ Every instruction writes one value slot:
     DOT    Σ w_j · v[x_j] · v[y_j]               products with one parent are read in place
     MORE   the same, added to what the slot holds
     TIMES  Π v[x_j]
+    QUOTIENT  w · v[x] / v[y]                    0 where v[y] is below the normal numbers (see `flows`)
     DET    det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]
     DETMAG how far the float64 value of that DET can be trusted (see `Program.magnitude`)
 
@@ -25,7 +26,7 @@ import numpy as np
 from pgcc.ir.numbers import Number
 from pgcc.lowering.determinant import DetStructure
 
-LEAF, SUM, DOT, MORE, TIMES, DET, DETMAG = range(7)
+LEAF, SUM, DOT, MORE, TIMES, QUOTIENT, DET, DETMAG = range(8)
 
 
 @dataclass(frozen=True, eq=False)

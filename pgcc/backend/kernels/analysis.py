@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from pgcc.backend.kernels.policy import kernel
-from pgcc.lowering.program import DET, LEAF, MORE, SUM, TIMES
+from pgcc.lowering.program import DET, LEAF, MORE, QUOTIENT, SUM, TIMES
 
 # Below it doubles lose digits.
 _LOG_SMALLEST = -1022 * math.log(2.0)
@@ -24,9 +24,9 @@ def count_roundings(op, target, start, args, length, count):
         kind, first, last, at = op[i], start[i], start[i + 1], target[i]
         if kind == LEAF:
             total = 2.0
-        elif kind == TIMES:
+        elif kind == TIMES or kind == QUOTIENT:
             total = 0.0
-            for j in range(first, last):
+            for j in range(first, last):  # a quotient has a weight too
                 total += count[args[j]] + length
         elif kind >= DET:  # what a determinant does with the errors of its children is in its magnitude
             total = 0.0
@@ -133,3 +133,39 @@ def log_sensitivities(op, target, start, args, first_weight, log_weights, log_va
                     total = _log_add(_log_add(total, term), here + log_value[y])
                 k += 1
     return total
+
+
+@kernel
+def log_least(op, target, start, args, first_weight, log_weights, log_leaves, log_largest, least):
+    """least[slot] = log of the least value above 0 that it can take; returns the least of all that is ever computed.
+
+    For programs without negative numbers. A sum is at least its least term, a product that of its factors. log_leaves :
+    of the least value above 0 of every leaf (inf if there is none). log_largest : of the largest value of every slot
+    that is divided by.
+    """
+    bottom = 0.0
+    for i in range(len(op)):
+        kind, first, last, at, k = op[i], start[i], start[i + 1], target[i], first_weight[i]
+        if kind == LEAF:
+            total = log_leaves[args[first]]
+        elif kind == TIMES:
+            total = 0.0
+            for j in range(first, last):
+                total += least[args[j]]
+                bottom = min(bottom, total)
+        elif kind == QUOTIENT:
+            ratio = least[args[first]] - log_largest[args[first + 1]]
+            total = log_weights[k] + ratio
+            bottom = min(bottom, ratio)
+        else:
+            total = least[at] if kind == MORE else math.inf
+            stride = 1 if kind == SUM else 2
+            for j in range(first, last, stride):
+                term = least[args[j]] if stride == 1 else least[args[j]] + least[args[j + 1]]
+                bottom = min(bottom, term)
+                if log_weights[k] > -math.inf:
+                    total = min(total, log_weights[k] + term)
+                k += 1
+        least[at] = total
+        bottom = min(bottom, total)
+    return bottom

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pgcc.backend.kernels.policy import kernel
-from pgcc.backend.kernels.simd import choose, load, mul, muladd, peek, splat, store, transpose
-from pgcc.lowering.program import LEAF, MORE, SUM, TIMES
+from pgcc.backend.kernels.simd import choose, load, mul, muladd, peek, quotient, splat, store, transpose
+from pgcc.lowering.program import LEAF, MORE, QUOTIENT, SUM, TIMES
 
 STEP = 32  # rows whose accumulators are in registers together; a block is a multiple of it
 
@@ -92,6 +92,11 @@ def run_block(op, target, start, args, first_weight, weights, leaf_variable, lea
                     a, b = choose(row, x, zero, one, free), choose(row, x + 8, zero, one, free)
                     c, d = choose(row, x + 16, zero, one, free), choose(row, x + 24, zero, one, free)
                     store4(work, at + lane, a, b, c, d)
+        elif kind == QUOTIENT:
+            x, y = args[first] * lanes, args[first + 1] * lanes
+            w = splat(weights[first_weight[i]])
+            for lane in range(0, lanes, 8):
+                store(work, at + lane, mul(w, quotient(load(work, x + lane), load(work, y + lane))))
         else:  # DOT and MORE
             for lane in range(0, lanes, STEP):
                 a = splat(0.0)

@@ -112,6 +112,18 @@ def muladd(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @intrinsic
+def quotient(typingctx: Any, a: Any, b: Any) -> Any:
+    """a / b; 0 where b is smaller than every normal number."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        smallest, zero = ir.Constant(_VECTOR, [2.0**-1022] * LANES), ir.Constant(_VECTOR, [0.0] * LANES)
+        small = builder.fcmp_ordered("<", args[1], smallest)
+        return builder.select(small, zero, builder.fdiv(args[0], args[1]))
+
+    return vector8(vector8, vector8), codegen
+
+
+@intrinsic
 def eight_bytes(typingctx: Any, array: Any, index: Any) -> Any:
     """The eight bytes of a flat array that start at `index`, as one number, the first in the lowest bits."""
 

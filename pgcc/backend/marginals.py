@@ -1,0 +1,181 @@
+"""All marginals of a homogenised program without determinants, from one forward and one reverse pass.
+
+Rows run in float64 first, as flows where nothing can cancel and as adjoints otherwise; those that leave its range run
+over scaled numbers. What is still uncertain is said to be.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pgcc.backend.direct import aligned, log_weights_of, split_constants, underflow_floor
+from pgcc.backend.kernels.analysis import count_roundings, log_least, log_values
+from pgcc.backend.kernels.bounds import certify
+from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
+from pgcc.backend.kernels.scaled import RADIX, run_scaled
+from pgcc.backend.values import rounding_bound
+from pgcc.lowering.flows import flows
+from pgcc.lowering.program import QUOTIENT, Program
+from pgcc.lowering.reverse import readings, reverse
+from pgcc.lowering.schedule import schedule
+
+# Flows divide, so that roundings add up along a path; where the bound would be above this, adjoints are better.
+_MOST_ROUNDING = 1e-11
+# Rows per block; the fewer, the more of the values stay in the cache, the more, the less reading an instruction costs.
+_LANES = 4 * STEP
+# Values below 2⁻¹⁰²² are taken for 0 by flows, where others lose 2⁻¹⁰⁷⁴.
+_FLUSHED = 2.0**60
+
+
+@dataclass
+class Posteriors:
+    """Pr(X_i = 1 | row), rows × variables; which of them are certain; the rows whose evidence has probability 0."""
+
+    numbers: np.ndarray
+    certain: np.ndarray
+    impossible: np.ndarray
+
+
+class Marginals:
+    """The evaluator of all marginals of a homogenised program (as `lower` makes it)."""
+
+    def __init__(self, program: Program):
+        self.forward = program
+
+    @cached_property
+    def _adjoints(self) -> Program:
+        return reverse(self.forward)
+
+    @cached_property
+    def _unscheduled(self) -> Program:
+        """What runs in float64."""
+        if not self.forward.signed:
+            program = flows(self.forward)
+            if _gamma(program) <= _MOST_ROUNDING:
+                return program
+        return self._adjoints
+
+    @cached_property
+    def _linear(self) -> Program:
+        return schedule(self._unscheduled)
+
+    @cached_property
+    def _scaled(self) -> Program:
+        return schedule(self._adjoints)
+
+    @cached_property
+    def _floor(self) -> float:
+        """What underflow can add up to; 0 if there can be none."""
+        program = self._unscheduled
+        divides = bool((program.op == QUOTIENT).any())
+        if not self.forward.signed and _least(program, self.forward) > -1020 * math.log(2.0):
+            return 0.0
+        with np.errstate(divide="ignore"):
+            analysed = self._adjoints
+            leaves = np.log(np.abs(analysed.leaf_table[:, :2]).sum(axis=1))
+            return underflow_floor(analysed, leaves) * (_FLUSHED if divides else 1.0)
+
+    @cached_property
+    def _gammas(self) -> tuple[float, float]:
+        return _gamma(self._unscheduled), _gamma(self._adjoints)
+
+    def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
+        """Posteriors for int8 rows of evidence (1, 0, −1)."""
+        n, rows = evidence.shape[1], len(evidence)
+        out = self._run_linear(evidence)
+        found = self._read(evidence, out, np.zeros(out.shape, np.int64), self._gammas[0], self._floor, rtol)
+        wanted = np.flatnonzero(~found.certain.all(axis=1))
+        if len(wanted):
+            mantissas, exponents = self._run_scaled(evidence[wanted])
+            again = self._read(evidence[wanted], mantissas, exponents, self._gammas[1], 0.0, rtol)
+            found.numbers[wanted], found.certain[wanted] = again.numbers, again.certain
+            found.impossible[wanted] = again.impossible
+        assert found.numbers.shape == (rows, n)
+        return found
+
+    def _run_linear(self, evidence: np.ndarray) -> np.ndarray:
+        """What is read off every row: joint probabilities, and the root."""
+        program, n = self._linear, evidence.shape[1]
+        lanes = min(_LANES, -(-len(evidence) // STEP) * STEP)
+        blocks = -(-len(evidence) // lanes)
+        codes = np.empty((blocks, n * lanes), np.uint8)
+        pack_codes(evidence.reshape(-1).view(np.uint8), n, 0, lanes, codes)
+        read = readings(program)
+        out = np.empty((len(read), blocks * lanes))
+        run_linear(*program.arrays, codes, lanes, aligned(program.slots * lanes), read, out)
+        return out[:, : len(evidence)]
+
+    def _run_scaled(self, evidence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same as m · 2^(256·e)."""
+        program, read = self._scaled, readings(self._scaled)
+        mantissas, exponents = np.empty((len(read), len(evidence))), np.empty((len(read), len(evidence)), np.int64)
+        weights, weight_exponents, table, table_exponents = self._scaled_constants
+        op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
+        run_scaled(
+            op, target, start, args, first_weight, weights, leaf_variable, table, weight_exponents, table_exponents,
+            evidence, read, mantissas, exponents, program.slots,
+        )  # fmt: skip
+        return mantissas, exponents
+
+    @cached_property
+    def _scaled_constants(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        return split_constants(self._scaled)
+
+    def _read(
+        self, evidence: np.ndarray, m: np.ndarray, e: np.ndarray, gamma: float, floor: float, rtol: float
+    ) -> Posteriors:
+        """Quotients joint / root, with what the bounds say of both."""
+        n = evidence.shape[1]
+        signed = self.forward.signed
+        root = -2 if signed else -1
+        sizes = (m[n : 2 * n], e[n : 2 * n]) if signed else (m[:n], e[:n])
+        joint_bound = _bounds((m[:n], e[:n]), sizes, gamma, floor)
+        root_bound = _bounds((m[root], e[root]), (m[-1], e[-1]), gamma, floor)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            numbers = np.ldexp(m[:n] / m[root], np.clip((e[:n] - e[root]) * RADIX, -5000, 5000).astype(np.int32)).T
+            bound = ((joint_bound + root_bound) * (1.0 + 1e-6) + 1e-15).T
+        certain = (bound <= rtol) & (numbers >= 0.0)
+        observed = evidence >= 0
+        numbers = np.where(observed, evidence, numbers)
+        impossible = (m[root] == 0.0) & (root_bound == 0.0)
+        certain |= observed & (root_bound <= rtol)[:, None]
+        certain[impossible] = True
+        return Posteriors(numbers, certain, impossible)
+
+
+def _bounds(
+    value: tuple[np.ndarray, np.ndarray], size: tuple[np.ndarray, np.ndarray], gamma: float, floor: float
+) -> np.ndarray:
+    """Relative error bounds of numbers (mantissas, exponents), given their magnitudes."""
+    gap = np.clip(size[1] - value[1], -3, 3) * RADIX
+    with np.errstate(over="ignore", invalid="ignore"):
+        magnitude = np.ldexp(size[0], gap.astype(np.int32))
+    bound = np.empty(value[0].size)
+    certify(value[0].reshape(-1), magnitude.reshape(-1), gamma, floor, bound)
+    return bound.reshape(value[0].shape)
+
+
+def _gamma(program: Program) -> float:
+    """A relative error that no reading of a program exceeds, relative to its magnitude."""
+    count = np.zeros(program.slots)
+    count_roundings(program.op, program.target, program.start, program.args, 1, count)
+    return rounding_bound(float(count[readings(program)].max()))
+
+
+def _least(program: Program, forward: Program) -> float:
+    """log of the least number above 0 that a program without negative numbers ever computes."""
+    with np.errstate(divide="ignore"):
+        table = np.log(program.leaf_table)
+        leaves = np.where(np.isfinite(table), table, np.inf).min(axis=1)
+        largest = np.log(np.maximum(forward.leaf_table[:, 0], 0) + np.maximum(forward.leaf_table[:, 1], 0))
+    weights = log_weights_of(program)
+    common = (forward.op, forward.target, forward.start, forward.args, forward.first_weight)
+    log_largest = np.zeros(program.slots)
+    log_values(*common, weights[: len(forward.weights)], largest, np.zeros(0), log_largest)
+    least = np.zeros(program.slots)
+    common = (program.op, program.target, program.start, program.args, program.first_weight)
+    return float(log_least(*common, weights, leaves, log_largest, least))

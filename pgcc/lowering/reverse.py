@@ -1,0 +1,249 @@
+"""The reverse pass of a program is a program too.
+
+With F the root, every value v has an adjoint v' = ∂F/∂v:
+
+    p = Σ w·x·y    gives  x' += w·p'·y,  y' += w·p'·x
+    p = Σ w·x      gives  x' += w·p'
+
+so an adjoint is again a sum of weighted products, of adjoints and values, and what runs, schedules and bounds programs
+does the same for their derivatives. Products of many are first written as products of two, which is what keeps a
+reverse pass from dividing by a child that may be 0, at twice the cost of the forward one.
+
+F is homogenised: F = z_i·A + ȳ_i·B, and A = ∂F/∂z_i = Σ b·l' over the leaves l = a·ȳ_i + b·z_i is Pr(evidence, X_i = 1)
+for an unobserved X_i: all marginals from one pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pgcc.ir.numbers import nearest_float
+from pgcc.lowering.program import DOT, LEAF, MORE, SUM, TIMES, Program
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms of all values: number j is weight[j]·x[j]·y[j] of the value `of[j]`; y = −1 for weight[j]·x[j] alone.
+
+    weight : positions in the weights of a program; −1 for 1.
+    """
+
+    of: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+
+
+def reverse(program: Program) -> Program:
+    """Values and adjoints of a program without determinants, in slots of their own.
+
+    Its last instruction adds up what can be read off it, and so names the slots (`readings`): Pr(evidence, X_i = 1)
+    for every variable i, then their magnitudes if the program is signed; the root, and its magnitude if it is signed.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> from pgcc.lowering.lower import lower
+    >>> len(readings(reverse(lower(pgcc.parse("0.5*a*b + 0.25*a + 0.25")))))
+    3
+    """
+    forward = binarized(program)
+    writer = _Writer(forward)
+    found = [*writer.joints(forward.value), *(writer.joints(forward.magnitude) if forward.signed else [])]
+    roots = [forward.value, forward.magnitude] if forward.signed else [forward.value]
+    return writer.finish([*found, *roots])
+
+
+def readings(program: Program) -> np.ndarray:
+    """The slots of what a reversed program computes."""
+    return program.args[program.start[-2] :].astype(np.int64)
+
+
+def binarized(program: Program) -> Program:
+    """The same program with a product of k ≥ 2 as k − 1 products of two, each in a slot of its own."""
+    lengths = np.diff(program.start)
+    copies = np.where(program.op == TIMES, np.maximum(lengths - 1, 1), 1)
+    if (copies == 1).all():
+        return program
+    source = np.repeat(np.arange(program.instructions), copies)
+    step = np.arange(len(source)) - np.repeat(np.cumsum(copies) - copies, copies)
+    partial = step < copies[source] - 1  # not yet the whole product
+    target = program.target[source].copy()
+    target[partial] = program.slots + np.arange(partial.sum())
+    chained = copies[source] > 1
+    length = np.where(chained, 2, lengths[source])
+    start = np.concatenate([[0], np.cumsum(length)])
+    within = np.arange(start[-1]) - np.repeat(start[:-1], length)
+    owner = np.repeat(np.arange(len(source)), length)
+    # the product so far, and the next factor
+    place = program.start[source[owner]] + within + np.where(chained[owner], step[owner], 0)
+    so_far = chained[owner] & (within == 0) & (step[owner] > 0)
+    args = np.where(so_far, target[owner - 1], program.args[place])
+    return replace(
+        program,
+        op=program.op[source],
+        target=target.astype(np.int32),
+        start=start.astype(np.int64),
+        args=args.astype(np.int32),
+        first_weight=program.first_weight[source],
+        node=program.node[source],
+        slots=program.slots + int(partial.sum()),
+    )
+
+
+def terms_of(program: Program) -> Terms:
+    """The terms of a binarised program."""
+    parts: list[tuple[np.ndarray, ...]] = []
+    lengths = np.diff(program.start)
+    for kind in (SUM, DOT, MORE, TIMES):
+        which = np.flatnonzero(program.op == kind)
+        stride = 2 if kind in (DOT, MORE) else lengths[which] if kind == TIMES else 1
+        count = lengths[which] // np.maximum(stride, 1)
+        owner = np.repeat(which, count)
+        j = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+        width = np.repeat(np.broadcast_to(stride, len(which)), count)
+        first = program.start[owner] + j * width
+        x, y = program.args[first], np.where(width == 2, program.args[first + width - 1], -1)
+        weight = np.full(len(owner), -1) if kind == TIMES else program.first_weight[owner] + j
+        parts.append((program.target[owner], x, y, weight))
+    return Terms(*(np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True)))
+
+
+class _Writer:
+    """Writes adjoints after the instructions of a program."""
+
+    def __init__(self, program: Program):
+        self.program, self.terms = program, terms_of(program)
+        self.slots = program.slots
+        born = np.zeros(program.slots, np.int64)
+        born[program.target[::-1]] = np.arange(program.instructions)[::-1]  # the first write of each value
+        self.born = born
+        self.numbers = list(program.numbers)
+        self.leaf_variable, self.leaf_numbers = program.leaf_variable.tolist(), list(program.leaf_numbers)
+        self.one = self._new_slots(1)
+        self.leaf_variable.append(-1)
+        self.leaf_numbers.append((1, 0))
+        first = len(program.numbers)
+        self.op, self.target, self.lengths = [program.op], [program.target], [np.diff(program.start)]
+        self.args, self.first_weight = [program.args], [program.first_weight]
+        self._emit(LEAF, self.one, [len(self.leaf_numbers) - 1], first)
+
+    def _new_slots(self, count: int) -> int:
+        self.slots += count
+        return self.slots - count
+
+    def _emit(self, op: int, target: int, args: list[int] | np.ndarray, first_weight: int) -> None:
+        self.op.append(np.array([op]))
+        self.target.append(np.array([target]))
+        self.lengths.append(np.array([len(args)]))
+        self.args.append(np.asarray(args))
+        self.first_weight.append(np.array([first_weight]))
+
+    def joints(self, root: int) -> list[int]:
+        """Slots of ∂root/∂z_i for every variable i."""
+        adjoint = self._adjoints(root)
+        program = self.program
+        leaves = np.flatnonzero(program.op == LEAF)
+        number = program.args[program.start[leaves]]
+        slot, variable = program.target[leaves], program.leaf_variable[number]
+        of_variable: list[list[tuple[int, int]]] = [[] for _ in range(program.n_variables)]
+        for s, v, leaf in zip(slot.tolist(), variable.tolist(), number.tolist(), strict=True):
+            if v >= 0 and adjoint[s] >= 0 and program.leaf_numbers[leaf][1] != 0:
+                of_variable[v].append((int(adjoint[s]), leaf))
+        first = self._new_slots(program.n_variables)
+        for v, leaves_of in enumerate(of_variable):
+            self._emit(SUM, first + v, [a for a, _ in leaves_of], len(self.numbers))
+            self.numbers += [program.leaf_numbers[leaf][1] for _, leaf in leaves_of]
+        return list(range(first, first + program.n_variables))
+
+    def _adjoints(self, root: int) -> np.ndarray:
+        """Instructions for the adjoint of every value that the root depends on; their slots, −1 for others."""
+        adjoint, contributions = self._contributions(root)
+        to, of, other, weight = contributions
+        paired = other >= 0
+        order = np.lexsort((paired, -self.born[to]))  # parents first; what is linear before what is not
+        to, of, other, weight, paired = (a[order] for a in (to, of, other, weight, paired))
+        new = np.ones(len(to), bool)
+        new[1:] = (to[1:] != to[:-1]) | (paired[1:] != paired[:-1])
+        begin = np.flatnonzero(new)
+        count = np.diff(np.append(begin, len(to)))
+        again = np.zeros(len(begin), bool)
+        again[1:] = to[begin[1:]] == to[begin[:-1]]
+        alone = paired[begin] & ~again & (count == 1) & (weight[begin] < 0)
+        again_next = np.append(again[1:], False)
+        alone &= ~again_next
+        self.op.append(np.select([~paired[begin], alone, again], [SUM, TIMES, MORE], DOT))
+        self.target.append(adjoint[to[begin]])
+        self.lengths.append(count * np.where(paired[begin], 2, 1))
+        width = np.where(paired, 2, 1)
+        at = np.cumsum(width) - width
+        args = np.empty(int(width.sum()), np.int64)
+        args[at] = adjoint[of]
+        args[at[paired] + 1] = other[paired]
+        self.args.append(args)
+        self.first_weight.append(len(self.numbers) + begin)
+        numbers = self.program.numbers
+        self.numbers += [1 if w < 0 else numbers[w] for w in weight.tolist()]
+        return adjoint
+
+    def _contributions(self, root: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+        """(to, of, other, weight): the adjoint of `to` gets weight · (adjoint of `of`) · other."""
+        terms, needed = self.terms, self._needed(root)
+        adjoint = np.full(self.program.slots, -1)
+        adjoint[needed] = self._new_slots(int(needed.sum())) + np.arange(needed.sum())
+        adjoint[root] = self.one
+        second = terms.y >= 0
+        to = np.concatenate([terms.x, terms.y[second]])
+        of = np.concatenate([terms.of, terms.of[second]])
+        other = np.concatenate([terms.y, terms.x[second]])
+        weight = np.concatenate([terms.weight, terms.weight[second]])
+        kept = needed[to] & needed[of] & (to != root)
+        return adjoint, (to[kept], of[kept], other[kept], weight[kept])
+
+    def _needed(self, root: int) -> np.ndarray:
+        """The values that the root depends on, without constants."""
+        program = self.program
+        needed = np.ones(program.slots, bool)
+        if program.signed:
+            reached = bytearray(program.slots)
+            reached[root] = 1
+            start, args = program.start.tolist(), program.args.tolist()
+            above = zip(program.op.tolist()[::-1], program.target.tolist()[::-1], strict=True)
+            for i, (op, at) in zip(range(program.instructions - 1, -1, -1), above, strict=True):
+                if op != LEAF and reached[at]:
+                    for x in args[start[i] : start[i + 1]]:
+                        reached[x] = 1
+            needed = np.frombuffer(reached, np.bool_).copy()
+        leaves = np.flatnonzero(program.op == LEAF)
+        constant = program.leaf_variable[program.args[program.start[leaves]]] < 0
+        needed[program.target[leaves[constant]]] = False
+        needed[root] = True
+        return needed
+
+    def finish(self, read: list[int]) -> Program:
+        """The program; `read` : the slots of what it computes."""
+        total = self._new_slots(1)
+        self._emit(SUM, total, read, len(self.numbers))
+        self.numbers += [1] * len(read)
+        program = self.program
+        weights = [nearest_float(w) for w in self.numbers[len(program.numbers) :]]
+        op = np.concatenate(self.op).astype(np.uint8)
+        return replace(
+            program,
+            op=op,
+            target=np.concatenate(self.target).astype(np.int32),
+            start=np.concatenate([[0], np.cumsum(np.concatenate(self.lengths))]).astype(np.int64),
+            args=np.concatenate(self.args).astype(np.int32),
+            first_weight=np.concatenate(self.first_weight).astype(np.int64),
+            weights=np.concatenate([program.weights, weights]),
+            node=np.concatenate([program.node, np.full(len(op) - len(program.node), -1, np.int32)]),
+            leaf_variable=np.array(self.leaf_variable, np.int32),
+            leaf_table=np.concatenate([program.leaf_table, [(1.0, 0.0, 1.0)]]),
+            slots=self.slots,
+            value=total,
+            magnitude=total,
+            numbers=self.numbers,
+            leaf_numbers=self.leaf_numbers,
+        )

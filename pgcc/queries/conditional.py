@@ -1,0 +1,25 @@
+"""Pr(query | given): quotients of two probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pgcc.errors import EvidenceError
+from pgcc.queries.distribution import Distribution
+from pgcc.queries.evidence import Evidence
+
+
+def conditional(distribution: Distribution, query: Evidence, given: Evidence) -> np.ndarray:
+    """Pr(query row | given row); a single piece of either goes with every row of the other."""
+    if query.rows != given.rows and not (query.single or given.single):
+        raise EvidenceError(f"{query.rows} queries do not fit {given.rows} rows of evidence: give as many, or one")
+    asked, known = np.broadcast_arrays(query.chunk(slice(None)), given.chunk(slice(None)))
+    clash = (asked >= 0) & (known >= 0) & (asked != known)
+    both = np.where(known >= 0, known, asked).astype(np.int8)
+    base = distribution.values(given.chunk(slice(None)), distribution.rtol / 4)
+    for row in np.flatnonzero(base.mantissa == 0.0)[:1].tolist():
+        raise distribution.impossible(given, row)
+    joint = distribution.values(both, distribution.rtol / 4)
+    result = joint.over(base)
+    result[clash.any(axis=1)] = 0.0  # what is asked contradicts what is known
+    return result

@@ -1,0 +1,113 @@
+"""What a question is put to: a compiled circuit with its total, the accuracy promised and the threads allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgcc.backend.compiled import Compiled
+from pgcc.backend.parallel import for_chunks
+from pgcc.backend.values import Values
+from pgcc.errors import EvidenceError, SemanticsError
+from pgcc.ir.circuit import Circuit
+from pgcc.queries.evidence import Evidence
+from pgcc.queries.probability import probabilities
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A compiled circuit as questions see it.
+
+    Attributes
+    ----------
+    circuit : Circuit
+        As it was given.
+    compiled : Compiled
+    total : Values or None
+        g(1), by which values are divided; None for a raw polynomial.
+    rtol : float
+        The relative error that every number returned keeps.
+    threads : int
+    """
+
+    circuit: Circuit
+    compiled: Compiled
+    total: Values | None
+    rtol: float
+    threads: int
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables, in the order of the columns of data."""
+        return self.circuit.variables
+
+    def read(self, evidence: Any) -> Evidence:
+        """Evidence of any form."""
+        return Evidence(self.variables, evidence)
+
+    def columns(self, names: Iterable[str] | str | None) -> np.ndarray:
+        """The columns of variables by name; all of them for None."""
+        if names is None:
+            return np.arange(len(self.variables))
+        names = [names] if isinstance(names, str) else list(names)
+        position = {name: i for i, name in enumerate(self.variables)}
+        for name in names:
+            if name not in position:
+                raise EvidenceError(f"unknown variable {name!r}: the variables are {_some(self.variables)}")
+        if len(set(names)) < len(names):
+            raise EvidenceError(f"a variable stands twice in {_some(tuple(names))}")
+        return np.array([position[name] for name in names], np.int64)
+
+    def probs(self, codes: np.ndarray, rtol: float | None = None) -> np.ndarray:
+        """Pr(row) for int8 rows of codes, to `rtol`; 0 below the range of doubles."""
+        return self._ask(codes, rtol, logs=False)
+
+    def logprobs(self, codes: np.ndarray, rtol: float | None = None) -> np.ndarray:
+        """log Pr(row) for int8 rows of codes, to a relative error `rtol` of the probability."""
+        return self._ask(codes, rtol, logs=True)
+
+    def _ask(self, codes: np.ndarray, rtol: float | None, *, logs: bool) -> np.ndarray:
+        evidence, rtol = Evidence(self.variables, codes), self.rtol if rtol is None else rtol
+        answers = probabilities(
+            self.compiled, evidence, self.total, rtol=rtol / 2, threads=self.threads, logs=logs
+        )  # fmt: skip
+        return answers.numbers
+
+    def possible(self, given: Evidence) -> np.ndarray:
+        """log Pr(row) of the evidence; an error naming the first row whose probability is 0."""
+        logs = self.logprobs(given.chunk(slice(None)), self.rtol / 2)
+        impossible = np.flatnonzero(np.isneginf(logs))
+        if len(impossible):
+            raise self.impossible(given, int(impossible[0]))
+        return logs
+
+    def impossible(self, given: Evidence, row: int) -> SemanticsError:
+        """The error of conditioning on what cannot be."""
+        return SemanticsError(f"{given.describe(row)} has probability 0: nothing can be conditioned on it")
+
+    def values(self, codes: np.ndarray, rtol: float | None = None) -> Values:
+        """g of every row of codes, not divided by the total, to `rtol`."""
+        values, _ = self.compiled.run_auto(np.ascontiguousarray(codes, np.int8), self.rtol if rtol is None else rtol)
+        return values
+
+    def ratios(self, codes: np.ndarray, given: Evidence, row: int) -> np.ndarray:
+        """Pr(codes[j]) / Pr(codes[0]) for j ≥ 1; codes[0] is row `row` of the evidence."""
+        values = self.values(codes, self.rtol / 4)
+        if values.mantissa[0] == 0.0:
+            raise self.impossible(given, row)
+        if (values.mantissa < 0.0).any():
+            raise SemanticsError(
+                f"a 'probability' given {given.describe(row)} is negative: the polynomial is no distribution"
+            )
+        return values[1:].over(values[:1])
+
+    def for_chunks(self, rows: int, work: Any) -> None:
+        """`work(slice)` for chunks of rows, on the threads that are allowed."""
+        for_chunks(rows, len(self.variables), self.threads, work)
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")

@@ -1,0 +1,50 @@
+"""Pr(X_i = 1, X_j = 1 | evidence) for every pair, and what follows from it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pgcc.queries.distribution import Distribution
+from pgcc.queries.evidence import Evidence
+from pgcc.queries.marginals import marginals
+
+
+def pairwise(distribution: Distribution, given: Evidence) -> np.ndarray:
+    """rows × n × n: the joint probabilities; the marginals on the diagonal."""
+    single = marginals(distribution, given)
+    of_one_row = _by_marginals if distribution.compiled.marginals is not None else _by_pairs
+    return np.stack(
+        [of_one_row(distribution, given, row, single[row]) for row in range(given.rows)]
+        or [np.zeros((0, *single.shape[1:] * 2)).reshape(0, single.shape[1], single.shape[1])]
+    ).reshape(given.rows, single.shape[1], single.shape[1])
+
+
+def _by_marginals(distribution: Distribution, given: Evidence, row: int, single: np.ndarray) -> np.ndarray:
+    """Pr(X_i = 1) · Pr(X_j = 1 | X_i = 1): one reverse pass for every i."""
+    joint = np.zeros((len(single), len(single)))
+    likely = np.flatnonzero(single > 0.0)
+    codes = np.repeat(given.chunk(slice(row, row + 1)), len(likely), axis=0)
+    codes[np.arange(len(likely)), likely] = 1
+    joint[likely] = single[likely, None] * marginals(distribution, Evidence(distribution.variables, codes))
+    upper = np.triu(joint)
+    return upper + np.triu(joint, 1).T
+
+
+def _by_pairs(distribution: Distribution, given: Evidence, row: int, single: np.ndarray) -> np.ndarray:
+    """One query for every pair of variables that are not observed."""
+    codes = given.chunk(slice(row, row + 1))[0]
+    joint = np.outer(single, single)  # right where one of them is certain
+    free = np.flatnonzero(codes < 0)
+    i, j = (free[index] for index in np.triu_indices(len(free), 1))
+    rows = np.repeat(codes[None], len(i) + 1, axis=0)
+    both = 1 + np.arange(len(i))
+    rows[both, i] = rows[both, j] = 1
+    joint[i, j] = joint[j, i] = distribution.ratios(rows, given, row)
+    np.fill_diagonal(joint, single)
+    return joint
+
+
+def covariance(joint: np.ndarray) -> np.ndarray:
+    """Pr(i, j) − Pr(i)·Pr(j), from `pairwise`; p·(1 − p) on the diagonal."""
+    single = np.diagonal(joint, axis1=-2, axis2=-1)
+    return joint - single[..., :, None] * single[..., None, :]

@@ -1,0 +1,154 @@
+"""The questions people ask of a model, beyond the probability of evidence: what they mean, and where each is answered.
+
+Answers live in `pgcc.queries`, one file per kind of question; each is loaded when it is first asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from pgcc.errors import EvidenceError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from pgcc.ir.circuit import Circuit
+    from pgcc.model import Model
+    from pgcc.queries.distribution import Distribution
+
+
+class Questions:
+    """What every `Model` answers. A mixin: `Model` says what the distribution is."""
+
+    circuit: Circuit
+
+    def _distribution(self, rtol: float | None = None, threads: int | None = None) -> Distribution:
+        raise NotImplementedError
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def _compile(self, circuit: Circuit) -> Model:
+        raise NotImplementedError
+
+    def marginals(
+        self,
+        evidence: Any = None,
+        *,
+        size: Any = None,
+        over: Iterable[str] | None = None,
+        rtol: float | None = None,
+        threads: int | None = None,
+    ) -> np.ndarray:
+        """Pr(X_i = 1 | evidence) for every variable.
+
+        Parameters
+        ----------
+        evidence : dict, array, DataFrame or list of dicts
+            As in `prob`. Evidence of probability 0 is an error.
+        size : int or (int, int), optional
+            Given also that so many of `over` are in: exactly k, or at least the first and at most the second.
+        over : names, optional
+            The set that is counted; all variables unless said otherwise.
+        rtol, threads
+            As in `prob`.
+
+        Returns
+        -------
+        array with one entry per variable, or rows × variables; 1 and 0 for what is observed.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
+        >>> model.marginals()
+        array([0.7, 0.4])
+        >>> model.marginals({"b": 0}).round(12)
+        array([0.5, 0. ])
+        """
+        from pgcc.queries.marginals import marginals
+
+        if size is not None:
+            return self.given_size(size, over).marginals(evidence, rtol=rtol, threads=threads)
+        distribution = self._distribution(rtol, threads)
+        given = distribution.read(evidence)
+        table = marginals(distribution, given)
+        return table[0] if given.single else table
+
+    def conditional(
+        self, query: Any, given: Any = None, *, rtol: float | None = None, threads: int | None = None
+    ) -> Any:
+        """Pr(query | given): both are evidence; a query that contradicts what is given has probability 0.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
+        >>> round(model.conditional({"a": 1}, given={"b": 0}), 12)
+        0.5
+        """
+        from pgcc.queries.conditional import conditional
+
+        distribution = self._distribution(rtol, threads)
+        asked, known = distribution.read(query), distribution.read(given)
+        answers = conditional(distribution, asked, known)
+        return float(answers[0]) if asked.single and known.single else answers
+
+    def condition(self, evidence: Any) -> Model:
+        """The distribution given one piece of evidence, as a model over the variables that are left.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
+        >>> model.condition({"b": 0}).prob({"a": 1})
+        0.5
+        """
+        distribution = self._distribution()
+        given = distribution.read(evidence)
+        if not given.single:
+            raise EvidenceError("a model is conditioned on one piece of evidence, not on a table of them")
+        distribution.possible(given)
+        codes = given.chunk(slice(None))[0].tolist()
+        observed = {name: code for name, code in zip(self.variables, codes, strict=True) if code >= 0}
+        return self._compile(self.circuit.condition(observed))
+
+    def pairwise(self, evidence: Any = None, *, rtol: float | None = None, threads: int | None = None) -> np.ndarray:
+        """Pr(X_i = 1, X_j = 1 | evidence) for all pairs; the marginals on the diagonal.
+
+        Returns
+        -------
+        array n × n, or rows × n × n for a table of evidence.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).pairwise().round(12)
+        array([[0.7, 0.4],
+               [0.4, 0.4]])
+        """
+        from pgcc.queries.pairwise import pairwise
+
+        distribution = self._distribution(rtol, threads)
+        given = distribution.read(evidence)
+        table = pairwise(distribution, given)
+        return table[0] if given.single else table
+
+    def covariance(self, evidence: Any = None, *, rtol: float | None = None, threads: int | None = None) -> np.ndarray:
+        """Cov(X_i, X_j | evidence), the variances on the diagonal; with an error below 3·rtol·Pr(i)·Pr(j).
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).covariance().round(12)
+        array([[0.21, 0.12],
+               [0.12, 0.24]])
+        """
+        from pgcc.queries.pairwise import covariance
+
+        return covariance(self.pairwise(evidence, rtol=rtol, threads=threads))
+
+    def given_size(self, size: Any, over: Iterable[str] | None = None) -> Model:
+        raise NotImplementedError
