@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pgcc.ir.circuit import Circuit, variables
     from pgcc.model import Model, compile
     from pgcc.queries.check import check
+    from pgcc.queries.gradient import grad
 
 __version__ = "0.1.0"
 
@@ -70,6 +71,7 @@ _HOME = {
     "variables": "pgcc.ir.circuit",
     "Model": "pgcc.model",
     "check": "pgcc.queries.check",
+    "grad": "pgcc.queries.gradient",
     "compile": "pgcc.model",
 }
 
@@ -92,6 +94,7 @@ __all__ = [
     "dpp",
     "emit",
     "from_sympy",
+    "grad",
     "load",
     "mixture",
     "parse",

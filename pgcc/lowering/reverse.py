@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pgcc.ir.numbers import nearest_float
-from pgcc.lowering.program import DOT, LEAF, MORE, SUM, TIMES, Program
+from pgcc.lowering.program import DET, DETBAR, DOT, LEAF, MORE, SUM, TIMES, Program
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,25 @@ def reverse(program: Program) -> Program:
     found = [*writer.joints(forward.value), *(writer.joints(forward.magnitude) if forward.signed else [])]
     roots = [forward.value, forward.magnitude] if forward.signed else [forward.value]
     return writer.finish([*found, *roots])
+
+
+def adjoints(program: Program) -> tuple[Program, np.ndarray]:
+    """Values and adjoints of a program, in slots of their own; the slots of the adjoints, −1 where there is none.
+
+    A determinant D is affine in every child: what reaches it goes to child x times ∂D/∂x, which DETBAR computes. The
+    last instruction reads the root and a constant 1.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> from pgcc.lowering.lower import lower
+    >>> adjoints(lower(pgcc.parse("0.5*a + 0.5")))[1].tolist()
+    [1]
+    """
+    forward = binarized(program)
+    writer = _Writer(forward)
+    slots = writer.adjoints(forward.value, constants=True)[: program.slots]
+    return writer.finish([forward.value, writer.one]), slots
 
 
 def readings(program: Program) -> np.ndarray:
@@ -122,6 +141,7 @@ class _Writer:
         self.born = born
         self.numbers = list(program.numbers)
         self.leaf_variable, self.leaf_numbers = program.leaf_variable.tolist(), list(program.leaf_numbers)
+        self.determinants: tuple[np.ndarray, ...] = (np.zeros(0, np.int64),) * 4  # of, to, derivative, weight
         self.one = self._new_slots(1)
         self.leaf_variable.append(-1)
         self.leaf_numbers.append((1, 0))
@@ -129,6 +149,16 @@ class _Writer:
         self.op, self.target, self.lengths = [program.op], [program.target], [np.diff(program.start)]
         self.args, self.first_weight = [program.args], [program.first_weight]
         self._emit(LEAF, self.one, [len(self.leaf_numbers) - 1], first)
+        for i in np.flatnonzero(program.op == DET).tolist():
+            self._differentiate(int(program.target[i]), program.args[program.start[i] : program.start[i + 1]])
+
+    def _differentiate(self, at: int, args: np.ndarray) -> None:
+        """A determinant's derivatives by its children, each of which is a term of the child's adjoint."""
+        children = args[1:].astype(np.int64)
+        first = self._new_slots(len(children))
+        self._emit(DETBAR, first, args, len(self.program.numbers))
+        one_sided = (np.full(len(children), at), children, first + np.arange(len(children)), np.full(len(children), -1))
+        self.determinants = tuple(map(np.append, self.determinants, one_sided))
 
     def _new_slots(self, count: int) -> int:
         self.slots += count
@@ -143,7 +173,7 @@ class _Writer:
 
     def joints(self, root: int) -> list[int]:
         """Slots of ∂root/∂z_i for every variable i."""
-        adjoint = self._adjoints(root)
+        adjoint = self.adjoints(root)
         program = self.program
         leaves = np.flatnonzero(program.op == LEAF)
         number = program.args[program.start[leaves]]
@@ -158,9 +188,9 @@ class _Writer:
             self.numbers += [program.leaf_numbers[leaf][1] for _, leaf in leaves_of]
         return list(range(first, first + program.n_variables))
 
-    def _adjoints(self, root: int) -> np.ndarray:
+    def adjoints(self, root: int, constants: bool = False) -> np.ndarray:
         """Instructions for the adjoint of every value that the root depends on; their slots, −1 for others."""
-        adjoint, contributions = self._contributions(root)
+        adjoint, contributions = self._contributions(root, constants)
         to, of, other, weight = contributions
         paired = other >= 0
         order = np.lexsort((paired, -self.born[to]))  # parents first; what is linear before what is not
@@ -188,22 +218,22 @@ class _Writer:
         self.numbers += [1 if w < 0 else numbers[w] for w in weight.tolist()]
         return adjoint
 
-    def _contributions(self, root: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+    def _contributions(self, root: int, constants: bool) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """(to, of, other, weight): the adjoint of `to` gets weight · (adjoint of `of`) · other."""
-        terms, needed = self.terms, self._needed(root)
+        terms, needed = self.terms, self._needed(root, constants)
         adjoint = np.full(self.program.slots, -1)
         adjoint[needed] = self._new_slots(int(needed.sum())) + np.arange(needed.sum())
         adjoint[root] = self.one
-        second = terms.y >= 0
-        to = np.concatenate([terms.x, terms.y[second]])
-        of = np.concatenate([terms.of, terms.of[second]])
-        other = np.concatenate([terms.y, terms.x[second]])
-        weight = np.concatenate([terms.weight, terms.weight[second]])
+        second, dets = terms.y >= 0, self.determinants
+        of = np.concatenate([terms.of, terms.of[second], dets[0]])
+        to = np.concatenate([terms.x, terms.y[second], dets[1]])
+        other = np.concatenate([terms.y, terms.x[second], dets[2]])
+        weight = np.concatenate([terms.weight, terms.weight[second], dets[3]])
         kept = needed[to] & needed[of] & (to != root)
         return adjoint, (to[kept], of[kept], other[kept], weight[kept])
 
-    def _needed(self, root: int) -> np.ndarray:
-        """The values that the root depends on, without constants."""
+    def _needed(self, root: int, constants: bool) -> np.ndarray:
+        """The values that the root depends on, with or without constants."""
         program = self.program
         needed = np.ones(program.slots, bool)
         if program.signed:
@@ -216,10 +246,11 @@ class _Writer:
                     for x in args[start[i] : start[i + 1]]:
                         reached[x] = 1
             needed = np.frombuffer(reached, np.bool_).copy()
-        leaves = np.flatnonzero(program.op == LEAF)
-        constant = program.leaf_variable[program.args[program.start[leaves]]] < 0
-        needed[program.target[leaves[constant]]] = False
-        needed[root] = True
+        if not constants:
+            leaves = np.flatnonzero(program.op == LEAF)
+            constant = program.leaf_variable[program.args[program.start[leaves]]] < 0
+            needed[program.target[leaves[constant]]] = False
+            needed[root] = True
         return needed
 
     def finish(self, read: list[int]) -> Program:

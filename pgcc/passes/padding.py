@@ -51,58 +51,33 @@ def smooth(circuit: Circuit) -> Circuit:
 
 
 def _padded(circuit: Circuit, filler: Callable[[str], Node]) -> Circuit:
-    overlap = circuit.overlap
-    if overlap is not None:
-        raise CircuitError(f"not decomposable: {overlap[0]!r} has {overlap[1]!r} in two of its children")
     with collector_paused():
-        rewriter = _Padding(circuit, filler)
+        fillers = Fillers(circuit, filler)
+        rewriter = _Padding(circuit, fillers)
         for position in range(len(circuit.order)):
             rewriter.visit(position)
-        return Circuit(rewriter.pad(rewriter.new[-1], rewriter.absent_from_root()), circuit.variables)
+        return Circuit(pad(rewriter.new[-1], fillers.absent_from_root()), circuit.variables)
 
 
-class _Padding:
-    def __init__(self, circuit: Circuit, filler: Callable[[str], Node]):
-        self.order, self.links, self.scopes = circuit.order, circuit.links, circuit.scopes
+class Fillers:
+    """The products of factors that children of a decomposable circuit's sums miss.
+
+    Parameters
+    ----------
+    circuit : Circuit
+    filler : function
+        The factor of a variable by its name; its complement unless said otherwise.
+    """
+
+    def __init__(self, circuit: Circuit, filler: Callable[[str], Node] = lambda name: var(name, complement=True)):
+        overlap = circuit.overlap
+        if overlap is not None:
+            raise CircuitError(f"not decomposable: {overlap[0]!r} has {overlap[1]!r} in two of its children")
+        self.scopes, self.filler = circuit.scopes, filler
         occurring = set(self.scopes.names)
         self.names = [*self.scopes.names, *(v for v in circuit.variables if v not in occurring)]
-        self.filler = filler
-        self.new: list[Node] = []
         self._absent: dict[Scope, Node] = {}
         self._missing: dict[tuple[int, int], Node | None] = {}
-
-    def visit(self, position: int) -> None:
-        node, below = self.order[position], self.links[position]
-        children = [self.new[c] for c in below]
-        if node.op is Op.SUM:
-            self.new.append(self._smooth_sum(node, children, self.scopes.of[position], below))
-        elif node.op is Op.DET:
-            self.new.append(self._smooth_det(node, children, below))
-        else:
-            self.new.append(rebuild(node, children))
-
-    def _smooth_sum(self, node: Node, children: list[Node], scope: int, below: tuple[int, ...]) -> Node:
-        of = self.scopes.of
-        weights: list[Number] | None = None
-        for i, child in enumerate(children):
-            missing = self.missing(of[below[i]], scope)
-            if missing is None:
-                continue
-            if child.op is Op.CONST:  # w·c = (w·c)·1, and the 1 is what the padding replaces
-                if child is not ONE:
-                    weights = list(node.weights) if weights is None else weights
-                    weights[i] = mul(weights[i], child.value)
-                children[i] = missing
-            else:
-                children[i] = self.pad(child, missing)
-        return rebuild(node, children) if weights is None else weighted_sum(weights, children)
-
-    def _smooth_det(self, node: Node, children: list[Node], below: tuple[int, ...]) -> Node:
-        k = len(children) // 2
-        of = [self.scopes.of[c] for c in below]
-        both = [self.scopes.union(of[i], of[k + i])[0] for i in range(k)]
-        padded = [self.pad(child, self.missing(of[i], both[i % k])) for i, child in enumerate(children)]
-        return rebuild(node, padded)
 
     def missing(self, have: int, want: int) -> Node | None:
         """Π of the factors of the variables of scope `want` that scope `have` lacks; None if there are none."""
@@ -114,18 +89,17 @@ class _Padding:
             self._missing[key] = self.absent(lacking) if size(lacking) else None
         return self._missing[key]
 
+    def missing_from_pairs(self, below: tuple[int, ...]) -> list[Node | None]:
+        """The same for the children f_1..f_k, y_1..y_k of a determinant (by position): what f_i or y_i alone has."""
+        k = len(below) // 2
+        of = [self.scopes.of[c] for c in below]
+        both = [self.scopes.union(of[i], of[k + i])[0] for i in range(k)]
+        return [self.missing(scope, both[i % k]) for i, scope in enumerate(of)]
+
     def absent_from_root(self) -> Node | None:
         """The same for the variables of the circuit that its root lacks."""
         everything = self.scopes.number(from_intervals([(0, len(self.names))] if self.names else []))
         return self.missing(self.scopes.of[-1], everything)
-
-    def pad(self, node: Node, missing: Node | None) -> Node:
-        """node · missing"""
-        if missing is None:
-            return node
-        if node is ONE:
-            return missing
-        return product((*node.children, missing)) if node.op is Op.PRODUCT else product((node, missing))
 
     def absent(self, scope: Scope) -> Node:
         """Π of the factors of a scope, of shared blocks."""
@@ -145,6 +119,47 @@ class _Padding:
             block = product((self._block(2 * k, level - 1), self._block(2 * k + 1, level - 1)))
             self._absent[key] = block
         return block
+
+
+class _Padding:
+    def __init__(self, circuit: Circuit, fillers: Fillers):
+        self.order, self.links, self.scopes, self.fillers = circuit.order, circuit.links, circuit.scopes, fillers
+        self.new: list[Node] = []
+
+    def visit(self, position: int) -> None:
+        node, below = self.order[position], self.links[position]
+        children = [self.new[c] for c in below]
+        if node.op is Op.SUM:
+            self.new.append(self._smooth_sum(node, children, self.scopes.of[position], below))
+        elif node.op is Op.DET:
+            self.new.append(rebuild(node, list(map(pad, children, self.fillers.missing_from_pairs(below)))))
+        else:
+            self.new.append(rebuild(node, children))
+
+    def _smooth_sum(self, node: Node, children: list[Node], scope: int, below: tuple[int, ...]) -> Node:
+        of = self.scopes.of
+        weights: list[Number] | None = None
+        for i, child in enumerate(children):
+            missing = self.fillers.missing(of[below[i]], scope)
+            if missing is None:
+                continue
+            if child.op is Op.CONST:  # w·c = (w·c)·1, and the 1 is what the padding replaces
+                if child is not ONE:
+                    weights = list(node.weights) if weights is None else weights
+                    weights[i] = mul(weights[i], child.value)
+                children[i] = missing
+            else:
+                children[i] = pad(child, missing)
+        return rebuild(node, children) if weights is None else weighted_sum(weights, children)
+
+
+def pad(node: Node, missing: Node | None) -> Node:
+    """node · missing"""
+    if missing is None:
+        return node
+    if node is ONE:
+        return missing
+    return product((*node.children, missing)) if node.op is Op.PRODUCT else product((node, missing))
 
 
 def aligned_blocks(start: int, stop: int) -> list[tuple[int, int]]:

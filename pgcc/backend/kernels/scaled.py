@@ -65,6 +65,19 @@ def run_scaled(
 
 
 @kernel
+def run_scaled_rows(
+    op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
+    weight_exponents, leaf_exponents, begin, end, evidence, m, e,
+):  # fmt: skip
+    """Instructions begin … end − 1 for every row; m, e : rows × slots, kept."""
+    for row in range(evidence.shape[0]):
+        run_scaled_row(
+            op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
+            weight_exponents, leaf_exponents, begin, end, evidence[row], m[row], e[row],
+        )  # fmt: skip
+
+
+@kernel
 def run_scaled_row(
     op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
     weight_exponents, leaf_exponents, begin, end, codes, m, e,

@@ -1,0 +1,29 @@
+"""Derivatives by weights, added up over rows: ∂F/∂w = p'·x for every term w·x of a sum p."""
+
+from __future__ import annotations
+
+from pgcc.backend.kernels.policy import kernel
+from pgcc.backend.kernels.scaled import shifted
+
+
+@kernel
+def add_linear_gradients(adjoint, child, work, lanes, share, gradient):
+    """gradient[t] += Σ_rows share[row] · work[adjoint[t]] · work[child[t]], of one block of rows."""
+    for t in range(len(adjoint)):
+        a, x = adjoint[t] * lanes, child[t] * lanes
+        total = 0.0
+        for lane in range(len(share)):
+            total += share[lane] * work[a + lane] * work[x + lane]
+        gradient[t] += total
+
+
+@kernel
+def add_scaled_gradients(adjoint, child, m, e, root, share, gradient):
+    """The same divided by the root, for rows of scaled numbers; m, e : rows × slots."""
+    for row in range(m.shape[0]):
+        over, of = share[row] / m[row, root], e[row, root]
+        for t in range(len(adjoint)):
+            a, x = adjoint[t], child[t]
+            product = m[row, a] * m[row, x]
+            if product != 0.0:
+                gradient[t] += shifted(product, of - e[row, a] - e[row, x]) * over

@@ -1,0 +1,170 @@
+"""Derivatives of log-probabilities by the numbers of a circuit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pgcc.backend.compiled import Compiled
+from pgcc.backend.gradient import Differentiator, Gradients
+from pgcc.errors import EvidenceError, PgccError, PrecisionError, SemanticsError
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Node, Op
+from pgcc.lowering.parameters import Parametrized, parametrize
+from pgcc.queries.evidence import Evidence
+from pgcc.queries.probability import total_mass
+
+# How well certified values are known, and how well those of float64 must agree with them.
+_CERTAIN, _AGREEMENT = 1e-9, 1e-7
+
+
+class Gradient:
+    """∂/∂θ Σ_rows weight · log Pr(row), for every number θ of a circuit. Made by `pgcc.grad`.
+
+    Attributes
+    ----------
+    logprob : float or array
+        log Pr(row).
+    weights : dict
+        For every sum of the circuit, an array with one derivative per weight.
+    constants : dict
+        For every constant of the circuit, the derivative by it.
+    matrices : dict
+        For every determinant, the arrays of derivatives by the entries of M0, U and V.
+    """
+
+    def __init__(
+        self,
+        logprob: Any,
+        weights: dict[Node, np.ndarray],
+        constants: dict[Node, float],
+        matrices: dict[Node, tuple[np.ndarray, ...]],
+    ):
+        self.logprob, self.weights, self.constants, self.matrices = logprob, weights, constants, matrices
+
+    def __getitem__(self, node: Node | Circuit) -> Any:
+        """The derivatives by the numbers of one node (of a circuit: of its root)."""
+        node = node.root if isinstance(node, Circuit) else node
+        kinds: tuple[dict[Node, Any], ...] = (self.weights, self.constants, self.matrices)
+        for kind in kinds:
+            if node in kind:
+                return kind[node]
+        raise PgccError(f"{node!r} has no numbers, or is not in this circuit")
+
+    def __iter__(self) -> Iterator[Node]:
+        yield from self.weights
+        yield from self.constants
+        yield from self.matrices
+
+    def __repr__(self) -> str:
+        count = sum(map(len, self.weights.values())) + len(self.constants)
+        count += sum(m.size for ms in self.matrices.values() for m in ms)
+        return f"<Gradient: {count} derivatives, of {len(self.weights)} sums and {len(self.matrices)} determinants>"
+
+
+class GradientFunction:
+    """The gradients of one circuit, prepared once: what learning calls again and again.
+
+    Parameters
+    ----------
+    circuit : Circuit
+        Decomposable.
+    normalize : bool
+        Of log Pr = log g(evidence) − log g(1); otherwise of log g(evidence).
+    """
+
+    def __init__(self, circuit: Circuit, normalize: bool = True):
+        if not isinstance(circuit, Circuit):
+            raise PgccError(f"gradients are taken of a Circuit, not of {type(circuit).__name__}")
+        if circuit.overlap is not None:
+            node, name = circuit.overlap
+            raise PgccError(f"gradients need a decomposable circuit: {node!r} has {name!r} in two of its children")
+        if any(node.op is Op.DET and node.size is not None for node in circuit.order):
+            raise PgccError("gradients of a determinant of one size are not supported: differentiate the whole one")
+        self.circuit, self.normalize = circuit, normalize
+        self.parametrized: Parametrized = parametrize(circuit)
+        self.differentiator = Differentiator(self.parametrized.program)
+
+    def evaluate(self, codes: np.ndarray, share: np.ndarray) -> Gradients:
+        """Σ share · ∂ log Pr(row) as flat arrays, in the order of `parametrized`."""
+        found = self.differentiator.evaluate(codes, share)
+        if self.normalize:
+            free = np.full((1, codes.shape[1]), -1, np.int8)
+            total = self.differentiator.evaluate(free, np.array([share.sum()]))
+            found -= total
+            found.logs -= total.logs
+        return found
+
+    def named(self, found: Gradients, logprob: Any) -> Gradient:
+        """The same by node."""
+        parametrized = self.parametrized
+        weights = {node: found.weights[first : first + len(node.weights)].copy() for node, first in parametrized.sums}
+        constants = {node: float(found.constants[slot]) for node, slot in parametrized.constants}
+        return Gradient(logprob, weights, constants, dict(zip(parametrized.dets, found.matrices, strict=True)))
+
+
+def grad(circuit: Circuit, evidence: Any = None, *, weights: Any = None, normalize: bool = True) -> Gradient:
+    """Derivatives of log Pr(evidence) by every weight of every sum and every entry of every matrix of a circuit.
+
+    One forward and one reverse pass in float64, over scaled numbers where its range does not do. Right where a factor
+    is 0 or a matrix is singular: nothing is divided by.
+
+    Parameters
+    ----------
+    circuit : Circuit
+        Decomposable; its numbers are the parameters, as they stand.
+    evidence : dict, array, DataFrame or list of dicts
+        As in `Model.prob`. Evidence of probability 0 is an error.
+    weights : array, optional
+        One per row: derivatives are of Σ weight · log Pr(row); 1 each unless said otherwise.
+    normalize : bool
+        Divide by the total g(1), which depends on the parameters too; otherwise log g(evidence) is differentiated.
+
+    Returns
+    -------
+    Gradient
+
+    Examples
+    --------
+    log Pr(a = 1) = log p − log(p + q) for g = p·a + q:
+
+    >>> import pgcc
+    >>> g = pgcc.parse("3*a + 1")
+    >>> pgcc.grad(g, {"a": 1})[g].round(6)
+    array([ 0.083333, -0.25    ])
+
+    A DPP by its kernel L is det(I + diag(z)·L): its matrix V is Lᵀ.
+
+    >>> d = pgcc.dpp(L=[[1.0, 0.5], [0.5, 2.0]])
+    >>> pgcc.grad(d, {"x1": 1, "x2": 1})[d][2].T.round(6)      # L⁻¹ − (I + L)⁻¹
+    array([[ 0.621118, -0.198758],
+           [-0.198758,  0.223602]])
+    """
+    function = GradientFunction(circuit, normalize)
+    given = Evidence(circuit.variables, evidence)
+    share = np.ones(given.rows) if weights is None else np.asarray(weights, np.float64)
+    if share.shape != (given.rows,) or not np.isfinite(share).all():
+        raise EvidenceError(f"weights must be {given.rows} finite numbers, one per row")
+    codes = given.chunk(slice(None))
+    found = function.evaluate(codes, share)
+    for row in np.flatnonzero(np.isneginf(found.logs))[:1].tolist():
+        raise SemanticsError(f"{given.describe(row)} has probability 0: its logarithm has no derivative")
+    for row in np.flatnonzero(~np.isfinite(found.logs))[:1].tolist():
+        raise PrecisionError(f"float64 does not tell whether the value of {given.describe(row)} is positive")
+    if not circuit.facts.monotone:
+        _refuse_cancellation(circuit, given, codes, found.logs, normalize)
+    return function.named(found, float(found.logs[0]) if given.single else found.logs)
+
+
+def _refuse_cancellation(
+    circuit: Circuit, given: Evidence, codes: np.ndarray, logs: np.ndarray, normalize: bool
+) -> None:
+    """An error where a float64 value is not the certified one: its derivatives are not right either."""
+    compiled = Compiled(circuit, validate=False)
+    certain = compiled.run_auto(codes, _CERTAIN)[0].logs()
+    if normalize:
+        certain = certain - total_mass(compiled, _CERTAIN).logs()
+    for row in np.flatnonzero(~(np.abs(certain - logs) < _AGREEMENT))[:1].tolist():
+        raise PrecisionError(f"the terms of {given.describe(row)} cancel so far that float64 has lost its derivatives")
