@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from pgcc.errors import EvidenceError
+from pgcc.errors import EvidenceError, PgccError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -149,6 +149,109 @@ class Questions:
         from pgcc.queries.pairwise import covariance
 
         return covariance(self.pairwise(evidence, rtol=rtol, threads=threads))
+
+    def mode(self, evidence: Any = None, *, nodes: int = 10_000, rtol: float | None = None) -> Any:
+        """The most probable assignment that agrees with the evidence.
+
+        Branch and bound: exact for few variables. It is NP-hard, so that for many the best one found is returned, and
+        how much better one could be.
+
+        Parameters
+        ----------
+        evidence
+            As in `prob`.
+        nodes : int
+            How many partial assignments are looked at, at most.
+
+        Returns
+        -------
+        Mode, with attributes ``assignment``, ``logprob``, ``bound``, ``gap`` and ``exact``; a list for a table.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).mode()
+        <Mode: {a, b}, log-probability -0.916291, the most probable>
+        """
+        from pgcc.queries.mode import mode
+
+        distribution = self._distribution(rtol, 1)
+        given = distribution.read(evidence)
+        found = mode(distribution, given, nodes)
+        return found[0] if given.single else found
+
+    def entropy(self, evidence: Any = None, *, samples: int = 10_000, rng: Any = None) -> Any:
+        """−Σ Pr(x | evidence)·log Pr(x | evidence), in nats.
+
+        Exact for up to 16 unobserved variables; otherwise estimated from samples, with the attribute
+        ``standard_error``.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("(a + 1)*(b + 1)/4")).entropy() / 0.6931471805599453
+        2.0
+        """
+        from pgcc.queries.information import entropy
+
+        distribution = self._distribution()
+        given = distribution.read(evidence)
+        found = entropy(distribution, given, samples, rng)
+        return found[0] if given.single else found
+
+    def kl(self, other: Model, evidence: Any = None, *, samples: int = 10_000, rng: Any = None) -> Any:
+        """The Kullback–Leibler divergence Σ p(x)·log(p(x) / q(x)) from this distribution p to another q, in nats.
+
+        Exact for up to 16 unobserved variables; otherwise estimated from samples, with the attribute
+        ``standard_error``. Infinite where q excludes what p allows.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> p, q = pgcc.compile(pgcc.parse("(a + 1)/2")), pgcc.compile(pgcc.parse("0.25*a + 0.75"))
+        >>> round(p.kl(q), 6)
+        0.143841
+        """
+        from pgcc.queries.information import kl
+
+        distribution = self._distribution()
+        given = distribution.read(evidence)
+        if not isinstance(other, Questions):
+            raise PgccError(f"the divergence is from a model to a model, not to {type(other).__name__}")
+        found = kl(distribution, other._distribution(), given, samples, rng)
+        return found[0] if given.single else found
+
+    def mutual_information(self, a: Any, b: Any, evidence: Any = None) -> Any:
+        """I(a; b | evidence) of two variables, or two sets of them, in nats.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> round(pgcc.compile(pgcc.parse("0.5*a*b + 0.5")).mutual_information("a", "b"), 6)
+        0.693147
+        """
+        from pgcc.queries.information import mutual_information
+
+        distribution = self._distribution()
+        given = distribution.read(evidence)
+        found = mutual_information(distribution, given, distribution.columns(a), distribution.columns(b))
+        return float(found[0]) if given.single else found
+
+    def log_odds(self, evidence: Any = None, *, rtol: float | None = None, threads: int | None = None) -> np.ndarray:
+        """log Pr(X_i = 1 | evidence) − log Pr(X_i = 0 | evidence) for every variable, accurate however near to certain.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("1e30*a + 1")).log_odds().round(6)
+        array([69.077553])
+        """
+        from pgcc.queries.information import log_odds
+
+        distribution = self._distribution(rtol, threads)
+        given = distribution.read(evidence)
+        table = log_odds(distribution, given)
+        return table[0] if given.single else table
 
     def given_size(self, size: Any, over: Iterable[str] | None = None) -> Model:
         raise NotImplementedError

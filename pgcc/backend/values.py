@@ -33,7 +33,7 @@ class Values:
         """Room for `rows` values, nothing known of any."""
         return Values(np.zeros(rows), np.zeros(rows, np.int64), np.full(rows, np.inf))
 
-    def __getitem__(self, rows: slice) -> Values:
+    def __getitem__(self, rows: slice | np.ndarray) -> Values:
         return Values(self.mantissa[rows], self.exponent[rows], self.bound[rows])
 
     def uncertain(self, rtol: float) -> np.ndarray:

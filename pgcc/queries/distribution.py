@@ -88,6 +88,12 @@ class Distribution:
         """The error of conditioning on what cannot be."""
         return SemanticsError(f"{given.describe(row)} has probability 0: nothing can be conditioned on it")
 
+    def negative(self, given: Evidence, row: int) -> SemanticsError:
+        """The error of a polynomial that is no distribution."""
+        return SemanticsError(
+            f"a 'probability' given {given.describe(row)} is negative: the polynomial has negative coefficients"
+        )
+
     def values(self, codes: np.ndarray, rtol: float | None = None) -> Values:
         """g of every row of codes, not divided by the total, to `rtol`."""
         values, _ = self.compiled.run_auto(np.ascontiguousarray(codes, np.int8), self.rtol if rtol is None else rtol)
@@ -99,9 +105,7 @@ class Distribution:
         if values.mantissa[0] == 0.0:
             raise self.impossible(given, row)
         if (values.mantissa < 0.0).any():
-            raise SemanticsError(
-                f"a 'probability' given {given.describe(row)} is negative: the polynomial is no distribution"
-            )
+            raise self.negative(given, row)
         return values[1:].over(values[:1])
 
     def for_chunks(self, rows: int, work: Any) -> None:

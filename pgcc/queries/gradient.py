@@ -94,7 +94,8 @@ class GradientFunction:
             free = np.full((1, codes.shape[1]), -1, np.int8)
             total = self.differentiator.evaluate(free, np.array([share.sum()]))
             found -= total
-            found.logs -= total.logs
+            with np.errstate(invalid="ignore"):
+                found.logs -= total.logs
         return found
 
     def named(self, found: Gradients, logprob: Any) -> Gradient:

@@ -7,6 +7,9 @@ import numpy as np
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.evidence import Evidence
 
+# Queries that are asked together.
+_QUERIES = 1 << 13
+
 
 def marginals(distribution: Distribution, given: Evidence) -> np.ndarray:
     """rows × variables: the posterior of every variable; 1 and 0 for what is observed."""
@@ -16,25 +19,48 @@ def marginals(distribution: Distribution, given: Evidence) -> np.ndarray:
     def answer(rows: slice) -> None:
         codes = given.chunk(rows)
         if reverse is None:
-            wanted = np.ones(codes.shape, bool)
+            wanted, result[rows] = codes < 0, codes
         else:
             found = reverse.evaluate(codes, distribution.rtol)
             for row in np.flatnonzero(found.impossible)[:1].tolist():
                 raise distribution.impossible(given, rows.start + row)
-            result[rows], wanted = found.numbers, ~found.certain
-        for row in np.flatnonzero(wanted.any(axis=1)).tolist():
-            result[rows.start + row, wanted[row]] = one_by_one(distribution, given, rows.start + row, wanted[row])
+            wanted, result[rows] = ~found.certain, found.numbers
+        step = max(1, _QUERIES // max(1, codes.shape[1]))
+        asked = np.arange(len(codes)) if reverse is None else np.flatnonzero(wanted.any(axis=1))
+        for first in range(0, len(asked), step):
+            some = asked[first : first + step]
+            row, variable = np.nonzero(wanted[some])
+            posterior = one_by_one(distribution, given, rows.start + some, codes[some], row, variable)
+            result[rows.start + some[row], variable] = posterior
+        for row in np.flatnonzero((result[rows] > 1.0 + 4 * distribution.rtol).any(axis=1))[:1].tolist():
+            raise distribution.negative(given, rows.start + row)  # Pr(X_i = 0) is
+        np.minimum(result[rows], 1.0, out=result[rows])
 
     distribution.for_chunks(given.rows, answer)
     return result
 
 
-def one_by_one(distribution: Distribution, given: Evidence, row: int, wanted: np.ndarray) -> np.ndarray:
-    """The same for the `wanted` variables of one row, by one query each: right for every circuit."""
-    codes = given.chunk(slice(row, row + 1))[0]
-    free = np.flatnonzero((codes < 0) & wanted)
-    rows = np.repeat(codes[None], len(free) + 1, axis=0)
-    rows[1 + np.arange(len(free)), free] = 1
-    posterior = np.maximum(codes, 0).astype(np.float64)
-    posterior[free] = distribution.ratios(rows, given, row)
-    return posterior[wanted]
+def one_by_one(
+    distribution: Distribution,
+    given: Evidence,
+    rows: np.ndarray,
+    codes: np.ndarray,
+    row: np.ndarray,
+    variable: np.ndarray,
+) -> np.ndarray:
+    """Pr(X_variable[j] = 1 | codes[row[j]]) by one query each, right for every circuit; rows : where codes are from.
+
+    Where determinants have as many rows as variables are observed, n of them cost less than one inverse of all.
+    """
+    queries = np.concatenate([codes, codes[row]])
+    asked = len(codes) + np.arange(len(row))
+    contradicted = queries[asked, variable] == 0
+    queries[asked, variable] = 1
+    values = distribution.values(queries, distribution.rtol / 4)
+    base = values[: len(codes)]
+    for impossible in np.flatnonzero(base.mantissa == 0.0)[:1].tolist():
+        raise distribution.impossible(given, int(rows[impossible]))
+    for negative in np.flatnonzero(values.mantissa < 0.0)[:1].tolist():
+        at = negative if negative < len(codes) else row[negative - len(codes)]
+        raise distribution.negative(given, int(rows[at]))
+    return np.where(contradicted, 0.0, values[len(codes) :].over(base[row]))
