@@ -19,7 +19,8 @@ from pgcc.backend.kernels.scaled import RADIX, run_scaled_rows
 from pgcc.lowering.program import DET, DETBAR, LEAF, SUM, Program
 from pgcc.lowering.reverse import adjoints
 
-_LANES = 4 * STEP
+# Rows per block, in steps of 32, and the bytes of values and adjoints beyond which they are as few as can be.
+_STEPS, _BYTES = 4, 1 << 23
 # Numbers that rows of scaled values may take together.
 _MOST_NUMBERS = 1 << 23
 # What underflow adds may be so much of the root, at most.
@@ -97,11 +98,12 @@ class Differentiator:
     def _run_linear(self, evidence: np.ndarray, share: np.ndarray, found: Gradients, numbers: np.ndarray) -> np.ndarray:
         """All rows, a block at a time; the rows that left the range of doubles."""
         program, n = self.reversed, evidence.shape[1]
-        lanes = min(_LANES, -(-len(evidence) // STEP) * STEP)
+        fitting = max(1, min(_STEPS, _BYTES // (8 * STEP * program.slots)))
+        lanes = STEP * min(fitting, -(-len(evidence) // STEP))
         work = aligned(program.slots * lanes)
         codes = np.empty((1, n * lanes), np.uint8)
         flat = evidence.reshape(-1).view(np.uint8)
-        total, left = np.zeros(len(self._place)), []
+        total, part, left = np.zeros(len(self._place)), np.zeros(lanes), []
         for first in range(0, len(evidence), lanes):
             pack_codes(flat, n, first, lanes, codes)
             run_block(*program.arrays, 0, program.instructions, codes[0], lanes, work)
@@ -110,7 +112,8 @@ class Differentiator:
             good = (np.abs(root) * _NEGLIGIBLE > self._floor) & np.isfinite(root)
             with np.errstate(divide="ignore", invalid="ignore"):
                 found.logs[rows] = np.log(root)
-                part = np.where(good, share[rows] / root, 0.0)
+                part[: len(root)] = np.where(good, share[rows] / root, 0.0)
+                part[len(root) :] = 0.0
             left.append(first + np.flatnonzero(~good))
             add_linear_gradients(self._above, self._child, work, lanes, part, total)
         numbers[self._place] += total

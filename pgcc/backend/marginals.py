@@ -14,7 +14,7 @@ import numpy as np
 
 from pgcc.backend.direct import aligned, log_weights_of, split_constants, underflow_floor
 from pgcc.backend.kernels.analysis import count_roundings, log_least, log_values
-from pgcc.backend.kernels.bounds import certify
+from pgcc.backend.kernels.bounds import posteriors
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
 from pgcc.backend.kernels.scaled import RADIX, run_scaled
 from pgcc.backend.values import rounding_bound
@@ -85,16 +85,14 @@ class Marginals:
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
         """Posteriors for int8 rows of evidence (1, 0, −1)."""
-        n, rows = evidence.shape[1], len(evidence)
-        out = self._run_linear(evidence)
-        found = self._read(evidence, out, np.zeros(out.shape, np.int64), self._gammas[0], self._floor, rtol)
+        found = Posteriors(np.empty(evidence.shape), np.empty(evidence.shape, bool), np.empty(len(evidence), bool))
+        if self._read(self._run_linear(evidence), evidence, self._gammas[0], self._floor, rtol, found):
+            return found
         wanted = np.flatnonzero(~found.certain.all(axis=1))
-        if len(wanted):
-            mantissas, exponents = self._run_scaled(evidence[wanted])
-            again = self._read(evidence[wanted], mantissas, exponents, self._gammas[1], 0.0, rtol)
-            found.numbers[wanted], found.certain[wanted] = again.numbers, again.certain
-            found.impossible[wanted] = again.impossible
-        assert found.numbers.shape == (rows, n)
+        again = Posteriors(*(x[wanted] for x in (found.numbers, found.certain, found.impossible)))
+        self._read(self._run_scaled(evidence[wanted]), evidence[wanted], self._gammas[1], 0.0, rtol, again)
+        found.numbers[wanted], found.certain[wanted] = again.numbers, again.certain
+        found.impossible[wanted] = again.impossible
         return found
 
     def _run_linear(self, evidence: np.ndarray) -> np.ndarray:
@@ -109,8 +107,8 @@ class Marginals:
         run_linear(*program.arrays, codes, lanes, aligned(program.slots * lanes), read, out)
         return out[:, : len(evidence)]
 
-    def _run_scaled(self, evidence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The same as m · 2^(256·e)."""
+    def _run_scaled(self, evidence: np.ndarray) -> np.ndarray:
+        """The same over scaled numbers, those of every row divided by a power of two that makes its root about 1."""
         program, read = self._scaled, readings(self._scaled)
         mantissas, exponents = np.empty((len(read), len(evidence))), np.empty((len(read), len(evidence)), np.int64)
         weights, weight_exponents, table, table_exponents = self._scaled_constants
@@ -119,44 +117,24 @@ class Marginals:
             op, target, start, args, first_weight, weights, leaf_variable, table, weight_exponents, table_exponents,
             evidence, read, mantissas, exponents, program.slots,
         )  # fmt: skip
-        return mantissas, exponents
+        root = -2 if self.forward.signed else -1
+        gap = np.clip(exponents - exponents[root], -8, 8) * RADIX
+        with np.errstate(over="ignore", under="ignore"):
+            return np.ldexp(mantissas, gap.astype(np.int32))
 
     @cached_property
     def _scaled_constants(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return split_constants(self._scaled)
 
     def _read(
-        self, evidence: np.ndarray, m: np.ndarray, e: np.ndarray, gamma: float, floor: float, rtol: float
-    ) -> Posteriors:
-        """Quotients joint / root, with what the bounds say of both."""
+        self, read: np.ndarray, evidence: np.ndarray, gamma: float, floor: float, rtol: float, found: Posteriors
+    ) -> bool:
+        """Quotients joint / root, with what the bounds say of both; whether all of them are certain."""
         n = evidence.shape[1]
-        signed = self.forward.signed
-        root = -2 if signed else -1
-        sizes = (m[n : 2 * n], e[n : 2 * n]) if signed else (m[:n], e[:n])
-        joint_bound = _bounds((m[:n], e[:n]), sizes, gamma, floor)
-        root_bound = _bounds((m[root], e[root]), (m[-1], e[-1]), gamma, floor)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-            numbers = np.ldexp(m[:n] / m[root], np.clip((e[:n] - e[root]) * RADIX, -5000, 5000).astype(np.int32)).T
-            bound = ((joint_bound + root_bound) * (1.0 + 1e-6) + 1e-15).T
-        certain = (bound <= rtol) & (numbers >= 0.0)
-        observed = evidence >= 0
-        numbers = np.where(observed, evidence, numbers)
-        impossible = (m[root] == 0.0) & (root_bound == 0.0)
-        certain |= observed & (root_bound <= rtol)[:, None]
-        certain[impossible] = True
-        return Posteriors(numbers, certain, impossible)
-
-
-def _bounds(
-    value: tuple[np.ndarray, np.ndarray], size: tuple[np.ndarray, np.ndarray], gamma: float, floor: float
-) -> np.ndarray:
-    """Relative error bounds of numbers (mantissas, exponents), given their magnitudes."""
-    gap = np.clip(size[1] - value[1], -3, 3) * RADIX
-    with np.errstate(over="ignore", invalid="ignore"):
-        magnitude = np.ldexp(size[0], gap.astype(np.int32))
-    bound = np.empty(value[0].size)
-    certify(value[0].reshape(-1), magnitude.reshape(-1), gamma, floor, bound)
-    return bound.reshape(value[0].shape)
+        values, sizes = (read[[*range(n), -2]], read[[*range(n, 2 * n), -1]]) if self.forward.signed else (read, read)
+        return posteriors(
+            values, sizes, evidence, gamma, floor, rtol, found.numbers, found.certain, found.impossible
+        )  # fmt: skip
 
 
 def _gamma(program: Program) -> float:

@@ -26,6 +26,9 @@ examples:
   pgcc query examples/beta.pgc "z1=1" "z1=0" --exact    two queries, as fractions
   pgcc query examples/beta.pgc --evidence rows.csv      a line per row of a table
   pgcc query --expr "0.3*rain + 0.7" "rain=1" --json    no file at all
+  pgcc marginals examples/beta.pgc "z1=1"               Pr(variable in) for each, given that z1 is
+  pgcc cardinality examples/beta.pgc --plot count.svg   how many are in
+  pgcc sample graph.edges -n 1000 --seed 1              exact samples, as a table
   pgcc score model.psdd test.csv --threads -1           average log-likelihood of the rows of a table
   pgcc convert model.psdd model.npz                     from one format to another
   pgcc show examples/beta.pgc                           size, facts, strategy, accuracy
@@ -50,6 +53,21 @@ Print the average natural log-likelihood of the rows of a table, under the distr
 in a row (? or nothing) is summed out. DATA is a CSV file; if its first line holds nothing but 1, 0, ? and gaps it is
 data, one column per variable in the order of the circuit; otherwise it names the variables of the columns, and
 variables without a column are unobserved. - is standard input.
+"""
+
+_MARGINALS = """\
+Print the probability of every variable to be in, given what is observed: a line for each variable; with several pieces
+of evidence or a table of them, a CSV table with a row for each. Evidence of probability 0 is an error.
+"""
+
+_CARDINALITY = """\
+Print the distribution of the number of variables that are in, given what is observed: a line for each number; with
+several pieces of evidence or a table of them, a CSV table with a row for each.
+"""
+
+_SAMPLE = """\
+Print exact samples, given what is observed: a CSV table with the names of the variables in its first line. The same
+seed gives the same samples, whatever the number of threads.
 """
 
 _CONVERT = """\
@@ -78,6 +96,9 @@ def _build_parser() -> _Parser:
     parser.add_argument("--version", action="version", version=f"pgcc {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_query(commands)
+    _add_marginals(commands)
+    _add_cardinality(commands)
+    _add_sample(commands)
     _add_score(commands)
     _add_convert(commands)
     _add_show(commands)
@@ -133,6 +154,63 @@ def _add_query(commands: Any) -> None:
     parser.add_argument("--method", metavar="NAME", help=_METHODS)
     parser.add_argument("--threads", type=int, metavar="N", help="threads for tables; -1 for all cores (1)")
     _add_model_options(parser)
+
+
+def _add_marginals(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "marginals",
+        "[options] (FILE | --expr TEXT) [EVIDENCE ...]",
+        "tell the probability of every variable",
+        _MARGINALS,
+    )
+    _add_question_options(parser)
+    parser.add_argument("--covariance", action="store_true", help="print the matrix of covariances instead")
+    parser.add_argument("--size", metavar="K", help="given also that so many are in: 3, or 2..5")
+    parser.add_argument("--over", metavar="NAMES", help="the variables that --size counts (all)")
+    _add_model_options(parser)
+
+
+def _add_cardinality(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "cardinality",
+        "[options] (FILE | --expr TEXT) [EVIDENCE ...]",
+        "tell how many variables are in",
+        _CARDINALITY,
+    )
+    _add_question_options(parser)
+    parser.add_argument("--over", metavar="NAMES", help="the variables that are counted, 'z1, z3' (all)")
+    parser.add_argument(
+        "--atol", type=float, metavar="A", help="an absolute error is enough: thousands of variables in seconds"
+    )
+    _add_model_options(parser)
+
+
+def _add_sample(commands: Any) -> None:
+    parser = _add_command(
+        commands, "sample", "[options] (FILE | --expr TEXT) [EVIDENCE]", "draw exact samples", _SAMPLE
+    )
+    parser.add_argument("-n", type=int, default=1, metavar="N", help="how many (1)")
+    parser.add_argument("--seed", type=int, metavar="S", help="a number that fixes the samples")
+    parser.add_argument("--size", metavar="K", help="given also that so many are in: 3, or 2..5")
+    parser.add_argument("--over", metavar="NAMES", help="the variables that --size counts (all)")
+    parser.add_argument(
+        "--json", action="store_true", help="print an object of JSON per sample, with the names that are in"
+    )
+    parser.add_argument("--threads", type=int, metavar="N", help="threads; -1 for all cores (1)")
+    parser.add_argument("-o", "--output", metavar="PATH", help="the file to write; by default standard output")
+    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
+    _add_model_options(parser)
+
+
+def _add_question_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--evidence", metavar="CSV", help=_CSV)
+    parser.add_argument("--json", action="store_true", help="print an object of JSON per piece of evidence")
+    parser.add_argument("--rtol", type=float, metavar="R", help="the relative error that is promised (1e-9)")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads for tables; -1 for all cores (1)")
+    parser.add_argument("--plot", metavar="PATH", help="also draw it (.svg, .png, .pdf; needs matplotlib)")
+    parser.add_argument("--force", action="store_true", help="replace the picture if it exists")
 
 
 def _add_score(commands: Any) -> None:

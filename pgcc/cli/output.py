@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import sys
@@ -26,6 +27,13 @@ def answer_text(answer: dict[str, Any]) -> str:
     )
 
 
+def print_csv(rows: Iterable[Iterable[Any]]) -> None:
+    """Names and numbers, a line for each row."""
+    write = csv.writer(sys.stdout, lineterminator="\n").writerow
+    for row in rows:
+        write([f"{x:.15g}" if isinstance(x, float) else x for x in row])
+
+
 def json_text(data: dict[str, Any]) -> str:
     """One line of JSON."""
     return json.dumps(_finite(data), allow_nan=False)
@@ -35,6 +43,8 @@ def _finite(data: Any) -> Any:
     """JSON has no infinities and no NaN: they become null."""
     if isinstance(data, dict):
         return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return list(map(_finite, data))
     return None if isinstance(data, float) and not math.isfinite(data) else data
 
 

@@ -6,8 +6,8 @@ flow over itself. Nothing cancels, so a quotient is as accurate as what it divid
 flow is 0 then. About as many operations as the forward pass, where `reverse`, which divides by nothing, takes twice as
 many.
 
-    p = Π x         flow(x) += flow(p)
-    p = Σ w·x·y     x' += w·p'·y,  y' += w·p'·x,  and flow(x) = x·x'
+    p = Σ w·x·y           x' += w·p'·y,  y' += w·p'·x
+    p = x·y·z·…           flow(p) = p'·p,  flow(x) += flow(p),  x' = flow(x) / x
 """
 
 from __future__ import annotations
@@ -36,41 +36,26 @@ def flows(program: Program) -> Program:
     return _Writer(program).finish()
 
 
-class _Uses:
-    """Who reads each value: products (by number of the instruction), and terms of sums."""
-
-    def __init__(self, program: Program):
-        self.products: list[list[int]] = [[] for _ in range(program.slots)]
-        self.linear: list[list[tuple[int, int]]] = [[] for _ in range(program.slots)]  # (sum, weight)
-        self.pairs: list[list[tuple[int, int, int]]] = [[] for _ in range(program.slots)]  # (sum, weight, other)
-        start, args, weights = program.start.tolist(), program.args.tolist(), program.first_weight.tolist()
-        for i, (op, at) in enumerate(zip(program.op.tolist(), program.target.tolist(), strict=True)):
-            read = args[start[i] : start[i + 1]]
-            if op == TIMES:
-                for x in read:
-                    self.products[x].append(at)
-            elif op == SUM:
-                for k, x in enumerate(read):
-                    self.linear[x].append((at, weights[i] + k))
-            elif op != LEAF:
-                for k, (x, y) in enumerate(zip(read[::2], read[1::2], strict=True)):
-                    self.pairs[x].append((at, weights[i] + k, y))
-                    self.pairs[y].append((at, weights[i] + k, x))
-
-
 class _Writer:
-    """Appends the instructions of flows to those of a program."""
+    """Appends the instructions of flows to those of a program.
+
+    What reaches a value is collected while the values that read it are written, and is complete when its turn comes:
+    `linear` (slot, weight) and `pairs` (slot, other slot, weight) are terms of its adjoint, `flows` (slot, weight) of
+    its flow.
+    """
 
     def __init__(self, program: Program):
-        self.program, self.uses = program, _Uses(program)
+        self.program = program
         self.slots, self.numbers = program.slots, list(program.numbers)
         self.op: list[int] = []
         self.target: list[int] = []
         self.lengths: list[int] = []
         self.args: list[int] = []
         self.first_weight: list[int] = []
-        self.adjoint: dict[int, int] = {}
-        self.flow: dict[int, tuple[int, Number]] = {}  # of a product: the slot, and the factor still to be applied
+        self.linear: list[list[tuple[int, Number]]] = [[] for _ in range(program.slots)]
+        self.pairs: list[list[tuple[int, int, Number]]] = [[] for _ in range(program.slots)]
+        self.flows: list[list[tuple[int, Number]]] = [[] for _ in range(program.slots)]
+        self.adjoint: dict[int, int] = {}  # of sums
         self.joint: list[list[tuple[int, Number]]] = [[] for _ in range(program.n_variables)]
         self.one = self._emit(LEAF, [len(program.leaf_numbers)])
         self._descend()
@@ -88,62 +73,83 @@ class _Writer:
         return target
 
     def _descend(self) -> None:
-        """Every value once, after all that read it."""
+        """Every value, after all that read it."""
         program = self.program
-        start, args = program.start.tolist(), program.args.tolist()
+        start, args, weights = program.start.tolist(), program.args.tolist(), program.first_weight.tolist()
+        self.linear[program.value].append((self.one, 1))
         for i in range(program.instructions - 1, -1, -1):
-            op, at = int(program.op[i]), int(program.target[i])
-            if op == MORE:
-                continue  # the value is complete at the instruction that began it
-            read = args[start[i] : start[i + 1]]
-            if op == TIMES:
-                self._product(at, read)
-            elif op != LEAF:
-                self.adjoint[at] = self._adjoint(at)
-            else:
+            op, at, read = int(program.op[i]), int(program.target[i]), args[start[i] : start[i + 1]]
+            if not (self.linear[at] or self.pairs[at] or self.flows[at]):
+                continue  # nobody reads it
+            if op == LEAF:
                 self._leaf(at, read[0])
+            elif op == TIMES:
+                self._product(at, read)
+            else:
+                self._sum(at, read, weights[i], 1 if op == SUM else 2)
 
     def _leaf(self, at: int, leaf: int) -> None:
         variable, (_, b) = int(self.program.leaf_variable[leaf]), self.program.leaf_numbers[leaf]
-        if variable >= 0 and b != 0 and self._is_read(at):
+        if variable >= 0 and b != 0:
             self.joint[variable].append((self._adjoint(at), b))
 
-    def _is_read(self, at: int) -> bool:
-        uses = self.uses
-        return bool(uses.products[at] or uses.linear[at] or uses.pairs[at]) or at == self.program.value
-
-    def _adjoint(self, at: int) -> int:
-        """∂root/∂value, with what reaches the value through products divided by the value."""
-        if at == self.program.value:
-            return self.one
-        uses, numbers = self.uses, self.program.numbers
-        linear = [(self.adjoint[s], numbers[w]) for s, w in uses.linear[at]]
-        if uses.products[at]:
-            through, factor = self._through_products(at)
-            linear.append((self._emit(QUOTIENT, [through, at], [factor]), 1))
-        pairs = [(x, numbers[w]) for s, w, other in uses.pairs[at] for x in (self.adjoint[s], other)]
-        if not pairs:
-            return linear[0][0] if len(linear) == 1 and linear[0][1] == 1 else self._emit(SUM, *_columns(linear))
-        slots, weights = [x for x, _ in pairs], [w for _, w in pairs[::2]]
-        if not linear:
-            return self._emit(DOT, slots, weights)
-        return self._emit(MORE, slots, weights, self._emit(SUM, *_columns(linear)))
-
-    def _through_products(self, at: int) -> tuple[int, Number]:
-        """The flow that a value gets from the products it is a factor of, and the factor still to be applied."""
-        parts = [self.flow[p] for p in self.uses.products[at]]
-        return parts[0] if len(parts) == 1 else (self._emit(SUM, *_columns(parts)), 1)
+    def _sum(self, at: int, read: list[int], weight: int, stride: int) -> None:
+        """A term w·x of the sum p adds w·p' to the adjoint of x; a term w·x·y, w·p'·y."""
+        if at not in self.adjoint:  # a sum may take several instructions
+            self.adjoint[at] = self._adjoint(at)
+        above, numbers = self.adjoint[at], self.program.numbers
+        for k, x in enumerate(read[::stride]):
+            w = numbers[weight + k]
+            if stride == 1:
+                self.linear[x].append((above, w))
+            else:
+                y = read[2 * k + 1]
+                self.pairs[x].append((above, y, w))
+                self.pairs[y].append((above, x, w))
 
     def _product(self, at: int, factors: list[int]) -> None:
-        """The flow of a product; it is multiplied out again rather than kept, for values have to stay in the cache."""
-        uses = self.uses
-        if at != self.program.value and not uses.linear[at] and not uses.pairs[at]:
-            self.flow[at] = self._through_products(at)
-        elif len(uses.linear[at]) == 1 and not uses.pairs[at] and not uses.products[at]:
-            ((above, weight),) = uses.linear[at]
-            self.flow[at] = self._emit(TIMES, [self.adjoint[above], *factors]), self.program.numbers[weight]
+        """x·y adds p'·y to the adjoint of x. Of more factors the flow is taken: fewer operations, but it divides.
+
+        It is multiplied out again rather than kept, for values have to stay in the cache.
+        """
+        if len(factors) == 2:
+            x, y = factors
+            above, weight = self._product_adjoint(at)
+            self.pairs[x].append((above, y, weight))
+            self.pairs[y].append((above, x, weight))
+            return
+        if self.linear[at] or self.pairs[at]:
+            above, weight = self._product_adjoint(at)
+            flow = self._emit(TIMES, [above, *factors]), weight
         else:
-            self.flow[at] = self._emit(TIMES, [self._adjoint(at), *factors]), 1
+            flow = self._through(at)
+        for x in factors:
+            self.flows[x].append(flow)
+
+    def _product_adjoint(self, at: int) -> tuple[int, Number]:
+        """The adjoint of a product, and the factor still to be applied."""
+        linear = self.linear[at]
+        return linear[0] if len(linear) == 1 and not self.pairs[at] and not self.flows[at] else (self._adjoint(at), 1)
+
+    def _adjoint(self, at: int) -> int:
+        """∂root/∂value, with what reaches the value as flow divided by the value."""
+        linear, pairs = self.linear[at], self.pairs[at]
+        if self.flows[at]:
+            flow, weight = self._through(at)
+            linear = [*linear, (self._emit(QUOTIENT, [flow, at], [weight]), 1)]
+        if not pairs:
+            return linear[0][0] if len(linear) == 1 and linear[0][1] == 1 else self._emit(SUM, *_columns(linear))
+        slots, weights = [x for above, other, _ in pairs for x in (above, other)], [w for *_, w in pairs]
+        if linear:
+            return self._emit(MORE, slots, weights, self._emit(SUM, *_columns(linear)))
+        if len(pairs) == 1 and weights[0] == 1:
+            return self._emit(TIMES, slots)
+        return self._emit(DOT, slots, weights)
+
+    def _through(self, at: int) -> tuple[int, Number]:
+        """The flow that a value gets, and the factor still to be applied."""
+        flows = self.flows[at]
+        return flows[0] if len(flows) == 1 else (self._emit(SUM, *_columns(flows)), 1)
 
     def finish(self) -> Program:
         """The program, with the sums over the leaves of every variable."""

@@ -22,11 +22,9 @@ _ENTRIES = {"": -1, **CODES}  # of a table
 _MEANING = "1 (in), 0 (out) or ? (unobserved)"
 
 # `name = value`; a name with spaces, commas or equals signs stands in quotes, in which \ escapes a quote.
-_ITEM = re.compile(
-    r"""\s*+ (?: "(?P<double>(?:[^"\\]|\\.)++)" | '(?P<single>(?:[^'\\]|\\.)++)' | (?P<bare>[^\s,="']++) )
-        \s*+ = \s*+ (?P<value>[^\s,="']++) \s*+ (?:,|\Z)""",
-    re.VERBOSE,
-)
+_QUOTED = r"""\s*+ (?: "(?P<double>(?:[^"\\]|\\.)++)" | '(?P<single>(?:[^'\\]|\\.)++)' | (?P<bare>[^\s,="']++) ) \s*+"""
+_ITEM = re.compile(_QUOTED + r"""= \s*+ (?P<value>[^\s,="']++) \s*+ (?:,|\Z)""", re.VERBOSE)
+_NAME = re.compile(_QUOTED + r"""(?:,|\Z)""", re.VERBOSE)
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -63,7 +61,7 @@ def parse_evidence(text: str) -> dict[str, int]:
         item = _ITEM.match(text, at)
         if item is None:
             raise EvidenceError(f"cannot read {_short(text[at:].strip())}: evidence looks like 'z1=1, z3=0'")
-        name = item["bare"] or _ESCAPED.sub(r"\1", item["double"] or item["single"])
+        name = _unquoted(item)
         code = CODES.get(item["value"].lower())
         if code is None:
             raise EvidenceError(f"{name!r} is {item['value']!r} in {_short(text)}: evidence is {_MEANING}")
@@ -71,6 +69,27 @@ def parse_evidence(text: str) -> dict[str, int]:
             raise EvidenceError(f"{name!r} is both {_value(found[name])} and {_value(code)} in {_short(text)}")
         at = item.end()
     return found
+
+
+def parse_names(text: str) -> list[str]:
+    """`z1, "a, b"` as a list of names, written as in evidence.
+
+    >>> parse_names('z1, "a, b"')
+    ['z1', 'a, b']
+    """
+    found: list[str] = []
+    at, end = 0, len(text.rstrip())
+    while at < end:
+        item = _NAME.match(text, at)
+        if item is None:
+            raise EvidenceError(f"cannot read {_short(text[at:].strip())}: names look like 'z1, z3'")
+        found.append(_unquoted(item))
+        at = item.end()
+    return found
+
+
+def _unquoted(item: re.Match[str]) -> str:
+    return item["bare"] or _ESCAPED.sub(r"\1", item["double"] or item["single"])
 
 
 def _value(code: int) -> str:

@@ -11,6 +11,16 @@ _SMALL, _LARGE = 2.0**-500, 2.0**500
 
 
 @kernel
+def relative_bound(v, m, gamma, floor):
+    """A bound on the relative error of a computed value v, given its computed magnitude m: see `certify`."""
+    if v == 0.0 and m == 0.0 and floor == 0.0:
+        return 0.0
+    error = 1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor)
+    rest = abs(v) - error
+    return error / rest if rest > 0.0 and abs(v) < math.inf else math.inf
+
+
+@kernel
 def certify(value, magnitude, gamma, floor, bound):
     """Write relative error bounds for computed values, given computed magnitudes.
 
@@ -19,13 +29,33 @@ def certify(value, magnitude, gamma, floor, bound):
     The factor 1.0001 pays for the roundings of this very formula.
     """
     for i in range(len(value)):
-        v, m = value[i], magnitude[i]
-        if v == 0.0 and m == 0.0 and floor == 0.0:
-            bound[i] = 0.0
-            continue
-        error = 1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor)
-        rest = abs(v) - error
-        bound[i] = error / rest if rest > 0.0 and abs(v) < math.inf else math.inf
+        bound[i] = relative_bound(value[i], magnitude[i], gamma, floor)
+
+
+@kernel
+def posteriors(read, sizes, evidence, gamma, floor, rtol, numbers, certain, impossible):
+    """Quotients of what a reverse pass read: numbers[row, i] = read[i, row] / (root of the row), if they are `certain`.
+
+    read, sizes : values and their magnitudes, variables and then the root × rows. evidence : int8, rows × variables;
+    what is observed is its own posterior. impossible : rows whose root is certainly 0. Returns whether all are certain.
+    """
+    n, all_certain = evidence.shape[1], True
+    for row in range(evidence.shape[0]):
+        root = read[n, row]
+        root_bound = relative_bound(root, sizes[n, row], gamma, floor)
+        impossible[row] = root == 0.0 and root_bound == 0.0
+        for i in range(n):
+            if evidence[row, i] >= 0:
+                numbers[row, i], bound = evidence[row, i], root_bound
+            else:
+                x = read[i, row]
+                numbers[row, i] = x / root
+                bound = (relative_bound(x, sizes[i, row], gamma, floor) + root_bound) * (1.0 + 1e-6) + 1e-15
+                if not numbers[row, i] >= 0.0:
+                    bound = math.inf
+            certain[row, i] = bound <= rtol or impossible[row]
+            all_certain &= certain[row, i]
+    return all_certain
 
 
 @kernel

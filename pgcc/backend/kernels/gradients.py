@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from pgcc.backend.kernels.policy import kernel
 from pgcc.backend.kernels.scaled import shifted
+from pgcc.backend.kernels.simd import add_up, load, mul, muladd, splat
 
 
 @kernel
 def add_linear_gradients(adjoint, child, work, lanes, share, gradient):
-    """gradient[t] += Σ_rows share[row] · work[adjoint[t]] · work[child[t]], of one block of rows."""
+    """gradient[t] += Σ_rows share[row] · work[adjoint[t]] · work[child[t]], of one block of rows; share : as many."""
     for t in range(len(adjoint)):
         a, x = adjoint[t] * lanes, child[t] * lanes
-        total = 0.0
-        for lane in range(len(share)):
-            total += share[lane] * work[a + lane] * work[x + lane]
-        gradient[t] += total
+        total = splat(0.0)
+        for lane in range(0, lanes, 8):
+            total = muladd(mul(load(work, a + lane), load(work, x + lane)), load(share, lane), total)
+        gradient[t] += add_up(total)
 
 
 @kernel

@@ -112,6 +112,19 @@ def muladd(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @intrinsic
+def add_up(typingctx: Any, a: Any) -> Any:
+    """The sum of eight doubles, in a fixed order."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        parts = [builder.extract_element(args[0], ir.Constant(ir.IntType(32), i)) for i in range(LANES)]
+        while len(parts) > 1:
+            parts = [builder.fadd(x, y) for x, y in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
+
+    return types.float64(vector8), codegen
+
+
+@intrinsic
 def quotient(typingctx: Any, a: Any, b: Any) -> Any:
     """a / b; 0 where b is smaller than every normal number."""
 

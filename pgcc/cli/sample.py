@@ -1,0 +1,45 @@
+"""`pgcc sample`: exact samples, as a table."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+
+from pgcc.cli.asking import compile_model, counted
+from pgcc.cli.files import check_not_there, write_text
+from pgcc.cli.output import json_text
+from pgcc.queries.evidence_text import parse_evidence
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print a line for each sample, after one with the names of the variables."""
+    if len(args.words) > 1:
+        args.parser.error(f"one piece of EVIDENCE at most, not also {args.words[1]!r}")
+    if args.output is not None:
+        check_not_there(args.output, args.force)
+    model = compile_model(args, "threads")
+    evidence = parse_evidence(args.words[0]) if args.words else None
+    rows = model.sample(args.n, evidence, args.seed, **counted(args))
+    lines = _as_sets(rows, model.variables) if args.json else _as_table(rows, model.variables)
+    if args.output is None:
+        sys.stdout.writelines(lines)
+    else:
+        write_text(args.output, "".join(lines))
+
+
+def _as_table(rows: np.ndarray, names: tuple[str, ...]) -> Iterator[str]:
+    header = io.StringIO()
+    csv.writer(header, lineterminator="\n").writerow(names)
+    yield header.getvalue()
+    for row in rows.tolist():
+        yield ",".join(map(str, row)) + "\n"
+
+
+def _as_sets(rows: np.ndarray, names: tuple[str, ...]) -> Iterator[str]:
+    for row in rows:
+        yield json_text({"set": [names[i] for i in np.flatnonzero(row).tolist()]}) + "\n"
