@@ -200,6 +200,10 @@ class Model(Questions):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["circuit"], state["settings"])  # type: ignore[misc]
 
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        return self.explain().as_html(repr(self).strip("<>"))
+
     def __repr__(self) -> str:
         facts = self._compiled.circuit.facts
         n = len(self.variables)

@@ -150,6 +150,187 @@ class Questions:
 
         return covariance(self.pairwise(evidence, rtol=rtol, threads=threads))
 
+    def cardinality(
+        self,
+        over: Iterable[str] | None = None,
+        evidence: Any = None,
+        *,
+        atol: float | None = None,
+        rtol: float | None = None,
+        threads: int | None = None,
+    ) -> np.ndarray:
+        """Pr(|S ∩ T| = k | evidence) for k = 0, 1, …, |T|: how many of the variables T are in.
+
+        Parameters
+        ----------
+        over : names, optional
+            T; all variables unless said otherwise.
+        evidence
+            As in `prob`. What is observed to be in counts.
+        atol : float, optional
+            The absolute error that is enough: then long distributions are multiplied by FFT. Otherwise every
+            probability has a relative error below `rtol`, however small it is.
+
+        Returns
+        -------
+        array of |T| + 1 numbers, or rows × (|T| + 1).
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).cardinality()
+        array([0.3, 0.3, 0.4])
+        """
+        from pgcc.queries.cardinality import cardinality
+
+        distribution = self._distribution(rtol, threads)
+        given = distribution.read(evidence)
+        table = cardinality(distribution, given, distribution.columns(over), atol)
+        return table[0] if given.single else table
+
+    def any_of(self, names: Iterable[str], evidence: Any = None) -> Any:
+        """Pr(at least one of these is in | evidence), right however small it is.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("(1e-20*a + 1)*(1e-21*b + 1)")).any_of(["a", "b"])
+        1.1e-20
+        """
+        from pgcc.queries.counts import any_of
+
+        return self._of_names(any_of, names, evidence)
+
+    def none_of(self, names: Iterable[str], evidence: Any = None) -> Any:
+        """Pr(none of these is in | evidence).
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).none_of(["a", "b"])
+        0.3
+        """
+        from pgcc.queries.counts import none_of
+
+        return self._of_names(none_of, names, evidence)
+
+    def all_of(self, names: Iterable[str], evidence: Any = None) -> Any:
+        """Pr(all of these are in | evidence).
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).all_of(["a", "b"])
+        0.4
+        """
+        from pgcc.queries.counts import all_of
+
+        return self._of_names(all_of, names, evidence)
+
+    def exactly(self, k: int, names: Iterable[str] | None = None, evidence: Any = None) -> Any:
+        """Pr(exactly k of these, or of all variables, are in | evidence).
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).exactly(1)
+        0.3
+        """
+        from pgcc.queries.counts import exactly
+
+        return self._of_names(exactly, names, evidence, k)
+
+    def parity(self, names: Iterable[str] | None = None, evidence: Any = None) -> Any:
+        """Pr(an odd number of these, or of all variables, are in | evidence), right however small it is.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("(1e-20*a + 1)*(1e-21*b + 1)")).parity(["a", "b"])
+        1.1e-20
+        """
+        from pgcc.queries.counts import parity
+
+        return self._of_names(parity, names, evidence)
+
+    def expected_count(self, over: Iterable[str] | None = None, evidence: Any = None) -> Any:
+        """E[|S ∩ T| | evidence]: how many of the variables T, or of all, are in on average.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> round(pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).expected_count(), 12)
+        1.1
+        """
+        from pgcc.queries.moments import expected_count
+
+        return self._of_names(expected_count, over, evidence)
+
+    def moments(self, over: Iterable[str] | None = None, evidence: Any = None) -> Any:
+        """Mean, variance, skewness and kurtosis of |S ∩ T| given the evidence, as a named tuple.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> round(pgcc.compile(pgcc.parse("(a + 1)*(b + 1)/4")).moments().variance, 12)
+        0.5
+        """
+        from pgcc.queries.moments import moments
+
+        distribution = self._distribution()
+        return moments(distribution, distribution.read(evidence), distribution.columns(over))
+
+    def _of_names(self, question: Any, names: Iterable[str] | None, evidence: Any, *more: Any) -> Any:
+        """A number per row of evidence, or one."""
+        distribution = self._distribution()
+        given = distribution.read(evidence)
+        answers = question(distribution, given, distribution.columns(names), *more)
+        return float(answers[0]) if given.single else answers
+
+    def sample(
+        self,
+        n: int = 1,
+        evidence: Any = None,
+        rng: Any = None,
+        *,
+        size: Any = None,
+        over: Iterable[str] | None = None,
+        threads: int | None = None,
+    ) -> np.ndarray:
+        """Exact samples: n rows of 0 and 1, one column per variable.
+
+        Parameters
+        ----------
+        n : int
+        evidence
+            As in `prob`: samples agree with what is observed, and are distributed as what is left then.
+        rng : int or numpy Generator, optional
+            A seed gives the same samples every time, whatever the number of threads, and the first of many are those of
+            few.
+        size, over
+            Given also how many of `over` are in: as in `marginals`.
+
+        Returns
+        -------
+        int8 array, n × variables, or rows × n × variables for a table of evidence.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
+        >>> model.sample(2, {"b": 1}, rng=0)
+        array([[1, 1],
+               [1, 1]], dtype=int8)
+        """
+        from pgcc.queries.sampling import sample
+
+        if size is not None:
+            return self.given_size(size, over).sample(n, evidence, rng, threads=threads)
+        distribution = self._distribution(threads=threads)
+        given = distribution.read(evidence)
+        drawn = sample(distribution, given, n, rng)
+        return drawn[0] if given.single else drawn
+
     def mode(self, evidence: Any = None, *, nodes: int = 10_000, rtol: float | None = None) -> Any:
         """The most probable assignment that agrees with the evidence.
 
@@ -254,4 +435,17 @@ class Questions:
         return table[0] if given.single else table
 
     def given_size(self, size: Any, over: Iterable[str] | None = None) -> Model:
-        raise NotImplementedError
+        """The distribution given how many of the variables `over`, or of all, are in: a number, or (least, most).
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2"))
+        >>> model.given_size(1).prob({"a": 1})
+        0.75
+        >>> model.given_size((1, 2)).prob({"b": 1})
+        0.625
+        """
+        from pgcc.queries.counts import size_circuit
+
+        return self._compile(size_circuit(self.circuit, size, over))

@@ -21,7 +21,7 @@ def run(name: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 def test_every_example_is_tested():
     known = {"quickstart.py", "certified.py", "million_rows.py", "circuit.py", "beta.pgc", "beta.csv"}
-    known |= {"dpp.py", "spanning_tree.py", "kernel.csv", "roads.edges", "composition.py", "validity.py"}
+    known |= {"dpp.py", "spanning_tree.py", "kernel.csv", "roads.edges", "composition.py", "validity.py", "gallery.py"}
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == known
 
 

@@ -17,7 +17,8 @@ ROOT = Path(pgcc.__file__).parent
 
 # A module imports from its own layer's folder, and from layers below it. The last line is the lowest.
 LAYERS = [
-    {"cli", "learn", "plot", "__main__"},
+    {"cli", "__main__"},
+    {"learn", "plot"},
     {"model"},
     {"questions"},
     {"queries"},
@@ -42,6 +43,7 @@ THIRD_PARTY = {
     "sympy": ("pgcc.frontend.symbolic",),
     "networkx": ("pgcc.frontend", "pgcc.plot", "pgcc.testing"),
     "hypothesis": ("pgcc.testing",),
+    "matplotlib": ("pgcc.plot",),
 }
 
 
@@ -179,7 +181,7 @@ def loaded_after(code: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-HEAVY = {"numba", "llvmlite", "sympy", "networkx", "flint", "pandas", "scipy"}
+HEAVY = {"numba", "llvmlite", "sympy", "networkx", "flint", "pandas", "scipy", "matplotlib"}
 
 
 def test_import_is_light():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -10,7 +12,6 @@ from pgcc.backend.direct import Direct
 from pgcc.backend.exact import Exact
 from pgcc.backend.identity import Multiaffinity, find_squares
 from pgcc.backend.literal import evaluate_literally
-from pgcc.backend.marginals import Marginals
 from pgcc.backend.roots import Roots
 from pgcc.backend.series import Series
 from pgcc.backend.values import Values
@@ -26,6 +27,7 @@ from pgcc.passes.expand_det import expand_det
 from pgcc.passes.padding import homogenize
 from pgcc.passes.pipeline import simplify
 
+T = TypeVar("T")
 # Determinants larger than this are not expanded for the strategies that work on polynomials in t.
 _MOST_EXPANDED = 10
 # Scopes of multiaffine sums are kept up to this total; without one, a sum's degree is only the formal one.
@@ -47,6 +49,7 @@ class Compiled:
     def __init__(self, circuit: Circuit, validate: bool = True, native: bool = False):
         self.validate, self.native = validate, native
         self.circuit = simplify(circuit)
+        self._made: dict[Callable[[Compiled], Any], Any] = {}
         if validate and not self.decomposable:
             self._refuse_squares()
 
@@ -105,13 +108,6 @@ class Compiled:
         return Direct(lower(self.homogenized), self.native)
 
     @cached_property
-    def marginals(self) -> Marginals | None:
-        """All marginals in one reverse pass; None where that is not to be had."""
-        if not self.decomposable or self.circuit.facts.dets:
-            return None
-        return Marginals(self.direct.unscheduled)
-
-    @cached_property
     def series(self) -> Series:
         """Truncated polynomials in t."""
         if not self.circuit.facts.dets:
@@ -150,6 +146,12 @@ class Compiled:
         affine_nodes = set(program.node[self.multiaffinity.instructions].tolist())
         scopes = _sum_scopes(self.circuit, affine_nodes)
         return [(i, scopes[n]) for i, n in enumerate(program.node.tolist()) if n in scopes]
+
+    def once(self, make: Callable[[Compiled], T]) -> T:
+        """What `make` makes of this, made when it is first asked for: evaluators that only some questions need."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return self._made[make]
 
     # -- one entry ------------------------------------------------------------------------------------
 

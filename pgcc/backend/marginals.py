@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pgcc.backend.compiled import Compiled
 from pgcc.backend.direct import aligned, log_weights_of, split_constants, underflow_floor
 from pgcc.backend.kernels.analysis import count_roundings, log_least, log_values
 from pgcc.backend.kernels.bounds import posteriors
@@ -38,6 +39,13 @@ class Posteriors:
     numbers: np.ndarray
     certain: np.ndarray
     impossible: np.ndarray
+
+
+def find_marginals(compiled: Compiled) -> Marginals | None:
+    """The reverse pass of a circuit; None where there is none to be had: with determinants, and if not decomposable."""
+    if not compiled.decomposable or compiled.circuit.facts.dets:
+        return None
+    return Marginals(compiled.direct.unscheduled)
 
 
 class Marginals:

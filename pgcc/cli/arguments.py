@@ -209,6 +209,10 @@ def _add_question_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print an object of JSON per piece of evidence")
     parser.add_argument("--rtol", type=float, metavar="R", help="the relative error that is promised (1e-9)")
     parser.add_argument("--threads", type=int, metavar="N", help="threads for tables; -1 for all cores (1)")
+    _add_picture_options(parser)
+
+
+def _add_picture_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", metavar="PATH", help="also draw it (.svg, .png, .pdf; needs matplotlib)")
     parser.add_argument("--force", action="store_true", help="replace the picture if it exists")
 
@@ -252,6 +256,7 @@ def _add_show(commands: Any) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--dot", action="store_true", help="print the circuit as a graph for Graphviz instead")
     form.add_argument("--json", action="store_true", help="print one object of JSON")
+    _add_picture_options(parser)
     _add_model_options(parser)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pgcc import plot
 from pgcc.cli.asking import check_evidence, check_picture, compile_model, counted, each_answer, is_single, only_evidence
 from pgcc.cli.output import print_answers, print_csv
 
@@ -23,6 +24,8 @@ def run(args: argparse.Namespace) -> None:
         found = np.atleast_2d(model.cardinality(over=over, evidence=evidence, atol=args.atol))
         return [{"pmf": row} for row in found.tolist()]
 
+    if args.plot is not None:
+        plot.save(plot.cardinality(model, over=over, evidence=only_evidence(args)), args.plot)
     found = each_answer(args, model, answers)
     if args.json:
         print_answers(found, as_json=True)
@@ -32,7 +35,3 @@ def run(args: argparse.Namespace) -> None:
     else:
         most = len(model.variables if over is None else over)
         print_csv(chain([range(most + 1)], (answer["pmf"] for answer in found)))
-    if args.plot is not None:
-        from pgcc import plot
-
-        plot.save(plot.cardinality(model, over=over, evidence=only_evidence(args)), args.plot)

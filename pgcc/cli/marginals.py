@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pgcc import plot
 from pgcc.cli.asking import check_evidence, check_picture, compile_model, counted, each_answer, is_single, only_evidence
 from pgcc.cli.output import print_answers, print_csv
 from pgcc.model import Model
@@ -28,6 +29,8 @@ def run(args: argparse.Namespace) -> None:
         found = model.covariance(evidence) if args.covariance else model.marginals(evidence)
         return [_named(model.variables, row) for row in (found[None] if isinstance(evidence, dict) else found)]
 
+    if args.plot is not None:
+        _draw(args, model)
     found = each_answer(args, model, answers)
     if args.json:
         print_answers(found, as_json=True)
@@ -40,8 +43,6 @@ def run(args: argparse.Namespace) -> None:
         sys.stdout.writelines(f"{name}\t{p:.15g}\n" for name, p in answer["marginals"].items())
     else:
         print_csv(chain([model.variables], (answer["marginals"].values() for answer in found)))
-    if args.plot is not None:
-        _draw(args, model)
 
 
 def _named(names: tuple[str, ...], found: np.ndarray) -> dict[str, Any]:
@@ -52,7 +53,6 @@ def _named(names: tuple[str, ...], found: np.ndarray) -> dict[str, Any]:
 
 
 def _draw(args: argparse.Namespace, model: Model) -> None:
-    from pgcc import plot
 
     draw = plot.covariance if args.covariance else plot.marginals
     plot.save(draw(model, only_evidence(args)), args.plot)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 import pgcc
-from pgcc.cli.files import read_circuit
+from pgcc import plot
+from pgcc.cli.files import check_not_there, read_circuit
 from pgcc.cli.output import json_text
 from pgcc.ir.printer import dot_text
 from pgcc.queries.evidence_text import parse_evidence
@@ -20,6 +21,10 @@ def run(args: argparse.Namespace) -> None:
     if args.dot:
         print(dot_text(circuit))
         return
+    if args.plot is not None:
+        check_not_there(args.plot, args.force)
+
+        plot.save(plot.circuit(circuit), args.plot)
     model = pgcc.compile(circuit, normalize=args.normalize, validate=args.validate)
     told = model.explain(evidence)
     if args.json:

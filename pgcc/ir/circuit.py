@@ -426,6 +426,11 @@ class Circuit:
         text = "…" if "\n" in text else text
         return f"<Circuit: {n} variable{'s' if n != 1 else ''}, {self.size} edges: {text}>"
 
+    def _repr_svg_(self) -> str:
+        from pgcc.ir.drawing import circuit_svg
+
+        return circuit_svg(self)
+
     def __reduce__(self) -> tuple:
         from pgcc.ir.table import from_table, to_table
 

@@ -12,6 +12,7 @@ from itertools import groupby, islice
 
 from pgcc.errors import CircuitError
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.layout import labelled_edges, node_label
 from pgcc.ir.literals import MAX_NAME, display_text, name_text, number_text
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, Node, Op, iter_edges
@@ -327,7 +328,7 @@ def dot_text(circuit: Circuit) -> str:
       n1 -> n0 [label="1/2"];
     }
     """
-    edges = {node: list(_dot_edges(node)) for node in circuit.order}
+    edges = {node: list(labelled_edges(node)) for node in circuit.order}
     drawn = {circuit.root, *(child for below in edges.values() for child, _ in below)}
     number = {node: i for i, node in enumerate(node for node in circuit.order if node in drawn)}
     lines = ["digraph circuit {", '  node [shape=circle, fontname="Helvetica"];']
@@ -339,33 +340,12 @@ def dot_text(circuit: Circuit) -> str:
     return "\n".join([*lines, "}"])
 
 
+_DOT_SHAPES = {Op.CONST: "plaintext", Op.VAR: "box", Op.DET: "hexagon"}  # sums and products are circles
+
+
 def _dot_attributes(node: Node) -> str:
-    match node.op:
-        case Op.CONST:
-            return f'label="{display_text(node.value)}", shape=plaintext'
-        case Op.VAR:
-            return f'label="{"~" if node.is_complement else ""}{_dot_escaped(node.name)}", shape=box'
-        case Op.SUM:
-            return 'label="+"'
-        case Op.PRODUCT:
-            return 'label="×"'
-    size = "" if node.size is None else f", size {node.size}"
-    return f'label="det {node.matrices[0].shape[0]}×{len(node.inside)}{size}", shape=hexagon'
-
-
-def _dot_edges(node: Node) -> Iterator[tuple[Node, str]]:
-    """(child, label)"""
-    if node.op is Op.SUM:
-        for weight, child in iter_edges(node):
-            yield child, "" if _is_one(weight) else display_text(weight)
-    elif node.op is Op.DET:
-        for i, (inside, outside) in enumerate(zip(node.inside, node.outside, strict=True), 1):
-            yield inside, f"f{i}"
-            if outside is not ONE:
-                yield outside, f"y{i}"
-    else:
-        for child in node.children:
-            yield child, ""
+    shape = f", shape={_DOT_SHAPES[node.op]}" if node.op in _DOT_SHAPES else ""
+    return f'label="{_dot_escaped(node_label(node))}"{shape}'
 
 
 def _dot_escaped(text: str) -> str:

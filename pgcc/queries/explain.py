@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from html import escape
 
 import numpy as np
 
@@ -39,6 +40,15 @@ class Explanation:
     def as_dict(self) -> dict:
         """Plain data, for JSON."""
         return asdict(self)
+
+    def as_html(self, title: str) -> str:
+        """A table for notebooks."""
+        lines = (line.partition(": ") if ": " in line else ("", "", line) for line in str(self).splitlines())
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(head)}</th><td style='text-align:left'>{escape(text)}</td></tr>"
+            for head, _, text in lines
+        )
+        return f"<table><caption>{escape(title)}</caption>{rows}</table>"
 
     def __str__(self) -> str:
         plural = "" if self.variables == 1 else "s"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pgcc.backend.marginals import find_marginals
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.evidence import Evidence
 
@@ -14,7 +15,7 @@ _QUERIES = 1 << 13
 def marginals(distribution: Distribution, given: Evidence) -> np.ndarray:
     """rows × variables: the posterior of every variable; 1 and 0 for what is observed."""
     result = np.empty((given.rows, len(distribution.variables)))
-    reverse = distribution.compiled.marginals
+    reverse = distribution.compiled.once(find_marginals)
 
     def answer(rows: slice) -> None:
         codes = given.chunk(rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pgcc.backend.marginals import find_marginals
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.evidence import Evidence
 from pgcc.queries.marginals import marginals
@@ -12,11 +13,11 @@ from pgcc.queries.marginals import marginals
 def pairwise(distribution: Distribution, given: Evidence) -> np.ndarray:
     """rows × n × n: the joint probabilities; the marginals on the diagonal."""
     single = marginals(distribution, given)
-    of_one_row = _by_marginals if distribution.compiled.marginals is not None else _by_pairs
-    return np.stack(
-        [of_one_row(distribution, given, row, single[row]) for row in range(given.rows)]
-        or [np.zeros((0, *single.shape[1:] * 2)).reshape(0, single.shape[1], single.shape[1])]
-    ).reshape(given.rows, single.shape[1], single.shape[1])
+    of_one_row = _by_pairs if distribution.compiled.once(find_marginals) is None else _by_marginals
+    joint = np.empty((given.rows, len(distribution.variables), len(distribution.variables)))
+    for row in range(given.rows):
+        joint[row] = of_one_row(distribution, given, row, single[row])
+    return joint
 
 
 def _by_marginals(distribution: Distribution, given: Evidence, row: int, single: np.ndarray) -> np.ndarray:

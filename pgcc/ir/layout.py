@@ -1,0 +1,339 @@
+"""A circuit drawn as a layered graph: where everything stands, and what is written on it.
+
+Sugiyama's method. A node stands in the layer of its longest path from the root, so that every edge goes down; an edge
+that passes layers bends once in each. Sweeps of barycentres order the layers so that few edges cross, and the places in
+a layer are those nearest to the neighbours' (least squares) that keep order and distance. All of it is deterministic.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect, bisect_left, insort
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from unicodedata import east_asian_width
+
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.literals import display_text
+from pgcc.ir.node import ONE, Node, Op, iter_edges
+from pgcc.ir.numbers import Number
+
+Point = tuple[float, float]
+Edge = tuple[int, int]  # parent and child
+
+# In pixels.
+RADIUS = 13.0  # of sums and products; half the height of boxes
+GAP = 14.0  # between neighbours in a layer
+MARGIN = 12.0
+LETTER, SMALL_LETTER = 7.0, 5.6  # the width of a letter of a node, of an edge
+STEPS = 64.0, 160.0  # from a layer to the next: at least, and at most in wide drawings
+
+SWEEPS = 12
+LONGEST_LABEL, LONGEST_NUMBER, LONGEST_TITLE = 14, 6, 200  # characters
+BENDS_PER_NODE = 40  # a drawing with more is a tangle
+
+
+# -- what is written on nodes and edges -----------------------------------------------------------
+
+
+def node_label(node: Node, number: Callable[[Number], str] = display_text) -> str:
+    """What a drawing writes on a node.
+
+    >>> from pgcc.ir.node import var
+    >>> node_label(var("z1")), node_label(var("z1", complement=True)), node_label(ONE)
+    ('z1', '~z1', '1')
+    """
+    match node.op:
+        case Op.CONST:
+            return number(node.value)
+        case Op.VAR:
+            return ("~" if node.is_complement else "") + node.name
+        case Op.SUM:
+            return "+"
+        case Op.PRODUCT:
+            return "×"
+    size = "" if node.size is None else f", size {node.size}"
+    return f"det {node.matrices[0].shape[0]}×{len(node.inside)}{size}"
+
+
+def labelled_edges(node: Node, number: Callable[[Number], str] = display_text) -> Iterator[tuple[Node, str]]:
+    """(child, label): the weights of a sum that are not 1; the place of a determinant's child, f1 f2 …, and of its
+    complement, y1 y2 …, which is not drawn where it is 1."""
+    if node.op is Op.SUM:
+        for weight, child in iter_edges(node):
+            yield child, "" if type(weight) is int and weight == 1 else number(weight)
+    elif node.op is Op.DET:
+        for i, (inside, outside) in enumerate(zip(node.inside, node.outside, strict=True), 1):
+            yield inside, f"f{i}"
+            if outside is not ONE:
+                yield outside, f"y{i}"
+    else:
+        for child in node.children:
+            yield child, ""
+
+
+def _brief_number(value: Number) -> str:
+    text = display_text(value)
+    return text if len(text) <= LONGEST_NUMBER or "**" in text else f"{float(value):.3g}"
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def text_width(text: str, letter: float) -> float:
+    return letter * sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def _together(labels: Sequence[str]) -> str:
+    """The label of parallel edges, which are drawn as one."""
+    if len(labels) == 1:
+        return labels[0]
+    return ", ".join(label or "1" for label in labels) if any(labels) else f"{len(labels)}×"
+
+
+# -- the layout -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A node in its place: the centre and the width, what is written on it, and the same unshortened."""
+
+    node: Node
+    x: float
+    y: float
+    width: float
+    label: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Wire:
+    """An edge, or several parallel ones: where it passes the layers, from the parent down to the child.
+
+    `label_at` is the middle of the label, or None where there is no room for it.
+    """
+
+    points: tuple[Point, ...]
+    label: str
+    title: str
+    label_at: Point | None
+
+    @property
+    def curve(self) -> list[Point]:
+        """Its start, and then three control points for every cubic piece, all of which leave and arrive vertically."""
+        path = [self.points[0]]
+        for (x0, y0), (x1, y1) in pairwise(self.points):
+            middle = (y0 + y1) / 2
+            path += [(x0, middle), (x1, middle), (x1, y1)]
+        return path
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A circuit laid out on `width` × `height` pixels, y downwards."""
+
+    marks: list[Mark]
+    wires: list[Wire]
+    width: float
+    height: float
+
+
+def lay_out(circuit: Circuit, most_nodes: int = 80) -> Drawing | None:
+    """Where nodes and edges of a circuit are drawn; None if it has more nodes than that, or is too entangled."""
+    if len(circuit.order) > most_nodes:
+        return None
+    nodes, edges = _drawn(circuit)
+    depths = _depths(len(nodes), edges)
+    if sum(depths[v] - depths[u] for u, v in edges) > BENDS_PER_NODE * most_nodes:
+        return None
+    labels = [_shortened(node_label(node, _brief_number), LONGEST_LABEL) for node in nodes]
+    grid = _Grid(depths, list(edges), list(map(_node_width, nodes, labels)))
+    x = grid.places()
+    width = MARGIN + max(place + wide / 2 for place, wide in zip(x, grid.widths, strict=True))
+    step = min(max(STEPS[0], width / 12), STEPS[1])
+    y = [MARGIN + RADIUS + step * depth for depth in grid.depths]
+    marks = [
+        Mark(node, x[i], y[i], grid.widths[i], labels[i], _shortened(node_label(node), LONGEST_TITLE))
+        for i, node in enumerate(nodes)
+    ]
+    paths = [tuple((x[i], y[i]) for i in path) for path in grid.paths]
+    return Drawing(marks, _wires(paths, list(edges.values())), width, max(y) + RADIUS + MARGIN)
+
+
+def _node_width(node: Node, label: str) -> float:
+    if node.op in (Op.SUM, Op.PRODUCT):
+        return 2 * RADIUS
+    return max(2 * RADIUS, text_width(label, LETTER) + RADIUS)
+
+
+def _drawn(circuit: Circuit) -> tuple[list[Node], dict[Edge, tuple[str, str]]]:
+    """The nodes, parents first, and the edges between them: (parent, child) to what is written, briefly and in full."""
+    below: dict[Node, dict[Node, tuple[list[str], list[str]]]] = {}
+    seen = {circuit.root}
+    for node in filter(seen.__contains__, reversed(circuit.order)):
+        below[node] = {}
+        for (child, brief), (_, full) in zip(labelled_edges(node, _brief_number), labelled_edges(node), strict=True):
+            seen.add(child)
+            briefs, fulls = below[node].setdefault(child, ([], []))
+            briefs.append(brief)
+            fulls.append(full)
+    number = {node: i for i, node in enumerate(below)}
+    edges = {
+        (number[node], number[child]): (
+            _shortened(_together(briefs), LONGEST_LABEL),
+            _shortened(_together(fulls), LONGEST_TITLE),
+        )
+        for node, children in below.items()
+        for child, (briefs, fulls) in children.items()
+    }
+    return list(below), edges
+
+
+def _depths(count: int, edges: Iterable[Edge]) -> list[int]:
+    """The longest path from the root (0) to every node; the edges are listed parents first."""
+    depths = [0] * count
+    for u, v in edges:
+        depths[v] = max(depths[v], depths[u] + 1)
+    return depths
+
+
+class _Grid:
+    """Nodes 0, 1, … and then bends, in layers; edges join neighbouring layers only.
+
+    Attributes
+    ----------
+    depths, widths : list
+        Of every node and bend: its layer, and its width.
+    paths : list
+        The parent, the bends and the child of every edge.
+    above, below : list
+        The neighbours of every node and bend.
+    layers : list
+        The order of every layer, from left to right.
+    """
+
+    def __init__(self, depths: Sequence[int], edges: Sequence[Edge], widths: Sequence[float]):
+        self.depths = list(depths)
+        self.paths: list[list[int]] = []
+        rank = [-i for i in range(len(depths))]  # from left to right: the order of the circuit's text
+        for u, v in edges:
+            bends = range(len(self.depths), len(self.depths) + depths[v] - depths[u] - 1)
+            self.paths.append([u, *bends, v])
+            self.depths += range(depths[u] + 1, depths[v])
+            rank += [rank[v]] * len(bends)
+        self.widths = [*widths, *[0.0] * (len(self.depths) - len(widths))]
+        self.above: list[list[int]] = [[] for _ in self.depths]
+        self.below: list[list[int]] = [[] for _ in self.depths]
+        for path in self.paths:
+            for u, v in pairwise(path):
+                self.above[v].append(u)
+                self.below[u].append(v)
+        self.layers: list[list[int]] = [[] for _ in range(max(depths) + 1)]
+        for i in sorted(range(len(self.depths)), key=rank.__getitem__):
+            self.layers[self.depths[i]].append(i)
+        self._untangle()
+
+    def _untangle(self) -> None:
+        """Orders every layer by the mean place of the neighbours above, then below, …; the best order is kept."""
+        best, fewest = [list(layer) for layer in self.layers], self._crossings()
+        for sweep in range(SWEEPS):
+            for beside, layer, neighbours in self._sweep(downwards=sweep % 2 == 0):
+                place = {i: float(p) for p, i in enumerate(beside)}
+                means = {i: _mean(place, neighbours[i], p) for p, i in enumerate(layer)}
+                if sweep % 4 >= 2:
+                    layer.reverse()  # of those with equal means, the other one first: it may be better
+                layer.sort(key=means.__getitem__)
+            self._swap_neighbours()
+            if (crossings := self._crossings()) < fewest:
+                best, fewest = [list(layer) for layer in self.layers], crossings
+        self.layers = best
+
+    def _swap_neighbours(self) -> None:
+        """Once through every layer: two that stand side by side change places if fewer of their edges cross then."""
+        place = {i: p for layer in self.layers for p, i in enumerate(layer)}
+        for layer in self.layers:
+            for p in range(len(layer) - 1):
+                u, v = layer[p], layer[p + 1]
+                sides = [
+                    (sorted(place[i] for i in near[u]), sorted(place[i] for i in near[v]))
+                    for near in (self.above, self.below)
+                ]
+                if sum(_inversions(a, b) - _inversions(b, a) for a, b in sides) > 0:
+                    layer[p], layer[p + 1] = v, u
+                    place[u], place[v] = p + 1, p
+
+    def _sweep(self, downwards: bool) -> Iterator[tuple[list[int], list[int], list[list[int]]]]:
+        """(the layer before, the layer, the neighbours of everything on that side)"""
+        layers, neighbours = (self.layers, self.above) if downwards else (self.layers[::-1], self.below)
+        for beside, layer in pairwise(layers):
+            yield beside, layer, neighbours
+
+    def _crossings(self) -> int:
+        """Edges cross where the order of their lower ends is not that of the upper ones: inversions."""
+        count = 0
+        for upper, lower in pairwise(self.layers):
+            place = {i: p for p, i in enumerate(lower)}
+            passed: list[int] = []
+            for i in upper:
+                ends = [place[child] for child in self.below[i]]
+                count += sum(len(passed) - bisect(passed, end) for end in ends)
+                for end in ends:
+                    insort(passed, end)
+        return count
+
+    def places(self) -> list[float]:
+        """x of every node and bend, near to its neighbours; the leftmost one begins at the margin."""
+        x = dict.fromkeys(range(len(self.depths)), 0.0)
+        for sweep in range(SWEEPS):
+            for _, layer, neighbours in self._sweep(downwards=sweep % 2 == 1):
+                wanted = [_mean(x, neighbours[i], x[i]) for i in layer]
+                x.update(zip(layer, _spread(wanted, [self.widths[i] for i in layer]), strict=True))
+        left = min(x[i] - wide / 2 for i, wide in enumerate(self.widths)) - MARGIN
+        return [place - left for place in x.values()]
+
+
+def _inversions(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many pairs of an end in a and one in b, which is sorted, stand the other way round."""
+    return sum(bisect_left(b, end) for end in a)
+
+
+def _mean(place: dict[int, float], of: Sequence[int], otherwise: float) -> float:
+    return sum(place[i] for i in of) / len(of) if of else otherwise
+
+
+def _spread(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
+    """The places nearest to the wanted ones, in the same order and without overlap: isotonic regression."""
+    distances = [(a + b) / 2 + GAP for a, b in pairwise(widths)]
+    offsets = list(accumulate(distances, initial=0.0))
+    blocks: list[tuple[float, int]] = []  # pools of neighbours that touch: the sum of what they want, how many they are
+    for target, offset in zip(wanted, offsets, strict=True):
+        total, count = target - offset, 1
+        while blocks and blocks[-1][0] * count >= total * blocks[-1][1]:
+            before, more = blocks.pop()
+            total, count = total + before, count + more
+        blocks.append((total, count))
+    means = [total / count for total, count in blocks for _ in range(count)]
+    return [mean + offset for mean, offset in zip(means, offsets, strict=True)]
+
+
+def _wires(paths: Sequence[tuple[Point, ...]], labels: Sequence[tuple[str, str]]) -> list[Wire]:
+    """Edges with labels on the first piece of each: in three rows between two layers, as far as there is room."""
+    rows: dict[float, list[Point]] = {}  # y to the stretches that are taken, from left to right
+
+    def room(start: Point, end: Point, label: str) -> Point | None:
+        half = text_width(label, SMALL_LETTER) / 2 + 1
+        for t in (0.5, 0.28, 0.72):
+            x = start[0] + (end[0] - start[0]) * t * t * (3 - 2 * t)  # on the curve
+            y = round(start[1] + (end[1] - start[1]) * t * (1.5 - 1.5 * t + t * t), 6)
+            taken = rows.setdefault(y, [])
+            i = bisect(taken, (x, x))
+            if (i == 0 or taken[i - 1][1] <= x - half) and (i == len(taken) or x + half <= taken[i][0]):
+                taken.insert(i, (x - half, x + half))
+                return x, y
+        return None
+
+    return [
+        Wire(points, label, title, room(points[0], points[1], label) if label else None)
+        for points, (label, title) in zip(paths, labels, strict=True)
+    ]
