@@ -23,6 +23,9 @@ BENCHMARKS = {
     "range": "out_of_range",
     "escalation": "escalation",
     "determinants": "determinants",
+    "marginals": "marginals",
+    "sampling": "sampling",
+    "cardinality": "cardinality",
     "real": "real",
 }
 

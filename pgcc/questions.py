@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from pgcc.errors import EvidenceError, PgccError
+from pgcc.errors import EvidenceError, PgccError, SemanticsError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -448,4 +448,8 @@ class Questions:
         """
         from pgcc.queries.counts import size_circuit
 
-        return self._compile(size_circuit(self.circuit, size, over))
+        circuit = size_circuit(self.circuit, size, over)
+        try:
+            return self._compile(circuit)
+        except SemanticsError:  # its total is not positive
+            raise SemanticsError(f"sets of size {size} have probability 0: nothing can be conditioned on it") from None

@@ -150,7 +150,7 @@ def test_an_l_ensemble_has_the_rows_of_what_is_in_or_free():
     node = homogenize(dpp(L)).root
     whole = Determinant(Layout(node), BALLS)
     kept = [0, 3, 4, 8]
-    assert whole._rows_left(kept) == kept
+    assert whole.rows_left(kept) == kept
     codes = [1, 0, 0, -1, 1, 0, 0, 0, 1]
     A = [0, 3, 4, 8]
     expected = np.linalg.det(np.diag([0, 1, 0, 0]) + L[np.ix_(A, A)])

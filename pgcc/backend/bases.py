@@ -56,10 +56,10 @@ def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
             inverse, error = None, 0.0  # N = I
         else:
             n = _at(structure, m0, u, v, phi)
-            start = _inverse_in_doubles(n, structure.rank)
+            start = inverse_in_doubles(n, structure.rank)
             if start is None:
                 return None
-            inverse, error = _improved(n, start, _ERROR / _magnification(structure, start, left, right))
+            inverse, error = improved(n, start, _ERROR / _magnification(structure, start, left, right))
         right_factor = columns if inverse is None else inverse if structure.identity_u else inverse * columns
         g = v.transpose() if structure.identity_u and inverse is None else v.transpose() * right_factor
         return _rounded(g, phi, structure.exact_ratio, error * left, right)
@@ -130,7 +130,7 @@ def as_arb(matrix: Matrix) -> arb_mat:
     return arb_mat(rows, columns, [as_ball(x) for row in matrix.numbers() for x in row])
 
 
-def _inverse_in_doubles(n: arb_mat, r: int) -> np.ndarray | None:
+def inverse_in_doubles(n: arb_mat, r: int) -> np.ndarray | None:
     try:
         inverse = np.linalg.inv(np.array([float(x) for x in n.entries()]).reshape(r, r))
     except np.linalg.LinAlgError:
@@ -138,7 +138,7 @@ def _inverse_in_doubles(n: arb_mat, r: int) -> np.ndarray | None:
     return inverse if np.isfinite(inverse).all() else None
 
 
-def _improved(n: arb_mat, start: np.ndarray, enough: float) -> tuple[arb_mat, float]:
+def improved(n: arb_mat, start: np.ndarray, enough: float) -> tuple[arb_mat, float]:
     """(X, largest error of an entry): the inverse of a matrix, with exact entries; an error of inf: it is in doubt."""
     r = len(start)
     x, identity = arb_mat(r, r, [arb(value) for value in start.ravel().tolist()]), arb_mat(r, r, 1)

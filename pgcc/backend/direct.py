@@ -161,7 +161,7 @@ class Direct:
         program = self.program
         roots = np.array([program.value, program.magnitude])
         mantissas, exponents = np.empty((2, len(evidence))), np.empty((2, len(evidence)), np.int64)
-        weights, weight_exponents, table, table_exponents = self._scaled_constants
+        weights, weight_exponents, table, table_exponents = self.scaled_constants
         op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
         common = (
             op, target, start, args, first_weight, weights, leaf_variable, table, weight_exponents, table_exponents
@@ -182,7 +182,7 @@ class Direct:
         return Values(mantissa, exponent, bound)
 
     @cached_property
-    def _scaled_constants(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def scaled_constants(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return split_constants(self.program)
 
 

@@ -32,12 +32,12 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import UNIT, Number, exact
 
-_FIRST_BITS, _MOST_BITS = 128, 1 << 15
+FIRST_BITS, MOST_BITS = 128, 1 << 15
 # Past this many bits balls are still uncertain of the sign: the value is probably 0, which only rationals can prove.
-_ZERO_BITS = 1024
+ZERO_BITS = 1024
 _MOST_EXPONENT = 1 << 60
 # Rationals with more digits than this are not attempted.
-_MOST_EXACT_BITS = 1 << 27
+MOST_EXACT_BITS = 1 << 27
 # Nor are answers that take more evaluations of the circuit, or more evaluations of nodes.
 _MOST_POINTS, _MOST_WORK = 5_000, 10**8
 
@@ -70,35 +70,35 @@ class Exact:
         return values
 
     def _certified(self, codes: Codes, rtol: float) -> tuple[float, int, float]:
-        bits = _FIRST_BITS
-        while bits <= _MOST_BITS:
+        bits = FIRST_BITS
+        while bits <= MOST_BITS:
             mantissa, exponent, bound = self.ball(codes, bits)
             if abs(exponent) > _MOST_EXPONENT:
                 raise PrecisionError(f"a value is about 2**({exponent:.3e}): out of every range")
             if bound <= rtol:
                 return mantissa, exponent, bound
-            if bits >= _ZERO_BITS and self._exact_bits <= _MOST_EXACT_BITS:
-                return _split(self.rational(codes))
+            if bits >= ZERO_BITS and self.exact_bits <= MOST_EXACT_BITS:
+                return split_ball(self.rational(codes))
             bits *= 2
         raise PrecisionError(
-            f"a value is still uncertain with {_MOST_BITS} bits, and its exact fraction would have more than "
-            f"{_MOST_EXACT_BITS} bits: raise rtol, or rewrite the circuit so that less cancels"
+            f"a value is still uncertain with {MOST_BITS} bits, and its exact fraction would have more than "
+            f"{MOST_EXACT_BITS} bits: raise rtol, or rewrite the circuit so that less cancels"
         )
 
     def ball(self, codes: Codes, bits: int) -> tuple[float, int, float]:
         """(mantissa, exponent, relative error bound) of the value, computed with so many bits."""
         with precision(bits):
-            rows = self._balls(bits)
+            rows = self.balls(bits)
             if self.homogeneous:
-                result = _walk(rows, self._literals(codes, arb(1), arb(0)))
+                result = walk(rows, self._literals(codes, arb(1), arb(0)))
             else:
                 wanted, n_points = self._points(codes)
                 result = coefficient_from_roots(
-                    lambda t: _walk(rows, self._literals(codes, t, arb(0))), wanted, n_points, is_real=True
+                    lambda t: walk(rows, self._literals(codes, t, arb(0))), wanted, n_points, is_real=True
                 ).real
             return ball_parts(result)
 
-    def _balls(self, bits: int) -> list[Row]:
+    def balls(self, bits: int) -> list[Row]:
         """The tape with its numbers as balls; kept for the last precision used."""
         if self._ball_tape[0] != bits:
             self._ball_tape = bits, self._tape(BALLS)
@@ -112,25 +112,25 @@ class Exact:
 
     def rational(self, codes: Codes) -> Fraction:
         """The value as a fraction."""
-        if self._exact_bits > _MOST_EXACT_BITS:
-            raise PrecisionError(f"the exact value may have more than {_MOST_EXACT_BITS} bits: ask for rtol instead")
+        if self.exact_bits > MOST_EXACT_BITS:
+            raise PrecisionError(f"the exact value may have more than {MOST_EXACT_BITS} bits: ask for rtol instead")
         with flint_lock:
-            rows = self._rationals
+            rows = self.rationals
             if self.homogeneous:
-                value = _walk(rows, self._literals(codes, fmpq(1), fmpq(0)))
+                value = walk(rows, self._literals(codes, fmpq(1), fmpq(0)))
             else:
                 wanted, n_points = self._points(codes)
-                at = [_walk(rows, self._literals(codes, fmpq(t), fmpq(0))) for t in range(n_points)]
+                at = [walk(rows, self._literals(codes, fmpq(t), fmpq(0))) for t in range(n_points)]
                 value = interpolated_coefficient(at, wanted)
             value = fmpq(value)
             return Fraction(int(value.p), int(value.q))
 
     @cached_property
-    def _rationals(self) -> list[Row]:
+    def rationals(self) -> list[Row]:
         return self._tape(RATIONALS)
 
     @cached_property
-    def _exact_bits(self) -> int:
+    def exact_bits(self) -> int:
         """About how many bits the exact value has: numbers multiply along products and add up their digits."""
         bits: list[int] = []
         for node, children in zip(self.circuit.order, self.circuit.links, strict=True):
@@ -196,7 +196,7 @@ class Exact:
         return values
 
 
-def _walk(rows: list[Row], literals: dict[tuple[str, bool], Any]) -> Any:
+def walk(rows: list[Row], literals: dict[tuple[str, bool], Any]) -> Any:
     at: list[Any] = []
     for op, children, data, dead in rows:
         match op:
@@ -221,7 +221,7 @@ def _bits(number: Number) -> int:
     return ratio.numerator.bit_length() + ratio.denominator.bit_length()
 
 
-def _split(value: Fraction) -> tuple[float, int, float]:
+def split_ball(value: Fraction) -> tuple[float, int, float]:
     """A fraction as mantissa, exponent and relative error bound."""
     if not value:
         return 0.0, 0, 0.0

@@ -119,7 +119,7 @@ class Marginals:
         """The same over scaled numbers, those of every row divided by a power of two that makes its root about 1."""
         program, read = self._scaled, readings(self._scaled)
         mantissas, exponents = np.empty((len(read), len(evidence))), np.empty((len(read), len(evidence)), np.int64)
-        weights, weight_exponents, table, table_exponents = self._scaled_constants
+        weights, weight_exponents, table, table_exponents = self.scaled_constants
         op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
         run_scaled(
             op, target, start, args, first_weight, weights, leaf_variable, table, weight_exponents, table_exponents,
@@ -131,7 +131,7 @@ class Marginals:
             return np.ldexp(mantissas, gap.astype(np.int32))
 
     @cached_property
-    def _scaled_constants(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def scaled_constants(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return split_constants(self._scaled)
 
     def _read(

@@ -124,16 +124,18 @@ def _coefficient_by_traces(P: Any, Q: Any, wanted: int) -> Any:
         return _ball_det(P)
     kind: Any = arb_mat if isinstance(P, arb_mat) and isinstance(Q, arb_mat) else acb_mat
     with ctx.workprec(_NEWTON * ctx.prec):
-        return _ball_det(P) * _elementary_symmetric(kind(P).solve(kind(Q)), wanted)
+        return _ball_det(P) * elementary_symmetric(kind(P).solve(kind(Q)), wanted)[wanted]
 
 
-def _elementary_symmetric(A: Any, k: int) -> Any:
-    """e_k of the eigenvalues, k ≥ 1, by Newton's identities: k·e_k = Σ_i (−1)^(i−1)·e_(k−i)·tr A^i.
+def elementary_symmetric(A: Any, k: int) -> list[Any]:
+    """e_0, …, e_k of the eigenvalues of A, by Newton's identities: k·e_k = Σ_i (−1)^(i−1)·e_(k−i)·tr A^i.
 
     With b ≈ √k, the trace of A^(i + b·j) is the scalar product of A^i and the transpose of A^(b·j): about 2·√k matrix
     products for all of them, and b matrices to keep.
     """
     kind, n = type(A), A.nrows()
+    if not (k and n):
+        return [arb(1)] + [arb(0)] * k
     b = min(math.isqrt(k - 1) + 1, max(1, _MOST_ENTRIES // n**2))
     entries: list[Any] = []
     for step in accumulate([A] * b, operator.mul):  # A, …, A^b
@@ -147,7 +149,7 @@ def _elementary_symmetric(A: Any, k: int) -> Any:
     for m in range(1, k + 1):
         terms = [(e[m - i] if i % 2 else -e[m - i]) * traces[i - 1] for i in range(1, m + 1)]
         e.append(sum(terms, start=arb(0)) / m)
-    return e[k]
+    return e
 
 
 def _coefficient_at_radius(P: Any, Q: Any, wanted: int, degree: int) -> Any:
@@ -288,7 +290,7 @@ class Determinant:
         kept = [i for i in range(len(f)) if not f[i] == 0]  # noqa: SIM201 - of a ball, != means "certainly different"
         surely_in = [i for i in kept if y[i] == 0]
         factor = math.prod([y[i] for i in absent], start=self.one)
-        rows = self._rows_left(kept)
+        rows = self.rows_left(kept)
         changed = [i for i in range(len(f)) if not (f[i] == 1 and y[i] == 1)]
         if self._prefers_base(len(changed), len(rows)) and all(isinstance(f[i], arb) for i in changed):
             base = self._base
@@ -300,7 +302,7 @@ class Determinant:
         rank_missing = sum(row in self.layout.empty_rows for row in rows)  # for the children to make up
         if factor == 0 or not 0 <= wanted <= degree or rank_missing > len(kept):
             return self.zero
-        pencil = _Pencil(self, rows, kept, f, y)
+        pencil = Pencil(self, rows, kept, f, y)
         if pencil.is_singular:
             return self.zero
         if size is None:
@@ -318,14 +320,14 @@ class Determinant:
     def _base(self) -> _Base | None:
         """Where every child and complement is 1; None where the determinant may be 0."""
         r, k, ones = len(self.m0), len(self.u), [self.one] * len(self.u)
-        N = _Pencil(self, list(range(r)), list(range(k)), ones, ones).at_one()
+        N = Pencil(self, list(range(r)), list(range(k)), ones, ones).at_one()
         U, V = (_dense(columns, r, self.zero) for columns in (self.u, self.v))
         try:
             return _Base(self.ring.det(N), V.transpose() * N.solve(U))
         except ZeroDivisionError:
             return None
 
-    def _rows_left(self, kept: list[int]) -> list[int]:
+    def rows_left(self, kept: list[int]) -> list[int]:
         layout = self.layout
         gone: set[int] = set()
         for unit, columns in ((layout.unit_rows, layout.u), (layout.unit_columns, layout.v)):
@@ -354,7 +356,7 @@ def _dense(columns: list[Sparse], r: int, zero: Any) -> arb_mat:
     return arb_mat(r, len(columns), _flat(rows))
 
 
-class _Pencil:
+class Pencil:
     """P and Q, on the rows and the children that are left."""
 
     def __init__(self, det: Determinant, rows: list[int], kept: list[int], f: list[Any], y: list[Any]):

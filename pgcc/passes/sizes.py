@@ -90,6 +90,18 @@ def at_most(circuit: Circuit, k: int, over: Iterable[str] | None = None) -> Circ
     return _with_count(circuit, k, over, at_least=0)
 
 
+def between(circuit: Circuit, least: int, most: int, over: Iterable[str] | None = None) -> Circuit:
+    """The circuit of Pr(S, from `least` to `most` of the variables `over` are in).
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> print(between(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2"), 1, 1).simplify())
+    3/10*a + 1/10*b
+    """
+    return _with_count(circuit, most, over, at_least=least)
+
+
 def _with_count(circuit: Circuit, k: Any, over: Iterable[str] | None, at_least: Any) -> Circuit:
     counted = read_names(circuit, over, "count")
     most, least = _as_size(k), _as_size(at_least)

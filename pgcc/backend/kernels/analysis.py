@@ -24,7 +24,7 @@ def count_roundings(op, target, start, args, length, count):
         kind, first, last, at = op[i], start[i], start[i + 1], target[i]
         if kind == LEAF:
             total = 2.0
-        elif kind == TIMES or kind == QUOTIENT:
+        elif kind in (TIMES, QUOTIENT):
             total = 0.0
             for j in range(first, last):  # a quotient has a weight too
                 total += count[args[j]] + length

@@ -47,7 +47,7 @@ def run_scaled_staged(
             if is_value or len(slot_list) > 1:
                 if not is_value:
                     off = error[0]  # that of the value, which was just computed
-                size, power = _determinant(
+                size, power = scaled_determinant(
                     plan, data, ints, bases, d, slot_list, flat, row * variables, wanted, m, e, error
                 )
                 off += error[0]
@@ -64,7 +64,7 @@ def run_scaled_staged(
 
 
 @kernel
-def _determinant(plan, data, ints, bases, d, slots, evidence, row, wanted, m, e, error):
+def scaled_determinant(plan, data, ints, bases, d, slots, evidence, row, wanted, m, e, error):
     """Determinant d of scaled f (the first half of the slots) and y (the others); error[0]: its relative error.
 
     (f, y) = 2^(256·p)·(f', y') makes 2^(256·p) times the determinant: a child that must be in may be of any size.

@@ -1,0 +1,124 @@
+"""Random sets of symmetric kernels: the spectral method."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pgcc.backend.kernels.sampling_sets import VECTORS, count_distribution
+from pgcc.backend.kernels.simd import LANES
+from pgcc.backend.sampling_tables import TOLERANCE, SetSampler, Tables
+from pgcc.ir.numbers import UNIT
+
+# Vectors that would be chosen less often than this are left out.
+_NEVER = 1e-15
+# Roundings behind a number that comes out of a product or an eigenvalue.
+_ROUNDINGS = 8
+# Attempts at a scale of the odds at which a fixed size is typical.
+_TILTS = 6
+
+
+class Eigenvectors(SetSampler):
+    """det(M0 + Bᵀ·diag(φ)·B): the spectral method.
+
+    With N = M0 + Bᵀ·diag(φ)·B and any nonsingular T, replacing B by B·T and M0 by Tᵀ·M0·T changes no probability. With
+    N = I the marginal kernel is K = X·Xᵀ, X = √φ·B, and its eigenvectors are those of XᵀX, brought back by X. That the
+    children A are in projects the rows of X onto what is orthogonal to theirs.
+
+    M0 is `off` by so many roundings (of 1), and B·Bᵀ by `rows_off` roundings of |b_i|·|b_j|.
+    """
+
+    name = "eigenvectors"
+
+    def __init__(self, m0: np.ndarray, B: np.ndarray, size: int | None, off: float = 0.0, rows_off: float = 0.0):
+        self.m0, self.B, self.size, self.off, self.rows_off = m0, B, size, off, rows_off
+
+    def prepare(self, phi: np.ndarray, inside: np.ndarray) -> Tables | None:
+        items = np.flatnonzero(~inside & (phi > 0.0))
+        if self.size is None:
+            found = self._spectrum(items, phi[items], inside)
+        else:
+            found = self._spectrum_of_size(items, phi[items], inside, self.size - int(inside.sum()))
+        if found is None:
+            return None
+        values, vectors = found
+        padding = -len(items) % LANES
+        reals, left = [values, np.pad(vectors, ((0, 0), (0, padding))).ravel()], -1
+        if self.size is not None:
+            left = self.size - int(inside.sum())
+            table = count_distribution(values, left)
+            if not table[-1, left] > 0.0:
+                return None
+            reals.append(table.ravel())
+        return Tables(VECTORS, inside, len(items), items, np.concatenate(reals), left, len(values))
+
+    def _spectrum_of_size(
+        self, items: np.ndarray, phi: np.ndarray, inside: np.ndarray, size: int
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """The same distribution of sets of one size, at odds t·φ for which that size is typical."""
+        for _ in range(_TILTS):
+            found = self._spectrum(items, phi, inside)
+            if found is None or not 0 <= size <= len(found[0]):
+                return None
+            factor = _tilt(found[0], size)
+            if 0.1 <= factor <= 10.0 or not 0 < size < len(found[0]):
+                values = found[0]
+                return factor * values / (1.0 - values + factor * values), found[1]
+            phi = phi * factor
+        return None
+
+    def _spectrum(self, items: np.ndarray, phi: np.ndarray, inside: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Eigenvalues and vectors (as rows, over the items) of the marginal kernel, given those that are in."""
+        free, given = self.B[items] * np.sqrt(phi)[:, None], self.B[inside]
+        lengths = np.linalg.norm(given, axis=1, keepdims=True)
+        if not (lengths > 0.0).all():
+            return None
+        try:
+            free, given, own, of_input = self._whitened(free, given / lengths)  # rows that are in may have any length
+        except np.linalg.LinAlgError:
+            return None
+        least = 1.0
+        if len(given):
+            _, sizes, onto = np.linalg.svd(given, full_matrices=False)
+            least = sizes[-1] if len(sizes) == len(given) else 0.0
+            for _ in range(2):  # twice is enough
+                free = free - (free @ onto.T) @ onto
+        # Rounding X is divided by what is left of the rows that are in, rounding X·Xᵀ by its square.
+        if not (own * least + of_input) * _ROUNDINGS * max(1, len(items)) * UNIT <= TOLERANCE * least * least:
+            return None
+        if len(items) <= free.shape[1]:
+            values, vectors = np.linalg.eigh(free @ free.T)
+            vectors = vectors.T
+        else:
+            values, onto = np.linalg.eigh(free.T @ free)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                vectors = (free @ onto).T / np.sqrt(values)[:, None]
+        kept = values > _NEVER
+        return np.minimum(values[kept], 1.0), np.ascontiguousarray(vectors[kept])
+
+    def _whitened(self, free: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """Both times a T that makes N = I; the roundings of that, and those that M0 and B came with."""
+        m0, own = self.m0, 0.0
+        of_input = self.rows_off * max(1.0, (free * free).sum(axis=1).max(initial=0.0))
+        for turn in range(2):  # the second time for what the first was off
+            N = m0 + free.T @ free + given.T @ given
+            scale = 1.0 / np.sqrt(np.maximum(np.diag(N), 2.0**-1000))
+            T = scale[:, None] * np.linalg.inv(np.linalg.cholesky(N * scale * scale[:, None])).T
+            size = np.abs(T)
+            own += (np.abs(free) @ size).max(initial=0.0) + (np.abs(given) @ size).max(initial=0.0)
+            own += (size.T @ np.abs(m0) @ size).max(initial=0.0)
+            if turn == 0:
+                of_input += self.off * (size.T @ size).max(initial=0.0)
+            free, given, m0 = free @ T, given @ T, T.T @ m0 @ T
+        return free, given, own, of_input
+
+
+def _tilt(values: np.ndarray, size: int) -> float:
+    """t for which λ·t / (1 − λ + λ·t) add up to `size`; at most 10^±30."""
+    low, high = -70.0, 70.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        t = np.exp(middle)
+        with np.errstate(invalid="ignore"):
+            total = np.where(values == 1.0, 1.0, values * t / (1.0 - values + values * t)).sum()
+        low, high = (middle, high) if total < size else (low, middle)
+    return float(np.exp((low + high) / 2))

@@ -1,0 +1,48 @@
+"""The distribution of |S ∩ T|, how many of some variables are in, given evidence."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pgcc.backend.counting import Counting
+from pgcc.errors import PrecisionError
+from pgcc.queries.distribution import Distribution
+from pgcc.queries.evidence import Evidence
+
+# The smallest absolute error that can be asked for, and the largest.
+_LEAST_ATOL, _MOST_ATOL = 1e-15, 1e-2
+
+
+def cardinality(
+    distribution: Distribution, given: Evidence, columns: np.ndarray, atol: float | None = None
+) -> np.ndarray:
+    """rows × (|T| + 1): Pr(|S ∩ T| = k | evidence), each to `rtol`, or all to an absolute error of `atol`.
+
+    columns : of the variables of T.
+    """
+    if atol is not None and not _LEAST_ATOL <= atol <= _MOST_ATOL:
+        raise PrecisionError(f"atol={atol!r} is not between {_LEAST_ATOL} and {_MOST_ATOL}")
+    distribution.possible(given)
+    counted = np.zeros(len(distribution.variables), bool)
+    counted[columns] = True
+    counting = distribution.compiled.once(Counting)
+    result = np.empty((given.rows, len(columns) + 1))
+
+    def answer(rows: slice) -> None:
+        codes = given.chunk(rows)
+        values = counting.coefficients(codes, counted, distribution.rtol / 4, atol)
+        shape = len(codes), len(columns) + 1
+        mantissa, exponent, bound = (x.reshape(shape) for x in (values.mantissa, values.exponent, values.bound))
+        for row in np.flatnonzero(((mantissa < 0.0) & (bound < 1.0)).any(axis=1))[:1].tolist():
+            raise distribution.negative(given, rows.start + row)
+        result[rows] = _normalized(mantissa, exponent)
+
+    distribution.for_chunks(given.rows, answer)
+    return result
+
+
+def _normalized(mantissa: np.ndarray, exponent: np.ndarray) -> np.ndarray:
+    """Rows of m·2^e divided by their sums: terms without sign, so that the sum is as accurate as they are."""
+    top = np.where(mantissa == 0.0, -(2**62), exponent).max(axis=1, keepdims=True)
+    terms = np.ldexp(np.maximum(mantissa, 0.0), np.clip(exponent - top, -5000, 0).astype(np.int32))
+    return terms / terms.sum(axis=1, keepdims=True)

@@ -1,0 +1,60 @@
+"""Mean, variance, skewness and kurtosis of how many of some variables are in."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pgcc.queries.cardinality import cardinality
+from pgcc.queries.distribution import Distribution
+from pgcc.queries.evidence import Evidence
+from pgcc.queries.marginals import marginals
+
+
+class Moments(NamedTuple):
+    """Of a count: numbers, or arrays with one entry per row of evidence.
+
+    Attributes
+    ----------
+    mean, variance
+    skewness
+        The third central moment over the variance to the power 3/2; NaN where the variance is 0.
+    kurtosis
+        The fourth central moment over the square of the variance, 3 for a normal distribution; NaN likewise.
+    """
+
+    mean: Any
+    variance: Any
+    skewness: Any
+    kurtosis: Any
+
+
+def moments(distribution: Distribution, given: Evidence, columns: np.ndarray) -> Moments:
+    """The moments of |S ∩ T| given every row."""
+    found = moments_of(cardinality(distribution, given, columns))
+    return Moments(*(float(x[0]) for x in found)) if given.single else found
+
+
+def moments_of(pmf: np.ndarray) -> Moments:
+    """The moments of rows of probabilities of 0, 1, 2, …
+
+    Deviations d are from the integer c next to the mean, without rounding. With a = E[d], |a| ≤ ½, the variance is
+    E[d²] − a², of which a² is at most half, because d² ≥ |d|: however small it is, it keeps its digits.
+
+    >>> moments_of(np.array([[0.5, 0.0, 0.5]]))
+    Moments(mean=array([1.]), variance=array([1.]), skewness=array([0.]), kurtosis=array([1.]))
+    """
+    k = np.arange(pmf.shape[1])
+    centre = np.rint(pmf @ k)
+    d = k - centre[:, None]
+    a = (d * pmf).sum(axis=1)
+    variance = np.maximum((d**2 * pmf).sum(axis=1) - a**2, 0.0)
+    third, fourth = (((d - a[:, None]) ** power * pmf).sum(axis=1) for power in (3, 4))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return Moments(pmf @ k, variance, third / variance**1.5, fourth / variance**2)
+
+
+def expected_count(distribution: Distribution, given: Evidence, columns: np.ndarray) -> np.ndarray:
+    """E[|S ∩ T|] given every row: the sum of marginals."""
+    return marginals(distribution, given)[:, columns].sum(axis=1)

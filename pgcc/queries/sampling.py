@@ -1,0 +1,145 @@
+"""Exact samples: from the root down where the circuit allows it, otherwise one variable after another."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pgcc.backend.kernels.random import STATE, start_streams, uniforms
+from pgcc.backend.parallel import for_chunks
+from pgcc.backend.sampling import Ready, TopDown, find_top_down
+from pgcc.errors import PgccError, SemanticsError
+from pgcc.queries.distribution import Distribution
+from pgcc.queries.evidence import Evidence
+
+# Bytes of samples that are not drawn at once.
+_MOST_BYTES = 1 << 34
+# With fewer samples for every row of evidence, threads share the rows rather than the samples of each.
+_MANY = 4096
+
+
+def sample(distribution: Distribution, given: Evidence, n: Any, rng: Any = None) -> np.ndarray:
+    """rows × n × variables: n samples given each row of evidence, 1 for in and 0 for out.
+
+    Sample i of row r has a stream of random numbers of its own: it depends neither on the threads, nor on how many
+    other samples and rows there are.
+    """
+    count, variables = _as_count(n), len(distribution.variables)
+    if given.rows * count * max(1, variables) > _MOST_BYTES:
+        rows = f" for each of {given.rows:,} rows of evidence" if given.rows > 1 else ""
+        raise PgccError(
+            f"{count:,} samples of {variables:,} variables{rows} take more than {_MOST_BYTES >> 30} GiB: "
+            "draw fewer at a time"
+        )
+    seed = _as_seed(rng)
+    codes = given.chunk(slice(None))
+    if distribution.total is None or (codes >= 0).any():  # a total is positive
+        distribution.possible(given)
+    out = np.empty((given.rows, count, variables), np.int8)
+    if not out.size:
+        return out
+    sampler = find_sampler(distribution)
+    threads, samples_at_once = distribution.threads, count >= _MANY
+
+    def draw_row(row: int) -> None:
+        sampler.draw(codes[row], seed, row, out[row], threads if samples_at_once else 1)
+
+    def draw_rows(rows: slice) -> None:
+        for row in range(rows.start, rows.stop):
+            draw_row(row)
+
+    for_chunks(given.rows, variables * count, 1 if samples_at_once else threads, draw_rows)
+    return out
+
+
+def find_sampler(distribution: Distribution) -> FromRoot | Sequential:
+    """The sampler that the circuit's structure allows: from the root down, or else one variable after another."""
+    found = distribution.compiled.once(find_top_down)
+    if isinstance(found, str):
+        return Sequential(distribution, found)
+    return FromRoot(distribution, found)
+
+
+class FromRoot:
+    """From the root down; rows that float64 cannot prepare, one variable after another."""
+
+    def __init__(self, distribution: Distribution, top_down: TopDown):
+        self.distribution, self.top_down = distribution, top_down
+
+    def draw(self, codes: np.ndarray, seed: int, row: int, out: np.ndarray, threads: int) -> None:
+        """Fill `out` with the samples of a row of possible evidence."""
+        ready = self.top_down.prepare(codes)
+        if ready is None:
+            Sequential(self.distribution, "float64 is not accurate enough").draw(codes, seed, row, out, threads)
+        else:
+            for_chunks(len(out), out.shape[1], threads, partial(self._draw_some, ready, seed, row, out))
+
+    def _draw_some(self, ready: Ready, seed: int, row: int, out: np.ndarray, some: slice) -> None:
+        self.top_down.draw(ready, seed, row, some.start, out[some])
+
+    def __repr__(self) -> str:
+        return repr(self.top_down)
+
+
+class Sequential:
+    """Pr(X_i = 1 | the variables before it), by certified probabilities, for every distinct prefix that occurs."""
+
+    def __init__(self, distribution: Distribution, reason: str):
+        self.distribution, self.reason = distribution, reason
+
+    def draw(self, codes: np.ndarray, seed: int, row: int, out: np.ndarray, threads: int) -> None:
+        """Fill `out` with the samples of a row of possible evidence."""
+        distribution = replace(self.distribution, threads=threads)
+        states, u = np.empty((len(out), STATE), np.uint64), np.empty(len(out))
+        start_streams(np.uint64(seed), row, 0, states)
+        prefixes, of = codes[None], np.zeros(len(out), np.int64)  # the distinct ones, and which one a sample has
+        for v in np.flatnonzero(codes < 0).tolist():
+            uniforms(states, u)
+            drawn = u < _posterior(distribution, prefixes, v)[of]
+            pairs, of = np.unique(2 * of + drawn, return_inverse=True)
+            prefixes = prefixes[pairs // 2]
+            prefixes[:, v] = pairs % 2
+        np.take(prefixes, of, axis=0, out=out)
+
+    def __repr__(self) -> str:
+        return f"<Sequential: {len(self.distribution.variables)} variables, because {self.reason}>"
+
+
+def _posterior(distribution: Distribution, prefixes: np.ndarray, v: int) -> np.ndarray:
+    """Pr(X_v = 1 | prefix): from both probabilities, so that nothing cancels."""
+    both = np.repeat(prefixes, 2, axis=0)
+    both[::2, v], both[1::2, v] = 0, 1
+    out, inside = distribution.logprobs(both).reshape(-1, 2).T
+    if np.isnan(out + inside).any():
+        raise SemanticsError(
+            "no samples: the polynomial has negative coefficients and is no distribution (see pgcc.check)"
+        )
+    top = np.maximum(out, inside)
+    return np.exp(inside - top) / (np.exp(inside - top) + np.exp(out - top))
+
+
+def _as_count(n: Any) -> int:
+    try:
+        count = -1 if isinstance(n, (bool, np.bool_)) else operator.index(n)
+    except TypeError:
+        count = -1
+    if count < 0:
+        raise PgccError(f"n={n!r}: the number of samples is an integer, 0 or more")
+    return count
+
+
+def _as_seed(rng: Any) -> int:
+    """64 bits from a seed, a Generator, or the operating system."""
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(2**64, dtype=np.uint64))
+    if (
+        isinstance(rng, (bool, np.bool_))
+        or not (rng is None or hasattr(rng, "__index__"))
+        or (rng is not None and rng < 0)
+    ):
+        raise PgccError(f"rng={rng!r}: random numbers come from a seed (an integer, 0 or more) or a numpy Generator")
+    return int(np.random.SeedSequence(rng).generate_state(1, np.uint64)[0])
