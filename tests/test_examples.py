@@ -22,6 +22,7 @@ def run(name: str, capsys: pytest.CaptureFixture[str]) -> str:
 def test_every_example_is_tested():
     known = {"quickstart.py", "certified.py", "million_rows.py", "circuit.py", "beta.pgc", "beta.csv"}
     known |= {"dpp.py", "spanning_tree.py", "kernel.csv", "roads.edges", "composition.py", "validity.py", "gallery.py"}
+    known |= {"questions.py"}
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == known
 
 
@@ -106,3 +107,11 @@ def test_validity(capsys):
     assert "nonnegative: refuted\nas the model says: True" in out
     assert "after division by g(1) = 21" in out
     assert "negative dependence: proved: strongly Rayleigh" in out
+
+
+def test_questions(capsys):
+    out = run("questions.py", capsys)
+    assert "given whales: {'whales': 1.0," in out
+    assert "the most probable>" in out
+    assert "derivatives" in out
+    assert out.count("a reader:") == 3
