@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgcc.lowering.determinant import DetStructure
-
+Matrices = tuple[np.ndarray, np.ndarray, np.ndarray]  # M0, U, V
 # Inverses of matrices with larger condition numbers lose too many digits.
 _WELL_CONDITIONED = 1e6
 
@@ -26,7 +25,7 @@ class Derivatives:
     value: np.ndarray
     by_inside: np.ndarray
     by_outside: np.ndarray
-    by_matrices: tuple[np.ndarray, np.ndarray, np.ndarray]
+    by_matrices: Matrices
     exponent: np.ndarray
 
 
@@ -79,13 +78,13 @@ def _by_singular_values(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return value, C, exponent.astype(np.int64)
 
 
-def determinant_derivatives(structure: DetStructure, f: np.ndarray, y: np.ndarray) -> Derivatives:
+def determinant_derivatives(matrices: Matrices, f: np.ndarray, y: np.ndarray) -> Derivatives:
     """det [[M0, U·diag(f)], [−Vᵀ, diag(y)]] and its derivatives, for rows of f and y (rows × k).
 
     A child with y ≠ 0 is eliminated: M0 + Σ (f/y)·u·vᵀ, times y. Those with y = 0, which are surely in, stay.
     """
     rows, k = f.shape
-    m0, u, v = structure.floats
+    m0, u, v = matrices
     r = len(m0)
     result = Derivatives(
         np.zeros(rows),

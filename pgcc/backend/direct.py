@@ -244,6 +244,14 @@ def split_numbers(numbers: list[Number]) -> tuple[np.ndarray, np.ndarray]:
     return mantissas, exponents
 
 
+def split_doubles(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same for doubles."""
+    fraction, binary = np.frexp(numbers)
+    exponents = (binary.astype(np.int64) + RADIX // 2) // RADIX
+    mantissas = np.ldexp(fraction, binary - exponents * RADIX)
+    return mantissas, np.where(fraction == 0.0, -(2**60), exponents)
+
+
 def split_number(number: Number) -> tuple[float, int]:
     """One nonzero number as (m, e) with number ≈ m · 2^(256·e) to one rounding."""
     if isinstance(number, float) and 2.0**-128 <= abs(number) < 2.0**128:

@@ -11,8 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pgcc.backend.cofactors import Derivatives, determinant_derivatives
-from pgcc.backend.direct import aligned, split_constants, underflow_floor
+from pgcc.backend.cofactors import Derivatives, Matrices, determinant_derivatives
+from pgcc.backend.direct import aligned, split_constants, split_doubles, underflow_floor
 from pgcc.backend.kernels.gradients import add_linear_gradients, add_scaled_gradients
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_block
 from pgcc.backend.kernels.scaled import RADIX, run_scaled_rows
@@ -34,7 +34,7 @@ class Gradients:
     logs: np.ndarray
     weights: np.ndarray
     constants: np.ndarray
-    matrices: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
+    matrices: list[Matrices]
 
     def __isub__(self, other: Gradients) -> Gradients:
         self.weights -= other.weights
@@ -50,7 +50,9 @@ class Differentiator:
 
     def __init__(self, program: Program):
         self.program = program
-        self.reversed, self.adjoint = adjoints(program)
+        self.matrices: list[Matrices] = [structure.floats for structure in program.structures]
+        found = adjoints(program)
+        self.reversed, self.adjoint, self._source = found.program, found.slot, found.weight
         sums = np.flatnonzero(program.op == SUM)
         lengths = np.diff(program.start)[sums]
         owner = np.repeat(sums, lengths)
@@ -64,6 +66,16 @@ class Differentiator:
             [program.first_weight[owner] + within, len(program.weights) + program.target[constants]]
         )
 
+    def update(self, weights: np.ndarray, matrices: list[Matrices]) -> None:
+        """Put other numbers in the place of the weights and matrices (constants stay)."""
+        self.program.weights[:] = weights
+        copies = self._source >= 0
+        self.reversed.weights[copies] = weights[self._source[copies]]
+        self.matrices = matrices
+        leaves = self._constants[2:]
+        self.__dict__.pop("_floor", None)
+        self._constants = (*split_doubles(self.reversed.weights), *leaves)
+
     @cached_property
     def _floor(self) -> float:
         """What underflow of float64 can add up to."""
@@ -75,6 +87,13 @@ class Differentiator:
     @cached_property
     def _constants(self) -> tuple[np.ndarray, ...]:
         return split_constants(self.reversed)
+
+    def totals(self) -> np.ndarray:
+        """The values of all slots of the program where nothing is observed (of a program without determinants)."""
+        program = self.program
+        work, codes = aligned(program.slots * STEP), np.full(program.n_variables * STEP, 255, np.uint8)
+        run_block(*program.arrays, 0, program.instructions, codes, STEP, work)
+        return work[::STEP].copy()
 
     def evaluate(self, evidence: np.ndarray, share: np.ndarray) -> Gradients:
         """For int8 rows of evidence; rows of value 0 have −inf for logarithms, and no gradient."""
@@ -89,7 +108,7 @@ class Differentiator:
             self._run_scaled(evidence, share, left[first : first + step], found, numbers)
         return found
 
-    def _no_matrices(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def _no_matrices(self) -> list[Matrices]:
         shapes = [(s.rank, s.children) for s in self.program.structures]
         return [(np.zeros((r, r)), np.zeros((r, k)), np.zeros((r, k))) for r, k in shapes]
 
@@ -160,7 +179,7 @@ class Differentiator:
         scale = np.maximum(binary[:, :k], binary[:, k:])
         scale = np.where(scale <= -(2**40), 0, scale)
         numbers = np.ldexp(fraction, np.maximum(binary - np.tile(scale, 2), -2000).astype(np.int32))
-        found = determinant_derivatives(self.program.structures[which], numbers[:, :k], numbers[:, k:])
+        found = determinant_derivatives(self.matrices[which], numbers[:, :k], numbers[:, k:])
         return _Rescaled(found, scale)
 
     def _put_partials(self, derivative: _Rescaled, first: int, m: np.ndarray, e: np.ndarray) -> None:

@@ -56,8 +56,21 @@ def reverse(program: Program) -> Program:
     return writer.finish([*found, *roots])
 
 
-def adjoints(program: Program) -> tuple[Program, np.ndarray]:
-    """Values and adjoints of a program, in slots of their own; the slots of the adjoints, −1 where there is none.
+@dataclass(frozen=True)
+class Adjoints:
+    """The program of values and adjoints, in slots of their own.
+
+    slot : of the adjoint of every value; −1 where there is none. weight : which weight of the program that was reversed
+    each weight is; −1 for 1.
+    """
+
+    program: Program
+    slot: np.ndarray
+    weight: np.ndarray
+
+
+def adjoints(program: Program) -> Adjoints:
+    """The derivatives of a program's value by every other value.
 
     A determinant D is affine in every child: what reaches it goes to child x times ∂D/∂x, which DETBAR computes. The
     last instruction reads the root and a constant 1.
@@ -66,13 +79,17 @@ def adjoints(program: Program) -> tuple[Program, np.ndarray]:
     --------
     >>> import pgcc
     >>> from pgcc.lowering.lower import lower
-    >>> adjoints(lower(pgcc.parse("0.5*a + 0.5")))[1].tolist()
+    >>> adjoints(lower(pgcc.parse("0.5*a + 0.5"))).slot.tolist()
     [1]
     """
     forward = binarized(program)
     writer = _Writer(forward)
     slots = writer.adjoints(forward.value, constants=True)[: program.slots]
-    return writer.finish([forward.value, writer.one]), slots
+    whole = writer.finish([forward.value, writer.one])
+    sources = [np.arange(len(program.weights)), *writer.sources]
+    weight = np.full(len(whole.weights), -1)
+    weight[: sum(map(len, sources))] = np.concatenate(sources)
+    return Adjoints(whole, slots, weight)
 
 
 def readings(program: Program) -> np.ndarray:
@@ -141,6 +158,7 @@ class _Writer:
         self.born = born
         self.numbers = list(program.numbers)
         self.leaf_variable, self.leaf_numbers = program.leaf_variable.tolist(), list(program.leaf_numbers)
+        self.sources: list[np.ndarray] = []  # of the weights of adjoints
         self.determinants: tuple[np.ndarray, ...] = (np.zeros(0, np.int64),) * 4  # of, to, derivative, weight
         self.one = self._new_slots(1)
         self.leaf_variable.append(-1)
@@ -215,6 +233,7 @@ class _Writer:
         self.args.append(args)
         self.first_weight.append(len(self.numbers) + begin)
         numbers = self.program.numbers
+        self.sources.append(weight)
         self.numbers += [1 if w < 0 else numbers[w] for w in weight.tolist()]
         return adjoint
 

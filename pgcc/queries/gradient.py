@@ -98,6 +98,14 @@ class GradientFunction:
                 found.logs -= total.logs
         return found
 
+    def logs(self, codes: np.ndarray) -> np.ndarray:
+        """log Pr of every row."""
+        found = self.differentiator.evaluate(codes, np.zeros(len(codes))).logs
+        if not self.normalize:
+            return found
+        free = np.full((1, codes.shape[1]), -1, np.int8)
+        return found - self.differentiator.evaluate(free, np.zeros(1)).logs
+
     def named(self, found: Gradients, logprob: Any) -> Gradient:
         """The same by node."""
         parametrized = self.parametrized
