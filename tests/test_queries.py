@@ -65,7 +65,7 @@ def test_pairwise(family):
         single = [joint[i][i] for i in range(len(joint))]
         apart = [[p * q for p in single] for q in single]
         expected = np.array(joint, dtype=object) - np.array(apart, dtype=object) if joint else np.zeros((0, 0))
-        np.testing.assert_allclose(model.covariance(evidence), expected.astype(float), atol=1e-12)
+        np.testing.assert_allclose(model.covariance(evidence), expected.astype(float), atol=1e-10)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

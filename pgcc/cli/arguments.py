@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from pgcc import __version__
+from pgcc.cli import texts
 from pgcc.errors import PgccError
 
 
@@ -20,78 +21,11 @@ class _Parser(argparse.ArgumentParser):
         raise PgccError(f"{message} (see {self.prog} --help)")
 
 
-_EXAMPLES = """\
-examples:
-  pgcc query examples/beta.pgc "z2=0, z3=0"             Pr(z2 out, z3 out)
-  pgcc query examples/beta.pgc "z1=1" "z1=0" --exact    two queries, as fractions
-  pgcc query examples/beta.pgc --evidence rows.csv      a line per row of a table
-  pgcc query --expr "0.3*rain + 0.7" "rain=1" --json    no file at all
-  pgcc marginals examples/beta.pgc "z1=1"               Pr(variable in) for each, given that z1 is
-  pgcc cardinality examples/beta.pgc --plot count.svg   how many are in
-  pgcc sample graph.edges -n 1000 --seed 1              exact samples, as a table
-  pgcc score model.psdd test.csv --threads -1           average log-likelihood of the rows of a table
-  pgcc convert model.psdd model.npz                     from one format to another
-  pgcc show examples/beta.pgc                           size, facts, strategy, accuracy
-  pgcc show examples/beta.pgc --dot | dot -Tsvg         draw it
-  pgcc query kernel.npy "x1=1, x2=0" --kernel K         a determinantal point process
-  pgcc query graph.edges "a-b=1"                        the edges of a random spanning tree
-  pgcc compile examples/beta.pgc -o evaluator.py        readable, standalone Numba source
-  pgcc check examples/beta.pgc                          is it a distribution? proved, refuted or not proven
-"""
-
-_QUERY = """\
-Print the probability that what is observed is so, everything else summed out: a line for each EVIDENCE, or for each
-row of a table. Without evidence it is that of nothing at all: 1, or with --no-normalize the total of the polynomial.
-EVIDENCE is 'name=value, …': 1 for in, 0 for out, ? for unobserved. Odd names stand in quotes: '"my name"=1'.
-"""
-
-_FILE = """a circuit: .pgc, .npz, or another format by its extension, such as a kernel (.npy, .csv) or a graph (.edges,
-.tsv); - is .pgc text on standard input"""
-
-_SCORE = """\
-Print the average natural log-likelihood of the rows of a table, under the distribution of the circuit. What is missing
-in a row (? or nothing) is summed out. DATA is a CSV file; if its first line holds nothing but 1, 0, ? and gaps it is
-data, one column per variable in the order of the circuit; otherwise it names the variables of the columns, and
-variables without a column are unobserved. - is standard input.
-"""
-
-_MARGINALS = """\
-Print the probability of every variable to be in, given what is observed: a line for each variable; with several pieces
-of evidence or a table of them, a CSV table with a row for each. Evidence of probability 0 is an error.
-"""
-
-_CARDINALITY = """\
-Print the distribution of the number of variables that are in, given what is observed: a line for each number; with
-several pieces of evidence or a table of them, a CSV table with a row for each.
-"""
-
-_SAMPLE = """\
-Print exact samples, given what is observed: a CSV table with the names of the variables in its first line. The same
-seed gives the same samples, whatever the number of threads.
-"""
-
-_CONVERT = """\
-Read a circuit and write it to OUT, in the format that its extension names, and tell the sizes of both. Probabilistic
-circuits (.psdd, .sdd, .nnf, .uai …) become generating polynomials, smooth and over the same variables.
-"""
-
-_CHECK = """\
-Tell whether a circuit is a probability distribution: multiaffine (no variable is squared), normalized (g(1) = 1) and
-nonnegative (no negative coefficient). Each is proved, refuted with a witness, or not proven. The exit code is 0 if all
-are proved, 1 if one is refuted, 3 otherwise, and 2 after an error.
-"""
-
-_CSV = """a CSV file with the names of variables in its first line, then rows of 1, 0 and (for unobserved) nothing, ? or
--1; variables without a column are unobserved; - is standard input"""
-
-_METHODS = "auto (the default), direct, top, bottom, roots, fft or ball; 'pgcc show' says which ones auto takes"
-
-
 def _build_parser() -> _Parser:
     parser = _Parser(
         prog="pgcc",
         description="Ask a probability generating polynomial for probabilities: fast, and to a certified accuracy.",
-        epilog=_EXAMPLES + "\n'pgcc COMMAND --help' tells more about each command.",
+        epilog=texts.EXAMPLES + "\n'pgcc COMMAND --help' tells more about each command.",
     )
     parser.add_argument("--version", action="version", version=f"pgcc {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -104,6 +38,8 @@ def _build_parser() -> _Parser:
     _add_show(commands)
     _add_compile(commands)
     _add_check(commands)
+    _add_fit(commands)
+    _add_experiments(commands)
     return parser
 
 
@@ -112,7 +48,7 @@ def _add_command(commands: Any, name: str, usage: str, short: str, long: str) ->
         name, usage=f"pgcc {name} {usage}", help=short, description=long or f"{short[0].upper()}{short[1:]}."
     )
     # Which of the words is the file is known when it is known whether there is --expr.
-    parser.add_argument("words", nargs="*", metavar="FILE", help=_FILE)
+    parser.add_argument("words", nargs="*", metavar="FILE", help=texts.FILE)
     parser.add_argument("--expr", metavar="TEXT", help="the polynomial itself, instead of a file")
     _add_file_options(parser)
     parser.set_defaults(command=name, parser=parser)
@@ -140,9 +76,9 @@ def _add_file_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_query(commands: Any) -> None:
     parser = _add_command(
-        commands, "query", "[options] (FILE | --expr TEXT) [EVIDENCE ...]", "ask for probabilities", _QUERY
+        commands, "query", "[options] (FILE | --expr TEXT) [EVIDENCE ...]", "ask for probabilities", texts.QUERY
     )
-    parser.add_argument("--evidence", metavar="CSV", help=_CSV)
+    parser.add_argument("--evidence", metavar="CSV", help=texts.CSV)
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--exact", action="store_true", help="print fractions")
     kind.add_argument("--log", action="store_true", help="print natural logarithms, right far below 1e-300")
@@ -151,7 +87,7 @@ def _add_query(commands: Any) -> None:
         "--json", action="store_true", help="print an object of JSON per line, with every bit; null is an infinity"
     )
     parser.add_argument("--rtol", type=float, metavar="R", help="the relative error that is promised (1e-9)")
-    parser.add_argument("--method", metavar="NAME", help=_METHODS)
+    parser.add_argument("--method", metavar="NAME", help=texts.METHODS)
     parser.add_argument("--threads", type=int, metavar="N", help="threads for tables; -1 for all cores (1)")
     _add_model_options(parser)
 
@@ -162,7 +98,7 @@ def _add_marginals(commands: Any) -> None:
         "marginals",
         "[options] (FILE | --expr TEXT) [EVIDENCE ...]",
         "tell the probability of every variable",
-        _MARGINALS,
+        texts.MARGINALS,
     )
     _add_question_options(parser)
     parser.add_argument("--covariance", action="store_true", help="print the matrix of covariances instead")
@@ -177,7 +113,7 @@ def _add_cardinality(commands: Any) -> None:
         "cardinality",
         "[options] (FILE | --expr TEXT) [EVIDENCE ...]",
         "tell how many variables are in",
-        _CARDINALITY,
+        texts.CARDINALITY,
     )
     _add_question_options(parser)
     parser.add_argument("--over", metavar="NAMES", help="the variables that are counted, 'z1, z3' (all)")
@@ -189,7 +125,7 @@ def _add_cardinality(commands: Any) -> None:
 
 def _add_sample(commands: Any) -> None:
     parser = _add_command(
-        commands, "sample", "[options] (FILE | --expr TEXT) [EVIDENCE]", "draw exact samples", _SAMPLE
+        commands, "sample", "[options] (FILE | --expr TEXT) [EVIDENCE]", "draw exact samples", texts.SAMPLE
     )
     parser.add_argument("-n", type=int, default=1, metavar="N", help="how many (1)")
     parser.add_argument("--seed", type=int, metavar="S", help="a number that fixes the samples")
@@ -205,7 +141,7 @@ def _add_sample(commands: Any) -> None:
 
 
 def _add_question_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--evidence", metavar="CSV", help=_CSV)
+    parser.add_argument("--evidence", metavar="CSV", help=texts.CSV)
     parser.add_argument("--json", action="store_true", help="print an object of JSON per piece of evidence")
     parser.add_argument("--rtol", type=float, metavar="R", help="the relative error that is promised (1e-9)")
     parser.add_argument("--threads", type=int, metavar="N", help="threads for tables; -1 for all cores (1)")
@@ -223,7 +159,7 @@ def _add_score(commands: Any) -> None:
         "score",
         "[options] (FILE | --expr TEXT) DATA",
         "tell the log-likelihood of the rows of a table",
-        _SCORE,
+        texts.SCORE,
     )
     parser.add_argument("--rows", action="store_true", help="also print the log-likelihood of every row, before it")
     parser.add_argument("--json", action="store_true", help="print objects of JSON, with every bit; null is -inf")
@@ -238,7 +174,7 @@ def _add_convert(commands: Any) -> None:
         "convert",
         "[options] (FILE | --expr TEXT) OUT",
         "write a circuit in another format",
-        _CONVERT,
+        texts.CONVERT,
     )
     parser.add_argument("--simplify", action="store_true", help="write a smaller circuit of the same polynomial")
     parser.add_argument("--force", action="store_true", help="replace the file if it exists")
@@ -275,7 +211,11 @@ def _add_compile(commands: Any) -> None:
 
 def _add_check(commands: Any) -> None:
     parser = _add_command(
-        commands, "check", "[options] (FILE | --expr TEXT)", "tell whether it is a probability distribution", _CHECK
+        commands,
+        "check",
+        "[options] (FILE | --expr TEXT)",
+        "tell whether it is a probability distribution",
+        texts.CHECK,
     )
     parser.add_argument(
         "--time", type=float, default=5.0, metavar="S", help="seconds for all coefficients, and for a search (5)"
@@ -291,6 +231,60 @@ def _add_check(commands: Any) -> None:
     parser.add_argument("--dependence", action="store_true", help="also tell about negative dependence")
     parser.add_argument("--certificate", action="store_true", help="also print which rule holds at which node")
     parser.add_argument("--json", action="store_true", help="print one object of JSON")
+
+
+def _add_data_command(commands: Any, name: str, usage: str, short: str, long: str, data: str) -> _Parser:
+    """A command whose FILE is data, not a circuit."""
+    parser = commands.add_parser(name, usage=f"pgcc {name} {usage}", help=short, description=long)
+    parser.add_argument("words", nargs="*", metavar="DATA", help=data)
+    parser.set_defaults(command=name, parser=parser, expr=None)
+    return parser
+
+
+def _add_fit(commands: Any) -> None:
+    parser = _add_data_command(
+        commands,
+        "fit",
+        "[options] DATA -o MODEL",
+        "learn a model from data",
+        texts.FIT,
+        "a CSV file of 1, 0 and ? or nothing",
+    )
+    parser.add_argument(
+        "--model", choices=("simple-pgc", "dpp", "chow-liu", "mixture-of-trees", "pgc"), default="simple-pgc"
+    )
+    parser.add_argument("--validation", metavar="CSV", help="data on which choices are made (a tenth of the rows)")
+    parser.add_argument("--max-group", type=int, metavar="K", help="the most variables in a group (simple-pgc)")
+    parser.add_argument("--components", type=int, metavar="C", help="of the mixture")
+    parser.add_argument("--recipe", choices=("auto", "paper"), help="how to train (simple-pgc, dpp)")
+    parser.add_argument("--epochs", type=int, metavar="N", help="passes over the data, at most")
+    parser.add_argument("--restarts", type=int, metavar="N", help="runs with different seeds")
+    parser.add_argument("--smoothing", type=float, metavar="S", help="rows added to the counts (trees)")
+    parser.add_argument("--seed", type=int, metavar="S", help="the same seed gives the same model")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads (1)")
+    parser.add_argument("--checkpoint", metavar="PATH", help="keep the state of the run here, and go on from it")
+    parser.add_argument("-o", "--output", metavar="MODEL", help="the circuit to write: .npz, .pgc …")
+    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
+    parser.add_argument("--json", action="store_true", help="print one object of JSON")
+
+
+def _add_experiments(commands: Any) -> None:
+    parser = _add_data_command(
+        commands,
+        "experiments",
+        "[options] FOLDER",
+        "rerun the tables of the paper on the data sets in a folder",
+        texts.EXPERIMENTS,
+        "sub-folders NAME with NAME.train.data, NAME.valid.data and NAME.test.data",
+    )
+    parser.add_argument("--models", metavar="NAMES", help="of DPP, MT, SimplePGC, PGC (all)")
+    parser.add_argument("--sets", metavar="NAMES", help="of the data sets (all)")
+    parser.add_argument("--recipe", choices=("auto", "paper"), default="auto", help="how SimplePGC and DPP are trained")
+    parser.add_argument("--grid", action="store_true", help="search K and C, even where the paper's are known")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads (1)")
+    parser.add_argument("-o", "--output", metavar="PATH", help="also write the results as JSON")
+    parser.add_argument("--plot", metavar="PATH", help="also draw them (.svg, .png, .pdf; needs matplotlib)")
+    parser.add_argument("--force", action="store_true", help="replace files if they exist")
 
 
 def _add_model_options(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,230 @@
+"""The experiments of the paper, on the data sets in a folder: its two tables, with its numbers beside ours."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pgcc.errors import PgccError
+from pgcc.learn.base import Estimator
+from pgcc.learn.pgc import PGC
+from pgcc.learn.published import BABY_REGISTRIES, COLUMNS, TWENTY_DATASETS, published
+from pgcc.learn.search import GridSearch
+from pgcc.learn.simple_pgc import DPP, SimplePGC
+from pgcc.learn.trees import MixtureOfTrees
+
+PARTS = ("train", "valid", "test")
+# The level of the t-tests in the appendix.
+LEVEL = 0.1
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Files NAME.train.data, NAME.valid.data and NAME.test.data of comma-separated 0 and 1."""
+
+    name: str
+    folder: Path
+
+    def part(self, part: str) -> np.ndarray:
+        """The rows of one file."""
+        path = self.folder / f"{self.name}.{part}.data"
+        try:
+            rows = np.loadtxt(path, delimiter=",", dtype=np.int8, ndmin=2)
+        except (OSError, ValueError, OverflowError) as error:
+            raise PgccError(f"{path}: {error}") from None
+        if not rows.size or not np.isin(rows, (0, 1)).all():
+            raise PgccError(f"{path}: rows of 0 and 1, separated by commas, were expected")
+        return rows
+
+
+@dataclass
+class Result:
+    """How one model did on one data set."""
+
+    data: str
+    model: str
+    validation: float
+    test: float
+    seconds: float
+    edges: int
+    versus: dict[str, str] = field(default_factory=dict)
+
+
+def find_sets(folder: str | Path, names: Iterable[str] | None = None) -> list[DataSet]:
+    """The data sets in a folder: sub-folders NAME with three files each, in the order of the paper's tables."""
+    root = Path(folder)
+    if not root.is_dir():
+        raise PgccError(f"{root} is not a folder of data sets")
+    found = {
+        path.name: DataSet(path.name, path)
+        for path in sorted(root.iterdir())
+        if all((path / f"{path.name}.{part}.data").is_file() for part in PARTS)
+    }
+    if names is not None:
+        wanted = list(names)
+        missing = [name for name in wanted if name not in found and f"amzn_{name}" not in found]
+        if missing:
+            raise PgccError(f"{root} has no data set {missing[0]!r}: it has {', '.join(found) or 'none'}")
+        found = {key: found[key] for name in wanted for key in (name, f"amzn_{name}") if key in found}
+    if not found:
+        raise PgccError(f"{root} has no data sets: folders NAME with NAME.train.data, NAME.valid.data, NAME.test.data")
+    order = {name: i for i, name in enumerate([*TWENTY_DATASETS, *BABY_REGISTRIES])}
+    return sorted(found.values(), key=lambda one: order.get(one.name.removeprefix("amzn_"), len(order)))
+
+
+def make_model(kind: str, name: str, recipe: str = "auto", grid: bool = False, threads: int = 1) -> Estimator:
+    """The model of a column: with the paper's hyper-parameters where they are known, else by a search."""
+    line = published(name)
+    match kind:
+        case "DPP":
+            return DPP(recipe=recipe)
+        case "MT":
+            return GridSearch(MixtureOfTrees(), {"components": (2, 5, 10, 20)}, threads=threads)
+        case "PGC":
+            return PGC(threads=threads)
+        case "SimplePGC":
+            if line is None or line.hyperparameters is None or grid:
+                return GridSearch(SimplePGC(recipe=recipe), threads=threads)
+            max_group, components = line.hyperparameters
+            return SimplePGC(max_group, components, recipe=recipe, threads=threads)
+    raise PgccError(f"no model {kind!r}: choose from {', '.join(MODELS)}")
+
+
+MODELS = ("DPP", "MT", "SimplePGC", "PGC")
+
+
+def run_one(data: DataSet, kind: str, **options: Any) -> Result:
+    """Fit to the training data, choose on the validation data, score the test data."""
+    train, valid, test = map(data.part, PARTS)
+    began = time.perf_counter()
+    model = make_model(kind, data.name, **options).fit(train, valid)
+    seconds = time.perf_counter() - began
+    logs = model.score_samples(test)
+    line = published(data.name)
+    theirs = {} if line is None else line.columns
+    versus = {column: t_test(logs, value) for column, value in theirs.items()}
+    return Result(data.name, kind, model.score(valid), float(np.mean(logs)), seconds, model.circuit_.size, versus)
+
+
+def run(
+    sets: Sequence[DataSet], kinds: Sequence[str], tell: Callable[[Result], None] = lambda result: None, **options: Any
+) -> list[Result]:
+    """Every model on every data set, one after another; `tell` hears of each result as it comes."""
+    results = []
+    for data in sets:
+        for kind in kinds:
+            results.append(run_one(data, kind, **options))
+            tell(results[-1])
+    return results
+
+
+def t_test(logs: np.ndarray, value: float, level: float = LEVEL) -> str:
+    """Whether the mean of log-likelihoods is better (>), worse (<) or not surely different (=) from a published one.
+
+    One-sample and two-sided, as in the appendix of the paper.
+
+    Examples
+    --------
+    >>> rows = np.random.default_rng(0).normal(-6.0, 1.0, 1000)
+    >>> t_test(rows, -6.5), t_test(rows, -6.0), t_test(rows, -5.5)
+    ('>', '=', '<')
+    """
+    error = float(logs.std(ddof=1)) / math.sqrt(len(logs)) if len(logs) > 1 else math.inf
+    if not math.isfinite(error) or error == 0.0:
+        return "="
+    t = (float(logs.mean()) - value) / error
+    if two_sided_p(t, len(logs) - 1) >= level:
+        return "="
+    return ">" if t > 0 else "<"
+
+
+def two_sided_p(t: float, freedom: int) -> float:
+    """Pr(|T| ≥ |t|) for Student's t: the regularised incomplete beta function I_x(ν/2, 1/2) at x = ν/(ν + t²).
+
+    >>> round(two_sided_p(2.228, 10), 4)
+    0.05
+    """
+    x, a, b = freedom / (freedom + t * t), freedom / 2, 0.5
+    if x >= 1.0:
+        return 1.0
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
+    if x < (a + 1) / (a + b + 2):
+        return front * _beta_fraction(x, a, b) / a
+    return 1.0 - front * _beta_fraction(1.0 - x, b, a) / b
+
+
+def _beta_fraction(x: float, a: float, b: float) -> float:
+    """Lentz's continued fraction of the incomplete beta function."""
+    tiny = 1e-300
+    c, d = 1.0, 1.0 / (1.0 - (a + b) * x / (a + 1) or tiny)
+    value = d
+    for m in range(1, 10_000):
+        for step in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1.0 / (1.0 + step * d or tiny)
+            c = 1.0 + step / c or tiny
+            value *= d * c
+        if abs(d * c - 1.0) < 1e-15:
+            break
+    return value
+
+
+def as_tables(results: Sequence[Result]) -> str:
+    """The results as the paper prints them: a table for each benchmark, ours after its columns.
+
+    A * marks the best of a line. After the likelihood of each of our models stands how it compares, by t-tests, with
+    DPP, Strudel, EiNet, MT and SimplePGC of the paper.
+    """
+    names = list(dict.fromkeys(result.data for result in results))
+    kinds = list(dict.fromkeys(result.model for result in results))
+    parts = []
+    for title, lines in (
+        ("Twenty Datasets", [n for n in names if n in TWENTY_DATASETS]),
+        ("Amazon Baby Registries", [n for n in names if n.removeprefix("amzn_") in BABY_REGISTRIES]),
+        ("Others", [n for n in names if published(n) is None]),
+    ):
+        if lines:
+            parts.append(_table(title, lines, kinds, {(r.data, r.model): r for r in results}))
+    return "\n\n".join(parts)
+
+
+def _table(title: str, names: list[str], kinds: list[str], of: dict[tuple[str, str], Result]) -> str:
+    header = [title, *(f"{c} (paper)" for c in COLUMNS), *kinds]
+    rows = []
+    for name in names:
+        line = published(name)
+        theirs = [None] * len(COLUMNS) if line is None else list(line.columns.values())
+        ours = [of.get((name, kind)) for kind in kinds]
+        numbers = [*theirs, *(None if r is None else r.test for r in ours)]
+        best = max((round(x, 2) for x in numbers if x is not None), default=0.0)
+        cells = [
+            "–" if x is None else f"{x:.2f}{'*' if round(x, 2) == best else ''}" for x in numbers
+        ]  # fmt: skip
+        for i, result in enumerate(ours):
+            if result is not None and result.versus:
+                cells[len(theirs) + i] += f" {''.join(result.versus.values())}"
+        rows.append([name.removeprefix("amzn_"), *cells])
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in [header, *rows]
+    )
+
+
+def as_data(results: Sequence[Result]) -> dict[str, Any]:
+    """The same as plain data, for JSON."""
+    lines = {r.data: line for r in results if (line := published(r.data)) is not None}
+    return {
+        "results": [asdict(result) for result in results],
+        "published": {name: line.columns for name, line in lines.items()},
+    }

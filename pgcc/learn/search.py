@@ -1,0 +1,111 @@
+"""The best of several settings of an estimator, on validation data."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from typing import Any, Self
+
+import numpy as np
+
+from pgcc.errors import PgccError
+from pgcc.learn.base import Estimator, check_whole, hold_out
+from pgcc.learn.data import read_table
+
+# The grid of the paper, for SimplePGC.
+PAPER_GRID = {"max_group": (1, 2, 5, 7), "components": (1, 4, 7, 10, 20)}
+
+
+class GridSearch(Estimator):
+    """Fit an estimator with every combination of some parameters, and keep the one that is best on validation data.
+
+    Parameters
+    ----------
+    estimator : Estimator
+        Copies of it are fitted.
+    grid : dict of lists, optional
+        Values of its parameters by name. By default those of the paper: K ∈ {1, 2, 5, 7} and C ∈ {1, 4, 7, 10, 20}.
+    threads : int
+        Candidates that are fitted at a time. What is found does not depend on it.
+    seed : int
+        Of the rows that are put aside where there is no validation data.
+    verbose : bool
+        Tell of every candidate, on standard error.
+
+    Attributes
+    ----------
+    best_estimator_ : Estimator
+    best_params_ : dict
+    results_ : list of dicts
+        Parameters and mean log-likelihood of the validation data of every candidate, the best first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pgcc.learn import GridSearch, MixtureOfTrees
+    >>> X = np.random.default_rng(0).integers(0, 2, (200, 4))
+    >>> GridSearch(MixtureOfTrees(), {"components": [1, 3]}).fit(X).best_params_.keys()
+    dict_keys(['components'])
+    """
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        grid: Mapping[str, Sequence[Any]] | None = None,
+        *,
+        threads: int = 1,
+        seed: int = 0,
+        verbose: bool = False,
+    ):
+        self.estimator = estimator
+        self.grid = grid
+        self.threads = threads
+        self.seed = seed
+        self.verbose = verbose
+
+    def fit(self, X: Any, validation: Any = None) -> Self:
+        """Fit every candidate to rows of 0 and 1; `validation` is data on which the choice is made."""
+        if not isinstance(self.estimator, Estimator):
+            raise PgccError(f"estimator={self.estimator!r}: a search is for the parameters of an estimator")
+        threads, seed = check_whole("threads", self.threads), check_whole("seed", self.seed, 0)
+        codes, names = read_table(X)
+        if validation is None:
+            codes, held_out = hold_out(codes, seed)
+        else:
+            held_out = read_table(validation, names, "the validation data")[0]
+        candidates = self._candidates()
+        with ThreadPoolExecutor(threads) as pool:
+            scores = list(pool.map(lambda one: self._try(one, codes, held_out), candidates))
+        order = np.argsort(-np.array(scores), kind="stable").tolist()
+        best = candidates[order[0]]
+        searched = list(self._grid())
+        self.results_ = [
+            {**{name: candidates[i].get_params()[name] for name in searched}, "validation": scores[i]} for i in order
+        ]
+        self.best_estimator_, self.best_params_ = best, {name: best.get_params()[name] for name in searched}
+        self.feature_names_in_ = names
+        self.circuit_ = best.circuit_.relabel(dict(zip(best.feature_names_in_, names, strict=True)))
+        return self
+
+    def _grid(self) -> Mapping[str, Sequence[Any]]:
+        grid = PAPER_GRID if self.grid is None else self.grid
+        for name, values in grid.items():
+            if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+                raise PgccError(f"grid[{name!r}] = {values!r}: the values to be tried are a list")
+        return grid
+
+    def _candidates(self) -> list[Estimator]:
+        grid = self._grid()
+        params = self.estimator.get_params()
+        return [
+            type(self.estimator)(**params).set_params(**dict(zip(grid, values, strict=True)))
+            for values in product(*grid.values())
+        ]
+
+    def _try(self, candidate: Estimator, codes: np.ndarray, held_out: np.ndarray) -> float:
+        score = candidate.fit(codes, held_out).score(held_out)
+        if self.verbose:
+            print(f"{candidate}: {score:.6f}", file=sys.stderr, flush=True)
+        return score
