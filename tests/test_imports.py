@@ -18,7 +18,7 @@ ROOT = Path(pgcc.__file__).parent
 # A module imports from its own layer's folder, and from layers below it. The last line is the lowest.
 LAYERS = [
     {"cli", "__main__"},
-    {"learn", "plot"},
+    {"learn", "plot", "cluster"},
     {"model"},
     {"questions"},
     {"queries"},
@@ -43,6 +43,7 @@ THIRD_PARTY = {
     "sympy": ("pgcc.frontend.symbolic",),
     "networkx": ("pgcc.frontend", "pgcc.plot", "pgcc.testing"),
     "hypothesis": ("pgcc.testing",),
+    "distributed": ("pgcc.cluster",),
     "matplotlib": ("pgcc.plot",),
 }
 

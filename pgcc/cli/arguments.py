@@ -162,6 +162,9 @@ def _add_score(commands: Any) -> None:
         texts.SCORE,
     )
     parser.add_argument("--rows", action="store_true", help="also print the log-likelihood of every row, before it")
+    parser.add_argument(
+        "--cluster", metavar="ADDRESS", help="of a Dask scheduler whose workers do it (needs pgcc[dask])"
+    )
     parser.add_argument("--json", action="store_true", help="print objects of JSON, with every bit; null is -inf")
     parser.add_argument("--rtol", type=float, metavar="R", help="the relative error that is promised (1e-9)")
     parser.add_argument("--threads", type=int, metavar="N", help="threads; -1 for all cores (1)")

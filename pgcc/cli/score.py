@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ import numpy as np
 import pgcc
 from pgcc.cli.files import open_table, read_circuit, rows_at_a_time, table_name
 from pgcc.cli.output import json_text, print_answers
+from pgcc.cluster import logprobs
 from pgcc.errors import PgccError
+from pgcc.model import Model
 from pgcc.queries.evidence_text import read_csv
 
 
@@ -28,11 +31,9 @@ def run(args: argparse.Namespace) -> None:
     model = pgcc.compile(read_circuit(args), normalize=args.normalize, validate=args.validate, **settings)
     where, score, progress = table_name(path), _Score(), _Progress()
     with open_table(path) as file, progress:
-        for line, codes in read_csv(file, model.variables, rows_at_a_time(model.variables), where, header=None):
-            try:
-                logs = model.logprob(codes)
-            except PgccError as error:
-                raise PgccError(f"{where}, row 0 being line {line}: {error}") from None
+        blocks = read_csv(file, model.variables, rows_at_a_time(model.variables), where, header=None)
+        scored = _score_here(model, blocks, where) if args.cluster is None else logprobs(args.cluster, model, blocks)
+        for _, logs in scored:
             if args.rows:
                 rows = enumerate(logs.tolist(), score.rows)
                 print_answers(({"row": row, "logprob": x} for row, x in rows), args.json)
@@ -41,6 +42,14 @@ def run(args: argparse.Namespace) -> None:
     if not score.rows:
         raise PgccError(f"{where} has no rows to score")
     print(json_text(score.as_dict()) if args.json else score)
+
+
+def _score_here(model: Model, blocks: Iterable[tuple[int, np.ndarray]], where: str) -> Iterator[tuple[int, np.ndarray]]:
+    for line, codes in blocks:
+        try:
+            yield line, model.logprob(codes)
+        except PgccError as error:
+            raise PgccError(f"{where}, row 0 being line {line}: {error}") from None
 
 
 class _Score:
