@@ -70,8 +70,8 @@ class Questions:
         """
         from pgcc.queries.marginals import marginals
 
-        if size is not None:
-            return self.given_size(size, over).marginals(evidence, rtol=rtol, threads=threads)
+        if size is not None or over is not None:
+            return self.given_size(_size_said(size), over).marginals(evidence, rtol=rtol, threads=threads)
         distribution = self._distribution(rtol, threads)
         given = distribution.read(evidence)
         table = marginals(distribution, given)
@@ -324,8 +324,8 @@ class Questions:
         """
         from pgcc.queries.sampling import sample
 
-        if size is not None:
-            return self.given_size(size, over).sample(n, evidence, rng, threads=threads)
+        if size is not None or over is not None:
+            return self.given_size(_size_said(size), over).sample(n, evidence, rng, threads=threads)
         distribution = self._distribution(threads=threads)
         given = distribution.read(evidence)
         drawn = sample(distribution, given, n, rng)
@@ -383,8 +383,8 @@ class Questions:
     def kl(self, other: Model, evidence: Any = None, *, samples: int = 10_000, rng: Any = None) -> Any:
         """The Kullback–Leibler divergence Σ p(x)·log(p(x) / q(x)) from this distribution p to another q, in nats.
 
-        Exact for up to 16 unobserved variables; otherwise estimated from samples, with the attribute
-        ``standard_error``. Infinite where q excludes what p allows.
+        Exact for up to 16 unobserved variables, with an error below rtol·(D + √D); otherwise estimated from samples,
+        with the attribute ``standard_error``. Infinite where q excludes what p allows.
 
         Examples
         --------
@@ -403,7 +403,7 @@ class Questions:
         return found[0] if given.single else found
 
     def mutual_information(self, a: Any, b: Any, evidence: Any = None) -> Any:
-        """I(a; b | evidence) of two variables, or two sets of them, in nats.
+        """I(a; b | evidence) of two variables, or two sets of them, in nats; with an error below rtol·(I + √I).
 
         Examples
         --------
@@ -448,8 +448,15 @@ class Questions:
         """
         from pgcc.queries.counts import size_circuit
 
+        self._distribution().columns(over)  # refuses unknown names, and those that stand twice
         circuit = size_circuit(self.circuit, size, over)
         try:
             return self._compile(circuit)
         except SemanticsError:  # its total is not positive
-            raise SemanticsError(f"sets of size {size} have probability 0: nothing can be conditioned on it") from None
+            raise SemanticsError(f"sets of size {size} have no positive probability: nothing can be conditioned on it") from None
+
+
+def _size_said(size: Any) -> Any:
+    if size is None:
+        raise EvidenceError("over says what size counts: it means nothing alone")
+    return size

@@ -2,6 +2,7 @@
 
 With C the cofactors of W, d det W = Σ C_ij·dW_ij. Where W is well conditioned, C = det(W)·W⁻ᵀ; elsewhere it is put
 together from singular values, C = det(Q)·det(R)·Q·diag(Π_{j≠i} σ_j)·Rᵀ of W = Q·diag(σ)·Rᵀ, which divides by nothing.
+Rows and columns of such a matrix are first brought to one size, for singular values know only the largest.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import numpy as np
 Matrices = tuple[np.ndarray, np.ndarray, np.ndarray]  # M0, U, V
 # Inverses of matrices with larger condition numbers lose too many digits.
 _WELL_CONDITIONED = 1e6
+# Powers of two farther apart than doubles are.
+_FAR = 2.0**12
 
 
 @dataclass
@@ -39,9 +42,50 @@ def cofactors(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     array([[ 4., -2.],
            [-2.,  1.]])
     """
+    if W.shape[1] == 0:
+        return np.ones(len(W)), np.zeros(W.shape), np.zeros(len(W), np.int64)
+    value, C, exponent, rest = _by_inverse(W)
+    if len(rest):
+        rows, columns, even = _equilibrated(W[rest])
+        value[rest], C[rest], exponent[rest], odd = _by_inverse(even)
+        value[rest[odd]], C[rest[odd]], exponent[rest[odd]] = _by_singular_values(even[odd])
+        # det W = Π r·Π c · det W', and a cofactor lacks the row and the column that it belongs to
+        exponent[rest] += rows.sum(axis=1) + columns.sum(axis=1)
+        with np.errstate(over="ignore", under="ignore"):
+            C[rest] = np.ldexp(C[rest], -rows[:, :, None] - columns[:, None, :])
+    return value, C, exponent
+
+
+def _equilibrated(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(r, c, W') with W = diag(2^r)·W'·diag(2^c), the largest of every row and column of W' about 1 (or 0).
+
+    First all that is not 0 is brought near 1, as r_i + c_j fits log₂|W_ij| best: the largest entries alone do not tell
+    that [[I, I], [−D·A·D, 0]] is as harmless as [[I, I], [−A, 0]].
+    """
+    with np.errstate(divide="ignore"):
+        logs = np.log2(np.abs(W))
+    there = np.isfinite(logs)
+    r, c = np.zeros((len(W), W.shape[1], 1)), np.zeros((len(W), 1, W.shape[1]))
+    for _ in range(20):
+        r += _mean(logs - r - c, there, 2)
+        c += _mean(logs - r - c, there, 1)
+    for _ in range(10):
+        left = logs - r - c
+        r += np.maximum(left.max(axis=2, keepdims=True), -_FAR) / 2 * there.any(axis=2, keepdims=True)
+        c += np.maximum(left.max(axis=1, keepdims=True), -_FAR) / 2 * there.any(axis=1, keepdims=True)
+    rows, columns = np.rint(r).astype(np.int32), np.rint(c).astype(np.int32)
+    return rows[:, :, 0], columns[:, 0, :], np.ldexp(W, -rows - columns)
+
+
+def _mean(numbers: np.ndarray, there: np.ndarray, axis: int) -> np.ndarray:
+    """The mean of those that are there, 0 of none."""
+    total = np.where(there, numbers, 0.0).sum(axis=axis, keepdims=True)
+    return total / np.maximum(there.sum(axis=axis, keepdims=True), 1)
+
+
+def _by_inverse(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(value, cofactors, exponent) of the well-conditioned ones of a batch; which the others are."""
     batch, n = W.shape[:2]
-    if n == 0:
-        return np.ones(batch), np.zeros((batch, 0, 0)), np.zeros(batch, np.int64)
     value, C, exponent = np.zeros(batch), np.zeros(W.shape), np.zeros(batch, np.int64)
     sign, log = np.linalg.slogdet(W)
     regular = (sign != 0.0) & np.isfinite(log)
@@ -52,10 +96,7 @@ def cofactors(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     exponent[regular] = np.floor(log[regular] / np.log(2.0)).astype(np.int64)
     value[regular] = sign[regular] * np.exp(log[regular] - exponent[regular] * np.log(2.0))
     C[regular] = value[regular, None, None] * inverse[regular].transpose(0, 2, 1)
-    rest = np.flatnonzero(~regular)
-    if len(rest):
-        value[rest], C[rest], exponent[rest] = _by_singular_values(W[rest])
-    return value, C, exponent
+    return value, C, exponent, np.flatnonzero(~regular)
 
 
 def _by_singular_values(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -172,5 +172,6 @@ def _certified(value: Polynomial, error: Polynomial) -> Values:
 def _total_error(value: Polynomial, error: Polynomial) -> float:
     """The sum of the errors over the sum of the values."""
     top = np.max(np.where(value[0] == 0.0, -(2**40), value[1]), initial=-(2**40))
-    total, off = (float(np.ldexp(x[0], _steps(x[1] - top)).sum()) for x in (value, error))
+    with np.errstate(over="ignore"):  # an error may be far larger
+        total, off = (float(np.ldexp(x[0], _steps(x[1] - top)).sum()) for x in (value, error))
     return off / (total - off) if off < total else np.inf

@@ -105,7 +105,7 @@ class _CountedDeterminant:
         free = (seen < 0) & counted[self.columns]
         size = int(free.sum()) + 1
         mantissa, exponent, bound = self._total(codes, rtol)
-        if not bound < 0.1:
+        if not bound < 0.1 or mantissa < 0.0:  # what is negative may cancel with other terms
             return None
         if mantissa == 0.0:
             nothing = np.zeros(size), np.zeros(size, np.int64)
@@ -123,7 +123,9 @@ class _CountedDeterminant:
         """Pr(evidence) in this determinant; 1 where that is a factor of everything."""
         if self.evaluate is None:
             return 0.5, 1, 0.0
-        values = self.evaluate(np.ascontiguousarray(codes[None]), rtol)
+        own = np.full((1, len(codes)), -1, np.int8)  # what else is observed is no variable of this determinant
+        own[0, self.columns] = codes[self.columns]
+        values = self.evaluate(own, rtol)
         return float(values.mantissa[0]), int(values.exponent[0]), float(values.bound[0])
 
     def _spectrum(self, seen: np.ndarray, free: np.ndarray) -> Spectrum | None:

@@ -12,7 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from pgcc.backend.cofactors import Derivatives, Matrices, determinant_derivatives
-from pgcc.backend.direct import aligned, split_constants, split_doubles, underflow_floor
+from pgcc.backend.direct import aligned, log_weights_of, split_constants, split_doubles, underflow_floor
+from pgcc.backend.kernels.analysis import log_values
 from pgcc.backend.kernels.gradients import add_linear_gradients, add_scaled_gradients
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_block
 from pgcc.backend.kernels.scaled import RADIX, run_scaled_rows
@@ -78,11 +79,19 @@ class Differentiator:
 
     @cached_property
     def _floor(self) -> float:
-        """What underflow of float64 can add up to."""
+        """What underflow of float64 can add up to: in the root, and in any w·∂F/∂w.
+
+        An adjoint loses at most 2⁻¹⁰⁷⁴, and what is lost of x' changes the derivatives below it, each times its weight,
+        by that times x.
+        """
         program = self.reversed
         with np.errstate(divide="ignore"):
             leaves = np.log(np.abs(program.leaf_table[:, :2]).sum(axis=1))
-            return underflow_floor(program, leaves)
+            floor = underflow_floor(program, leaves)
+        values, arrays = np.empty(program.slots), (program.op, program.target, program.start, program.args)
+        log_values(*arrays, program.first_weight, log_weights_of(program), leaves, np.zeros(0), values)
+        largest = values[: self.adjoint[self.adjoint >= 0].min()].max()
+        return floor + program.instructions * float(np.exp(np.clip(largest, 0.0, 1400.0) - 1074 * np.log(2.0)))
 
     @cached_property
     def _constants(self) -> tuple[np.ndarray, ...]:
@@ -118,7 +127,7 @@ class Differentiator:
         """All rows, a block at a time; the rows that left the range of doubles."""
         program, n = self.reversed, evidence.shape[1]
         fitting = max(1, min(_STEPS, _BYTES // (8 * STEP * program.slots)))
-        lanes = STEP * min(fitting, -(-len(evidence) // STEP))
+        lanes = STEP * max(1, min(fitting, -(-len(evidence) // STEP)))
         work = aligned(program.slots * lanes)
         codes = np.empty((1, n * lanes), np.uint8)
         flat = evidence.reshape(-1).view(np.uint8)
@@ -129,12 +138,18 @@ class Differentiator:
             rows = slice(first, min(first + lanes, len(evidence)))
             root = work[self.program.value * lanes :][: rows.stop - first]
             good = (np.abs(root) * _NEGLIGIBLE > self._floor) & np.isfinite(root)
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 found.logs[rows] = np.log(root)
                 part[: len(root)] = np.where(good, share[rows] / root, 0.0)
                 part[len(root) :] = 0.0
-            left.append(first + np.flatnonzero(~good))
-            add_linear_gradients(self._above, self._child, work, lanes, part, total)
+            work.reshape(-1, lanes)[:, : len(root)][:, ~good] = 0.0  # not 0·inf
+            block = np.zeros(len(total))
+            add_linear_gradients(self._above, self._child, work, lanes, part, block)
+            if np.isfinite(block).all():
+                total += block
+                left.append(first + np.flatnonzero(~good))
+            else:  # an adjoint has left the range, where the root has not
+                left.append(np.arange(rows.start, rows.stop))
         numbers[self._place] += total
         return np.concatenate(left) if left else np.zeros(0, np.int64)
 

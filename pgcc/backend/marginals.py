@@ -7,6 +7,7 @@ over scaled numbers. What is still uncertain is said to be.
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,6 +29,8 @@ from pgcc.lowering.schedule import schedule
 _MOST_ROUNDING = 1e-11
 # Rows per block; the fewer, the more of the values stay in the cache, the more, the less reading an instruction costs.
 _LANES = 4 * STEP
+# Doubles of room that are kept for the next call.
+_ROOM = 1 << 22
 # Values below 2⁻¹⁰²² are taken for 0 by flows, where others lose 2⁻¹⁰⁷⁴.
 _FLUSHED = 2.0**60
 
@@ -53,6 +56,7 @@ class Marginals:
 
     def __init__(self, program: Program):
         self.forward = program
+        self._kept = threading.local()  # room for values, which the system would have to clear for every call
 
     @cached_property
     def _adjoints(self) -> Program:
@@ -106,14 +110,24 @@ class Marginals:
     def _run_linear(self, evidence: np.ndarray) -> np.ndarray:
         """What is read off every row: joint probabilities, and the root."""
         program, n = self._linear, evidence.shape[1]
-        lanes = min(_LANES, -(-len(evidence) // STEP) * STEP)
+        most = max(1, min(_LANES, _ROOM // program.slots) // STEP) * STEP
+        lanes = max(STEP, min(most, -(-len(evidence) // STEP) * STEP))
         blocks = -(-len(evidence) // lanes)
         codes = np.empty((blocks, n * lanes), np.uint8)
         pack_codes(evidence.reshape(-1).view(np.uint8), n, 0, lanes, codes)
         read = readings(program)
         out = np.empty((len(read), blocks * lanes))
-        run_linear(*program.arrays, codes, lanes, aligned(program.slots * lanes), read, out)
+        run_linear(*program.arrays, codes, lanes, self._room(program.slots * lanes), read, out)
         return out[:, : len(evidence)]
+
+    def _room(self, size: int) -> np.ndarray:
+        """Room for doubles, the same for every call of a thread unless it is large."""
+        if size > _ROOM:
+            return aligned(size)
+        room = getattr(self._kept, "room", None)
+        if room is None or len(room) < size:
+            room = self._kept.room = aligned(size)
+        return room[:size]
 
     def _run_scaled(self, evidence: np.ndarray) -> np.ndarray:
         """The same over scaled numbers, those of every row divided by a power of two that makes its root about 1."""
@@ -126,7 +140,7 @@ class Marginals:
             evidence, read, mantissas, exponents, program.slots,
         )  # fmt: skip
         root = -2 if self.forward.signed else -1
-        gap = np.clip(exponents - exponents[root], -8, 8) * RADIX
+        gap = np.clip(exponents - exponents[root], -8, 8) * RADIX - np.frexp(mantissas[root])[1]
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(mantissas, gap.astype(np.int32))
 
@@ -157,6 +171,8 @@ def _least(program: Program, forward: Program) -> float:
     with np.errstate(divide="ignore"):
         table = np.log(program.leaf_table)
         leaves = np.where(np.isfinite(table), table, np.inf).min(axis=1)
+        lost = (program.leaf_table[:, :2] == 0.0) & np.array([[x != 0 for x in pair] for pair in program.leaf_numbers])
+        leaves[lost.any(axis=1)] = -np.inf  # below the least double
         largest = np.log(np.maximum(forward.leaf_table[:, 0], 0) + np.maximum(forward.leaf_table[:, 1], 0))
     weights = log_weights_of(program)
     common = (forward.op, forward.target, forward.start, forward.args, forward.first_weight)

@@ -23,8 +23,9 @@ from pgcc.lowering.determinant import DetStructure, Laplacian
 # An eigenvalue is semidefinite if it is not below this, relative to the largest: what it lacks is rounding.
 _NOISE = 1e-12
 # Random walks: trees that are tried first; the most steps that each may take, so that the rounding of an arc's
-# probability does not matter; so few that no other is sought; and how many multiply-adds of that one a step costs.
-_TREES, _MOST_STEPS, _FEW_STEPS, _STEP = 3, 3_000_000, 10_000, 50
+# probability does not matter; so few that no other is sought; how many multiply-adds of that one a step costs; and
+# how many steps a probability costs, besides its own multiply-adds.
+_TREES, _MOST_STEPS, _FEW_STEPS, _STEP, _ASKED = 3, 3_000_000, 10_000, 50, 1_000
 
 
 def find_set_sampler(structure: DetStructure) -> SetSampler | None:
@@ -158,7 +159,7 @@ class Elimination(SetSampler):
 
 
 class Walks(SetSampler):
-    """Wilson's algorithm; by eigenvectors where weights of very different sizes keep the walks in a few nodes.
+    """Wilson's algorithm; as any other kernel where weights of very different sizes keep the walks in a few nodes.
 
     Whether they do is tried beforehand, with walks that are not used: to give up in the middle would be biased.
     """
@@ -170,14 +171,16 @@ class Walks(SetSampler):
 
     @cached_property
     def _otherwise(self) -> SetSampler | None:
-        return _eigenvectors(self.structure) if self.structure.symmetric else None
+        return _eigenvectors(self.structure) if self.structure.symmetric else Elimination(self.structure)
 
     def prepare(self, phi: np.ndarray, inside: np.ndarray) -> Tables | None:
         walks, steps = self._walks(phi, inside)
         r, k = len(self.graph.kill), len(phi)
         if walks is not None and steps <= max(_FEW_STEPS, r * r * k // _STEP):
             return walks
-        return (self._otherwise.prepare(phi, inside) if self._otherwise else None) or walks
+        tables = self._otherwise.prepare(phi, inside) if self._otherwise else None
+        # one variable after another, two probabilities each, is slower than all but very long walks
+        return tables or (walks if steps <= 2 * k * (_ASKED + r**3 // _STEP) else None)
 
     def _walks(self, phi: np.ndarray, inside: np.ndarray) -> tuple[Tables | None, int]:
         """The arcs out of every node, and the steps to a tree; None if there are none, or too many."""

@@ -59,10 +59,17 @@ class Eigenvectors(SetSampler):
             found = self._spectrum(items, phi, inside)
             if found is None or not 0 <= size <= len(found[0]):
                 return None
-            factor = _tilt(found[0], size)
-            if 0.1 <= factor <= 10.0 or not 0 < size < len(found[0]):
-                values = found[0]
-                return factor * values / (1.0 - values + factor * values), found[1]
+            values, vectors = found
+            if size == 0:
+                return values[:0], vectors[:0]
+            if size < len(values):
+                factor = _tilt(values, size)
+                if 0.1 <= factor <= 10.0:
+                    return factor * values / (1.0 - values + factor * values), vectors
+            else:  # all of them, once they are large beside those that were left out
+                factor = 1.0 / float(values.min())
+                if factor <= 10.0:
+                    return np.ones(size), vectors
             phi = phi * factor
         return None
 

@@ -76,9 +76,10 @@ class Values:
 
     def over(self, other: Values) -> np.ndarray:
         """The quotients by other values (as many, or one), which are not 0, as doubles: 0 below their range."""
+        (m, binary), (by, by_binary) = np.frexp(self.mantissa), np.frexp(other.mantissa)  # m / by is near 1
         with np.errstate(over="ignore", under="ignore"):
-            gap = np.clip(self.exponent - other.exponent, -(2**20), 2**20).astype(np.int32)
-            return np.ldexp(self.mantissa / other.mantissa, gap)
+            gap = np.clip(self.exponent + binary - other.exponent - by_binary, -(2**20), 2**20)
+            return np.ldexp(m / by, gap.astype(np.int32))
 
 
 def rounding_bound(count: float) -> float:

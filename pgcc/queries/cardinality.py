@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 
 from pgcc.backend.counting import Counting
@@ -20,7 +22,7 @@ def cardinality(
 
     columns : of the variables of T.
     """
-    if atol is not None and not _LEAST_ATOL <= atol <= _MOST_ATOL:
+    if atol is not None and not (isinstance(atol, Real) and _LEAST_ATOL <= atol <= _MOST_ATOL):
         raise PrecisionError(f"atol={atol!r} is not between {_LEAST_ATOL} and {_MOST_ATOL}")
     distribution.possible(given)
     counted = np.zeros(len(distribution.variables), bool)

@@ -20,6 +20,9 @@ def conditional(distribution: Distribution, query: Evidence, given: Evidence) ->
     for row in np.flatnonzero(base.mantissa == 0.0)[:1].tolist():
         raise distribution.impossible(given, row)
     joint = distribution.values(both, distribution.rtol / 4)
+    for codes, values in ((known, base), (both, joint)):
+        for row in np.flatnonzero(values.mantissa < 0.0)[:1].tolist():
+            raise distribution.negative(Evidence(distribution.variables, codes), row)
     result = joint.over(base)
     result[clash.any(axis=1)] = 0.0  # what is asked contradicts what is known
     return result

@@ -20,6 +20,8 @@ from pgcc.queries.evidence import Evidence
 
 # From here on a sum of some of the entries is accurate enough if they all are accurate absolutely.
 _LARGE = 0.01
+# Bytes of evidence that are made at a time.
+_BYTES = 1 << 24
 
 
 def none_of(distribution: Distribution, given: Evidence, columns: np.ndarray) -> np.ndarray:
@@ -43,7 +45,10 @@ def _all_are(distribution: Distribution, given: Evidence, columns: np.ndarray, c
         raise distribution.impossible(given, row)
     for row in np.flatnonzero(values.mantissa < 0.0)[:1].tolist():
         raise distribution.negative(given, row % len(codes))
-    return np.where(against, 0.0, np.minimum(values[len(codes) :].over(values[: len(codes)]), 1.0))
+    shares = np.where(against, 0.0, values[len(codes) :].over(values[: len(codes)]))
+    for row in np.flatnonzero(shares > 1.0 + distribution.rtol)[:1].tolist():
+        raise distribution.negative(given, row)  # so is what is left of 1
+    return np.minimum(shares, 1.0)
 
 
 def any_of(distribution: Distribution, given: Evidence, columns: np.ndarray) -> np.ndarray:
@@ -55,11 +60,21 @@ def any_of(distribution: Distribution, given: Evidence, columns: np.ndarray) -> 
     for row in np.flatnonzero(result < 0.5).tolist():
         codes = given.chunk(slice(row, row + 1))
         free = columns[codes[0, columns] < 0]  # none of T is observed in
-        joint = np.repeat(codes, len(free), axis=0)
-        joint[:, free] = np.where(np.tri(len(free), k=-1, dtype=bool), 0, -1)
-        joint[np.arange(len(free)), free] = 1
-        result[row] = distribution.ratios(np.concatenate([codes, joint]), given, row).sum()
+        at_once = max(1, _BYTES // max(1, codes.size))
+        result[row] = sum(
+            distribution.ratios(_first_is(codes, free, range(i, min(i + at_once, len(free)))), given, row).sum()
+            for i in range(0, len(free), at_once)
+        )
     return result
+
+
+def _first_is(codes: np.ndarray, free: np.ndarray, which: range) -> np.ndarray:
+    """The row of codes, and then for every i in `which`: it, and that the i-th of `free` is the first that is in."""
+    joint = np.repeat(codes, 1 + len(which), axis=0)
+    for row, i in enumerate(which, 1):
+        joint[row, free[:i]] = 0
+        joint[row, free[i]] = 1
+    return joint
 
 
 def exactly(distribution: Distribution, given: Evidence, columns: np.ndarray, k: int) -> np.ndarray:

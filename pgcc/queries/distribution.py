@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,9 @@ from pgcc.errors import EvidenceError, SemanticsError
 from pgcc.ir.circuit import Circuit
 from pgcc.queries.evidence import Evidence
 from pgcc.queries.probability import probabilities
+
+# Codes of queries that are asked together, in bytes.
+_MOST_CODES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,13 @@ class Distribution:
         """The columns of variables by name; all of them for None."""
         if names is None:
             return np.arange(len(self.variables))
-        names = [names] if isinstance(names, str) else list(names)
+        try:
+            names = [names] if isinstance(names, str) else list(names)
+        except TypeError:
+            raise EvidenceError(f"{names!r} is no sequence of names") from None
         position = {name: i for i, name in enumerate(self.variables)}
         for name in names:
-            if name not in position:
+            if not isinstance(name, str) or name not in position:
                 raise EvidenceError(f"unknown variable {name!r}: the variables are {_some(self.variables)}")
         if len(set(names)) < len(names):
             raise EvidenceError(f"a variable stands twice in {_some(tuple(names))}")
@@ -74,6 +80,8 @@ class Distribution:
         answers = probabilities(
             self.compiled, evidence, self.total, rtol=rtol / 2, threads=self.threads, logs=logs
         )  # fmt: skip
+        for row in np.flatnonzero(np.isnan(answers.numbers))[:1].tolist():
+            raise self.negative(evidence, row)  # the logarithm of a raw polynomial's coefficient
         return answers.numbers
 
     def possible(self, given: Evidence) -> np.ndarray:
@@ -96,6 +104,8 @@ class Distribution:
 
     def values(self, codes: np.ndarray, rtol: float | None = None) -> Values:
         """g of every row of codes, not divided by the total, to `rtol`."""
+        if not len(codes):
+            return Values.empty(0)
         values, _ = self.compiled.run_auto(np.ascontiguousarray(codes, np.int8), self.rtol if rtol is None else rtol)
         return values
 
@@ -107,6 +117,11 @@ class Distribution:
         if (values.mantissa < 0.0).any():
             raise self.negative(given, row)
         return values[1:].over(values[:1])
+
+    def portions(self, queries: int) -> Iterator[slice]:
+        """So many queries in portions that fit into memory."""
+        step = max(1, _MOST_CODES // max(1, len(self.variables)))
+        return (slice(first, min(first + step, queries)) for first in range(0, queries, step))
 
     def for_chunks(self, rows: int, work: Any) -> None:
         """`work(slice)` for chunks of rows, on the threads that are allowed."""

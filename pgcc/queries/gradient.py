@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from pgcc.queries.evidence import Evidence
 from pgcc.queries.probability import total_mass
 
 # How well certified values are known, and how well those of float64 must agree with them.
-_CERTAIN, _AGREEMENT = 1e-9, 1e-7
+_CERTAIN, _AGREEMENT = 1e-11, 1e-10
 
 
 class Gradient:
@@ -118,7 +119,8 @@ def grad(circuit: Circuit, evidence: Any = None, *, weights: Any = None, normali
     """Derivatives of log Pr(evidence) by every weight of every sum and every entry of every matrix of a circuit.
 
     One forward and one reverse pass in float64, over scaled numbers where its range does not do. Right where a factor
-    is 0 or a matrix is singular: nothing is divided by.
+    is 0 or a matrix is singular: nothing is divided by. Derivatives are the differences of those of log g(evidence) and
+    log g(1), and as accurate as these are large: unlike probabilities, they may cancel.
 
     Parameters
     ----------
@@ -153,27 +155,35 @@ def grad(circuit: Circuit, evidence: Any = None, *, weights: Any = None, normali
     """
     function = GradientFunction(circuit, normalize)
     given = Evidence(circuit.variables, evidence)
-    share = np.ones(given.rows) if weights is None else np.asarray(weights, np.float64)
-    if share.shape != (given.rows,) or not np.isfinite(share).all():
-        raise EvidenceError(f"weights must be {given.rows} finite numbers, one per row")
+    share = _shares(weights, given.rows)
     codes = given.chunk(slice(None))
     found = function.evaluate(codes, share)
-    for row in np.flatnonzero(np.isneginf(found.logs))[:1].tolist():
-        raise SemanticsError(f"{given.describe(row)} has probability 0: its logarithm has no derivative")
-    for row in np.flatnonzero(~np.isfinite(found.logs))[:1].tolist():
-        raise PrecisionError(f"float64 does not tell whether the value of {given.describe(row)} is positive")
-    if not circuit.facts.monotone:
-        _refuse_cancellation(circuit, given, codes, found.logs, normalize)
-    return function.named(found, float(found.logs[0]) if given.single else found.logs)
+    logs = found.logs if circuit.facts.monotone else _certain_logs(circuit, codes, normalize)
+    for row in np.flatnonzero(~np.isfinite(logs))[:1].tolist():
+        what = "a negative value" if np.isnan(logs[row]) and not circuit.facts.monotone else "probability 0"
+        raise SemanticsError(f"{given.describe(row)} has {what}: its logarithm has no derivative")
+    # where a float64 value is not the certified one, its derivatives are not right either
+    for row in np.flatnonzero(~(np.abs(found.logs - logs) <= _AGREEMENT))[:1].tolist():
+        raise PrecisionError(f"the terms of {given.describe(row)} cancel so far that float64 has lost its derivatives")
+    if not all(np.isfinite(x).all() for x in (found.weights, found.constants, *chain(*found.matrices))):
+        raise PrecisionError("a derivative is outside of the range of doubles: numbers of the circuit are too small")
+    return function.named(found, float(logs[0]) if given.single else logs)
 
 
-def _refuse_cancellation(
-    circuit: Circuit, given: Evidence, codes: np.ndarray, logs: np.ndarray, normalize: bool
-) -> None:
-    """An error where a float64 value is not the certified one: its derivatives are not right either."""
+def _shares(weights: Any, rows: int) -> np.ndarray:
+    try:
+        share = np.ones(rows) if weights is None else np.asarray(weights, np.float64)
+    except (TypeError, ValueError):
+        share = np.full(rows, np.nan)
+    if share.shape != (rows,) or not np.isfinite(share).all():
+        raise EvidenceError(f"weights must be {rows} finite numbers, one per row")
+    return share
+
+
+def _certain_logs(circuit: Circuit, codes: np.ndarray, normalize: bool) -> np.ndarray:
+    """Certified log Pr of every row."""
+    if not len(codes):
+        return np.zeros(0)
     compiled = Compiled(circuit, validate=False)
     certain = compiled.run_auto(codes, _CERTAIN)[0].logs()
-    if normalize:
-        certain = certain - total_mass(compiled, _CERTAIN).logs()
-    for row in np.flatnonzero(~(np.abs(certain - logs) < _AGREEMENT))[:1].tolist():
-        raise PrecisionError(f"the terms of {given.describe(row)} cancel so far that float64 has lost its derivatives")
+    return certain - total_mass(compiled, _CERTAIN).logs() if normalize else certain

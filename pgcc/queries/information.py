@@ -53,18 +53,35 @@ def entropy(distribution: Distribution, given: Evidence, samples: int, rng: Any)
     for row in range(given.rows):
         codes = given.chunk(slice(row, row + 1))[0]
         if (codes < 0).sum() <= MOST_LISTED:
-            logs = distribution.logprobs(completions(codes)) - base[row]
-            found.append(Estimate(float(-_weighted(np.exp(logs), logs))))
+            logs = _listed(distribution, codes, distribution.variables) - base[row]
+            found.append(Estimate(_entropy(logs)))
         else:
             drawn = _draw(distribution, codes, samples, rng)
-            found.append(_mean(base[row] - distribution.logprobs(drawn)))
+            logs = distribution.logprobs(drawn) - base[row]
+            found.append(_sampled_entropy(drawn, logs, int((codes < 0).sum()), distribution.rtol))
     return found
+
+
+def _sampled_entropy(drawn: np.ndarray, logs: np.ndarray, free: int, rtol: float) -> Estimate:
+    """The mean of −log Pr over samples; the sum over what they have seen, if that is nearly all there is.
+
+    For then their scatter tells nothing of what they missed. It has a probability u, which so many samples may miss
+    while u·samples is below 3 or so, and adds −u·log u + u·H, 0 ≤ H ≤ free·log 2.
+    """
+    _, first = np.unique(drawn, axis=0, return_index=True)
+    seen = logs[first]
+    u = max(1.0 - float(np.exp(seen).sum()), rtol)
+    if u * len(drawn) > 3.0:
+        return _mean(-logs)
+    half = float(u * (free * np.log(2.0) - np.log(u))) / 2
+    return Estimate(float(-(np.exp(seen) @ seen)) + half, half, exact=False)
 
 
 def kl(p: Distribution, q: Distribution, given: Evidence, samples: int, rng: Any) -> list[Estimate]:
     """Σ Pr_p(x | e)·log(Pr_p(x | e) / Pr_q(x | e)) for every row e; inf where q excludes what p allows.
 
-    An exact one is Σ p·log(p/q) − p + q, no term of which is negative: nothing cancels where p and q are close.
+    An exact one is Σ p·log(p/q) − p + q, no term of which is negative: where p and q are close, what cancels is only in
+    log p − log q, so that the error is below rtol·(D + √D).
     """
     if set(p.variables) != set(q.variables):
         odd = sorted(set(p.variables) ^ set(q.variables))
@@ -76,10 +93,13 @@ def kl(p: Distribution, q: Distribution, given: Evidence, samples: int, rng: Any
     for row in range(given.rows):
         codes = given.chunk(slice(row, row + 1))[0]
         exact = (codes < 0).sum() <= MOST_LISTED
-        rows = completions(codes) if exact else _draw(p, codes, samples, rng)
-        log_p = p.logprobs(rows) - base_p[row]
+        if exact:
+            log_p, log_q = (_listed(each, codes, p.variables) for each in (p, q))
+        else:
+            rows = _draw(p, codes, samples, rng)
+            log_p, log_q = p.logprobs(rows), q.logprobs(np.ascontiguousarray(rows[:, order]))
         with np.errstate(invalid="ignore"):
-            log_q = q.logprobs(np.ascontiguousarray(rows[:, order])) - base_q[row]
+            log_p, log_q = log_p - base_p[row], log_q - base_q[row]
         if np.isneginf(base_q[row]) or (np.isneginf(log_q) & ~np.isneginf(log_p)).any():
             found.append(Estimate(np.inf))
         elif exact:
@@ -95,7 +115,7 @@ def mutual_information(distribution: Distribution, given: Evidence, a: np.ndarra
         raise PgccError(f"mutual information lists the 2^(|A| + |B|) assignments: at most {MOST_LISTED} variables")
     if set(a.tolist()) & set(b.tolist()):
         raise EvidenceError("mutual information is between different variables")
-    distribution.possible(given)
+    base = distribution.possible(given)
     cells = np.array(list(product((0, 1), repeat=len(a) + len(b))), np.int8)
     found = np.empty(given.rows)
     for row in range(given.rows):
@@ -103,12 +123,13 @@ def mutual_information(distribution: Distribution, given: Evidence, a: np.ndarra
         rows = np.repeat(codes[None], len(cells), axis=0)
         seen = codes[np.concatenate([a, b])]
         rows[:, np.concatenate([a, b])] = cells
-        values = distribution.probs(rows)
+        values = np.exp(distribution.logprobs(rows, distribution.rtol / 8) - base[row])
         values[((seen >= 0) & (cells != seen)).any(axis=1)] = 0.0
         joint = (values / values.sum()).reshape(1 << len(a), 1 << len(b))
-        apart = joint.sum(axis=1)[:, None] * joint.sum(axis=0)
-        with np.errstate(divide="ignore"):
-            found[row] = _divergences(joint, apart, np.log(joint), np.log(apart)).sum()
+        of_a, of_b = joint.sum(axis=1)[:, None], joint.sum(axis=0)
+        with np.errstate(divide="ignore", under="ignore"):
+            apart = np.log(of_a) + np.log(of_b)  # the product may be below the range of doubles
+            found[row] = _divergences(joint, np.exp(apart), np.log(joint), apart).sum()
     return found
 
 
@@ -118,39 +139,57 @@ def log_odds(distribution: Distribution, given: Evidence) -> np.ndarray:
     codes = given.chunk(slice(None))
     result = np.where(codes == 1, np.inf, -np.inf)
     row, variable = np.nonzero(codes < 0)
-    queries = codes[np.tile(row, 2)]
-    place = np.arange(len(row))
-    queries[place, variable], queries[len(row) + place, variable] = 1, 0
-    logs = distribution.logprobs(queries)
-    result[row, variable] = logs[: len(row)] - logs[len(row) :]
+    for some in distribution.portions(len(row)):
+        place, at = row[some], variable[some]
+        queries = codes[place]
+        queries[np.arange(len(place)), at] = 1
+        result[place, at] = distribution.logprobs(queries, distribution.rtol / 2)
+        queries[np.arange(len(place)), at] = 0
+        result[place, at] -= distribution.logprobs(queries, distribution.rtol / 2)
     return result
 
 
-def completions(codes: np.ndarray) -> np.ndarray:
-    """All rows that agree with what is observed."""
+def _listed(distribution: Distribution, codes: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    """log Pr of all rows that agree with what is observed; names : whose columns the codes are."""
     free = np.flatnonzero(codes < 0)
-    rows = np.repeat(codes[None], 1 << len(free), axis=0)
-    rows[:, free] = np.arange(1 << len(free))[:, None] >> np.arange(len(free))[::-1] & 1
-    return rows
+    logs = np.empty(1 << len(free))
+    column = {name: i for i, name in enumerate(names)}
+    order = [column[name] for name in distribution.variables]
+    for some in distribution.portions(len(logs)):
+        rows = np.repeat(codes[None], some.stop - some.start, axis=0)
+        rows[:, free] = np.arange(some.start, some.stop)[:, None] >> np.arange(len(free))[::-1] & 1
+        logs[some] = distribution.logprobs(np.ascontiguousarray(rows[:, order]), distribution.rtol / 8)
+    return logs
 
 
 def _divergences(p: np.ndarray, q: np.ndarray, log_p: np.ndarray, log_q: np.ndarray) -> np.ndarray:
-    """p·log(p/q) − p + q ≥ 0, where q = 0 only if p is; accurate where p and q are close."""
+    """p·log(p/q) − p + q ≥ 0, where q = 0 only if p is.
+
+    That is p·(eˣ − 1 − x) with x = log(q/p), which near 0 cancels: there it is the series p·(x²/2! + x³/3! + …).
+    """
     with np.errstate(invalid="ignore"):
-        ratio = np.where(p > 0.0, log_q - log_p, 0.0)
-        terms = np.where(p > 0.0, p * (np.expm1(ratio) - ratio), q)
-    return np.maximum(terms, 0.0)
+        x = np.where(p > 0.0, log_q - log_p, 0.0)
+    near = np.clip(x, -0.125, 0.125)
+    series = np.zeros_like(near)
+    for k in range(12, 1, -1):
+        series = (1.0 + series) * near / k
+    return np.where(np.abs(x) < 0.125, p * near * series, q - p - p * x) + np.where(p > 0.0, 0.0, q)
 
 
-def _weighted(p: np.ndarray, logs: np.ndarray) -> float:
-    """Σ p·log p with 0·log 0 = 0."""
-    return float(np.sum(np.where(p > 0.0, p * np.where(p > 0.0, logs, 0.0), 0.0)))
+def _entropy(logs: np.ndarray) -> float:
+    """−Σ p·log p, with 0·log 0 = 0; the largest p as what the others leave, for its logarithm cancels near 1."""
+    top = int(logs.argmax())
+    others = np.delete(logs, top)
+    others = others[others > -np.inf]
+    p = np.exp(others)
+    left = np.log1p(p.sum() / np.exp(logs[top]))
+    return float(np.exp(logs[top]) * left - p @ others)
 
 
 def _draw(distribution: Distribution, codes: np.ndarray, samples: int, rng: Any) -> np.ndarray:
-    if isinstance(samples, bool) or not isinstance(samples, int) or samples < 2:
+    if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)) or samples < 2:
         raise PgccError(f"samples={samples!r}: an estimate with its standard error takes at least 2")
-    return sample(distribution, Evidence(distribution.variables, codes), samples, rng)[0]
+    return sample(distribution, Evidence(distribution.variables, codes), int(samples), rng)[0]
 
 
 def _mean(terms: np.ndarray) -> Estimate:

@@ -53,15 +53,17 @@ def one_by_one(
 
     Where determinants have as many rows as variables are observed, n of them cost less than one inverse of all.
     """
-    queries = np.concatenate([codes, codes[row]])
-    asked = len(codes) + np.arange(len(row))
-    contradicted = queries[asked, variable] == 0
-    queries[asked, variable] = 1
-    values = distribution.values(queries, distribution.rtol / 4)
-    base = values[: len(codes)]
+    base = distribution.values(codes, distribution.rtol / 4)
     for impossible in np.flatnonzero(base.mantissa == 0.0)[:1].tolist():
         raise distribution.impossible(given, int(rows[impossible]))
-    for negative in np.flatnonzero(values.mantissa < 0.0)[:1].tolist():
-        at = negative if negative < len(codes) else row[negative - len(codes)]
-        raise distribution.negative(given, int(rows[at]))
-    return np.where(contradicted, 0.0, values[len(codes) :].over(base[row]))
+    result = np.empty(len(row))
+    for some in distribution.portions(len(row)):
+        queries = codes[row[some]]
+        asked = np.arange(len(queries)), variable[some]
+        contradicted = queries[asked] == 0
+        queries[asked] = 1
+        values = distribution.values(queries, distribution.rtol / 4)
+        for negative in np.flatnonzero((values.mantissa < 0.0) | (base.mantissa[row[some]] < 0.0))[:1].tolist():
+            raise distribution.negative(given, int(rows[row[some][negative]]))
+        result[some] = np.where(contradicted, 0.0, values.over(base[row[some]]))
+    return result

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pgcc.errors import PgccError
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.evidence import Evidence
 from pgcc.queries.marginals import marginals
@@ -64,6 +65,8 @@ class Mode:
 
 def mode(distribution: Distribution, given: Evidence, nodes: int) -> list[Mode]:
     """The most probable assignment that agrees with each row, after at most so many partial assignments."""
+    if isinstance(nodes, bool) or not isinstance(nodes, (int, np.integer)) or nodes < 0:
+        raise PgccError(f"nodes={nodes!r} is not how many partial assignments to look at: a number ≥ 0")
     base = distribution.possible(given)
     return [
         _Search(distribution, given.chunk(slice(row, row + 1))[0], float(base[row])).run(nodes)

@@ -52,7 +52,7 @@ def moments_of(pmf: np.ndarray) -> Moments:
     variance = np.maximum((d**2 * pmf).sum(axis=1) - a**2, 0.0)
     third, fourth = (((d - a[:, None]) ** power * pmf).sum(axis=1) for power in (3, 4))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return Moments(pmf @ k, variance, third / variance**1.5, fourth / variance**2)
+        return Moments(pmf @ k, variance, third / variance / np.sqrt(variance), fourth / variance / variance)
 
 
 def expected_count(distribution: Distribution, given: Evidence, columns: np.ndarray) -> np.ndarray:

@@ -136,10 +136,10 @@ def _as_seed(rng: Any) -> int:
     """64 bits from a seed, a Generator, or the operating system."""
     if isinstance(rng, np.random.Generator):
         return int(rng.integers(2**64, dtype=np.uint64))
-    if (
-        isinstance(rng, (bool, np.bool_))
-        or not (rng is None or hasattr(rng, "__index__"))
-        or (rng is not None and rng < 0)
-    ):
+    try:
+        seed = None if rng is None else -1 if isinstance(rng, (bool, np.bool_)) else operator.index(rng)
+    except TypeError:
+        seed = -1
+    if seed is not None and seed < 0:
         raise PgccError(f"rng={rng!r}: random numbers come from a seed (an integer, 0 or more) or a numpy Generator")
-    return int(np.random.SeedSequence(rng).generate_state(1, np.uint64)[0])
+    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])

@@ -44,6 +44,8 @@ def posteriors(read, sizes, evidence, gamma, floor, rtol, numbers, certain, impo
         root = read[n, row]
         root_bound = relative_bound(root, sizes[n, row], gamma, floor)
         impossible[row] = root == 0.0 and root_bound == 0.0
+        if root < 0.0:
+            root_bound = math.inf  # no probability: negative / negative is none either
         for i in range(n):
             if evidence[row, i] >= 0:
                 numbers[row, i], bound = evidence[row, i], root_bound

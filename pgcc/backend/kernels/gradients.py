@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from pgcc.backend.kernels.policy import kernel
-from pgcc.backend.kernels.scaled import shifted
+from pgcc.backend.kernels.scaled import RADIX
 from pgcc.backend.kernels.simd import add_up, load, mul, muladd, splat
 
 
@@ -25,6 +27,7 @@ def add_scaled_gradients(adjoint, child, m, e, root, share, gradient):
         over, of = share[row] / m[row, root], e[row, root]
         for t in range(len(adjoint)):
             a, x = adjoint[t], child[t]
-            product = m[row, a] * m[row, x]
+            product = m[row, a] * m[row, x] * over
             if product != 0.0:
-                gradient[t] += shifted(product, of - e[row, a] - e[row, x]) * over
+                steps = min(max(e[row, a] + e[row, x] - of, -8), 8)  # past all doubles
+                gradient[t] += math.ldexp(product, RADIX * steps)
