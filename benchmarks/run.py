@@ -26,6 +26,7 @@ BENCHMARKS = {
     "marginals": "marginals",
     "sampling": "sampling",
     "cardinality": "cardinality",
+    "learning": "learning",
     "real": "real",
 }
 

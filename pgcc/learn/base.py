@@ -1,0 +1,134 @@
+"""What all estimators have in common: the manners of scikit-learn, without needing it."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from typing import Any, Self
+
+import numpy as np
+
+from pgcc.errors import PgccError
+from pgcc.ir.circuit import Circuit
+from pgcc.learn.data import read_table
+from pgcc.model import Model, compile
+
+# Without validation data, one row in so many is put aside for it; of fewer rows than that, none.
+_HELD_OUT = 10
+
+
+class Estimator:
+    """A model to be learned: `fit` it to data, then `score` other data, `sample`, or take its `circuit_`.
+
+    Parameters are the arguments of the constructor, kept as they are given and looked at by `fit`. What is learned has
+    a name that ends with an underscore.
+
+    Attributes
+    ----------
+    circuit_ : Circuit
+        The distribution that was learned.
+    feature_names_in_ : list of str
+        Its variables, in the order of the columns of the data.
+    """
+
+    circuit_: Circuit
+    feature_names_in_: list[str]
+
+    # -- parameters -----------------------------------------------------------------------------------------
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments of the constructor, by name."""
+        return {name: getattr(self, name) for name in self._parameter_names()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change arguments of the constructor."""
+        names = self._parameter_names()
+        for name, value in params.items():
+            if name not in names:
+                raise PgccError(f"{type(self).__name__} has no parameter {name!r}: it has {', '.join(names)}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        said = [f"{k}={v!r}" for k, v in self.get_params().items() if v is not defaults[k].default]
+        return f"{type(self).__name__}({', '.join(said)})"
+
+    # -- what is learned ------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, validation: Any = None) -> Self:
+        """Learn from rows of 0 and 1; `validation` is data on which choices are made."""
+        raise NotImplementedError
+
+    @property
+    def model_(self) -> Model:
+        """The compiled circuit: ask it anything."""
+        circuit = self._learned()
+        if self.__dict__.get("_compiled", (None,))[0] is not circuit:
+            self._compiled = circuit, compile(circuit)
+        return self._compiled[1]
+
+    def _learned(self) -> Circuit:
+        if "circuit_" not in self.__dict__:
+            raise PgccError(f"this {type(self).__name__} has not learned anything yet: call fit first")
+        return self.circuit_
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-likelihood of every row; what is missing (−1, NaN) is summed out."""
+        self._learned()
+        codes, _ = read_table(X, self.feature_names_in_)
+        return np.asarray(self.model_.logprob(codes))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean log-likelihood of the rows."""
+        logs = self.score_samples(X)
+        return math.fsum(logs) / len(logs)
+
+    def sample(self, n_samples: int = 1, rng: Any = None) -> np.ndarray:
+        """Rows drawn from what was learned."""
+        return self.model_.sample(n_samples, rng=rng)
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns of the data."""
+        return len(self.feature_names_in_)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_compiled"}
+
+    def _read(self, X: Any, validation: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Training and validation data as codes; the names of the columns are kept."""
+        codes, names = read_table(X)
+        self.feature_names_in_ = names
+        if validation is not None:
+            given = validation if not hasattr(validation, "columns") or hasattr(X, "columns") else validation.to_numpy()
+            return codes, read_table(given, names, "the validation data")[0]
+        return hold_out(codes, seed)
+
+
+def hold_out(codes: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A tenth of the rows, drawn at random, for validation; if there are fewer than ten, all rows for both."""
+    if len(codes) < _HELD_OUT:
+        return codes, codes
+    order = np.random.default_rng([seed, len(codes)]).permutation(len(codes))
+    out = len(codes) // _HELD_OUT
+    return codes[np.sort(order[out:])], codes[np.sort(order[:out])]
+
+
+def check_whole(name: str, value: Any, least: int = 1) -> int:
+    """A parameter that is a whole number."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise PgccError(f"{name}={value!r}: it is a whole number, at least {least}")
+    return int(value)
+
+
+def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
+    """A parameter that is a positive number, or perhaps zero."""
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise PgccError(f"{name}={value!r}: it is a finite number {'≥' if zero else '>'} 0")
+    return float(value)

@@ -1,0 +1,139 @@
+"""PGC: several models of different kinds, mixed as the validation data would have them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from pgcc.errors import PgccError, brief
+from pgcc.frontend.combine import mixture
+from pgcc.ir.circuit import Circuit
+from pgcc.learn.base import Estimator, check_whole
+from pgcc.learn.data import read_table
+from pgcc.learn.simple_pgc import SimplePGC
+from pgcc.learn.trees import MixtureOfTrees
+
+# Models that would get less of the mixture than this are left out of it.
+_LEAST = 0.005
+_ROUNDS = 1000
+
+
+class PGC(Estimator):
+    """The best density model of pgcc's parts: mixtures of trees and of determinantal PGCs, stacked.
+
+    Trees have positive dependence, determinants negative; models that differ in their seeds only err in different ways.
+    Every candidate is fitted to the training data; the weights of their mixture have the largest likelihood of the
+    validation data (Smyth and Wolpert 1999), and those that get none are dropped.
+
+    Parameters
+    ----------
+    candidates : sequence of estimators, optional
+        Fitted in turn (copies of them). By default `default_candidates`.
+    seed : int
+        Of the default candidates, and of the rows that are put aside for validation.
+    threads : int
+    verbose : bool
+        Tell of every candidate, on standard error.
+
+    Attributes
+    ----------
+    circuit_ : Circuit
+    members_ : list of estimators
+        Those that are in the mixture, fitted.
+    weights_ : array
+        Their weights.
+    history_ : dict of lists
+        Of every candidate: its name, and the mean log-likelihood of the validation data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pgcc.learn import PGC, MixtureOfTrees, SimplePGC
+    >>> X = np.random.default_rng(0).integers(0, 2, (300, 4))
+    >>> model = PGC([MixtureOfTrees(2), SimplePGC(2, 2, epochs=5)]).fit(X)
+    >>> round(float(model.weights_.sum()), 9)
+    1.0
+    """
+
+    def __init__(
+        self, candidates: Sequence[Estimator] | None = None, *, seed: int = 0, threads: int = 1, verbose: bool = False
+    ):
+        self.candidates = candidates
+        self.seed = seed
+        self.threads = threads
+        self.verbose = verbose
+
+    def fit(self, X: Any, validation: Any = None) -> Self:
+        """Fit all candidates, then the weights of their mixture.
+
+        Parameters
+        ----------
+        X : array, list of rows or DataFrame
+            0 and 1, and −1, NaN or None for what is missing if no candidate minds.
+        validation : the same, optional
+            What everything is chosen on. By default a tenth of the rows is put aside.
+        """
+        seed, threads = check_whole("seed", self.seed, 0), check_whole("threads", self.threads)
+        codes, held_out = self._read(X, validation, seed)
+        fitted: list[Estimator] = []
+        logs: list[np.ndarray] = []
+        self.history_: dict[str, list[Any]] = {"candidate": [], "validation": []}
+        for candidate in _copies(self.candidates, seed, threads):
+            fitted.append(candidate.fit(codes, held_out))
+            logs.append(candidate.score_samples(held_out))
+            self.history_["candidate"].append(repr(candidate))
+            self.history_["validation"].append(float(logs[-1].mean()))
+            if self.verbose:
+                print(f"{candidate}: validation {logs[-1].mean():.4f}", file=sys.stderr, flush=True)
+        weights = stacking_weights(np.array(logs))
+        kept = np.flatnonzero(weights >= min(_LEAST, weights.max()))
+        self.weights_ = stacking_weights(np.array(logs)[kept])
+        self.members_ = [fitted[i] for i in kept]
+        mixed = mixture(self.weights_.tolist(), [member.circuit_ for member in self.members_])
+        default = fitted[0].feature_names_in_
+        self.circuit_ = Circuit(mixed.root, default).relabel(dict(zip(default, self.feature_names_in_, strict=True)))
+        return self
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-likelihood of every row; what is missing (−1, NaN) is summed out.
+
+        Member by member: each settles for itself which rows float64 cannot promise, and a mixture is as accurate.
+        """
+        self._learned()
+        codes, _ = read_table(X, self.feature_names_in_)
+        logs = np.array([member.score_samples(codes) for member in self.members_])
+        return np.logaddexp.reduce(logs + np.log(self.weights_)[:, None], axis=0)
+
+
+def default_candidates(seed: int = 0, threads: int = 1) -> list[Estimator]:
+    """Four mixtures of trees, and mixtures of few and of many determinantal PGCs with groups of 1, 2 and 5."""
+    trees = [MixtureOfTrees(20, seed=seed + i, threads=threads) for i in range(4)]
+    sizes = [(1, 7), (2, 4), (2, 10), (5, 2), (5, 10)]
+    return [*trees, *(SimplePGC(K, C, seed=seed + i, threads=threads) for i, (K, C) in enumerate(sizes))]
+
+
+def _copies(candidates: Sequence[Estimator] | None, seed: int, threads: int) -> list[Estimator]:
+    if candidates is None:
+        return default_candidates(seed, threads)
+    wrong = [one for one in candidates if not isinstance(one, Estimator)]
+    if wrong or not candidates:
+        raise PgccError(f"candidates are estimators of pgcc.learn, at least one; not {brief(wrong or candidates)}")
+    return [type(one)(**one.get_params()) for one in candidates]
+
+
+def stacking_weights(logs: np.ndarray) -> np.ndarray:
+    """The weights of models with the largest likelihood of rows, by EM, from log p(row): models × rows.
+
+    >>> stacking_weights(np.log([[0.9, 0.9, 0.1], [0.1, 0.1, 0.9]])).round(3).tolist()
+    [0.708, 0.292]
+    """
+    possible = logs[:, ~np.isneginf(logs.max(axis=0))]  # rows that no model allows say nothing of them
+    weights = np.full(len(logs), 1 / len(logs))
+    relative = np.exp(possible - possible.max(axis=0))
+    for _ in range(_ROUNDS if possible.size else 0):
+        shares = weights[:, None] * relative
+        weights = (shares / shares.sum(axis=0)).mean(axis=1)
+    return weights / weights.sum()

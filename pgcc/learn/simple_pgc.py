@@ -1,0 +1,258 @@
+"""SimplePGC: mixtures of determinantal PGCs over groups of variables that attract each other."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from pgcc.backend.learning import log_leaf_tables, log_weights
+from pgcc.errors import PgccError
+from pgcc.frontend.combine import mixture
+from pgcc.frontend.det_pgc import det_pgc
+from pgcc.ir.bulk import collector_paused
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Node, var
+from pgcc.learn.base import Estimator, check_positive, check_whole
+from pgcc.learn.checkpoint import EVERY, fingerprint, read_checkpoint, write_checkpoint
+from pgcc.learn.encoding import Encoded, encode
+from pgcc.learn.partition import check_group, partition_variables, positive_dependence
+from pgcc.learn.training import Leg, Progress, Recipe, begin, train
+from pgcc.passes.building import product_of, sum_of
+
+# The paper's loss is a sum over the rows of a batch, so that its decay weighs 1/128 of what it would with a mean.
+_PAPER = Recipe(
+    rate=1e-3, last_rate=1.0, decay=1e-3, smoothing=0.0, memory=0.0, batch=128, epochs=50, patience=50
+)  # fmt: skip
+_AUTO = Recipe(rate=3e-3, last_rate=0.05, decay=3e-4, smoothing=30.0, memory=0.99, batch=128, epochs=60, patience=15)
+# Where data are few, slow steps overfit least; where the mixture is hard to find, fast ones find better ones.
+RECIPES = {
+    "auto": (_AUTO, replace(_AUTO, rate=1e-3), replace(_AUTO, rate=1e-2, smoothing=10.0)),
+    "paper": (_PAPER,),
+}
+
+
+class SimplePGC(Estimator):
+    """A mixture of determinantal PGCs (Zhang, Juba, Van den Broeck 2021, Section 6 and appendix).
+
+    Variables are partitioned into groups, greedily, by their positive dependence. Each component is a determinantal
+    point process over the groups, with any distribution over the non-empty subsets of each. Maximum likelihood by Adam.
+
+    Parameters
+    ----------
+    max_group : int
+        The most variables in a group (the paper's K). 1 is a mixture of determinantal point processes.
+    components : int
+        Of the mixture (the paper's C).
+    recipe : str
+        "auto", the default, smooths the leaves, lets rates fall, and runs three times, with different rates; "paper"
+        trains as the paper did. Both start from a mixture found by EM.
+    epochs, batch, rate, decay, patience : optional
+        Instead of what the recipe says; see `pgcc.learn.training.Recipe`.
+    restarts : int
+        Run so many times, with different seeds. Of all runs the best on the validation data is kept.
+    seed : int
+        The same seed gives the same model, on any number of threads.
+    threads : int
+        Components are shared out among them: worth it for kernels of many groups.
+    verbose : bool
+        Tell of every epoch, on standard error.
+
+    Attributes
+    ----------
+    circuit_ : Circuit
+    partition_ : list of lists of str
+        The groups.
+    history_ : dict of lists
+        Of every epoch: the run ("leg"), mean log-likelihood of the training data (as it went along) and of the
+        validation data, seconds.
+    best_epoch_ : int
+        The epoch of the history whose parameters were kept: the best on the validation data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pgcc.learn import SimplePGC
+    >>> rng = np.random.default_rng(0)
+    >>> twins = rng.integers(0, 2, (200, 1))
+    >>> X = np.hstack([twins, twins, rng.integers(0, 2, (200, 1))])
+    >>> model = SimplePGC(max_group=2, components=1, epochs=20).fit(X)
+    >>> model.partition_
+    [['x0', 'x1'], ['x2']]
+    >>> bool(abs(model.score(X) - 2 * np.log(0.5)) < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        max_group: int = 5,
+        components: int = 7,
+        recipe: str = "auto",
+        *,
+        epochs: int | None = None,
+        batch: int | None = None,
+        rate: float | None = None,
+        decay: float | None = None,
+        patience: int | None = None,
+        restarts: int = 1,
+        seed: int = 0,
+        threads: int = 1,
+        verbose: bool = False,
+    ):
+        self.max_group = max_group
+        self.components = components
+        self.recipe = recipe
+        self.epochs = epochs
+        self.batch = batch
+        self.rate = rate
+        self.decay = decay
+        self.patience = patience
+        self.restarts = restarts
+        self.seed = seed
+        self.threads = threads
+        self.verbose = verbose
+
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None) -> Self:
+        """Learn groups, kernels, leaves and weights from data.
+
+        Parameters
+        ----------
+        X : array, list of rows or DataFrame
+            0 and 1; −1, NaN or None for what is missing, which is summed out.
+        validation : the same, optional
+            The epoch with the largest likelihood of these data is kept. By default a tenth of the rows is put aside.
+        checkpoint : path, optional
+            Where the state of the run is written every few epochs. A run that was killed goes on from there, and ends
+            with the same parameters.
+        """
+        components, seed = check_whole("components", self.components), check_whole("seed", self.seed, 0)
+        threads = check_whole("threads", self.threads)
+        check_group(self.max_group)
+        codes, held_out = self._read(X, validation, seed)
+        groups = partition_variables(positive_dependence(codes), self.max_group)
+        data, valid = encode(codes, groups), encode(held_out, groups)
+        legs = self._legs(seed)
+        run = fingerprint({"legs": [asdict(leg) for leg in legs], "C": components, "K": groups}, codes, held_out)
+        progress = None if checkpoint is None else read_checkpoint(checkpoint, run)
+        if progress is None:
+            progress = begin(legs, data, components)
+
+        def after_epoch(state: Progress) -> None:
+            if checkpoint is not None and len(state.history["leg"]) % EVERY == 0:
+                write_checkpoint(checkpoint, state, run)
+            if self.verbose:
+                print(_tell(state, legs), file=sys.stderr, flush=True)
+
+        train(progress, data, valid, legs, threads, after_epoch)
+        if checkpoint is not None:
+            write_checkpoint(checkpoint, progress, run)
+        if progress.best_epoch < 0:
+            raise PgccError(
+                "no epoch gave the validation data a finite likelihood: training diverged, take a lower rate"
+            )
+        self.history_, self.best_epoch_ = progress.history, progress.best_epoch
+        self._keep(groups, data, progress.best)
+        return self
+
+    def _keep(self, groups: Sequence[Sequence[int]], data: Encoded, parameters: np.ndarray) -> None:
+        names = self.feature_names_in_
+        self.partition_ = [[names[i] for i in group] for group in groups]
+        self.parameters_ = parameters
+        self.circuit_ = simple_pgc_circuit(self.partition_, names, data.table.leaf, parameters)
+
+    def _legs(self, seed: int) -> list[Leg]:
+        if self.recipe not in RECIPES:
+            raise PgccError(f"recipe={self.recipe!r}: choose one of {', '.join(map(repr, RECIPES))}")
+        said: dict[str, Any] = {
+            name: check_whole(name, value)
+            for name in ("epochs", "batch", "patience")
+            if (value := getattr(self, name)) is not None
+        }
+        if self.rate is not None:
+            said["rate"] = check_positive("rate", self.rate)
+        if self.decay is not None:
+            said["decay"] = check_positive("decay", self.decay, zero=True)
+        recipes = dict.fromkeys(replace(recipe, **said) for recipe in RECIPES[self.recipe])
+        restarts = check_whole("restarts", self.restarts)
+        return [Leg(recipe, seed + i) for i in range(restarts) for recipe in recipes]
+
+
+class DPP(SimplePGC):
+    """A determinantal point process by maximum likelihood: `SimplePGC` with one component and no groups.
+
+    Takes the parameters of `SimplePGC`, except the two that it fixes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pgcc.learn import DPP
+    >>> X = np.array([[1, 0], [0, 1], [0, 0], [0, 0]] * 50)  # never both
+    >>> DPP(seed=1).fit(X).model_.prob([1, 1]) < 0.05
+    True
+    """
+
+    def __init__(
+        self,
+        recipe: str = "auto",
+        *,
+        epochs: int | None = None,
+        batch: int | None = None,
+        rate: float | None = None,
+        decay: float | None = None,
+        patience: int | None = None,
+        restarts: int = 1,
+        seed: int = 0,
+        threads: int = 1,
+        verbose: bool = False,
+    ):
+        super().__init__(
+            1, 1, recipe, epochs=epochs, batch=batch, rate=rate, decay=decay, patience=patience,
+            restarts=restarts, seed=seed, threads=threads, verbose=verbose,
+        )  # fmt: skip
+
+
+def simple_pgc_circuit(
+    groups: Sequence[Sequence[str]], names: Sequence[str], leaf: np.ndarray, parameters: np.ndarray
+) -> Circuit:
+    """The mixture of determinantal PGCs with these parameters (see `pgcc.backend.learning`), as a circuit."""
+    m = len(groups)
+    with collector_paused():
+        monomials = [_monomials(group) for group in groups]
+        tables = np.exp(log_leaf_tables(leaf, parameters[:, m * m : -1]))
+        parts = [
+            det_pgc(factor=row[: m * m].reshape(m, m), leaves=_leaves(monomials, np.split(table, leaf[1:-1])))
+            for row, table in zip(parameters, tables, strict=True)
+        ]
+        weights = np.exp(log_weights(parameters))
+        return Circuit(mixture(weights.tolist(), parts).root, names)
+
+
+def _monomials(group: Sequence[str]) -> list[Node]:
+    """Of the non-empty subsets, by their bits."""
+    literals = [var(name) for name in group]
+    return [
+        product_of([literal for i, literal in enumerate(literals) if bits >> i & 1])
+        for bits in range(1, 1 << len(group))
+    ]
+
+
+def _leaves(monomials: list[list[Node]], tables: list[np.ndarray]) -> list[Circuit]:
+    return [
+        Circuit(sum_of(zip(table.tolist(), nodes, strict=True))) for table, nodes in zip(tables, monomials, strict=True)
+    ]
+
+
+def _tell(state: Progress, legs: Sequence[Leg]) -> str:
+    recipe, done = legs[state.leg].recipe, len(state.scores)
+    mine = state.history["seconds"][-done:]
+    left = (recipe.epochs - done) * math.fsum(mine) / done
+    which = f"run {state.leg + 1}/{len(legs)}, " if len(legs) > 1 else ""
+    return (
+        f"{which}epoch {done}/{recipe.epochs}: train {state.history['train'][-1]:.4f}, "
+        f"validation {state.scores[-1]:.4f}, best {state.best_score:.4f}, at most {left:.0f} s left"
+    )

@@ -1,0 +1,139 @@
+"""Maximum likelihood by mini-batches: Adam, a schedule of rates, and the best epoch on validation data."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pgcc.backend.learning import Adam, Likelihood, log_likelihoods
+from pgcc.learn.encoding import Encoded
+from pgcc.learn.starting import prior_codes, start_by_em
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train.
+
+    Attributes
+    ----------
+    rate, last_rate : float
+        The learning rate of Adam; it falls along a half cosine to `last_rate` · rate. (1 is a constant rate.)
+    decay : float
+        Of weights: a batch of rows has the loss −Σ log p + decay/2 · |parameters|².
+    smoothing : float
+        Rows that are added to every leaf of every component, with sets distributed as in the whole of the data.
+    memory : float
+        The parameters that are kept are a running mean, of which each step leaves as much.
+    batch, epochs : int
+    patience : int
+        Stop after as many epochs without a better likelihood of the validation data.
+    """
+
+    rate: float
+    last_rate: float
+    decay: float
+    smoothing: float
+    memory: float
+    batch: int
+    epochs: int
+    patience: int
+
+    def rate_at(self, done: float) -> float:
+        """The rate when this part of all epochs is done."""
+        low = self.last_rate
+        return self.rate * (low + (1 - low) * 0.5 * (1 + math.cos(math.pi * done)))
+
+
+@dataclass(frozen=True)
+class Leg:
+    """A run is a number of legs, each from a start of its own; the best epoch of all of them is kept."""
+
+    recipe: Recipe
+    seed: int
+
+    def start(self, data: Encoded, components: int) -> Adam:
+        """Parameters before the first step."""
+        return Adam(start_by_em(data, components, np.random.default_rng(self.seed)))
+
+
+@dataclass
+class Progress:
+    """The state of a run between two epochs: all that it takes to go on."""
+
+    adam: Adam
+    leg: int
+    best: np.ndarray
+    best_score: float = -math.inf
+    best_epoch: int = -1
+    history: dict[str, list[float]] = field(
+        default_factory=lambda: {"leg": [], "train": [], "validation": [], "seconds": []}
+    )
+
+    @property
+    def scores(self) -> list[float]:
+        """Of the validation data, after each epoch of the leg that is on."""
+        pairs = zip(self.history["leg"], self.history["validation"], strict=True)
+        return [score for leg, score in pairs if leg == self.leg]
+
+    def record(self, train: float, validation: float, seconds: float) -> None:
+        """Note an epoch, and its parameters if they are the best."""
+        if validation > self.best_score:
+            self.best, self.best_score = self.adam.average.copy(), validation
+            self.best_epoch = len(self.history["leg"])
+        for name, value in (("leg", self.leg), ("train", train), ("validation", validation), ("seconds", seconds)):
+            self.history[name].append(value)
+
+    def is_over(self, recipe: Recipe) -> bool:
+        """Whether the leg that is on has come to its end."""
+        scores = self.scores
+        since = len(scores) - 1 - int(np.argmax(scores)) if scores else 0
+        return len(scores) >= recipe.epochs or since >= recipe.patience
+
+
+def begin(legs: Sequence[Leg], data: Encoded, components: int) -> Progress:
+    """The state before the first epoch."""
+    adam = legs[0].start(data, components)
+    return Progress(adam, 0, adam.parameters.copy())
+
+
+def train(
+    progress: Progress,
+    data: Encoded,
+    validation: Encoded,
+    legs: Sequence[Leg],
+    threads: int = 1,
+    after_epoch: Callable[[Progress], Any] = lambda progress: None,
+) -> None:
+    """Run the epochs that are left. What happens in an epoch depends on the state before it and the seed only."""
+    likelihood = Likelihood(data.table, len(progress.best), threads)
+    prior = prior_codes(data) / len(data.where)
+    while True:
+        leg = legs[progress.leg]
+        while not progress.is_over(leg.recipe):
+            began, epoch = time.perf_counter(), len(progress.scores)
+            mean = _run_epoch(likelihood, progress.adam, data.where, leg, epoch, prior)
+            seconds = time.perf_counter() - began
+            score = validation.average(log_likelihoods(validation.table, progress.adam.average, threads))
+            progress.record(mean, score, seconds)
+            after_epoch(progress)
+        if progress.leg + 1 == len(legs):
+            return
+        progress.leg += 1
+        progress.adam = legs[progress.leg].start(data, len(progress.best))
+
+
+def _run_epoch(likelihood: Likelihood, adam: Adam, where: np.ndarray, leg: Leg, epoch: int, prior: np.ndarray) -> float:
+    """All rows once, in random order; their mean log-likelihood along the way."""
+    recipe, total = leg.recipe, 0.0
+    order = where[np.random.default_rng([leg.seed, epoch]).permutation(len(where))]
+    for first in range(0, len(order), recipe.batch):
+        drawn = order[first : first + recipe.batch]
+        rate = recipe.rate_at((epoch + first / len(order)) / recipe.epochs)
+        counts = recipe.smoothing * len(drawn) * prior
+        total += likelihood.ascend(adam, drawn, rate, recipe.decay, recipe.memory, counts)
+    return total / len(order)

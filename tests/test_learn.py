@@ -1,0 +1,374 @@
+"""Estimators: what they learn is a circuit, the same for the same seed, also after a kill; bad data are refused."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pgcc
+from pgcc.backend.learning_trees import Sets
+from pgcc.errors import EvidenceError, FormatError, PgccError
+from pgcc.learn import DPP, PGC, ChowLiu, MixtureOfTrees, SimplePGC, simple_pgc
+from pgcc.learn.trees import Trees
+from pgcc.testing import brute_force
+
+QUICK = {"epochs": 4}
+EVERY_KIND = [
+    SimplePGC(max_group=3, components=2, **QUICK),
+    SimplePGC(max_group=2, components=3, recipe="paper", **QUICK),
+    DPP(**QUICK),
+    ChowLiu(),
+    MixtureOfTrees(components=3, **QUICK),
+    PGC([ChowLiu(), SimplePGC(2, 2, **QUICK)]),
+]
+IDS = ["SimplePGC", "paper", "DPP", "ChowLiu", "MixtureOfTrees", "PGC"]
+
+
+def clone(estimator):
+    """As scikit-learn does it."""
+    params = estimator.get_params(deep=False)
+    new = type(estimator)(**params)
+    assert all(new.get_params()[name] is value for name, value in params.items())
+    return new
+
+
+def some_data(rows: int = 150, n: int = 6, seed: int = 0) -> np.ndarray:
+    """Pairs that attract each other, within two clusters."""
+    rng = np.random.default_rng(seed)
+    cluster = rng.random((rows, 1)) < 0.4
+    half = rng.random((rows, n // 2)) < np.where(cluster, 0.7, 0.2)
+    return np.hstack([half, half ^ (rng.random(half.shape) < 0.1)]).astype(np.int8)
+
+
+def everything(n: int) -> np.ndarray:
+    return np.array(list(product((0, 1), repeat=n)), np.int8)
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND, ids=IDS)
+def test_what_is_learned_is_a_circuit(kind):
+    X = some_data()
+    model = clone(kind).fit(X[:100], X[100:])
+    assert model.circuit_.variables == tuple(model.feature_names_in_) == tuple(f"x{i}" for i in range(6))
+    rows = everything(6)
+    by_hand = brute_force(model.circuit_)
+    coefficients = np.array([float(by_hand[frozenset(f"x{i}" for i in np.flatnonzero(row))]) for row in rows])
+    assert sum(by_hand.values()) == pytest.approx(1, rel=1e-9)
+    assert np.exp(model.score_samples(rows)) == pytest.approx(coefficients / coefficients.sum(), rel=1e-9)
+    assert model.score(X) == pytest.approx(pgcc.compile(model.circuit_).logprob(X).mean(), rel=1e-12)
+    assert model.n_features_in_ == 6
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND, ids=IDS)
+def test_manners(kind):
+    X = some_data()
+    model, again = clone(kind), clone(kind)
+    with pytest.raises(PgccError, match="call fit first"):
+        model.score(X)
+    assert model.fit(X) is model
+    assert (again.fit(X.tolist()).score_samples(X) == model.score_samples(X)).all()
+    revived = pickle.loads(pickle.dumps(model))
+    assert (revived.score_samples(X) == model.score_samples(X)).all()
+    assert type(model).__name__ in repr(model)
+    name, value = next(iter(model.get_params().items()))
+    assert model.set_params(**{name: value}).get_params() == kind.get_params()
+    with pytest.raises(PgccError, match="has no parameter 'nonsense'"):
+        model.set_params(nonsense=1)
+
+
+def test_only_what_differs_is_in_the_repr():
+    assert repr(SimplePGC(2, seed=5)) == "SimplePGC(max_group=2, seed=5)"
+
+
+@given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 4), st.integers(1, 3))
+@settings(max_examples=10, deadline=None)
+def test_trained_models_are_distributions(seed, n, most, components):
+    X = np.random.default_rng(seed).integers(-1, 2, size=(30, n))
+    model = SimplePGC(most, components, epochs=2, seed=seed).fit(X)
+    assert np.exp(model.score_samples(everything(n))).sum() == pytest.approx(1, rel=1e-9)
+
+
+def test_circuit_has_the_likelihood_that_was_trained():
+    X = some_data(300)
+    model = SimplePGC(3, 2, epochs=5).fit(X[:200], X[200:])
+    assert model.score(X[200:]) == pytest.approx(max(model.history_["validation"]), rel=1e-12)
+    assert model.history_["validation"][model.best_epoch_] == max(model.history_["validation"])
+
+
+def test_it_learns():
+    X = some_data(2000)
+    model = SimplePGC(2, 2, epochs=40).fit(X)
+    independent = sum(np.log(np.where(x, x.mean(), 1 - x.mean())).mean() for x in X.T)
+    single = ChowLiu().fit(X).score(X)
+    assert model.score(X) > single > independent
+    assert MixtureOfTrees(2).fit(X).score(X) > single
+    assert [len(group) for group in model.partition_] == [2, 2, 2]
+
+
+def test_dpp_finds_repulsion():
+    rng = np.random.default_rng(0)
+    one = rng.random(2000) < 0.5
+    X = np.stack([one & (rng.random(2000) < 0.6), ~one & (rng.random(2000) < 0.6)], axis=1)
+    model = DPP(epochs=40).fit(X).model_
+    assert model.prob([1, 1]) < 0.02
+    assert model.marginals() == pytest.approx(X.mean(axis=0), abs=0.03)
+
+
+def test_samples():
+    model = SimplePGC(2, 2, epochs=20).fit(some_data(2000))
+    rows = model.sample(20_000, rng=0)
+    assert rows.shape == (20_000, 6)
+    assert rows.mean(axis=0) == pytest.approx(model.model_.marginals(), abs=0.02)
+
+
+def test_stacking():
+    X = some_data(600)
+    kinds = [MixtureOfTrees(2, seed=1), SimplePGC(2, 2, **QUICK), ChowLiu()]
+    model = PGC(kinds).fit(X[:400], X[400:])
+    assert model.weights_.sum() == pytest.approx(1)
+    assert all(member is not kind for member in model.members_ for kind in kinds)
+    assert model.score(X[400:]) >= max(model.history_["validation"]) - 1e-9
+    mixed = np.log(np.exp([member.score_samples(X) for member in model.members_]).T @ model.weights_)
+    assert model.score_samples(X) == pytest.approx(mixed, rel=1e-9)
+    with pytest.raises(PgccError, match="candidates are estimators"):
+        PGC([]).fit(X)
+    with pytest.raises(PgccError, match="candidates are estimators"):
+        PGC(["ChowLiu"]).fit(X)
+
+
+def test_threads_change_nothing():
+    X = some_data(200)
+    one, two = (SimplePGC(2, 5, epochs=3, threads=t).fit(X) for t in (1, 2))
+    assert (one.parameters_ == two.parameters_).all()
+    a, b = (MixtureOfTrees(5, epochs=5, threads=t).fit(X) for t in (1, 2))
+    assert (a.trees_.probs == b.trees_.probs).all()
+
+
+def test_seeds_matter():
+    X = some_data(200)
+    one, two = (SimplePGC(2, 3, epochs=2, seed=s).fit(X) for s in (0, 1))
+    assert (one.parameters_ != two.parameters_).any()
+
+
+# -- gaps ---------------------------------------------------------------------------------------------------
+
+
+def test_gaps_are_summed_out():
+    X = some_data(200).astype(float)
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    model = SimplePGC(3, 2, epochs=5).fit(X[:150], X[150:])
+    table = dict(zip(map(tuple, everything(6)), np.exp(model.score_samples(everything(6))), strict=True))
+    for row, found in zip(X[:20], model.score_samples(X[:20]), strict=True):
+        total = sum(
+            p for full, p in table.items() if all(np.isnan(x) or x == f for x, f in zip(row, full, strict=True))
+        )
+        assert found == pytest.approx(np.log(total), rel=1e-9)
+    assert model.score(X[150:]) == pytest.approx(max(model.history_["validation"]), rel=1e-12)
+
+
+def test_gaps_lose_little():
+    X = some_data(3000)
+    gaps = X.copy()
+    gaps[np.random.default_rng(1).random(X.shape) < 0.2] = -1
+    model = SimplePGC(2, 2, epochs=30)
+    assert clone(model).fit(gaps[:2000]).score(X[2000:]) > clone(model).fit(X[:2000]).score(X[2000:]) - 0.05
+
+
+@pytest.mark.parametrize("kind", [ChowLiu(), MixtureOfTrees(2)], ids=["ChowLiu", "MixtureOfTrees"])
+def test_trees_from_gaps(kind):
+    X = some_data(3000)
+    gaps = X.copy()
+    gaps[np.random.default_rng(1).random(X.shape) < 0.2] = -1
+    assert clone(kind).fit(gaps[:2000]).score(X[2000:]) > clone(kind).fit(X[:2000]).score(X[2000:]) - 0.05
+
+
+def test_steps_of_trees_never_lose():
+    X = some_data(500)
+    X[np.random.default_rng(1).random(X.shape) < 0.3] = -1
+    train = MixtureOfTrees(3, smoothing=1e-9, epochs=30, patience=30).fit(X, X).history_["train"]
+    assert (np.diff(train) > -1e-6).all()
+
+
+@given(st.integers(0, 10**6), st.integers(1, 6))
+@settings(max_examples=20, deadline=None)
+def test_pairs_given_what_is_known(seed, n):
+    rng = np.random.default_rng(seed)
+    parents = np.array([[-1, *(rng.integers(0, i) for i in range(1, n))]])
+    probs = rng.random((1, n, 2))
+    probs[0, 0, 1] = probs[0, 0, 0]
+    trees = Trees(np.ones(1), parents, probs)
+    row = rng.integers(-1, 2, (1, n)).astype(np.int8)
+    full = everything(n)
+    p = np.exp(trees.scores(Sets(full)))[0]
+    assert p == pytest.approx(pgcc.compile(trees.circuit([f"x{i}" for i in range(n)])).prob(full), rel=1e-9)
+    fits = ((row < 0) | (row == full)).all(axis=1)
+    assert np.exp(trees.scores(Sets(row)))[0, 0] == pytest.approx(p[fits].sum(), rel=1e-9)
+    posterior = np.where(fits, p, 0) / p[fits].sum()
+    (counts,) = trees.expected(Sets(row), np.array([[2.0]]))
+    assert counts.both == pytest.approx(2 * (full.T * posterior) @ full, rel=1e-9, abs=1e-12)
+
+
+# -- bad data and bad parameters ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([[0, 1], [2, 1]], r"row 1, variable 'x0' is 2"),
+        ([[0.5, 1.0]], r"row 0, variable 'x0' is 0.5"),
+        ([[0, 1], [1]], r"the rows of the data have different lengths: 1, 2"),
+        ([], r"not of shape \(0,\)"),
+        (np.empty((0, 3)), r"not of shape \(0, 3\)"),
+        (np.empty((3, 0)), r"not of shape \(3, 0\)"),
+        ([0, 1, 1], r"not of shape \(3, -1\)"),
+        (np.array([0, 1, 1]), r"not of shape \(3,\)"),
+        ("0,1", r"not str"),
+        (7, r"not int"),
+        ([["a", "b"]], r"evidence is 1"),
+    ],
+)
+@pytest.mark.parametrize("kind", [SimplePGC(**QUICK), ChowLiu()], ids=["SimplePGC", "ChowLiu"])
+def test_bad_data(kind, X, message):
+    with pytest.raises(PgccError, match=message):
+        clone(kind).fit(X)
+
+
+def test_bad_validation_data():
+    with pytest.raises(EvidenceError, match="does not fit"):
+        SimplePGC(**QUICK).fit(some_data(), [[0, 1]])
+    with pytest.raises(EvidenceError, match="the validation data are a table"):
+        SimplePGC(**QUICK).fit(some_data(), np.empty((0, 6)))
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.zeros((20, 3), int),
+        np.ones((20, 3), int),
+        np.array([[0, 1, 0], [0, 1, 1]] * 10),  # constant columns
+        np.random.default_rng(0).integers(0, 2, (5, 12)),  # more variables than rows
+        np.array([[1]]),
+        np.array([[1, 0]]),
+        np.full((4, 2), -1),
+    ],
+    ids=["zeros", "ones", "constant", "wide", "one entry", "one row", "nothing known"],
+)
+@pytest.mark.parametrize("kind", EVERY_KIND, ids=IDS)
+def test_odd_data(kind, X):
+    model = clone(kind).fit(X)
+    assert np.isfinite(model.score_samples(X)).all()
+    assert np.exp(model.score_samples(everything(X.shape[1]))).sum() == pytest.approx(1, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"max_group": 0}, "max_group=0"),
+        ({"max_group": 40}, "max_group=40"),
+        ({"components": 0}, "components=0"),
+        ({"components": 2.5}, "components=2.5"),
+        ({"recipe": "grandma's"}, "recipe="),
+        ({"epochs": 0}, "epochs=0"),
+        ({"rate": -1.0}, "rate=-1.0"),
+        ({"decay": float("nan")}, "decay=nan"),
+        ({"seed": -1}, "seed=-1"),
+        ({"threads": 0}, "threads=0"),
+    ],
+)
+def test_bad_parameters(params, message):
+    with pytest.raises(PgccError, match=message):
+        SimplePGC(**params).fit(some_data())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_divergence_is_told():
+    with pytest.raises(PgccError, match="take a lower rate"):
+        SimplePGC(2, 2, rate=1e200, epochs=2).fit(some_data())
+
+
+def test_data_frames():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(some_data(), columns=list("abcdef"))
+    model = SimplePGC(2, 2, **QUICK).fit(frame)
+    assert model.circuit_.variables == tuple("abcdef")
+    turned = frame[list("fedcba")]
+    assert (model.score_samples(turned) == model.score_samples(frame)).all()
+    assert (model.score_samples(frame.to_numpy()) == model.score_samples(frame)).all()
+    with pytest.raises(EvidenceError, match="column 'z'"):
+        model.score(frame.rename(columns={"a": "z"}))
+
+
+# -- checkpoints --------------------------------------------------------------------------------------------
+
+
+def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    X, path = some_data(200), tmp_path / "run.npz"
+    whole = SimplePGC(2, 3, epochs=12, patience=12).fit(X)
+    stopped = SimplePGC(2, 3, epochs=12, patience=12, verbose=True)
+
+    class Killed(BaseException):
+        pass
+
+    def tell(state, legs):
+        if len(state.history["leg"]) == 18:
+            raise Killed
+        return ""
+
+    monkeypatch.setattr(simple_pgc, "_tell", tell)
+    with pytest.raises(Killed):
+        stopped.fit(X, checkpoint=path)
+    resumed = SimplePGC(2, 3, epochs=12, patience=12).fit(X, checkpoint=path)
+    assert (resumed.parameters_ == whole.parameters_).all()
+    assert resumed.history_["validation"] == whole.history_["validation"]
+    done = SimplePGC(2, 3, epochs=12, patience=12).fit(X, checkpoint=path)  # nothing is left to do
+    assert (done.parameters_ == whole.parameters_).all()
+
+
+CHILD = """
+import sys, numpy as np
+from pgcc.learn import SimplePGC
+X = np.random.default_rng(0).integers(0, 2, (500, 8))
+SimplePGC(3, 4, recipe="paper", epochs=300, patience=300).fit(X, checkpoint=sys.argv[1])
+"""
+
+
+def test_a_killed_run_ends_as_if_nothing_had_happened(tmp_path):
+    path = tmp_path / "run.npz"
+    child = subprocess.Popen([sys.executable, "-c", CHILD, str(path)])
+    try:
+        deadline = time.monotonic() + 120
+        while not path.exists():
+            assert child.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+    finally:
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+    X = np.random.default_rng(0).integers(0, 2, (500, 8))
+    model = SimplePGC(3, 4, recipe="paper", epochs=300, patience=300)
+    whole, resumed = clone(model).fit(X), clone(model).fit(X, checkpoint=path)
+    assert (whole.parameters_ == resumed.parameters_).all()
+    assert whole.history_["train"] == resumed.history_["train"]
+
+
+def test_checkpoints_of_others(tmp_path):
+    path = tmp_path / "run.npz"
+    SimplePGC(2, 2, **QUICK).fit(some_data(), checkpoint=path)
+    with pytest.raises(FormatError, match="other data or parameters"):
+        SimplePGC(2, 2, **QUICK).fit(some_data(seed=1), checkpoint=path)
+    with pytest.raises(FormatError, match="other data or parameters"):
+        SimplePGC(2, 2, seed=1, **QUICK).fit(some_data(), checkpoint=path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(FormatError, match="damaged"):
+        SimplePGC(2, 2, **QUICK).fit(some_data(), checkpoint=path)
+    with pytest.raises(PgccError, match="cannot be written"):
+        SimplePGC(2, 2, **QUICK).fit(some_data(), checkpoint=tmp_path / "no" / "such" / "run.npz")

@@ -1,0 +1,101 @@
+"""`pgcc fit`: the model it writes, what it says, and what it refuses."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import numpy as np
+import pytest
+
+import pgcc
+from pgcc.cli import fit
+from pgcc.cli.fit import MODELS, read_data
+from pgcc.errors import PgccError
+
+
+class RefusedError(PgccError):
+    pass
+
+
+class Parser:
+    def error(self, message: str) -> None:
+        raise RefusedError(message)
+
+
+def call(path, **said):
+    """`fit.run` with options as `pgcc.cli.arguments` gives them."""
+    options = dict.fromkeys(
+        ("max_group", "components", "recipe", "epochs", "restarts", "smoothing", "seed", "threads", "validation",
+         "checkpoint", "output")
+    )  # fmt: skip
+    args = {"file": str(path), "words": [], "model": "simple-pgc", "force": False, "json": False, "parser": Parser()}
+    fit.run(argparse.Namespace(**{**options, **args, **said}))
+
+
+@pytest.fixture
+def table(tmp_path):
+    rows = np.random.default_rng(0).integers(0, 2, (60, 3))
+    rows[:, 1] = rows[:, 0]
+    path = tmp_path / "data.csv"
+    path.write_text("b,x1,x0\n" + "\n".join(",".join(map(str, row)) for row in rows) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_model_is_written(table, tmp_path, capsys, model):
+    out = tmp_path / "model.npz"
+    options = {} if model in ("chow-liu", "pgc") else {"epochs": 2}
+    call(table, model=model, output=str(out), json=True, validation=str(table), **options)
+    told = json.loads(capsys.readouterr().out)
+    circuit = pgcc.load(out)
+    X, names = read_data(str(table))
+    assert circuit.variables == ("b", "x1", "x0") == tuple(names)
+    assert pgcc.compile(circuit).logprob(X).mean() == pytest.approx(told["train"], rel=1e-9)
+    assert told["validation"] == told["train"]
+    assert told["rows"] == 60
+
+
+def test_what_it_says(table, tmp_path, capsys):
+    out = tmp_path / "model.npz"
+    call(table, output=str(out), max_group=2, components=2, epochs=2)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"wrote {out}: 3 variables")
+    assert lines[1].startswith("SimplePGC(max_group=2, components=2, epochs=2), learned from 60 rows")
+    with pytest.raises(PgccError, match="exists"):
+        call(table, output=str(out))
+    call(table, output=str(out), force=True, epochs=1, checkpoint=str(tmp_path / "run.npz"))
+    assert (tmp_path / "run.npz").exists()
+
+
+def test_tables_without_names(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("1,0\n?,1\n")
+    X, names = read_data(str(path))
+    assert (X.tolist(), names) == ([[1, 0], [-1, 1]], ["x0", "x1"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("", "is empty"), ("a,b\n", "has no rows"), ("a,b\n1,2\n", "'b' is '2'"), ("1,0\n1\n", "1 entries")],
+)
+def test_bad_tables(tmp_path, text, message):
+    path = tmp_path / "data.csv"
+    path.write_text(text)
+    with pytest.raises(PgccError, match=message):
+        call(path, output=str(tmp_path / "model.npz"))
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"words": ["more"]}, "unexpected 'more'"),
+        ({"output": None}, "expected -o"),
+        ({"model": "chow-liu", "components": 3}, "--components means nothing for chow-liu"),
+        ({"model": "dpp", "max_group": 3}, "--max-group means nothing for dpp"),
+        ({"model": "chow-liu", "checkpoint": "x"}, "--checkpoint means nothing"),
+    ],
+)
+def test_bad_usage(table, tmp_path, said, message):
+    with pytest.raises(RefusedError, match=message):
+        call(table, **{"output": str(tmp_path / "model.npz"), **said})
