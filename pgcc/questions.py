@@ -453,7 +453,7 @@ class Questions:
         try:
             return self._compile(circuit)
         except SemanticsError:  # its total is not positive
-            raise SemanticsError(f"sets of size {size} have no positive probability: nothing can be conditioned on it") from None
+            raise SemanticsError(f"no set of size {size} is possible: nothing can be conditioned on it") from None
 
 
 def _size_said(size: Any) -> Any:

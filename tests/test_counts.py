@@ -81,7 +81,7 @@ def test_given_a_size(family):
             size = low if low == high else (low, high)
             total = sum(sets.values())
             if total == 0:
-                with pytest.raises(SemanticsError, match="no positive probability"):
+                with pytest.raises(SemanticsError, match="is possible"):
                     model.given_size(size, over)
                 continue
             part = model.given_size(size, over)

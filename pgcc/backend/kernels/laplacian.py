@@ -24,7 +24,8 @@ _TINY = 2.0**-1000
 
 
 @kernel
-def _find(parent, node):
+def find_root(parent, node):
+    """The representative of a node's part, with the path to it halved (union–find)."""
     while parent[node] != node:
         parent[node] = parent[parent[node]]
         node = parent[node]
@@ -55,7 +56,7 @@ def _contract(r, directed, tail, head, weight, f, y, parent, chosen):
     for i in range(len(weight)):
         if y[i] != 0.0:
             continue
-        a, b = _find(parent, tail[i]), _find(parent, head[i])
+        a, b = find_root(parent, tail[i]), find_root(parent, head[i])
         if a == b or (directed and chosen[tail[i]]):
             return 0.0, 0, -1
         if directed:
@@ -93,7 +94,7 @@ def tree_sum(r, directed, tail, head, weight, kill, f, y, W, parent, label, chos
         W[i, :m] = 0.0
     merges, reliable = 0, True  # merges: additions to a weight that is there already; the first one is exact
     for node in range(r):
-        root = _find(parent, node)
+        root = find_root(parent, node)
         if root != r and kill[node] > 0.0 and not (directed and chosen[node]):
             merges += to_ground[label[root]] > 0.0
             to_ground[label[root]] += kill[node]
@@ -105,7 +106,7 @@ def tree_sum(r, directed, tail, head, weight, kill, f, y, W, parent, label, chos
             reliable = False
         if directed and chosen[tail[i]]:
             continue
-        a, b = _find(parent, tail[i]), _find(parent, head[i])
+        a, b = find_root(parent, tail[i]), find_root(parent, head[i])
         if a == b:
             continue
         if a == r:

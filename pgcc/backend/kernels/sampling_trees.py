@@ -12,16 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from pgcc.backend.kernels.laplacian import find_root
 from pgcc.backend.kernels.policy import kernel
 from pgcc.backend.kernels.random import STATE, first_above, start_stream, uniform
-
-
-@kernel
-def _find(parent, node):
-    while parent[node] != node:
-        parent[node] = parent[parent[node]]
-        node = parent[node]
-    return node
 
 
 @kernel
@@ -38,7 +31,7 @@ def arcs_of(r, directed, tail, head, weight, kill, inside, start, heads, edges, 
                 return -1
             forced[tail[i]] = True
         elif inside[i]:
-            a, b = _find(parent, tail[i]), _find(parent, head[i])
+            a, b = find_root(parent, tail[i]), find_root(parent, head[i])
             if a == b:
                 return -1
             if a == r:
@@ -46,7 +39,7 @@ def arcs_of(r, directed, tail, head, weight, kill, inside, start, heads, edges, 
             parent[a] = b  # the ground stays a root
     m = 0
     for node in range(r):
-        if _find(parent, node) == node:
+        if find_root(parent, node) == node:
             label[node] = m
             m += 1
     label[r] = m
@@ -55,7 +48,7 @@ def arcs_of(r, directed, tail, head, weight, kill, inside, start, heads, edges, 
         for i in range(len(tail)):
             if weight[i] <= 0.0 or (directed and forced[tail[i]] and not inside[i]) or (inside[i] and not directed):
                 continue
-            a, b = label[_find(parent, tail[i])], label[_find(parent, head[i])]
+            a, b = label[find_root(parent, tail[i])], label[find_root(parent, head[i])]
             if a == b:
                 continue
             if a != m:
@@ -63,7 +56,7 @@ def arcs_of(r, directed, tail, head, weight, kill, inside, start, heads, edges, 
             if b != m and not directed:
                 _put(fill, count, b, a, i, weight[i], heads, edges, cumulative)
         for node in range(r):
-            a = label[_find(parent, node)]
+            a = label[find_root(parent, node)]
             if kill[node] > 0.0 and a != m and not (directed and forced[node]):
                 _put(fill, count, a, m, -1, kill[node], heads, edges, cumulative)
         if fill == 0:
