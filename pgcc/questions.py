@@ -99,6 +99,8 @@ class Questions:
     def condition(self, evidence: Any) -> Model:
         """The distribution given one piece of evidence, as a model over the variables that are left.
 
+        With ``normalize=False`` it is the polynomial of Pr(evidence, …), as it is.
+
         Examples
         --------
         >>> import pgcc

@@ -118,3 +118,8 @@ def test_pictures(run, fail, tmp_path):
 )
 def test_what_is_refused(fail, arguments, message):
     assert message in fail(*arguments)
+
+
+def test_nothing_is_printed_before_an_error(fail, tmp_path):
+    assert "No such file" in fail("marginals", EXAMPLE, "--evidence", tmp_path / "nowhere.csv")
+    assert "unknown variable" in fail("cardinality", EXAMPLE, "z9=1", "z1=0")

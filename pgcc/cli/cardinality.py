@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -34,4 +33,4 @@ def run(args: argparse.Namespace) -> None:
         sys.stdout.writelines(f"{k}\t{p:.15g}\n" for k, p in enumerate(answer["pmf"]))
     else:
         most = len(model.variables if over is None else over)
-        print_csv(chain([range(most + 1)], (answer["pmf"] for answer in found)))
+        print_csv(range(most + 1), (answer["pmf"] for answer in found))

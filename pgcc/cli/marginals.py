@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -37,12 +36,12 @@ def run(args: argparse.Namespace) -> None:
     elif args.covariance:
         for answer in found:
             rows = answer["covariance"].items()
-            print_csv([["", *model.variables], *([name, *row.values()] for name, row in rows)])
+            print_csv(["", *model.variables], ([name, *row.values()] for name, row in rows))
     elif is_single(args):
         (answer,) = found
         sys.stdout.writelines(f"{name}\t{p:.15g}\n" for name, p in answer["marginals"].items())
     else:
-        print_csv(chain([model.variables], (answer["marginals"].values() for answer in found)))
+        print_csv(model.variables, (answer["marginals"].values() for answer in found))
 
 
 def _named(names: tuple[str, ...], found: np.ndarray) -> dict[str, Any]:

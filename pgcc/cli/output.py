@@ -8,6 +8,7 @@ import math
 import sys
 from collections.abc import Iterable
 from fractions import Fraction
+from itertools import chain, islice
 from typing import Any
 
 
@@ -27,10 +28,12 @@ def answer_text(answer: dict[str, Any]) -> str:
     )
 
 
-def print_csv(rows: Iterable[Iterable[Any]]) -> None:
-    """Names and numbers, a line for each row."""
-    write = csv.writer(sys.stdout, lineterminator="\n").writerow
-    for row in rows:
+def print_csv(header: Iterable[Any], rows: Iterable[Iterable[Any]]) -> None:
+    """Names and numbers, a line for each row; nothing before the first row is known."""
+    write, rest = csv.writer(sys.stdout, lineterminator="\n").writerow, iter(rows)
+    first = list(islice(rest, 1))
+    write(header)
+    for row in chain(first, rest):
         write([f"{x:.15g}" if isinstance(x, float) else x for x in row])
 
 
