@@ -177,6 +177,12 @@ def test_cancellation_is_said():
         pgcc.grad(circuit, {"a": 0, "b": 0})
 
 
+def test_a_derivative_that_cancels_where_the_value_does_not():
+    """The weight 0 hides a sum that is 0, of which float64 leaves 0.555."""
+    with pytest.raises(PrecisionError, match="lost"):
+        pgcc.grad(pgcc.parse("1 + b + 0*(1e16*(0.1*a + 0.2*a - 0.3*a + 0*b))"), {})
+
+
 def test_what_has_no_derivative():
     circuit = pgcc.parse("0.4*a*b + 0.6")
     with pytest.raises(SemanticsError, match=r"a=1, b=0 has probability 0"):

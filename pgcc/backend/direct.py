@@ -200,6 +200,13 @@ def roundings(program: Program, length: int = 1) -> float:
     return float(max(count[program.value], count[program.magnitude]))
 
 
+def most_roundings(program: Program) -> float:
+    """The largest rounding count of all values."""
+    count = np.zeros(program.slots)
+    count_roundings(program.op, program.target, program.start, program.args, 1, count)
+    return float(count.max(initial=0.0))
+
+
 def underflow_floor(program: Program, log_leaves: np.ndarray, log_dets: np.ndarray = _NO_DETS) -> float:
     """What gradual underflow can add up to at the root, when leaf l is at most exp(log_leaves[l]) in magnitude.
 

@@ -6,17 +6,19 @@ over scaled numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from pgcc.backend.cofactors import Derivatives, Matrices, determinant_derivatives
-from pgcc.backend.direct import aligned, log_weights_of, split_constants, split_doubles, underflow_floor
+from pgcc.backend.direct import aligned, log_weights_of, most_roundings, split_constants, split_doubles, underflow_floor
 from pgcc.backend.kernels.analysis import log_values
 from pgcc.backend.kernels.gradients import add_linear_gradients, add_scaled_gradients
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_block
 from pgcc.backend.kernels.scaled import RADIX, run_scaled_rows
+from pgcc.backend.values import rounding_bound
+from pgcc.ir.numbers import absolute
 from pgcc.lowering.program import DET, DETBAR, LEAF, SUM, Program
 from pgcc.lowering.reverse import adjoints
 
@@ -66,6 +68,23 @@ class Differentiator:
         self._place = np.concatenate(
             [program.first_weight[owner] + within, len(program.weights) + program.target[constants]]
         )
+
+    def absolute(self) -> Differentiator:
+        """The same with absolute numbers (of a program without determinants): what roundings are relative to."""
+        program = self.program
+        numbers = [absolute(x) for x in program.numbers]
+        leaves = [(absolute(a), absolute(b)) for a, b in program.leaf_numbers]
+        zero, one = np.abs(program.leaf_table[:, :2]).T
+        table = np.stack([zero, one, zero + one], axis=1)
+        weights = np.abs(program.weights)
+        return Differentiator(
+            replace(program, weights=weights, numbers=numbers, leaf_table=table, leaf_numbers=leaves)
+        )  # fmt: skip
+
+    @property
+    def gamma(self) -> float:
+        """A relative error that no value or adjoint exceeds, relative to that with absolute numbers."""
+        return rounding_bound(most_roundings(self.reversed))
 
     def update(self, weights: np.ndarray, matrices: list[Matrices]) -> None:
         """Put other numbers in the place of the weights and matrices (constants stay)."""

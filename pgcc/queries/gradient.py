@@ -19,6 +19,8 @@ from pgcc.queries.probability import total_mass
 
 # How well certified values are known, and how well those of float64 must agree with them.
 _CERTAIN, _AGREEMENT = 1e-11, 1e-10
+# An error of a derivative that is not accepted, relative to it (or to 1).
+_LOST = 1e-6
 
 
 class Gradient:
@@ -107,6 +109,25 @@ class GradientFunction:
         free = np.full((1, codes.shape[1]), -1, np.int8)
         return found - self.differentiator.evaluate(free, np.zeros(1)).logs
 
+    def errors(self, codes: np.ndarray, share: np.ndarray) -> np.ndarray:
+        """What rounding may have done to the derivatives by weights and constants (of circuits without determinants).
+
+        A derivative is a sum of products; it is off by γ times the same sum with absolute numbers, over the same root.
+        """
+        sizes = self.differentiator.absolute()
+
+        def of(rows: np.ndarray, parts: np.ndarray) -> np.ndarray:
+            roots = self.differentiator.evaluate(rows, np.zeros(len(rows))).logs
+            with np.errstate(over="ignore", invalid="ignore"):
+                parts = np.abs(parts) * np.exp(sizes.evaluate(rows, np.zeros(len(rows))).logs - roots)
+            found = sizes.evaluate(rows, parts)
+            return np.concatenate([found.weights, found.constants])
+
+        total = of(codes, share)
+        if self.normalize:
+            total += of(np.full((1, codes.shape[1]), -1, np.int8), np.array([np.abs(share).sum()]))
+        return self.differentiator.gamma * total
+
     def named(self, found: Gradients, logprob: Any) -> Gradient:
         """The same by node."""
         parametrized = self.parametrized
@@ -167,6 +188,10 @@ def grad(circuit: Circuit, evidence: Any = None, *, weights: Any = None, normali
         raise PrecisionError(f"the terms of {given.describe(row)} cancel so far that float64 has lost its derivatives")
     if not all(np.isfinite(x).all() for x in (found.weights, found.constants, *chain(*found.matrices))):
         raise PrecisionError("a derivative is outside of the range of doubles: numbers of the circuit are too small")
+    if not circuit.facts.monotone and not circuit.facts.dets and len(codes):
+        slopes = np.concatenate([found.weights, found.constants])
+        if not (function.errors(codes, share) <= _LOST * np.maximum(1.0, np.abs(slopes))).all():
+            raise PrecisionError("terms cancel so far that float64 has lost some derivatives")
     return function.named(found, float(logs[0]) if given.single else logs)
 
 
