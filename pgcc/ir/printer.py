@@ -12,7 +12,7 @@ from itertools import groupby, islice
 
 from pgcc.errors import CircuitError
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.layout import labelled_edges, node_label
+from pgcc.ir.labels import labelled_edges, node_label
 from pgcc.ir.literals import MAX_NAME, display_text, name_text, number_text
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, Node, Op, iter_edges
