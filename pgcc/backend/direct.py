@@ -195,16 +195,14 @@ def aligned(size: int) -> np.ndarray:
 
 def roundings(program: Program, length: int = 1) -> float:
     """The rounding count at the roots; `length` coefficients per value."""
+    return float(rounding_counts(program, length)[[program.value, program.magnitude]].max())
+
+
+def rounding_counts(program: Program, length: int = 1) -> np.ndarray:
+    """The rounding count of every value (of a program that shares slots: of the last one in each)."""
     count = np.zeros(program.slots)
     count_roundings(program.op, program.target, program.start, program.args, length, count)
-    return float(max(count[program.value], count[program.magnitude]))
-
-
-def most_roundings(program: Program) -> float:
-    """The largest rounding count of all values."""
-    count = np.zeros(program.slots)
-    count_roundings(program.op, program.target, program.start, program.args, 1, count)
-    return float(count.max(initial=0.0))
+    return count
 
 
 def underflow_floor(program: Program, log_leaves: np.ndarray, log_dets: np.ndarray = _NO_DETS) -> float:

@@ -12,7 +12,14 @@ from functools import cached_property
 import numpy as np
 
 from pgcc.backend.cofactors import Derivatives, Matrices, determinant_derivatives
-from pgcc.backend.direct import aligned, log_weights_of, most_roundings, split_constants, split_doubles, underflow_floor
+from pgcc.backend.direct import (
+    aligned,
+    log_weights_of,
+    rounding_counts,
+    split_constants,
+    split_doubles,
+    underflow_floor,
+)
 from pgcc.backend.kernels.analysis import log_values
 from pgcc.backend.kernels.gradients import add_linear_gradients, add_scaled_gradients
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_block
@@ -84,7 +91,7 @@ class Differentiator:
     @property
     def gamma(self) -> float:
         """A relative error that no value or adjoint exceeds, relative to that with absolute numbers."""
-        return rounding_bound(most_roundings(self.reversed))
+        return rounding_bound(float(rounding_counts(self.reversed).max(initial=0.0)))
 
     def update(self, weights: np.ndarray, matrices: list[Matrices]) -> None:
         """Put other numbers in the place of the weights and matrices (constants stay)."""

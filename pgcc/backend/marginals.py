@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from pgcc.backend.compiled import Compiled
-from pgcc.backend.direct import aligned, log_weights_of, split_constants, underflow_floor
-from pgcc.backend.kernels.analysis import count_roundings, log_least, log_values
+from pgcc.backend.direct import aligned, log_weights_of, rounding_counts, split_constants, underflow_floor
+from pgcc.backend.kernels.analysis import log_least, log_values
 from pgcc.backend.kernels.bounds import posteriors
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
 from pgcc.backend.kernels.scaled import RADIX, run_scaled
@@ -161,9 +161,7 @@ class Marginals:
 
 def _gamma(program: Program) -> float:
     """A relative error that no reading of a program exceeds, relative to its magnitude."""
-    count = np.zeros(program.slots)
-    count_roundings(program.op, program.target, program.start, program.args, 1, count)
-    return rounding_bound(float(count[readings(program)].max()))
+    return rounding_bound(float(rounding_counts(program)[readings(program)].max()))
 
 
 def _least(program: Program, forward: Program) -> float:

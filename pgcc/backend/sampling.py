@@ -10,13 +10,12 @@ from functools import cached_property
 import numpy as np
 
 from pgcc.backend.compiled import Compiled
-from pgcc.backend.direct import split_numbers
+from pgcc.backend.direct import split_constants
 from pgcc.backend.kernels.sampling import choice_tables, mark_reached, walk_down
 from pgcc.backend.kernels.scaled import RADIX, run_scaled_row
 from pgcc.backend.kernels.scaled_staged import scaled_determinant
 from pgcc.backend.sampling_sets import find_set_sampler
 from pgcc.backend.sampling_tables import SetSampler, Tables, lay_out
-from pgcc.ir.numbers import add
 from pgcc.lowering.program import DET, DETMAG, LEAF, SUM, TIMES, Program
 
 # The relative error of a determinant that decides between the terms of a sum.
@@ -79,9 +78,7 @@ class TopDown:
     @cached_property
     def _scaled(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Weights and leaves as scaled numbers."""
-        program = self.program
-        leaves, exponents = split_numbers([x for a, b in program.leaf_numbers for x in (a, b, add(a, b))])
-        return (*split_numbers(program.numbers), leaves.reshape(-1, 3), exponents.reshape(-1, 3))
+        return split_constants(self.program)
 
     @cached_property
     def _valued(self) -> np.ndarray:

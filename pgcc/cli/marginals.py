@@ -52,6 +52,5 @@ def _named(names: tuple[str, ...], found: np.ndarray) -> dict[str, Any]:
 
 
 def _draw(args: argparse.Namespace, model: Model) -> None:
-
     draw = plot.covariance if args.covariance else plot.marginals
     plot.save(draw(model, only_evidence(args)), args.plot)

@@ -23,7 +23,6 @@ def run(args: argparse.Namespace) -> None:
         return
     if args.plot is not None:
         check_not_there(args.plot, args.force)
-
         plot.save(plot.circuit(circuit), args.plot)
     model = pgcc.compile(circuit, normalize=args.normalize, validate=args.validate)
     told = model.explain(evidence)

@@ -20,8 +20,6 @@ from pgcc.queries.evidence import Evidence
 
 # From here on a sum of some of the entries is accurate enough if they all are accurate absolutely.
 _LARGE = 0.01
-# Bytes of evidence that are made at a time.
-_BYTES = 1 << 24
 
 
 def none_of(distribution: Distribution, given: Evidence, columns: np.ndarray) -> np.ndarray:
@@ -60,10 +58,9 @@ def any_of(distribution: Distribution, given: Evidence, columns: np.ndarray) -> 
     for row in np.flatnonzero(result < 0.5).tolist():
         codes = given.chunk(slice(row, row + 1))
         free = columns[codes[0, columns] < 0]  # none of T is observed in
-        at_once = max(1, _BYTES // max(1, codes.size))
         result[row] = sum(
-            distribution.ratios(_first_is(codes, free, range(i, min(i + at_once, len(free)))), given, row).sum()
-            for i in range(0, len(free), at_once)
+            distribution.ratios(_first_is(codes, free, range(some.start, some.stop)), given, row).sum()
+            for some in distribution.portions(len(free))
         )
     return result
 
