@@ -1,14 +1,13 @@
-"""All marginals of a homogenised program without determinants, from one forward and one reverse pass.
+"""All marginals of a homogenised program, from one forward and one reverse pass.
 
 Rows run in float64 first, as flows where nothing can cancel and as adjoints otherwise; those that leave its range run
-over scaled numbers. What is still uncertain is said to be.
+over scaled numbers. What is still uncertain is said to be. Determinants have a module of their own (`marginals_det`).
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,9 +15,10 @@ import numpy as np
 from pgcc.backend.compiled import Compiled
 from pgcc.backend.direct import aligned, log_weights_of, rounding_counts, split_constants, underflow_floor
 from pgcc.backend.kernels.analysis import log_least, log_values
-from pgcc.backend.kernels.bounds import posteriors
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
 from pgcc.backend.kernels.scaled import RADIX, run_scaled
+from pgcc.backend.marginals_det import StagedMarginals, has_partials
+from pgcc.backend.posteriors import Posteriors, read_posteriors
 from pgcc.backend.values import rounding_bound
 from pgcc.lowering.flows import flows
 from pgcc.lowering.program import QUOTIENT, Program
@@ -35,20 +35,16 @@ _ROOM = 1 << 22
 _FLUSHED = 2.0**60
 
 
-@dataclass
-class Posteriors:
-    """Pr(X_i = 1 | row), rows × variables; which of them are certain; the rows whose evidence has probability 0."""
+def find_marginals(compiled: Compiled) -> Marginals | StagedMarginals | None:
+    """The reverse pass of a circuit; None where there is none to be had.
 
-    numbers: np.ndarray
-    certain: np.ndarray
-    impossible: np.ndarray
-
-
-def find_marginals(compiled: Compiled) -> Marginals | None:
-    """The reverse pass of a circuit; None where there is none to be had: with determinants, and if not decomposable."""
-    if not compiled.decomposable or compiled.circuit.facts.dets:
+    That is: if it is not decomposable, and with determinants of one size, or of others or of negative numbers.
+    """
+    if not compiled.decomposable:
         return None
-    return Marginals(compiled.direct.unscheduled)
+    if not compiled.circuit.facts.dets:
+        return Marginals(compiled.direct.unscheduled)
+    return StagedMarginals(compiled.direct) if has_partials(compiled.direct.unscheduled) else None
 
 
 class Marginals:
@@ -97,14 +93,15 @@ class Marginals:
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
         """Posteriors for int8 rows of evidence (1, 0, −1)."""
-        found = Posteriors(np.empty(evidence.shape), np.empty(evidence.shape, bool), np.empty(len(evidence), bool))
-        if self._read(self._run_linear(evidence), evidence, self._gammas[0], self._floor, rtol, found):
-            return found
+        signed = self.forward.signed
+        floor = np.full(len(evidence), self._floor)
+        found = read_posteriors(self._run_linear(evidence), evidence, signed, self._gammas[0], floor, rtol)
         wanted = np.flatnonzero(~found.certain.all(axis=1))
-        again = Posteriors(*(x[wanted] for x in (found.numbers, found.certain, found.impossible)))
-        self._read(self._run_scaled(evidence[wanted]), evidence[wanted], self._gammas[1], 0.0, rtol, again)
-        found.numbers[wanted], found.certain[wanted] = again.numbers, again.certain
-        found.impossible[wanted] = again.impossible
+        if len(wanted):
+            some = evidence[wanted]
+            again = read_posteriors(self._run_scaled(some), some, signed, self._gammas[1], np.zeros(len(some)), rtol)
+            found.numbers[wanted], found.certain[wanted] = again.numbers, again.certain
+            found.impossible[wanted] = again.impossible
         return found
 
     def _run_linear(self, evidence: np.ndarray) -> np.ndarray:
@@ -147,16 +144,6 @@ class Marginals:
     @cached_property
     def scaled_constants(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return split_constants(self._scaled)
-
-    def _read(
-        self, read: np.ndarray, evidence: np.ndarray, gamma: float, floor: float, rtol: float, found: Posteriors
-    ) -> bool:
-        """Quotients joint / root, with what the bounds say of both; whether all of them are certain."""
-        n = evidence.shape[1]
-        values, sizes = (read[[*range(n), -2]], read[[*range(n, 2 * n), -1]]) if self.forward.signed else (read, read)
-        return posteriors(
-            values, sizes, evidence, gamma, floor, rtol, found.numbers, found.certain, found.impossible
-        )  # fmt: skip
 
 
 def _gamma(program: Program) -> float:

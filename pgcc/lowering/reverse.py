@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pgcc.ir.numbers import nearest_float
-from pgcc.lowering.program import DET, DETBAR, DOT, LEAF, MORE, SUM, TIMES, Program
+from pgcc.ir.numbers import Number, nearest_float
+from pgcc.lowering.program import DET, DETBAR, DETIN, DETMAG, DOT, LEAF, MORE, SUM, TIMES, Program
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,12 @@ class Terms:
 
 
 def reverse(program: Program) -> Program:
-    """Values and adjoints of a program without determinants, in slots of their own.
+    """Values and adjoints of a program, in slots of their own.
 
-    Its last instruction adds up what can be read off it, and so names the slots (`readings`): Pr(evidence, X_i = 1)
-    for every variable i, then their magnitudes if the program is signed; the root, and its magnitude if it is signed.
+    The children of its determinants have no negative numbers: a determinant D adds D'·∂D/∂f to the adjoint of child f,
+    and the same of their magnitudes to that of its magnitude, which is f too. The last instruction adds up what can be
+    read off the program, and so names the slots (`readings`): Pr(evidence, X_i = 1) for every variable i, then their
+    magnitudes if the program is signed; the root, and its magnitude if it is signed.
 
     Examples
     --------
@@ -51,6 +53,7 @@ def reverse(program: Program) -> Program:
     """
     forward = binarized(program)
     writer = _Writer(forward)
+    writer.differentiate_by_inside()
     found = [*writer.joints(forward.value), *(writer.joints(forward.magnitude) if forward.signed else [])]
     roots = [forward.value, forward.magnitude] if forward.signed else [forward.value]
     return writer.finish([*found, *roots])
@@ -84,6 +87,7 @@ def adjoints(program: Program) -> Adjoints:
     """
     forward = binarized(program)
     writer = _Writer(forward)
+    writer.differentiate_by_children()
     slots = writer.adjoints(forward.value, constants=True)[: program.slots]
     whole = writer.finish([forward.value, writer.one])
     sources = [np.arange(len(program.weights)), *writer.sources]
@@ -156,10 +160,11 @@ class _Writer:
         born = np.zeros(program.slots, np.int64)
         born[program.target[::-1]] = np.arange(program.instructions)[::-1]  # the first write of each value
         self.born = born
-        self.numbers = list(program.numbers)
+        self.numbers, self.weights = list(program.numbers), [program.weights]
         self.leaf_variable, self.leaf_numbers = program.leaf_variable.tolist(), list(program.leaf_numbers)
         self.sources: list[np.ndarray] = []  # of the weights of adjoints
         self.determinants: tuple[np.ndarray, ...] = (np.zeros(0, np.int64),) * 4  # of, to, derivative, weight
+        self.below: dict[int, list[int]] = {}  # by slot of a determinant, the children that it is differentiated by
         self.one = self._new_slots(1)
         self.leaf_variable.append(-1)
         self.leaf_numbers.append((1, 0))
@@ -167,16 +172,35 @@ class _Writer:
         self.op, self.target, self.lengths = [program.op], [program.target], [np.diff(program.start)]
         self.args, self.first_weight = [program.args], [program.first_weight]
         self._emit(LEAF, self.one, [len(self.leaf_numbers) - 1], first)
-        for i in np.flatnonzero(program.op == DET).tolist():
-            self._differentiate(int(program.target[i]), program.args[program.start[i] : program.start[i + 1]])
 
-    def _differentiate(self, at: int, args: np.ndarray) -> None:
-        """A determinant's derivatives by its children, each of which is a term of the child's adjoint."""
-        children = args[1:].astype(np.int64)
-        first = self._new_slots(len(children))
-        self._emit(DETBAR, first, args, len(self.program.numbers))
-        one_sided = (np.full(len(children), at), children, first + np.arange(len(children)), np.full(len(children), -1))
-        self.determinants = tuple(map(np.append, self.determinants, one_sided))
+    def differentiate_by_children(self) -> None:
+        """Every determinant's derivatives by f and by y."""
+        for at, args in self._determinants(DET):
+            first = self._new_slots(len(args) - 1)
+            self._emit(DETBAR, first, args, len(self.program.numbers))
+            self._contribute(at, args[1:], first)
+
+    def differentiate_by_inside(self) -> None:
+        """Its derivatives by f, and their magnitudes, which are what reaches f from the magnitude of a determinant."""
+        magnitude = {int(args[1]): at for at, args in self._determinants(DETMAG)}
+        for at, args in self._determinants(DET):
+            k = len(args) // 2
+            first = self._new_slots(2 * k)
+            self._emit(DETIN, first, args, len(self.program.numbers))
+            self._contribute(at, args[1 : 1 + k], first)
+            self._contribute(magnitude[at], args[1 : 1 + k], first + k)
+
+    def _determinants(self, op: int) -> list[tuple[int, np.ndarray]]:
+        """Targets and arguments."""
+        program = self.program
+        where = np.flatnonzero(program.op == op).tolist()
+        return [(int(program.target[i]), program.args[program.start[i] : program.start[i + 1]]) for i in where]
+
+    def _contribute(self, at: int, children: np.ndarray, derivative: int) -> None:
+        """What reaches the determinant at a slot reaches every child times its derivative."""
+        self.below[at] = children.tolist()
+        columns = (np.full(len(children), at), children, derivative + np.arange(len(children)))
+        self.determinants = tuple(map(np.append, self.determinants, (*columns, np.full(len(children), -1))))
 
     def _new_slots(self, count: int) -> int:
         self.slots += count
@@ -203,7 +227,7 @@ class _Writer:
         first = self._new_slots(program.n_variables)
         for v, leaves_of in enumerate(of_variable):
             self._emit(SUM, first + v, [a for a, _ in leaves_of], len(self.numbers))
-            self.numbers += [program.leaf_numbers[leaf][1] for _, leaf in leaves_of]
+            self._add_weights([program.leaf_numbers[leaf][1] for _, leaf in leaves_of])
         return list(range(first, first + program.n_variables))
 
     def adjoints(self, root: int, constants: bool = False) -> np.ndarray:
@@ -235,7 +259,12 @@ class _Writer:
         numbers = self.program.numbers
         self.sources.append(weight)
         self.numbers += [1 if w < 0 else numbers[w] for w in weight.tolist()]
+        self.weights.append(np.append(self.program.weights, 1.0)[weight])  # as they are: they may be scaled (`Staged`)
         return adjoint
+
+    def _add_weights(self, numbers: list[Number]) -> None:
+        self.numbers += numbers
+        self.weights.append(np.array([nearest_float(x) for x in numbers], np.float64))
 
     def _contributions(self, root: int, constants: bool) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """(to, of, other, weight): the adjoint of `to` gets weight · (adjoint of `of`) · other."""
@@ -262,7 +291,7 @@ class _Writer:
             above = zip(program.op.tolist()[::-1], program.target.tolist()[::-1], strict=True)
             for i, (op, at) in zip(range(program.instructions - 1, -1, -1), above, strict=True):
                 if op != LEAF and reached[at]:
-                    for x in args[start[i] : start[i + 1]]:
+                    for x in self.below[at] if op >= DET else args[start[i] : start[i + 1]]:
                         reached[x] = 1
             needed = np.frombuffer(reached, np.bool_).copy()
         if not constants:
@@ -276,9 +305,8 @@ class _Writer:
         """The program; `read` : the slots of what it computes."""
         total = self._new_slots(1)
         self._emit(SUM, total, read, len(self.numbers))
-        self.numbers += [1] * len(read)
+        self._add_weights([1] * len(read))
         program = self.program
-        weights = [nearest_float(w) for w in self.numbers[len(program.numbers) :]]
         op = np.concatenate(self.op).astype(np.uint8)
         return replace(
             program,
@@ -287,7 +315,7 @@ class _Writer:
             start=np.concatenate([[0], np.cumsum(np.concatenate(self.lengths))]).astype(np.int64),
             args=np.concatenate(self.args).astype(np.int32),
             first_weight=np.concatenate(self.first_weight).astype(np.int64),
-            weights=np.concatenate([program.weights, weights]),
+            weights=np.concatenate(self.weights),
             node=np.concatenate([program.node, np.full(len(op) - len(program.node), -1, np.int32)]),
             leaf_variable=np.array(self.leaf_variable, np.int32),
             leaf_table=np.concatenate([program.leaf_table, [(1.0, 0.0, 1.0)]]),

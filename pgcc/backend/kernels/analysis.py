@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from pgcc.backend.kernels.policy import kernel
-from pgcc.lowering.program import DET, LEAF, MORE, QUOTIENT, SUM, TIMES
+from pgcc.lowering.program import DET, DETBAR, DETIN, LEAF, MORE, QUOTIENT, SUM, TIMES
 
 # Below it doubles lose digits.
 _LOG_SMALLEST = -1022 * math.log(2.0)
@@ -33,6 +33,8 @@ def count_roundings(op, target, start, args, length, count):
             for j in range(first + 1, last):
                 total = max(total, count[args[j]])
             total += 1.0
+            for j in range(last - first - 1 if kind >= DETBAR else 0):
+                count[at + j] = total
         else:
             stride = 1 if kind == SUM else 2
             worst = count[at] if kind == MORE else 0.0
@@ -67,6 +69,12 @@ def log_values(op, target, start, args, first_weight, log_weights, log_leaves, l
             total = 0.0
             for j in range(first, last):
                 total += log_value[args[j]]
+        elif kind == DETIN:
+            k = (last - first - 1) // 2
+            for j in range(2 * k):  # ∂D/∂f ≤ D/f, because D is affine in f without negative coefficients
+                child = log_value[args[first + 1 + j % k]]
+                log_value[at + j] = log_dets[args[first]] - child if child > -math.inf else -math.inf
+            continue
         elif kind >= DET:
             total = log_dets[args[first]]
         else:
@@ -90,7 +98,12 @@ def log_sensitivities(op, target, start, args, first_weight, log_weights, log_va
     total = -math.inf
     for i in range(len(op) - 1, -1, -1):
         kind, first, last, at = op[i], start[i], start[i + 1], target[i]
-        here = log_adjoint[at]
+        here, size = log_adjoint[at], log_value[at]
+        if kind == DETIN:  # all that it computes as one: its adjoint times its value
+            here, size = -math.inf, 0.0
+            for j in range(last - first - 1):
+                total = _log_add(total, log_adjoint[at + j])
+                here = _log_add(here, log_adjoint[at + j] + log_value[at + j])
         if here == -math.inf:
             continue
         total = _log_add(total, here + math.log(2.0 * (last - first) + 1.0))
@@ -113,7 +126,7 @@ def log_sensitivities(op, target, start, args, first_weight, log_weights, log_va
             for j in range(first + 1, last):  # ∂D/∂f ≤ D/f, because D is affine in f without negative coefficients
                 x = args[j]
                 if log_value[x] > -math.inf:
-                    log_adjoint[x] = _log_add(log_adjoint[x], here + log_value[at] - log_value[x])
+                    log_adjoint[x] = _log_add(log_adjoint[x], here + size - log_value[x])
         else:
             k = first_weight[i]
             stride = 1 if kind == SUM else 2

@@ -37,12 +37,13 @@ def posteriors(read, sizes, evidence, gamma, floor, rtol, numbers, certain, impo
     """Quotients of what a reverse pass read: numbers[row, i] = read[i, row] / (root of the row), if they are `certain`.
 
     read, sizes : values and their magnitudes, variables and then the root × rows. evidence : int8, rows × variables;
-    what is observed is its own posterior. impossible : rows whose root is certainly 0. Returns whether all are certain.
+    what is observed is its own posterior. floor : what underflow may have added to any of them, row by row.
+    impossible : rows whose root is certainly 0.
     """
-    n, all_certain = evidence.shape[1], True
+    n = evidence.shape[1]
     for row in range(evidence.shape[0]):
         root = read[n, row]
-        root_bound = relative_bound(root, sizes[n, row], gamma, floor)
+        root_bound = relative_bound(root, sizes[n, row], gamma, floor[row])
         impossible[row] = root == 0.0 and root_bound == 0.0
         if root < 0.0:
             root_bound = math.inf  # no probability: negative / negative is none either
@@ -52,12 +53,21 @@ def posteriors(read, sizes, evidence, gamma, floor, rtol, numbers, certain, impo
             else:
                 x = read[i, row]
                 numbers[row, i] = x / root
-                bound = (relative_bound(x, sizes[i, row], gamma, floor) + root_bound) * (1.0 + 1e-6) + 1e-15
+                bound = (relative_bound(x, sizes[i, row], gamma, floor[row]) + root_bound) * (1.0 + 1e-6) + 1e-15
                 if not numbers[row, i] >= 0.0:
                     bound = math.inf
             certain[row, i] = bound <= rtol or impossible[row]
-            all_certain &= certain[row, i]
-    return all_certain
+
+
+@kernel
+def smallest(work, lanes, least):
+    """least[row] = the smallest number but 0, in absolute value, of every row of a block (NaN counts for nothing)."""
+    least[:] = math.inf
+    for first in range(0, len(work), lanes):
+        for row in range(len(least)):
+            size = abs(work[first + row])
+            if 0.0 < size < least[row]:
+                least[row] = size
 
 
 @kernel

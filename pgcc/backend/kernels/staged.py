@@ -58,7 +58,7 @@ def run_staged(
                 for lane in range(lanes):
                     unknown = lane >= rows or not error[lane] < 0.1
                     doubt[lane] |= unknown
-                    work[at + lane] = math.nan if unknown else _in_range(mantissa[lane], exponent[lane] - shift[d])
+                    work[at + lane] = math.nan if unknown else in_range(mantissa[lane], exponent[lane] - shift[d])
             else:
                 for lane in range(lanes):
                     work[at + lane] = work[args[first] * lanes + lane]
@@ -76,7 +76,7 @@ def run_staged(
 
 
 @bare_kernel
-def _in_range(mantissa, exponent):
+def in_range(mantissa, exponent):
     """mantissa · 2^exponent, or NaN where that is out of range."""
     if mantissa == 0.0:
         return 0.0

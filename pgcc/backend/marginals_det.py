@@ -1,0 +1,106 @@
+"""All marginals of a program with determinants, from one forward and one reverse pass in float64.
+
+Rows whose bounds are not good enough are said to be uncertain.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from pgcc.backend.direct import Direct, aligned, rounding_counts, underflow_floor
+from pgcc.backend.kernels.bounds import smallest
+from pgcc.backend.kernels.linear import STEP, pack_codes, run_block
+from pgcc.backend.kernels.partials import trusted_partials
+from pgcc.backend.kernels.staged import run_staged
+from pgcc.backend.posteriors import Posteriors, read_posteriors
+from pgcc.backend.values import rounding_bound
+from pgcc.lowering.program import DETIN, DETMAG, Program
+from pgcc.lowering.reverse import readings, reverse
+
+# Rows per block, in steps of 32, and the bytes of values and adjoints beyond which they are as few as can be.
+_STEPS, _BYTES = 4, 1 << 21
+_NO_UNDERFLOW = 2.0**-300
+
+
+def has_partials(program: Program) -> bool:
+    """Whether its determinants have all sizes, and children whose magnitudes are their values."""
+    trusts = np.flatnonzero(program.op == DETMAG)
+    steady = (np.diff(program.start)[trusts] == 2).all()
+    return bool(steady) and all(s.size is None and s.children for s in program.structures)
+
+
+class StagedMarginals:
+    """The evaluator of all marginals of a homogenised program with determinants."""
+
+    def __init__(self, direct: Direct):
+        assert direct.staged is not None
+        self.staged = direct.staged
+
+    @cached_property
+    def program(self) -> Program:
+        """Values, derivatives of determinants, adjoints: in slots of their own."""
+        self.staged.dets.find_free_bases()
+        return reverse(self.staged.unscheduled)
+
+    @cached_property
+    def _gamma(self) -> float:
+        return rounding_bound(float(rounding_counts(self.program)[readings(self.program)].max()))
+
+    @cached_property
+    def _floor(self) -> float:
+        with np.errstate(divide="ignore"):
+            leaves = np.log(np.abs(self.program.leaf_table[:, :2]).sum(axis=1))
+        return underflow_floor(self.program, leaves, self.staged.log_totals)
+
+    def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
+        """Posteriors for int8 rows of evidence (1, 0, −1)."""
+        read, least = self._run(evidence, rtol)
+        floor = np.where(least > self._safe, 0.0, self._floor)
+        return read_posteriors(read, evidence, True, self._gamma, floor, rtol)
+
+    @cached_property
+    def _safe(self) -> float:
+        """Where no number of a row but 0 is smaller, nothing has underflowed: a product of three is still normal."""
+        numbers = np.abs(np.append(self.program.weights, self.program.leaf_table))
+        return _NO_UNDERFLOW if (numbers[numbers > 0.0] > _NO_UNDERFLOW).all() else np.inf
+
+    def _run(self, evidence: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:
+        """What is read off every row, block by block, and the least number above 0 of each."""
+        program, staged, n = self.program, self.staged, evidence.shape[1]
+        staged.dets.refine(rtol / 8)
+        lanes = STEP * max(1, min(_STEPS, _BYTES // (8 * STEP * program.slots), -(-len(evidence) // STEP)))
+        flat = np.zeros(evidence.size + 8, np.uint8)  # eight bytes at a time are read, to the very end
+        flat[:-8] = evidence.reshape(-1).view(np.uint8)
+        codes, work = np.empty((1, n * lanes), np.uint8), aligned(program.slots * lanes)
+        work[:] = 0.0
+        nothing = np.zeros(0, np.int64), np.zeros((0, lanes)), np.zeros(lanes, bool)
+        read = readings(program)
+        out, least = np.empty((len(read), len(evidence))), np.empty(len(evidence))
+        inside = np.flatnonzero(program.op == DETIN)
+        for first in range(0, len(evidence), lanes):
+            rows = min(lanes, len(evidence) - first)
+            pack_codes(flat[:-8], n, first, lanes, codes)
+            run_staged(
+                *program.arrays, *staged.dets.arrays, staged.shift, staged.degree, rtol / 8, flat, first,
+                0, int(inside[0]), codes, lanes, work, *nothing,
+            )  # fmt: skip
+            for i in inside.tolist():
+                self._put_partials(i, flat, first * n, rows, lanes, rtol / 8, work)
+            run_block(*program.arrays, int(inside[-1]) + 1, program.instructions, codes[0], lanes, work)
+            out[:, first : first + rows] = work.reshape(-1, lanes)[read, :rows]
+            smallest(work, lanes, least[first : first + rows])
+        return out, least
+
+    def _put_partials(
+        self, i: int, flat: np.ndarray, start: int, rows: int, lanes: int, wanted: float, work: np.ndarray
+    ) -> None:
+        """The derivatives of a determinant and their magnitudes."""
+        program = self.program
+        args = program.args[program.start[i] : program.start[i + 1]]
+        d, k = int(args[0]), len(args) // 2
+        trusted_partials(
+            *self.staged.dets.arrays, d, args[1 : 1 + k], args[1 + k :], work, lanes, flat, start, rows,
+            wanted, self.staged.shift[d], self.staged.degree[d], int(program.target[i]),
+        )  # fmt: skip
