@@ -1,7 +1,8 @@
 """Derivatives of determinants, right where the matrix is singular.
 
 With C the cofactors of W, d det W = Σ C_ij·dW_ij. Where W is well conditioned, C = det(W)·W⁻ᵀ; elsewhere it is put
-together from singular values, C = det(Q)·det(R)·Q·diag(Π_{j≠i} σ_j)·Rᵀ of W = Q·diag(σ)·Rᵀ, which divides by nothing.
+together from singular values, C = det(Q)·det(R)·Q̄·diag(Π_{j≠i} σ_j)·R̄ of W = Q·diag(σ)·R, which divides by nothing.
+Numbers may be complex.
 Rows and columns of such a matrix are first brought to one size, for singular values know only the largest.
 """
 
@@ -43,7 +44,7 @@ def cofactors(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
            [-2.,  1.]])
     """
     if W.shape[1] == 0:
-        return np.ones(len(W)), np.zeros(W.shape), np.zeros(len(W), np.int64)
+        return np.ones(len(W), W.dtype), np.zeros_like(W), np.zeros(len(W), np.int64)
     value, C, exponent, rest = _by_inverse(W)
     if len(rest):
         rows, columns, even = _equilibrated(W[rest])
@@ -51,8 +52,7 @@ def cofactors(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         value[rest[odd]], C[rest[odd]], exponent[rest[odd]] = _by_singular_values(even[odd])
         # det W = Π r·Π c · det W', and a cofactor lacks the row and the column that it belongs to
         exponent[rest] += rows.sum(axis=1) + columns.sum(axis=1)
-        with np.errstate(over="ignore", under="ignore"):
-            C[rest] = np.ldexp(C[rest], -rows[:, :, None] - columns[:, None, :])
+        C[rest] = _times_power(C[rest], -rows[:, :, None] - columns[:, None, :])
     return value, C, exponent
 
 
@@ -74,7 +74,15 @@ def _equilibrated(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         r += np.maximum(left.max(axis=2, keepdims=True), -_FAR) / 2 * there.any(axis=2, keepdims=True)
         c += np.maximum(left.max(axis=1, keepdims=True), -_FAR) / 2 * there.any(axis=1, keepdims=True)
     rows, columns = np.rint(r).astype(np.int32), np.rint(c).astype(np.int32)
-    return rows[:, :, 0], columns[:, 0, :], np.ldexp(W, -rows - columns)
+    return rows[:, :, 0], columns[:, 0, :], _times_power(W, -rows - columns)
+
+
+def _times_power(numbers: np.ndarray, exponents: np.ndarray) -> np.ndarray:
+    """numbers · 2^exponents"""
+    with np.errstate(over="ignore", under="ignore"):
+        if np.iscomplexobj(numbers):
+            return np.ldexp(numbers.real, exponents) + 1j * np.ldexp(numbers.imag, exponents)
+        return np.ldexp(numbers, exponents)
 
 
 def _mean(numbers: np.ndarray, there: np.ndarray, axis: int) -> np.ndarray:
@@ -86,7 +94,7 @@ def _mean(numbers: np.ndarray, there: np.ndarray, axis: int) -> np.ndarray:
 def _by_inverse(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """(value, cofactors, exponent) of the well-conditioned ones of a batch; which the others are."""
     batch, n = W.shape[:2]
-    value, C, exponent = np.zeros(batch), np.zeros(W.shape), np.zeros(batch, np.int64)
+    value, C, exponent = np.zeros(batch, W.dtype), np.zeros_like(W), np.zeros(batch, np.int64)
     sign, log = np.linalg.slogdet(W)
     regular = (sign != 0.0) & np.isfinite(log)
     inverse = np.linalg.inv(np.where(regular[:, None, None], W, np.eye(n)))
@@ -103,7 +111,7 @@ def _by_singular_values(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
     """The same for matrices that may be singular."""
     Q, sigma, R = np.linalg.svd(W)
     sign = np.linalg.det(Q) * np.linalg.det(R)
-    sign = np.where(sign < 0.0, -1.0, 1.0)
+    sign /= np.abs(sign)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log2(sigma)
         zeros = np.isneginf(logs)
@@ -115,12 +123,12 @@ def _by_singular_values(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
         exponent = np.where(np.isfinite(top), np.floor(top), 0.0)
         products = np.exp2(others - exponent[:, None])
         value = sign * np.where(zeros.any(axis=1), 0.0, np.exp2(np.minimum(known.sum(axis=1) - exponent, 1000.0)))
-    C = sign[:, None, None] * np.einsum("bij,bj,bjk->bik", Q, products, R)
+    C = sign[:, None, None] * np.einsum("bij,bj,bjk->bik", Q.conj(), products, R.conj())
     return value, C, exponent.astype(np.int64)
 
 
 def determinant_derivatives(matrices: Matrices, f: np.ndarray, y: np.ndarray) -> Derivatives:
-    """det [[M0, U·diag(f)], [−Vᵀ, diag(y)]] and its derivatives, for rows of f and y (rows × k).
+    """det [[M0, U·diag(f)], [−Vᵀ, diag(y)]] and its derivatives, for rows of f and y (rows × k); y is real.
 
     A child with y ≠ 0 is eliminated: M0 + Σ (f/y)·u·vᵀ, times y. Those with y = 0, which are surely in, stay.
     """
@@ -128,10 +136,10 @@ def determinant_derivatives(matrices: Matrices, f: np.ndarray, y: np.ndarray) ->
     m0, u, v = matrices
     r = len(m0)
     result = Derivatives(
-        np.zeros(rows),
-        np.zeros((rows, k)),
-        np.zeros((rows, k)),
-        (np.zeros((rows, r, r)), np.zeros((rows, r, k)), np.zeros((rows, r, k))),
+        np.zeros(rows, f.dtype),
+        np.zeros((rows, k), f.dtype),
+        np.zeros((rows, k), f.dtype),
+        (np.zeros((rows, r, r), f.dtype), np.zeros((rows, r, k), f.dtype), np.zeros((rows, r, k), f.dtype)),
         np.zeros(rows, np.int64),
     )
     kept = y == 0.0
@@ -150,7 +158,7 @@ def _with_kept(
     ratio = np.divide(f, y, out=np.zeros_like(f), where=~kept)
     inside = np.argsort(~kept, axis=1, kind="stable")[:, :count]  # the kept children of every row
     at = np.arange(rows)[:, None]
-    W = np.zeros((rows, r + count, r + count))
+    W = np.zeros((rows, r + count, r + count), f.dtype)
     W[:, :r, :r] = m0 + np.einsum("ai,bi,ci->bac", u, ratio, v)
     u_in, v_in, f_in = u.T[inside], v.T[inside], f[at, inside]
     W[:, :r, r:] = (u_in * f_in[:, :, None]).transpose(0, 2, 1)
@@ -165,7 +173,7 @@ def _with_kept(
     core, border = C[:, :r, :r], C[:, :r, r:]
     Cv, Cu = np.einsum("bac,ci->bai", core, v), np.einsum("bca,ci->bai", core, u)
     by_f = np.einsum("ai,bai->bi", u, Cv) / np.where(kept, 1.0, y)
-    by_y = np.divide(value[:, None] - f * by_f, y, out=np.zeros_like(y), where=~kept)
+    by_y = np.divide(value[:, None] - f * by_f, y, out=np.zeros_like(f), where=~kept)
     by_f[at, inside] = np.einsum("bia,bai->bi", u_in, border)
     by_y[at, inside] = np.einsum("bii->bi", C[:, r:, r:])
     by_u, by_v = ratio[:, None, :] * Cv, ratio[:, None, :] * Cu

@@ -39,16 +39,21 @@ _NEGLIGIBLE = 1e-13
 
 @dataclass
 class Gradients:
-    """log F of every row, and Σ share · ∂ log F: by every weight, every constant (by slot), every matrix."""
+    """log F of every row, and Σ share · ∂ log F: by every weight, every constant (by slot), every matrix.
+
+    spread : by how much two ways to compute a row's derivatives differed (if there are two), relative to them or to 1.
+    """
 
     logs: np.ndarray
     weights: np.ndarray
     constants: np.ndarray
     matrices: list[Matrices]
+    spread: float = 0.0
 
     def __isub__(self, other: Gradients) -> Gradients:
         self.weights -= other.weights
         self.constants -= other.constants
+        self.spread = max(self.spread, other.spread)
         for mine, theirs in zip(self.matrices, other.matrices, strict=True):
             for a, b in zip(mine, theirs, strict=True):
                 a -= b

@@ -2,7 +2,7 @@
 
 `lower` folds weights into tables of leaves and reads products in place, and a simplified or homogenised circuit shares
 nodes that were two before. Here nothing is folded, fused or shared: instruction by instruction the circuit as it was
-written, with padding (see `passes.padding`) between a sum and its children.
+written, with padding (see `passes.padding`) between a sum and its children if the circuit is decomposable.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Parametrized:
     Attributes
     ----------
     program : Program
-        Its value is homogenised: any marginal is one evaluation.
+        If the circuit is decomposable, its value is homogenised: any marginal is one evaluation.
     sums : list of (node, int)
         The sums, and where the weights of each start in `program.weights`.
     dets : list of node
@@ -42,7 +42,7 @@ class Parametrized:
 
 
 def parametrize(circuit: Circuit) -> Parametrized:
-    """The program of a decomposable circuit as it was written.
+    """The program of a circuit as it was written.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def parametrize(circuit: Circuit) -> Parametrized:
 
 class _Writer:
     def __init__(self, circuit: Circuit):
-        self.circuit, self.fillers = circuit, Fillers(circuit)
+        self.circuit, self.fillers = circuit, Fillers(circuit) if circuit.overlap is None else None
         self.column = {name: i for i, name in enumerate(circuit.variables)}
         self.op: list[int] = []
         self.args: list[int] = []
@@ -73,7 +73,9 @@ class _Writer:
         scopes = circuit.scopes
         for node, below, scope in zip(circuit.order, circuit.links, scopes.of, strict=True):
             self.slot.append(self._write(node, below, scope))
-        self.root = self._pad(self.slot[-1], self.fillers.absent_from_root())
+        self.root = self.slot[-1]
+        if self.fillers:
+            self.root = self._pad(self.root, self.fillers.absent_from_root())
 
     def _emit(self, op: int, args: list[int]) -> int:
         self.op.append(op)
@@ -88,7 +90,7 @@ class _Writer:
         return self._emit(LEAF, [len(self.leaf_numbers) - 1])
 
     def _write(self, node: Node, below: tuple[int, ...], scope: int) -> int:
-        of, slot, missing = self.circuit.scopes.of, self.slot, self.fillers.missing
+        of, slot, fillers = self.circuit.scopes.of, self.slot, self.fillers
         match node.op:
             case Op.CONST:
                 self.constants.append((node, self._leaf(-1, node.value, 0)))
@@ -98,12 +100,13 @@ class _Writer:
             case Op.PRODUCT:
                 return self._emit(TIMES, [slot[c] for c in below]) if below else self._leaf(-1, 1, 0)
             case Op.SUM:
-                children = [self._pad(slot[c], missing(of[c], scope)) for c in below]
+                missing = [fillers.missing(of[c], scope) if fillers else None for c in below]
                 self.sums.append((node, len(self.numbers)))
-                at = self._emit(SUM, children)
+                at = self._emit(SUM, list(map(self._pad, (slot[c] for c in below), missing)))
                 self.numbers += node.weights
                 return at
-        children = [self._pad(slot[c], m) for c, m in zip(below, self.fillers.missing_from_pairs(below), strict=True)]
+        missing = fillers.missing_from_pairs(below) if fillers else [None] * len(below)
+        children = list(map(self._pad, (slot[c] for c in below), missing))
         self.dets.append(node)
         return self._emit(DET, [len(self.dets) - 1, *children])
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from pgcc.backend.compiled import Compiled
 from pgcc.backend.gradient import Differentiator, Gradients
+from pgcc.backend.gradient_points import PointDifferentiator
 from pgcc.errors import EvidenceError, PgccError, PrecisionError, SemanticsError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
@@ -73,7 +74,7 @@ class GradientFunction:
     Parameters
     ----------
     circuit : Circuit
-        Decomposable.
+        Any; those that are decomposable and have no determinant of one size are by far the fastest.
     normalize : bool
         Of log Pr = log g(evidence) − log g(1); otherwise of log g(evidence).
     """
@@ -81,14 +82,13 @@ class GradientFunction:
     def __init__(self, circuit: Circuit, normalize: bool = True):
         if not isinstance(circuit, Circuit):
             raise PgccError(f"gradients are taken of a Circuit, not of {type(circuit).__name__}")
-        if circuit.overlap is not None:
-            node, name = circuit.overlap
-            raise PgccError(f"gradients need a decomposable circuit: {node!r} has {name!r} in two of its children")
-        if any(node.op is Op.DET and node.size is not None for node in circuit.order):
-            raise PgccError("gradients of a determinant of one size are not supported: differentiate the whole one")
         self.circuit, self.normalize = circuit, normalize
         self.parametrized: Parametrized = parametrize(circuit)
-        self.differentiator = Differentiator(self.parametrized.program)
+        decomposable = circuit.overlap is None
+        sized = any(node.op is Op.DET and node.size is not None for node in circuit.order)
+        program = self.parametrized.program
+        simple = decomposable and not sized
+        self.differentiator = Differentiator(program) if simple else PointDifferentiator(program, decomposable)
 
     def evaluate(self, codes: np.ndarray, share: np.ndarray) -> Gradients:
         """Σ share · ∂ log Pr(row) as flat arrays, in the order of `parametrized`."""
@@ -141,12 +141,13 @@ def grad(circuit: Circuit, evidence: Any = None, *, weights: Any = None, normali
 
     One forward and one reverse pass in float64, over scaled numbers where its range does not do. Right where a factor
     is 0 or a matrix is singular: nothing is divided by. Derivatives are the differences of those of log g(evidence) and
-    log g(1), and as accurate as these are large: unlike probabilities, they may cancel.
+    log g(1), and as accurate as these are large: unlike probabilities, they may cancel. Circuits that are not
+    decomposable, and determinants of one size, are differentiated at complex points.
 
     Parameters
     ----------
     circuit : Circuit
-        Decomposable; its numbers are the parameters, as they stand.
+        Its numbers are the parameters, as they stand.
     evidence : dict, array, DataFrame or list of dicts
         As in `Model.prob`. Evidence of probability 0 is an error.
     weights : array, optional
@@ -188,7 +189,9 @@ def grad(circuit: Circuit, evidence: Any = None, *, weights: Any = None, normali
         raise PrecisionError(f"the terms of {given.describe(row)} cancel so far that float64 has lost its derivatives")
     if not all(np.isfinite(x).all() for x in (found.weights, found.constants, *chain(*found.matrices))):
         raise PrecisionError("a derivative is outside of the range of doubles: numbers of the circuit are too small")
-    if not circuit.facts.monotone and not circuit.facts.dets and len(codes):
+    if found.spread > _LOST:
+        raise PrecisionError("terms cancel so far that float64 has lost some derivatives")
+    if not circuit.facts.monotone and not circuit.facts.dets and circuit.overlap is None and len(codes):
         slopes = np.concatenate([found.weights, found.constants])
         if not (function.errors(codes, share) <= _LOST * np.maximum(1.0, np.abs(slopes))).all():
             raise PrecisionError("terms cancel so far that float64 has lost some derivatives")
