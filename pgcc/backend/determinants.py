@@ -13,6 +13,7 @@ from pgcc.backend.kernels.determinants import determinant_rows
 from pgcc.backend.kernels.plan import (
     CHILDREN,
     COLUMNS,
+    COUNTED,
     DEFINITE,
     DIRECTED,
     EDGES,
@@ -187,6 +188,8 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
         plan[d, [R, K, SYMMETRIC]] = r, k, structure.symmetric
         plan[d, DEFINITE] = structure.nonnegative and ratio is not None
         plan[d, SIZE] = -1 if structure.size is None else structure.size
+        if structure.size is not None:
+            plan[d, COUNTED] = ints.put(np.array(structure.counted or [True] * k, np.int64))
         nothing = np.zeros(k)
         free, out = None if bare else one.free, one.out
         plan[d, CHILDREN] = data.put(

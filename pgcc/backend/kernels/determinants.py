@@ -33,6 +33,7 @@ from pgcc.backend.kernels.observed import compare_values, observe, ordinary, row
 from pgcc.backend.kernels.plan import (
     CHILDREN,
     COLUMNS,
+    COUNTED,
     DEFINITE,
     DIRECTED,
     EDGES,
@@ -188,7 +189,7 @@ def _run_sized(
 ):  # fmt: skip
     """Determinants with a size, of symmetric kernels at the base of nothing: one row after another."""
     k, table, scales = plan[d, K], plan[d, TABLE + OUT], plan[d, CHILDREN] + 3 * plan[d, K]
-    f, y = np.empty(k), np.empty(k)
+    f, y, counted = np.empty(k), np.empty(k), ints[plan[d, COUNTED] : plan[d, COUNTED] + k]
     for row in range(rows):
         mantissa[row], exponent[row], error[row] = 0.0, 0, math.inf
         if not (plan[d, HAS + OUT] and plan[d, SYMMETRIC]):
@@ -196,7 +197,7 @@ def _run_sized(
         row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y)
         if ordinary(f, y):
             matrix = data[table : table + k * k].reshape((k, k))
-            m, e, off = sized_sum(matrix, data[scales : scales + k], f, y, plan[d, SIZE])
+            m, e, off = sized_sum(matrix, data[scales : scales + k], f, y, plan[d, SIZE], counted)
             mantissa[row], exponent[row] = m * bases[2 * d + OUT, 0], e + int(bases[2 * d + OUT, 1])
             error[row] = off if m == 0.0 else off + bases[2 * d + OUT, 2]
 

@@ -1,9 +1,10 @@
 """Determinants of which only the terms with a given number of children are kept: k-DPPs.
 
-With G the kernel at the base where every child is 0, A the children that must be in, F those that may be, and
-S = F^½·(G_FF − G_FA·G_AA⁻¹·G_AF)·F^½ (F^½: the roots of their values), the terms with k children add up to
+With G the kernel at the base where every child is 0 and Z = F^½·G·F^½ (F^½: the roots of the children's values), let E
+be the children that must be in and those that may be but are not counted, W = Z_EE plus 1 on the diagonal of the
+latter, C those that may be and are counted, and S = Z_CC − Z_CE·W⁻¹·Z_EC. The terms with k counted children add up to
 
-    det M0 · Π_A f · det G_AA · e_j(eigenvalues of S),     j = k − |A|.
+    det M0 · det W · e_j(eigenvalues of S),     j = k − how many counted ones must be in.
 
 S is brought to tridiagonal form T = L·D·Lᵀ by reflections; e_j is then the sum over all j-matchings of a path whose
 edges weigh D_1, D_1·L_1², D_2, D_2·L_2², …: positive numbers only.
@@ -26,24 +27,29 @@ _CHUNK = 16  # terms that are added up by themselves, so that fewer roundings fo
 
 
 @kernel
-def sized_sum(kernel_matrix, scale, f, y, size):
+def sized_sum(kernel_matrix, scale, f, y, size, counted):
     """(mantissa, binary exponent, relative error) without the factor det M0; an error of inf: not to be trusted.
 
-    kernel_matrix : c_i·G_ij·c_j. scale : c_i² (over a factor of child i).
+    kernel_matrix : c_i·G_ij·c_j. scale : c_i² (over a factor of child i). counted : 1 for the children that count.
     """
     k = len(f)
-    index, a, m = np.empty(k, np.int64), 0, 0
+    index, j, a, m = np.empty(k, np.int64), size, 0, 0
     for i in range(k):
         if y[i] == 0.0:
             if f[i] == 0.0:
                 return 0.0, 0, 0.0
             index[a] = i
             a += 1
+            j -= counted[i]
+    first_free = a
     for i in range(k):
-        if y[i] != 0.0 and f[i] > 0.0:
+        if y[i] != 0.0 and f[i] > 0.0 and not counted[i]:
+            index[a] = i
+            a += 1
+    for i in range(k):
+        if y[i] != 0.0 and f[i] > 0.0 and counted[i]:
             index[a + m] = i
             m += 1
-    j = size - a
     if j < 0 or j > m:
         return 0.0, 0, 0.0
     if j == 0:
@@ -56,6 +62,8 @@ def sized_sum(kernel_matrix, scale, f, y, size):
         weight[p] = math.sqrt(f[index[p]] / scale[index[p]])
         for c in range(p + 1):
             matrix[p, c] = matrix[c, p] = weight[p] * kernel_matrix[index[p], index[c]] * weight[c]
+    for p in range(first_free, a):
+        matrix[p, p] += 1.0
     sizes = np.empty(q)
     for p in range(q):
         sizes[p] = math.sqrt(abs(matrix[p, p]))
@@ -72,18 +80,18 @@ def sized_sum(kernel_matrix, scale, f, y, size):
                 row[c] -= factor * top[c]
         for i in range(p + 1, q):
             matrix[i, p] /= pivot
-    # entries are off by at most (4 + a)·u·√(Z_ii·Z_jj); what they do to S goes through the rows of (−G_FA·G_AA⁻¹, I)
+    # entries are off by at most (6 + a)·u·√(Z_ii·Z_jj); what they do to S goes through the rows of (−Z_CE·W⁻¹, I)
     grown = _through_inverse(matrix, a, q, sizes)
     off = 0.0
-    for p in range(a):  # Σ_A (L⁻¹·sizes)² / pivot bounds what they do to det G_AA
+    for p in range(a):  # Σ_E (L⁻¹·sizes)² / pivot bounds what they do to det W
         off += grown[p] * grown[p] / matrix[p, p]
-    off *= 1.1 * (6.0 + a) * UNIT
+    off *= 1.1 * (8.0 + a) * UNIT
     if j == 0:
         return value, binary, off + 2.0 * a * UNIT if off < 0.1 else math.inf
     spread = 0.0
     for p in range(a, q):
         spread += grown[p] * grown[p]
-    error = 1.1 * (6.0 + a) * UNIT * spread
+    error = 1.1 * (8.0 + a) * UNIT * spread
     S = matrix[a:, a:].copy()
     norm = 0.0
     for p in range(m):
@@ -120,7 +128,7 @@ def sized_sum(kernel_matrix, scale, f, y, size):
 
 @kernel
 def _through_inverse(matrix, a, q, sizes):
-    """|L⁻¹|·sizes for the rows of A, and sizes + |G_FA·G_AA⁻¹|·sizes for those of F; L is below the diagonal."""
+    """|L⁻¹|·sizes for the rows of E, and sizes + |Z_CE·W⁻¹|·sizes for those of C; L is below the diagonal."""
     grown = np.empty(q)
     for p in range(a):
         total = sizes[p]
