@@ -1,10 +1,13 @@
 """Determinants of which only the terms with a given number of children are kept: k-DPPs.
 
-With G the kernel at the base where every child is 0 and Z = F^½·G·F^½ (F^½: the roots of the children's values), let E
-be the children that must be in and those that may be but are not counted, W = Z_EE plus 1 on the diagonal of the
-latter, C those that may be and are counted, and S = Z_CC − Z_CE·W⁻¹·Z_EC. The terms with k counted children add up to
+With G the kernel at a base where the children that count are 0 and the others φ, let E be the others with d ≠ 0, where
+d_i = f_i − y_i·φ_i, and those that count and must be in (d_i = f_i); W = |d|^½·G_EE·|d|^½ plus y_i, for d_i > 0, or
+minus f_i/φ_i and with −(1/φ_i − G_ii) for G_ii, for d_i < 0, on its diagonal; C those that count and may be in, and S
+the Schur complement of W in the same matrix over E and C. The terms with k counted children add up to
 
-    det M0 · det W · e_j(eigenvalues of S),     j = k − how many counted ones must be in.
+    D_base · |det W| · e_j(eigenvalues of S),     j = k − how many counted ones must be in.
+
+Children with d_i > 0 come first, so that elimination finds pivots of known signs.
 
 S is brought to tridiagonal form T = L·D·Lᵀ by reflections; e_j is then the sum over all j-matchings of a path whose
 edges weigh D_1, D_1·L_1², D_2, D_2·L_2², …: positive numbers only.
@@ -23,31 +26,32 @@ from pgcc.backend.kernels.policy import kernel
 from pgcc.ir.numbers import UNIT
 
 _SMALL, _LARGE = 2.0**-500, 2.0**500
+_SHIFTS = 4  # the largest shift is 8 times what T is off by; roundings are mostly far smaller
 _CHUNK = 16  # terms that are added up by themselves, so that fewer roundings follow one another
 
 
 @kernel
-def sized_sum(kernel_matrix, scale, f, y, size, counted):
-    """(mantissa, binary exponent, relative error) without the factor det M0; an error of inf: not to be trusted.
+def sized_sum(kernel_matrix, scale, gap, phi, f, y, size, counted):
+    """(mantissa, binary exponent, relative error) without the factor D_base; an error of inf: not to be trusted.
 
-    kernel_matrix : c_i·G_ij·c_j. scale : c_i² (over a factor of child i). counted : 1 for the children that count.
+    kernel_matrix, scale, gap : see `Base`. phi : the base, 0 for children that count. counted : 1 for these.
     """
     k = len(f)
-    index, j, a, m = np.empty(k, np.int64), size, 0, 0
+    index, d, j, a, m = np.empty(k, np.int64), f - y * phi, size, 0, 0
     for i in range(k):
-        if y[i] == 0.0:
-            if f[i] == 0.0:
-                return 0.0, 0, 0.0
+        if y[i] == 0.0 and f[i] == 0.0:
+            return 0.0, 0, 0.0
+        if d[i] > 0.0 and (y[i] == 0.0 or not counted[i]):
             index[a] = i
             a += 1
             j -= counted[i]
-    first_free = a
+    positive = a
     for i in range(k):
-        if y[i] != 0.0 and f[i] > 0.0 and not counted[i]:
+        if d[i] < 0.0:
             index[a] = i
             a += 1
     for i in range(k):
-        if y[i] != 0.0 and f[i] > 0.0 and counted[i]:
+        if d[i] > 0.0 and y[i] != 0.0 and counted[i]:
             index[a + m] = i
             m += 1
     if j < 0 or j > m:
@@ -59,19 +63,19 @@ def sized_sum(kernel_matrix, scale, f, y, size, counted):
     weight = np.empty(q)
     value, binary = 1.0, 0
     for p in range(q):
-        weight[p] = math.sqrt(f[index[p]] / scale[index[p]])
+        weight[p] = math.sqrt(abs(d[index[p]]) / scale[index[p]])
         for c in range(p + 1):
             matrix[p, c] = matrix[c, p] = weight[p] * kernel_matrix[index[p], index[c]] * weight[c]
-    for p in range(first_free, a):
-        matrix[p, p] += 1.0
-    sizes = np.empty(q)
-    for p in range(q):
-        sizes[p] = math.sqrt(abs(matrix[p, p]))
+    for p in range(positive):
+        matrix[p, p] += y[index[p]]
+    for p in range(positive, a):
+        i = index[p]
+        matrix[p, p] = -(weight[p] * weight[p] * gap[i] + f[i] / phi[i])
     for p in range(a):
         pivot = matrix[p, p]
-        if not _SMALL < pivot < _LARGE:
+        if not _SMALL < (pivot if p < positive else -pivot) < _LARGE:
             return 0.0, 0, math.inf
-        value, more = math.frexp(value * pivot)
+        value, more = math.frexp(value * abs(pivot))
         binary += more
         for i in range(p + 1, q):
             factor = matrix[i, p] / pivot
@@ -80,11 +84,12 @@ def sized_sum(kernel_matrix, scale, f, y, size, counted):
                 row[c] -= factor * top[c]
         for i in range(p + 1, q):
             matrix[i, p] /= pivot
-    # entries are off by at most (6 + a)·u·√(Z_ii·Z_jj); what they do to S goes through the rows of (−Z_CE·W⁻¹, I)
+    sizes = _sizes(matrix, a, q)
+    # entries are off by at most (8 + a)·u·sizes_i·sizes_j; what they do to S goes through the rows of (−Z_CE·W⁻¹, I)
     grown = _through_inverse(matrix, a, q, sizes)
     off = 0.0
     for p in range(a):  # Σ_E (L⁻¹·sizes)² / pivot bounds what they do to det W
-        off += grown[p] * grown[p] / matrix[p, p]
+        off += grown[p] * grown[p] / abs(matrix[p, p])
     off *= 1.1 * (8.0 + a) * UNIT
     if j == 0:
         return value, binary, off + 2.0 * a * UNIT if off < 0.1 else math.inf
@@ -124,6 +129,18 @@ def sized_sum(kernel_matrix, scale, f, y, size, counted):
         return 0.0, 0, math.inf
     value, more = math.frexp(value * e)
     return value, binary + more + j * int(math.frexp(scaled)[1] - 1), off + 1.1 * relative + (6.0 * m + 4.0 * q) * UNIT
+
+
+@kernel
+def _sizes(matrix, a, q):
+    """√ of the diagonal of |L|·|D|·|Lᵀ|, where what is left is in place of D for the rows that are not eliminated."""
+    sizes = np.empty(q)
+    for p in range(q):
+        total = abs(matrix[p, p])
+        for c in range(min(p, a)):
+            total += matrix[p, c] * matrix[p, c] * abs(matrix[c, c])
+        sizes[p] = math.sqrt(total)
+    return sizes
 
 
 @kernel
@@ -205,7 +222,7 @@ def _positive_path(diagonal, beside, error):
     m = len(diagonal)
     path = np.zeros(2 * m - 1)
     shift = 0.0
-    for _ in range(3):
+    for _ in range(_SHIFTS + 2):
         fine = True
         pivot = diagonal[0] + shift
         for p in range(m):
@@ -219,7 +236,7 @@ def _positive_path(diagonal, beside, error):
                 path[2 * p + 1] = beside[p + 1] * beside[p + 1] / pivot
         if fine:
             return path, shift
-        shift = 2.0 * error if shift == 0.0 else 4.0 * shift
+        shift = error / 8.0 ** (_SHIFTS - 1) if shift == 0.0 else 8.0 * shift
     return path, -1.0
 
 
