@@ -63,7 +63,8 @@ class Determinant:
         self, structure: DetStructure, phi: np.ndarray, columns: np.ndarray | None = None, n_variables: int = 0
     ):
         self.structure, self.phi = structure, np.array(phi)
-        self.counted = structure.size is not None and np.array(structure.counted or [True] * structure.children, bool)
+        everything = [structure.size is not None] * structure.children
+        self.counted = np.array(everything if structure.size is None else structure.counted or everything, bool)
         self.columns, self.n_variables = columns, n_variables
         self.refined = False  # whether all was done to know `total`
         small = structure.children <= _MOST_CHILDREN and structure.in_range
@@ -187,7 +188,7 @@ class _Pool:
 
 
 def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = False) -> Arrays:
-    """plan, data, ints and bases of `determinant_rows`; `bare`: no bases that need `totals`, children only as numbers."""
+    """plan, data, ints and bases of `determinant_rows`; `bare`: none that need `totals`, children only as numbers."""
     data, ints = _Pool(np.float64), _Pool(np.int64)
     plan = np.zeros((len(each), PLAN_COLUMNS), np.int64)
     bases = np.zeros((2 * len(each), 3))

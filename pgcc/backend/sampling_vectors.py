@@ -32,9 +32,7 @@ class Eigenvectors(SetSampler):
 
     name = "eigenvectors"
 
-    def __init__(
-        self, m0: np.ndarray, B: np.ndarray, structure: DetStructure, off: float = 0.0, rows_off: float = 0.0
-    ):
+    def __init__(self, m0: np.ndarray, B: np.ndarray, structure: DetStructure, off: float = 0.0, rows_off: float = 0.0):
         self.m0, self.B, self.size, self.off, self.rows_off = m0, B, structure.size, off, rows_off
         self.counted = np.array(structure.counted or [True] * len(B), bool)
 

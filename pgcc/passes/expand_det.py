@@ -53,8 +53,8 @@ def _expanded(node: Node, children: list[Node]) -> Node:
 def _entries(node: Node, f: Sequence[Node], y: Sequence[Node]) -> Entries:
     """The matrix whose determinant it is. Where y_i = 1, child i needs no border: it adds f_i·u_i·v_iᵀ to M0.
 
-    [[M0 + Σ_{y_i = 1} f_i·u_i·v_iᵀ, U·diag(f)], [−Vᵀ, diag(y)]], the border for the others only. With a size, f is s·f for the
-    children that count.
+    [[M0 + Σ_{y_i = 1} f_i·u_i·v_iᵀ, U·diag(f)], [−Vᵀ, diag(y)]], the border for the others only. With a size, f is s·f
+    for the children that count.
     """
     sized, counted = node.size is not None, node.counted
     m0, u, v = (m.exact() for m in node.matrices)

@@ -300,8 +300,8 @@ RULES: dict[Op, tuple[Rule, ...]] = {
         Rule("keep factors", "w·c is one child", never, keep_factors),
         Rule(
             "settle the size",
-            "of size k: c_T = 0 where |T| > r; if k counted children have y_i = 0 the others that count are out (f_i = 0), "
-            "if only k have f_i ≠ 0 they are in (y_i = 0), and then the size says nothing more",
+            "of size k: c_T = 0 where |T| > r; of the children that count, if k have y_i = 0 the others are out "
+            "(f_i = 0), if only k have f_i ≠ 0 they are in (y_i = 0), and then the size says nothing more",
             size_is_settled,
             settle_size,
         ),

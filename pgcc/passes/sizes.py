@@ -2,10 +2,10 @@
 
 The degree may be that in some of the variables only: |S ∩ T| = k. The components of a sum are the sums of its
 children's, those of a product are convolutions. Each node has a range of degrees, so that only components which can be
-other than 0, and which the root's depends on, are built. Of a determinant whose children have the degree 1, as variables
-that count, or 0, as anything that does not, the component of degree j is the determinant of size j over the former. Of
-any other it is a combination of the determinants at a few points, z_T = s·z_T for s = 0, 1, −1, 2, …: exact, but with
-numbers that cancel.
+other than 0, and which the root's depends on, are built. Of a determinant whose children have the degree 1, as
+variables that count, or 0, as anything that does not, the component of degree j is the determinant of size j over the
+former. Of any other it is a combination of the determinants at a few points, z_T = s·z_T for s = 0, 1, −1, 2, …: exact,
+but with numbers that cancel.
 """
 
 from __future__ import annotations
@@ -212,8 +212,8 @@ class _Grading:
         count = span[1] + 1
         if count > MOST_POINTS:
             raise CircuitError(
-                f"up to {span[1]} of the variables to count stand in one determinant, together with others or in "
-                f"circuits of their own: it can be taken apart for at most {MOST_POINTS - 1} of them"
+                f"up to {span[1]} of the variables to count stand in one determinant, in circuits of their own or "
+                f"after an earlier count: it can be taken apart for at most {MOST_POINTS - 1} of them"
             )
         points = range(-((count - 1) // 2), count - (count - 1) // 2)
         at = [self._at(node, s) for s in points]

@@ -188,7 +188,7 @@ def _run_trees(plan, data, ints, d, inside, outside, work, lanes, evidence, star
 def _run_sized(
     plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, wanted, mantissa, exponent, error
 ):  # fmt: skip
-    """Determinants with a size, of symmetric kernels, one row after another; by the second base where one is not enough.
+    """Determinants with a size, of symmetric kernels, one row after another; by a second base where one is not enough.
 
     FREE is the base where what does not count is free, and what counts is out.
     """

@@ -6,8 +6,8 @@ row i of these vectors when its projection onto the rows of the items taken befo
 a fixed number of vectors.
 
 By elimination (Poulson 2019), for kernels that are not symmetric: item i is in with probability K_ii; then the others'
-kernel is the Schur complement of K_ii, or of K_ii − 1 if it is out. The same for the items beside those of which a fixed
-number is in: these are drawn first, by the eigenvectors of their own part of K.
+kernel is the Schur complement of K_ii, or of K_ii − 1 if it is out. The same where a fixed number of some items is in:
+these are drawn first, by the eigenvectors of their own part of K, and then the others.
 """
 
 from __future__ import annotations

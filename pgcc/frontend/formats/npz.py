@@ -275,9 +275,7 @@ def _sizes(size: np.ndarray | None, child_counts: np.ndarray) -> list[int | None
     return [None if k < 0 else k for k in size.tolist()]
 
 
-def _counted(
-    counted: np.ndarray | None, child_counts: np.ndarray, sizes: list[int | None]
-) -> list[list[int] | None]:
+def _counted(counted: np.ndarray | None, child_counts: np.ndarray, sizes: list[int | None]) -> list[list[int] | None]:
     """What the size of every Det counts; None for all, and where there is no size."""
     if counted is None:
         return [None] * len(child_counts)
