@@ -35,15 +35,21 @@ def determinant(rows):
     return value
 
 
+def subsets(node):
+    """The sets T of its children that a determinant keeps."""
+    k = len(node.inside)
+    every = (T for size in range(k + 1) for T in combinations(range(k), size))
+    return [T for T in every if node.size in (None, sum(node.counted[i] for i in T))]
+
+
 def by_subsets(node, f, y):
     """Σ_T c_T Π_{i∈T} f_i Π_{i∉T} y_i, with c_T = det [[M0, U_T], [−V_Tᵀ, 0]]: the definition."""
     m0, u, v = (m.exact() for m in node.matrices)
     r, k, total = range(len(m0)), len(f), Fraction(0)
-    for size in range(k + 1) if node.size is None else [node.size]:
-        for T in combinations(range(k), size):
-            rows = [[*m0[i], *(u[i][j] for j in T)] for i in r] + [[-v[i][j] for i in r] + [0] * size for j in T]
-            rest = math.prod(f[i] if i in T else y[i] for i in range(k))
-            total += determinant(rows) * rest
+    for T in subsets(node):
+        rows = [[*m0[i], *(u[i][j] for j in T)] for i in r] + [[-v[i][j] for i in r] + [0] * len(T) for j in T]
+        rest = math.prod(f[i] if i in T else y[i] for i in range(k))
+        total += determinant(rows) * rest
     return total
 
 
@@ -66,7 +72,7 @@ def test_every_reduction_is_an_identity(seed, n, data):
     node = random_det(seed, n, alone=True).root
     if data.draw(st.booleans()):  # transposed, so that columns of M0 and V have the structure
         m0, u, v = node.matrices
-        node = det(zip(*m0.numbers(), strict=True), v, u, node.inside, node.outside, node.size)
+        node = det(zip(*m0.numbers(), strict=True), v, u, node.inside, node.outside, node.size, node.counted)
     k = len(node.inside)
     f, y = (data.draw(st.lists(values, min_size=k, max_size=k)) for _ in range(2))
     expected = by_subsets(node, f, y)
@@ -91,11 +97,10 @@ def test_complex_balls(seed, n, data):
         got = acb(Determinant(Layout(node), BALLS).at(list(map(acb, f)), list(map(acb, y))))
     m0, u, v = (m.exact() for m in node.matrices)
     r, expected = range(len(m0)), acb(0)
-    for size in range(k + 1) if node.size is None else [node.size]:
-        for T in combinations(range(k), size):
-            rows = [[*m0[i], *(u[i][j] for j in T)] for i in r] + [[-v[i][j] for i in r] + [0] * size for j in T]
-            rest = math.prod([acb(f[i] if i in T else y[i]) for i in range(k)], start=acb(1))
-            expected += acb(as_fmpq(determinant(rows))) * rest
+    for T in subsets(node):
+        rows = [[*m0[i], *(u[i][j] for j in T)] for i in r] + [[-v[i][j] for i in r] + [0] * len(T) for j in T]
+        rest = math.prod([acb(f[i] if i in T else y[i]) for i in range(k)], start=acb(1))
+        expected += acb(as_fmpq(determinant(rows))) * rest
     assert got.overlaps(expected)
     assert expected.overlaps(acb(0)) or abs(got - expected) < 1e-8  # where it is 0, a ball need not be small
 

@@ -38,7 +38,8 @@ def by_sympy(circuit):
                     sympy.Matrix(*m.shape, [rational(x) for row in m.exact() for x in row]) for m in node.matrices
                 )
                 k, s = len(below) // 2, sympy.Integer(1) if node.size is None else sympy.Dummy("s")
-                f, y = s * sympy.diag(*below[:k]), sympy.diag(*below[k:])
+                f = sympy.diag(*(s * x if c else x for x, c in zip(below[:k], node.counted, strict=True)))
+                y = sympy.diag(*below[k:])
                 blocks = sympy.BlockMatrix([[m0, u * f], [-v.T, y]]) if k else m0
                 at[node] = sympy.Matrix(blocks).det(method="berkowitz")
                 if node.size is not None:

@@ -394,7 +394,8 @@ def naive_degree(node):
             return max(below, default=0)
         case Op.DET:
             k = len(below) // 2
-            sets = [T for T in itertools.product((0, 1), repeat=k) if node.size in (None, sum(T))]
+            every = itertools.product((0, 1), repeat=k)
+            sets = [T for T in every if node.size in (None, sum(itertools.compress(T, node.counted)))]
             return max(sum(below[i] if T[i] else below[k + i] for i in range(k)) for T in sets)
     return sum(below)
 
@@ -462,11 +463,13 @@ M = Matrix([[1]])
         (make(Op.SUM, (X,), (1, 2)), "one weight per child"),
         (make(Op.SUM, (X,), ("1",)), "canonical numbers"),
         (make(Op.PRODUCT, (X,), (1,)), "nothing but children"),
-        (make(Op.DET, (X, ONE), (M, M, [[1]], None)), "three matrices"),
-        (make(Op.DET, (X,), (M, M, M, None)), "shapes"),
-        (make(Op.DET, (X, ONE), (M, M, Matrix([[1, 2]]), None)), "shapes"),
-        (make(Op.DET, (X, ONE), (M, M, M, 2)), "the size of a Det"),
-        (make(Op.DET, (X, ONE), (M, M, M, True)), "the size of a Det"),
+        (make(Op.DET, (X, ONE), (M, M, [[1]], None, None)), "three matrices"),
+        (make(Op.DET, (X,), (M, M, M, None, None)), "shapes"),
+        (make(Op.DET, (X, ONE), (M, M, Matrix([[1, 2]]), None, None)), "shapes"),
+        (make(Op.DET, (X, ONE), (M, M, M, 2, None)), "the size of a Det"),
+        (make(Op.DET, (X, ONE), (M, M, M, True, None)), "the size of a Det"),
+        (make(Op.DET, (X, ONE), (M, M, M, 1, (False,))), "the size of a Det"),
+        (make(Op.DET, (X, ONE), (M, M, M, 1, (True, True))), "the counted children of a Det"),
     ],
 )
 def test_the_verifier_catches(broken, law):

@@ -72,7 +72,7 @@ class CountedDeterminants:
 
 def _read(node: Node, circuit: Circuit, compile: Callable[[Circuit], Evaluator]) -> _CountedDeterminant | None:
     """A determinant whose children are φ_i·z_i, with complements ȳ_i."""
-    structure = DetStructure(node.matrices, node.size)
+    structure = DetStructure.of(node)
     if node.size is not None or not structure.in_range or not structure.symmetric:
         return None
     column = {name: i for i, name in enumerate(circuit.variables)}

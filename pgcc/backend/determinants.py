@@ -13,6 +13,7 @@ from pgcc.backend.kernels.determinants import determinant_rows
 from pgcc.backend.kernels.plan import (
     CHILDREN,
     COLUMNS,
+    COUNTED,
     DEFINITE,
     DIRECTED,
     EDGES,
@@ -62,6 +63,8 @@ class Determinant:
         self, structure: DetStructure, phi: np.ndarray, columns: np.ndarray | None = None, n_variables: int = 0
     ):
         self.structure, self.phi = structure, np.array(phi)
+        everything = [structure.size is not None] * structure.children
+        self.counted = np.array(everything if structure.size is None else structure.counted or everything, bool)
         self.columns, self.n_variables = columns, n_variables
         self.refined = False  # whether all was done to know `total`
         small = structure.children <= _MOST_CHILDREN and structure.in_range
@@ -71,16 +74,16 @@ class Determinant:
         if small and (structure.laplacian is None or structure.size is not None):
             self.out = find_base(structure, np.zeros(structure.children))
         if structure.size is not None:
-            self.may_have_free = False
-        elif structure.is_marginal_kernel:
+            self.may_have_free = self.may_have_free and structure.symmetric and not np.all(self.counted)
+        if structure.size is not None or structure.is_marginal_kernel:
             self.find_free_base()
 
     def find_free_base(self) -> bool:
-        """The base at which everything is free; whether there was none before and is one now."""
+        """The base at which everything that no size counts is free; whether there was none before and is one now."""
         if not self.may_have_free:
             return False
         self.may_have_free = False
-        self.free = find_base(self.structure, self.phi)
+        self.free = find_base(self.structure, self._free_phi)
         return self.free is not None
 
     @property
@@ -88,7 +91,7 @@ class Determinant:
         """In words: by what it can be computed in float64, the smallest first for queries that observe little."""
         structure = self.structure
         if structure.size is not None:
-            return ["elementary symmetric polynomials"] if self.out and structure.symmetric else []
+            return ["elementary symmetric polynomials"] if (self.free or self.out) and structure.symmetric else []
         plan = lay_out([self], [_UNKNOWN])[0][0]
         return [
             *(["observed rows of the marginal kernel"] if self.free or self.may_have_free else []),
@@ -96,6 +99,11 @@ class Determinant:
             *([f"{structure.rank} rows and those that are in"] if plan[HAS + RANK] else []),
             *(["star–mesh elimination"] if plan[HAS + TREES] else []),
         ]
+
+    @property
+    def _free_phi(self) -> np.ndarray:
+        """The children at the base FREE."""
+        return np.where(self.counted, 0.0, self.phi)
 
     @cached_property
     def total(self) -> Value:
@@ -111,10 +119,8 @@ class Determinant:
             *lay_out([self], [_UNKNOWN], bare=True), 0, slots[:k], slots[k:], work, 1, np.zeros(0, np.uint8), 0, 1,
             _TOTAL_ERROR, mantissa, exponent, error,
         )  # fmt: skip
-        if error[0] <= _TOTAL_ERROR:
+        if error[0] <= _TOTAL_ERROR or structure.size is not None:
             return float(mantissa[0]), int(exponent[0]), float(error[0])
-        if structure.size is not None:
-            return _UNKNOWN
         return determinant_at(structure, self.phi)
 
     def refine(self, rtol: float) -> None:
@@ -123,6 +129,11 @@ class Determinant:
             self.refined = True
             if self.structure.in_range and self.structure.size is None:
                 self.total = determinant_at(self.structure, self.phi)
+
+    @cached_property
+    def at_free(self) -> Value:
+        """Its value at the base FREE, without regard to its size."""
+        return determinant_at(self.structure, self._free_phi) if self.free else _UNKNOWN
 
     @cached_property
     def at_nothing(self) -> Value:
@@ -177,7 +188,7 @@ class _Pool:
 
 
 def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = False) -> Arrays:
-    """plan, data, ints and bases of `determinant_rows`; `bare`: no free bases, and children only as numbers."""
+    """plan, data, ints and bases of `determinant_rows`; `bare`: none that need `totals`, children only as numbers."""
     data, ints = _Pool(np.float64), _Pool(np.int64)
     plan = np.zeros((len(each), PLAN_COLUMNS), np.int64)
     bases = np.zeros((2 * len(each), 3))
@@ -187,8 +198,10 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
         plan[d, [R, K, SYMMETRIC]] = r, k, structure.symmetric
         plan[d, DEFINITE] = structure.nonnegative and ratio is not None
         plan[d, SIZE] = -1 if structure.size is None else structure.size
+        if structure.size is not None:
+            plan[d, COUNTED] = ints.put(one.counted.astype(np.int64))
         nothing = np.zeros(k)
-        free, out = None if bare else one.free, one.out
+        free, out = None if bare and structure.size is None else one.free, one.out
         plan[d, CHILDREN] = data.put(
             one.phi,
             free.scale if free else nothing,
@@ -200,7 +213,8 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
         for form, base in ((FREE, free), (OUT, out)):
             if base is not None:
                 plan[d, HAS + form], plan[d, TABLE + form] = 1, data.put(base.kernel)
-        bases[2 * d + FREE], bases[2 * d + OUT] = totals[d], one.at_nothing
+        bases[2 * d + FREE] = totals[d] if structure.size is None else one.at_free
+        bases[2 * d + OUT] = one.at_nothing
         if one.columns is not None and not bare:
             plan[d, VARIABLES], plan[d, COLUMNS] = one.n_variables, ints.put(*_columns(one.columns, one.n_variables))
             plan[d, READY] = data.put(*_ready(one.phi, free, True), *_ready(one.phi, out, False))

@@ -94,12 +94,12 @@ def _det(node: Node, at: dict[Node, Poly]) -> Poly:
     k, r = len(node.inside), len(m0)
     degree = sum(max(len(at[f][0]), len(at[y][0])) - 1 for f, y in zip(node.inside, node.outside, strict=True))
     n = degree + 1
-    n_s = 1 if node.size is None else k + 1
+    n_s = 1 if node.size is None else sum(node.counted) + 1
     s = np.exp(2j * np.pi * np.arange(n_s) / n_s)[:, None, None]
     matrix = np.zeros((n_s, n // 2 + 1, r + k, r + k), complex)
     matrix[..., :r, :r], matrix[..., r:, :r] = m0, -v.T
     for j, (f, y) in enumerate(zip(node.inside, node.outside, strict=True)):
-        matrix[..., :r, r + j] = s * u[:, j] * np.fft.rfft(at[f][0], n)[:, None]
+        matrix[..., :r, r + j] = s ** node.counted[j] * u[:, j] * np.fft.rfft(at[f][0], n)[:, None]
         matrix[..., r + j, r + j] = np.fft.rfft(at[y][0], n)
     points = np.linalg.det(matrix) if r + k else np.ones((n_s, n // 2 + 1))
     return np.fft.irfft(np.fft.fft(points, axis=0)[node.size or 0] / n_s, n), np.inf

@@ -1,6 +1,7 @@
 """Determinants in balls and rationals: what is left of a Det at numbers is det(P + s·Q), as small as the query allows.
 
-    det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]        at numbers f_i, y_i; of a sized one, with s·f for f, one coefficient
+    det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]        at numbers f_i, y_i; of a sized one, with s·f for f where that counts,
+                                                 one coefficient
 
 Exact laws make it small before anything is computed:
 
@@ -243,7 +244,7 @@ class Layout:
 
     def __init__(self, node: Node):
         m0, u, v = node.matrices
-        self.size = node.size
+        self.size, self.counted = node.size, node.counted
         self.m0, self.u, self.v = m0.numbers(), _columns(u), _columns(v)
         self.unit_rows = _unit_rows(self.m0)
         self.unit_columns = _unit_rows(zip(*self.m0, strict=True))
@@ -296,9 +297,10 @@ class Determinant:
             base = self._base
             if base is not None:
                 return base.at(changed, f, y)
-        degree = min(len(kept), len(rows)) - len(surely_in)  # in s: c_T = 0 where T is larger than the matrix
-        size = self.layout.size
-        wanted = 0 if size is None else size - len(surely_in)
+        size, counted = self.layout.size, self.layout.counted
+        may_count = sum(counted[i] for i in kept) - sum(counted[i] for i in surely_in)
+        degree = min(may_count, len(rows) - len(surely_in))  # in s: c_T = 0 where T is larger than the matrix
+        wanted = 0 if size is None else size - sum(counted[i] for i in surely_in)
         rank_missing = sum(row in self.layout.empty_rows for row in rows)  # for the children to make up
         if factor == 0 or not 0 <= wanted <= degree or rank_missing > len(kept):
             return self.zero
@@ -387,13 +389,14 @@ class Pencil:
 
     def at_one(self) -> Any:
         """P + Q"""
-        return self._plus_terms(self._entries())
+        return self._plus_terms(self._entries(), self.others)
 
     def matrices(self) -> tuple[Any, Any]:
         """P and Q"""
-        P = self._entries()
+        P, counted = self._entries(), self.det.layout.counted
         n = len(P)
-        return self.det.ring.matrix(n, n, _flat(P)), self._plus_terms([[self.det.zero] * n for _ in range(n)])
+        with_s, without = [c for c in self.others if counted[c]], [c for c in self.others if not counted[c]]
+        return self._plus_terms(P, without), self._plus_terms([[self.det.zero] * n for _ in range(n)], with_s)
 
     def _entries(self) -> list[list[Any]]:
         """P: M0 and the border, and what is surely in."""
@@ -415,9 +418,9 @@ class Pencil:
         right = [(self.border[c], self.det.one)] if c in self.border else self._right(c)
         return self.f[c], self._left(c), right
 
-    def _plus_terms(self, to: list[list[Any]]) -> Any:
-        """to + Q, with Q = Σ f·u·vᵀ: term by term, or at once if that takes more products than U and V have entries."""
-        terms = [self._term(c) for c in self.others]
+    def _plus_terms(self, to: list[list[Any]], children: list[int]) -> Any:
+        """to + Σ f·u·vᵀ: term by term, or at once if that takes more products than U and V have entries."""
+        terms = [self._term(c) for c in children]
         ring, zero, n, k = self.det.ring, self.det.zero, len(to), len(terms)
         if sum(len(left) * len(right) for _, left, right in terms) <= 2 * n * k:
             _add(terms, to)

@@ -58,7 +58,7 @@ def _by_marginals(structure: DetStructure) -> SetSampler | None:
     if not off * len(m0) * UNIT <= _NOISE:
         return None
     if (np.abs(K - K.T) <= 4 * off * len(m0) * UNIT).all():
-        return _from_marginal_kernel(K / 2 + K.T / 2, structure.size, off)
+        return _from_marginal_kernel(K / 2 + K.T / 2, structure, off)
     if structure.size is None and (structure.nonnegative or np.linalg.eigvalsh(K + K.T - 2 * K.T @ K)[0] >= -_NOISE):
         return Elimination(structure)
     return None
@@ -71,7 +71,8 @@ def _with_columns(structure: DetStructure, kept: np.ndarray) -> DetStructure:
         Matrix(m.floats()[:, kept]) if m.is_float else Matrix([list(compress(row, kept)) for row in m.numbers()])
         for m in others
     )
-    return DetStructure((m0, u, v), structure.size)
+    counted = None if structure.counted is None else tuple(compress(structure.counted, kept))
+    return DetStructure((m0, u, v), structure.size, counted)
 
 
 class Some(SetSampler):
@@ -96,7 +97,7 @@ def _eigenvectors(structure: DetStructure) -> Eigenvectors | None:
     if structure.ratio is not None:
         if not structure.nonnegative and not _is_positive(np.linalg.eigvalsh(m0)):
             return None
-        return Eigenvectors(m0, v.T * np.sqrt(structure.ratio)[:, None], structure.size)
+        return Eigenvectors(m0, v.T * np.sqrt(structure.ratio)[:, None], structure)
     if structure.identity_m0:
         spread = np.sqrt(np.maximum(np.diag(v), 0.0))
         scale = np.where(spread > 0.0, spread, 1.0)
@@ -104,17 +105,17 @@ def _eigenvectors(structure: DetStructure) -> Eigenvectors | None:
         if not _is_positive(values):
             return None
         B = scale[:, None] * Q * np.sqrt(np.maximum(values, 0.0))
-        return Eigenvectors(np.eye(len(B)), B, structure.size, rows_off=1.0)
-    return _from_marginal_kernel(v, structure.size, 1.0)
+        return Eigenvectors(np.eye(len(B)), B, structure, rows_off=1.0)
+    return _from_marginal_kernel(v, structure, 1.0)
 
 
-def _from_marginal_kernel(K: np.ndarray, size: int | None, off: float) -> Eigenvectors | None:
+def _from_marginal_kernel(K: np.ndarray, structure: DetStructure, off: float) -> Eigenvectors | None:
     """Of a symmetric K whose eigenvalues are off by so many roundings."""
     values, Q = np.linalg.eigh(K)
     if not _is_positive(values) or values[-1] > 1.0 + _NOISE:
         return None
     values = np.clip(values, 0.0, 1.0)
-    return Eigenvectors(np.diag(1.0 - values), Q * np.sqrt(values), size, off)
+    return Eigenvectors(np.diag(1.0 - values), Q * np.sqrt(values), structure, off)
 
 
 def _is_positive(values: np.ndarray) -> bool:

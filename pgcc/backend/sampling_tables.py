@@ -9,6 +9,7 @@ import numpy as np
 
 from pgcc.backend.kernels.sampling_sets import (
     CHILDREN,
+    DRAWN,
     FIXED,
     FREE,
     ITEMS,
@@ -35,6 +36,7 @@ class Tables:
     reals: np.ndarray
     size: int = -1
     rank: int = 0
+    drawn: int = 0
 
     def among(self, children: np.ndarray, inside: np.ndarray) -> Tables:
         """The same when these children are some of all."""
@@ -52,7 +54,8 @@ def lay_out(tables: list[Tables | None]) -> tuple[np.ndarray, np.ndarray, np.nda
     for d, one in enumerate(tables):
         if one is None:
             continue
-        plan[d, [KIND, CHILDREN, FREE, SIZE, RANK]] = one.kind, len(one.inside), one.free, one.size, one.rank
+        plan[d, [KIND, CHILDREN, FREE]] = one.kind, len(one.inside), one.free
+        plan[d, [SIZE, RANK, DRAWN]] = one.size, one.rank, one.drawn
         plan[d, [FIXED, ITEMS, REALS]] = ints_size, ints_size + len(one.inside), reals_size
         ints += [one.inside.astype(np.int64), one.ints]
         reals.append(one.reals)

@@ -8,6 +8,7 @@ from pgcc.backend.kernels.sampling_sets import VECTORS, count_distribution
 from pgcc.backend.kernels.simd import LANES
 from pgcc.backend.sampling_tables import TOLERANCE, SetSampler, Tables
 from pgcc.ir.numbers import UNIT
+from pgcc.lowering.determinant import DetStructure
 
 # Vectors that would be chosen less often than this are left out.
 _NEVER = 1e-15
@@ -24,57 +25,70 @@ class Eigenvectors(SetSampler):
     N = I the marginal kernel is K = X·Xᵀ, X = √φ·B, and its eigenvectors are those of XᵀX, brought back by X. That the
     children A are in projects the rows of X onto what is orthogonal to theirs.
 
+    With a size, its counted items are drawn by the eigenvectors of their own part of K, the others given them.
+
     M0 is `off` by so many roundings (of 1), and B·Bᵀ by `rows_off` roundings of |b_i|·|b_j|.
     """
 
     name = "eigenvectors"
 
-    def __init__(self, m0: np.ndarray, B: np.ndarray, size: int | None, off: float = 0.0, rows_off: float = 0.0):
-        self.m0, self.B, self.size, self.off, self.rows_off = m0, B, size, off, rows_off
+    def __init__(self, m0: np.ndarray, B: np.ndarray, structure: DetStructure, off: float = 0.0, rows_off: float = 0.0):
+        self.m0, self.B, self.size, self.off, self.rows_off = m0, B, structure.size, off, rows_off
+        self.counted = np.array(structure.counted or [True] * len(B), bool)
 
     def prepare(self, phi: np.ndarray, inside: np.ndarray) -> Tables | None:
-        items = np.flatnonzero(~inside & (phi > 0.0))
-        if self.size is None:
-            found = self._spectrum(items, phi[items], inside)
-        else:
-            found = self._spectrum_of_size(items, phi[items], inside, self.size - int(inside.sum()))
+        free = ~inside & (phi > 0.0)
+        drawn, others, left = np.flatnonzero(free & self.counted), np.flatnonzero(free & ~self.counted), -1
+        if self.size is not None:
+            left = self.size - int((inside & self.counted).sum())
+            if left == 0:  # those that count are out, and the size says nothing more
+                drawn, others, left = others, others[:0], -1
+        items = np.concatenate([drawn, others])
+        found = self._spectrum(items, len(drawn), phi[items], inside, left)
         if found is None:
             return None
-        values, vectors = found
-        padding = -len(items) % LANES
-        reals, left = [values, np.pad(vectors, ((0, 0), (0, padding))).ravel()], -1
-        if self.size is not None:
-            left = self.size - int(inside.sum())
+        values, vectors, rows = found
+        padding = -len(drawn) % LANES
+        reals = [values, np.pad(vectors, ((0, 0), (0, padding))).ravel()]
+        if left >= 0:
             table = count_distribution(values, left)
             if not table[-1, left] > 0.0:
                 return None
             reals.append(table.ravel())
-        return Tables(VECTORS, inside, len(items), items, np.concatenate(reals), left, len(values))
+        if len(others):
+            reals.append((rows @ rows.T).ravel())
+        return Tables(VECTORS, inside, len(items), items, np.concatenate(reals), left, len(values), len(drawn))
 
-    def _spectrum_of_size(
-        self, items: np.ndarray, phi: np.ndarray, inside: np.ndarray, size: int
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """The same distribution of sets of one size, at odds t·φ for which that size is typical."""
+    def _spectrum(
+        self, items: np.ndarray, drawn: int, phi: np.ndarray, inside: np.ndarray, size: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Eigenvalues and vectors (as rows) of the part of K that is `drawn`, the first items, and the rows X of all.
+
+        With a size (−1: none), at odds t·φ of the items drawn for which that size is typical: the distribution of sets
+        of this size is the same.
+        """
         for _ in range(_TILTS):
-            found = self._spectrum(items, phi, inside)
-            if found is None or not 0 <= size <= len(found[0]):
+            rows = self._rows(items, phi, inside)
+            if rows is None:
                 return None
-            values, vectors = found
-            if size == 0:
-                return values[:0], vectors[:0]
+            values, vectors = _eigenvectors(rows[:drawn])
+            if size < 0:
+                return values, vectors, rows
+            if size > len(values):
+                return None
             if size < len(values):
                 factor = _tilt(values, size)
                 if 0.1 <= factor <= 10.0:
-                    return factor * values / (1.0 - values + factor * values), vectors
+                    return factor * values / (1.0 - values + factor * values), vectors, rows
             else:  # all of them, once they are large beside those that were left out
                 factor = 1.0 / float(values.min())
                 if factor <= 10.0:
-                    return np.ones(size), vectors
-            phi = phi * factor
+                    return np.ones(size), vectors, rows
+            phi = np.concatenate([phi[:drawn] * factor, phi[drawn:]])
         return None
 
-    def _spectrum(self, items: np.ndarray, phi: np.ndarray, inside: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """Eigenvalues and vectors (as rows, over the items) of the marginal kernel, given those that are in."""
+    def _rows(self, items: np.ndarray, phi: np.ndarray, inside: np.ndarray) -> np.ndarray | None:
+        """X, of which X·Xᵀ is the marginal kernel of the items, given those that are in."""
         free, given = self.B[items] * np.sqrt(phi)[:, None], self.B[inside]
         lengths = np.linalg.norm(given, axis=1, keepdims=True)
         if not (lengths > 0.0).all():
@@ -92,15 +106,7 @@ class Eigenvectors(SetSampler):
         # Rounding X is divided by what is left of the rows that are in, rounding X·Xᵀ by its square.
         if not (own * least + of_input) * _ROUNDINGS * max(1, len(items)) * UNIT <= TOLERANCE * least * least:
             return None
-        if len(items) <= free.shape[1]:
-            values, vectors = np.linalg.eigh(free @ free.T)
-            vectors = vectors.T
-        else:
-            values, onto = np.linalg.eigh(free.T @ free)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                vectors = (free @ onto).T / np.sqrt(values)[:, None]
-        kept = values > _NEVER
-        return np.minimum(values[kept], 1.0), np.ascontiguousarray(vectors[kept])
+        return free
 
     def _whitened(self, free: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
         """Both times a T that makes N = I; the roundings of that, and those that M0 and B came with."""
@@ -117,6 +123,19 @@ class Eigenvectors(SetSampler):
                 of_input += self.off * (size.T @ size).max(initial=0.0)
             free, given, m0 = free @ T, given @ T, T.T @ m0 @ T
         return free, given, own, of_input
+
+
+def _eigenvectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and vectors (as rows) of X·Xᵀ; those that would never be chosen are left out."""
+    if len(rows) <= rows.shape[1]:
+        values, vectors = np.linalg.eigh(rows @ rows.T)
+        vectors = vectors.T
+    else:
+        values, onto = np.linalg.eigh(rows.T @ rows)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            vectors = (rows @ onto).T / np.sqrt(values)[:, None]
+    kept = values > _NEVER
+    return np.minimum(values[kept], 1.0), np.ascontiguousarray(vectors[kept])
 
 
 def _tilt(values: np.ndarray, size: int) -> float:

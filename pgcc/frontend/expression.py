@@ -11,7 +11,7 @@ number. Numbers are exact: 0.1 is 1/10, and so is 1e-1; a hexadecimal 0x1f is an
 *float* 0.75. A name is an identifier, or anything printable in double quotes. ~z is the complement of the variable z:
 it is 1, and tells an evaluator that z is absent. det(M0, U, V, [f1, f2]) is det(M0 + U·diag(f)·Vᵀ), with matrices as
 lists of rows; a fifth argument lists the complements of the children where they are not 1. With size=2 at the end only
-the terms with exactly two of the children are kept.
+the terms with exactly two of the children are kept; with counted=[1, 0, 1] after it, two of those marked 1.
 
 Text is never executed. The parser is a table of what may come next and a stack of what is open: it takes time linear
 in the text, however deeply it is nested, and refuses what would make numbers or powers too large.
@@ -171,14 +171,16 @@ class _Expression:
 class _Open:
     """A bracket that has not been closed, and the expression that goes on after it."""
 
-    __slots__ = ("at", "items", "outer", "size", "word")
+    __slots__ = ("at", "items", "named", "outer", "word")
 
     def __init__(self, word: str, at: int, outer: _Expression):
         self.word, self.at, self.outer = word, at, outer
         self.items: list[Term | list] = []  # what stands between the commas of '[' and 'det('
-        self.size: int | None = None  # which of them is the size of a det
+        self.named: dict[str, int] = {}  # which of them are the size of a det, and what is counted
 
 
+# What a det may say by name, in this order, after its other arguments.
+NAMED = {"size": "the size", "counted": "what is counted"}
 CLOSING = {"(": "')'", "det(": "',' or ')'", "[": "',' or ']'"}
 
 
@@ -440,15 +442,15 @@ class _Parser:
             self.open[-1].items.append(value)
             self.end_items(word)
 
-    def begin_size(self, word: str) -> None:
-        """A name before '=': in 'det(' the size; anywhere else the '=' is a mistake, as the next word shows."""
+    def begin_named(self, word: str) -> None:
+        """A name before '=': in 'det(' an argument; anywhere else the '=' is a mistake, as the next word shows."""
         opened = self.open[-1] if self.open else None
-        if word != "size" or opened is None or opened.word != "det(" or not self.expression.is_empty():
+        if word not in NAMED or opened is None or opened.word != "det(" or not self.expression.is_empty():
             self.quoted(word)
             return
-        if opened.size is not None:
-            raise self.error("the size is given twice")
-        opened.size = len(opened.items)
+        if word in opened.named:
+            raise self.error(f"{NAMED[word]} is given twice")
+        opened.named[word] = len(opened.items)
         self.state = EQUALS
 
     def end_items(self, word: str) -> None:
@@ -472,14 +474,18 @@ class _Parser:
     def determinant(self, opened: _Open) -> Node:
         items = opened.items
         try:
-            size = None if opened.size is None else _size(items.pop(opened.size))
-            if opened.size not in (None, len(items)):
-                raise CircuitError("the size comes last")
+            for count, (word, place) in enumerate(reversed(opened.named.items()), 1):
+                if place != len(items) - count or list(opened.named) != list(NAMED)[: len(opened.named)]:
+                    raise CircuitError(f"{NAMED[word]} comes last" + ("" if word == "size" else ", after the size"))
+            named = dict(zip(opened.named, items[len(items) - len(opened.named) :], strict=True))
+            items = items[: len(items) - len(opened.named)]
+            size = _size(named["size"]) if "size" in named else None
+            counted = _counted(named["counted"]) if "counted" in named else None
             if len(items) not in (4, 5):
                 raise CircuitError(f"this one has {len(items)} argument{'s' if len(items) != 1 else ''}")
             m0, u, v = (_matrix(item, name) for item, name in zip(items, ("M0", "U", "V"), strict=False))
             inside, *outside = map(_children, items[3:])
-            return det(m0, u, v, inside, outside[0] if outside else None, size)
+            return det(m0, u, v, inside, outside[0] if outside else None, size, counted)
         except CircuitError as error:
             raise self.error(f"{_USAGE['det']}: {error}", opened.at) from None
 
@@ -523,7 +529,8 @@ class _Parser:
 
 
 _USAGE = {
-    "det": "a determinant is det(M0, U, V, [children]) or det(M0, U, V, [children], [complements]), then maybe size=k",
+    "det": "a determinant is det(M0, U, V, [children]) or det(M0, U, V, [children], [complements]), then maybe size=k, "
+    "and counted=[1, 0, …]",
     "variables": "'variables a, b' lists the variables",
 }
 
@@ -573,6 +580,12 @@ def _size(item: Term | list) -> int:
     return item[0]
 
 
+def _counted(item: Term | list) -> list[Number]:
+    if not isinstance(item, list):
+        raise CircuitError("what is counted is a list of numbers 0 or 1")
+    return [_entry(x, f"counted[{i}]") for i, x in enumerate(item)]
+
+
 def _children(item: Term | list) -> list[Node]:
     if not isinstance(item, list) or any(isinstance(x, list) for x in item):
         raise CircuitError("the children are a list of expressions")
@@ -610,7 +623,7 @@ OPERAND = _State(
         "number": _Parser.number,
         "hexadecimal": _Parser.hexadecimal,
         "name": _Parser.name,
-        "definition": _Parser.begin_size,
+        "definition": _Parser.begin_named,
         "quoted": _Parser.quoted,
         "complement": _Parser.begin_complement,
         "sign": _Parser.unary,

@@ -237,10 +237,11 @@ def _determinant(node: Node, at: dict[Node, sympy.Expr]) -> sympy.Expr:
     f, y = [at[child] for child in node.inside], [at[child] for child in node.outside]
     if node.size is None:
         return _unexpanded(node, f, y)
-    points = range(min(len(node.inside), node.matrices[0].shape[0]) + 1)  # of s, as many as there are powers
+    points = range(min(sum(node.counted), node.matrices[0].shape[0]) + 1)  # of s, as many as there are powers
     weights = interpolation_weights(points, node.size) if node.size in points else [Fraction(0)] * len(points)
     terms = zip(weights, points, strict=True)
-    return sympy.Add(*(_rational(w) * _unexpanded(node, [s * x for x in f], y) for w, s in terms if w))
+    at_s = {s: [s * x if counts else x for x, counts in zip(f, node.counted, strict=True)] for s in points}
+    return sympy.Add(*(_rational(w) * _unexpanded(node, at_s[s], y) for w, s in terms if w))
 
 
 def _unexpanded(node: Node, f: list[sympy.Expr], y: list[sympy.Expr]) -> sympy.Expr:
@@ -257,7 +258,7 @@ def _expanded(node: Node, at: dict[Node, sympy.Expr]) -> sympy.Expr:
 
     terms = []
     for chosen in itertools.product((0, 1), repeat=len(node.inside)):
-        if node.size is not None and sum(chosen) != node.size:
+        if node.size is not None and sum(itertools.compress(chosen, node.counted)) != node.size:
             continue
         coefficient = _coefficient(node, chosen)
         picked = [(y, f)[c] for f, y, c in zip(node.inside, node.outside, chosen, strict=True)]

@@ -283,8 +283,8 @@ class Circuit:
         Raises
         ------
         CircuitError
-            If no k of them can be in; or if more than 31 stand in one determinant, together with variables that do not
-            count or in circuits of their own.
+            If no k of them can be in; or if more than 31 stand in one determinant whose children are other circuits
+            with variables that count, or that has a size already.
 
         Examples
         --------

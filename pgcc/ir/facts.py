@@ -92,15 +92,18 @@ def formal_degrees(order: Sequence[Node], links: Sequence[tuple[int, ...]]) -> l
         elif node.op is Op.CONST:
             degree.append(0)
         else:
-            degree.append(_det_degree(below[: len(below) // 2], below[len(below) // 2 :], node.size))
+            degree.append(_det_degree(node, below[: len(below) // 2], below[len(below) // 2 :]))
     return degree
 
 
-def _det_degree(inside: list[int], outside: list[int], size: int | None) -> int:
+def _det_degree(node: Node, inside: list[int], outside: list[int]) -> int:
     """max over T of Σ_{i∈T} deg f_i + Σ_{i∉T} deg y_i: all of the y, and what the children in T gain over them."""
     gains = [f - y for f, y in zip(inside, outside, strict=True)]
-    chosen = [max(gain, 0) for gain in gains] if size is None else sorted(gains, reverse=True)[:size]
-    return sum(outside) + sum(chosen)
+    if node.size is None:
+        return sum(outside) + sum(max(gain, 0) for gain in gains)
+    any_number = [max(gain, 0) for gain, counts in zip(gains, node.counted, strict=True) if not counts]
+    of_size = sorted((gain for gain, counts in zip(gains, node.counted, strict=True) if counts), reverse=True)
+    return sum(outside) + sum(any_number) + sum(of_size[: node.size])
 
 
 def overlaps(circuit: Circuit) -> list[str]:

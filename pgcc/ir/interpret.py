@@ -44,11 +44,12 @@ def evaluate(circuit: Circuit, values: Mapping[str, Ring], lift: Callable[[Fract
 
 
 def _det(node: Node, f: list[Ring], y: list[Ring], lift: Callable[[Fraction], Ring]) -> Ring:
-    """The determinant; of a sized one, the coefficient of s^size where f is s·f."""
+    """The determinant; of a sized one, the coefficient of s^size where f is s·f for the children that count."""
     if node.size is None:
         return determinant(bordered(node, f, y, lift), lift)
     zero, top = lift(Fraction(0)), node.size
-    s_f, y_0 = [Graded([zero, x], top) for x in f], [Graded([x], top) for x in y]
+    s_f = [Graded([zero, x] if counts else [x], top) for x, counts in zip(f, node.counted, strict=True)]
+    y_0 = [Graded([x], top) for x in y]
 
     def lift_s(value: Fraction) -> Graded:
         return Graded([lift(value)], top)

@@ -26,6 +26,7 @@ def node_label(node: Node, number: Callable[[Number], str] = display_text) -> st
         case Op.PRODUCT:
             return "×"
     size = "" if node.size is None else f", size {node.size}"
+    size += "" if all(node.counted) else f" of {sum(node.counted)}"
     return f"det {node.matrices[0].shape[0]}×{len(node.inside)}{size}"
 
 

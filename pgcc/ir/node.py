@@ -8,7 +8,8 @@
 
 With y = 1, which is how people write it, Det is det(M0 + U·diag(f)·Vᵀ). Its expansion is
 Σ_T c_T · Π_{i∈T} f_i · Π_{i∉T} y_i: affine in every pair (f_i, y_i), so that a y_i of 0 says "child i is in".
-With a `size` k only the terms with |T| = k are kept: the coefficient of s^k where f is s·f. That is a k-DPP.
+With a `size` k only the terms with |T| = k are kept: the coefficient of s^k where f is s·f. That is a k-DPP. If only
+some children are `counted`, the terms with |T ∩ counted| = k: the coefficient where f is s·f for these.
 
 A variable has a *complement* ȳ (`Var(z, complement=True)`), which is 1 in every generating polynomial and
 only stands in homogenised circuits: z = (1, 0, 1) and ȳ = (0, 1, 1) for observed 1, observed 0, free.
@@ -47,7 +48,7 @@ class Node:
 
     op: Op
     children: tuple[Node, ...]
-    data: Any  # Const: number; Var: (name, complement); Sum: weights; Det: (M0, U, V, size)
+    data: Any  # Const: number; Var: (name, complement); Sum: weights; Det: (M0, U, V, size, counted)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a node is immutable: cannot set {name!r}")
@@ -91,8 +92,13 @@ class Node:
 
     @property
     def size(self) -> int | None:
-        """How many children of a Det are in, if that is fixed."""
+        """How many of the counted children of a Det are in, if that is fixed."""
         return self.data[3]
+
+    @property
+    def counted(self) -> tuple[bool, ...]:
+        """Which children of a Det its size counts; all of them, if nothing else was said."""
+        return (True,) * (len(self.children) // 2) if self.data[4] is None else self.data[4]
 
     @property
     def inside(self) -> tuple[Node, ...]:
@@ -188,11 +194,18 @@ def product(children: Iterable[Node]) -> Node:
 
 
 def det(
-    M0: Any, U: Any, V: Any, inside: Iterable[Node], outside: Iterable[Node] | None = None, size: int | None = None
+    M0: Any,
+    U: Any,
+    V: Any,
+    inside: Iterable[Node],
+    outside: Iterable[Node] | None = None,
+    size: int | None = None,
+    counted: Iterable[Any] | None = None,
 ) -> Node:
     """det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]; with `outside` left out, det(M0 + U·diag(f)·Vᵀ).
 
-    With a `size`, only the terms of its expansion with so many of the f.
+    With a `size`, only the terms of its expansion with so many of the f; of those that are `counted` (True, or 1), if
+    that is given.
     """
     f = _nodes(inside)
     y = (ONE,) * len(f) if outside is None else _nodes(outside)
@@ -204,11 +217,22 @@ def det(
             f"a determinant with {len(f)} children needs M0 of shape r×r and U, V of shape r×{len(f)}: "
             f"got {m0.shape}, {u.shape}, {v.shape}, and {len(y)} complements"
         )
-    if size is not None and not is_size(size, len(f)):
-        raise CircuitError(
-            f"the size of a determinant of {len(f)} children is a number from 0 to {len(f)}, not {size!r}"
-        )
-    return _intern(Op.DET, f + y, (m0, u, v, size))
+    which = None if counted is None else _as_counted(counted, len(f), size)
+    n = len(f) if which is None else sum(which)
+    if size is not None and not is_size(size, n):
+        of = f"{n} children" if which is None else f"{n} counted children"
+        raise CircuitError(f"the size of a determinant of {of} is a number from 0 to {n}, not {size!r}")
+    return _intern(Op.DET, f + y, (m0, u, v, size, which))
+
+
+def _as_counted(counted: Iterable[Any], k: int, size: Any) -> tuple[bool, ...] | None:
+    """None where all children count, which is the same as saying nothing."""
+    marks = tuple(counted)
+    if size is None and not all(marks):
+        raise CircuitError("which children are counted means something for a determinant with a size only")
+    if len(marks) != k or any(mark not in (0, 1) for mark in marks):
+        raise CircuitError(f"what is counted of {k} children is a list of {k} numbers 0 or 1, not {list(marks)!r}")
+    return None if all(marks) else tuple(map(bool, marks))
 
 
 def is_size(size: Any, n: int) -> bool:

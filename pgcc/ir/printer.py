@@ -261,11 +261,12 @@ class _Style:
     # -- determinants -----------------------------------------------------------------------------
 
     def det(self, node: Node, texts: dict[Node, Text]) -> Text:
-        """det(M0, U, V, [f…]), with the complements [y…] if they are not all 1, and then the size if it has one."""
+        """det(M0, U, V, [f…]), with the complements [y…] if they are not all 1, then the size and what it counts."""
         lists = [node.inside] if all(y is ONE for y in node.outside) else [node.inside, node.outside]
         arguments = [self.matrix(m) for m in node.matrices]
         arguments += [_bracketed(texts[child][0] for child in children) for children in lists]
         arguments += [] if node.size is None else [f"size={node.size}"]
+        arguments += [] if all(node.counted) else [f"counted={_bracketed(str(int(c)) for c in node.counted)}"]
         return f"det({_listed(arguments)})", Level.ATOM
 
     def matrix(self, matrix: Matrix) -> str:

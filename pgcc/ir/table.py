@@ -40,5 +40,5 @@ def make_node(op: Op, children: Sequence[Node], data: Any) -> Node:
             return product(children)
         case Op.DET:
             half = len(children) // 2
-            m0, u, v, size = data
-            return det(m0, u, v, children[:half], children[half:], size)
+            m0, u, v, size, counted = data
+            return det(m0, u, v, children[:half], children[half:], size, counted)

@@ -36,9 +36,13 @@ RULES: dict[Op, list[Rule]] = {
     ],
     Op.PRODUCT: [("a Product holds nothing but children", lambda n: n.data is None)],
     Op.DET: [
-        ("a Det holds three matrices and a size", lambda n: [type(m) for m in n.data[:-1]] == [Matrix] * 3),
+        (
+            "a Det holds three matrices, a size and what it counts",
+            lambda n: [type(m) for m in n.data[:-2]] == [Matrix] * 3,
+        ),
         ("the shapes of a Det fit its children", lambda n: _shapes_fit(n)),
-        ("the size of a Det fits its children", lambda n: n.size is None or is_size(n.size, len(n.inside))),
+        ("the counted children of a Det are some of its children", lambda n: len(n.counted) == len(n.inside)),
+        ("the size of a Det fits its children", lambda n: n.size is None or is_size(n.size, sum(n.counted))),
     ],
 }
 

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from pgcc.ir.matrix import Matrix
+from pgcc.ir.node import Node
 from pgcc.ir.numbers import UNIT
 
 _NORMAL = 2.0**-960
@@ -36,6 +37,12 @@ class DetStructure:
 
     matrices: tuple[Matrix, Matrix, Matrix]
     size: int | None = None
+    counted: tuple[bool, ...] | None = None  # what the size counts; None: all children
+
+    @staticmethod
+    def of(node: Node) -> DetStructure:
+        """That of a Det."""
+        return DetStructure(node.matrices, node.size, node.counted)
 
     @property
     def rank(self) -> int:

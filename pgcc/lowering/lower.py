@@ -82,7 +82,7 @@ class _Writer:
                 self.magnitude[i] = self._emit(TIMES, [self.magnitude[c] for c in children], i)
         else:
             which = len(self.structures)
-            self.structures.append(DetStructure(node.matrices, node.size))
+            self.structures.append(DetStructure.of(node))
             self.value[i] = self._emit(DET, [which, *(self.value[c] for c in children)], i)
             sizes = [self.value[i]] if self._steady(children) else [self.magnitude[c] for c in children]
             self.magnitude[i] = self._emit(DETMAG, [which, *sizes], i)

@@ -139,7 +139,7 @@ class _Writer:
             node=np.full(len(self.op), -1, np.int32),
             leaf_variable=np.array(self.leaf_variable, np.int32),
             leaf_table=np.stack([zero, one, zero + one], axis=1),
-            structures=[DetStructure(node.matrices, node.size) for node in self.dets],
+            structures=[DetStructure.of(node) for node in self.dets],
             slots=len(self.op),
             value=self.root,
             magnitude=self.root,

@@ -53,24 +53,26 @@ def _expanded(node: Node, children: list[Node]) -> Node:
 def _entries(node: Node, f: Sequence[Node], y: Sequence[Node]) -> Entries:
     """The matrix whose determinant it is. Where y_i = 1, child i needs no border: it adds f_i·u_i·v_iᵀ to M0.
 
-    [[M0 + Σ_{y_i = 1} f_i·u_i·v_iᵀ, U·diag(f)], [−Vᵀ, diag(y)]], the border for the others only. With a size, f is s·f.
+    [[M0 + Σ_{y_i = 1} f_i·u_i·v_iᵀ, U·diag(f)], [−Vᵀ, diag(y)]], the border for the others only. With a size, f is s·f
+    for the children that count.
     """
-    sized = node.size is not None
+    sized, counted = node.size is not None, node.counted
     m0, u, v = (m.exact() for m in node.matrices)
     rows = range(len(m0))
     inner = [i for i in range(len(f)) if y[i] is ONE]
     border = [i for i in range(len(f)) if y[i] is not ONE]
 
-    def entry(number: Fraction, weights: list[Fraction], below: list[Node]) -> Graded:
+    def entry(number: Fraction, weights: list[Fraction], which: list[int]) -> Graded:
         """number + Σ w·f"""
-        if sized:
-            return [const(number), _sum(weights, below)]
-        return [_sum([number, *weights], [ONE, *below])]
+        terms = [(w, f[i], sized and counted[i]) for w, i in zip(weights, which, strict=True)]
+        plain = [(number, ONE), *((w, child) for w, child, counts in terms if not counts)]
+        with_s = [(w, child) for w, child, counts in terms if counts]
+        return [_sum(*zip(*part, strict=True)) for part in (plain, with_s) if part]
 
     zero = Fraction(0)
     top = [
-        [entry(m0[a][b], [u[a][i] * v[b][i] for i in inner], [f[i] for i in inner]) for b in rows]
-        + [entry(zero, [u[a][i]], [f[i]]) for i in border]
+        [entry(m0[a][b], [u[a][i] * v[b][i] for i in inner], inner) for b in rows]
+        + [entry(zero, [u[a][i]], [i]) for i in border]
         for a in rows
     ]
     low = [[[const(-v[b][i])] for b in rows] + [[y[i]] if j == i else [] for j in border] for i in border]

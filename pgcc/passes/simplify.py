@@ -99,7 +99,7 @@ def _bareiss(a: list[list[int]]) -> int:
 class Draft:
     """factor · op(factors_i · children_i) while the rules work on it; no `factors` means that all are 1."""
 
-    __slots__ = ("children", "factor", "factors", "node", "op", "size", "weights")
+    __slots__ = ("children", "counted", "factor", "factors", "node", "op", "size", "weights")
 
     def __init__(self, node: Node, factors: Sequence[Number], children: list[Node]):
         self.node, self.op = node, node.op
@@ -107,6 +107,7 @@ class Draft:
         self.factors, self.children = factors, children
         self.weights: list[Number] = list(node.weights) if node.op is Op.SUM else []
         self.size: int | None = node.size if node.op is Op.DET else None
+        self.counted: Sequence[bool] = node.counted if node.op is Op.DET else ()
 
     def become(self, factor: Number, child: Node) -> None:
         """It is factor · child."""
@@ -216,15 +217,16 @@ def keep_factors(draft: Draft) -> None:
         draft.children = list(map(scaled, draft.factors, draft.children))
 
 
-def sizes_possible(inside: Sequence[Node], outside: Sequence[Node]) -> tuple[int, int]:
-    """The least and the largest |T| of a term that is not 0 at sight: y_i = 0 is in, f_i = 0 is out."""
-    return list(outside).count(ZERO), len(inside) - list(inside).count(ZERO)
+def sizes_possible(inside: Sequence[Node], outside: Sequence[Node], counted: Sequence[bool]) -> tuple[int, int]:
+    """The least and the largest |T ∩ counted| of a term that is not 0 at sight: y_i = 0 is in, f_i = 0 is out."""
+    surely_in = sum(y is ZERO and c for y, c in zip(outside, counted, strict=True))
+    return surely_in, sum(f is not ZERO and c for f, c in zip(inside, counted, strict=True))
 
 
 def size_is_settled(node: Node) -> bool:
     if node.size is None:
         return False
-    least, largest = sizes_possible(node.inside, node.outside)
+    least, largest = sizes_possible(node.inside, node.outside, node.counted)
     return not least < node.size < largest or node.size > node.matrices[0].shape[0]
 
 
@@ -232,15 +234,17 @@ def settle_size(draft: Draft) -> None:
     if draft.size is None:
         return
     k = len(draft.children) // 2
-    inside, outside = draft.children[:k], draft.children[k:]
-    least, largest = sizes_possible(inside, outside)
+    inside, outside, counted = draft.children[:k], draft.children[k:], draft.counted
+    least, largest = sizes_possible(inside, outside, counted)
     if not least <= draft.size <= min(largest, draft.node.matrices[0].shape[0]):
         draft.become(1, ZERO)
     elif draft.size == least:
-        draft.children = [f if y is ZERO else ZERO for f, y in zip(inside, outside, strict=True)] + outside
+        pairs = zip(inside, outside, counted, strict=True)
+        draft.children = [ZERO if c and y is not ZERO else f for f, y, c in pairs] + outside
         draft.size = None
     elif draft.size == largest:
-        draft.children = inside + [y if f is ZERO else ZERO for f, y in zip(inside, outside, strict=True)]
+        pairs = zip(inside, outside, counted, strict=True)
+        draft.children = inside + [ZERO if c and f is not ZERO else y for f, y, c in pairs]
         draft.size = None
 
 
@@ -252,7 +256,8 @@ def delete_absent(draft: Draft) -> None:
     inside, outside = [draft.children[i] for i in kept], [draft.children[k + i] for i in kept]
     if absent:
         u, v = _columns(u, kept), _columns(v, kept)
-    smaller = det(m0, u, v, inside, outside, draft.size)
+    counted = None if draft.size is None else [draft.counted[i] for i in kept]
+    smaller = det(m0, u, v, inside, outside, draft.size, counted)
     value = constant_determinant(smaller.matrices[0]) if not smaller.children else None
     if value is not None:
         smaller = const(value)
@@ -295,8 +300,8 @@ RULES: dict[Op, tuple[Rule, ...]] = {
         Rule("keep factors", "w·c is one child", never, keep_factors),
         Rule(
             "settle the size",
-            "of size k: c_T = 0 where |T| > r; if k children have y_i = 0 the others are out (f_i = 0), if only k have "
-            "f_i ≠ 0 they are in (y_i = 0), and then the size says nothing more",
+            "of size k: c_T = 0 where |T| > r; of the children that count, if k have y_i = 0 the others are out "
+            "(f_i = 0), if only k have f_i ≠ 0 they are in (y_i = 0), and then the size says nothing more",
             size_is_settled,
             settle_size,
         ),

@@ -2,9 +2,10 @@
 
 The degree may be that in some of the variables only: |S ∩ T| = k. The components of a sum are the sums of its
 children's, those of a product are convolutions. Each node has a range of degrees, so that only components which can be
-other than 0, and which the root's depends on, are built. Of a determinant whose children are variables that all count,
-the component of degree j is the determinant of size j. Of any other it is a combination of the determinants at a few
-points, z_T = s·z_T for s = 0, 1, −1, 2, …: exact, but with numbers that cancel.
+other than 0, and which the root's depends on, are built. Of a determinant whose children have the degree 1, as
+variables that count, or 0, as anything that does not, the component of degree j is the determinant of size j over the
+former. Of any other it is a combination of the determinants at a few points, z_T = s·z_T for s = 0, 1, −1, 2, …: exact,
+but with numbers that cancel.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence, Set
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from pgcc.errors import CircuitError
 from pgcc.ir.bulk import collector_paused
@@ -36,8 +37,8 @@ def of_size(circuit: Circuit, k: int) -> Circuit:
     Parameters
     ----------
     circuit : Circuit
-        Children of its determinants are variables (perhaps weighted), with complements that are numbers, or, as
-        `Circuit.condition` leaves them, constants that are surely in.
+        Children of its determinants are variables (perhaps weighted), with complements that are numbers, or
+        constants, as `Circuit.condition` and `Circuit.marginalize` leave them.
     k : int
         From 0 to the number of variables.
 
@@ -146,7 +147,7 @@ class _Grading:
             elif node.op is Op.PRODUCT:
                 parts = _convolution(children, [self.range[c] for c in below], degrees)
             elif node.op is Op.DET:
-                parts = self._det_components(node, [self.range[c] for c in below], self.range[i], degrees)
+                parts = self._det_components(node, _counting(node, [self.range[c] for c in below]), i, degrees)
             else:
                 parts = dict.fromkeys(degrees, node)
             found.append({j: part for j, part in parts.items() if part is not ZERO})
@@ -190,33 +191,29 @@ class _Grading:
                 return self._det_range(node, below)
 
     def _det_range(self, node: Node, below: list[Range]) -> Range:
-        surely_in = _count_surely_in(below)
-        if surely_in is None and not self.interpolating:
+        counting = _counting(node, below)
+        if counting is None and not self.interpolating:
             raise CircuitError(
-                "the sizes of a determinant's sets are only known if its children are variables: this one has other "
-                "circuits, or variables that were summed out, in it (expand_det makes sums and products of a small one)"
+                "the sizes of a determinant's sets are only known if its children are variables or numbers: this one "
+                "has other circuits in it (expand_det makes sums and products of a small one)"
             )
-        if surely_in is None:
-            return _any_det_range(below)
-        least, largest = (surely_in, len(node.inside)) if node.size is None else (node.size, node.size)
-        largest = min(largest, node.matrices[0].shape[0])  # c_T = 0 where |T| > r
-        return (least - surely_in, largest - surely_in) if surely_in <= least <= largest else NOTHING
+        return _any_det_range(below) if counting is None else counting.range
 
-    def _det_components(self, node: Node, below: list[Range], span: Range, degrees: set[int]) -> Components:
-        surely_in = _count_surely_in(below)
-        if surely_in is None:
-            return self._interpolated(node, span, degrees)
+    def _det_components(self, node: Node, counting: _Counting | None, i: int, degrees: set[int]) -> Components:
+        if counting is None:
+            return self._interpolated(node, self.range[i], degrees)
         if node.size is not None:
             return dict.fromkeys(degrees, node)  # its range is one degree
-        return {j: det(*node.matrices, node.inside, node.outside, size=j + surely_in) for j in degrees}
+        sized = {j: abs(counting.when_all_out - j) for j in degrees}
+        return {j: det(*node.matrices, node.inside, node.outside, size, counting.counted) for j, size in sized.items()}
 
     def _interpolated(self, node: Node, span: Range, degrees: set[int]) -> Components:
         """Each component as a combination of the values at z_T = s·z_T; all of them share these."""
         count = span[1] + 1
         if count > MOST_POINTS:
             raise CircuitError(
-                f"up to {span[1]} of the variables to count stand in one determinant, together with others or in "
-                f"circuits of their own: it can be taken apart for at most {MOST_POINTS - 1} of them"
+                f"up to {span[1]} of the variables to count stand in one determinant, in circuits of their own or "
+                f"after an earlier count: it can be taken apart for at most {MOST_POINTS - 1} of them"
             )
         points = range(-((count - 1) // 2), count - (count - 1) // 2)
         at = [self._at(node, s) for s in points]
@@ -233,15 +230,40 @@ class _Grading:
         return value[root]
 
 
-def _count_surely_in(below: list[Range]) -> int | None:
-    """How many children of a Det are constants with y = 0; None unless all others are of degree 1, and y of 0."""
-    count = 0
-    for f, y in zip(below[: len(below) // 2], below[len(below) // 2 :], strict=True):
-        if (f, y) == ((0, 0), NOTHING):
-            count += 1
-        elif f not in ((1, 1), NOTHING) or y not in ((0, 0), NOTHING):
+class _Counting(NamedTuple):
+    """The children of a Det that count: its degree is how many of them are in; or are out, after a complement."""
+
+    counted: list[bool]
+    when_all_out: int  # the degree then: 0, or how many there are
+    range: Range
+
+
+def _counting(node: Node, below: list[Range]) -> _Counting | None:
+    """Which children count, where each pair (f_i, y_i) has the degrees (1, 0), or each (0, 1), or (0, 0); else None.
+
+    A Det that has a size has one degree, if what it counts is what counts here, but for children that are surely in.
+    """
+    pairs = list(zip(below[: len(below) // 2], below[len(below) // 2 :], strict=True))
+    surely_in, degrees = [f != NOTHING and y == NOTHING for f, y in pairs], set[tuple[int, int]]()
+    for f, y in pairs:
+        if any(r not in ((0, 0), (1, 1), NOTHING) for r in (f, y)):
             return None
-    return count
+        degrees.add((max(f[1], 0), max(y[1], 0)))
+    if (1, 1) in degrees or {(1, 0), (0, 1)} <= degrees:
+        return None
+    counted = [f == (1, 1) or y == (1, 1) for f, y in pairs]
+    most_in = node.matrices[0].shape[0] - sum(s and not c for s, c in zip(surely_in, counted, strict=True))
+    least, most = 0, min(sum(counted), most_in)  # c_T = 0 where |T| > r
+    if node.size is not None:
+        others = [s for s, c, here in zip(surely_in, node.counted, counted, strict=True) if c and not here]
+        if not all(others) or any(here and not c for c, here in zip(node.counted, counted, strict=True)):
+            return None
+        least = node.size - len(others)
+        most = least if 0 <= least <= most else -1
+    if least > most:
+        return _Counting(counted, 0, NOTHING)
+    n = sum(counted) if (0, 1) in degrees else 0
+    return _Counting(counted, n, (n - most, n - least) if n else (least, most))
 
 
 def _any_det_range(below: list[Range]) -> Range:

@@ -172,15 +172,16 @@ def _exact_node(node: Node, at: dict[Node, Number]) -> Number | None:
 
 
 def _exact_det(node: Node, f: list[Fraction], y: list[Fraction]) -> Number | None:
-    """By elimination; of a sized one, the coefficient of s^size where f is s·f, by interpolation."""
+    """By elimination; of a sized one, the coefficient of s^size where f is s·f for what counts, by interpolation."""
     if node.size is None:
         return constant_determinant(Matrix(_rows(node, f, y)))
-    points = range(1 + min(len(f), node.matrices[0].shape[0]))
+    points = range(1 + min(sum(node.counted), node.matrices[0].shape[0]))
     if node.size >= len(points):
         return 0
     found = Fraction(0)
     for weight, s in zip(interpolation_weights(points, node.size), points, strict=True):
-        value = constant_determinant(Matrix(_rows(node, [s * x for x in f], y)))
+        s_f = [s * x if counts else x for x, counts in zip(f, node.counted, strict=True)]
+        value = constant_determinant(Matrix(_rows(node, s_f, y)))
         if value is None:
             return None
         found += weight * Fraction(value)

@@ -84,7 +84,7 @@ def _of_det(holds: Callable[[DetStructure], bool]) -> Callable[[Node, Signs], Si
 
     def sign(node: Node, below: Signs) -> Sign:
         nonnegative = all(s in (0, 1) for s in below)
-        return 1 if nonnegative and holds(DetStructure(node.matrices, node.size)) else None
+        return 1 if nonnegative and holds(DetStructure.of(node)) else None
 
     return sign
 
@@ -401,7 +401,8 @@ def _is_multiple(node: Node, below: Sequence[bool]) -> bool:
 
 def _is_stable_det(node: Node, below: Sequence[bool]) -> bool:
     plain = all(map(_is_form, node.inside)) and all(y.op is Op.CONST and y.value >= 0 for y in node.outside)
-    s = DetStructure(node.matrices, node.size)
+    plain = plain and all(node.counted)  # (a + u)·(b + v) is stable, its part a·v + b·u of degree 1 in a, b is not
+    s = DetStructure.of(node)
     return plain and (
         is_gram(s) or is_symmetric_kernel(s) or is_marginal_kernel(s)
     )  # fmt: skip

@@ -268,9 +268,12 @@ class TermSampler:
         return {}
 
     def _draw_subset(self, node: Node, links: Sequence[int]) -> list[int]:
-        k = len(node.inside)
-        size = node.size if node.size is not None else int(self.rng.integers(k + 1))
-        inside = set(self.rng.permutation(k)[:size].tolist())
+        """So many of the counted children as the size says, and any number of the others."""
+        k, inside = len(node.inside), set()
+        for counts in set(node.counted):
+            some = [i for i in range(k) if node.counted[i] == counts]
+            size = node.size if counts and node.size is not None else int(self.rng.integers(len(some) + 1))
+            inside |= {some[i] for i in self.rng.permutation(len(some))[:size].tolist()}
         return [links[j] if j in inside else links[k + j] for j in range(k)]
 
 

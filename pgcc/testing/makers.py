@@ -229,7 +229,7 @@ def any_node(maker: Maker, size: int, dets: bool) -> Node:
         if kind == 4 and children:
             matrices = _matrices(maker, pick(len(DET_KINDS)), len(children))
             outside = [pool[-1 - pick(len(pool))] for _ in children]
-            pool.append(det(*matrices, children, outside, _size(maker, len(children), None)))
+            pool.append(det(*matrices, children, outside, *_size(maker, len(children), None)))
         elif kind % 2:
             pool.append(product_node(children))
         else:
@@ -308,14 +308,20 @@ def det_circuit(
     inside = [_child(maker, group, decomposable) for group in groups]
     outside = [_child(maker, g, decomposable) if complements and maker.pick(2) else ONE for g in groups]
     which = maker.pick(len(DET_KINDS)) if kind is None else DET_KINDS.index(kind)
-    return det(*_matrices(maker, which, len(groups)), inside, outside, _size(maker, len(groups), sized))
+    return det(*_matrices(maker, which, len(groups)), inside, outside, *_size(maker, len(groups), sized))
 
 
-def _size(maker: Maker, k: int, sized: bool | None) -> int | None:
-    """A size for a determinant of k children, or none; if `sized` is None, one in three has one."""
+def _size(maker: Maker, k: int, sized: bool | None) -> tuple[int | None, list[int] | None]:
+    """A size for a determinant of k children and what it counts, or none; if `sized` is None, one in three has one.
+
+    Every other size counts all children.
+    """
     if sized is None:
         sized = maker.pick(3) == 2
-    return maker.pick(k + 1) if sized else None
+    if not sized:
+        return None, None
+    counted = [maker.pick(2) for _ in range(k)] if maker.pick(2) else None
+    return maker.pick(1 + (k if counted is None else sum(counted))), counted
 
 
 def _groups(maker: Maker) -> list[list[str]]:

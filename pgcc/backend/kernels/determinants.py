@@ -33,6 +33,7 @@ from pgcc.backend.kernels.observed import compare_values, observe, ordinary, row
 from pgcc.backend.kernels.plan import (
     CHILDREN,
     COLUMNS,
+    COUNTED,
     DEFINITE,
     DIRECTED,
     EDGES,
@@ -75,8 +76,9 @@ def determinant_rows(
     r, k = plan[d, R], plan[d, K]
     if plan[d, SIZE] >= 0:
         _run_sized(
-            plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, mantissa, exponent, error
-        )
+            plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, wanted, mantissa, exponent,
+            error,
+        )  # fmt: skip
         return False
     form, size = np.empty(rows, np.int64), np.empty(rows, np.int64)
     masks = np.empty((2, rows, -(-plan[d, VARIABLES] // 64)), np.uint64)
@@ -184,21 +186,34 @@ def _run_trees(plan, data, ints, d, inside, outside, work, lanes, evidence, star
 
 @kernel
 def _run_sized(
-    plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, mantissa, exponent, error
+    plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, wanted, mantissa, exponent, error
 ):  # fmt: skip
-    """Determinants with a size, of symmetric kernels at the base of nothing: one row after another."""
-    k, table, scales = plan[d, K], plan[d, TABLE + OUT], plan[d, CHILDREN] + 3 * plan[d, K]
-    f, y = np.empty(k), np.empty(k)
+    """Determinants with a size, of symmetric kernels, one row after another; by a second base where one is not enough.
+
+    FREE is the base where what does not count is free, and what counts is out.
+    """
+    k, children = plan[d, K], plan[d, CHILDREN]
+    f, y, phi, counted = np.empty(k), np.empty(k), np.zeros(k), ints[plan[d, COUNTED] : plan[d, COUNTED] + k]
     for row in range(rows):
         mantissa[row], exponent[row], error[row] = 0.0, 0, math.inf
-        if not (plan[d, HAS + OUT] and plan[d, SYMMETRIC]):
+        if not plan[d, SYMMETRIC]:
             continue
         row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y)
-        if ordinary(f, y):
-            matrix = data[table : table + k * k].reshape((k, k))
-            m, e, off = sized_sum(matrix, data[scales : scales + k], f, y, plan[d, SIZE])
-            mantissa[row], exponent[row] = m * bases[2 * d + OUT, 0], e + int(bases[2 * d + OUT, 1])
-            error[row] = off if m == 0.0 else off + bases[2 * d + OUT, 2]
+        if not ordinary(f, y):
+            continue
+        for form in (FREE, OUT):
+            if plan[d, HAS + form] and not error[row] <= wanted:
+                for i in range(k):
+                    phi[i] = data[children + i] if form == FREE and not counted[i] else 0.0
+                table, scales = plan[d, TABLE + form], children + (1 if form == FREE else 3) * k
+                m, e, off = sized_sum(
+                    data[table : table + k * k].reshape((k, k)), data[scales : scales + k],
+                    data[children + 2 * k : children + 3 * k], phi, f, y, plan[d, SIZE], counted,
+                )  # fmt: skip
+                off += 0.0 if m == 0.0 else bases[2 * d + form, 2]
+                if off < error[row]:
+                    mantissa[row], exponent[row] = m * bases[2 * d + form, 0], e + int(bases[2 * d + form, 1])
+                    error[row] = off
 
 
 @kernel

@@ -18,6 +18,7 @@ from pgcc.backend.kernels.policy import kernel
 from pgcc.backend.kernels.random import STATE, first_above, start_stream, uniform
 from pgcc.backend.kernels.sampling_sets import (
     CHILDREN,
+    DRAWN,
     ELIMINATION,
     FIXED,
     FREE,
@@ -178,8 +179,11 @@ def pick_children(plan, ints, reals, d, state, picked):
     for i in range(p[CHILDREN]):
         picked[i] = ints[fixed + i]
     if p[KIND] == ELIMINATION:
-        eliminate(numbers[: count * count].reshape((count, count)), items, state, picked)
+        eliminate(numbers[: count * count].reshape((count, count)), items, 0, state, picked)
     elif p[KIND] == VECTORS:
-        pick_spectral(numbers, p[SIZE], p[RANK], items, state, picked)
+        drawn = p[DRAWN]
+        used = pick_spectral(numbers, p[SIZE], p[RANK], items[:drawn], state, picked)
+        if drawn < count:
+            eliminate(numbers[used : used + count * count].reshape((count, count)), items, drawn, state, picked)
     else:
         random_walks(ints[p[ITEMS] :], count, numbers, state, picked)

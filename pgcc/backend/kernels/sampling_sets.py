@@ -6,7 +6,8 @@ row i of these vectors when its projection onto the rows of the items taken befo
 a fixed number of vectors.
 
 By elimination (Poulson 2019), for kernels that are not symmetric: item i is in with probability K_ii; then the others'
-kernel is the Schur complement of K_ii, or of K_ii − 1 if it is out.
+kernel is the Schur complement of K_ii, or of K_ii − 1 if it is out. The same where a fixed number of some items is in:
+these are drawn first, by the eigenvectors of their own part of K, and then the others.
 """
 
 from __future__ import annotations
@@ -21,14 +22,17 @@ from pgcc.backend.kernels.simd import LANES, larger, load, mul, muladd, peek, sp
 
 # Columns of the plan of a determinant: the kind; its children; those that are free (of a tree: nodes); the place in
 # `ints` of what is known of all children, and of the free ones' numbers; the place in `reals` of the numbers of the
-# kind; of eigenvectors: the size (−1: any) and the number of vectors.
-KIND, CHILDREN, FREE, FIXED, ITEMS, REALS, SIZE, RANK, PLAN_COLUMNS = range(9)
+# kind; of eigenvectors: the size (−1: any), the number of vectors, and how many of the free ones they draw.
+KIND, CHILDREN, FREE, FIXED, ITEMS, REALS, SIZE, RANK, DRAWN, PLAN_COLUMNS = range(10)
 VECTORS, ELIMINATION, WALKS = range(3)
 
 
 @kernel
 def pick_spectral(numbers, size, rank, items, state, picked):
-    """numbers: λ, then the vectors, each padded to whole lanes, then for a fixed size the `count_distribution`."""
+    """numbers: λ, then the vectors, each padded to whole lanes, then for a fixed size the `count_distribution`.
+
+    Returns how many numbers these are.
+    """
     stride = padded(len(items))
     chosen, after = np.empty(rank, np.int64), rank + rank * stride
     if size < 0:
@@ -36,9 +40,11 @@ def pick_spectral(numbers, size, rank, items, state, picked):
     else:
         table = numbers[after : after + (rank + 1) * (size + 1)].reshape((rank + 1, size + 1))
         k = _choose_some(numbers[:rank], table, state, chosen)
+        after += (rank + 1) * (size + 1)
     for j in range(k):
         chosen[j] = rank + chosen[j] * stride  # where the vector is
     pick_elementary(numbers, chosen[:k], items, state, picked)
+    return after
 
 
 @kernel
@@ -175,12 +181,12 @@ def _add_squares(part, place, squares, sign):
 
 
 @kernel
-def eliminate(K, items, state, picked):
-    """The items one after another."""
+def eliminate(K, items, known, state, picked):
+    """The items one after another; of so many of the first it is known whether they are picked."""
     K = K.copy()
     n = len(K)
     for i in range(n):
-        taken = uniform(state) < K[i, i]
+        taken = picked[items[i]] == 1 if i < known else uniform(state) < K[i, i]
         picked[items[i]] = taken
         pivot = K[i, i] if taken else K[i, i] - 1.0
         top = K[i]

@@ -1,9 +1,13 @@
 """Determinants of which only the terms with a given number of children are kept: k-DPPs.
 
-With G the kernel at the base where every child is 0, A the children that must be in, F those that may be, and
-S = F^½·(G_FF − G_FA·G_AA⁻¹·G_AF)·F^½ (F^½: the roots of their values), the terms with k children add up to
+With G the kernel at a base where the children that count are 0 and the others φ, let E be the others with d ≠ 0, where
+d_i = f_i − y_i·φ_i, and those that count and must be in (d_i = f_i); W = |d|^½·G_EE·|d|^½ plus y_i, for d_i > 0, or
+minus f_i/φ_i and with −(1/φ_i − G_ii) for G_ii, for d_i < 0, on its diagonal; C those that count and may be in, and S
+the Schur complement of W in the same matrix over E and C. The terms with k counted children add up to
 
-    det M0 · Π_A f · det G_AA · e_j(eigenvalues of S),     j = k − |A|.
+    D_base · |det W| · e_j(eigenvalues of S),     j = k − how many counted ones must be in.
+
+Children with d_i > 0 come first, so that elimination finds pivots of known signs.
 
 S is brought to tridiagonal form T = L·D·Lᵀ by reflections; e_j is then the sum over all j-matchings of a path whose
 edges weigh D_1, D_1·L_1², D_2, D_2·L_2², …: positive numbers only.
@@ -22,28 +26,34 @@ from pgcc.backend.kernels.policy import kernel
 from pgcc.ir.numbers import UNIT
 
 _SMALL, _LARGE = 2.0**-500, 2.0**500
+_SHIFTS = 4  # the largest shift is 8 times what T is off by; roundings are mostly far smaller
 _CHUNK = 16  # terms that are added up by themselves, so that fewer roundings follow one another
 
 
 @kernel
-def sized_sum(kernel_matrix, scale, f, y, size):
-    """(mantissa, binary exponent, relative error) without the factor det M0; an error of inf: not to be trusted.
+def sized_sum(kernel_matrix, scale, gap, phi, f, y, size, counted):
+    """(mantissa, binary exponent, relative error) without the factor D_base; an error of inf: not to be trusted.
 
-    kernel_matrix : c_i·G_ij·c_j. scale : c_i² (over a factor of child i).
+    kernel_matrix, scale, gap : see `Base`. phi : the base, 0 for children that count. counted : 1 for these.
     """
     k = len(f)
-    index, a, m = np.empty(k, np.int64), 0, 0
+    index, d, j, a, m = np.empty(k, np.int64), f - y * phi, size, 0, 0
     for i in range(k):
-        if y[i] == 0.0:
-            if f[i] == 0.0:
-                return 0.0, 0, 0.0
+        if y[i] == 0.0 and f[i] == 0.0:
+            return 0.0, 0, 0.0
+        if d[i] > 0.0 and (y[i] == 0.0 or not counted[i]):
+            index[a] = i
+            a += 1
+            j -= counted[i]
+    positive = a
+    for i in range(k):
+        if d[i] < 0.0:
             index[a] = i
             a += 1
     for i in range(k):
-        if y[i] != 0.0 and f[i] > 0.0:
+        if d[i] > 0.0 and y[i] != 0.0 and counted[i]:
             index[a + m] = i
             m += 1
-    j = size - a
     if j < 0 or j > m:
         return 0.0, 0, 0.0
     if j == 0:
@@ -53,17 +63,19 @@ def sized_sum(kernel_matrix, scale, f, y, size):
     weight = np.empty(q)
     value, binary = 1.0, 0
     for p in range(q):
-        weight[p] = math.sqrt(f[index[p]] / scale[index[p]])
+        weight[p] = math.sqrt(abs(d[index[p]]) / scale[index[p]])
         for c in range(p + 1):
             matrix[p, c] = matrix[c, p] = weight[p] * kernel_matrix[index[p], index[c]] * weight[c]
-    sizes = np.empty(q)
-    for p in range(q):
-        sizes[p] = math.sqrt(abs(matrix[p, p]))
+    for p in range(positive):
+        matrix[p, p] += y[index[p]]
+    for p in range(positive, a):
+        i = index[p]
+        matrix[p, p] = -(weight[p] * weight[p] * gap[i] + f[i] / phi[i])
     for p in range(a):
         pivot = matrix[p, p]
-        if not _SMALL < pivot < _LARGE:
+        if not _SMALL < (pivot if p < positive else -pivot) < _LARGE:
             return 0.0, 0, math.inf
-        value, more = math.frexp(value * pivot)
+        value, more = math.frexp(value * abs(pivot))
         binary += more
         for i in range(p + 1, q):
             factor = matrix[i, p] / pivot
@@ -72,18 +84,19 @@ def sized_sum(kernel_matrix, scale, f, y, size):
                 row[c] -= factor * top[c]
         for i in range(p + 1, q):
             matrix[i, p] /= pivot
-    # entries are off by at most (4 + a)·u·√(Z_ii·Z_jj); what they do to S goes through the rows of (−G_FA·G_AA⁻¹, I)
+    sizes = _sizes(matrix, a, q)
+    # entries are off by at most (8 + a)·u·sizes_i·sizes_j; what they do to S goes through the rows of (−Z_CE·W⁻¹, I)
     grown = _through_inverse(matrix, a, q, sizes)
     off = 0.0
-    for p in range(a):  # Σ_A (L⁻¹·sizes)² / pivot bounds what they do to det G_AA
-        off += grown[p] * grown[p] / matrix[p, p]
-    off *= 1.1 * (6.0 + a) * UNIT
+    for p in range(a):  # Σ_E (L⁻¹·sizes)² / pivot bounds what they do to det W
+        off += grown[p] * grown[p] / abs(matrix[p, p])
+    off *= 1.1 * (8.0 + a) * UNIT
     if j == 0:
         return value, binary, off + 2.0 * a * UNIT if off < 0.1 else math.inf
     spread = 0.0
     for p in range(a, q):
         spread += grown[p] * grown[p]
-    error = 1.1 * (6.0 + a) * UNIT * spread
+    error = 1.1 * (8.0 + a) * UNIT * spread
     S = matrix[a:, a:].copy()
     norm = 0.0
     for p in range(m):
@@ -119,8 +132,20 @@ def sized_sum(kernel_matrix, scale, f, y, size):
 
 
 @kernel
+def _sizes(matrix, a, q):
+    """√ of the diagonal of |L|·|D|·|Lᵀ|, where what is left is in place of D for the rows that are not eliminated."""
+    sizes = np.empty(q)
+    for p in range(q):
+        total = abs(matrix[p, p])
+        for c in range(min(p, a)):
+            total += matrix[p, c] * matrix[p, c] * abs(matrix[c, c])
+        sizes[p] = math.sqrt(total)
+    return sizes
+
+
+@kernel
 def _through_inverse(matrix, a, q, sizes):
-    """|L⁻¹|·sizes for the rows of A, and sizes + |G_FA·G_AA⁻¹|·sizes for those of F; L is below the diagonal."""
+    """|L⁻¹|·sizes for the rows of E, and sizes + |Z_CE·W⁻¹|·sizes for those of C; L is below the diagonal."""
     grown = np.empty(q)
     for p in range(a):
         total = sizes[p]
@@ -197,7 +222,7 @@ def _positive_path(diagonal, beside, error):
     m = len(diagonal)
     path = np.zeros(2 * m - 1)
     shift = 0.0
-    for _ in range(3):
+    for _ in range(_SHIFTS + 2):
         fine = True
         pivot = diagonal[0] + shift
         for p in range(m):
@@ -211,7 +236,7 @@ def _positive_path(diagonal, beside, error):
                 path[2 * p + 1] = beside[p + 1] * beside[p + 1] / pivot
         if fine:
             return path, shift
-        shift = 2.0 * error if shift == 0.0 else 4.0 * shift
+        shift = error / 8.0 ** (_SHIFTS - 1) if shift == 0.0 else 8.0 * shift
     return path, -1.0
 
 

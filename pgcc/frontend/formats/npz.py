@@ -1,6 +1,6 @@
 """`.npz`: a circuit as a few flat arrays, for large ones. No pickles; every index is checked before it is used.
 
-header          JSON as bytes: {"format": "pgcc circuit", "version": 1 or 2}
+header          JSON as bytes: {"format": "pgcc circuit", "version": 1, 2 or 3}
 variables       JSON as bytes: the names, in order
 op              uint8, one per node, children before parents, the root last
 first           int64, nodes + 1: the children of node i are child[first[i]:first[i + 1]]
@@ -11,7 +11,9 @@ kind, value     uint8, float64: the numbers; of every Const and of every edge of
                 2: the value is an index into
 exact           JSON as bytes: the other exact numbers, as "p/q" or as integers, long ones in hexadecimal
 shape           int32, three rows per Det (M0, U, V): rows, columns, and 1 if the matrix is one of float64
-size            int32, one per Det: its size, −1 for none. Only in version 2, which is written if some Det has a size
+size            int32, one per Det: its size, −1 for none. From version 2 on, which is written if some Det has a size
+counted         uint8, one per child f_i of every Det: whether its size counts it. From version 3 on, which is written
+                if some size does not count all
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ from pgcc.ir.node import Node, Op, const, det, product, var, weighted_sum
 from pgcc.ir.numbers import Number
 
 FORMAT = "pgcc circuit"
-UNSIZED, SIZED = VERSIONS = 1, 2  # without and with the array `size`
+UNSIZED, SIZED, COUNTED = VERSIONS = 1, 2, 3
+SINCE = {"size": SIZED, "counted": COUNTED}  # the first version with these arrays; the others are in all
 DTYPES = {
     "header": np.uint8,
     "variables": np.uint8,
@@ -51,6 +54,7 @@ DTYPES = {
     "exact": np.uint8,
     "shape": np.int32,
     "size": np.int32,
+    "counted": np.uint8,
 }
 FLOAT, INTEGER, EXACT = 0, 1, 2
 MAX_HEADER = 10_000  # bytes of the JSON header
@@ -91,7 +95,8 @@ def _arrays(circuit: Circuit) -> dict[str, Any]:
     dets = [node for node in order if node.op is Op.DET]
     matrices = [m for node in dets for m in node.matrices]
     sizes = [-1 if node.size is None else node.size for node in dets]
-    version = SIZED if any(size >= 0 for size in sizes) else UNSIZED
+    counted = [counts for node in dets for counts in node.counted]
+    version = COUNTED if not all(counted) else SIZED if any(size >= 0 for size in sizes) else UNSIZED
     kind, value, exact = _pooled(_numbers(order, matrices))
     arrays: dict[str, Any] = {
         "header": _json_bytes({"format": FORMAT, "version": version}),
@@ -105,13 +110,14 @@ def _arrays(circuit: Circuit) -> dict[str, Any]:
         "exact": _json_bytes(exact),
         "shape": np.array([(*m.shape, m.is_float) for m in matrices], dtype=np.int32).reshape(-1, 3),
         "size": sizes,
+        "counted": counted,
     }
     return {name: np.asarray(arrays[name], dtype=DTYPES[name]) for name in _names(version)}
 
 
 def _names(version: int) -> list[str]:
     """The arrays of a file."""
-    return [name for name in DTYPES if name != "size" or version == SIZED]
+    return [name for name in DTYPES if version >= SINCE.get(name, UNSIZED)]
 
 
 def _json_bytes(data: Any) -> np.ndarray:
@@ -173,7 +179,7 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
         _need(header.get("format") == FORMAT, "its header is not that of a pgcc circuit")
         version = header.get("version")
         known = type(version) is int and version in VERSIONS
-        _need(known, f"it has version {version!r} of the format, and this pgcc reads versions {UNSIZED} and {SIZED}")
+        _need(known, f"it has version {version!r} of the format, and this pgcc reads versions {UNSIZED} to {COUNTED}")
         names = _names(version)
         missing = [name for name in names if name not in entries]
         _need(not missing, f"the array {missing[0] if missing else ''!r} is missing")
@@ -227,12 +233,14 @@ def _circuit(arrays: dict[str, np.ndarray]) -> Circuit:
     child_counts = np.diff(first)[op == Op.DET]
     _check_shapes(shape, child_counts)
     sizes = _sizes(arrays.get("size"), child_counts)
+    counted = _counted(arrays.get("counted"), child_counts, sizes)
     counts = np.where(op == Op.SUM, np.diff(first), op == Op.CONST)
     texts = _json(arrays["exact"], list, "list of exact numbers")
     needed = int(counts.sum()) + _entry_count(shape)
     numbers = _read_numbers(arrays["kind"], arrays["value"], texts, needed)
     matrices = _matrices(shape, numbers, int(counts.sum()))
-    return Circuit(_build(arrays, numbers, leaves, zip(matrices, matrices, matrices, sizes, strict=True)), variables)
+    dets = zip(matrices, matrices, matrices, sizes, counted, strict=True)
+    return Circuit(_build(arrays, numbers, leaves, dets), variables)
 
 
 def _check_structure(op: np.ndarray, first: np.ndarray, child: np.ndarray) -> None:
@@ -265,6 +273,16 @@ def _sizes(size: np.ndarray | None, child_counts: np.ndarray) -> list[int | None
     _need(len(size) == len(child_counts), "its sizes do not fit its determinants")
     _need(((size >= -1) & (size <= child_counts // 2)).all(), "a determinant has no such size")
     return [None if k < 0 else k for k in size.tolist()]
+
+
+def _counted(counted: np.ndarray | None, child_counts: np.ndarray, sizes: list[int | None]) -> list[list[int] | None]:
+    """What the size of every Det counts; None for all, and where there is no size."""
+    if counted is None:
+        return [None] * len(child_counts)
+    last = np.cumsum(child_counts // 2)
+    _need(len(counted) == (last[-1] if len(last) else 0), "what is counted does not fit its determinants")
+    parts = np.split(counted, last[:-1]) if len(last) else []
+    return [part.tolist() if size is not None else None for part, size in zip(parts, sizes, strict=True)]
 
 
 def _entry_count(shape: np.ndarray) -> int:
@@ -321,6 +339,6 @@ def _build(arrays: dict[str, np.ndarray], numbers: list[Number], leaves: Iterato
             used += 1
         else:
             half = len(children) // 2
-            m0, u, v, size = next(dets)
-            nodes.append(det(m0, u, v, children[:half], children[half:], size))
+            m0, u, v, size, counted = next(dets)
+            nodes.append(det(m0, u, v, children[:half], children[half:], size, counted))
     return nodes[-1]
