@@ -23,6 +23,10 @@ from pgcc.lowering.program import DET, DETBAR, DOT, LEAF, MORE, SUM, TIMES, Prog
 
 # Powers of two between which radii are looked for, and how many at a time.
 _WIDEST, _GRID = 40.0, 17
+# log₂ of how much more than the least is nearly the least.
+_NEARLY = 2.0
+# Where a polynomial is looked at to know how large it is on a circle.
+_DIRECTIONS = np.exp(2j * np.pi * np.arange(8) / 8)
 # Points on a circle, at most.
 _MOST_POINTS = 1 << 12
 
@@ -96,11 +100,11 @@ class PointDifferentiator(Differentiator):
                 degree[at] = degree[args[op == DET :]].sum()
         return int(degree[program.value])
 
-    def _magnitudes(self, codes: np.ndarray, radii: np.ndarray) -> np.ndarray:
-        """The value with absolute numbers, at positive points."""
+    def _magnitudes(self, codes: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """The value with absolute numbers, in absolute value."""
         program = self.program
         sizes = replace(program, weights=np.abs(program.weights), leaf_table=np.abs(program.leaf_table))
-        return np.abs(self._values(sizes, codes, radii, 0.0)[0][program.value])
+        return np.abs(self._values(sizes, codes, points, 0.0)[0][program.value])
 
     def _values(
         self, program: Program, codes: np.ndarray, points: np.ndarray, turn: float
@@ -151,23 +155,34 @@ def circle(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(points, shares): Σ share·F(point) is the coefficient of t^wanted of F, for any F of at most that degree.
 
-    magnitudes : of F at positive points, for the radius.
+    magnitudes : of F at points, for the radius: log max |F| is convex in log ρ.
     """
     if degree >= _MOST_POINTS:
         raise PgccError(f"a polynomial of degree {degree} in t has too many points (at most {_MOST_POINTS})")
     if degree == 0:
         return np.ones(1, np.complex128), np.ones(1)
-    centre, width = 0.0, _WIDEST if 0 < wanted < degree else 0.0
-    while width > 0.01:
-        exponents = np.linspace(centre - width, centre + width, _GRID)
-        with np.errstate(all="ignore"):
-            cost = np.log2(magnitudes(np.exp2(exponents))) - wanted * exponents
-        if not np.isfinite(cost).any():
-            break
-        centre = float(exponents[np.argmin(np.where(np.isfinite(cost), cost, np.inf))])
-        width /= _GRID // 4
+    centre = _best_exponent(magnitudes, wanted) if 0 < wanted < degree else 0.0
     points = np.exp2(centre) * np.exp(2j * np.pi * (np.arange(degree + 1) + turn) / (degree + 1))
     return points, points**-wanted / (degree + 1)
+
+
+def _best_exponent(magnitudes: Callable[[np.ndarray], np.ndarray], wanted: int) -> float:
+    """log₂ of a radius: the one next to 1 of those with nearly the least M(ρ)/ρ^k.
+
+    Where what is wanted has the highest degree, all large radii are as good, but not to determinants of huge numbers.
+    """
+    centre, width = 0.0, _WIDEST
+    while width > 0.05:
+        exponents = np.linspace(centre - width, centre + width, _GRID)
+        points = np.outer(np.exp2(exponents), _DIRECTIONS).ravel()
+        with np.errstate(all="ignore"):
+            cost = np.log2(magnitudes(points).reshape(_GRID, -1).max(axis=1)) - wanted * exponents
+        if not np.isfinite(cost).any():
+            break
+        near = exponents[cost <= np.min(cost[np.isfinite(cost)]) + _NEARLY]
+        centre = float(near[np.abs(near).argmin()])
+        width /= _GRID // 4
+    return centre
 
 
 def plain(found: Derivatives) -> Derivatives:
@@ -202,8 +217,8 @@ def sized_derivatives(
             matrices, (times * some[:, None]).reshape(-1, k), np.repeat(beside, len(points), 0)
         ), times
 
-    def totals(radii: np.ndarray) -> np.ndarray:
-        found = at(radii, np.abs(f[:1]), y[:1])[0]
+    def totals(points: np.ndarray) -> np.ndarray:
+        found = at(points, f[:1], y[:1])[0]
         return np.abs(found.value) * np.exp2(found.exponent.astype(np.float64))
 
     points, shares = circle(totals, int(counted.sum()), structure.size, turn)
