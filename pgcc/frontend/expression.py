@@ -474,11 +474,10 @@ class _Parser:
     def determinant(self, opened: _Open) -> Node:
         items = opened.items
         try:
-            for count, (word, place) in enumerate(reversed(opened.named.items()), 1):
-                if place != len(items) - count or list(opened.named) != list(NAMED)[: len(opened.named)]:
-                    raise CircuitError(f"{NAMED[word]} comes last" + ("" if word == "size" else ", after the size"))
-            named = dict(zip(opened.named, items[len(items) - len(opened.named) :], strict=True))
-            items = items[: len(items) - len(opened.named)]
+            words, first = list(opened.named), len(items) - len(opened.named)
+            if words != list(NAMED)[: len(words)] or list(opened.named.values()) != [*range(first, len(items))]:
+                raise CircuitError("the size comes last, and what it counts after it")
+            items, named = items[:first], dict(zip(words, items[first:], strict=True))
             size = _size(named["size"]) if "size" in named else None
             counted = _counted(named["counted"]) if "counted" in named else None
             if len(items) not in (4, 5):
