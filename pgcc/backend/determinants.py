@@ -213,12 +213,13 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
     return plan, data.flat(), ints.flat(), bases
 
 
-def _ready(phi: np.ndarray, base: Base | None, is_free: bool) -> tuple[np.ndarray, np.ndarray]:
-    """|d|, unscaled, of a variable that differs from the base, and the diagonal entry of one that is not observed 1."""
+def _ready(phi: np.ndarray, base: Base | None, is_free: bool) -> tuple[np.ndarray, ...]:
+    """d, unscaled, of a variable that is observed 1, and of another that differs from the base; then both diagonals."""
     if base is None:
-        return np.zeros(len(phi)), np.zeros(len(phi))
+        return (np.zeros(4 * len(phi)),)
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
-        return phi / base.scale, -base.gap if is_free else np.diag(base.kernel) + base.scale / phi
+        change, diagonal = phi / base.scale, np.diag(base.kernel)
+        return change, -change if is_free else change, diagonal, -base.gap if is_free else diagonal + base.scale / phi
 
 
 def _columns(columns: np.ndarray, n_variables: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -27,7 +27,7 @@ from pgcc.backend.kernels.factors import (
     inverse_roots,
     quick_growth,
 )
-from pgcc.backend.kernels.filling import fill_base, fill_identity, fill_rank, fill_variables, next_diagonal
+from pgcc.backend.kernels.filling import fill_base, fill_rank, fill_variables, next_diagonal, pad
 from pgcc.backend.kernels.laplacian import tree_sum
 from pgcc.backend.kernels.observed import compare_values, observe, ordinary, row_values
 from pgcc.backend.kernels.plan import (
@@ -65,7 +65,7 @@ def determinant_rows(
     """mantissa[row]·2^exponent[row] = determinant d, off by at most error[row] relatively, for rows 0 … rows − 1.
 
     inside, outside : slots of f and y in `work`, which holds `lanes` doubles for each slot.
-    evidence, start : rows of codes (1, 0, 255), flat and with eight bytes more, and where the first one starts; the
+    evidence, start : rows of codes (1, 0, 255), flat and with PADDING bytes more, and where the first one starts; the
     last row repeats. If the children are variables they are read there, and not from `work`; plan[d, VARIABLES] is then
     the length of a row.
     bases : one row per determinant and base: mantissa, exponent, relative error of D_base.
@@ -209,7 +209,7 @@ def _room(q, k):
         np.empty(q * LANES),
         np.empty(q * (q + 1) // 2 * LANES),
         np.empty((3, max(1, q) * LANES)),
-        np.empty(2 * k + 1, np.int64),
+        np.empty(max(2 * k + 1, (3 * q + 1) * LANES), np.int64),
         np.empty((2, k)),
     )
 
@@ -235,8 +235,6 @@ def _run_groups(
             last += 1
         group, q = order[first:last], sizes[order[last - 1]]
         cancelled, spread = 0.0, 0.0  # what forming the entries adds to their roundings; to those of √(M_ii·M_jj)
-        if last - first < LANES or sizes[order[first]] != q:
-            fill_identity(matrix, factors, q, symmetric)
         if variables and form != RANK:
             fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, factors, index)
         else:
@@ -250,6 +248,9 @@ def _run_groups(
                         cancelled = max(cancelled, sums * lost)
                 else:
                     fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index)
+        if last - first < LANES or sizes[order[first]] != q:
+            for lane in range(LANES):
+                pad(matrix, factors, q, sizes[group[lane]] if lane < last - first else 0, lane, symmetric)
         if symmetric:
             eliminate_symmetric(matrix, q, scale)
         else:

@@ -6,7 +6,7 @@ import numpy as np
 
 from pgcc.backend.kernels.plan import CHILDREN, COLUMNS, FREE, MATRICES, READY, SYMMETRIC, TABLE, VARIABLES, K, R
 from pgcc.backend.kernels.policy import bare_kernel
-from pgcc.backend.kernels.simd import LANES, lowest_bit
+from pgcc.backend.kernels.simd import LANES, WORD, gather, lowest_bit, store
 
 _CHUNK = 64  # terms that are added up by themselves
 
@@ -18,53 +18,67 @@ def next_diagonal(i, symmetric, q):
 
 
 @bare_kernel
-def fill_identity(matrix, factors, q, symmetric):
-    """What stands in the lanes, and in the rows, that are not used: the determinant does not notice."""
-    for i in range((q * (q + 1) // 2 if symmetric else q * q) * LANES):
-        matrix[i] = 0.0
-    at = 0
-    for i in range(q):
-        for lane in range(LANES):
-            matrix[at + lane] = factors[i * LANES + lane] = 1.0
-        at += next_diagonal(i, symmetric, q)
+def pad(matrix, factors, q, size, lane, symmetric):
+    """The rows from `size` on, of one lane, become those of the identity: the determinant does not notice."""
+    for i in range(size, q):
+        if symmetric:
+            at = i * (i + 1) // 2
+            for j in range(i):
+                matrix[(at + j) * LANES + lane] = 0.0
+            matrix[(at + i) * LANES + lane] = 1.0
+        else:
+            for j in range(q):
+                matrix[(i * q + j) * LANES + lane] = matrix[(j * q + i) * LANES + lane] = 0.0
+            matrix[i * (q + 1) * LANES + lane] = 1.0
+        factors[i * LANES + lane] = 1.0
 
 
 @bare_kernel
 def fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, factors, index):
-    """`fill_base` for rows whose children are variables: (f, y) is (φ, 0), (0, 1) or (φ, 1)."""
-    k, n, symmetric = plan[d, K], plan[d, VARIABLES], plan[d, SYMMETRIC] == 1
-    columns, table = plan[d, COLUMNS], plan[d, TABLE + form]
-    ready, other = plan[d, READY] + 2 * form * k, plan[d, READY] + (2 * form + 1) * k
+    """`fill_base` for up to eight rows whose children are variables: (f, y) is (φ, 0), (0, 1) or (φ, 1)."""
+    k, symmetric, table = plan[d, K], plan[d, SYMMETRIC] == 1, plan[d, TABLE + form]
+    ready = plan[d, READY] + 4 * form * k
+    _list_children(plan, ints, d, form, q, masks, group, sizes, index)
+    nothing, starts, states = 3 * q * LANES, q * LANES, 2 * q * LANES  # see `_list_children`
+    at = 0
+    for i in range(q):
+        here = i * LANES
+        store(factors, here, gather(data, ready, index, states + here, index, nothing))
+        diagonal = gather(data, ready + 2 * k, index, states + here, index, nothing)
+        for j in range(i if symmetric else q):
+            store(matrix, at, gather(data, table, index, starts + here, index, j * LANES))
+            at += LANES
+        store(matrix, at if symmetric else i * (q + 1) * LANES, diagonal)
+        at += LANES if symmetric else 0
+
+
+@bare_kernel
+def _list_children(plan, ints, d, form, q, masks, group, sizes, index):
+    """The children of every row that differ from the base, first those observed 1; lanes and rows not used: child 0.
+
+    index : of q vectors each, the children c, where their rows in the table start (c·k), and their states: c, or k + c
+    of a child that is not observed 1. A vector of zeros follows.
+    """
+    k, n, columns = plan[d, K], plan[d, VARIABLES], plan[d, COLUMNS]
+    for i in range(3 * q * LANES if len(group) < LANES or sizes[group[0]] < q else 0):
+        index[i] = 0
+    for lane in range(LANES):
+        index[3 * q * LANES + lane] = 0
     for lane in range(len(group)):
-        row, entry, w = group[lane], lane, 0
-        observed_one, bits = True, masks[0, row, 0]  # first those observed 1, then the others that differ from the base
-        for count in range(sizes[row]):
-            while bits == 0:
-                w += 1
-                if w == masks.shape[2]:
-                    w, observed_one = 0, False
-                if observed_one:
-                    bits = masks[0, row, w]
-                elif form == FREE:
-                    bits = masks[1, row, w]
+        row, at = group[lane], lane
+        for state in range(2):
+            if at == sizes[row] * LANES + lane:
+                break
+            for w in range(masks.shape[2]):
+                if state == 0 or form == FREE:
+                    bits = masks[state, row, w]
                 else:
                     bits = np.uint64(ints[columns + n + k + w]) & ~(masks[0, row, w] | masks[1, row, w])
-            c = ints[columns + 64 * w + lowest_bit(bits)]
-            bits &= bits - np.uint64(1)
-            index[count] = c
-            factor = data[ready + c]
-            factors[count * LANES + lane] = -factor if form == FREE and not observed_one else factor
-            if symmetric:  # row `count` of the triangle
-                here = table + c * k
-                for j in range(count + 1):
-                    matrix[entry] = data[here + index[j]]
-                    entry += LANES
-                if not observed_one:
-                    matrix[entry - LANES] = data[other + c]
-            else:
-                matrix[count * (q + 1) * LANES + lane] = data[table + c * k + c] if observed_one else data[other + c]
-        if not symmetric:
-            _fill_kernel(data, table, k, q, index, sizes[row], lane, matrix)
+                while bits != 0:
+                    c = ints[columns + WORD * w + lowest_bit(bits)]
+                    bits &= bits - np.uint64(1)
+                    index[at], index[q * LANES + at], index[2 * q * LANES + at] = c, c * k, state * k + c
+                    at += LANES
 
 
 @bare_kernel

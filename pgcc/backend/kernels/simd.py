@@ -14,6 +14,8 @@ from numba.extending import intrinsic, models, register_model
 
 LANES = 8
 _DOUBLE, _VECTOR, _BYTES = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.IntType(8), LANES)
+_INTEGERS = ir.VectorType(ir.IntType(64), LANES)
+WORD = 64  # bytes that become the bits of one number
 
 
 class _Vector8(types.Type):
@@ -137,14 +139,41 @@ def quotient(typingctx: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic
-def eight_bytes(typingctx: Any, array: Any, index: Any) -> Any:
-    """The eight bytes of a flat array that start at `index`, as one number, the first in the lowest bits."""
+def gather(typingctx: Any, array: Any, start: Any, index: Any, i: Any, more: Any, j: Any) -> Any:
+    """Eight doubles of a flat array, those at start + index[i + lane] + more[j + lane]."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = _address(context, builder, signature.args[0], args[0], args[1], ir.IntType(64))
-        return builder.load(pointer, align=1)
+        array_type, _, index_type, _, more_type, _ = signature.args
+        where = builder.load(_address(context, builder, index_type, args[2], args[3], _INTEGERS), align=8)
+        there = builder.load(_address(context, builder, more_type, args[4], args[5], _INTEGERS), align=8)
+        data = context.make_array(array_type)(context, builder, args[0]).data
+        first = builder.ptrtoint(builder.gep(data, [args[1]]), ir.IntType(64))
+        offsets = builder.shl(builder.add(where, there), ir.Constant(_INTEGERS, [3] * LANES))
+        pointers = ir.VectorType(_DOUBLE.as_pointer(), LANES)
+        addresses = builder.inttoptr(builder.add(_splat(builder, first, _INTEGERS), offsets), pointers)
+        all_lanes, align = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [1] * LANES), ir.Constant(ir.IntType(32), 8)
+        name = "llvm.masked.gather.v8f64.v8p0f64"
+        kind = ir.FunctionType(_VECTOR, [pointers, align.type, all_lanes.type, _VECTOR])
+        function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        return builder.call(function, [addresses, align, all_lanes, ir.Constant(_VECTOR, ir.Undefined)])
 
-    return types.uint64(array, types.intp), codegen
+    return vector8(array, types.intp, index, types.intp, more, types.intp), codegen
+
+
+@intrinsic
+def equal_bytes(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+    """Which of the 64 bytes of a flat array that start at `index` equal `value`: one bit each, the first the lowest."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word = ir.VectorType(ir.IntType(8), WORD)
+        found = builder.load(_address(context, builder, signature.args[0], args[0], args[1], word), align=1)
+        wanted = builder.trunc(args[2], ir.IntType(8))
+        one = builder.insert_element(ir.Constant(word, ir.Undefined), wanted, ir.Constant(ir.IntType(32), 0))
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), WORD), [0] * WORD)
+        every = builder.shuffle_vector(one, ir.Constant(word, ir.Undefined), mask)
+        return builder.bitcast(builder.icmp_signed("==", found, every), ir.IntType(64))
+
+    return types.uint64(array, types.intp, types.intp), codegen
 
 
 @intrinsic

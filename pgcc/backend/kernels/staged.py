@@ -8,6 +8,7 @@ import numpy as np
 
 from pgcc.backend.kernels.determinants import determinant_rows
 from pgcc.backend.kernels.linear import copy_roots, run_block
+from pgcc.backend.kernels.observed import PADDING
 from pgcc.backend.kernels.policy import bare_kernel, kernel
 from pgcc.ir.numbers import UNIT
 from pgcc.lowering.program import DET
@@ -34,7 +35,7 @@ def run_staged(
     for block in range(codes.shape[0]):
         at_row = (first_row + block * lanes) * variables
         # the last row repeats to the end of the block; its determinants need not
-        rows = lanes if variables == 0 else max(1, min(lanes, (len(evidence) - 8 - at_row) // variables))
+        rows = lanes if variables == 0 else max(1, min(lanes, (len(evidence) - PADDING - at_row) // variables))
         doubt = hopeless[block * lanes : (block + 1) * lanes]
         doubt[:] = False
         i = begin
