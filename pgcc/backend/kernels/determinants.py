@@ -49,7 +49,7 @@ from pgcc.backend.kernels.plan import (
     K,
     R,
 )
-from pgcc.backend.kernels.policy import bare_kernel, kernel
+from pgcc.backend.kernels.policy import bare_kernel, inlined_kernel, kernel
 from pgcc.backend.kernels.simd import LANES, larger, load, magnitude, mul, root, smaller, splat, store
 from pgcc.backend.kernels.sized import sized_sum
 from pgcc.ir.numbers import UNIT
@@ -84,15 +84,10 @@ def determinant_rows(
         plan, data, ints, d, inside, outside, work, lanes, evidence, start, rows, form, size, masks,
         mantissa, exponent, error,
     )  # fmt: skip
-    order = _by_form_and_size(form, size, r + k + 1)
-    largest = 0
-    for row in range(rows):
-        if 0 <= form[row] < TREES:
-            largest = max(largest, size[row])
-    room = _room(largest, k)
+    order, largest = _by_form_and_size(form, size, r + k + 1)
     _run_groups(
         plan, data, ints, bases, d, form, size, inside, outside, work, lanes, evidence, start, order, masks, wanted,
-        mantissa, exponent, error, *room,
+        mantissa, exponent, error, *_room(largest, k),
     )  # fmt: skip
     if plan[d, HAS + TREES]:
         for row in range(rows):
@@ -119,47 +114,63 @@ def _choose_forms(
     """The cheapest form of every row, and its size; −1 where the answer is 0 or where no form applies."""
     r, k = plan[d, R], plan[d, K]
     # FREE, OUT: how many children differ from the base; RANK: how many are in. Negative: no answer, or 0.
-    known = np.zeros((FORMS, rows), np.int64)
+    known = np.empty((FORMS, rows), np.int64)
     strange, zero = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
     if plan[d, VARIABLES]:
         observe(evidence, start, plan[d, VARIABLES], ints[plan[d, COLUMNS] :], k, rows, masks, known)
     else:
         compare_values(data, plan[d, CHILDREN], k, inside, outside, work, lanes, rows, known, strange, zero)
+    mantissa[:rows], exponent[:rows], error[:rows] = 0.0, 0, math.inf
     missed = False
-    like, inner_before, outer_before, observed_before = 0, -1, -1, -1  # the last row decided, and its counts
+    chosen, largest = -1, 0  # of the last row that was decided, whose counts were these
+    inner_before, outer_before, observed_before = -1, -1, -1
     for row in range(rows):
-        mantissa[row], exponent[row], error[row] = 0.0, 0, math.inf
+        inner, outer, observed = known[RANK, row], known[OUT, row], known[FREE, row]
         form[row], size[row] = -1, 0
         if strange[row]:
-            continue
-        inner, outer = known[RANK, row], known[OUT, row]
-        if inner == inner_before and outer == outer_before and known[FREE, row] == observed_before and not zero[row]:
-            form[row], size[row] = form[like], size[like]
             continue
         if zero[row] or inner > r:  # a child that is impossible, or more vectors than dimensions
             error[row] = 0.0
             continue
-        like, inner_before, outer_before, observed_before = row, inner, outer, known[FREE, row]
-        known[RANK, row] += r
-        known[TREES, row] = r - inner
-        best = math.inf
-        for candidate in range(FORMS):
-            if plan[d, HAS + candidate]:
-                here = cost_of(candidate, known[candidate, row], r, k)
-                if here < best:
-                    best, form[row], size[row] = here, candidate, known[candidate, row]
-        if not plan[d, HAS + FREE] and (known[FREE, row] > 0 or best == math.inf):
-            missed |= cost_of(FREE, known[FREE, row], r, k) < best
+        if inner != inner_before or outer != outer_before or observed != observed_before:
+            inner_before, outer_before, observed_before = inner, outer, observed
+            known[RANK, row] += r
+            known[TREES, row] = r - inner
+            best, chosen, largest = math.inf, -1, 0
+            for candidate in range(FORMS):
+                if plan[d, HAS + candidate]:
+                    here = cost_of(candidate, known[candidate, row], r, k)
+                    if here < best:
+                        best, chosen, largest = here, candidate, known[candidate, row]
+            if not plan[d, HAS + FREE] and (observed > 0 or best == math.inf):
+                missed |= cost_of(FREE, observed, r, k) < best
+        form[row], size[row] = chosen, largest
     return missed
 
 
 @kernel
 def _by_form_and_size(form, size, base):
-    """An order of the rows in which rows of one form are together, small ones first."""
-    for row in range(1, len(form)):
-        if form[row] != form[0] or size[row] != size[0]:
-            return np.argsort(form * base + size)
-    return np.arange(len(form))
+    """The rows that have a form, not TREES, those of one form together and small ones first; and the largest size."""
+    rows, same = len(form), 0 <= form[0] < TREES
+    for row in range(1, rows):
+        same &= form[row] == form[0] and size[row] == size[0]
+    if same:
+        return np.arange(rows), size[0]
+    # counting sort: rows of a form and size start where those of smaller ones end
+    start, largest = np.zeros(TREES * base + 1, np.int64), 0
+    for row in range(rows):
+        if 0 <= form[row] < TREES:
+            start[form[row] * base + size[row] + 1] += 1
+            largest = max(largest, size[row])
+    for key in range(TREES * base):
+        start[key + 1] += start[key]
+    order = np.empty(start[-1], np.int64)
+    for row in range(rows):
+        if 0 <= form[row] < TREES:
+            key = form[row] * base + size[row]
+            order[start[key]] = row
+            start[key] += 1
+    return order, largest
 
 
 @kernel
@@ -226,11 +237,6 @@ def _run_groups(
     last = 0
     while last < len(order):
         first, form = last, forms[order[last]]
-        last += 1
-        if form < 0:  # already answered
-            continue
-        if form == TREES:  # the last of the forms
-            break
         while last < min(first + LANES, len(order)) and forms[order[last]] == form:
             last += 1
         group, q = order[first:last], sizes[order[last - 1]]
@@ -270,7 +276,7 @@ def _run_groups(
             error[row] = tau[lane] + off if known else math.inf
 
 
-@bare_kernel
+@inlined_kernel
 def _trust(matrix, q, symmetric, roundings, spread, wanted, scale, room, inverse, tau):
     """tau[lane] = relative error bounds of eight eliminations (see `factors`).
 
@@ -301,7 +307,7 @@ def _trust(matrix, q, symmetric, roundings, spread, wanted, scale, room, inverse
             tau[lane] = better
 
 
-@bare_kernel
+@inlined_kernel
 def _multiply_pivots(matrix, q, symmetric, factors, products, extremes):
     """Products of pivots and factors, in every lane; whether none of them came near the limits of doubles."""
     product, least, most, at = splat(1.0), splat(1.0), splat(1.0), 0

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from pgcc.backend.kernels.plan import CHILDREN, COLUMNS, FREE, MATRICES, READY, SYMMETRIC, TABLE, VARIABLES, K, R
-from pgcc.backend.kernels.policy import bare_kernel
-from pgcc.backend.kernels.simd import LANES, WORD, gather, lowest_bit, store
+from pgcc.backend.kernels.policy import bare_kernel, inlined_kernel
+from pgcc.backend.kernels.simd import LANES, WORD, gather, lowest_bit, peek, poke, store
 
 _CHUNK = 64  # terms that are added up by themselves
 
 
-@bare_kernel
+@inlined_kernel
 def next_diagonal(i, symmetric, q):
     """How far it is from the diagonal entry of row i to the next one."""
     return (i + 2 if symmetric else q + 1) * LANES
@@ -33,52 +33,51 @@ def pad(matrix, factors, q, size, lane, symmetric):
         factors[i * LANES + lane] = 1.0
 
 
-@bare_kernel
+@inlined_kernel
 def fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, factors, index):
     """`fill_base` for up to eight rows whose children are variables: (f, y) is (φ, 0), (0, 1) or (φ, 1)."""
     k, symmetric, table = plan[d, K], plan[d, SYMMETRIC] == 1, plan[d, TABLE + form]
-    ready = plan[d, READY] + 4 * form * k
-    _list_children(plan, ints, d, form, q, masks, group, sizes, index)
-    nothing, starts, states = 3 * q * LANES, q * LANES, 2 * q * LANES  # see `_list_children`
+    changes = plan[d, READY] + 4 * form * k
+    diagonals = changes + 2 * k
+    starts, states, zeros = q * LANES, 2 * q * LANES, 3 * q * LANES  # see `_list_children`
+    if len(group) < LANES or sizes[group[0]] < q:
+        index[:zeros] = 0
+    index[zeros : zeros + LANES] = 0
+    for lane in range(len(group)):
+        _list_children(plan, ints, d, form, q, masks, group[lane], sizes[group[lane]], lane, index)
     at = 0
     for i in range(q):
         here = i * LANES
-        store(factors, here, gather(data, ready, index, states + here, index, nothing))
-        diagonal = gather(data, ready + 2 * k, index, states + here, index, nothing)
+        store(factors, here, gather(data, changes, index, states + here, index, zeros))
         for j in range(i if symmetric else q):
             store(matrix, at, gather(data, table, index, starts + here, index, j * LANES))
             at += LANES
-        store(matrix, at if symmetric else i * (q + 1) * LANES, diagonal)
+        diagonal = at if symmetric else i * (q + 1) * LANES
+        store(matrix, diagonal, gather(data, diagonals, index, states + here, index, zeros))
         at += LANES if symmetric else 0
 
 
-@bare_kernel
-def _list_children(plan, ints, d, form, q, masks, group, sizes, index):
-    """The children of every row that differ from the base, first those observed 1; lanes and rows not used: child 0.
+@inlined_kernel
+def _list_children(plan, ints, d, form, q, masks, row, size, lane, index):
+    """The children of a row that differ from the base, `size` of them, first those observed 1.
 
-    index : of q vectors each, the children c, where their rows in the table start (c·k), and their states: c, or k + c
-    of a child that is not observed 1. A vector of zeros follows.
+    index : of q vectors each, the children c; where their rows in the table start, c·k; and their states, c, or k + c
+    of a child that is not observed 1.
     """
     k, n, columns = plan[d, K], plan[d, VARIABLES], plan[d, COLUMNS]
-    for i in range(3 * q * LANES if len(group) < LANES or sizes[group[0]] < q else 0):
-        index[i] = 0
-    for lane in range(LANES):
-        index[3 * q * LANES + lane] = 0
-    for lane in range(len(group)):
-        row, at = group[lane], lane
-        for state in range(2):
-            if at == sizes[row] * LANES + lane:
-                break
-            for w in range(masks.shape[2]):
-                if state == 0 or form == FREE:
-                    bits = masks[state, row, w]
-                else:
-                    bits = np.uint64(ints[columns + n + k + w]) & ~(masks[0, row, w] | masks[1, row, w])
-                while bits != 0:
-                    c = ints[columns + WORD * w + lowest_bit(bits)]
-                    bits &= bits - np.uint64(1)
-                    index[at], index[q * LANES + at], index[2 * q * LANES + at] = c, c * k, state * k + c
-                    at += LANES
+    starts, states, at, last = q * LANES, 2 * q * LANES, lane, lane + size * LANES
+    for state in range(2):
+        for w in range(masks.shape[2] if at < last else 0):
+            bits = masks[0, row, w]
+            if state == 1:
+                bits = masks[1, row, w] if form == FREE else np.uint64(ints[columns + n + k + w]) & ~(bits | masks[1, row, w])
+            while bits != 0:
+                c = peek(ints, columns + WORD * w + lowest_bit(bits))
+                bits &= bits - np.uint64(1)
+                poke(index, at, c)
+                poke(index, starts + at, c * k)
+                poke(index, states + at, state * k + c)
+                at += LANES
 
 
 @bare_kernel

@@ -40,6 +40,8 @@ def observe(evidence, start, n, columns, k, rows, masks, known):
 
 @bare_kernel
 def compare_values(data, phis, k, inside, outside, work, lanes, rows, known, strange, zero):
+    """The same counts of children that are numbers; strange: rows that no form knows, zero: impossible ones."""
+    known[:] = 0
     for i in range(k):
         phi = data[phis + i]
         f, y = inside[i] * lanes, outside[i] * lanes

@@ -72,6 +72,18 @@ def peek(typingctx: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
+def poke(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+    """Write one element of a flat array; the index is not negative, as for `peek`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        builder.store(args[2], builder.gep(data, [args[1]]))
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, array.dtype), codegen
+
+
+@intrinsic
 def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     """Write eight doubles to a flat array from `index` on."""
 
