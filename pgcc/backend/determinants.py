@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +19,7 @@ from pgcc.backend.kernels.plan import (
     EDGES,
     FREE,
     HAS,
+    LOW,
     MATRICES,
     OUT,
     PLAN_COLUMNS,
@@ -204,6 +206,9 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
         if one.columns is not None and not bare:
             plan[d, VARIABLES], plan[d, COLUMNS] = one.n_variables, ints.put(*_columns(one.columns, one.n_variables))
             plan[d, READY] = data.put(*_ready(one.phi, free, True), *_ready(one.phi, out, False))
+            for form, base in ((FREE, free), (OUT, out)):
+                if base is not None and base.low is not None:
+                    plan[d, LOW + form] = data.put(base.low, *_low_diagonals(one, base, form == FREE))
         if trees is not None and structure.in_range:
             plan[d, HAS + TREES], plan[d, DIRECTED] = 1, trees.directed
             plan[d, EDGES] = ints.put(trees.tail, trees.head)
@@ -220,6 +225,18 @@ def _ready(phi: np.ndarray, base: Base | None, is_free: bool) -> tuple[np.ndarra
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
         change, diagonal = phi / base.scale, np.diag(base.kernel)
         return change, -change if is_free else change, diagonal, -base.gap if is_free else diagonal + base.scale / phi
+
+
+def _low_diagonals(one: Determinant, base: Base, is_free: bool) -> tuple[np.ndarray, np.ndarray]:
+    """What both diagonals of `_ready` are beyond their doubles."""
+    assert base.low is not None
+    low, diagonal = np.diag(base.low), np.diag(base.kernel)
+    if is_free:
+        return low, -base.gap_low
+    high = _ready(one.phi, base, False)[3]
+    numbers = zip(diagonal, low, base.square, one.structure.exact_ratio, one.phi, high, strict=True)
+    exact = [sum(map(Fraction, (a, b, -h))) + Fraction(c) / (s * Fraction(f)) for a, b, c, s, f, h in numbers]
+    return low, np.array([float(x) for x in exact])
 
 
 def _columns(columns: np.ndarray, n_variables: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -27,9 +27,10 @@ from pgcc.backend.kernels.factors import (
     inverse_roots,
     quick_growth,
 )
-from pgcc.backend.kernels.filling import fill_base, fill_rank, fill_variables, next_diagonal, pad
+from pgcc.backend.kernels.filling import fill_base, fill_low, fill_rank, fill_variables, next_diagonal, pad
 from pgcc.backend.kernels.laplacian import tree_sum
 from pgcc.backend.kernels.observed import compare_values, observe, ordinary, row_values
+from pgcc.backend.kernels.pairs import UNIT_OF_PAIRS, eliminate_pairs
 from pgcc.backend.kernels.plan import (
     CHILDREN,
     COLUMNS,
@@ -39,6 +40,7 @@ from pgcc.backend.kernels.plan import (
     FORMS,
     FREE,
     HAS,
+    LOW,
     OUT,
     RANK,
     SIZE,
@@ -87,8 +89,14 @@ def determinant_rows(
     order, largest = _by_form_and_size(form, size, r + k + 1)
     _run_groups(
         plan, data, ints, bases, d, form, size, inside, outside, work, lanes, evidence, start, order, masks, wanted,
-        mantissa, exponent, error, *_room(largest, k),
+        mantissa, exponent, error, *_room(largest, k, False),
     )  # fmt: skip
+    if _keep_uncertain(plan, d, form, error, wanted):
+        order, largest = _by_form_and_size(form, size, r + k + 1)
+        _run_groups(
+            plan, data, ints, bases, d, form, size, inside, outside, work, lanes, evidence, start, order, masks, wanted,
+            mantissa, exponent, error, *_room(largest, k, True),
+        )  # fmt: skip
     if plan[d, HAS + TREES]:
         for row in range(rows):
             form[row] = TREES if not error[row] <= wanted else -1
@@ -146,6 +154,17 @@ def _choose_forms(
                 missed |= cost_of(FREE, observed, r, k) < best
         form[row], size[row] = chosen, largest
     return missed
+
+
+@kernel
+def _keep_uncertain(plan, d, form, error, wanted):
+    """form = −1 for all rows but those that are not certain enough and that pairs of doubles may help; is there any?"""
+    some = False
+    for row in range(len(form)):
+        if error[row] <= wanted or form[row] < 0 or form[row] > OUT or plan[d, LOW + form[row]] == 0:
+            form[row] = -1
+        some |= form[row] >= 0
+    return some
 
 
 @kernel
@@ -213,10 +232,11 @@ def _run_sized(
 
 
 @kernel
-def _room(q, k):
-    """Room for matrices, the factors of their pivots, an inverse, three vectors, children, and their values."""
+def _room(q, k, pairs):
+    """Room for matrices, their low parts, factors of pivots, an inverse, three vectors, children, and their values."""
     return (
         np.empty(q * q * LANES),
+        np.empty(max(1, q * (q + 1) // 2) * LANES if pairs else 0),
         np.empty(q * LANES),
         np.empty(q * (q + 1) // 2 * LANES),
         np.empty((3, max(1, q) * LANES)),
@@ -228,10 +248,14 @@ def _room(q, k):
 @bare_kernel
 def _run_groups(
     plan, data, ints, bases, d, forms, sizes, inside, outside, work, lanes, evidence, start, order, masks, wanted,
-    mantissa, exponent, error, matrix, factors, inverse, vectors, index, values,
+    mantissa, exponent, error, matrix, low, factors, inverse, vectors, index, values,
 ):  # fmt: skip
-    """Up to eight rows of one form at a time, padded to the largest size among them."""
-    symmetric, variables = plan[d, SYMMETRIC] == 1, plan[d, VARIABLES] > 0
+    """Up to eight rows of one form at a time, padded to the largest size among them.
+
+    With room for low parts (`low`), over pairs of doubles: rows of variables, symmetric, in the forms that have them.
+    """
+    symmetric, variables, pairs = plan[d, SYMMETRIC] == 1, plan[d, VARIABLES] > 0, len(low) > 0
+    unit = UNIT_OF_PAIRS if pairs else UNIT
     scale, room, tau = vectors[0], vectors[1], vectors[2]
     f, y = values[0], values[1]
     last = 0
@@ -254,14 +278,23 @@ def _run_groups(
                         cancelled = max(cancelled, sums * lost)
                 else:
                     fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index)
+        if pairs:
+            fill_low(plan, data, d, form, q, low, index)
         if last - first < LANES or sizes[order[first]] != q:
             for lane in range(LANES):
-                pad(matrix, factors, q, sizes[group[lane]] if lane < last - first else 0, lane, symmetric)
-        if symmetric:
+                size = sizes[group[lane]] if lane < last - first else 0
+                pad(matrix, q, size, lane, symmetric, 1.0)
+                for i in range(size, q):
+                    factors[i * LANES + lane] = 1.0
+                if pairs:
+                    pad(low, q, size, lane, symmetric, 0.0)
+        if pairs:
+            eliminate_pairs(matrix, low, q, scale, room)
+        elif symmetric:
             eliminate_symmetric(matrix, q, scale)
         else:
             eliminate(matrix, q)
-        _trust(matrix, q, symmetric, q + 8.0 + cancelled, spread, wanted, scale, room, inverse, tau)
+        _trust(matrix, q, symmetric, (q + 8.0 + cancelled) * unit, spread * unit, wanted, scale, room, inverse, tau)
         in_range = _multiply_pivots(matrix, q, symmetric, factors, scale, room)
         times, binary, off = 1.0, 0, 4.0 * q * UNIT
         if form != RANK:
@@ -271,17 +304,18 @@ def _run_groups(
             if not in_range:
                 value, more, tame = _careful_product(matrix, q, symmetric, factors, lane)
             value *= times
-            mantissa[row], exponent[row] = value, binary + more
-            known = tame and tau[lane] + off < 0.1 and 0.0 < abs(value) < math.inf
-            error[row] = tau[lane] + off if known else math.inf
+            known = tame and tau[lane] + off < min(0.1, error[row]) and 0.0 < abs(value) < math.inf
+            if known or not pairs:
+                mantissa[row], exponent[row] = value, binary + more
+                error[row] = tau[lane] + off if known else math.inf
 
 
 @inlined_kernel
 def _trust(matrix, q, symmetric, roundings, spread, wanted, scale, room, inverse, tau):
     """tau[lane] = relative error bounds of eight eliminations (see `factors`).
 
-    roundings : of every entry, relative to |L||D||R|. spread : those relative to √(M_ii·M_jj), for which ‖X·e‖² stands
-    where ‖X‖² does for the others: it is what `quick_growth` bounds, and at most q·‖X‖².
+    roundings : of every entry, in all, relative to |L||D||R|. spread : those relative to √(M_ii·M_jj), for which
+    ‖X·e‖² stands where ‖X‖² does for the others: it is what `quick_growth` bounds, and at most q·‖X‖².
     """
     if q == 0:
         tau[:LANES] = 0.0
@@ -293,7 +327,7 @@ def _trust(matrix, q, symmetric, roundings, spread, wanted, scale, room, inverse
     store(tau, 0, growth)
     good = True
     for lane in range(LANES):
-        tau[lane] *= 1.1 * (roundings + spread) * UNIT
+        tau[lane] *= 1.1 * (roundings + spread)
         good &= tau[lane] <= wanted
     if good:
         return
@@ -302,8 +336,9 @@ def _trust(matrix, q, symmetric, roundings, spread, wanted, scale, room, inverse
         growth = root(mul(growth, full_growth(matrix, q, symmetric, True, scale, inverse)))
     store(room, 0, growth)
     for lane in range(LANES):
-        better = 1.5 * (roundings + q * spread) * UNIT * room[lane]  # the inverse itself is rounded
-        if better < tau[lane]:
+        better = 1.5 * (roundings + q * spread) * room[lane]
+        # the inverse itself is rounded, by (q + 8)·u·X·|L̂⁻¹|: not too much, if that is small beside it
+        if better < tau[lane] and (q + 8.0) * UNIT * math.sqrt(room[lane]) < 0.1:
             tau[lane] = better
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgcc.backend.kernels.plan import CHILDREN, COLUMNS, FREE, MATRICES, READY, SYMMETRIC, TABLE, VARIABLES, K, R
+from pgcc.backend.kernels.plan import CHILDREN, COLUMNS, FREE, LOW, MATRICES, READY, SYMMETRIC, TABLE, VARIABLES, K, R
 from pgcc.backend.kernels.policy import bare_kernel, inlined_kernel
 from pgcc.backend.kernels.simd import LANES, WORD, gather, lowest_bit, peek, poke, store
 
@@ -18,19 +18,18 @@ def next_diagonal(i, symmetric, q):
 
 
 @bare_kernel
-def pad(matrix, factors, q, size, lane, symmetric):
-    """The rows from `size` on, of one lane, become those of the identity: the determinant does not notice."""
+def pad(matrix, q, size, lane, symmetric, diagonal):
+    """The rows from `size` on, of one lane, become those of the identity (times `diagonal`): no determinant notices."""
     for i in range(size, q):
         if symmetric:
             at = i * (i + 1) // 2
             for j in range(i):
                 matrix[(at + j) * LANES + lane] = 0.0
-            matrix[(at + i) * LANES + lane] = 1.0
+            matrix[(at + i) * LANES + lane] = diagonal
         else:
             for j in range(q):
                 matrix[(i * q + j) * LANES + lane] = matrix[(j * q + i) * LANES + lane] = 0.0
-            matrix[i * (q + 1) * LANES + lane] = 1.0
-        factors[i * LANES + lane] = 1.0
+            matrix[i * (q + 1) * LANES + lane] = diagonal
 
 
 @inlined_kernel
@@ -55,6 +54,20 @@ def fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, fa
         diagonal = at if symmetric else i * (q + 1) * LANES
         store(matrix, diagonal, gather(data, diagonals, index, states + here, index, zeros))
         at += LANES if symmetric else 0
+
+
+@inlined_kernel
+def fill_low(plan, data, d, form, q, low, index):
+    """What the entries of a symmetric matrix that `fill_variables` has just filled in are beyond their doubles."""
+    k, table = plan[d, K], plan[d, LOW + form]
+    starts, states, zeros = q * LANES, 2 * q * LANES, 3 * q * LANES
+    at = 0
+    for i in range(q):
+        for j in range(i):
+            store(low, at, gather(data, table, index, starts + i * LANES, index, j * LANES))
+            at += LANES
+        store(low, at, gather(data, table + k * k, index, states + i * LANES, index, zeros))
+        at += LANES
 
 
 @inlined_kernel

@@ -6,6 +6,7 @@ LLVM maps it to one AVX-512 register, two of AVX or four of SSE2. Multiply-adds 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -43,10 +44,10 @@ def _splat(builder: Any, scalar: Any, vector: ir.VectorType) -> Any:
     return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), mask)
 
 
-def _elementwise(builder: Any, name: str) -> Any:
-    """A function of LLVM from one vector to another (llvmlite does not name those of vectors by itself)."""
-    known = builder.module.globals.get(name)
-    return known or ir.Function(builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), name)
+def _call(builder: Any, name: str, arguments: Sequence[Any]) -> Any:
+    """A function of LLVM whose value is a vector (llvmlite does not name those of vectors by itself)."""
+    kind = ir.FunctionType(_VECTOR, [argument.type for argument in arguments])
+    return builder.call(builder.module.globals.get(name) or ir.Function(builder.module, kind, name), arguments)
 
 
 @intrinsic
@@ -126,6 +127,46 @@ def muladd(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @intrinsic
+def plus(typingctx: Any, a: Any, b: Any) -> Any:
+    """a + b, never contracted with anything"""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fadd(args[0], args[1])
+
+    return vector8(vector8, vector8), codegen
+
+
+@intrinsic
+def minus(typingctx: Any, a: Any, b: Any) -> Any:
+    """a − b, never contracted with anything"""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fsub(args[0], args[1])
+
+    return vector8(vector8, vector8), codegen
+
+
+@intrinsic
+def times(typingctx: Any, a: Any, b: Any) -> Any:
+    """a · b, never contracted with anything"""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fmul(args[0], args[1])
+
+    return vector8(vector8, vector8), codegen
+
+
+@intrinsic
+def fused(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+    """a · b + c with one rounding, on every machine"""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _call(builder, "llvm.fma.v8f64", args)
+
+    return vector8(vector8, vector8, vector8), codegen
+
+
+@intrinsic
 def add_up(typingctx: Any, a: Any) -> Any:
     """The sum of eight doubles, in a fixed order."""
 
@@ -164,10 +205,8 @@ def gather(typingctx: Any, array: Any, start: Any, index: Any, i: Any, more: Any
         pointers = ir.VectorType(_DOUBLE.as_pointer(), LANES)
         addresses = builder.inttoptr(builder.add(_splat(builder, first, _INTEGERS), offsets), pointers)
         all_lanes, align = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [1] * LANES), ir.Constant(ir.IntType(32), 8)
-        name = "llvm.masked.gather.v8f64.v8p0f64"
-        kind = ir.FunctionType(_VECTOR, [pointers, align.type, all_lanes.type, _VECTOR])
-        function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-        return builder.call(function, [addresses, align, all_lanes, ir.Constant(_VECTOR, ir.Undefined)])
+        undefined = ir.Constant(_VECTOR, ir.Undefined)
+        return _call(builder, "llvm.masked.gather.v8f64.v8p0f64", [addresses, align, all_lanes, undefined])
 
     return vector8(array, types.intp, index, types.intp, more, types.intp), codegen
 
@@ -223,7 +262,7 @@ def magnitude(typingctx: Any, a: Any) -> Any:
     """|a|"""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.call(_elementwise(builder, "llvm.fabs.v8f64"), [args[0]])
+        return _call(builder, "llvm.fabs.v8f64", args)
 
     return vector8(vector8), codegen
 
@@ -233,7 +272,7 @@ def root(typingctx: Any, a: Any) -> Any:
     """√a"""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.call(_elementwise(builder, "llvm.sqrt.v8f64"), [args[0]])
+        return _call(builder, "llvm.sqrt.v8f64", args)
 
     return vector8(vector8), codegen
 
