@@ -205,10 +205,9 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
         bases[2 * d + FREE], bases[2 * d + OUT] = totals[d], one.at_nothing
         if one.columns is not None and not bare:
             plan[d, VARIABLES], plan[d, COLUMNS] = one.n_variables, ints.put(*_columns(one.columns, one.n_variables))
-            plan[d, READY] = data.put(*_ready(one.phi, free, True), *_ready(one.phi, out, False))
-            for form, base in ((FREE, free), (OUT, out)):
-                if base is not None and base.low is not None:
-                    plan[d, LOW + form] = data.put(base.low, *_low_diagonals(one, base, form == FREE))
+            ready, low = zip(*(_ready(one, base, form) for form, base in ((FREE, free), (OUT, out))), strict=True)
+            plan[d, READY] = data.put(*ready)
+            plan[d, [LOW + FREE, LOW + OUT]] = [0 if x is None else data.put(x) for x in low]
         if trees is not None and structure.in_range:
             plan[d, HAS + TREES], plan[d, DIRECTED] = 1, trees.directed
             plan[d, EDGES] = ints.put(trees.tail, trees.head)
@@ -218,25 +217,34 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
     return plan, data.flat(), ints.flat(), bases
 
 
-def _ready(phi: np.ndarray, base: Base | None, is_free: bool) -> tuple[np.ndarray, ...]:
-    """d, unscaled, of a variable that is observed 1, and of another that differs from the base; then both diagonals."""
+@np.errstate(over="ignore", under="ignore", divide="ignore")
+def _ready(one: Determinant, base: Base | None, form: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """What `fill_variables` reads of a form, and `fill_low`, if pairs of doubles are known.
+
+    d, unscaled, of a variable that is observed 1, and of another that differs from the base; then both diagonals. The
+    low parts of the kernel, and of both diagonals.
+    """
+    phi = one.phi
     if base is None:
-        return (np.zeros(4 * len(phi)),)
-    with np.errstate(over="ignore", under="ignore", divide="ignore"):
-        change, diagonal = phi / base.scale, np.diag(base.kernel)
-        return change, -change if is_free else change, diagonal, -base.gap if is_free else diagonal + base.scale / phi
+        return np.zeros(4 * len(phi)), None
+    change, diagonal = phi / base.scale, np.diag(base.kernel)
+    if form == FREE:
+        other, other_low = -base.gap, -base.gap_low
+    else:
+        other, other_low = diagonal + base.scale / phi, np.zeros(len(phi))
+        if base.low is not None:
+            other, other_low = _exact_sums(one, base)
+    ready = np.concatenate([change, -change if form == FREE else change, diagonal, other])
+    return ready, None if base.low is None else np.concatenate([base.low.ravel(), np.diag(base.low), other_low])
 
 
-def _low_diagonals(one: Determinant, base: Base, is_free: bool) -> tuple[np.ndarray, np.ndarray]:
-    """What both diagonals of `_ready` are beyond their doubles."""
+def _exact_sums(one: Determinant, base: Base) -> tuple[np.ndarray, np.ndarray]:
+    """G_ii + 1/φ_i, scaled, as pairs of doubles."""
     assert base.low is not None
-    low, diagonal = np.diag(base.low), np.diag(base.kernel)
-    if is_free:
-        return low, -base.gap_low
-    high = _ready(one.phi, base, False)[3]
-    numbers = zip(diagonal, low, base.square, one.structure.exact_ratio, one.phi, high, strict=True)
-    exact = [sum(map(Fraction, (a, b, -h))) + Fraction(c) / (s * Fraction(f)) for a, b, c, s, f, h in numbers]
-    return low, np.array([float(x) for x in exact])
+    numbers = zip(np.diag(base.kernel), np.diag(base.low), base.square, one.structure.exact_ratio, one.phi, strict=True)
+    exact = [Fraction(a) + Fraction(b) + Fraction(c) / (s * Fraction(f)) for a, b, c, s, f in numbers]
+    high = [float(x) for x in exact]
+    return np.array(high), np.array([float(x - Fraction(y)) for x, y in zip(exact, high, strict=True)])
 
 
 def _columns(columns: np.ndarray, n_variables: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -86,16 +86,13 @@ def determinant_rows(
         plan, data, ints, d, inside, outside, work, lanes, evidence, start, rows, form, size, masks,
         mantissa, exponent, error,
     )  # fmt: skip
-    order, largest = _by_form_and_size(form, size, r + k + 1)
-    _run_groups(
-        plan, data, ints, bases, d, form, size, inside, outside, work, lanes, evidence, start, order, masks, wanted,
-        mantissa, exponent, error, *_room(largest, k, False),
-    )  # fmt: skip
-    if _keep_uncertain(plan, d, form, error, wanted):
+    for pairs in (False, True):  # doubles; and pairs of them, where these were not enough
+        if pairs and not _keep_uncertain(plan, d, form, error, wanted):
+            break
         order, largest = _by_form_and_size(form, size, r + k + 1)
         _run_groups(
             plan, data, ints, bases, d, form, size, inside, outside, work, lanes, evidence, start, order, masks, wanted,
-            mantissa, exponent, error, *_room(largest, k, True),
+            mantissa, exponent, error, *_room(largest, k, pairs),
         )  # fmt: skip
     if plan[d, HAS + TREES]:
         for row in range(rows):
@@ -296,7 +293,7 @@ def _run_groups(
             eliminate(matrix, q)
         _trust(matrix, q, symmetric, (q + 8.0 + cancelled) * unit, spread * unit, wanted, scale, room, inverse, tau)
         in_range = _multiply_pivots(matrix, q, symmetric, factors, scale, room)
-        times, binary, off = 1.0, 0, 4.0 * q * UNIT
+        times, binary, off = 1.0, 0, 5.0 * q * UNIT
         if form != RANK:
             times, binary, off = bases[2 * d + form, 0], int(bases[2 * d + form, 1]), off + bases[2 * d + form, 2]
         for lane in range(last - first):

@@ -83,7 +83,11 @@ def _list_children(plan, ints, d, form, q, masks, row, size, lane, index):
         for w in range(masks.shape[2] if at < last else 0):
             bits = masks[0, row, w]
             if state == 1:
-                bits = masks[1, row, w] if form == FREE else np.uint64(ints[columns + n + k + w]) & ~(bits | masks[1, row, w])
+                bits = (
+                    masks[1, row, w]
+                    if form == FREE
+                    else np.uint64(ints[columns + n + k + w]) & ~(bits | masks[1, row, w])
+                )
             while bits != 0:
                 c = peek(ints, columns + WORD * w + lowest_bit(bits))
                 bits &= bits - np.uint64(1)

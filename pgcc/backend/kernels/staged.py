@@ -83,7 +83,9 @@ def _write_values(mantissa, exponent, error, rows, lanes, shift, work, at, doubt
         value, zero = mantissa[row] * power, mantissa[row] == 0.0
         unknown = not error[row] < 0.1
         doubt[row] |= unknown
-        work[at + row] = 0.0 if zero and not unknown else value if not unknown and _LEAST < abs(value) < _MOST else math.nan
+        work[at + row] = (
+            0.0 if zero and not unknown else value if not unknown and _LEAST < abs(value) < _MOST else math.nan
+        )
     for row in range(rows, lanes):
         doubt[row], work[at + row] = True, math.nan
 
