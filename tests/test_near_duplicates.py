@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -165,7 +165,7 @@ def test_elimination_over_pairs_has_a_unit_of_rounding_of_its_own():
         matrix[lane::LANES] = high
         low[lane::LANES] = [float(G[i][j] - Fraction(x)) for (i, j), x in zip(triangle, high, strict=True)]
         minors = [det([row[:size] for row in G[:size]]) for size in range(q + 1)]
-        exact.append([b / a for a, b in zip(minors, minors[1:], strict=False)])
+        exact.append([b / a for a, b in pairwise(minors)])
     _eliminate(matrix, low, q, np.empty(q * LANES), np.empty(q * LANES))
     for i in range(q):
         at = i * (i + 3) // 2 * LANES

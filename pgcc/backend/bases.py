@@ -8,7 +8,6 @@ residual R = I − N·X: no entry of X is off by more than the largest row sum o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from flint import arb, arb_mat
@@ -114,12 +113,20 @@ def _rounded(
     scaling, scale = half * half[:, None], square / np.array(ratio, float)
     kernel, low = entries * scaling, None
     if structure.symmetric and error <= _ERROR_OF_PAIRS:
-        # nothing is left of a kernel that was given in doubles
-        rest = [] if exact else [float((x - high).mid()) for x, high in zip(g.entries(), entries.flat, strict=True)]
-        low = np.zeros((k, k)) if exact else np.array(rest).reshape(k, k) * scaling
+        low = np.zeros((k, k)) if exact else _low_parts(g, entries) * scaling
     if not (np.isfinite(kernel).all() and np.isfinite(scale).all() and (scale > 0.0).all()):
         return None
     return Base(np.ascontiguousarray(kernel), scale, gap, low, gap_low, square)
+
+
+def _low_parts(g: arb_mat, rounded: np.ndarray) -> np.ndarray:
+    """What the entries of a symmetric matrix are beyond their doubles."""
+    k, balls = len(rounded), g.entries()
+    lower, low = np.tril_indices(k), np.zeros((k, k))
+    where = (lower[0] * k + lower[1]).tolist()
+    low[lower] = [float(balls[i] - x) for i, x in zip(where, rounded[lower].tolist(), strict=True)]
+    low.T[lower] = low[lower]
+    return low
 
 
 def determinant_at(structure: DetStructure, phi: np.ndarray) -> tuple[float, int, float]:

@@ -1,11 +1,11 @@
 """Elimination over pairs of doubles, high + low: as `factors` has it, with a unit of rounding of 2⁻¹⁰⁰.
 
-A minor of near-duplicates that are ε apart has a determinant of ε², and double precision leaves u/ε² of its digits; an
-orthogonal factorisation of the vectors would leave u/ε. Pairs leave u²/ε². The operations are those of Joldes, Muller
-and Popescu (Tight and rigorous error bounds for basic building blocks of double-word arithmetic, 2017), with relative
-errors of 3u² for a sum, 4u² for a product, and less than 9u² for a reciprocal; an entry of L·D·R takes a reciprocal, two
-products and a sum in every step of elimination, 20u² together, and 2⁻¹⁰⁰ is 64u². Where low parts underflow, pivots and
-factors are too small for the product of them to be taken (see `determinants`).
+A minor of near-duplicates that are ε apart has a determinant of ε², of which doubles lose u/ε²; an orthogonal
+factorisation of their vectors, in doubles, would still lose u/ε. Pairs lose u²/ε², and need no vectors. The operations
+are those of Joldes, Muller and Popescu (Tight and rigorous error bounds for basic building blocks of double-word
+arithmetic, 2017), with relative errors of 3u² for a sum, 4u² for a product, and less than 9u² for a reciprocal. In a
+step of elimination an entry takes a reciprocal, two products and a sum: 20u² together, and 2⁻¹⁰⁰ is 64u². What low
+parts lose by underflow is nothing beside pivots above 2⁻⁴⁰⁰, and below that no product is trusted (see `determinants`).
 """
 
 from __future__ import annotations
