@@ -44,6 +44,8 @@ _MOST_CHILDREN = 1024
 _MOST_NUMBERS = 1 << 24
 _ONE: Value = (0.5, 1, 0.0)
 _UNKNOWN: Value = (0.0, 0, np.inf)
+# Sums below it are doubles, and what they leave is one too.
+_LARGE = 2.0**1000
 # How well a determinant is known where everything is free, until more is asked for.
 _TOTAL_ERROR = 5e-11
 
@@ -231,20 +233,19 @@ def _ready(one: Determinant, base: Base | None, form: int) -> tuple[np.ndarray, 
     if form == FREE:
         other, other_low = -base.gap, -base.gap_low
     else:
-        other, other_low = diagonal + base.scale / phi, np.zeros(len(phi))
-        if base.low is not None:
-            other, other_low = _exact_sums(one, base)
+        other, other_low = diagonal + base.scale / phi, np.full(len(phi), np.nan)
+        for i in np.flatnonzero(other < _LARGE).tolist() if base.low is not None else []:
+            other[i], other_low[i] = _exact_sum(one, base, i)
     ready = np.concatenate([change, -change if form == FREE else change, diagonal, other])
     return ready, None if base.low is None else np.concatenate([base.low.ravel(), np.diag(base.low), other_low])
 
 
-def _exact_sums(one: Determinant, base: Base) -> tuple[np.ndarray, np.ndarray]:
-    """G_ii + 1/φ_i, scaled, as pairs of doubles."""
+def _exact_sum(one: Determinant, base: Base, i: int) -> tuple[float, float]:
+    """G_ii + 1/φ_i, scaled, as a pair of doubles."""
     assert base.low is not None
-    numbers = zip(np.diag(base.kernel), np.diag(base.low), base.square, one.structure.exact_ratio, one.phi, strict=True)
-    exact = [Fraction(a) + Fraction(b) + Fraction(c) / (s * Fraction(f)) for a, b, c, s, f in numbers]
-    high = [float(x) for x in exact]
-    return np.array(high), np.array([float(x - Fraction(y)) for x, y in zip(exact, high, strict=True)])
+    entry = Fraction(base.kernel[i, i]) + Fraction(base.low[i, i])
+    exact = entry + Fraction(base.square[i]) / (one.structure.exact_ratio[i] * Fraction(one.phi[i]))
+    return float(exact), float(exact - Fraction(float(exact)))
 
 
 def _columns(columns: np.ndarray, n_variables: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
