@@ -8,7 +8,6 @@ residual R = I − N·X: no entry of X is off by more than the largest row sum o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from flint import arb, arb_mat
@@ -20,8 +19,8 @@ from pgcc.lowering.determinant import DetStructure
 
 _BITS = 192
 _STEPS = 3
-# What an entry of the scaled kernel may be off by, before it is rounded.
-_ERROR = 2.0**-100
+# What an entry of the scaled kernel may be off by, before it is rounded: to a double, to a pair of doubles.
+_ERROR, _ERROR_OF_PAIRS = 2.0**-100, 2.0**-122
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +36,20 @@ class Base:
         c_i² / σ_i.
     gap : float64 array
         c_i²·(1/(σ_i·φ_i) − G_ii); NaN where it is not known to the last bit.
+    low : float64 array, k × k, optional
+        What the entries of a symmetric kernel are beyond their doubles, to doubles again, if it is known so well.
+    gap_low : float64 array
+        The same of the gap, or NaN.
+    square : float64 array
+        c_i².
     """
 
     kernel: np.ndarray
     scale: np.ndarray
     gap: np.ndarray
+    low: np.ndarray | None
+    gap_low: np.ndarray
+    square: np.ndarray
 
 
 def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
@@ -59,10 +67,11 @@ def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
             start = inverse_in_doubles(n, structure.rank)
             if start is None:
                 return None
-            inverse, error = improved(n, start, _ERROR / _magnification(structure, start, left, right))
+            inverse, error = improved(n, start, _ERROR_OF_PAIRS / _magnification(structure, start, left, right))
         right_factor = columns if inverse is None else inverse if structure.identity_u else inverse * columns
         g = v.transpose() if structure.identity_u and inverse is None else v.transpose() * right_factor
-        return _rounded(g, phi, structure.exact_ratio, error * left, right)
+        given = inverse is None and structure.identity_u and structure.doubles[2]
+        return _rounded(structure, g, phi, error * left, right, given)
 
 
 def _magnification(structure: DetStructure, inverse: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
@@ -75,29 +84,49 @@ def _magnification(structure: DetStructure, inverse: np.ndarray, left: np.ndarra
 
 
 @np.errstate(over="ignore", invalid="ignore", under="ignore")
-def _rounded(g: arb_mat, phi: np.ndarray, ratio: list[Fraction], left: np.ndarray, right: np.ndarray) -> Base | None:
-    """Doubles, scaled; an entry (i, j) of g may be off by left[i]·right[j]. None where they leave the range."""
-    k = len(phi)
+def _rounded(
+    structure: DetStructure, g: arb_mat, phi: np.ndarray, left: np.ndarray, right: np.ndarray, exact: bool
+) -> Base | None:
+    """Doubles, scaled; an entry (i, j) of g may be off by left[i]·right[j]; exact: they all are doubles.
+
+    None where they leave the range.
+    """
+    k, ratio = len(phi), structure.exact_ratio
     entries = np.array([float(x) for x in g.entries()]).reshape(k, k)
     size = np.abs(np.diag(entries))
-    scale = np.ldexp(1.0, (-2 * np.floor(np.frexp(np.where(size > 0, size, 1.0))[1] / 2)).astype(int))
-    half = np.sqrt(scale)
+    square = np.ldexp(1.0, (-2 * np.floor(np.frexp(np.where(size > 0, size, 1.0))[1] / 2)).astype(int))
+    half = np.sqrt(square)
     error = (left * half).max(initial=0.0) * (right * half).max(initial=0.0)
     if not np.isfinite(entries).all() or not error <= _ERROR:
         return None
-    gap = np.full(k, np.nan)
+    gap, gap_low = np.full(k, np.nan), np.full(k, np.nan)
     for i in range(k):
         if phi[i] > 0.0:
             distance = 1 / (as_ball(float(phi[i])) * as_ball(ratio[i])) - g[i, i]
             middle = float(distance.mid())
             off = float(distance.rad()) + left[i] * right[i]
             # beside a smaller gap the errors of the rest of its row would count
-            if off <= 2.0**-56 * middle and middle * scale[i] >= 2.0**56 * _ERROR:
-                gap[i] = middle * scale[i]
-    kernel, scale = entries * half * half[:, None], scale / np.array(ratio, float)
+            if off <= 2.0**-56 * middle and middle * square[i] >= 2.0**56 * _ERROR:
+                gap[i] = middle * square[i]
+            if off <= 2.0**-108 * middle and middle * square[i] * _ERROR_OF_PAIRS >= error:
+                gap_low[i] = float((distance - middle).mid()) * square[i]
+    scaling, scale = half * half[:, None], square / np.array(ratio, float)
+    kernel, low = entries * scaling, None
+    if structure.symmetric and error <= _ERROR_OF_PAIRS:
+        low = np.zeros((k, k)) if exact else _low_parts(g, entries) * scaling
     if not (np.isfinite(kernel).all() and np.isfinite(scale).all() and (scale > 0.0).all()):
         return None
-    return Base(np.ascontiguousarray(kernel), scale, gap)
+    return Base(np.ascontiguousarray(kernel), scale, gap, low, gap_low, square)
+
+
+def _low_parts(g: arb_mat, rounded: np.ndarray) -> np.ndarray:
+    """What the entries of a symmetric matrix are beyond their doubles."""
+    k, balls = len(rounded), g.entries()
+    lower, low = np.tril_indices(k), np.zeros((k, k))
+    where = (lower[0] * k + lower[1]).tolist()
+    low[lower] = [float(balls[i] - x) for i, x in zip(where, rounded[lower].tolist(), strict=True)]
+    low.T[lower] = low[lower]
+    return low
 
 
 def determinant_at(structure: DetStructure, phi: np.ndarray) -> tuple[float, int, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +20,7 @@ from pgcc.backend.kernels.plan import (
     EDGES,
     FREE,
     HAS,
+    LOW,
     MATRICES,
     OUT,
     PLAN_COLUMNS,
@@ -43,6 +45,8 @@ _MOST_CHILDREN = 1024
 _MOST_NUMBERS = 1 << 24
 _ONE: Value = (0.5, 1, 0.0)
 _UNKNOWN: Value = (0.0, 0, np.inf)
+# Sums below it are doubles, and what they leave is one too.
+_LARGE = 2.0**1000
 # How well a determinant is known where everything is free, until more is asked for.
 _TOTAL_ERROR = 5e-11
 
@@ -217,7 +221,9 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
         bases[2 * d + OUT] = one.at_nothing
         if one.columns is not None and not bare:
             plan[d, VARIABLES], plan[d, COLUMNS] = one.n_variables, ints.put(*_columns(one.columns, one.n_variables))
-            plan[d, READY] = data.put(*_ready(one.phi, free, True), *_ready(one.phi, out, False))
+            ready, low = zip(*(_ready(one, base, form) for form, base in ((FREE, free), (OUT, out))), strict=True)
+            plan[d, READY] = data.put(*ready)
+            plan[d, [LOW + FREE, LOW + OUT]] = [0 if x is None else data.put(x) for x in low]
         if trees is not None and structure.in_range:
             plan[d, HAS + TREES], plan[d, DIRECTED] = 1, trees.directed
             plan[d, EDGES] = ints.put(trees.tail, trees.head)
@@ -227,12 +233,33 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
     return plan, data.flat(), ints.flat(), bases
 
 
-def _ready(phi: np.ndarray, base: Base | None, is_free: bool) -> tuple[np.ndarray, np.ndarray]:
-    """|d|, unscaled, of a variable that differs from the base, and the diagonal entry of one that is not observed 1."""
+@np.errstate(over="ignore", under="ignore", divide="ignore")
+def _ready(one: Determinant, base: Base | None, form: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """What `fill_variables` reads of a form, and `fill_low`, if pairs of doubles are known.
+
+    d, unscaled, of a variable that is observed 1, and of another that differs from the base; then both diagonals. The
+    low parts of the kernel, and of both diagonals.
+    """
+    phi = one.phi
     if base is None:
-        return np.zeros(len(phi)), np.zeros(len(phi))
-    with np.errstate(over="ignore", under="ignore", divide="ignore"):
-        return phi / base.scale, -base.gap if is_free else np.diag(base.kernel) + base.scale / phi
+        return np.zeros(4 * len(phi)), None
+    change, diagonal = phi / base.scale, np.diag(base.kernel)
+    if form == FREE:
+        other, other_low = -base.gap, -base.gap_low
+    else:
+        other, other_low = diagonal + base.scale / phi, np.full(len(phi), np.nan)
+        for i in np.flatnonzero(other < _LARGE).tolist() if base.low is not None else []:
+            other[i], other_low[i] = _exact_sum(one, base, i)
+    ready = np.concatenate([change, -change if form == FREE else change, diagonal, other])
+    return ready, None if base.low is None else np.concatenate([base.low.ravel(), np.diag(base.low), other_low])
+
+
+def _exact_sum(one: Determinant, base: Base, i: int) -> tuple[float, float]:
+    """G_ii + 1/φ_i, scaled, as a pair of doubles."""
+    assert base.low is not None
+    entry = Fraction(base.kernel[i, i]) + Fraction(base.low[i, i])
+    exact = entry + Fraction(base.square[i]) / (one.structure.exact_ratio[i] * Fraction(one.phi[i]))
+    return float(exact), float(exact - Fraction(float(exact)))
 
 
 def _columns(columns: np.ndarray, n_variables: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
 from pgcc.backend.kernels.scaled import RADIX, run_scaled
 from pgcc.backend.kernels.scaled_staged import run_scaled_staged
 from pgcc.backend.native import Evaluator, is_small, load_program
-from pgcc.backend.staged import Staged
+from pgcc.backend.staged import Staged, padded
 from pgcc.backend.values import Values, rounding_bound
 from pgcc.ir.numbers import Number, add, exact
 from pgcc.lowering.program import Program
@@ -118,8 +118,7 @@ class Direct:
         staged = self.staged
         assert staged is not None
         hopeless = np.empty(len(evidence) + self._lanes, bool)
-        flat = np.zeros(evidence.size + 8, np.uint8)  # eight bytes at a time are read, to the very end
-        flat[:-8] = evidence.reshape(-1).view(np.uint8)
+        flat = padded(evidence)
 
         def run(codes: np.ndarray, lanes: int, work: np.ndarray, out: np.ndarray, rows: slice) -> None:
             staged.run(rtol, flat, rows.start, codes, lanes, work, self._roots, out, hopeless[rows])

@@ -15,6 +15,7 @@ from pgcc.backend.kernels.linear import STEP, pack_codes, run_block
 from pgcc.backend.kernels.partials import trusted_partials
 from pgcc.backend.kernels.staged import run_staged
 from pgcc.backend.posteriors import Posteriors, read_posteriors
+from pgcc.backend.staged import padded
 from pgcc.backend.values import rounding_bound
 from pgcc.lowering.program import DETIN, DETMAG, Program
 from pgcc.lowering.reverse import readings, reverse
@@ -71,8 +72,7 @@ class StagedMarginals:
         program, staged, n = self.program, self.staged, evidence.shape[1]
         staged.dets.refine(rtol / 8)
         lanes = STEP * max(1, min(_STEPS, _BYTES // (8 * STEP * program.slots), -(-len(evidence) // STEP)))
-        flat = np.zeros(evidence.size + 8, np.uint8)  # eight bytes at a time are read, to the very end
-        flat[:-8] = evidence.reshape(-1).view(np.uint8)
+        flat = padded(evidence)
         codes, work = np.empty((1, n * lanes), np.uint8), aligned(program.slots * lanes)
         work[:] = 0.0
         nothing = np.zeros(0, np.int64), np.zeros((0, lanes)), np.zeros(lanes, bool)
@@ -81,7 +81,7 @@ class StagedMarginals:
         inside = np.flatnonzero(program.op == DETIN)
         for first in range(0, len(evidence), lanes):
             rows = min(lanes, len(evidence) - first)
-            pack_codes(flat[:-8], n, first, lanes, codes)
+            pack_codes(evidence.reshape(-1).view(np.uint8), n, first, lanes, codes)
             run_staged(
                 *program.arrays, *staged.dets.arrays, staged.shift, staged.degree, rtol / 8, flat, first,
                 0, int(inside[0]), codes, lanes, work, *nothing,

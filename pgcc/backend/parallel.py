@@ -20,6 +20,7 @@ def for_chunks(rows: int, columns: int, threads: int, work: Callable[[slice], No
     """Call `work(slice)` for chunks of [0, rows); the first exception is raised here."""
     most = _ROWS if threads <= 1 else 4 * _ROWS  # threads should not meet too often
     size = max(1, min(max(32, min(most, _BYTES // max(1, columns))), -(-rows // threads)))
+    size = max(1, -(-rows // max(1, round(rows / size))))  # of one size, or nearly: a short last one costs as much
     pieces = [slice(first, min(first + size, rows)) for first in range(0, rows, size)]
     if threads <= 1 or len(pieces) <= 1:
         for piece in pieces:

@@ -16,6 +16,7 @@ from pgcc.backend.kernels.scaled import RADIX, run_scaled_row
 from pgcc.backend.kernels.scaled_staged import scaled_determinant
 from pgcc.backend.sampling_sets import find_set_sampler
 from pgcc.backend.sampling_tables import SetSampler, Tables, lay_out
+from pgcc.backend.staged import padded
 from pgcc.lowering.program import DET, DETMAG, LEAF, SUM, TIMES, Program
 
 # The relative error of a determinant that decides between the terms of a sum.
@@ -145,7 +146,7 @@ class TopDown:
         weights, weight_exponents, table, table_exponents = self._scaled
         m, e = np.zeros(program.slots), np.zeros(program.slots, np.int64)
         begin = 0
-        flat = np.concatenate([codes.view(np.uint8), np.zeros(8, np.uint8)])
+        flat = padded(codes)
         for i in (*np.flatnonzero(op >= DET).tolist(), program.instructions):
             run_scaled_row(
                 op, target, start, args, first_weight, weights, leaf_variable, table,

@@ -11,6 +11,7 @@ import numpy as np
 
 from pgcc.backend.determinants import Determinant, Determinants
 from pgcc.backend.kernels.linear import STEP
+from pgcc.backend.kernels.observed import PADDING
 from pgcc.backend.kernels.staged import run_staged
 from pgcc.ir.numbers import add
 from pgcc.lowering.program import DET, DETMAG, LEAF, MORE, SUM, TIMES, Program
@@ -54,7 +55,7 @@ class Staged:
         """Every determinant at the values that its children have, in this very arithmetic, where all is free."""
         each: list[Determinant] = []
         codes = np.full((1, program.n_variables * STEP), 255, np.uint8)
-        free = np.full(program.n_variables + 8, 255, np.uint8)
+        free = padded(np.full(program.n_variables, -1, np.int8))
         work, nothing = (
             np.zeros(program.slots * STEP),
             (np.zeros(0, np.int64), np.zeros((0, STEP)), np.zeros(STEP, bool)),
@@ -115,6 +116,13 @@ class Staged:
             if missed:
                 self.dets.find_free_bases()
                 missed = self.dets.arrays is not dets  # another thread may have found them
+
+
+def padded(codes: np.ndarray) -> np.ndarray:
+    """Rows of int8 codes as the kernels of determinants read them: flat, with PADDING bytes more."""
+    flat = np.zeros(codes.size + PADDING, np.uint8)
+    flat[:-PADDING] = codes.reshape(-1).view(np.uint8)
+    return flat
 
 
 def _exact_values(program: Program) -> tuple[np.ndarray, np.ndarray]:

@@ -73,7 +73,16 @@ def smallest(work, lanes, least):
 @kernel
 def divide(mantissa, exponent, bound, by_mantissa, by_exponent, by_bound):
     """Divide values in place by one positive value; the first that is certainly negative, or −1."""
-    negative = -1
+    negative, tame = -1, _SMALL < by_mantissa < _LARGE
+    for i in range(len(mantissa)):
+        tame &= (mantissa[i] > _SMALL) & (mantissa[i] < _LARGE)
+    more, times = by_bound + 2.0 * UNIT, (1.0 + 4.0 * UNIT) / max(1.0 - by_bound, 0.5)
+    if tame:  # nearly always
+        for i in range(len(mantissa)):
+            mantissa[i] /= by_mantissa
+            exponent[i] -= by_exponent
+            bound[i] = (bound[i] + more) * times
+        return negative
     by, by_binary = math.frexp(by_mantissa)
     plain = _SMALL < by_mantissa < _LARGE
     for i in range(len(mantissa)):
@@ -88,7 +97,7 @@ def divide(mantissa, exponent, bound, by_mantissa, by_exponent, by_bound):
             m, binary = math.frexp(mantissa[i])
             mantissa[i] = m / by
             exponent[i] += binary - by_binary - by_exponent
-        bound[i] = (bound[i] + by_bound + 2.0 * UNIT) / max(1.0 - by_bound, 0.5)
+        bound[i] = (bound[i] + more) * times
     return negative
 
 

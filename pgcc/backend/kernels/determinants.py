@@ -27,9 +27,10 @@ from pgcc.backend.kernels.factors import (
     inverse_roots,
     quick_growth,
 )
-from pgcc.backend.kernels.filling import fill_base, fill_identity, fill_rank, fill_variables, next_diagonal
+from pgcc.backend.kernels.filling import fill_base, fill_low, fill_rank, fill_variables, next_diagonal, pad
 from pgcc.backend.kernels.laplacian import tree_sum
 from pgcc.backend.kernels.observed import compare_values, observe, ordinary, row_values
+from pgcc.backend.kernels.pairs import UNIT_OF_PAIRS, eliminate_pairs
 from pgcc.backend.kernels.plan import (
     CHILDREN,
     COLUMNS,
@@ -40,6 +41,7 @@ from pgcc.backend.kernels.plan import (
     FORMS,
     FREE,
     HAS,
+    LOW,
     OUT,
     RANK,
     SIZE,
@@ -50,7 +52,7 @@ from pgcc.backend.kernels.plan import (
     K,
     R,
 )
-from pgcc.backend.kernels.policy import bare_kernel, kernel
+from pgcc.backend.kernels.policy import bare_kernel, inlined_kernel, kernel
 from pgcc.backend.kernels.simd import LANES, larger, load, magnitude, mul, root, smaller, splat, store
 from pgcc.backend.kernels.sized import sized_sum
 from pgcc.ir.numbers import UNIT
@@ -66,7 +68,7 @@ def determinant_rows(
     """mantissa[row]·2^exponent[row] = determinant d, off by at most error[row] relatively, for rows 0 … rows − 1.
 
     inside, outside : slots of f and y in `work`, which holds `lanes` doubles for each slot.
-    evidence, start : rows of codes (1, 0, 255), flat and with eight bytes more, and where the first one starts; the
+    evidence, start : rows of codes (1, 0, 255), flat and with PADDING bytes more, and where the first one starts; the
     last row repeats. If the children are variables they are read there, and not from `work`; plan[d, VARIABLES] is then
     the length of a row.
     bases : one row per determinant and base: mantissa, exponent, relative error of D_base.
@@ -86,16 +88,14 @@ def determinant_rows(
         plan, data, ints, d, inside, outside, work, lanes, evidence, start, rows, form, size, masks,
         mantissa, exponent, error,
     )  # fmt: skip
-    order = _by_form_and_size(form, size, r + k + 1)
-    largest = 0
-    for row in range(rows):
-        if 0 <= form[row] < TREES:
-            largest = max(largest, size[row])
-    room = _room(largest, k)
-    _run_groups(
-        plan, data, ints, bases, d, form, size, inside, outside, work, lanes, evidence, start, order, masks, wanted,
-        mantissa, exponent, error, *room,
-    )  # fmt: skip
+    for pairs in (False, True):  # doubles; and pairs of them, where these were not enough
+        if pairs and not _keep_uncertain(plan, d, form, error, wanted):
+            break
+        order, largest = _by_form_and_size(form, size, r + k + 1)
+        _run_groups(
+            plan, data, ints, bases, d, form, size, inside, outside, work, lanes, evidence, start, order, masks, wanted,
+            mantissa, exponent, error, *_room(largest, k, pairs),
+        )  # fmt: skip
     if plan[d, HAS + TREES]:
         for row in range(rows):
             form[row] = TREES if not error[row] <= wanted else -1
@@ -121,47 +121,74 @@ def _choose_forms(
     """The cheapest form of every row, and its size; −1 where the answer is 0 or where no form applies."""
     r, k = plan[d, R], plan[d, K]
     # FREE, OUT: how many children differ from the base; RANK: how many are in. Negative: no answer, or 0.
-    known = np.zeros((FORMS, rows), np.int64)
+    known = np.empty((FORMS, rows), np.int64)
     strange, zero = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
     if plan[d, VARIABLES]:
         observe(evidence, start, plan[d, VARIABLES], ints[plan[d, COLUMNS] :], k, rows, masks, known)
     else:
         compare_values(data, plan[d, CHILDREN], k, inside, outside, work, lanes, rows, known, strange, zero)
+    mantissa[:rows], exponent[:rows], error[:rows] = 0.0, 0, math.inf
     missed = False
-    like, inner_before, outer_before, observed_before = 0, -1, -1, -1  # the last row decided, and its counts
+    chosen, largest = -1, 0  # of the last row that was decided, whose counts were these
+    inner_before, outer_before, observed_before = -1, -1, -1
     for row in range(rows):
-        mantissa[row], exponent[row], error[row] = 0.0, 0, math.inf
+        inner, outer, observed = known[RANK, row], known[OUT, row], known[FREE, row]
         form[row], size[row] = -1, 0
         if strange[row]:
-            continue
-        inner, outer = known[RANK, row], known[OUT, row]
-        if inner == inner_before and outer == outer_before and known[FREE, row] == observed_before and not zero[row]:
-            form[row], size[row] = form[like], size[like]
             continue
         if zero[row] or inner > r:  # a child that is impossible, or more vectors than dimensions
             error[row] = 0.0
             continue
-        like, inner_before, outer_before, observed_before = row, inner, outer, known[FREE, row]
-        known[RANK, row] += r
-        known[TREES, row] = r - inner
-        best = math.inf
-        for candidate in range(FORMS):
-            if plan[d, HAS + candidate]:
-                here = cost_of(candidate, known[candidate, row], r, k)
-                if here < best:
-                    best, form[row], size[row] = here, candidate, known[candidate, row]
-        if not plan[d, HAS + FREE] and (known[FREE, row] > 0 or best == math.inf):
-            missed |= cost_of(FREE, known[FREE, row], r, k) < best
+        if inner != inner_before or outer != outer_before or observed != observed_before:
+            inner_before, outer_before, observed_before = inner, outer, observed
+            known[RANK, row] += r
+            known[TREES, row] = r - inner
+            best, chosen, largest = math.inf, -1, 0
+            for candidate in range(FORMS):
+                if plan[d, HAS + candidate]:
+                    here = cost_of(candidate, known[candidate, row], r, k)
+                    if here < best:
+                        best, chosen, largest = here, candidate, known[candidate, row]
+            if not plan[d, HAS + FREE] and (observed > 0 or best == math.inf):
+                missed |= cost_of(FREE, observed, r, k) < best
+        form[row], size[row] = chosen, largest
     return missed
 
 
 @kernel
+def _keep_uncertain(plan, d, form, error, wanted):
+    """form = −1 for all rows but those that are not certain enough and that pairs of doubles may help; is there any?"""
+    some = False
+    for row in range(len(form)):
+        if error[row] <= wanted or form[row] < 0 or form[row] > OUT or plan[d, LOW + form[row]] == 0:
+            form[row] = -1
+        some |= form[row] >= 0
+    return some
+
+
+@kernel
 def _by_form_and_size(form, size, base):
-    """An order of the rows in which rows of one form are together, small ones first."""
-    for row in range(1, len(form)):
-        if form[row] != form[0] or size[row] != size[0]:
-            return np.argsort(form * base + size)
-    return np.arange(len(form))
+    """The rows that have a form, not TREES, those of one form together and small ones first; and the largest size."""
+    rows, same = len(form), 0 <= form[0] < TREES
+    for row in range(1, rows):
+        same &= form[row] == form[0] and size[row] == size[0]
+    if same:
+        return np.arange(rows), size[0]
+    # counting sort: rows of a form and size start where those of smaller ones end
+    start, largest = np.zeros(TREES * base + 1, np.int64), 0
+    for row in range(rows):
+        if 0 <= form[row] < TREES:
+            start[form[row] * base + size[row] + 1] += 1
+            largest = max(largest, size[row])
+    for key in range(TREES * base):
+        start[key + 1] += start[key]
+    order = np.empty(start[-1], np.int64)
+    for row in range(rows):
+        if 0 <= form[row] < TREES:
+            key = form[row] * base + size[row]
+            order[start[key]] = row
+            start[key] += 1
+    return order, largest
 
 
 @kernel
@@ -217,14 +244,15 @@ def _run_sized(
 
 
 @kernel
-def _room(q, k):
-    """Room for matrices, the factors of their pivots, an inverse, three vectors, children, and their values."""
+def _room(q, k, pairs):
+    """Room for matrices, their low parts, factors of pivots, an inverse, three vectors, children, and their values."""
     return (
         np.empty(q * q * LANES),
+        np.empty(max(1, q * (q + 1) // 2) * LANES if pairs else 0),
         np.empty(q * LANES),
         np.empty(q * (q + 1) // 2 * LANES),
         np.empty((3, max(1, q) * LANES)),
-        np.empty(2 * k + 1, np.int64),
+        np.empty(max(2 * k + 1, (3 * q + 1) * LANES), np.int64),
         np.empty((2, k)),
     )
 
@@ -232,26 +260,23 @@ def _room(q, k):
 @bare_kernel
 def _run_groups(
     plan, data, ints, bases, d, forms, sizes, inside, outside, work, lanes, evidence, start, order, masks, wanted,
-    mantissa, exponent, error, matrix, factors, inverse, vectors, index, values,
+    mantissa, exponent, error, matrix, low, factors, inverse, vectors, index, values,
 ):  # fmt: skip
-    """Up to eight rows of one form at a time, padded to the largest size among them."""
-    symmetric, variables = plan[d, SYMMETRIC] == 1, plan[d, VARIABLES] > 0
+    """Up to eight rows of one form at a time, padded to the largest size among them.
+
+    With room for low parts (`low`), over pairs of doubles: rows of variables, symmetric, in the forms that have them.
+    """
+    symmetric, variables, pairs = plan[d, SYMMETRIC] == 1, plan[d, VARIABLES] > 0, len(low) > 0
+    unit = UNIT_OF_PAIRS if pairs else UNIT
     scale, room, tau = vectors[0], vectors[1], vectors[2]
     f, y = values[0], values[1]
     last = 0
     while last < len(order):
         first, form = last, forms[order[last]]
-        last += 1
-        if form < 0:  # already answered
-            continue
-        if form == TREES:  # the last of the forms
-            break
         while last < min(first + LANES, len(order)) and forms[order[last]] == form:
             last += 1
         group, q = order[first:last], sizes[order[last - 1]]
         cancelled, spread = 0.0, 0.0  # what forming the entries adds to their roundings; to those of √(M_ii·M_jj)
-        if last - first < LANES or sizes[order[first]] != q:
-            fill_identity(matrix, factors, q, symmetric)
         if variables and form != RANK:
             fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, factors, index)
         else:
@@ -265,13 +290,25 @@ def _run_groups(
                         cancelled = max(cancelled, sums * lost)
                 else:
                     fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index)
-        if symmetric:
+        if pairs:
+            fill_low(plan, data, d, form, q, low, index)
+        if last - first < LANES or sizes[order[first]] != q:
+            for lane in range(LANES):
+                size = sizes[group[lane]] if lane < last - first else 0
+                pad(matrix, q, size, lane, symmetric, 1.0)
+                for i in range(size, q):
+                    factors[i * LANES + lane] = 1.0
+                if pairs:
+                    pad(low, q, size, lane, symmetric, 0.0)
+        if pairs:
+            eliminate_pairs(matrix, low, q, scale, room)
+        elif symmetric:
             eliminate_symmetric(matrix, q, scale)
         else:
             eliminate(matrix, q)
-        _trust(matrix, q, symmetric, q + 8.0 + cancelled, spread, wanted, scale, room, inverse, tau)
+        _trust(matrix, q, symmetric, (q + 8.0 + cancelled) * unit, spread * unit, wanted, scale, room, inverse, tau)
         in_range = _multiply_pivots(matrix, q, symmetric, factors, scale, room)
-        times, binary, off = 1.0, 0, 4.0 * q * UNIT
+        times, binary, off = 1.0, 0, 5.0 * q * UNIT
         if form != RANK:
             times, binary, off = bases[2 * d + form, 0], int(bases[2 * d + form, 1]), off + bases[2 * d + form, 2]
         for lane in range(last - first):
@@ -279,17 +316,18 @@ def _run_groups(
             if not in_range:
                 value, more, tame = _careful_product(matrix, q, symmetric, factors, lane)
             value *= times
-            mantissa[row], exponent[row] = value, binary + more
-            known = tame and tau[lane] + off < 0.1 and 0.0 < abs(value) < math.inf
-            error[row] = tau[lane] + off if known else math.inf
+            known = tame and tau[lane] + off < min(0.1, error[row]) and 0.0 < abs(value) < math.inf
+            if known or not pairs:
+                mantissa[row], exponent[row] = value, binary + more
+                error[row] = tau[lane] + off if known else math.inf
 
 
-@bare_kernel
+@inlined_kernel
 def _trust(matrix, q, symmetric, roundings, spread, wanted, scale, room, inverse, tau):
     """tau[lane] = relative error bounds of eight eliminations (see `factors`).
 
-    roundings : of every entry, relative to |L||D||R|. spread : those relative to √(M_ii·M_jj), for which ‖X·e‖² stands
-    where ‖X‖² does for the others: it is what `quick_growth` bounds, and at most q·‖X‖².
+    roundings : of every entry, in all, relative to |L||D||R|. spread : those relative to √(M_ii·M_jj), for which
+    ‖X·e‖² stands where ‖X‖² does for the others: it is what `quick_growth` bounds, and at most q·‖X‖².
     """
     if q == 0:
         tau[:LANES] = 0.0
@@ -301,7 +339,7 @@ def _trust(matrix, q, symmetric, roundings, spread, wanted, scale, room, inverse
     store(tau, 0, growth)
     good = True
     for lane in range(LANES):
-        tau[lane] *= 1.1 * (roundings + spread) * UNIT
+        tau[lane] *= 1.1 * (roundings + spread)
         good &= tau[lane] <= wanted
     if good:
         return
@@ -310,12 +348,13 @@ def _trust(matrix, q, symmetric, roundings, spread, wanted, scale, room, inverse
         growth = root(mul(growth, full_growth(matrix, q, symmetric, True, scale, inverse)))
     store(room, 0, growth)
     for lane in range(LANES):
-        better = 1.5 * (roundings + q * spread) * UNIT * room[lane]  # the inverse itself is rounded
-        if better < tau[lane]:
+        better = 1.5 * (roundings + q * spread) * room[lane]
+        # the inverse itself is rounded, by (q + 8)·u·X·|L̂⁻¹|: not too much, if that is small beside it
+        if better < tau[lane] and (q + 8.0) * UNIT * math.sqrt(room[lane]) < 0.1:
             tau[lane] = better
 
 
-@bare_kernel
+@inlined_kernel
 def _multiply_pivots(matrix, q, symmetric, factors, products, extremes):
     """Products of pivots and factors, in every lane; whether none of them came near the limits of doubles."""
     product, least, most, at = splat(1.0), splat(1.0), splat(1.0), 0

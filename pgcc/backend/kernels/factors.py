@@ -14,11 +14,11 @@ L̂ = |D|^-½·L·|D|^½, and R̂ likewise, the determinant is then off by a fac
 
 from __future__ import annotations
 
-from pgcc.backend.kernels.policy import bare_kernel
+from pgcc.backend.kernels.policy import bare_kernel, inlined_kernel
 from pgcc.backend.kernels.simd import LANES, div, load, magnitude, mul, muladd, root, splat, store
 
 
-@bare_kernel
+@inlined_kernel
 def eliminate_symmetric(matrix, q, column):
     """L·D·Lᵀ of a symmetric matrix, in place: D on the diagonal, L·D below it. `column`: room for q vectors."""
     minus = splat(-1.0)
@@ -55,7 +55,7 @@ def eliminate(matrix, q):
                 store(matrix, at, muladd(factor, load(matrix, (pivots + j) * LANES), load(matrix, at)))
 
 
-@bare_kernel
+@inlined_kernel
 def place(symmetric, transposed, q, i, j):
     """Where entry (i, j), j ≤ i, of the lower triangle is; of the upper one, as its transpose, if `transposed`."""
     if symmetric:
@@ -63,7 +63,7 @@ def place(symmetric, transposed, q, i, j):
     return (j * q + i) * LANES if transposed else (i * q + j) * LANES
 
 
-@bare_kernel
+@inlined_kernel
 def inverse_roots(matrix, q, symmetric, scale):
     """scale[i] = 1/√|D_i|, with which L̂_ij = (L·D)_ij · scale[i] · scale[j]."""
     one = splat(1.0)
@@ -72,7 +72,7 @@ def inverse_roots(matrix, q, symmetric, scale):
         store(scale, i * LANES, div(one, root(magnitude(pivot))))
 
 
-@bare_kernel
+@inlined_kernel
 def quick_growth(matrix, q, symmetric, transposed, scale, x):
     """At least ‖X‖² in every lane, by one substitution: X·e ≤ 2·(2I − |L̂|)⁻¹·e − e. `x`: room for q vectors."""
     total = splat(0.0)

@@ -4,67 +4,97 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgcc.backend.kernels.plan import CHILDREN, COLUMNS, FREE, MATRICES, READY, SYMMETRIC, TABLE, VARIABLES, K, R
-from pgcc.backend.kernels.policy import bare_kernel
-from pgcc.backend.kernels.simd import LANES, lowest_bit
+from pgcc.backend.kernels.plan import CHILDREN, COLUMNS, FREE, LOW, MATRICES, READY, SYMMETRIC, TABLE, VARIABLES, K, R
+from pgcc.backend.kernels.policy import bare_kernel, inlined_kernel
+from pgcc.backend.kernels.simd import LANES, WORD, gather, lowest_bit, peek, poke, store
 
 _CHUNK = 64  # terms that are added up by themselves
 
 
-@bare_kernel
+@inlined_kernel
 def next_diagonal(i, symmetric, q):
     """How far it is from the diagonal entry of row i to the next one."""
     return (i + 2 if symmetric else q + 1) * LANES
 
 
 @bare_kernel
-def fill_identity(matrix, factors, q, symmetric):
-    """What stands in the lanes, and in the rows, that are not used: the determinant does not notice."""
-    for i in range((q * (q + 1) // 2 if symmetric else q * q) * LANES):
-        matrix[i] = 0.0
+def pad(matrix, q, size, lane, symmetric, diagonal):
+    """The rows from `size` on, of one lane, become those of the identity (times `diagonal`): no determinant notices."""
+    for i in range(size, q):
+        if symmetric:
+            at = i * (i + 1) // 2
+            for j in range(i):
+                matrix[(at + j) * LANES + lane] = 0.0
+            matrix[(at + i) * LANES + lane] = diagonal
+        else:
+            for j in range(q):
+                matrix[(i * q + j) * LANES + lane] = matrix[(j * q + i) * LANES + lane] = 0.0
+            matrix[i * (q + 1) * LANES + lane] = diagonal
+
+
+@inlined_kernel
+def fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, factors, index):
+    """`fill_base` for up to eight rows whose children are variables: (f, y) is (φ, 0), (0, 1) or (φ, 1)."""
+    k, symmetric, table = plan[d, K], plan[d, SYMMETRIC] == 1, plan[d, TABLE + form]
+    changes = plan[d, READY] + 4 * form * k
+    diagonals = changes + 2 * k
+    starts, states, zeros = q * LANES, 2 * q * LANES, 3 * q * LANES  # see `_list_children`
+    if len(group) < LANES or sizes[group[0]] < q:
+        index[:zeros] = 0
+    index[zeros : zeros + LANES] = 0
+    for lane in range(len(group)):
+        _list_children(plan, ints, d, form, q, masks, group[lane], sizes[group[lane]], lane, index)
     at = 0
     for i in range(q):
-        for lane in range(LANES):
-            matrix[at + lane] = factors[i * LANES + lane] = 1.0
-        at += next_diagonal(i, symmetric, q)
+        here = i * LANES
+        store(factors, here, gather(data, changes, index, states + here, index, zeros))
+        for j in range(i if symmetric else q):
+            store(matrix, at, gather(data, table, index, starts + here, index, j * LANES))
+            at += LANES
+        diagonal = at if symmetric else i * (q + 1) * LANES
+        store(matrix, diagonal, gather(data, diagonals, index, states + here, index, zeros))
+        at += LANES if symmetric else 0
 
 
-@bare_kernel
-def fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, factors, index):
-    """`fill_base` for rows whose children are variables: (f, y) is (φ, 0), (0, 1) or (φ, 1)."""
-    k, n, symmetric = plan[d, K], plan[d, VARIABLES], plan[d, SYMMETRIC] == 1
-    columns, table = plan[d, COLUMNS], plan[d, TABLE + form]
-    ready, other = plan[d, READY] + 2 * form * k, plan[d, READY] + (2 * form + 1) * k
-    for lane in range(len(group)):
-        row, entry, w = group[lane], lane, 0
-        observed_one, bits = True, masks[0, row, 0]  # first those observed 1, then the others that differ from the base
-        for count in range(sizes[row]):
-            while bits == 0:
-                w += 1
-                if w == masks.shape[2]:
-                    w, observed_one = 0, False
-                if observed_one:
-                    bits = masks[0, row, w]
-                elif form == FREE:
-                    bits = masks[1, row, w]
-                else:
-                    bits = np.uint64(ints[columns + n + k + w]) & ~(masks[0, row, w] | masks[1, row, w])
-            c = ints[columns + 64 * w + lowest_bit(bits)]
-            bits &= bits - np.uint64(1)
-            index[count] = c
-            factor = data[ready + c]
-            factors[count * LANES + lane] = -factor if form == FREE and not observed_one else factor
-            if symmetric:  # row `count` of the triangle
-                here = table + c * k
-                for j in range(count + 1):
-                    matrix[entry] = data[here + index[j]]
-                    entry += LANES
-                if not observed_one:
-                    matrix[entry - LANES] = data[other + c]
-            else:
-                matrix[count * (q + 1) * LANES + lane] = data[table + c * k + c] if observed_one else data[other + c]
-        if not symmetric:
-            _fill_kernel(data, table, k, q, index, sizes[row], lane, matrix)
+@inlined_kernel
+def fill_low(plan, data, d, form, q, low, index):
+    """What the entries of a symmetric matrix that `fill_variables` has just filled in are beyond their doubles."""
+    k, table = plan[d, K], plan[d, LOW + form]
+    starts, states, zeros = q * LANES, 2 * q * LANES, 3 * q * LANES
+    at = 0
+    for i in range(q):
+        for j in range(i):
+            store(low, at, gather(data, table, index, starts + i * LANES, index, j * LANES))
+            at += LANES
+        store(low, at, gather(data, table + k * k, index, states + i * LANES, index, zeros))
+        at += LANES
+
+
+@inlined_kernel
+def _list_children(plan, ints, d, form, q, masks, row, size, lane, index):
+    """The children of a row that differ from the base, `size` of them, first those observed 1.
+
+    index : of q vectors each, the children c; where their rows in the table start, c·k; and their states, c, or k + c
+    of a child that is not observed 1.
+    """
+    k, n, columns = plan[d, K], plan[d, VARIABLES], plan[d, COLUMNS]
+    starts, states, at, last = q * LANES, 2 * q * LANES, lane, lane + size * LANES
+    for state in range(2):
+        for w in range(masks.shape[2] if at < last else 0):
+            bits = masks[0, row, w]
+            if state == 1:
+                bits = (
+                    masks[1, row, w]
+                    if form == FREE
+                    else np.uint64(ints[columns + n + k + w]) & ~(bits | masks[1, row, w])
+                )
+            while bits != 0:
+                c = peek(ints, columns + WORD * w + lowest_bit(bits))
+                bits &= bits - np.uint64(1)
+                poke(index, at, c)
+                poke(index, starts + at, c * k)
+                poke(index, states + at, state * k + c)
+                at += LANES
 
 
 @bare_kernel

@@ -8,16 +8,14 @@ import numpy as np
 
 from pgcc.backend.kernels.plan import CHILDREN, COLUMNS, FREE, OUT, RANK, VARIABLES, K
 from pgcc.backend.kernels.policy import bare_kernel
-from pgcc.backend.kernels.simd import count_bits, eight_bytes
+from pgcc.backend.kernels.simd import WORD, count_bits, equal_bytes
 
-_BYTES = np.uint64(0x0101010101010101)
-_SEVEN, _TOP = np.uint64(7), np.uint64(56)
-_TOGETHER = np.uint64(0x0102040810204080)  # moves the lowest bits of eight bytes into the highest byte
+PADDING = WORD  # bytes that follow the last row of flat evidence: so many are read at a time, from any variable on
 
 
 @bare_kernel
 def _row_start(evidence, start, n, row):
-    return min(start + row * n, len(evidence) - 8 - n)
+    return min(start + row * n, len(evidence) - PADDING - n)
 
 
 @bare_kernel
@@ -32,21 +30,18 @@ def observe(evidence, start, n, columns, k, rows, masks, known):
         at = _row_start(evidence, start, n, row)
         inner, outer = 0, 0
         for w in range(masks.shape[2]):
-            ones, zeros = np.uint64(0), np.uint64(0)
-            for v in range(64 * w, min(64 * w + 64, n), 8):
-                word, shift = eight_bytes(evidence, at + v), np.uint64(v - 64 * w)
-                # the lowest bits of the bytes that are 1, and of those that are 0, moved together
-                ones |= (word & ~(word >> _SEVEN) & _BYTES) * _TOGETHER >> _TOP << shift
-                zeros |= (~word & _BYTES) * _TOGETHER >> _TOP << shift
             here = np.uint64(columns[n + k + w])
-            masks[0, row, w], masks[1, row, w] = ones & here, zeros & here
-            inner += count_bits(ones & here)
-            outer += count_bits(zeros & here)
+            ones, zeros = equal_bytes(evidence, at + WORD * w, 1) & here, equal_bytes(evidence, at + WORD * w, 0) & here
+            masks[0, row, w], masks[1, row, w] = ones, zeros
+            inner += count_bits(ones)
+            outer += count_bits(zeros)
         known[FREE, row], known[OUT, row], known[RANK, row] = inner + outer, k - outer, inner
 
 
 @bare_kernel
 def compare_values(data, phis, k, inside, outside, work, lanes, rows, known, strange, zero):
+    """The same counts of children that are numbers; strange: rows that no form knows, zero: impossible ones."""
+    known[:] = 0
     for i in range(k):
         phi = data[phis + i]
         f, y = inside[i] * lanes, outside[i] * lanes

@@ -19,3 +19,9 @@ def bare_kernel(function: Any) -> Any:
     """The same for functions that allocate nothing and are called often: references to their arrays are not counted."""
     options: Any = {**OPTIONS, "_nrt": False}
     return njit(**options)(function)
+
+
+def inlined_kernel(function: Any) -> Any:
+    """The same, compiled into its callers: passing an array takes seven words, more than a small matrix is worth."""
+    options: Any = {**OPTIONS, "_nrt": False, "forceinline": True}
+    return njit(**options)(function)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from pgcc.backend.kernels.determinants import determinant_rows
+from pgcc.backend.kernels.observed import PADDING
 from pgcc.backend.kernels.plan import VARIABLES
 from pgcc.backend.kernels.policy import kernel
 from pgcc.backend.kernels.scaled import RADIX, normalized, run_scaled_row, shifted
@@ -25,7 +26,7 @@ def run_scaled_staged(
     """`run_scaled` for programs with determinants."""
     m, e = np.zeros(slots), np.zeros(slots, np.int64)
     error, variables = np.zeros(1), evidence.shape[1]
-    flat = np.zeros(evidence.size + 8, np.uint8)
+    flat = np.zeros(evidence.size + PADDING, np.uint8)
     for row in range(evidence.shape[0]):
         for v in range(variables):
             flat[row * variables + v] = evidence[row, v]

@@ -6,6 +6,7 @@ LLVM maps it to one AVX-512 register, two of AVX or four of SSE2. Multiply-adds 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -14,6 +15,8 @@ from numba.extending import intrinsic, models, register_model
 
 LANES = 8
 _DOUBLE, _VECTOR, _BYTES = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.IntType(8), LANES)
+_INTEGERS = ir.VectorType(ir.IntType(64), LANES)
+WORD = 64  # bytes that become the bits of one number
 
 
 class _Vector8(types.Type):
@@ -41,10 +44,10 @@ def _splat(builder: Any, scalar: Any, vector: ir.VectorType) -> Any:
     return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), mask)
 
 
-def _elementwise(builder: Any, name: str) -> Any:
-    """A function of LLVM from one vector to another (llvmlite does not name those of vectors by itself)."""
-    known = builder.module.globals.get(name)
-    return known or ir.Function(builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), name)
+def _call(builder: Any, name: str, arguments: Sequence[Any]) -> Any:
+    """A function of LLVM whose value is a vector (llvmlite does not name those of vectors by itself)."""
+    kind = ir.FunctionType(_VECTOR, [argument.type for argument in arguments])
+    return builder.call(builder.module.globals.get(name) or ir.Function(builder.module, kind, name), arguments)
 
 
 @intrinsic
@@ -67,6 +70,18 @@ def peek(typingctx: Any, array: Any, index: Any) -> Any:
         return builder.load(builder.gep(data, [args[1]]))
 
     return array.dtype(array, types.intp), codegen
+
+
+@intrinsic
+def poke(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+    """Write one element of a flat array; the index is not negative, as for `peek`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        builder.store(args[2], builder.gep(data, [args[1]]))
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, array.dtype), codegen
 
 
 @intrinsic
@@ -112,6 +127,46 @@ def muladd(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @intrinsic
+def plus(typingctx: Any, a: Any, b: Any) -> Any:
+    """a + b, never contracted with anything"""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fadd(args[0], args[1])
+
+    return vector8(vector8, vector8), codegen
+
+
+@intrinsic
+def minus(typingctx: Any, a: Any, b: Any) -> Any:
+    """a − b, never contracted with anything"""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fsub(args[0], args[1])
+
+    return vector8(vector8, vector8), codegen
+
+
+@intrinsic
+def times(typingctx: Any, a: Any, b: Any) -> Any:
+    """a · b, never contracted with anything"""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fmul(args[0], args[1])
+
+    return vector8(vector8, vector8), codegen
+
+
+@intrinsic
+def fused(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+    """a · b + c with one rounding, on every machine"""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _call(builder, "llvm.fma.v8f64", args)
+
+    return vector8(vector8, vector8, vector8), codegen
+
+
+@intrinsic
 def add_up(typingctx: Any, a: Any) -> Any:
     """The sum of eight doubles, in a fixed order."""
 
@@ -137,14 +192,39 @@ def quotient(typingctx: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic
-def eight_bytes(typingctx: Any, array: Any, index: Any) -> Any:
-    """The eight bytes of a flat array that start at `index`, as one number, the first in the lowest bits."""
+def gather(typingctx: Any, array: Any, start: Any, index: Any, i: Any, more: Any, j: Any) -> Any:
+    """Eight doubles of a flat array, those at start + index[i + lane] + more[j + lane]."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = _address(context, builder, signature.args[0], args[0], args[1], ir.IntType(64))
-        return builder.load(pointer, align=1)
+        array_type, _, index_type, _, more_type, _ = signature.args
+        where = builder.load(_address(context, builder, index_type, args[2], args[3], _INTEGERS), align=8)
+        there = builder.load(_address(context, builder, more_type, args[4], args[5], _INTEGERS), align=8)
+        data = context.make_array(array_type)(context, builder, args[0]).data
+        first = builder.ptrtoint(builder.gep(data, [args[1]]), ir.IntType(64))
+        offsets = builder.shl(builder.add(where, there), ir.Constant(_INTEGERS, [3] * LANES))
+        pointers = ir.VectorType(_DOUBLE.as_pointer(), LANES)
+        addresses = builder.inttoptr(builder.add(_splat(builder, first, _INTEGERS), offsets), pointers)
+        all_lanes, align = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [1] * LANES), ir.Constant(ir.IntType(32), 8)
+        undefined = ir.Constant(_VECTOR, ir.Undefined)
+        return _call(builder, "llvm.masked.gather.v8f64.v8p0f64", [addresses, align, all_lanes, undefined])
 
-    return types.uint64(array, types.intp), codegen
+    return vector8(array, types.intp, index, types.intp, more, types.intp), codegen
+
+
+@intrinsic
+def equal_bytes(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+    """Which of the 64 bytes of a flat array that start at `index` equal `value`: one bit each, the first the lowest."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word = ir.VectorType(ir.IntType(8), WORD)
+        found = builder.load(_address(context, builder, signature.args[0], args[0], args[1], word), align=1)
+        wanted = builder.trunc(args[2], ir.IntType(8))
+        one = builder.insert_element(ir.Constant(word, ir.Undefined), wanted, ir.Constant(ir.IntType(32), 0))
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), WORD), [0] * WORD)
+        every = builder.shuffle_vector(one, ir.Constant(word, ir.Undefined), mask)
+        return builder.bitcast(builder.icmp_signed("==", found, every), ir.IntType(64))
+
+    return types.uint64(array, types.intp, types.intp), codegen
 
 
 @intrinsic
@@ -182,7 +262,7 @@ def magnitude(typingctx: Any, a: Any) -> Any:
     """|a|"""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.call(_elementwise(builder, "llvm.fabs.v8f64"), [args[0]])
+        return _call(builder, "llvm.fabs.v8f64", args)
 
     return vector8(vector8), codegen
 
@@ -192,7 +272,7 @@ def root(typingctx: Any, a: Any) -> Any:
     """√a"""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.call(_elementwise(builder, "llvm.sqrt.v8f64"), [args[0]])
+        return _call(builder, "llvm.sqrt.v8f64", args)
 
     return vector8(vector8), codegen
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from pgcc.backend.kernels.determinants import determinant_rows
 from pgcc.backend.kernels.linear import copy_roots, run_block
+from pgcc.backend.kernels.observed import PADDING
 from pgcc.backend.kernels.policy import bare_kernel, kernel
 from pgcc.ir.numbers import UNIT
 from pgcc.lowering.program import DET
@@ -34,7 +35,7 @@ def run_staged(
     for block in range(codes.shape[0]):
         at_row = (first_row + block * lanes) * variables
         # the last row repeats to the end of the block; its determinants need not
-        rows = lanes if variables == 0 else max(1, min(lanes, (len(evidence) - 8 - at_row) // variables))
+        rows = lanes if variables == 0 else max(1, min(lanes, (len(evidence) - PADDING - at_row) // variables))
         doubt = hopeless[block * lanes : (block + 1) * lanes]
         doubt[:] = False
         i = begin
@@ -55,17 +56,14 @@ def run_staged(
                     plan, data, ints, bases, d, args[first : first + k], args[first + k : first + 2 * k],
                     work, lanes, evidence, at_row, rows, wanted, mantissa, exponent, error,
                 )  # fmt: skip
-                for lane in range(lanes):
-                    unknown = lane >= rows or not error[lane] < 0.1
-                    doubt[lane] |= unknown
-                    work[at + lane] = math.nan if unknown else in_range(mantissa[lane], exponent[lane] - shift[d])
+                _write_values(mantissa, exponent, error, rows, lanes, shift[d], work, at, doubt)
             else:
                 for lane in range(lanes):
                     work[at + lane] = work[args[first] * lanes + lane]
-            for lane in range(lanes):
-                if is_value:
-                    off[lane] = error[lane]  # for its DETMAG, which follows
-                else:  # children off by γ change it by degree·γ; its own error counts in units of roundings
+            if is_value:
+                off[:] = error  # for its DETMAG, which follows
+            else:  # children off by γ change it by degree·γ; its own error counts in units of roundings
+                for lane in range(lanes):
                     size = abs(work[at + lane])
                     units = degree[d] + (off[lane] + (error[lane] if k > 0 else 0.0)) / UNIT
                     work[at + lane] = 0.0 if size == 0.0 else size * units
@@ -76,11 +74,32 @@ def run_staged(
 
 
 @bare_kernel
+def _write_values(mantissa, exponent, error, rows, lanes, shift, work, at, doubt):
+    """work[at + row] = mantissa · 2^(exponent − shift), or NaN where that is out of range or not known at all."""
+    binary, power = exponent[0], _power_of_two(exponent[0] - shift)
+    for row in range(rows):
+        if exponent[row] != binary:
+            binary, power = exponent[row], _power_of_two(exponent[row] - shift)
+        value, zero = mantissa[row] * power, mantissa[row] == 0.0
+        unknown = not error[row] < 0.1
+        doubt[row] |= unknown
+        work[at + row] = (
+            0.0 if zero and not unknown else value if not unknown and _LEAST < abs(value) < _MOST else math.nan
+        )
+    for row in range(rows, lanes):
+        doubt[row], work[at + row] = True, math.nan
+
+
+@bare_kernel
+def _power_of_two(exponent):
+    """2^exponent, or NaN where that is out of range."""
+    return _POWERS[exponent + _RANGE] if abs(exponent) <= _RANGE else math.nan  # `ldexp` takes ten times as long
+
+
+@bare_kernel
 def in_range(mantissa, exponent):
     """mantissa · 2^exponent, or NaN where that is out of range."""
     if mantissa == 0.0:
         return 0.0
-    if abs(exponent) > _RANGE:
-        return math.nan
-    value = mantissa * _POWERS[exponent + _RANGE]  # `ldexp` takes ten times as long
+    value = mantissa * _power_of_two(exponent)
     return value if _LEAST < abs(value) < _MOST else math.nan
