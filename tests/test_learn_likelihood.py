@@ -134,7 +134,7 @@ def test_invert_eight(seed, n):
     A = factor @ factor.transpose(0, 2, 1) + 0.01 * np.eye(n)
     swept, logdet = side_by_side(A), np.empty(10)
     logdet[[0, 9]] = 7.0
-    invert_eight(swept, 1, n, np.empty(8 * (2 * n + 1)), logdet, 1)
+    invert_eight(swept, 1, n, np.empty(8 * 3 * n), logdet, 1)
     assert swept[0] == swept[-1] == logdet[0] == logdet[9] == 7.0
     assert logdet[1:9] == pytest.approx(np.linalg.slogdet(A)[1], rel=1e-9, abs=1e-9)
     inverse = side_by_side(np.linalg.inv(A))[1:-1]
@@ -147,7 +147,7 @@ def test_invert_what_is_singular_or_out_of_range():
     A[5] *= 1e-25
     A[6] *= 1e25
     swept, logdet = side_by_side(A), np.empty(8)
-    invert_eight(swept, 1, 20, np.empty(8 * 41), logdet, 0)
+    invert_eight(swept, 1, 20, np.empty(8 * 60), logdet, 0)
     assert logdet == pytest.approx([0, -np.inf, -np.inf, 0, -np.inf, -500 * np.log(10), 500 * np.log(10), 0])
     lanes = swept[1:-1].reshape(-1, 8)
     assert (lanes[:, [1, 2, 4]] == 0).all()
