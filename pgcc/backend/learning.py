@@ -21,7 +21,7 @@ from pgcc.backend.parallel import for_chunks
 # Rows that are scored at a time: they bound the memory.
 _ROWS = 1 << 13
 # From so many components on, and up to so many groups, eight components at a time are faster than one.
-_FEWEST, _MOST_GROUPS = 5, 128
+_FEWEST, _MOST_GROUPS = 4, 96
 
 
 def log_weights(parameters: np.ndarray) -> np.ndarray:

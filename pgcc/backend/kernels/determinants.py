@@ -79,7 +79,7 @@ def determinant_rows(
         )
         return False
     form, size = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    masks = np.empty((2, rows, -(-plan[d, VARIABLES] // 64)), np.uint64)
+    masks = np.empty((3, -(-max(k, plan[d, VARIABLES]) // 64), rows), np.uint64)
     missed = _choose_forms(
         plan, data, ints, d, inside, outside, work, lanes, evidence, start, rows, form, size, masks,
         mantissa, exponent, error,
@@ -124,7 +124,7 @@ def _choose_forms(
     if plan[d, VARIABLES]:
         observe(evidence, start, plan[d, VARIABLES], ints[plan[d, COLUMNS] :], k, rows, masks, known)
     else:
-        compare_values(data, plan[d, CHILDREN], k, inside, outside, work, lanes, rows, known, strange, zero)
+        compare_values(data, plan[d, CHILDREN], k, inside, outside, work, lanes, rows, masks, known, strange, zero)
     missed = False
     like, inner_before, outer_before, observed_before = 0, -1, -1, -1  # the last row decided, and its counts
     for row in range(rows):
@@ -155,11 +155,23 @@ def _choose_forms(
 
 @kernel
 def _by_form_and_size(form, size, base):
-    """An order of the rows in which rows of one form are together, small ones first."""
+    """An order of the rows in which rows of one form are together, small ones first; sizes are below `base`."""
+    order = np.arange(len(form))
     for row in range(1, len(form)):
         if form[row] != form[0] or size[row] != size[0]:
-            return np.argsort(form * base + size)
-    return np.arange(len(form))
+            break
+    else:
+        return order
+    before = np.zeros((FORMS + 1) * base + 1, np.int64)  # rows that come first, by form and size: a counting sort
+    for row in range(len(form)):
+        before[(form[row] + 1) * base + size[row] + 1] += 1
+    for i in range(1, len(before)):
+        before[i] += before[i - 1]
+    for row in range(len(form)):
+        at = (form[row] + 1) * base + size[row]
+        order[before[at]] = row
+        before[at] += 1
+    return order
 
 
 @kernel
@@ -241,15 +253,18 @@ def _run_groups(
             fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, factors, index)
         else:
             for lane in range(last - first):
-                row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, group[lane], f, y)
                 if form == RANK:
+                    row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, group[lane], f, y)
                     sums, lost = fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index, inverse)
                     if plan[d, DEFINITE]:  # Σ|f·u_i·v_j| ≤ √(M_ii·M_jj)
                         spread = max(spread, sums)
                     else:
                         cancelled = max(cancelled, sums * lost)
                 else:
-                    fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index)
+                    fill_base(
+                        plan, data, d, form, q, inside, outside, work, lanes, group[lane], masks, lane,
+                        matrix, factors, index,
+                    )  # fmt: skip
         if symmetric:
             eliminate_symmetric(matrix, q, scale)
         else:
