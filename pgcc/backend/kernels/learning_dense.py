@@ -112,10 +112,10 @@ def drop_indefinite(a, start, n, room, worst, logdet, first):
 
 @bare_kernel
 def times_pivot(product, exponent, pivot):
-    """product · pivot · 2^exponent as such a product again, the first near 1."""
+    """product · pivot · 2^exponent as such a product again, the first near 1. NaN stays NaN."""
     product = mul(product, pivot)
     power = binary_exponent(product)
-    return times_power(product, mul(power, splat(-1.0))), add(exponent, power)
+    return muladd(product, splat(0.0), times_power(product, mul(power, splat(-1.0)))), add(exponent, power)
 
 
 @bare_kernel
