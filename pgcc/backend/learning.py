@@ -20,7 +20,8 @@ from pgcc.backend.parallel import for_chunks
 
 # Rows that are scored at a time: they bound the memory.
 _ROWS = 1 << 13
-# From so many components on, and up to so many groups, eight components at a time are faster than one.
+# From so many components on, and up to so many groups (beyond, eight matrices leave the cache), eight components at a
+# time are faster than one.
 _FEWEST, _MOST_GROUPS = 4, 96
 
 
@@ -41,10 +42,10 @@ def log_leaf_tables(leaf: np.ndarray, logits: np.ndarray) -> np.ndarray:
 
 
 class Sorter:
-    """Sorts out mini-batches of the rows of a table. Not to be shared between threads."""
+    """Sorts out mini-batches of the rows of a table, with the entries of blocks or not. Not for several threads."""
 
-    def __init__(self, table: Table):
-        self.table = table
+    def __init__(self, table: Table, entries: bool = True):
+        self.table, self._entries = table, entries
         self._mark_row = np.full(len(table.of_row), -1)
         self._mark_pattern = np.full(len(table.pattern) - 1, -1)
 
@@ -54,8 +55,9 @@ class Sorter:
         counts = np.empty(size)
         n, p = gather(self.table, drawn, self._mark_row, self._mark_pattern, rows, counts, local, patterns, start)
         patterns, start = patterns[:p], start[: -(-p // LANES) + 1]
-        entries = np.empty(int(start[-1]), np.uint32)
-        find_entries(self.table, patterns, start, entries)
+        entries = np.empty(int(start[-1]) if self._entries else 0, np.uint32)
+        if self._entries:
+            find_entries(self.table, patterns, start, entries)
         return Batch(rows[:n], counts[:n], local[:n], patterns, start, entries)
 
 
@@ -72,9 +74,8 @@ class Likelihood:
 
     def __init__(self, table: Table, components: int, threads: int = 1):
         self.table, self.components, self.threads = table, components, threads
-        self._sorted = Sorter(table)
-        groups = len(table.leaf) - 1
-        by_eights = components >= _FEWEST and groups <= _MOST_GROUPS
+        by_eights = components >= _FEWEST and len(table.leaf) - 1 <= _MOST_GROUPS
+        self._sorted = Sorter(table, entries=not by_eights)
         self._way = (_EightByEight if by_eights else _OneByOne)(table, components)
 
     def gradient(
