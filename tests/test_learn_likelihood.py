@@ -8,11 +8,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
+import pgcc
+from pgcc.backend.distinct import number_rows
+from pgcc.backend.kernels.elementary import exp_eight, log_eight
 from pgcc.backend.kernels.learning_dense import invert, invert_eight, multiply
+from pgcc.backend.kernels.simd import load, store
 from pgcc.backend.learning import Likelihood, component_scores, log_likelihoods, log_weights
+from pgcc.learn.data import distinct_rows
 from pgcc.learn.encoding import encode
 from pgcc.learn.partition import partition_variables, positive_dependence
+from pgcc.learn.simple_pgc import simple_pgc_circuit
 
 GROUPS = [[0, 2], [1], [3, 4, 5], [6]]
 CODES = sum(2 ** len(group) - 1 for group in GROUPS)
@@ -62,10 +69,11 @@ def test_probabilities_add_up_to_one():
         assert np.exp(logs).sum() == pytest.approx(1, rel=1e-12)
 
 
+@pytest.mark.parametrize("components", [3, 5])  # one at a time, and eight
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("smoothed", [False, True])
-def test_gradient_is_the_limit_of_differences(gaps, smoothed):
-    parameters, data = parameters_of(3, 3), encode(table_of(4, 40, gaps), GROUPS)
+def test_gradient_is_the_limit_of_differences(components, gaps, smoothed):
+    parameters, data = parameters_of(3, components), encode(table_of(4, 40, gaps), GROUPS)
     prior = np.random.default_rng(5).random(CODES) if smoothed else np.zeros(CODES)
     m, leaf = len(GROUPS), data.table.leaf
 
@@ -74,7 +82,7 @@ def test_gradient_is_the_limit_of_differences(gaps, smoothed):
         log_leaf = np.concatenate([z - np.log(np.exp(z).sum(axis=1, keepdims=True)) for z in logits], axis=1)
         return log_likelihoods(data.table, p)[data.where].sum() + (log_leaf * prior).sum()
 
-    value, gradient = Likelihood(data.table, 3).gradient(parameters, data.where, prior)
+    value, gradient = Likelihood(data.table, components).gradient(parameters, data.where, prior)
     assert value == pytest.approx(objective(parameters) if not smoothed else value, rel=1e-12)
     for at in np.ndindex(*parameters.shape):
         step = np.zeros_like(parameters)
@@ -83,11 +91,36 @@ def test_gradient_is_the_limit_of_differences(gaps, smoothed):
         assert gradient[at] == pytest.approx(slope, rel=1e-6, abs=1e-6)
 
 
-def test_gradient_does_not_depend_on_threads():
-    parameters, data = parameters_of(7, 5), encode(table_of(8, 100, True), GROUPS)
-    one, three = (Likelihood(data.table, 5, t).gradient(parameters, data.where) for t in (1, 3))
+@pytest.mark.parametrize("components", [3, 20])
+def test_gradient_does_not_depend_on_threads(components):
+    parameters, data = parameters_of(7, components), encode(table_of(8, 100, True), GROUPS)
+    one, three = (Likelihood(data.table, components, t).gradient(parameters, data.where) for t in (1, 3))
     assert one[0] == three[0]
     assert (one[1] == three[1]).all()
+
+
+def both_ways(monkeypatch, parameters: np.ndarray, data) -> list[tuple[float, np.ndarray]]:
+    found = []
+    for fewest in (1, 100):  # by eights, one by one
+        monkeypatch.setattr("pgcc.backend.learning._FEWEST", fewest)
+        value, gradient = Likelihood(data.table, len(parameters)).gradient(parameters, data.where)
+        found.append((value, gradient.copy()))
+    return found
+
+
+@pytest.mark.parametrize("components", [1, 7, 8, 9, 20])
+def test_eight_components_at_a_time_are_one_at_a_time(monkeypatch, components):
+    data = encode(table_of(components, 60, True), GROUPS)
+    eight, one = both_ways(monkeypatch, parameters_of(components, components), data)
+    assert eight[0] == pytest.approx(one[0], rel=1e-12)
+    assert eight[1] == pytest.approx(one[1], rel=1e-9, abs=1e-9)
+
+
+def test_a_parameter_that_is_not_a_number_is_not_hidden(monkeypatch):
+    parameters = parameters_of(1, 5)
+    parameters[2, 5] = np.nan
+    for value, _ in both_ways(monkeypatch, parameters, encode(table_of(2, 20, False), GROUPS)):
+        assert np.isnan(value)
 
 
 def test_counts_of_equal_rows():
@@ -100,13 +133,14 @@ def test_counts_of_equal_rows():
     assert larger == pytest.approx(3 * gradient)
 
 
-def test_an_impossible_row_teaches_nothing():
-    parameters = parameters_of(1, 2)
+@pytest.mark.parametrize("components", [2, 5])
+def test_an_impossible_row_teaches_nothing(components):
+    parameters = parameters_of(1, components)
     parameters[:, :16] = 0.0  # L = 0: nothing is ever in
     data = encode(np.array([[1, 0, 0, 0, 0, 0, 0]], np.int8), GROUPS)
     assert log_likelihoods(data.table, parameters)[0] == -np.inf
-    assert component_scores(data.table, parameters).tolist() == [[-np.inf], [-np.inf]]
-    value, gradient = Likelihood(data.table, 2).gradient(parameters, data.where)
+    assert component_scores(data.table, parameters).tolist() == [[-np.inf]] * components
+    value, gradient = Likelihood(data.table, components).gradient(parameters, data.where)
     assert value == -np.inf
     assert np.isfinite(gradient).all()
 
@@ -134,7 +168,7 @@ def test_invert_eight(seed, n):
     A = factor @ factor.transpose(0, 2, 1) + 0.01 * np.eye(n)
     swept, logdet = side_by_side(A), np.empty(10)
     logdet[[0, 9]] = 7.0
-    invert_eight(swept, 1, n, np.empty(8 * (2 * n + 1)), logdet, 1)
+    invert_eight(swept, 1, n, np.empty(8 * 3 * n), logdet, 1)
     assert swept[0] == swept[-1] == logdet[0] == logdet[9] == 7.0
     assert logdet[1:9] == pytest.approx(np.linalg.slogdet(A)[1], rel=1e-9, abs=1e-9)
     inverse = side_by_side(np.linalg.inv(A))[1:-1]
@@ -144,14 +178,17 @@ def test_invert_eight(seed, n):
 def test_invert_what_is_singular_or_out_of_range():
     A = np.stack([np.eye(20)] * 8)
     A[1], A[2, 3, 3], A[4, 19, 19] = 1.0, 0.0, -1.0
-    A[5] *= 1e-25
-    A[6] *= 1e25
+    A[5] *= 1e-250
+    A[6] *= 1e250
+    A[7, 2, 2] = np.nan
     swept, logdet = side_by_side(A), np.empty(8)
-    invert_eight(swept, 1, 20, np.empty(8 * 41), logdet, 0)
-    assert logdet == pytest.approx([0, -np.inf, -np.inf, 0, -np.inf, -500 * np.log(10), 500 * np.log(10), 0])
+    invert_eight(swept, 1, 20, np.empty(8 * 60), logdet, 0)
+    assert logdet == pytest.approx(
+        [0, -np.inf, -np.inf, 0, -np.inf, -5000 * np.log(10), 5000 * np.log(10), np.nan], nan_ok=True
+    )
     lanes = swept[1:-1].reshape(-1, 8)
     assert (lanes[:, [1, 2, 4]] == 0).all()
-    assert np.isfinite(lanes).all()
+    assert np.isfinite(lanes[:, :7]).all()
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 17])
@@ -160,6 +197,67 @@ def test_multiply(n):
     out = np.empty((n, n))
     multiply(a, b, out)
     assert out == pytest.approx(a @ b)
+
+
+@njit
+def eight_by_eight(function, x, out):
+    for i in range(0, len(x), 8):
+        store(out, i, function(load(x, i)))
+
+
+@pytest.mark.parametrize(
+    ("function", "of_numpy", "low", "high"), [(exp_eight, np.exp, -708, 709), (log_eight, np.log, 0, 0)]
+)
+def test_elementary_functions(function, of_numpy, low, high):
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(low, high, 4000), rng.uniform(-1, 1, 4000)])
+    if function is log_eight:
+        x = np.exp(np.concatenate([rng.uniform(-708, 709, 4000), rng.uniform(-1e-3, 1e-3, 3992), np.zeros(8)]))
+    out = np.empty_like(x)
+    eight_by_eight(function, x, out)
+    assert out == pytest.approx(of_numpy(x), rel=1e-15, abs=0)
+
+
+def test_elementary_functions_at_the_edge():
+    out = np.empty(8)
+    eight_by_eight(exp_eight, np.array([0, -np.inf, np.nan, -709, -1e300, 1, -708, 709]), out)
+    assert out.tolist() == pytest.approx(
+        [1, 0, np.nan, 0, 0, np.e, np.exp(-708), np.exp(709)], rel=1e-15, abs=0, nan_ok=True
+    )
+    eight_by_eight(log_eight, np.array([1, np.nan, 2.0**-1022, 1.7e308, 2, 0.5, 1, 1]), out)
+    log_two = np.log(2)
+    expected = [0, np.nan, -1022 * log_two, np.log(1.7e308), log_two, -log_two, 0, 0]
+    assert out.tolist() == pytest.approx(expected, rel=1e-15, abs=0, nan_ok=True)
+
+
+def test_a_circuit_of_many_groups_has_the_same_likelihood():
+    """Circuits compute determinants by other means; more than 64 children, and rows with much and with little known."""
+    rng, m = np.random.default_rng(5), 70
+    groups = [[2 * g, 2 * g + 1] for g in range(m)]
+    parameters = np.concatenate([rng.normal(size=(2, m * m)) / m**0.5, rng.normal(size=(2, 3 * m + 1))], axis=1)
+    X = (rng.random((40, 2 * m)) < 0.05).astype(np.int8)
+    X[20:][rng.random((20, 2 * m)) < np.linspace(0.05, 0.95, 20)[:, None]] = -1
+    data, names = encode(X, groups), [f"x{i}" for i in range(2 * m)]
+    circuit = simple_pgc_circuit([[names[i] for i in group] for group in groups], names, data.table.leaf, parameters)
+    expected = log_likelihoods(data.table, parameters)[data.where]
+    assert pgcc.compile(circuit).logprob(X) == pytest.approx(expected, rel=1e-11)
+
+
+# -- equal rows ---------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 20), st.sampled_from([np.int8, np.int64]))
+@settings(max_examples=50, deadline=None)
+def test_distinct_rows(seed, rows, columns, kind):
+    X = np.random.default_rng(seed).integers(-1, 2, (rows, columns)).astype(kind)
+    X = X[np.random.default_rng(seed).integers(0, rows, 3 * rows)]
+    expected, where = np.unique(X, axis=0, return_inverse=True)
+    found, found_where = distinct_rows(X)
+    assert found.tolist() == expected.tolist()
+    assert found_where.tolist() == where.reshape(-1).tolist()
+    first, number = number_rows(X)
+    assert (np.diff(first) > 0).all()
+    assert (X[first][number] == X).all()
 
 
 # -- the partition ------------------------------------------------------------------------------------------

@@ -23,8 +23,8 @@ from pgcc.ir.numbers import Number, add, exact
 from pgcc.lowering.program import Program
 from pgcc.lowering.schedule import schedule
 
-# A second-level cache.
-_CACHE_BYTES = 1 << 21
+# A second-level cache, and what the slots may take of it where there are matrices of determinants as well.
+_CACHE_BYTES, _BESIDE_MATRICES = 1 << 21, 5 << 18
 _NO_DETS = np.zeros(0)
 
 
@@ -152,9 +152,9 @@ class Direct:
     @cached_property
     def _lanes(self) -> int:
         """Rows per block: the more, the less reading an instruction costs; but the slots should stay in the cache."""
-        fitting = _CACHE_BYTES // (8 * STEP * self.program.slots)
-        most = 8 if self.staged is None else 32  # determinants of one size are computed together
-        return STEP * max(1, min(most, fitting))
+        # Determinants of one size are computed together, so that more rows are better.
+        most, room = (8, _CACHE_BYTES) if self.staged is None else (32, _BESIDE_MATRICES)
+        return STEP * max(1, min(most, room // (8 * STEP * self.program.slots)))
 
     def _run_scaled(self, evidence: np.ndarray, rtol: float) -> Values:
         program = self.program

@@ -5,20 +5,24 @@ A row of `parameters` is a component: its factor B (m × m), the logits of its l
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from pgcc.backend.kernels import learning as kernels
-from pgcc.backend.kernels import learning_em
+from pgcc.backend.direct import aligned
+from pgcc.backend.kernels import learning, learning_eight, learning_em
 from pgcc.backend.kernels.learning import Work
+from pgcc.backend.kernels.learning_eight import Eights
 from pgcc.backend.kernels.learning_tables import Batch, Table, find_entries, gather
 from pgcc.backend.kernels.simd import LANES
 from pgcc.backend.parallel import for_chunks
 
 # Rows that are scored at a time: they bound the memory.
 _ROWS = 1 << 13
+# From so many components on, and up to so many groups (beyond, eight matrices leave the cache), eight components at a
+# time are faster than one.
+_FEWEST, _MOST_GROUPS = 4, 96
 
 
 def log_weights(parameters: np.ndarray) -> np.ndarray:
@@ -38,10 +42,10 @@ def log_leaf_tables(leaf: np.ndarray, logits: np.ndarray) -> np.ndarray:
 
 
 class Sorter:
-    """Sorts out mini-batches of the rows of a table. Not to be shared between threads."""
+    """Sorts out mini-batches of the rows of a table, with the entries of blocks or not. Not for several threads."""
 
-    def __init__(self, table: Table):
-        self.table = table
+    def __init__(self, table: Table, entries: bool = True):
+        self.table, self._entries = table, entries
         self._mark_row = np.full(len(table.of_row), -1)
         self._mark_pattern = np.full(len(table.pattern) - 1, -1)
 
@@ -51,8 +55,9 @@ class Sorter:
         counts = np.empty(size)
         n, p = gather(self.table, drawn, self._mark_row, self._mark_pattern, rows, counts, local, patterns, start)
         patterns, start = patterns[:p], start[: -(-p // LANES) + 1]
-        entries = np.empty(int(start[-1]), np.uint32)
-        find_entries(self.table, patterns, start, entries)
+        entries = np.empty(int(start[-1]) if self._entries else 0, np.uint32)
+        if self._entries:
+            find_entries(self.table, patterns, start, entries)
         return Batch(rows[:n], counts[:n], local[:n], patterns, start, entries)
 
 
@@ -69,13 +74,9 @@ class Likelihood:
 
     def __init__(self, table: Table, components: int, threads: int = 1):
         self.table, self.components, self.threads = table, components, threads
-        self._sorted = Sorter(table)
-        m, codes = len(table.leaf) - 1, int(table.leaf[-1])
-        self._fixed = [
-            np.empty((components, *shape))
-            for shape in ((m * m + 2,), (m, m), (codes,), (codes,), (len(table.observation) - 1,), (m * m + codes + 1,))
-        ]
-        self._swept = np.empty((components, 0))
+        by_eights = components >= _FEWEST and len(table.leaf) - 1 <= _MOST_GROUPS
+        self._sorted = Sorter(table, entries=not by_eights)
+        self._way = (_EightByEight if by_eights else _OneByOne)(table, components)
 
     def gradient(
         self, parameters: np.ndarray, drawn: np.ndarray, prior: np.ndarray | None = None
@@ -87,12 +88,12 @@ class Likelihood:
         if prior is None:
             prior = np.zeros(int(self.table.leaf[-1]))
         batch = self._sorted(drawn)
-        work, weights = self._room(batch), log_weights(parameters)
-        self._for_components(lambda c: kernels.forward(self.table, batch, parameters, weights, c.start, c.stop, work))
+        weights = log_weights(parameters)
+        kernels, units, work = self._way.kernels, self._way.units, self._way.room(batch)
+        rows = (self.table, batch, parameters, weights)
+        for_chunks(units, 1, self.threads, lambda some: kernels.forward(*rows, some.start, some.stop, work))
         total = kernels.share(batch.counts, work.scores, work.shares)
-        self._for_components(
-            lambda c: kernels.backward(self.table, batch, parameters, weights, c.start, c.stop, prior, work)
-        )
+        for_chunks(units, 1, self.threads, lambda some: kernels.backward(*rows, some.start, some.stop, prior, work))
         return total, work.gradient
 
     def ascend(
@@ -101,24 +102,73 @@ class Likelihood:
         """One step of Adam on a mini-batch; its log-likelihood before the step."""
         total, gradient = self.gradient(state.parameters, drawn, prior)
         state.steps += 1
-        kernels.adam(
+        learning.adam(
             state.parameters, gradient, state.mean, state.square, state.average, 0, self.components,
             state.steps, rate, decay, min(memory, 1 - 1 / state.steps),
         )  # fmt: skip
         return total
 
-    def _room(self, batch: Batch) -> Work:
-        C = self.components
+
+class _OneByOne:
+    """Work on one component at a time, patterns in the lanes of vectors."""
+
+    kernels: Any = learning
+
+    def __init__(self, table: Table, components: int):
+        self.units = components
+        m, codes = len(table.leaf) - 1, int(table.leaf[-1])
+        self._fixed = [
+            np.empty((components, size))
+            for size in (m * m + 2, m * m, codes, codes, len(table.observation) - 1, m * m + codes + 1)
+        ]
+        self._swept = np.empty((components, 0))
+
+    def room(self, batch: Batch) -> Work:
+        """Room for a batch; what the last one left there is lost."""
         if batch.start[-1] > self._swept.shape[1]:
-            self._swept = np.empty((C, int(batch.start[-1])))
+            self._swept = np.empty((self.units, int(batch.start[-1])))
         L, inverse, leaf, log_leaf, log_mass, gradient = self._fixed
-        logdet, scores, shares = (
-            np.empty((C, n)) for n in (LANES * (len(batch.start) - 1), len(batch.rows), len(batch.rows))
-        )
+        patterns, rows = LANES * (len(batch.start) - 1), len(batch.rows)
+        logdet, scores, shares = (np.empty((self.units, n)) for n in (patterns, rows, rows))
         return Work(L, inverse, self._swept, logdet, leaf, log_leaf, log_mass, scores, shares, gradient)
 
-    def _for_components(self, work: Callable[[slice], None]) -> None:
-        for_chunks(self.components, 1, self.threads, work)
+
+class _EightByEight:
+    """Work on eight components at a time, which are in the lanes of vectors."""
+
+    kernels: Any = learning_eight
+
+    def __init__(self, table: Table, components: int):
+        self.units = -(-components // LANES)
+        m, codes, observations = len(table.leaf) - 1, int(table.leaf[-1]), len(table.observation) - 1
+        triangle, columns = m * (m + 1) // 2, m * m + codes + 1
+        self._fixed = {
+            "parameters": self._lanes(columns),
+            "L": self._lanes(triangle),
+            "inverse": self._lanes(triangle),
+            "square": self._lanes(m * m),
+            "leaf": self._lanes(codes),
+            "log_leaf": self._lanes(codes),
+            "log_mass": self._lanes(observations),
+            "on_observations": self._lanes(observations),
+            "in_parameters": self._lanes(columns),
+            "gradient": np.empty((components, columns)),
+        }
+        self._swept, self._rows = self._lanes(0), 0
+
+    def room(self, batch: Batch) -> Eights:
+        """Room for a batch; what the last one left there is lost."""
+        if LANES * batch.start[-1] > self._swept.shape[1]:
+            self._swept = self._lanes(int(batch.start[-1]))
+        if len(batch.rows) > self._rows:  # there are no more patterns than rows
+            self._rows = len(batch.rows)
+            for name in ("scores", "shares", "on_patterns"):
+                self._fixed[name] = self._lanes(self._rows)
+            self._fixed["logdet"] = self._lanes(self._rows + 1)
+        return Eights(swept=self._swept, **self._fixed)
+
+    def _lanes(self, size: int) -> np.ndarray:
+        return aligned(self.units * LANES * size).reshape(self.units, -1)
 
 
 class Adam:
@@ -140,7 +190,7 @@ def component_scores(table: Table, parameters: np.ndarray, threads: int = 1) -> 
         part = np.empty((len(parameters), len(batch.rows)))
 
         def work(c: slice, batch: Batch = batch, part: np.ndarray = part) -> None:
-            kernels.score_only(table, batch, parameters, weights, c.start, c.stop, part)
+            learning.score_only(table, batch, parameters, weights, c.start, c.stop, part)
 
         for_chunks(len(parameters), 1, threads, work)
         scores[:, first : first + _ROWS] = part
@@ -196,5 +246,5 @@ def mixture_of_groups(
         learning_em.maximize(table, shares, prior_in, prior_code, extra, log_odds, leaf, log_mass, logits, weights)
         weights = (weights + 1) / (weights + 1).sum()
         learning_em.expect(table, np.log(weights), log_odds, logits, leaf, log_mass, scores)
-        kernels.share(counts, scores, shares)
+        learning.share(counts, scores, shares)
     return log_odds, logits, np.log(weights)

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from pgcc.backend.distinct import number_rows
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.data import read_table
@@ -81,7 +82,8 @@ class Estimator:
         """The log-likelihood of every row; what is missing (−1, NaN) is summed out."""
         self._learned()
         codes, _ = read_table(X, self.feature_names_in_)
-        return np.asarray(self.model_.logprob(codes))
+        first, number = number_rows(codes)
+        return np.asarray(self.model_.logprob(codes[first]))[number]
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-likelihood of the rows."""

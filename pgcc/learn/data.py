@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.backend.distinct import number_rows
 from pgcc.errors import EvidenceError
 from pgcc.queries.evidence import Evidence
 
@@ -68,5 +69,6 @@ def distinct_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     >>> rows.tolist(), where.tolist()
     ([[0, 1], [1, 0]], [1, 0, 1])
     """
-    rows, where = np.unique(codes, axis=0, return_inverse=True)
-    return rows, where.reshape(-1)
+    first, number = number_rows(codes)
+    order = np.lexsort(codes[first].T[::-1])
+    return codes[first[order]], np.argsort(order)[number]

@@ -59,7 +59,8 @@ class SimplePGC(Estimator):
     seed : int
         The same seed gives the same model, on any number of threads.
     threads : int
-        Components are shared out among them: worth it for kernels of many groups.
+        Components are shared out among them (by eights, unless they are few, or groups many): worth it for kernels of
+        many groups.
     verbose : bool
         Tell of every epoch, on standard error.
 

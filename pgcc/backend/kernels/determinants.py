@@ -83,7 +83,7 @@ def determinant_rows(
         )  # fmt: skip
         return False
     form, size = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    masks = np.empty((2, rows, -(-plan[d, VARIABLES] // 64)), np.uint64)
+    masks = np.empty((3, -(-max(k, plan[d, VARIABLES]) // 64), rows), np.uint64)
     missed = _choose_forms(
         plan, data, ints, d, inside, outside, work, lanes, evidence, start, rows, form, size, masks,
         mantissa, exponent, error,
@@ -126,7 +126,7 @@ def _choose_forms(
     if plan[d, VARIABLES]:
         observe(evidence, start, plan[d, VARIABLES], ints[plan[d, COLUMNS] :], k, rows, masks, known)
     else:
-        compare_values(data, plan[d, CHILDREN], k, inside, outside, work, lanes, rows, known, strange, zero)
+        compare_values(data, plan[d, CHILDREN], k, inside, outside, work, lanes, rows, masks, known, strange, zero)
     mantissa[:rows], exponent[:rows], error[:rows] = 0.0, 0, math.inf
     missed = False
     chosen, largest = -1, 0  # of the last row that was decided, whose counts were these
@@ -281,15 +281,18 @@ def _run_groups(
             fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, factors, index)
         else:
             for lane in range(last - first):
-                row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, group[lane], f, y)
                 if form == RANK:
+                    row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, group[lane], f, y)
                     sums, lost = fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index, inverse)
                     if plan[d, DEFINITE]:  # Σ|f·u_i·v_j| ≤ √(M_ii·M_jj)
                         spread = max(spread, sums)
                     else:
                         cancelled = max(cancelled, sums * lost)
                 else:
-                    fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index)
+                    fill_base(
+                        plan, data, d, form, q, inside, outside, work, lanes, group[lane], masks, lane,
+                        matrix, factors, index,
+                    )  # fmt: skip
         if pairs:
             fill_low(plan, data, d, form, q, low, index)
         if last - first < LANES or sizes[order[first]] != q:

@@ -80,13 +80,13 @@ def _list_children(plan, ints, d, form, q, masks, row, size, lane, index):
     k, n, columns = plan[d, K], plan[d, VARIABLES], plan[d, COLUMNS]
     starts, states, at, last = q * LANES, 2 * q * LANES, lane, lane + size * LANES
     for state in range(2):
-        for w in range(masks.shape[2] if at < last else 0):
-            bits = masks[0, row, w]
+        for w in range(masks.shape[1] if at < last else 0):
+            bits = masks[0, w, row]
             if state == 1:
                 bits = (
-                    masks[1, row, w]
+                    masks[1, w, row]
                     if form == FREE
-                    else np.uint64(ints[columns + n + k + w]) & ~(bits | masks[1, row, w])
+                    else np.uint64(ints[columns + n + k + w]) & ~(bits | masks[1, w, row])
                 )
             while bits != 0:
                 c = peek(ints, columns + WORD * w + lowest_bit(bits))
@@ -98,22 +98,17 @@ def _list_children(plan, ints, d, form, q, masks, row, size, lane, index):
 
 
 @bare_kernel
-def fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index):
-    """G + diag(y/d) over the children that differ from the base, those with d > 0 first; factors: d, unscaled."""
+def fill_base(
+    plan, data, d, form, q, inside, outside, work, lanes, row, masks, lane, matrix, factors, index
+):  # fmt: skip
+    """G + diag(y/d) over the children that differ from the base, those with d > 0 first; factors: d, unscaled.
+
+    masks : see `compare_values`
+    """
     k, symmetric, table = plan[d, K], plan[d, SYMMETRIC] == 1, plan[d, TABLE + form]
     phis, scales = plan[d, CHILDREN], plan[d, CHILDREN] + (1 if form == FREE else 3) * k
-    positive, negative = 0, k  # the latter are put into the second half of `index` first
-    for i in range(k):
-        phi = data[phis + i] if form == FREE else 0.0
-        if y[i] == 0.0 or f[i] > phi:
-            index[positive] = i
-            positive += 1
-        elif f[i] < phi:
-            index[negative] = i
-            negative += 1
-    count = positive + negative - k
-    for i in range(positive, count):
-        index[i] = index[k + i - positive]
+    positive = _list_bits(masks[0 if form == FREE else 2], row, index, 0)
+    count = _list_bits(masks[1], row, index, positive) if form == FREE else positive
     if symmetric:
         _fill_triangle(data, table, k, index, count, lane, matrix)
     else:
@@ -124,13 +119,26 @@ def fill_base(plan, data, d, form, q, f, y, lane, matrix, factors, index):
     for i in range(count):
         c = index[i]
         phi, scale = data[phis + c] if form == FREE else 0.0, data[scales + c]
-        change = f[c] - y[c] * phi
+        f, y = work[inside[c] * lanes + row], work[outside[c] * lanes + row]
+        change = f - y * phi
         if i < positive:
-            matrix[at] += 0.0 if y[c] == 0.0 else scale / change
+            matrix[at] += 0.0 if y == 0.0 else scale / change
         else:
-            matrix[at] = -(data[phis + 2 * k + c] + scale * (f[c] / (phi * -change)))
+            matrix[at] = -(data[phis + 2 * k + c] + scale * (f / (phi * -change)))
         factors[i * LANES + lane] = change / scale
         at += next_diagonal(i, symmetric, q)
+
+
+@bare_kernel
+def _list_bits(words, row, index, count):
+    """Append the numbers of the bits that are set in the words of a row; how many there are now."""
+    for w in range(len(words)):
+        bits = words[w, row]
+        while bits != 0:
+            index[count] = 64 * w + lowest_bit(bits)
+            bits &= bits - np.uint64(1)
+            count += 1
+    return count
 
 
 @bare_kernel

@@ -26,7 +26,7 @@ class Work(NamedTuple):
     """Room for what is computed of one component; the first axis of everything is the component."""
 
     L: np.ndarray  # m·m numbers, a 0 and a 1; later the gradient
-    inverse: np.ndarray  # of I + L, m × m
+    inverse: np.ndarray  # minus that of I + L, m·m numbers
     swept: np.ndarray  # inverses of all blocks
     logdet: np.ndarray  # of all patterns
     leaf: np.ndarray  # probabilities of all codes
@@ -44,10 +44,10 @@ def normalizer(B, transposed, L, inverse, room):
     matrix = L[: m * m].reshape(m, m)
     multiply_transposed(B, transposed, matrix)
     L[m * m], L[m * m + 1] = 0.0, 1.0
+    inverse[:] = L[: m * m]
     for i in range(m):
-        inverse[i] = matrix[i]
-        inverse[i, i] += 1.0
-    return invert(inverse.reshape(m * m), m, room)
+        inverse[i * m + i] += 1.0
+    return invert(inverse, m, room)
 
 
 @bare_kernel
@@ -89,7 +89,7 @@ def score_rows(table, batch, logdet, log_mass, offset, scores):
 def forward(table, batch, parameters, log_weights, first, last, work):
     """Scores of the rows of a batch under some components, keeping what the gradient needs."""
     m = len(table.leaf) - 1
-    transposed, room = np.empty((m, m)), np.empty(LANES * (2 * m + 1))
+    transposed, room = np.empty((m, m)), np.empty(LANES * (3 * m))
     for c in range(first, last):
         B, L, swept, log_mass = parameters[c, : m * m].reshape(m, m), work.L[c], work.swept[c], work.log_mass[c]
         offset = log_weights[c] - normalizer(B, transposed, L, work.inverse[c], room)
@@ -153,7 +153,7 @@ def backward(table, batch, parameters, log_weights, first, last, prior, work):
         in_L, swept, log_mass = work.L[c], work.swept[c], work.log_mass[c]
         for i in range(m):  # `invert` leaves minus the inverse, above the diagonal
             for j in range(i, m):
-                in_L[i * m + j] = mass * work.inverse[c, i, j]
+                in_L[i * m + j] = mass * work.inverse[c, i * m + j]
         for block in range(len(batch.start) - 1):
             spread(table, batch, block, on_patterns, log_mass, swept, in_L, on_observations)
         matrix = in_L[: m * m].reshape(m, m)
@@ -210,11 +210,11 @@ def adam(parameters, gradient, mean, square, average, first, last, step, rate, d
 def score_only(table, batch, parameters, log_weights, first, last, scores):
     """Scores of rows under some components, as `forward` computes them, with room for one block at a time."""
     m = len(table.leaf) - 1
-    L, inverse, transposed = np.empty(m * m + 2), np.empty((m, m)), np.empty((m, m))
+    L, inverse, transposed = np.empty(m * m + 2), np.empty(m * m), np.empty((m, m))
     blocks = len(batch.start) - 1
     size = block_size(table, batch.patterns, blocks - 1)  # the last has the largest
     minors = np.empty(LANES * (size * (size + 1) // 2))
-    logdet, room = np.empty(LANES * blocks), np.empty(LANES * (2 * m + 1))
+    logdet, room = np.empty(LANES * blocks), np.empty(LANES * (3 * m))
     leaf, log_leaf = np.empty(table.leaf[m]), np.empty(table.leaf[m])
     log_mass = np.empty(len(table.observation) - 1)
     for c in range(first, last):

@@ -35,7 +35,7 @@ class Batch(NamedTuple):
 
     Patterns are in ascending order of size. Eight of them at a time are a block, whose matrices have the size of the
     largest and stand side by side, as packed upper triangles. `entries` says which entry of L each number is; m² is
-    a 0 and m² + 1 a 1, with which smaller matrices are filled up.
+    a 0 and m² + 1 a 1, with which smaller matrices are filled up. (None where components are eight at a time.)
     """
 
     rows: np.ndarray

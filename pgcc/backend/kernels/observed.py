@@ -29,29 +29,41 @@ def observe(evidence, start, n, columns, k, rows, masks, known):
     for row in range(rows):
         at = _row_start(evidence, start, n, row)
         inner, outer = 0, 0
-        for w in range(masks.shape[2]):
+        for w in range(masks.shape[1]):
             here = np.uint64(columns[n + k + w])
             ones, zeros = equal_bytes(evidence, at + WORD * w, 1) & here, equal_bytes(evidence, at + WORD * w, 0) & here
-            masks[0, row, w], masks[1, row, w] = ones, zeros
+            masks[0, w, row], masks[1, w, row] = ones, zeros
             inner += count_bits(ones)
             outer += count_bits(zeros)
         known[FREE, row], known[OUT, row], known[RANK, row] = inner + outer, k - outer, inner
 
 
 @bare_kernel
-def compare_values(data, phis, k, inside, outside, work, lanes, rows, known, strange, zero):
-    """The same counts of children that are numbers; strange: rows that no form knows, zero: impossible ones."""
+def compare_values(data, phis, k, inside, outside, work, lanes, rows, masks, known, strange, zero):
+    """masks[0], masks[1] = the children of every row that are above and below φ, as bits, masks[2] those above 0.
+
+    A child that is in is above both. `known` is as in `observe`; `strange` are rows of which nothing is known, `zero`
+    those with a child that is impossible.
+    """
     known[:] = 0
-    for i in range(k):
-        phi = data[phis + i]
-        f, y = inside[i] * lanes, outside[i] * lanes
+    for w in range(masks.shape[1]):
+        above, below, there = masks[0, w], masks[1, w], masks[2, w]
+        above[:], below[:], there[:] = np.uint64(0), np.uint64(0), np.uint64(0)
+        for i in range(64 * w, min(64 * w + 64, k)):
+            phi, bit = data[phis + i], np.uint64(1) << np.uint64(i - 64 * w)
+            f, y = work[inside[i] * lanes :], work[outside[i] * lanes :]
+            for row in range(rows):
+                a, b = f[row], y[row]
+                inner = b == 0.0
+                above[row] |= bit if inner | (a > phi) else np.uint64(0)
+                below[row] |= np.uint64(0) if inner | (a >= phi) else bit
+                there[row] |= bit if inner | (a != 0.0) else np.uint64(0)
+                known[RANK, row] += inner
+                zero[row] |= (a == 0.0) & inner
+                strange[row] |= (not inner) & (b != 1.0) | (not (a >= 0.0 and a < math.inf))
         for row in range(rows):
-            a, b = work[f + row], work[y + row]
-            known[FREE, row] += (a != phi) | (b != 1.0)
-            known[OUT, row] += (a != 0.0) | (b != 1.0)
-            known[RANK, row] += b == 0.0
-            zero[row] |= (a == 0.0) & (b == 0.0)
-            strange[row] |= ((b != 0.0) & (b != 1.0)) | (not (a >= 0.0 and a < math.inf))
+            known[FREE, row] += count_bits(above[row]) + count_bits(below[row])
+            known[OUT, row] += count_bits(there[row])
 
 
 @bare_kernel

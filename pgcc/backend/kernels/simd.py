@@ -17,6 +17,8 @@ LANES = 8
 _DOUBLE, _VECTOR, _BYTES = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.IntType(8), LANES)
 _INTEGERS = ir.VectorType(ir.IntType(64), LANES)
 WORD = 64  # bytes that become the bits of one number
+# The bits of doubles as whole numbers: how many are of the fraction, and those of √½.
+_FRACTION, _HALF_ROOT = 52, 0x3FE6A09E667F3BCD
 
 
 class _Vector8(types.Type):
@@ -142,6 +144,16 @@ def minus(typingctx: Any, a: Any, b: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.fsub(args[0], args[1])
+
+    return vector8(vector8, vector8), codegen
+
+
+@intrinsic
+def sub(typingctx: Any, a: Any, b: Any) -> Any:
+    """a − b; of a product with one rounding where the machine can."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fsub(args[0], args[1], flags=("contract",))
 
     return vector8(vector8, vector8), codegen
 
@@ -275,6 +287,49 @@ def root(typingctx: Any, a: Any) -> Any:
         return _call(builder, "llvm.sqrt.v8f64", args)
 
     return vector8(vector8), codegen
+
+
+@intrinsic
+def nearest(typingctx: Any, a: Any) -> Any:
+    """The nearest whole number."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _call(builder, "llvm.nearbyint.v8f64", args)
+
+    return vector8(vector8), codegen
+
+
+@intrinsic
+def binary_exponent(typingctx: Any, a: Any) -> Any:
+    """The whole number e with a = m · 2^e and √½ ≤ m < √2, of a positive normal number."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        bits = builder.bitcast(args[0], _INTEGERS)
+        beyond = builder.sub(bits, ir.Constant(_INTEGERS, [_HALF_ROOT] * LANES))
+        return builder.sitofp(builder.ashr(beyond, ir.Constant(_INTEGERS, [_FRACTION] * LANES)), _VECTOR)
+
+    return vector8(vector8), codegen
+
+
+@intrinsic
+def times_power(typingctx: Any, a: Any, exponent: Any) -> Any:
+    """a · 2^exponent, for whole numbers; a and the result are normal."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        power = builder.shl(builder.fptosi(args[1], _INTEGERS), ir.Constant(_INTEGERS, [_FRACTION] * LANES))
+        return builder.bitcast(builder.add(builder.bitcast(args[0], _INTEGERS), power), _VECTOR)
+
+    return vector8(vector8, vector8), codegen
+
+
+@intrinsic
+def zero_below(typingctx: Any, a: Any, limit: Any, b: Any) -> Any:
+    """b, but 0 where a < limit."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_ordered("<", args[0], args[1]), ir.Constant(_VECTOR, [0.0] * LANES), args[2])
+
+    return vector8(vector8, vector8, vector8), codegen
 
 
 @intrinsic
