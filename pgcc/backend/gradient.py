@@ -46,6 +46,12 @@ class Gradients:
     constants: np.ndarray
     matrices: list[Matrices]
 
+    def __add__(self, other: Gradients) -> Gradients:
+        """Of the rows of both."""
+        matrices = [(a + x, b + y, c + z) for (a, b, c), (x, y, z) in zip(self.matrices, other.matrices, strict=True)]
+        logs = np.concatenate([self.logs, other.logs])
+        return Gradients(logs, self.weights + other.weights, self.constants + other.constants, matrices)
+
     def __isub__(self, other: Gradients) -> Gradients:
         self.weights -= other.weights
         self.constants -= other.constants
