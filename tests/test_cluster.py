@@ -1,4 +1,4 @@
-"""Scoring on a Dask cluster gives what scoring here does."""
+"""Scoring on a Dask cluster gives what scoring here does. (For learning: test_learn_stream.)"""
 
 import subprocess
 import sys
@@ -64,7 +64,11 @@ def test_the_command(tmp_path, run):
     np.savetxt(path, np.random.default_rng(0).integers(0, 2, (500, 2)), fmt="%d", delimiter=",")
     expression = ["--expr", "0.4*a*b + 0.3*a + 0.2*b + 0.1"]
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
-        away = run("score", *expression, path, "--cluster", cluster.scheduler_address, "--rows")
+        address = ["--cluster", cluster.scheduler_address]
+        away = run("score", *expression, path, *address, "--rows")
+        run("fit", path, "--model", "mixture-of-trees", "--epochs", 3, "-o", tmp_path / "away.npz", *address)
+    run("fit", path, "--model", "mixture-of-trees", "--epochs", 3, "-o", tmp_path / "here.npz")
+    assert pgcc.load(tmp_path / "away.npz") == pgcc.load(tmp_path / "here.npz")
     assert away == run("score", *expression, path, "--rows")
 
 

@@ -112,9 +112,9 @@ def find_names(lines: Iterable[str], where: str) -> tuple[list[str], Iterator[st
 
     Those of the first line; or x0, x1, … if that holds observations.
 
-    >>> names, lines = find_names(["1,?\n", "0,1\n"], "x.csv")
-    >>> names, list(lines)
-    (['x0', 'x1'], ['1,?\n', '0,1\n'])
+    >>> names, lines = find_names(["1,?\\n", "0,1\\n"], "x.csv")
+    >>> names, len(list(lines))
+    (['x0', 'x1'], 2)
     """
     lines, read = iter(lines), list[str]()
     reader = csv.reader(_noted(lines, read), skipinitialspace=True)
