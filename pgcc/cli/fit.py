@@ -34,9 +34,9 @@ def run(args: argparse.Namespace) -> None:
         args.parser.error("expected -o MODEL, the file to write")
     check_not_there(args.output, args.force)
     estimator = _estimator(args)
-    began = time.perf_counter()
     rows = read_data(args.file)
     validation = None if args.validation is None else read_data(args.validation, rows.names)
+    began = time.perf_counter()
     model = _fit(estimator, rows, validation, args)
     seconds = time.perf_counter() - began
     pgcc.save(model.circuit_, args.output)

@@ -23,9 +23,10 @@ from pgcc.learn.base import Estimator, check_positive, check_whole
 from pgcc.learn.checkpoint import EVERY, fingerprint, read_checkpoint, write_checkpoint
 from pgcc.learn.encoding import Grouped, leaf_starts
 from pgcc.learn.partition import check_group, count_pairs, dependence_of, partition_variables
-from pgcc.learn.rows import Rows
 from pgcc.learn.training import Leg, Progress, Recipe, begin, join_legs, train
 from pgcc.passes.building import product_of, sum_of
+
+Data = tuple[Grouped, Grouped]  # for training, and for validation
 
 # The paper's loss is a sum over the rows of a batch, so that its decay weighs 1/128 of what it would with a mean.
 _PAPER = Recipe(
@@ -144,11 +145,11 @@ class SimplePGC(Estimator):
         rows, held_out = self._read(X, validation, seed)
         pairs = sum(count_pairs(block.codes, block.counts) for block in rows.blocks())
         groups = partition_variables(dependence_of(np.asarray(pairs)), self.max_group)
-        legs = self._legs(seed)
+        data, legs = (Grouped(rows, groups), Grouped(held_out, groups)), self._legs(seed)
         if cluster is not None:
-            progress = _train_apart(cluster, rows, held_out, groups, legs, components, threads)
+            progress = _train_apart(cluster, data, legs, components, threads)
         else:
-            progress = self._train(rows, held_out, groups, legs, components, threads, checkpoint)
+            progress = self._train(data, legs, components, threads, checkpoint)
         if progress.best_epoch < 0:
             raise PgccError(
                 "no epoch gave the validation data a finite likelihood: training diverged, take a lower rate"
@@ -161,22 +162,14 @@ class SimplePGC(Estimator):
         return self
 
     def _train(
-        self,
-        rows: Rows,
-        held_out: Rows,
-        groups: list[list[int]],
-        legs: list[Leg],
-        components: int,
-        threads: int,
-        checkpoint: str | Path | None,
+        self, data: Data, legs: list[Leg], components: int, threads: int, checkpoint: str | Path | None
     ) -> Progress:
         """One leg after another, from where a checkpoint has them."""
-        data, valid = Grouped(rows, groups), Grouped(held_out, groups)
-        settings = {"legs": [asdict(leg) for leg in legs], "C": components, "K": groups}
-        run = fingerprint({**settings, "data": [part.fingerprint() for part in (rows, held_out) if checkpoint]})
+        settings = {"legs": [asdict(leg) for leg in legs], "C": components, "K": data[0].groups}
+        run = fingerprint({**settings, "data": [part.rows.fingerprint() for part in data if checkpoint]})
         progress = None if checkpoint is None else read_checkpoint(checkpoint, run)
         if progress is None:
-            progress = begin(legs, data, components)
+            progress = begin(legs, data[0], components)
 
         def after_epoch(state: Progress) -> None:
             if checkpoint is not None and len(state.history["leg"]) % EVERY == 0:
@@ -184,7 +177,7 @@ class SimplePGC(Estimator):
             if self.verbose:
                 print(_tell(state, legs), file=sys.stderr, flush=True)
 
-        train(progress, data, valid, legs, threads, after_epoch)
+        train(progress, *data, legs, threads, after_epoch)
         if checkpoint is not None:
             write_checkpoint(checkpoint, progress, run)
         return progress
@@ -256,25 +249,15 @@ def simple_pgc_circuit(
         return Circuit(mixture(weights.tolist(), parts).root, names)
 
 
-def _train_apart(
-    cluster: Any,
-    rows: Rows,
-    held_out: Rows,
-    groups: list[list[int]],
-    legs: list[Leg],
-    components: int,
-    threads: int,
-) -> Progress:
+def _train_apart(cluster: Any, data: Data, legs: list[Leg], components: int, threads: int) -> Progress:
     """Every leg by a worker of a cluster: no leg knows of another, so they end as they do one after another."""
     with crew(cluster) as workers:
-        data = workers.send((rows, held_out))
-        return join_legs(list(workers.map(_train_leg, legs, data, groups, components, threads)))
+        return join_legs(list(workers.map(_train_leg, legs, workers.send(data), components, threads)))
 
 
-def _train_leg(leg: Leg, data: tuple[Rows, Rows], groups: list[list[int]], components: int, threads: int) -> Progress:
-    rows, held_out = (Grouped(part, groups) for part in data)
-    progress = begin([leg], rows, components)
-    train(progress, rows, held_out, [leg], threads)
+def _train_leg(leg: Leg, data: Data, components: int, threads: int) -> Progress:
+    progress = begin([leg], data[0], components)
+    train(progress, *data, [leg], threads)
     return progress
 
 
