@@ -30,8 +30,7 @@ _HELD_OUT = 10
 
 # -- packing ------------------------------------------------------------------------------------------------
 
-_SHIFTS = np.array([6, 4, 2, 0], np.uint8)
-_UNPACKED = ((np.arange(256)[:, None] >> _SHIFTS & 3) - 1).astype(np.int8)
+_UNPACKED = ((np.arange(256)[:, None] >> np.array([6, 4, 2, 0]) & 3) - 1).astype(np.int8)
 
 
 def pack(codes: np.ndarray) -> np.ndarray:
@@ -41,9 +40,9 @@ def pack(codes: np.ndarray) -> np.ndarray:
     [[26, 128]]
     """
     rows, n = codes.shape
-    entries = np.zeros((rows, -(-n // 4), 4), np.uint8)
-    entries.reshape(rows, -1)[:, :n] = codes + np.int8(1)
-    return np.bitwise_or.reduce(entries << _SHIFTS, axis=2)
+    entries = np.zeros((rows, n + -n % 4), np.uint8)
+    entries[:, :n] = codes + np.int8(1)
+    return entries[:, ::4] << 6 | entries[:, 1::4] << 4 | entries[:, 2::4] << 2 | entries[:, 3::4]
 
 
 def unpack(packed: np.ndarray, n: int) -> np.ndarray:
@@ -56,8 +55,20 @@ def unpack(packed: np.ndarray, n: int) -> np.ndarray:
 
 
 def _keys(packed: np.ndarray) -> np.ndarray:
-    """Rows as single things that compare by their bytes."""
-    return np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").reshape(-1)
+    """Rows as single things in the order of their bytes: numbers where eight bytes do, which are sorted faster."""
+    width = packed.shape[1]
+    if width > 8:
+        return np.ascontiguousarray(packed).view(f"V{width}").reshape(-1)
+    wide = np.zeros((len(packed), 8), np.uint8)
+    wide[:, 8 - width :] = packed
+    return wide.view(">u8").reshape(-1).astype(np.uint64)
+
+
+def _of_keys(keys: np.ndarray, width: int) -> np.ndarray:
+    """The packed rows again."""
+    if width > 8:
+        return keys.view(np.uint8).reshape(-1, width)
+    return np.ascontiguousarray(keys.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - width :])
 
 
 def distinct_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -69,7 +80,7 @@ def distinct_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     packed = pack(codes)
     keys, where = np.unique(_keys(packed), return_inverse=True)
-    return unpack(keys.view(np.uint8).reshape(-1, packed.shape[1]), codes.shape[1]), where.reshape(-1)
+    return unpack(_of_keys(keys, packed.shape[1]), codes.shape[1]), where.reshape(-1)
 
 
 # -- rows ---------------------------------------------------------------------------------------------------
@@ -205,7 +216,7 @@ def pack_rows(names: list[str], chunks: Iterable[np.ndarray], what: str = "the d
     with _Growing() as where:
         for part in slices(len(rows), len(names)):
             where.append(np.searchsorted(few, _keys(rows[part])).astype(kind))
-        return Rows(names, few.view(np.uint8).reshape(len(few), -1), where.array())
+        return Rows(names, _of_keys(few, rows.shape[1]), where.array())
 
 
 class _Distinct:
@@ -217,7 +228,7 @@ class _Distinct:
 
     def add(self, keys: np.ndarray) -> None:
         if not self._many and len(keys):
-            self._sorted.append(np.unique(keys))
+            self._sorted.append(_different(keys))
             self._new += len(self._sorted[-1])
             if self._new > max(len(self._sorted[0]), self._most):
                 self.found()
@@ -226,9 +237,15 @@ class _Distinct:
         """All of them, or None if they are more than `most`."""
         if self._many:
             return None
-        merged = np.unique(np.concatenate(self._sorted))
+        merged = _different(np.concatenate(self._sorted))
         self._sorted, self._new, self._many = [merged], 0, len(merged) > self._most
         return None if self._many else merged
+
+
+def _different(keys: np.ndarray) -> np.ndarray:
+    """The different ones in ascending order. (np.unique has a hash table for numbers, which takes 30 times as long.)"""
+    keys = np.sort(keys)
+    return keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
 
 
 class _Growing:
