@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.cluster import logprobs
+from pgcc.cluster import crew, logprobs
 from pgcc.errors import PgccError, SemanticsError
 
 
@@ -41,6 +41,15 @@ def test_errors_come_back(cluster):
     model = pgcc.compile(pgcc.parse("2*a - 1"))
     with pytest.raises(SemanticsError, match="negative"):
         list(logprobs(cluster, model, [(0, np.zeros((1, 1), np.int8))]))
+
+
+def test_a_worker_is_lost_with_what_it_held(cluster):
+    with crew(cluster) as workers:
+        parts = workers.keep(abs, [-1, -2, -3])
+        assert list(workers.map(pow, parts, 2)) == [1, 4, 9]
+        cluster.cancel(parts)
+        with pytest.raises(PgccError, match="lost a worker"):
+            list(workers.map(pow, parts, 2))
 
 
 def test_nobody_there(monkeypatch):
