@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from functools import partial, reduce
+from operator import add
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -34,6 +36,9 @@ class Crew(Protocol):
     def map(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[Any]:
         """function(part, *common) of every part, in their order."""
 
+    def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
+        """Σ function(part, *common); what is added to what depends on the number of parts only."""
+
 
 @contextmanager
 def crew(cluster: Any = None) -> Iterator[Crew]:
@@ -42,7 +47,7 @@ def crew(cluster: Any = None) -> Iterator[Crew]:
     Examples
     --------
     >>> with crew() as workers:
-    ...     sum(workers.map(pow, workers.keep(abs, [-1, -2, -3]), 2))
+    ...     workers.total(pow, workers.keep(abs, [-1, -2, -3]), 2)
     14
     """
     if cluster is None:
@@ -65,6 +70,24 @@ class _Here:
 
     def map(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[Any]:
         return (function(part, *common) for part in parts)
+
+    def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
+        return _add_in_pairs(self.map(function, parts, *common), add)
+
+
+def _add_in_pairs(terms: Iterable[T], plus: Callable[[T, T], T]) -> T:
+    """The sum of neighbours, of neighbouring sums, and so on; few sums are there at a time.
+
+    >>> _add_in_pairs("abcde", lambda x, y: f"({x}{y})")
+    '(((ab)(cd))e)'
+    """
+    sums: list[tuple[int, T]] = []  # of 2^level terms each, with falling levels
+    for term in terms:
+        level = 0
+        while sums and sums[-1][0] == level:
+            term, level = plus(sums.pop()[1], term), level + 1
+        sums.append((level, term))
+    return reduce(lambda right, left: plus(left, right), (term for _, term in reversed(sums)))
 
 
 class _Prepared(Sequence[Any]):
@@ -90,7 +113,8 @@ class _There:
     def keep(self, prepare: Callable[[Any], Any], blocks: Sequence[Any]) -> Sequence[Any]:
         workers, parts = list(self._client.nthreads()), []
         for i, block in enumerate(blocks):  # one by one: they may lie on disk, and are not all in memory here
-            sent = self._client.scatter(block, workers=[workers[i % len(workers)]], hash=False)
+            neighbour = workers[i * len(workers) // len(blocks)]
+            sent = self._client.scatter(block, workers=[neighbour], hash=False)
             parts.append(self._client.submit(prepare, sent, pure=False))
         return parts
 
@@ -102,6 +126,12 @@ class _There:
                 futures.popleft()
         finally:
             self._client.cancel(list(futures))
+
+    def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
+        """Added up by the workers, where the terms are: one sum comes back."""
+        submit = partial(self._client.submit, pure=False)
+        terms = (submit(function, part, *common) for part in parts)
+        return _result(_add_in_pairs(terms, partial(submit, add)))
 
 
 def _result(future: Any) -> Any:

@@ -341,6 +341,7 @@ def cluster():
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_cluster_learns_the_same(kind, cluster, monkeypatch):
     monkeypatch.setattr(rows_module, "BLOCK", 15 * N)
+    monkeypatch.setattr("pgcc.learn.trees._STEPS", 3)
     X, V = table(), table(40, seed=1)
     here, there = KINDS[kind]().fit(X, V), KINDS[kind]().fit(X, V, cluster=cluster)
     assert there.circuit_ == here.circuit_

@@ -6,9 +6,8 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import reduce
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -170,7 +169,7 @@ class _Likelihood:
         self.function = functions.here
         self.parameters = Parameters(self.function.parametrized)
         self.rows, self.held_out = rows, held_out
-        self._map, self._sent = workers.map, workers.send(functions)
+        self._total, self._sent = workers.total, workers.send(functions)
         self._blocks, self._held_out = (workers.keep(_decode, part.blocks()) for part in (rows, held_out))
 
     @property
@@ -190,8 +189,8 @@ class _Likelihood:
     def mean(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Of all rows, and its gradient; −inf where a row is impossible."""
         numbers = self.parameters.numbers(theta)
-        value, found = _total(self._map(_gradient_of, self._blocks, self._sent, numbers, len(self.rows)))
-        return self._at(theta, value, found)
+        found = self._total(_gradient_of, self._blocks, self._sent, numbers, len(self.rows))
+        return self._at(theta, found.value, found.gradients)
 
     def _of(self, theta: np.ndarray, rows: np.ndarray, share: np.ndarray) -> tuple[float, np.ndarray]:
         """Of a few rows."""
@@ -207,7 +206,7 @@ class _Likelihood:
     def validate(self, theta: np.ndarray) -> float:
         """Of the rows held out."""
         numbers = self.parameters.numbers(theta)
-        return sum(self._map(_log_likelihood, self._held_out, self._sent, numbers)) / len(self.held_out)
+        return float(self._total(_log_likelihood, self._held_out, self._sent, numbers)) / len(self.held_out)
 
     def adam(self, adam: Adam, epochs: int, batch: int, seed: int) -> Iterator[tuple[float, np.ndarray]]:
         """Epochs of mini-batches in random order; the rate falls along a half cosine."""
@@ -230,13 +229,13 @@ class _Likelihood:
         weights = first.copy()
         for _ in range(epochs):
             numbers = weights, parameters.matrices
-            value, found = _total(self._map(_expected_counts, self._blocks, self._sent, numbers))
-            if not math.isfinite(value):
+            found = self._total(_expected_counts, self._blocks, self._sent, numbers)
+            if not math.isfinite(found.value):
                 raise PgccError("a row of the data has probability 0: it cannot be learned from this circuit")
             self.function.differentiator.update(*numbers)
             total = self.function.differentiator.evaluate(np.full((1, self.rows.n), -1, np.int8), np.zeros(1))
-            yield value / len(self.rows) - float(total.logs[0]), theta
-            counts = weights * found.weights
+            yield found.value / len(self.rows) - float(total.logs[0]), theta
+            counts = weights * found.gradients.weights
             weights = weights.copy()
             for one in parameters.sums:
                 went = counts[one.which] + smoothing * first[one.which] / one.total
@@ -272,21 +271,26 @@ def _decode(block: Block) -> _Decoded:
     return _Decoded(block.codes, np.ascontiguousarray(block.counts))
 
 
-def _gradient_of(block: _Decoded, functions: _Functions, numbers: Any, rows: int) -> tuple[float, Gradients]:
+class _Sum(NamedTuple):
+    """Σ share · log F(row), and its gradients."""
+
+    value: float
+    gradients: Gradients
+
+    def __add__(self, other: _Sum) -> _Sum:  # type: ignore[override]
+        return _Sum(self.value + other.value, self.gradients + other.gradients)
+
+
+def _gradient_of(block: _Decoded, functions: _Functions, numbers: Any, rows: int) -> _Sum:
     share = block.counts / rows
     found = functions.at(numbers).evaluate(block.codes, share)
-    return float(share @ found.logs), replace(found, logs=_NONE)
+    return _Sum(float(share @ found.logs), replace(found, logs=_NONE))
 
 
-def _expected_counts(block: _Decoded, functions: _Functions, numbers: Any) -> tuple[float, Gradients]:
+def _expected_counts(block: _Decoded, functions: _Functions, numbers: Any) -> _Sum:
     found = functions.at(numbers).differentiator.evaluate(block.codes, block.counts)
-    return float(block.counts @ found.logs), replace(found, logs=_NONE)
+    return _Sum(float(block.counts @ found.logs), replace(found, logs=_NONE))
 
 
 def _log_likelihood(block: _Decoded, functions: _Functions, numbers: Any) -> float:
     return float(block.counts @ functions.at(numbers).logs(block.codes))
-
-
-def _total(parts: Iterable[tuple[float, Gradients]]) -> tuple[float, Gradients]:
-    """Added up in the order of the blocks, whoever found them."""
-    return reduce(lambda a, b: (a[0] + b[0], a[1] + b[1]), parts)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from operator import add
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -105,13 +104,13 @@ class MixtureOfTrees(Estimator):
         with crew(cluster) as workers:
             data, valid = _keep(workers, rows), _keep(workers, held_out)
             alone = Trees.alone(rows)
-            prior = _total(workers.map(_expect, data, alone, threads)).pairs(0).spread(smoothing)
-            expected = _total(workers.map(_expect_anything, data, alone, components, seed, threads))
+            prior = workers.total(_expect, data, alone, threads).pairs(0).spread(smoothing)
+            expected = workers.total(_expect_anything, data, alone, components, seed, threads)
             for epoch in range(epochs):
                 began = time.perf_counter()
                 trees = Trees.most_likely(expected, prior)
-                expected = _total(workers.map(_expect, data, trees, threads))
-                score = sum(workers.map(_log_likelihood, valid, trees, threads)) / len(held_out)
+                expected = workers.total(_expect, data, trees, threads)
+                score = workers.total(_log_likelihood, valid, trees, threads) / len(held_out)
                 self.history_["train"].append(expected.log_likelihood / len(rows))
                 self.history_["validation"].append(score)
                 self.history_["seconds"].append(time.perf_counter() - began)
@@ -158,7 +157,7 @@ class ChowLiu(Estimator):
         with crew(cluster) as workers:
             data = _keep(workers, rows)
             for _ in range(1 if complete else _STEPS):
-                self.trees_ = Trees.most_likely(_total(workers.map(_expect, data, self.trees_, 1)), even)
+                self.trees_ = Trees.most_likely(workers.total(_expect, data, self.trees_, 1), even)
         self.circuit_ = self.trees_.circuit(self.feature_names_in_)
         return self
 
@@ -197,11 +196,6 @@ class _Expected:
 
     def __add__(self, other: _Expected) -> _Expected:
         return _Expected(self.both + other.both, self.rows + other.rows, self.log_likelihood + other.log_likelihood)
-
-
-def _total(parts: Iterable[_Expected]) -> _Expected:
-    """Added up in the order of the blocks, whoever found them."""
-    return reduce(add, parts)
 
 
 def _expect(block: _Counted, trees: Trees, threads: int) -> _Expected:
