@@ -112,6 +112,14 @@ def test_columns_by_name(tmp_path):
         read_rows(turned, ["a", "b", "c"])
 
 
+def test_a_first_line_of_observations_is_data(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("-1,0,NA\n1,1.0,nan\n")
+    rows = read_rows(path)
+    assert rows.names == ["x0", "x1", "x2"]
+    assert rows.codes([0, 1]).tolist() == [[-1, 0, -1], [1, 1, -1]]
+
+
 def test_a_checkpoint_knows_the_data_wherever_they_are(size, tmp_path):
     X, path = table(), tmp_path / "run.npz"
     model = SimplePGC(2, 2, epochs=2)
