@@ -138,7 +138,7 @@ def test_score_in_pieces_is_the_same(run, model, data, monkeypatch):
     rows[:, 0] |= rows[:, 1]
     path = data("\n".join(",".join(map(str, row)) for row in rows))
     whole = run("score", model, path, "--json", "--rows")
-    monkeypatch.setattr("pgcc.cli.files._ENTRIES", 6)
+    monkeypatch.setattr("pgcc.queries.evidence_text._AT_A_TIME", 6)
     pieces = run("score", model, path, "--json", "--rows", "--threads", "2")
     for one, other in zip(whole.splitlines(), pieces.splitlines(), strict=True):
         assert json.loads(one) == pytest.approx(json.loads(other), rel=1e-13)

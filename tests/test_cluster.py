@@ -1,4 +1,4 @@
-"""Scoring on a Dask cluster gives what scoring here does."""
+"""Scoring on a Dask cluster gives what scoring here does. (For learning: test_learn_stream.)"""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.cluster import logprobs
+from pgcc.cluster import crew, logprobs
 from pgcc.errors import PgccError, SemanticsError
 
 
@@ -43,6 +43,15 @@ def test_errors_come_back(cluster):
         list(logprobs(cluster, model, [(0, np.zeros((1, 1), np.int8))]))
 
 
+def test_a_worker_is_lost_with_what_it_held(cluster):
+    with crew(cluster) as workers:
+        parts = workers.keep(abs, [-1, -2, -3])
+        assert list(workers.map(pow, parts, 2)) == [1, 4, 9]
+        cluster.cancel(parts)
+        with pytest.raises(PgccError, match="lost a worker"):
+            list(workers.map(pow, parts, 2))
+
+
 def test_nobody_there(monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr("pgcc.cluster._TIMEOUT", 1)
@@ -64,7 +73,11 @@ def test_the_command(tmp_path, run):
     np.savetxt(path, np.random.default_rng(0).integers(0, 2, (500, 2)), fmt="%d", delimiter=",")
     expression = ["--expr", "0.4*a*b + 0.3*a + 0.2*b + 0.1"]
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
-        away = run("score", *expression, path, "--cluster", cluster.scheduler_address, "--rows")
+        address = ["--cluster", cluster.scheduler_address]
+        away = run("score", *expression, path, *address, "--rows")
+        run("fit", path, "--model", "mixture-of-trees", "--epochs", 3, "-o", tmp_path / "away.npz", *address)
+    run("fit", path, "--model", "mixture-of-trees", "--epochs", 3, "-o", tmp_path / "here.npz")
+    assert pgcc.load(tmp_path / "away.npz") == pgcc.load(tmp_path / "here.npz")
     assert away == run("score", *expression, path, "--rows")
 
 

@@ -18,7 +18,8 @@ ROOT = Path(pgcc.__file__).parent
 # A module imports from its own layer's folder, and from layers below it. The last line is the lowest.
 LAYERS = [
     {"cli", "__main__"},
-    {"learn", "plot", "cluster"},
+    {"learn", "plot"},
+    {"cluster"},
     {"model"},
     {"questions"},
     {"queries"},

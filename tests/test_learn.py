@@ -213,8 +213,8 @@ def test_pairs_given_what_is_known(seed, n):
     fits = ((row < 0) | (row == full)).all(axis=1)
     assert np.exp(trees.scores(Sets(row)))[0, 0] == pytest.approx(p[fits].sum(), rel=1e-9)
     posterior = np.where(fits, p, 0) / p[fits].sum()
-    (counts,) = trees.expected(Sets(row), np.array([[2.0]]))
-    assert counts.both == pytest.approx(2 * (full.T * posterior) @ full, rel=1e-9, abs=1e-12)
+    (both,) = trees.pair_counts(Sets(row), np.array([[2.0]]))
+    assert both == pytest.approx(2 * (full.T * posterior) @ full, rel=1e-9, abs=1e-12)
 
 
 # -- bad data and bad parameters ----------------------------------------------------------------------------
@@ -231,7 +231,8 @@ def test_pairs_given_what_is_known(seed, n):
         (np.empty((3, 0)), r"not of shape \(3, 0\)"),
         ([0, 1, 1], r"not of shape \(3, -1\)"),
         (np.array([0, 1, 1]), r"not of shape \(3,\)"),
-        ("0,1", r"not str"),
+        ("0,1", r"0,1 cannot be read: No such file"),
+        (b"0,1", r"not bytes"),
         (7, r"not int"),
         ([["a", "b"]], r"evidence is 1"),
     ],

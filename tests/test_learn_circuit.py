@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import pgcc
+from pgcc.cluster import crew
 from pgcc.errors import PgccError
 from pgcc.learn.circuit_mle import CircuitMLE, _Likelihood
+from pgcc.learn.data import read_rows
 from pgcc.learn.descent import lbfgs
 from pgcc.testing import brute_force
 
@@ -42,7 +44,9 @@ def test_gradients_by_finite_differences(name):
         X = X[X.sum(axis=1) <= 3]
     if name == "sums":
         X = X[np.isfinite(pgcc.compile(circuit).logprob(X))]
-    likelihood = _Likelihood(circuit, X, X)
+    data = read_rows(X)
+    with crew() as workers:
+        likelihood = _Likelihood(circuit, data, data, workers)
     theta = likelihood.parameters.start + 0.05 * np.random.default_rng(0).standard_normal(
         len(likelihood.parameters.start)
     )

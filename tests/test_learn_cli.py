@@ -27,7 +27,7 @@ def call(path, **said):
     """`fit.run` with options as `pgcc.cli.arguments` gives them."""
     options = dict.fromkeys(
         ("max_group", "components", "recipe", "epochs", "restarts", "smoothing", "seed", "threads", "validation",
-         "checkpoint", "output")
+         "checkpoint", "cluster", "output")
     )  # fmt: skip
     args = {"file": str(path), "words": [], "model": "simple-pgc", "force": False, "json": False, "parser": Parser()}
     fit.run(argparse.Namespace(**{**options, **args, **said}))
@@ -49,9 +49,9 @@ def test_the_model_is_written(table, tmp_path, capsys, model):
     call(table, model=model, output=str(out), json=True, validation=str(table), **options)
     told = json.loads(capsys.readouterr().out)
     circuit = pgcc.load(out)
-    X, names = read_data(str(table))
-    assert circuit.variables == ("b", "x1", "x0") == tuple(names)
-    assert pgcc.compile(circuit).logprob(X).mean() == pytest.approx(told["train"], rel=1e-9)
+    rows = read_data(str(table))
+    assert circuit.variables == ("b", "x1", "x0") == tuple(rows.names)
+    assert pgcc.compile(circuit).logprob(rows.codes(slice(None))).mean() == pytest.approx(told["train"], rel=1e-9)
     assert told["validation"] == told["train"]
     assert told["rows"] == 60
 
@@ -71,8 +71,8 @@ def test_what_it_says(table, tmp_path, capsys):
 def test_tables_without_names(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("1,0\n?,1\n")
-    X, names = read_data(str(path))
-    assert (X.tolist(), names) == ([[1, 0], [-1, 1]], ["x0", "x1"])
+    rows = read_data(str(path))
+    assert (rows.codes(slice(None)).tolist(), rows.names) == ([[1, 0], [-1, 1]], ["x0", "x1"])
 
 
 @pytest.mark.parametrize(

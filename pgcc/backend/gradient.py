@@ -50,6 +50,12 @@ class Gradients:
     matrices: list[Matrices]
     spread: float = 0.0
 
+    def __add__(self, other: Gradients) -> Gradients:
+        """Of the rows of both."""
+        matrices = [(a + x, b + y, c + z) for (a, b, c), (x, y, z) in zip(self.matrices, other.matrices, strict=True)]
+        logs = np.concatenate([self.logs, other.logs])
+        return Gradients(logs, self.weights + other.weights, self.constants + other.constants, matrices)
+
     def __isub__(self, other: Gradients) -> Gradients:
         self.weights -= other.weights
         self.constants -= other.constants

@@ -162,9 +162,7 @@ def _add_score(commands: Any) -> None:
         texts.SCORE,
     )
     parser.add_argument("--rows", action="store_true", help="also print the log-likelihood of every row, before it")
-    parser.add_argument(
-        "--cluster", metavar="ADDRESS", help="of a Dask scheduler whose workers do it (needs pgcc[dask])"
-    )
+    _add_cluster_option(parser)
     parser.add_argument("--json", action="store_true", help="print objects of JSON, with every bit; null is -inf")
     parser.add_argument("--rtol", type=float, metavar="R", help="the relative error that is promised (1e-9)")
     parser.add_argument("--threads", type=int, metavar="N", help="threads; -1 for all cores (1)")
@@ -251,7 +249,7 @@ def _add_fit(commands: Any) -> None:
         "[options] DATA -o MODEL",
         "learn a model from data",
         texts.FIT,
-        "a CSV file of 1, 0 and ? or nothing",
+        "a CSV file of 1, 0 and ? or nothing, or an array in .npy; read in pieces",
     )
     parser.add_argument(
         "--model", choices=("simple-pgc", "dpp", "chow-liu", "mixture-of-trees", "pgc"), default="simple-pgc"
@@ -265,10 +263,17 @@ def _add_fit(commands: Any) -> None:
     parser.add_argument("--smoothing", type=float, metavar="S", help="rows added to the counts (trees)")
     parser.add_argument("--seed", type=int, metavar="S", help="the same seed gives the same model")
     parser.add_argument("--threads", type=int, metavar="N", help="threads (1)")
+    _add_cluster_option(parser)
     parser.add_argument("--checkpoint", metavar="PATH", help="keep the state of the run here, and go on from it")
     parser.add_argument("-o", "--output", metavar="MODEL", help="the circuit to write: .npz, .pgc …")
     parser.add_argument("--force", action="store_true", help="replace the file if it exists")
     parser.add_argument("--json", action="store_true", help="print one object of JSON")
+
+
+def _add_cluster_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--cluster", metavar="ADDRESS", help="of a Dask scheduler whose workers do it (needs pgcc[dask])"
+    )
 
 
 def _add_experiments(commands: Any) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pgcc
-from pgcc.cli.files import check_not_there, open_table, read_circuit, rows_at_a_time, table_name
+from pgcc.cli.files import check_not_there, open_table, read_circuit, table_name
 from pgcc.errors import PgccError
 from pgcc.model import Model
-from pgcc.queries.evidence_text import parse_evidence, parse_names, read_csv
+from pgcc.queries.evidence_text import parse_evidence, parse_names, read_csv, rows_at_a_time
 
 Answer = dict[str, Any]
 

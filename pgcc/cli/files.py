@@ -7,7 +7,6 @@ import contextlib
 import os
 import sys
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
 
 # Said on the command line, passed on to `pgcc.load` where they are given.
 _FILE_OPTIONS = ("kernel", "symmetric", "nearest", "root", "orientation", "killing")
-
-# Rows of a table of evidence, and entries of them, that are read at a time: they bound the memory.
-_ROWS, _ENTRIES = 1 << 15, 1 << 20
 
 
 def read_circuit(args: argparse.Namespace) -> Circuit:
@@ -39,11 +35,6 @@ def read_circuit(args: argparse.Namespace) -> Circuit:
     for warning in caught:
         print(f"pgcc: {args.file}: {warning.message}", file=sys.stderr)
     return circuit
-
-
-def rows_at_a_time(variables: Sequence[str]) -> int:
-    """How many rows of a table to hold in memory."""
-    return max(1, min(_ROWS, _ENTRIES // max(1, len(variables))))
 
 
 def table_name(path: str) -> str:

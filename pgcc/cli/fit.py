@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import sys
 import time
 from typing import Any
 
-import numpy as np
-
 import pgcc
-from pgcc.cli.files import check_not_there, open_table, rows_at_a_time, table_name
+from pgcc.cli.files import check_not_there, table_name
 from pgcc.cli.output import json_text
-from pgcc.errors import PgccError
 from pgcc.learn import DPP, PGC, ChowLiu, MixtureOfTrees, SimplePGC
 from pgcc.learn.base import Estimator
-from pgcc.queries.evidence_text import read_csv
+from pgcc.learn.data import read_csv_chunks, read_rows
+from pgcc.learn.rows import Rows, pack_rows
 
 MODELS: dict[str, type[Estimator]] = {
     "simple-pgc": SimplePGC,
@@ -38,20 +34,19 @@ def run(args: argparse.Namespace) -> None:
         args.parser.error("expected -o MODEL, the file to write")
     check_not_there(args.output, args.force)
     estimator = _estimator(args)
-    X, names = read_data(args.file)
-    validation = None if args.validation is None else read_data(args.validation, names)[0]
+    rows = read_data(args.file)
+    validation = None if args.validation is None else read_data(args.validation, rows.names)
     began = time.perf_counter()
-    model = _fit(estimator, X, validation, args)
+    model = _fit(estimator, rows, validation, args)
     seconds = time.perf_counter() - began
-    circuit = model.circuit_.relabel(dict(zip(model.feature_names_in_, names, strict=True)))
-    pgcc.save(circuit, args.output)
+    pgcc.save(model.circuit_, args.output)
     told: dict[str, Any] = {
         "model": repr(estimator),
         "file": args.output,
-        "rows": len(X),
-        "variables": len(names),
-        "edges": circuit.size,
-        "train": model.score(X),
+        "rows": len(rows),
+        "variables": rows.n,
+        "edges": model.circuit_.size,
+        "train": model.score(rows),
         "validation": None if validation is None else model.score(validation),
         "seconds": seconds,
     }
@@ -68,39 +63,20 @@ def _estimator(args: argparse.Namespace) -> Estimator:
     return kind(**said, **({"verbose": sys.stderr.isatty()} if "verbose" in known else {}))
 
 
-def _fit(estimator: Estimator, X: np.ndarray, validation: np.ndarray | None, args: argparse.Namespace) -> Estimator:
+def _fit(estimator: Estimator, rows: Rows, validation: Rows | None, args: argparse.Namespace) -> Estimator:
     if args.checkpoint is None:
-        return estimator.fit(X, validation)
+        return estimator.fit(rows, validation, cluster=args.cluster)
     if isinstance(estimator, SimplePGC):
-        return estimator.fit(X, validation, checkpoint=args.checkpoint)
+        return estimator.fit(rows, validation, checkpoint=args.checkpoint, cluster=args.cluster)
     args.parser.error(f"--checkpoint means nothing for {args.model}")
     raise AssertionError("unreachable")
 
 
-def read_data(path: str, names: list[str] | None = None) -> tuple[np.ndarray, list[str]]:
-    """A table of 1, 0 and ? or nothing, and the names of its columns: those of the first line, or x0, x1, …"""
-    where = table_name(path)
-    with open_table(path) as file:
-        text = file.read().removeprefix("\ufeff")
-    if names is None:
-        names = _names(text, where)
-    chunks = [codes for _, codes in read_csv(io.StringIO(text), names, rows_at_a_time(names), where, header=None)]
-    if not chunks:
-        raise PgccError(f"{where} has no rows")
-    return np.concatenate(chunks), names
-
-
-def _names(text: str, where: str) -> list[str]:
-    try:
-        first = next((row for row in csv.reader(io.StringIO(text), skipinitialspace=True) if row), None)
-    except csv.Error as error:
-        raise PgccError(f"{where}: not CSV: {error}") from None
-    if first is None:
-        raise PgccError(f"{where} is empty")
-    entries = [entry.strip() for entry in first]
-    if all(entry in ("1", "0", "?", "") for entry in entries):
-        return [f"x{i}" for i in range(len(entries))]
-    return entries
+def read_data(path: str, names: list[str] | None = None) -> Rows:
+    """A table of 1, 0 and ? or nothing (or an array in .npy), in pieces; - is standard input."""
+    if path != "-":
+        return read_rows(path, names)
+    return pack_rows(*read_csv_chunks(sys.stdin, names, table_name(path)))
 
 
 def _text(told: dict[str, Any]) -> str:

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 import pgcc
-from pgcc.cli.files import open_table, read_circuit, rows_at_a_time, table_name
+from pgcc.cli.files import open_table, read_circuit, table_name
 from pgcc.cli.output import json_text, print_answers
 from pgcc.cluster import logprobs
 from pgcc.errors import PgccError
 from pgcc.model import Model
-from pgcc.queries.evidence_text import read_csv
+from pgcc.queries.evidence_text import read_csv, rows_at_a_time
 
 
 def run(args: argparse.Namespace) -> None:

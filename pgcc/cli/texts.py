@@ -65,7 +65,7 @@ are proved, 1 if one is refuted, 3 otherwise, and 2 after an error.
 
 FIT = """\
 Learn a model from the rows of a table and write it as a circuit, of which every other command answers questions.
-Missing values (? or nothing) are summed out by simple-pgc.
+Missing values (? or nothing) are summed out. The table is read once, in pieces: it may be longer than memory.
 """
 
 EXPERIMENTS = """\

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -11,11 +12,9 @@ import numpy as np
 from pgcc.backend.distinct import number_rows
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
-from pgcc.learn.data import read_table
+from pgcc.learn.data import default_names, read_chunks, read_rows
+from pgcc.learn.rows import Rows, hold_out, slices
 from pgcc.model import Model, compile
-
-# Without validation data, one row in so many is put aside for it; of fewer rows than that, none.
-_HELD_OUT = 10
 
 
 class Estimator:
@@ -61,8 +60,19 @@ class Estimator:
 
     # -- what is learned ------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, validation: Any = None) -> Self:
-        """Learn from rows of 0 and 1; `validation` is data on which choices are made."""
+    def fit(self, X: Any, validation: Any = None, *, cluster: Any = None) -> Self:
+        """Learn from data.
+
+        Parameters
+        ----------
+        X : array, list of rows, DataFrame or path
+            0 and 1; −1, NaN or None for what is missing, which is summed out. A path is of a CSV file or an array in
+            .npy, which is read in pieces: it may be longer than memory.
+        validation : the same, optional
+            Data on which choices are made.
+        cluster : str or distributed.Client, optional
+            The address of the scheduler of a Dask cluster, whose workers share the work. What is learned is the same.
+        """
         raise NotImplementedError
 
     @property
@@ -80,15 +90,33 @@ class Estimator:
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-likelihood of every row; what is missing (−1, NaN) is summed out."""
-        self._learned()
-        codes, _ = read_table(X, self.feature_names_in_)
-        first, number = number_rows(codes)
-        return np.asarray(self.model_.logprob(codes[first]))[number]
+        return np.concatenate(list(self._score_chunks(X)))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-likelihood of the rows."""
-        logs = self.score_samples(X)
-        return math.fsum(logs) / len(logs)
+        """The mean log-likelihood of the rows; of a file, in pieces."""
+        rows = 0
+
+        def logs() -> Iterator[float]:
+            nonlocal rows
+            for part in self._score_chunks(X):
+                rows += len(part)
+                yield from part.tolist()
+
+        return math.fsum(logs()) / rows
+
+    def _score_chunks(self, X: Any) -> Iterator[np.ndarray]:
+        """The log-likelihoods of all rows, some at a time."""
+        self._learned()
+        if isinstance(X, Rows) and X.where is not None:  # each distinct row once
+            distinct = np.concatenate([self._score_codes(block.codes) for block in X.blocks()])
+            yield from (distinct[X.where[part]] for part in slices(len(X), 1))
+        else:
+            _, chunks = read_chunks(X, self.feature_names_in_)
+            yield from map(self._score_codes, chunks)
+
+    def _score_codes(self, codes: np.ndarray) -> np.ndarray:
+        first, number = number_rows(codes)
+        return np.asarray(self.model_.logprob(codes[first]))[number]
 
     def sample(self, n_samples: int = 1, rng: Any = None) -> np.ndarray:
         """Rows drawn from what was learned."""
@@ -102,23 +130,15 @@ class Estimator:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_compiled"}
 
-    def _read(self, X: Any, validation: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Training and validation data as codes; the names of the columns are kept."""
-        codes, names = read_table(X)
-        self.feature_names_in_ = names
+    def _read(self, X: Any, validation: Any, seed: int) -> tuple[Rows, Rows]:
+        """Training and validation data; the names of the columns are kept."""
+        rows = read_rows(X)
+        self.feature_names_in_ = rows.names
         if validation is not None:
-            given = validation if not hasattr(validation, "columns") or hasattr(X, "columns") else validation.to_numpy()
-            return codes, read_table(given, names, "the validation data")[0]
-        return hold_out(codes, seed)
-
-
-def hold_out(codes: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """A tenth of the rows, drawn at random, for validation; if there are fewer than ten, all rows for both."""
-    if len(codes) < _HELD_OUT:
-        return codes, codes
-    order = np.random.default_rng([seed, len(codes)]).permutation(len(codes))
-    out = len(codes) // _HELD_OUT
-    return codes[np.sort(order[out:])], codes[np.sort(order[:out])]
+            nameless = not hasattr(X, "columns") and rows.names == default_names(rows.n)
+            given = validation.to_numpy() if nameless and hasattr(validation, "columns") else validation
+            return rows, read_rows(given, rows.names, "the validation data")
+        return hold_out(rows, seed)
 
 
 def check_whole(name: str, value: Any, least: int = 1) -> int:

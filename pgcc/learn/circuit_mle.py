@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from pgcc.backend.cofactors import Matrices
+from pgcc.backend.gradient import Gradients
+from pgcc.cluster import Crew, crew
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.base import Estimator, check_positive, check_whole
-from pgcc.learn.data import distinct_rows, read_table
+from pgcc.learn.data import read_rows
 from pgcc.learn.descent import Adam, lbfgs
 from pgcc.learn.parameters import Parameters, with_weights_only
+from pgcc.learn.rows import Block, Rows, batches, distinct_rows
 from pgcc.lowering.program import SUM
 from pgcc.queries.gradient import GradientFunction
 
 OPTIMIZERS = ("auto", "adam", "lbfgs", "em")
+_NONE = np.zeros(0)
 
 
 class CircuitMLE(Estimator):
@@ -92,20 +99,28 @@ class CircuitMLE(Estimator):
         self.seed = seed
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None) -> Self:
-        """Learn the numbers of the circuit from rows of 0, 1 and −1 or NaN for what is missing, which is summed out."""
+    def fit(self, X: Any, validation: Any = None, *, cluster: Any = None) -> Self:
+        """Learn the numbers of the circuit from rows of 0, 1 and −1 or NaN for what is missing, which is summed out.
+
+        For the forms of data see `Estimator.fit`. With the address of a Dask cluster, its workers share the blocks of
+        rows of every epoch of EM and every step of L-BFGS, and of the validation data.
+        """
         if not isinstance(self.circuit, Circuit):
             raise PgccError(f"circuit={self.circuit!r}: CircuitMLE learns the numbers of a Circuit")
         seed, patience = check_whole("seed", self.seed, 0), check_whole("patience", self.patience)
         names = list(self.circuit.variables)
-        codes = read_table(X, names)[0]
-        held_out = codes if validation is None else read_table(validation, names, "the validation data")[0]
+        rows = read_rows(X, names)
+        held_out = rows if validation is None else read_rows(validation, names, "the validation data")
         self.feature_names_in_ = names
-        likelihood = _Likelihood(self.circuit, codes, held_out)
+        with crew(cluster) as workers:
+            self._climb(_Likelihood(self.circuit, rows, held_out, workers), seed, patience, validation is not None)
+        return self
+
+    def _climb(self, likelihood: _Likelihood, seed: int, patience: int, validated: bool) -> None:
         history: dict[str, list[float]] = {"train": [], "validation": [], "seconds": []}
         best, self.best_epoch_, began = likelihood.parameters.start, -1, time.perf_counter()
         for epoch, (train, theta) in enumerate(self._epochs(likelihood, seed)):
-            score = train if validation is None else likelihood.validate(theta)
+            score = likelihood.validate(theta) if validated else train
             if self.best_epoch_ < 0 or score > history["validation"][self.best_epoch_]:
                 best, self.best_epoch_ = theta.copy(), epoch
             seconds = time.perf_counter() - began
@@ -118,7 +133,6 @@ class CircuitMLE(Estimator):
                 break
         self.history_ = history
         self.circuit_ = likelihood.parameters.circuit(likelihood.circuit, best)
-        return self
 
     def _epochs(self, likelihood: _Likelihood, seed: int) -> Iterator[tuple[float, np.ndarray]]:
         """Mean log-likelihood of the training data and θ after every epoch."""
@@ -147,15 +161,16 @@ def _choose(optimizer: str, likelihood: _Likelihood) -> str:
 
 
 class _Likelihood:
-    """The mean log-likelihood of data as a function of θ."""
+    """The mean log-likelihood of data as a function of θ; sums over all rows are the work of a crew."""
 
-    def __init__(self, circuit: Circuit, codes: np.ndarray, held_out: np.ndarray):
+    def __init__(self, circuit: Circuit, rows: Rows, held_out: Rows, workers: Crew):
         self.circuit = with_weights_only(circuit)
-        self.function = GradientFunction(self.circuit)
+        functions = _Functions(self.circuit)
+        self.function = functions.here
         self.parameters = Parameters(self.function.parametrized)
-        self.codes, self.held_out = codes, held_out
-        self.rows, self.where = distinct_rows(codes)
-        self.counts = np.bincount(self.where).astype(np.float64)
+        self.rows, self.held_out = rows, held_out
+        self._total, self._sent = workers.total, workers.send(functions)
+        self._blocks, self._held_out = (workers.keep(_decode, part.blocks()) for part in (rows, held_out))
 
     @property
     def has_em(self) -> bool:
@@ -171,41 +186,41 @@ class _Likelihood:
                 return False
         return True
 
-    def at(self, theta: np.ndarray) -> None:
-        """Put θ into the program."""
-        self.function.differentiator.update(*self.parameters.numbers(theta))
-
     def mean(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Of all rows, and its gradient; −inf where a row is impossible."""
-        return self._of(theta, self.rows, self.counts / len(self.codes))
+        numbers = self.parameters.numbers(theta)
+        found = self._total(_gradient_of, self._blocks, self._sent, numbers, len(self.rows))
+        return self._at(theta, found.value, found.gradients)
 
     def _of(self, theta: np.ndarray, rows: np.ndarray, share: np.ndarray) -> tuple[float, np.ndarray]:
-        self.at(theta)
+        """Of a few rows."""
+        self.function.differentiator.update(*self.parameters.numbers(theta))
         found = self.function.evaluate(rows, share)
-        value = float(share @ found.logs)
+        return self._at(theta, float(share @ found.logs), found)
+
+    def _at(self, theta: np.ndarray, value: float, found: Gradients) -> tuple[float, np.ndarray]:
         if not math.isfinite(value):
             return -math.inf, np.zeros_like(theta)
         return value, self.parameters.gradient(theta, found.weights, found.matrices)
 
     def validate(self, theta: np.ndarray) -> float:
         """Of the rows held out."""
-        self.at(theta)
-        return float(np.mean(self.function.logs(self.held_out)))
+        numbers = self.parameters.numbers(theta)
+        return float(self._total(_log_likelihood, self._held_out, self._sent, numbers)) / len(self.held_out)
 
     def adam(self, adam: Adam, epochs: int, batch: int, seed: int) -> Iterator[tuple[float, np.ndarray]]:
         """Epochs of mini-batches in random order; the rate falls along a half cosine."""
-        steps = epochs * -(-len(self.codes) // batch)
+        steps = epochs * -(-len(self.rows) // batch)
         for epoch in range(epochs):
-            order, total = np.random.default_rng([seed, epoch]).permutation(len(self.codes)), 0.0
-            for first in range(0, len(order), batch):
-                drawn = order[first : first + batch]
-                rows, counts = np.unique(self.where[drawn], return_counts=True)
-                value, gradient = self._of(adam.theta, self.rows[rows], counts / len(drawn))
+            total = 0.0
+            for drawn in batches(len(self.rows), batch, np.random.default_rng([seed, epoch])):
+                rows, where = distinct_rows(self.rows.codes(drawn))
+                value, gradient = self._of(adam.theta, rows, np.bincount(where) / len(drawn))
                 if value == -math.inf:
                     raise PgccError("a row of the data has probability 0: it cannot be learned from this circuit")
                 total += value * len(drawn)
                 adam.ascend(gradient, 0.5 * (1 + math.cos(math.pi * adam.steps / steps)))
-            yield total / len(order), adam.theta
+            yield total / len(self.rows), adam.theta
 
     def em(self, epochs: int, smoothing: float) -> Iterator[tuple[float, np.ndarray]]:
         """Every weight becomes its share of the expected number of rows that went its way."""
@@ -213,16 +228,69 @@ class _Likelihood:
         first, _ = parameters.numbers(theta)
         weights = first.copy()
         for _ in range(epochs):
-            self.function.differentiator.update(weights, parameters.matrices)
-            found = self.function.differentiator.evaluate(self.rows, self.counts)
-            if not np.isfinite(found.logs).all():
+            numbers = weights, parameters.matrices
+            found = self._total(_expected_counts, self._blocks, self._sent, numbers)
+            if not math.isfinite(found.value):
                 raise PgccError("a row of the data has probability 0: it cannot be learned from this circuit")
-            total = self.function.differentiator.evaluate(np.full((1, self.rows.shape[1]), -1, np.int8), np.zeros(1))
-            yield float(self.counts @ found.logs) / len(self.codes) - float(total.logs[0]), theta
-            counts = weights * found.weights
+            self.function.differentiator.update(*numbers)
+            total = self.function.differentiator.evaluate(np.full((1, self.rows.n), -1, np.int8), np.zeros(1))
+            yield found.value / len(self.rows) - float(total.logs[0]), theta
+            counts = weights * found.gradients.weights
             weights = weights.copy()
             for one in parameters.sums:
                 went = counts[one.which] + smoothing * first[one.which] / one.total
                 if went.sum() > 0.0:
                     weights[one.which] = np.maximum(one.total * went / went.sum(), 1e-300)
             theta = np.concatenate([one.start(weights) for one in parameters.sums])
+
+
+# -- what a block of rows adds to a sum over all of them ----------------------------------------------------
+
+
+class _Functions(threading.local):
+    """The function of a circuit, one for every thread: it has the numbers in it at which it is evaluated."""
+
+    def __init__(self, circuit: Circuit):
+        self.circuit, self.here = circuit, GradientFunction(circuit)
+
+    def __reduce__(self) -> tuple:
+        return _Functions, (self.circuit,)
+
+    def at(self, numbers: tuple[np.ndarray, list[Matrices]]) -> GradientFunction:
+        """The function with these weights and matrices."""
+        self.here.differentiator.update(*numbers)
+        return self.here
+
+
+class _Decoded(NamedTuple):
+    codes: np.ndarray
+    counts: np.ndarray
+
+
+def _decode(block: Block) -> _Decoded:
+    return _Decoded(block.codes, np.ascontiguousarray(block.counts))
+
+
+class _Sum(NamedTuple):
+    """Σ share · log F(row), and its gradients."""
+
+    value: float
+    gradients: Gradients
+
+    def __add__(self, other: _Sum) -> _Sum:  # type: ignore[override]
+        return _Sum(self.value + other.value, self.gradients + other.gradients)
+
+
+def _gradient_of(block: _Decoded, functions: _Functions, numbers: Any, rows: int) -> _Sum:
+    share = block.counts / rows
+    found = functions.at(numbers).evaluate(block.codes, share)
+    return _Sum(float(share @ found.logs), replace(found, logs=_NONE))
+
+
+def _expected_counts(block: _Decoded, functions: _Functions, numbers: Any) -> _Sum:
+    found = functions.at(numbers).differentiator.evaluate(block.codes, block.counts)
+    return _Sum(float(block.counts @ found.logs), replace(found, logs=_NONE))
+
+
+def _log_likelihood(block: _Decoded, functions: _Functions, numbers: Any) -> float:
+    return float(block.counts @ functions.at(numbers).logs(block.codes))

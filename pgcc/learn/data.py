@@ -1,42 +1,74 @@
-"""Tables of data: rows of 1, 0 and −1 (missing), and the names of their columns."""
+"""Ways in for data: arrays, data frames, and files that are read in pieces."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, Any
 
 import numpy as np
 
-from pgcc.backend.distinct import number_rows
-from pgcc.errors import EvidenceError
-from pgcc.queries.evidence import Evidence
+from pgcc.errors import EvidenceError, FormatError, PgccError
+from pgcc.learn.rows import Rows, pack_rows, slices
+from pgcc.queries.evidence import Evidence, as_codes
+from pgcc.queries.evidence_text import find_names, read_csv, rows_at_a_time
 
 
-def read_table(X: Any, names: Sequence[str] | None = None, what: str = "the data") -> tuple[np.ndarray, list[str]]:
-    """Data of any form as int8 codes, and the names of the columns.
+def read_rows(X: Any, names: Sequence[str] | None = None, what: str = "the data") -> Rows:
+    """Data of any form.
 
     Parameters
     ----------
-    X : array, list of rows or DataFrame
-        1, 0, and −1, NaN or None for what is missing.
+    X : array, list of rows, DataFrame or path
+        1, 0, and −1, NaN or None for what is missing. A path is of a CSV file (see `read_csv_rows`), or by its
+        extension of an array in .npy; it is read once, in pieces.
     names : sequence of str, optional
-        The variables, by which the columns of a DataFrame are found; by default the columns of the DataFrame, or x0,
-        x1, …
+        The variables, by which the columns of a DataFrame or of a CSV file with a first line of names are found; by
+        default these names themselves, or x0, x1, …
     what : str
         What to call the data in messages.
 
     Examples
     --------
-    >>> codes, names = read_table([[1, 0], [float("nan"), 1]])
-    >>> codes.tolist(), names
+    >>> rows = read_rows([[1, 0], [float("nan"), 1]])
+    >>> rows.codes([0, 1]).tolist(), rows.names
     ([[1, 0], [-1, 1]], ['x0', 'x1'])
     """
-    if names is None:
-        names = _names(X, what)
-    given = Evidence(names, X)
-    if given.single or not given.rows or not names:
+    if isinstance(X, Rows):
+        return X if names is None else _rearranged(X, list(names), what)
+    found, chunks = read_chunks(X, names, what)
+    return pack_rows(found, chunks, what)
+
+
+def read_chunks(
+    X: Any, names: Sequence[str] | None = None, what: str = "the data"
+) -> tuple[list[str], Iterator[np.ndarray]]:
+    """The names of the columns, and the rows as int8 codes, some at a time; for the arguments see `read_rows`."""
+    if isinstance(X, Rows):
+        return X.names, X.chunks()
+    if isinstance(X, (str, os.PathLike)):
+        pieces = (_read_npy if os.fspath(X).endswith(".npy") else _read_csv)(os.fspath(X), names)
+        return next(pieces), pieces
+    found = _names(X, what) if names is None else list(names)
+    given = Evidence(found, X)
+    if given.single or not given.rows or not found:
         raise EvidenceError(f"{what} are a table of rows and columns, with at least one of both")
-    return given.chunk(slice(None)), list(names)
+    return found, (given.chunk(part) for part in slices(given.rows, len(found)))
+
+
+def _rearranged(rows: Rows, names: list[str], what: str) -> Rows:
+    """Rows with their columns in the order of the names, if they have these; else the columns are as they stand."""
+    if rows.n != len(names):
+        raise EvidenceError(f"{what} have {rows.n} columns: one for each of the {len(names)} variables is needed")
+    if rows.names == names or set(rows.names) != set(names):
+        return rows
+    columns = [rows.names.index(name) for name in names]
+    return pack_rows(names, (codes[:, columns] for codes in rows.chunks()), what)
+
+
+# -- arrays and data frames ---------------------------------------------------------------------------------
 
 
 def _names(X: Any, what: str) -> list[str]:
@@ -45,12 +77,19 @@ def _names(X: Any, what: str) -> list[str]:
         if unnamed:
             raise EvidenceError(f"column {unnamed[0]!r} of {what} has no name that is text")
         return list(X.columns)
-    return [f"x{i}" for i in range(_width(X, what))]
+    return default_names(_width(X, what))
+
+
+def default_names(n: int) -> list[str]:
+    """Of columns that have none: x0, x1, …"""
+    return [f"x{i}" for i in range(n)]
 
 
 def _width(X: Any, what: str) -> int:
-    if isinstance(X, (str, bytes)) or not (hasattr(X, "shape") or isinstance(X, Iterable)):
-        raise EvidenceError(f"{what} are a table of 0, 1 and −1 or NaN for missing, not {type(X).__name__}")
+    if isinstance(X, bytes) or not (hasattr(X, "shape") or isinstance(X, Iterable)):
+        raise EvidenceError(
+            f"{what} are a table of 0, 1 and −1 or NaN for missing, or the path of one, not {type(X).__name__}"
+        )
     shape = getattr(X, "shape", None)
     if shape is None:
         lengths = {len(row) if isinstance(row, Sequence) or hasattr(row, "__len__") else -1 for row in X}
@@ -62,13 +101,90 @@ def _width(X: Any, what: str) -> int:
     return int(shape[1])
 
 
-def distinct_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct rows, in ascending order, and for every row the position of its like.
+# -- files --------------------------------------------------------------------------------------------------
 
-    >>> rows, where = distinct_rows(np.array([[1, 0], [0, 1], [1, 0]], np.int8))
-    >>> rows.tolist(), where.tolist()
-    ([[0, 1], [1, 0]], [1, 0, 1])
+
+def read_csv_chunks(
+    lines: Iterable[str], names: Sequence[str] | None, where: str
+) -> tuple[list[str], Iterator[np.ndarray]]:
+    """The names of the columns of a CSV table, and its rows, some at a time.
+
+    A first line of nothing but 1, 0, ? and gaps is data; any other names the columns.
+
+    >>> names, chunks = read_csv_chunks(["b,a\\n", "1,0\\n", "?,1\\n"], None, "x.csv")
+    >>> names, [codes.tolist() for codes in chunks]
+    (['b', 'a'], [[[1, 0], [-1, 1]]])
     """
-    first, number = number_rows(codes)
-    order = np.lexsort(codes[first].T[::-1])
-    return codes[first[order]], np.argsort(order)[number]
+    found, lines = (list(names), lines) if names is not None else find_names(lines, where)
+    return found, _some_rows(read_csv(lines, found, rows_at_a_time(found), where, header=None), where)
+
+
+def _some_rows(chunks: Iterable[tuple[int, np.ndarray]], where: str) -> Iterator[np.ndarray]:
+    rows = 0
+    for _, codes in chunks:
+        rows += len(codes)
+        yield codes
+    if not rows:
+        raise EvidenceError(f"{where} has no rows")
+
+
+def _read_csv(path: str, names: Sequence[str] | None) -> Iterator[Any]:
+    """First the names of the columns, then the rows, some at a time."""
+    with _open(path) as file, open(file.fileno(), encoding="utf-8", newline="", closefd=False) as text:
+        found, chunks = read_csv_chunks(text, names, path)
+        yield found
+        yield from chunks
+
+
+def _read_npy(path: str, names: Sequence[str] | None) -> Iterator[Any]:
+    """First the names of the columns, then the rows, some at a time.
+
+    Read, not mapped: if a file that is mapped becomes shorter, the process dies.
+    """
+    with _open(path) as file:
+        rows, n, kind = _npy_header(file, path)
+        found = default_names(n) if names is None else list(names)
+        if len(found) != n:
+            raise EvidenceError(f"{path} has {n} columns: one for each of the {len(found)} variables is needed")
+        yield found
+        for part in slices(rows, n):
+            size = (part.stop - part.start) * n * kind.itemsize
+            text = file.read(size)
+            if len(text) < size:
+                last = part.start + len(text) // (n * kind.itemsize)
+                raise FormatError(f"{path} ends after {last:,} of its {rows:,} rows: it is damaged")
+            try:
+                yield as_codes(np.frombuffer(text, kind).reshape(-1, n), found, part.start)
+            except EvidenceError as error:
+                raise EvidenceError(f"{path}: {error}") from None
+
+
+def _npy_header(file: IO[bytes], path: str) -> tuple[int, int, np.dtype]:
+    """Rows, columns and type of the array in a .npy file."""
+    try:
+        version = np.lib.format.read_magic(file)
+        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, columns_first, kind = header(file)
+    except ValueError as error:
+        raise FormatError(f"{path} is not an array in .npy: {error}") from None
+    if len(shape) != 2 or min(shape) < 1 or kind.kind not in "biuf":
+        raise FormatError(
+            f"{path} is an array of shape {shape} and type {kind}: rows and columns of 0 and 1 are needed"
+        )
+    if columns_first and min(shape) > 1:
+        raise FormatError(f"{path} has its columns first (Fortran order): np.save(path, np.ascontiguousarray(X))")
+    return shape[0], shape[1], kind
+
+
+@contextmanager
+def _open(path: str) -> Iterator[IO[bytes]]:
+    """A file to read once, from which nothing may be taken away and to which nothing may be added meanwhile."""
+    try:
+        with open(path, "rb") as file:
+            before = os.fstat(file.fileno())
+            yield file
+            after = os.fstat(file.fileno())
+    except OSError as error:
+        raise PgccError(f"{path} cannot be read: {error.strerror or error}") from None
+    if stat.S_ISREG(before.st_mode) and (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        raise PgccError(f"{path} was changed while it was read: read it again")

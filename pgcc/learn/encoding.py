@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from pgcc.backend.kernels.learning_tables import Table
-from pgcc.learn.data import distinct_rows
+from pgcc.learn.rows import BLOCK, FEW, Rows, batches, distinct_rows, shuffled, tally, unpack
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,59 @@ class Encoded:
     @cached_property
     def counts(self) -> np.ndarray:
         """How often each distinct row occurs."""
-        return np.bincount(self.where, minlength=len(self.table.of_row)).astype(np.float64)
+        return tally(self.where, len(self.table.of_row))
 
-    def average(self, values: np.ndarray) -> float:
-        """The mean over the data of a value per distinct row."""
-        return float(self.counts @ values / self.counts.sum())
+
+class Grouped:
+    """Data of any length, by groups of variables.
+
+    Distinct rows that are few are encoded once. Where they are many, so are some of them at a time, again and again:
+    batches have the same numbers then.
+
+    Attributes
+    ----------
+    rows : Rows
+    groups : sequence of sequences of int
+    start : Encoded
+        All rows; of many, as many as make a table, drawn at random.
+    """
+
+    def __init__(self, rows: Rows, groups: Sequence[Sequence[int]]):
+        self.rows, self.groups = rows, groups
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def start(self) -> Encoded:
+        rows = self.rows
+        if rows.where is not None:
+            return Encoded(tabulate(unpack(rows.packed, rows.n), self.groups), rows.where)
+        drawn = next(shuffled(len(rows), np.random.default_rng(len(rows))))
+        return encode(rows.codes(np.sort(drawn[: max(1, FEW // rows.n)])), self.groups)
+
+    def batches(self, size: int, rng: np.random.Generator) -> Iterator[tuple[Table, np.ndarray]]:
+        """All rows in random order: for every batch a table, and the places of the batch's rows in it."""
+        rows = self.rows
+        if rows.where is not None:
+            for drawn in batches(len(rows), size, rng):
+                yield self.start.table, rows.where[drawn].astype(np.int64)
+            return
+        at_once = size * max(1, BLOCK // (rows.n * size))
+        for drawn in batches(len(rows), at_once, rng):
+            some = encode(rows.codes(drawn), self.groups)
+            for first in range(0, len(drawn), size):
+                yield some.table, some.where[first : first + size]
+
+    def average(self, values: Callable[[Table], np.ndarray]) -> float:
+        """The mean over all rows of a value that each row of a table has."""
+        if self.rows.where is not None:
+            return float(self.start.counts @ values(self.start.table) / self.start.counts.sum())
+        total = 0.0
+        for block in self.rows.blocks():
+            some = encode(block.codes, self.groups)
+            total += float(some.counts @ values(some.table))
+        return total / len(self)
 
 
 def encode(codes: np.ndarray, groups: Sequence[Sequence[int]]) -> Encoded:
@@ -47,10 +95,20 @@ def encode(codes: np.ndarray, groups: Sequence[Sequence[int]]) -> Encoded:
     [[0, 2, 3], [0, 0, 1, 3]]
     """
     rows, where = distinct_rows(codes)
-    leaf = np.concatenate([[0], np.cumsum([(1 << len(group)) - 1 for group in groups])])
+    return Encoded(tabulate(rows, groups), where)
+
+
+def leaf_starts(groups: Sequence[Sequence[int]]) -> np.ndarray:
+    """Where the codes of every group start: a leaf has one for each of its non-empty sets."""
+    return np.concatenate([[0], np.cumsum([(1 << len(group)) - 1 for group in groups])]).astype(np.int64)
+
+
+def tabulate(rows: np.ndarray, groups: Sequence[Sequence[int]]) -> Table:
+    """Distinct rows, as `encode` reads them."""
+    leaf = leaf_starts(groups)
     observations = _Observations()
-    state = np.full((len(rows), len(groups)), -2)  # −2: not in; −1: in; else the observation, if it may be in
-    seen = np.full((len(rows), len(groups)), -1)
+    state = np.full((len(rows), len(groups)), -2, np.int32)  # −2: not in; −1: in; else the observation, if it may be in
+    seen = np.full((len(rows), len(groups)), -1, np.int32)
     for g, group in enumerate(groups):
         bits = 1 << np.arange(len(group))
         ones, unknown = (rows[:, group] == 1) @ bits, (rows[:, group] < 0) @ bits
@@ -59,20 +117,20 @@ def encode(codes: np.ndarray, groups: Sequence[Sequence[int]]) -> Encoded:
         mine = np.array(known)[index.reshape(-1)]
         state[:, g] = np.where(ones > 0, -1, np.where(unknown > 0, mine, -2))
         seen[:, g] = np.where(ones > 0, mine, -1)
-    patterns, of_row = distinct_rows(state)
-    active = patterns > -2
+    patterns, of_row = np.unique(state, axis=0, return_inverse=True)
+    active, inside = patterns > -2, seen >= 0
     table = Table(
-        leaf=leaf.astype(np.int64),
+        leaf=leaf,
         observation=np.array(observations.starts),
         codes=np.array(observations.codes, dtype=np.int64),
         pattern=_starts(active),
         groups=np.nonzero(active)[1],
-        free=patterns[active],
-        row=_starts(seen >= 0),
-        seen=seen[seen >= 0],
-        of_row=of_row,
+        free=patterns[active].astype(np.int64),
+        row=_starts(inside),
+        seen=seen[inside].astype(np.int64),
+        of_row=of_row.reshape(-1),
     )
-    return Encoded(Table(*map(np.ascontiguousarray, table)), where)
+    return Table(*map(np.ascontiguousarray, table))
 
 
 def _starts(present: np.ndarray) -> np.ndarray:

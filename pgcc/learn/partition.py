@@ -18,9 +18,21 @@ def positive_dependence(codes: np.ndarray) -> np.ndarray:
     >>> positive_dependence(np.array([[1, 1], [0, 0]])).round(4).tolist()
     [[0.3466, 0.3466], [0.3466, 0.3466]]
     """
+    return dependence_of(count_pairs(codes, np.ones(len(codes))))
+
+
+def count_pairs(codes: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """How often two variables are both known, both 1, and the first 1 and the second known: 3 × n × n whole numbers."""
     ones, known = (codes == 1).astype(np.float64), (codes >= 0).astype(np.float64)
-    rows = np.maximum(known.T @ known, 1.0)
-    both, mine = ones.T @ ones / rows, ones.T @ known / rows
+    some = ones * counts[:, None]
+    return np.stack([(known * counts[:, None]).T @ known, some.T @ ones, some.T @ known])
+
+
+def dependence_of(pairs: np.ndarray) -> np.ndarray:
+    """The weights of `positive_dependence`, from the counts of pairs."""
+    known, ones, first = pairs
+    rows = np.maximum(known, 1.0)
+    both, mine = ones / rows, first / rows
     apart = mine * mine.T
     ratio = np.divide(both, apart, out=np.ones_like(both), where=both > 0)
     return both * np.log(ratio)

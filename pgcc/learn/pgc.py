@@ -8,11 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from pgcc.cluster import crew
 from pgcc.errors import PgccError, brief
 from pgcc.frontend.combine import mixture
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.base import Estimator, check_whole
-from pgcc.learn.data import read_table
+from pgcc.learn.rows import Rows
 from pgcc.learn.simple_pgc import SimplePGC
 from pgcc.learn.trees import MixtureOfTrees
 
@@ -66,28 +67,34 @@ class PGC(Estimator):
         self.threads = threads
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None) -> Self:
+    def fit(self, X: Any, validation: Any = None, *, cluster: Any = None) -> Self:
         """Fit all candidates, then the weights of their mixture.
 
         Parameters
         ----------
-        X : array, list of rows or DataFrame
-            0 and 1, and −1, NaN or None for what is missing if no candidate minds.
+        X : array, list of rows, DataFrame or path
+            0 and 1, and −1, NaN or None for what is missing if no candidate minds. A path is of a CSV file or an array
+            in .npy, which is read in pieces: it may be longer than memory.
         validation : the same, optional
             What everything is chosen on. By default a tenth of the rows is put aside.
+        cluster : str or distributed.Client, optional
+            The address of the scheduler of a Dask cluster, whose workers fit the candidates. What is learned is the
+            same.
         """
         seed, threads = check_whole("seed", self.seed, 0), check_whole("threads", self.threads)
-        codes, held_out = self._read(X, validation, seed)
+        rows, held_out = self._read(X, validation, seed)
+        candidates = _copies(self.candidates, seed, threads)
         fitted: list[Estimator] = []
         logs: list[np.ndarray] = []
         self.history_: dict[str, list[Any]] = {"candidate": [], "validation": []}
-        for candidate in _copies(self.candidates, seed, threads):
-            fitted.append(candidate.fit(codes, held_out))
-            logs.append(candidate.score_samples(held_out))
-            self.history_["candidate"].append(repr(candidate))
-            self.history_["validation"].append(float(logs[-1].mean()))
-            if self.verbose:
-                print(f"{candidate}: validation {logs[-1].mean():.4f}", file=sys.stderr, flush=True)
+        with crew(cluster) as workers:
+            for candidate, scores in workers.map(_fit, candidates, workers.send((rows, held_out))):
+                fitted.append(candidate)
+                logs.append(scores)
+                self.history_["candidate"].append(repr(candidate))
+                self.history_["validation"].append(float(scores.mean()))
+                if self.verbose:
+                    print(f"{candidate}: validation {scores.mean():.4f}", file=sys.stderr, flush=True)
         weights = stacking_weights(np.array(logs))
         kept = np.flatnonzero(weights >= min(_LEAST, weights.max()))
         self.weights_ = stacking_weights(np.array(logs)[kept])
@@ -97,15 +104,16 @@ class PGC(Estimator):
         self.circuit_ = Circuit(mixed.root, default).relabel(dict(zip(default, self.feature_names_in_, strict=True)))
         return self
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """The log-likelihood of every row; what is missing (−1, NaN) is summed out.
-
-        Member by member: each settles for itself which rows float64 cannot promise, and a mixture is as accurate.
-        """
-        self._learned()
-        codes, _ = read_table(X, self.feature_names_in_)
+    def _score_codes(self, codes: np.ndarray) -> np.ndarray:
+        """Member by member: each settles for itself which rows float64 cannot promise, and a mixture is as accurate."""
         logs = np.array([member.score_samples(codes) for member in self.members_])
         return np.logaddexp.reduce(logs + np.log(self.weights_)[:, None], axis=0)
+
+
+def _fit(candidate: Estimator, data: tuple[Rows, Rows]) -> tuple[Estimator, np.ndarray]:
+    """A candidate that has learned, and log p of the rows of the validation data."""
+    rows, held_out = data
+    return candidate.fit(rows, held_out), candidate.score_samples(held_out)
 
 
 def default_candidates(seed: int = 0, threads: int = 1) -> list[Estimator]:

@@ -10,9 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from pgcc.cluster import crew
 from pgcc.errors import PgccError
-from pgcc.learn.base import Estimator, check_whole, hold_out
-from pgcc.learn.data import read_table
+from pgcc.learn.base import Estimator, check_whole
+from pgcc.learn.rows import Rows
 
 # The grid of the paper, for SimplePGC.
 PAPER_GRID = {"max_group": (1, 2, 5, 7), "components": (1, 4, 7, 10, 20)}
@@ -65,19 +66,23 @@ class GridSearch(Estimator):
         self.seed = seed
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None) -> Self:
-        """Fit every candidate to rows of 0 and 1; `validation` is data on which the choice is made."""
+    def fit(self, X: Any, validation: Any = None, *, cluster: Any = None) -> Self:
+        """Fit every candidate to rows of 0 and 1; `validation` is data on which the choice is made.
+
+        For the forms of data see `Estimator.fit`. With the address of a Dask cluster, its workers fit the candidates.
+        """
         if not isinstance(self.estimator, Estimator):
             raise PgccError(f"estimator={self.estimator!r}: a search is for the parameters of an estimator")
         threads, seed = check_whole("threads", self.threads), check_whole("seed", self.seed, 0)
-        codes, names = read_table(X)
-        if validation is None:
-            codes, held_out = hold_out(codes, seed)
-        else:
-            held_out = read_table(validation, names, "the validation data")[0]
+        data = self._read(X, validation, seed)
         candidates = self._candidates()
-        with ThreadPoolExecutor(threads) as pool:
-            scores = list(pool.map(lambda one: self._try(one, codes, held_out), candidates))
+        if cluster is None:
+            with ThreadPoolExecutor(threads) as pool:
+                found = list(pool.map(lambda one: self._tell(*_try(one, data)), candidates))
+        else:
+            with crew(cluster) as workers:
+                found = [self._tell(*one) for one in workers.map(_try, candidates, workers.send(data))]
+        candidates, scores = [one for one, _ in found], [score for _, score in found]
         order = np.argsort(-np.array(scores), kind="stable").tolist()
         best = candidates[order[0]]
         searched = list(self._grid())
@@ -85,8 +90,7 @@ class GridSearch(Estimator):
             {**{name: candidates[i].get_params()[name] for name in searched}, "validation": scores[i]} for i in order
         ]
         self.best_estimator_, self.best_params_ = best, {name: best.get_params()[name] for name in searched}
-        self.feature_names_in_ = names
-        self.circuit_ = best.circuit_.relabel(dict(zip(best.feature_names_in_, names, strict=True)))
+        self.circuit_ = best.circuit_.relabel(dict(zip(best.feature_names_in_, self.feature_names_in_, strict=True)))
         return self
 
     def _grid(self) -> Mapping[str, Sequence[Any]]:
@@ -104,8 +108,13 @@ class GridSearch(Estimator):
             for values in product(*grid.values())
         ]
 
-    def _try(self, candidate: Estimator, codes: np.ndarray, held_out: np.ndarray) -> float:
-        score = candidate.fit(codes, held_out).score(held_out)
+    def _tell(self, candidate: Estimator, score: float) -> tuple[Estimator, float]:
         if self.verbose:
             print(f"{candidate}: {score:.6f}", file=sys.stderr, flush=True)
-        return score
+        return candidate, score
+
+
+def _try(candidate: Estimator, data: tuple[Rows, Rows]) -> tuple[Estimator, float]:
+    """A candidate that has learned, and its score."""
+    rows, held_out = data
+    return candidate, candidate.fit(rows, held_out).score(held_out)

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from pgcc.backend.learning import log_leaf_tables, log_weights
+from pgcc.cluster import crew
 from pgcc.errors import PgccError
 from pgcc.frontend.combine import mixture
 from pgcc.frontend.det_pgc import det_pgc
@@ -20,10 +21,12 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, var
 from pgcc.learn.base import Estimator, check_positive, check_whole
 from pgcc.learn.checkpoint import EVERY, fingerprint, read_checkpoint, write_checkpoint
-from pgcc.learn.encoding import Encoded, encode
-from pgcc.learn.partition import check_group, partition_variables, positive_dependence
-from pgcc.learn.training import Leg, Progress, Recipe, begin, train
+from pgcc.learn.encoding import Grouped, leaf_starts
+from pgcc.learn.partition import check_group, count_pairs, dependence_of, partition_variables
+from pgcc.learn.training import Leg, Progress, Recipe, begin, join_legs, train
 from pgcc.passes.building import product_of, sum_of
+
+Data = tuple[Grouped, Grouped]  # for training, and for validation
 
 # The paper's loss is a sum over the rows of a batch, so that its decay weighs 1/128 of what it would with a mean.
 _PAPER = Recipe(
@@ -118,30 +121,56 @@ class SimplePGC(Estimator):
         self.threads = threads
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None) -> Self:
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None, cluster: Any = None) -> Self:
         """Learn groups, kernels, leaves and weights from data.
 
         Parameters
         ----------
-        X : array, list of rows or DataFrame
-            0 and 1; −1, NaN or None for what is missing, which is summed out.
+        X : array, list of rows, DataFrame or path
+            0 and 1; −1, NaN or None for what is missing, which is summed out. A path is of a CSV file or an array in
+            .npy, which is read in pieces: it may be longer than memory.
         validation : the same, optional
             The epoch with the largest likelihood of these data is kept. By default a tenth of the rows is put aside.
         checkpoint : path, optional
             Where the state of the run is written every few epochs. A run that was killed goes on from there, and ends
             with the same parameters.
+        cluster : str or distributed.Client, optional
+            The address of the scheduler of a Dask cluster. Its workers run the recipe's rates and the restarts at the
+            same time; what is learned is the same. Not together with `checkpoint`.
         """
         components, seed = check_whole("components", self.components), check_whole("seed", self.seed, 0)
         threads = check_whole("threads", self.threads)
         check_group(self.max_group)
-        codes, held_out = self._read(X, validation, seed)
-        groups = partition_variables(positive_dependence(codes), self.max_group)
-        data, valid = encode(codes, groups), encode(held_out, groups)
-        legs = self._legs(seed)
-        run = fingerprint({"legs": [asdict(leg) for leg in legs], "C": components, "K": groups}, codes, held_out)
+        if checkpoint is not None and cluster is not None:
+            raise PgccError("checkpoint and cluster do not go together: workers of a cluster write no files")
+        rows, held_out = self._read(X, validation, seed)
+        pairs = sum(count_pairs(block.codes, block.counts) for block in rows.blocks())
+        groups = partition_variables(dependence_of(np.asarray(pairs)), self.max_group)
+        data, legs = (Grouped(rows, groups), Grouped(held_out, groups)), self._legs(seed)
+        if cluster is not None:
+            progress = _train_apart(cluster, data, legs, components, threads)
+        else:
+            progress = self._train(data, legs, components, threads, checkpoint)
+        if progress.best_epoch < 0:
+            raise PgccError(
+                "no epoch gave the validation data a finite likelihood: training diverged, take a lower rate"
+            )
+        self.history_, self.best_epoch_ = progress.history, progress.best_epoch
+        names = self.feature_names_in_
+        self.partition_ = [[names[i] for i in group] for group in groups]
+        self.parameters_ = progress.best
+        self.circuit_ = simple_pgc_circuit(self.partition_, names, leaf_starts(groups), progress.best)
+        return self
+
+    def _train(
+        self, data: Data, legs: list[Leg], components: int, threads: int, checkpoint: str | Path | None
+    ) -> Progress:
+        """One leg after another, from where a checkpoint has them."""
+        settings = {"legs": [asdict(leg) for leg in legs], "C": components, "K": data[0].groups}
+        run = fingerprint({**settings, "data": [part.rows.fingerprint() for part in data if checkpoint]})
         progress = None if checkpoint is None else read_checkpoint(checkpoint, run)
         if progress is None:
-            progress = begin(legs, data, components)
+            progress = begin(legs, data[0], components)
 
         def after_epoch(state: Progress) -> None:
             if checkpoint is not None and len(state.history["leg"]) % EVERY == 0:
@@ -149,22 +178,10 @@ class SimplePGC(Estimator):
             if self.verbose:
                 print(_tell(state, legs), file=sys.stderr, flush=True)
 
-        train(progress, data, valid, legs, threads, after_epoch)
+        train(progress, *data, legs, threads, after_epoch)
         if checkpoint is not None:
             write_checkpoint(checkpoint, progress, run)
-        if progress.best_epoch < 0:
-            raise PgccError(
-                "no epoch gave the validation data a finite likelihood: training diverged, take a lower rate"
-            )
-        self.history_, self.best_epoch_ = progress.history, progress.best_epoch
-        self._keep(groups, data, progress.best)
-        return self
-
-    def _keep(self, groups: Sequence[Sequence[int]], data: Encoded, parameters: np.ndarray) -> None:
-        names = self.feature_names_in_
-        self.partition_ = [[names[i] for i in group] for group in groups]
-        self.parameters_ = parameters
-        self.circuit_ = simple_pgc_circuit(self.partition_, names, data.table.leaf, parameters)
+        return progress
 
     def _legs(self, seed: int) -> list[Leg]:
         if self.recipe not in RECIPES:
@@ -231,6 +248,18 @@ def simple_pgc_circuit(
         ]
         weights = np.exp(log_weights(parameters))
         return Circuit(mixture(weights.tolist(), parts).root, names)
+
+
+def _train_apart(cluster: Any, data: Data, legs: list[Leg], components: int, threads: int) -> Progress:
+    """Every leg by a worker of a cluster: no leg knows of another, so they end as they do one after another."""
+    with crew(cluster) as workers:
+        return join_legs(list(workers.map(_train_leg, legs, workers.send(data), components, threads)))
+
+
+def _train_leg(leg: Leg, data: Data, components: int, threads: int) -> Progress:
+    progress = begin([leg], data[0], components)
+    train(progress, *data, [leg], threads)
+    return progress
 
 
 def _monomials(group: Sequence[str]) -> list[Node]:

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.backend.kernels.learning_tables import Table
 from pgcc.backend.learning import Adam, Likelihood, log_likelihoods
-from pgcc.learn.encoding import Encoded
+from pgcc.learn.encoding import Grouped
 from pgcc.learn.starting import prior_codes, start_by_em
 
 
@@ -56,9 +57,9 @@ class Leg:
     recipe: Recipe
     seed: int
 
-    def start(self, data: Encoded, components: int) -> Adam:
+    def start(self, data: Grouped, components: int) -> Adam:
         """Parameters before the first step."""
-        return Adam(start_by_em(data, components, np.random.default_rng(self.seed)))
+        return Adam(start_by_em(data.start, components, np.random.default_rng(self.seed)))
 
 
 @dataclass
@@ -95,7 +96,7 @@ class Progress:
         return len(scores) >= recipe.epochs or since >= recipe.patience
 
 
-def begin(legs: Sequence[Leg], data: Encoded, components: int) -> Progress:
+def begin(legs: Sequence[Leg], data: Grouped, components: int) -> Progress:
     """The state before the first epoch."""
     adam = legs[0].start(data, components)
     return Progress(adam, 0, adam.parameters.copy())
@@ -103,22 +104,22 @@ def begin(legs: Sequence[Leg], data: Encoded, components: int) -> Progress:
 
 def train(
     progress: Progress,
-    data: Encoded,
-    validation: Encoded,
+    data: Grouped,
+    validation: Grouped,
     legs: Sequence[Leg],
     threads: int = 1,
     after_epoch: Callable[[Progress], Any] = lambda progress: None,
 ) -> None:
     """Run the epochs that are left. What happens in an epoch depends on the state before it and the seed only."""
-    likelihood = Likelihood(data.table, len(progress.best), threads)
-    prior = prior_codes(data) / len(data.where)
+    likelihoods = _Likelihoods(len(progress.best), threads)
+    prior = prior_codes(data.start) / len(data.start.where)
     while True:
         leg = legs[progress.leg]
         while not progress.is_over(leg.recipe):
             began, epoch = time.perf_counter(), len(progress.scores)
-            mean = _run_epoch(likelihood, progress.adam, data.where, leg, epoch, prior)
+            mean = _run_epoch(likelihoods, progress.adam, data, leg, epoch, prior)
             seconds = time.perf_counter() - began
-            score = validation.average(log_likelihoods(validation.table, progress.adam.average, threads))
+            score = validation.average(lambda table: log_likelihoods(table, progress.adam.average, threads))
             progress.record(mean, score, seconds)
             after_epoch(progress)
         if progress.leg + 1 == len(legs):
@@ -127,13 +128,38 @@ def train(
         progress.adam = legs[progress.leg].start(data, len(progress.best))
 
 
-def _run_epoch(likelihood: Likelihood, adam: Adam, where: np.ndarray, leg: Leg, epoch: int, prior: np.ndarray) -> float:
+def join_legs(legs: Sequence[Progress]) -> Progress:
+    """The state after several legs that ran apart, each as the only one of its run: as if they had been one run's."""
+    last = legs[-1]
+    joined = Progress(last.adam, len(legs) - 1, legs[0].best)
+    for number, leg in enumerate(legs):
+        if leg.best_score > joined.best_score:
+            joined.best, joined.best_score = leg.best, leg.best_score
+            joined.best_epoch = len(joined.history["leg"]) + leg.best_epoch
+        for name, values in leg.history.items():
+            joined.history[name] += [number] * len(values) if name == "leg" else values
+    return joined
+
+
+class _Likelihoods:
+    """The likelihood of a table, made anew where it is another one than the last."""
+
+    def __init__(self, components: int, threads: int):
+        self._components, self._threads = components, threads
+        self._last: Likelihood | None = None
+
+    def of(self, table: Table) -> Likelihood:
+        if self._last is None or self._last.table is not table:
+            self._last = Likelihood(table, self._components, self._threads)
+        return self._last
+
+
+def _run_epoch(likelihoods: _Likelihoods, adam: Adam, data: Grouped, leg: Leg, epoch: int, prior: np.ndarray) -> float:
     """All rows once, in random order; their mean log-likelihood along the way."""
-    recipe, total = leg.recipe, 0.0
-    order = where[np.random.default_rng([leg.seed, epoch]).permutation(len(where))]
-    for first in range(0, len(order), recipe.batch):
-        drawn = order[first : first + recipe.batch]
-        rate = recipe.rate_at((epoch + first / len(order)) / recipe.epochs)
+    recipe, total, done = leg.recipe, 0.0, 0
+    for table, drawn in data.batches(recipe.batch, np.random.default_rng([leg.seed, epoch])):
+        rate = recipe.rate_at((epoch + done / len(data)) / recipe.epochs)
         counts = recipe.smoothing * len(drawn) * prior
-        total += likelihood.ascend(adam, drawn, rate, recipe.decay, recipe.memory, counts)
-    return total / len(order)
+        total += likelihoods.of(table).ascend(adam, drawn, rate, recipe.decay, recipe.memory, counts)
+        done += len(drawn)
+    return total / len(data)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from pgcc.backend.learning_trees import Forest, Sets
+from pgcc.cluster import Crew, crew
 from pgcc.frontend.builders import chow_liu
 from pgcc.frontend.combine import mixture
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.base import Estimator, check_positive, check_whole
-from pgcc.learn.data import distinct_rows, read_table
+from pgcc.learn.data import read_rows
+from pgcc.learn.rows import Block, Rows
 
 # Steps of EM for a single tree from rows with gaps.
 _STEPS = 50
@@ -77,46 +80,48 @@ class MixtureOfTrees(Estimator):
         self.threads = threads
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None) -> Self:
+    def fit(self, X: Any, validation: Any = None, *, cluster: Any = None) -> Self:
         """Learn trees and weights from data.
 
         Parameters
         ----------
-        X : array, list of rows or DataFrame
-            0 and 1; −1, NaN or None for what is missing, which is summed out.
+        X : array, list of rows, DataFrame or path
+            0 and 1; −1, NaN or None for what is missing, which is summed out. A path is of a CSV file or an array in
+            .npy, which is read in pieces: it may be longer than memory.
         validation : the same, optional
             The step with the largest likelihood of these data is kept. By default a tenth of the rows is put aside.
+        cluster : str or distributed.Client, optional
+            The address of the scheduler of a Dask cluster, whose workers share the blocks of rows of every step. What
+            is learned is the same.
         """
         seed, components = check_whole("seed", self.seed, 0), check_whole("components", self.components)
         smoothing = check_positive("smoothing", self.smoothing)
         epochs, patience = check_whole("epochs", self.epochs), check_whole("patience", self.patience)
         threads = check_whole("threads", self.threads)
-        codes, held_out = self._read(X, validation, seed)
-        names = self.feature_names_in_
-        rows, counts = _distinct(codes)
-        valid, valid_counts = _distinct(held_out)
-        trees = Trees.alone(codes, components)
-        prior = trees.expected(rows, np.tile(counts, (components, 1)), threads)[0].spread(smoothing)
-        shares = np.random.default_rng(seed).dirichlet(np.full(components, 0.1), size=len(rows)).T
+        rows, held_out = self._read(X, validation, seed)
         self.history_: dict[str, list[float]] = {"train": [], "validation": [], "seconds": []}
         self.best_epoch_, best_score = -1, -math.inf
-        for epoch in range(epochs):
-            began = time.perf_counter()
-            trees = trees.refitted(rows, shares * counts, prior, threads)
-            scores = trees.scores(rows, threads)
-            logs = np.logaddexp.reduce(scores, axis=0)
-            shares = np.exp(scores - logs)
-            score = float(valid_counts @ trees.log_likelihoods(valid, threads) / valid_counts.sum())
-            self.history_["train"].append(float(counts @ logs / counts.sum()))
-            self.history_["validation"].append(score)
-            self.history_["seconds"].append(time.perf_counter() - began)
-            if score > best_score:
-                self.best_epoch_, best_score, self.trees_ = epoch, score, trees
-            if self.verbose:
-                print(f"step {epoch + 1}: validation {score:.4f}, best {best_score:.4f}", file=sys.stderr, flush=True)
-            if epoch - self.best_epoch_ >= patience:
-                break
-        self.circuit_ = self.trees_.circuit(names)
+        with crew(cluster) as workers:
+            data, valid = _keep(workers, rows), _keep(workers, held_out)
+            alone = Trees.alone(rows)
+            prior = workers.total(_expect, data, alone, threads).pairs(0).spread(smoothing)
+            expected = workers.total(_expect_anything, data, alone, components, seed, threads)
+            for epoch in range(epochs):
+                began = time.perf_counter()
+                trees = Trees.most_likely(expected, prior)
+                expected = workers.total(_expect, data, trees, threads)
+                score = workers.total(_log_likelihood, valid, trees, threads) / len(held_out)
+                self.history_["train"].append(expected.log_likelihood / len(rows))
+                self.history_["validation"].append(score)
+                self.history_["seconds"].append(time.perf_counter() - began)
+                if score > best_score:
+                    self.best_epoch_, best_score, self.trees_ = epoch, score, trees
+                if self.verbose:
+                    told = f"step {epoch + 1}: validation {score:.4f}, best {best_score:.4f}"
+                    print(told, file=sys.stderr, flush=True)
+                if epoch - self.best_epoch_ >= patience:
+                    break
+        self.circuit_ = self.trees_.circuit(self.feature_names_in_)
         return self
 
 
@@ -138,27 +143,82 @@ class ChowLiu(Estimator):
     def __init__(self, smoothing: float = 1.0):
         self.smoothing = smoothing
 
-    def fit(self, X: Any, validation: Any = None) -> Self:
-        """Learn the tree from data; there is nothing to choose, so validation data are not looked at.
+    def fit(self, X: Any, validation: Any = None, *, cluster: Any = None) -> Self:
+        """Learn the tree from data (see `MixtureOfTrees.fit`); there is nothing to choose: `validation` is not read.
 
         With gaps (−1, NaN, None) it takes some steps of EM: each finds the best tree for what the last one expects.
         """
         smoothing = check_positive("smoothing", self.smoothing)
-        codes, self.feature_names_in_ = read_table(X)
-        rows, counts = _distinct(codes)
-        n = codes.shape[1]
+        rows = read_rows(X)
+        self.feature_names_in_, n = rows.names, rows.n
         even = _PairCounts(np.full((n, n), smoothing), np.full(n, 2 * smoothing), 4 * smoothing)
-        self.trees_ = Trees.alone(codes, 1)
-        for _ in range(1 if rows.complete else _STEPS):
-            self.trees_ = self.trees_.refitted(rows, counts[None], even)
+        complete = all((block.codes >= 0).all() for block in rows.blocks())
+        self.trees_ = Trees.alone(rows)
+        with crew(cluster) as workers:
+            data = _keep(workers, rows)
+            for _ in range(1 if complete else _STEPS):
+                self.trees_ = Trees.most_likely(workers.total(_expect, data, self.trees_, 1), even)
         self.circuit_ = self.trees_.circuit(self.feature_names_in_)
         return self
 
 
-def _distinct(codes: np.ndarray) -> tuple[Sets, np.ndarray]:
-    """Distinct rows, and how often each occurs."""
-    rows, where = distinct_rows(codes)
-    return Sets(rows), np.bincount(where).astype(np.float64)
+# -- what a block of rows adds to a step of EM --------------------------------------------------------------
+
+
+class _Counted(NamedTuple):
+    """A block of rows, how often each occurs, and the number of the block."""
+
+    rows: Sets
+    counts: np.ndarray
+    number: int
+
+
+def _keep(workers: Crew, rows: Rows) -> Sequence[Any]:
+    return workers.keep(_count, list(enumerate(rows.blocks())))
+
+
+def _count(part: tuple[int, Block]) -> _Counted:
+    number, block = part
+    return _Counted(Sets(block.codes), np.ascontiguousarray(block.counts), number)
+
+
+@dataclass(frozen=True)
+class _Expected:
+    """Of every component: how often pairs of variables are both 1, and the rows in all; log-likelihood of the rows."""
+
+    both: np.ndarray
+    rows: np.ndarray
+    log_likelihood: float
+
+    def pairs(self, component: int) -> _PairCounts:
+        both = self.both[component]
+        return _PairCounts(both, np.diag(both).copy(), float(self.rows[component]))
+
+    def __add__(self, other: _Expected) -> _Expected:
+        return _Expected(self.both + other.both, self.rows + other.rows, self.log_likelihood + other.log_likelihood)
+
+
+def _expect(block: _Counted, trees: Trees, threads: int) -> _Expected:
+    """With rows shared out as these trees have them."""
+    scores = trees.scores(block.rows, threads)
+    logs = np.logaddexp.reduce(scores, axis=0)
+    return _expect_shares(block, trees, np.exp(scores - logs), float(block.counts @ logs), threads)
+
+
+def _expect_anything(block: _Counted, tree: Trees, components: int, seed: int, threads: int) -> _Expected:
+    """To begin with: every row is mostly of one component, drawn at random."""
+    rng = np.random.default_rng([seed, block.number])
+    shares = np.ascontiguousarray(rng.dirichlet(np.full(components, 0.1), size=len(block.rows)).T)
+    return _expect_shares(block, tree.repeated(components), shares, math.nan, threads)
+
+
+def _expect_shares(block: _Counted, trees: Trees, shares: np.ndarray, log_likelihood: float, threads: int) -> _Expected:
+    counts = shares * block.counts
+    return _Expected(trees.pair_counts(block.rows, counts, threads), counts.sum(axis=1), log_likelihood)
+
+
+def _log_likelihood(block: _Counted, trees: Trees, threads: int) -> float:
+    return float(block.counts @ np.logaddexp.reduce(trees.scores(block.rows, threads), axis=0))
 
 
 # -- trees as arrays ----------------------------------------------------------------------------------------
@@ -233,24 +293,31 @@ class Trees:
     probs: np.ndarray
 
     @classmethod
-    def alone(cls, codes: np.ndarray, components: int) -> Trees:
-        """Equal components, in which variables are independent and as often 1 as in the rows where they are known."""
-        n = codes.shape[1]
-        often = ((codes == 1).sum(axis=0) + 0.5) / ((codes >= 0).sum(axis=0) + 1)
-        parents = np.where(np.arange(n) > 0, 0, -1)
+    def alone(cls, rows: Rows) -> Trees:
+        """One tree, in which variables are independent and as often 1 as in the rows where they are known."""
+        ones, known = np.zeros(rows.n), np.zeros(rows.n)
+        for block in rows.blocks():
+            ones += block.counts @ (block.codes == 1)
+            known += block.counts @ (block.codes >= 0)
+        often = (ones + 0.5) / (known + 1)
+        parents = np.where(np.arange(rows.n) > 0, 0, -1)
+        return cls(np.ones(1), parents[None], np.tile(often[:, None], (1, 1, 2)))
+
+    def repeated(self, components: int) -> Trees:
+        """As many times the first tree, all equally likely."""
         weights = np.full(components, 1 / components)
-        return cls(weights, np.tile(parents, (components, 1)), np.tile(often[:, None], (components, 1, 2)))
+        return Trees(weights, np.tile(self.parents[:1], (components, 1)), np.tile(self.probs[:1], (components, 1, 1)))
 
-    def expected(self, rows: Sets, shares: np.ndarray, threads: int = 1) -> list[_PairCounts]:
-        """Counts of pairs for every component, with what is missing as its tree has it."""
-        both = rows.pair_counts(shares, self._forest, threads)
-        return [_PairCounts(b, np.diag(b).copy(), float(share.sum())) for b, share in zip(both, shares, strict=True)]
-
-    def refitted(self, rows: Sets, shares: np.ndarray, prior: _PairCounts, threads: int = 1) -> Trees:
+    @classmethod
+    def most_likely(cls, expected: _Expected, prior: _PairCounts) -> Trees:
         """The trees with the largest expected likelihood of all trees; `prior` is added to the counts of each."""
-        found = [(counts + prior).tree() for counts in self.expected(rows, shares, threads)]
-        weights = shares.sum(axis=1) + 1
-        return Trees(weights / weights.sum(), np.stack([p for p, _ in found]), np.stack([q for _, q in found]))
+        found = [(expected.pairs(c) + prior).tree() for c in range(len(expected.rows))]
+        weights = expected.rows + 1
+        return cls(weights / weights.sum(), np.stack([p for p, _ in found]), np.stack([q for _, q in found]))
+
+    def pair_counts(self, rows: Sets, shares: np.ndarray, threads: int = 1) -> np.ndarray:
+        """Σ shares · Pr(i and j are both 1) for every component, with what is missing as its tree has it."""
+        return rows.pair_counts(shares, self._forest, threads)
 
     @cached_property
     def _forest(self) -> Forest:
@@ -260,10 +327,6 @@ class Trees:
     def scores(self, rows: Sets, threads: int = 1) -> np.ndarray:
         """log(weight · p(row)), components × rows."""
         return rows.scores(self._forest, threads)
-
-    def log_likelihoods(self, rows: Sets, threads: int = 1) -> np.ndarray:
-        """log p(row)."""
-        return np.logaddexp.reduce(self.scores(rows, threads), axis=0)
 
     def circuit(self, names: list[str]) -> Circuit:
         """The mixture as a circuit."""

@@ -60,7 +60,7 @@ class Evidence:
     def chunk(self, rows: slice) -> np.ndarray:
         """The rows as a C-contiguous int8 array."""
         first = rows.indices(self.rows)[0]
-        return _as_codes(self._table[rows], self.variables, first)
+        return as_codes(self._table[rows], self.variables, first)
 
     def describe(self, row: int) -> str:
         """One row in words, for messages."""
@@ -178,7 +178,7 @@ def _from_objects(table: np.ndarray) -> np.ndarray:
     return codes
 
 
-def _as_codes(table: np.ndarray, variables: Sequence[str], first_row: int) -> np.ndarray:
+def as_codes(table: np.ndarray, variables: Sequence[str], first_row: int) -> np.ndarray:
     """Numbers to codes, checked; the first bad entry is named."""
     kind = table.dtype.kind
     if kind == "b":

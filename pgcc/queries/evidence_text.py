@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import TextIO
 
 import numpy as np
 
@@ -20,6 +19,9 @@ CODES = {
 }  # fmt: skip
 _ENTRIES = {"": -1, **CODES}  # of a table
 _MEANING = "1 (in), 0 (out) or ? (unobserved)"
+
+# Rows of a table, and entries of them, that are read at a time: they bound the memory.
+_ROWS, _AT_A_TIME = 1 << 15, 1 << 20
 
 # `name = value`; a name with spaces, commas or equals signs stands in quotes, in which \ escapes a quote.
 _QUOTED = r"""\s*+ (?: "(?P<double>(?:[^"\\]|\\.)++)" | '(?P<single>(?:[^'\\]|\\.)++)' | (?P<bare>[^\s,="']++) ) \s*+"""
@@ -100,15 +102,56 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
+def rows_at_a_time(variables: Sequence[str]) -> int:
+    """How many rows of a table to hold in memory."""
+    return max(1, min(_ROWS, _AT_A_TIME // max(1, len(variables))))
+
+
+def find_names(lines: Iterable[str], where: str) -> tuple[list[str], Iterator[str]]:
+    """The names of the columns of a CSV table whose variables are not known, and all its lines.
+
+    Those of the first line; or x0, x1, … if that holds observations.
+
+    >>> names, lines = find_names(["1,?\\n", "0,1\\n"], "x.csv")
+    >>> names, len(list(lines))
+    (['x0', 'x1'], 2)
+    """
+    lines, read = iter(lines), list[str]()
+    reader = csv.reader(_noted(lines, read), skipinitialspace=True)
+    try:
+        names = next((row for row in reader if row), None)
+    except csv.Error as error:
+        raise EvidenceError(f"{where}, line {reader.line_num}: not CSV: {error}") from None
+    except UnicodeDecodeError:
+        raise EvidenceError(f"{where} is not text in UTF-8") from None
+    if names is None:
+        raise EvidenceError(f"{where} is empty")
+    if _is_data(names):
+        return [f"x{i}" for i in range(len(names))], chain(read, lines)
+    return list(map(str.strip, names)), chain(read, lines)
+
+
+def _noted(lines: Iterator[str], read: list[str]) -> Iterator[str]:
+    """The lines, without a byte order mark; those that were read are kept."""
+    for line in lines:
+        read.append(line if read else line.removeprefix("\ufeff"))
+        yield read[-1]
+
+
+def _is_data(entries: list[str]) -> bool:
+    """Whether a first line has no names: all of it can be read as observations."""
+    return all(entry.strip().lower() in _ENTRIES for entry in entries)
+
+
 def read_csv(
-    file: TextIO, variables: Sequence[str], rows: int, where: str, header: bool | None = True
+    lines: Iterable[str], variables: Sequence[str], rows: int, where: str, header: bool | None = True
 ) -> Iterator[tuple[int, np.ndarray]]:
     """The rows of a CSV file as codes, some at a time.
 
     Parameters
     ----------
-    file : text file
-        Its first line names the variables of the columns; variables without a column are unobserved. An entry is 1,
+    lines : text file, or other lines
+        The first one names the variables of the columns; variables without a column are unobserved. An entry is 1,
         0, or nothing or `?` or −1 for unobserved. Blank lines are skipped.
     variables : sequence of str
         All variables, in the order of the columns that are returned.
@@ -117,8 +160,8 @@ def read_csv(
     where : str
         The name of the file, for messages.
     header : bool, optional
-        Whether the first line names the variables. None is to look: a line of nothing but 1, 0, ? and gaps is data, in
-        the order of `variables`.
+        Whether the first line names the variables. None is to look: a line of nothing but observations is data, in the
+        order of `variables`.
 
     Yields
     ------
@@ -131,7 +174,7 @@ def read_csv(
     >>> [(line, codes.tolist()) for line, codes in read_csv(io.StringIO("b,a\\n1,0\\n?,1\\n"), ["a", "b"], 10, "x.csv")]
     [(2, [[0, 1], [1, -1]])]
     """
-    lines = iter(file)
+    lines = iter(lines)
     try:
         columns, lines, line = _columns(lines, variables, where, header)
         while some := list(islice(lines, rows)):
@@ -155,7 +198,7 @@ def _columns(
         names = next(reader, None)
     except csv.Error as error:
         raise EvidenceError(f"{where}, line {reader.line_num}: not CSV: {error}") from None
-    if header is None and names and all(entry.strip() in ("1", "0", "?", "") for entry in names):
+    if header is None and names and _is_data(names):
         return list(range(len(variables))), chain([first], lines), 0
     return _header(names, variables, where), lines, reader.line_num
 

@@ -6,13 +6,13 @@ import math
 
 from pgcc.backend.kernels.policy import bare_kernel
 from pgcc.backend.kernels.simd import (
-    add,
     binary_exponent,
     div,
     larger,
     mul,
     muladd,
     nearest,
+    plus,
     smaller,
     splat,
     sub,
@@ -34,7 +34,7 @@ def log_eight(x):
     """
     e = binary_exponent(x)
     m = times_power(x, mul(e, splat(-1.0)))
-    s = div(sub(m, splat(1.0)), add(m, splat(1.0)))
+    s = div(sub(m, splat(1.0)), plus(m, splat(1.0)))
     square = mul(s, s)
     series = splat(2.0 / 23.0)
     for odd in (21.0, 19.0, 17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0):

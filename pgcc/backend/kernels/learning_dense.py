@@ -10,13 +10,13 @@ from pgcc.backend.kernels.elementary import log_eight
 from pgcc.backend.kernels.policy import bare_kernel, kernel
 from pgcc.backend.kernels.simd import (
     LANES,
-    add,
     binary_exponent,
     div,
     larger,
     load,
     mul,
     muladd,
+    plus,
     smaller,
     splat,
     store,
@@ -115,7 +115,7 @@ def times_pivot(product, exponent, pivot):
     """product · pivot · 2^exponent as such a product again, the first near 1. NaN stays NaN."""
     product = mul(product, pivot)
     power = binary_exponent(product)
-    return muladd(product, splat(0.0), times_power(product, mul(power, splat(-1.0)))), add(exponent, power)
+    return muladd(product, splat(0.0), times_power(product, mul(power, splat(-1.0)))), plus(exponent, power)
 
 
 @bare_kernel

@@ -1,0 +1,339 @@
+"""Rows of data at two bits an entry: the distinct ones and which is where if they are few, and else all of them.
+
+What is longer than memory should hold lies in temporary files without a name: nothing is left of them, whatever ends
+the process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import IO, NamedTuple, Self
+
+import numpy as np
+
+from pgcc.errors import EvidenceError, PgccError
+
+# Entries (rows × variables) of the distinct rows, beyond which rows are not told apart; and entries of a block.
+FEW, BLOCK = 1 << 24, 1 << 21
+# Bytes of packed rows that are held in memory.
+_IN_MEMORY = 1 << 25
+# Rows that are put in a random order together; of more rows, how many stay neighbours until then.
+_WINDOW, _NEIGHBOURS = 1 << 20, 1 << 8
+# Without validation data, one row in so many is put aside for it; of fewer rows than that, none.
+_HELD_OUT = 10
+
+
+# -- packing ------------------------------------------------------------------------------------------------
+
+_UNPACKED = ((np.arange(256)[:, None] >> np.array([6, 4, 2, 0]) & 3) - 1).astype(np.int8)
+
+
+def pack(codes: np.ndarray) -> np.ndarray:
+    """Four codes to a byte, the first one highest: packed rows are in the order of their bytes.
+
+    >>> pack(np.array([[-1, 0, 1, 1, 1]], np.int8)).tolist()
+    [[26, 128]]
+    """
+    rows, n = codes.shape
+    entries = np.zeros((rows, n + -n % 4), np.uint8)
+    entries[:, :n] = codes + np.int8(1)
+    return entries[:, ::4] << 6 | entries[:, 1::4] << 4 | entries[:, 2::4] << 2 | entries[:, 3::4]
+
+
+def unpack(packed: np.ndarray, n: int) -> np.ndarray:
+    """Codes of n variables.
+
+    >>> unpack(np.array([[26, 128]], np.uint8), 5).tolist()
+    [[-1, 0, 1, 1, 1]]
+    """
+    return np.ascontiguousarray(_UNPACKED[packed].reshape(len(packed), -1)[:, :n])
+
+
+def _keys(packed: np.ndarray) -> np.ndarray:
+    """Rows as single things in the order of their bytes: numbers where eight bytes do, which are sorted faster."""
+    width = packed.shape[1]
+    if width > 8:
+        return np.ascontiguousarray(packed).view(f"V{width}").reshape(-1)
+    wide = np.zeros((len(packed), 8), np.uint8)
+    wide[:, 8 - width :] = packed
+    return wide.view(">u8").reshape(-1).astype(np.uint64)
+
+
+def _of_keys(keys: np.ndarray, width: int) -> np.ndarray:
+    """The packed rows again."""
+    if width > 8:
+        return keys.view(np.uint8).reshape(-1, width)
+    return np.ascontiguousarray(keys.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - width :])
+
+
+def distinct_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct rows, in ascending order, and for every row the position of its like.
+
+    >>> rows, where = distinct_rows(np.array([[1, 0], [0, 1], [1, 0]], np.int8))
+    >>> rows.tolist(), where.tolist()
+    ([[0, 1], [1, 0]], [1, 0, 1])
+    """
+    packed = pack(codes)
+    keys, where = np.unique(_keys(packed), return_inverse=True)
+    return unpack(_of_keys(keys, packed.shape[1]), codes.shape[1]), where.reshape(-1)
+
+
+# -- rows ---------------------------------------------------------------------------------------------------
+
+
+class Block(NamedTuple):
+    """Some rows, and how often each occurs."""
+
+    packed: np.ndarray
+    counts: np.ndarray
+    n: int
+
+    @property
+    def codes(self) -> np.ndarray:
+        """The rows as int8 codes."""
+        return unpack(self.packed, self.n)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A table of data.
+
+    What is learned from it depends on the rows and their order only: not on where they came from, nor on the chunks in
+    which they were read.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the columns.
+    packed : array
+        The distinct rows in ascending order, if they are few (`where` says which is where), or else all rows.
+    where : array, optional
+        For every row its place in `packed`.
+
+    Examples
+    --------
+    >>> rows = pack_rows(["a", "b"], [np.array([[1, 0], [0, 1]], np.int8), np.array([[1, 0]], np.int8)])
+    >>> len(rows), rows.codes([0, 1, 2]).tolist(), len(rows.packed)
+    (3, [[1, 0], [0, 1], [1, 0]], 2)
+    """
+
+    names: list[str]
+    packed: np.ndarray
+    where: np.ndarray | None
+
+    def __len__(self) -> int:
+        return len(self.packed if self.where is None else self.where)
+
+    @property
+    def n(self) -> int:
+        """The number of variables."""
+        return len(self.names)
+
+    def codes(self, which: np.ndarray | list[int] | slice) -> np.ndarray:
+        """The rows with these numbers, as int8 codes."""
+        return unpack(self.packed[which if self.where is None else self.where[which]], self.n)
+
+    def chunks(self) -> Iterator[np.ndarray]:
+        """All rows in their order, some at a time."""
+        for part in slices(len(self), self.n):
+            yield self.codes(part)
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """How often each of the packed rows occurs."""
+        if self.where is None:
+            return np.broadcast_to(1.0, len(self.packed))
+        return tally(self.where, len(self.packed))
+
+    def blocks(self) -> list[Block]:
+        """All rows, for sums over them: always in the same blocks, whatever adds them up, so that sums are the same."""
+        return [Block(self.packed[part], self.counts[part], self.n) for part in slices(len(self.packed), self.n)]
+
+    def only(self, which: np.ndarray) -> Rows:
+        """The rows that are marked True."""
+        parts = list(slices(len(self), self.n))
+        if self.where is None:
+            with _Growing() as packed:
+                for part in parts:
+                    packed.append(self.packed[part][which[part]])
+                return Rows(self.names, packed.array(), None)
+        counts = sum(tally(self.where[part][which[part]], len(self.packed)) for part in parts)
+        present = np.asarray(counts) > 0
+        number = np.cumsum(present) - 1
+        with _Growing() as where:
+            for part in parts:
+                where.append(number[self.where[part][which[part]]].astype(self.where.dtype))
+            return Rows(self.names, self.packed[present], where.array())
+
+    def fingerprint(self) -> str:
+        """Of the rows and their order."""
+        digest = hashlib.sha256(f"{len(self)} {self.n}".encode())
+        for array in (self.packed, self.where):
+            if array is not None:
+                digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+
+def slices(rows: int, n: int) -> Iterator[slice]:
+    """Rows of n variables, a block at a time."""
+    step = max(1, BLOCK // n)
+    for first in range(0, rows, step):
+        yield slice(first, min(first + step, rows))
+
+
+def tally(where: np.ndarray, size: int) -> np.ndarray:
+    """How often each of 0 … size − 1 occurs.
+
+    >>> tally(np.array([1, 1, 3], np.uint8), 4).tolist()
+    [0.0, 2.0, 0.0, 1.0]
+    """
+    counts = np.zeros(size)
+    for part in slices(len(where), 1):
+        counts += np.bincount(where[part], minlength=size)
+    return counts
+
+
+def pack_rows(names: list[str], chunks: Iterable[np.ndarray], what: str = "the data") -> Rows:
+    """Rows from tables of codes that come one by one; memory does not grow with their number."""
+    distinct = _Distinct(max(1, FEW // len(names)))
+    with _Growing() as growing:
+        for codes in chunks:
+            packed = pack(codes)
+            growing.append(packed)
+            distinct.add(_keys(packed))
+        rows = growing.array()
+    if not len(rows):
+        raise EvidenceError(f"{what} have no rows")
+    few = distinct.found()
+    if few is None:
+        return Rows(names, rows, None)
+    kind = np.min_scalar_type(len(few))
+    with _Growing() as where:
+        for part in slices(len(rows), len(names)):
+            where.append(np.searchsorted(few, _keys(rows[part])).astype(kind))
+        return Rows(names, _of_keys(few, rows.shape[1]), where.array())
+
+
+class _Distinct:
+    """The different ones of the keys that were added, in ascending order, as long as there are `most` at most."""
+
+    def __init__(self, most: int):
+        self._most, self._many, self._new = most, False, 0
+        self._sorted: list[np.ndarray] = []  # the first one is what was found before, the others are new
+
+    def add(self, keys: np.ndarray) -> None:
+        if not self._many and len(keys):
+            self._sorted.append(_different(keys))
+            self._new += len(self._sorted[-1])
+            if self._new > max(len(self._sorted[0]), self._most):
+                self.found()
+
+    def found(self) -> np.ndarray | None:
+        """All of them, or None if they are more than `most`."""
+        if self._many:
+            return None
+        merged = _different(np.concatenate(self._sorted))
+        self._sorted, self._new, self._many = [merged], 0, len(merged) > self._most
+        return None if self._many else merged
+
+
+def _different(keys: np.ndarray) -> np.ndarray:
+    """The different ones in ascending order. (np.unique has a hash table for numbers, which takes 30 times as long.)"""
+    keys = np.sort(keys)
+    return keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
+
+
+class _Growing:
+    """An array that grows at its end: in memory while it is short, then in a temporary file."""
+
+    def __init__(self) -> None:
+        self._parts: list[np.ndarray] = []
+        self._file: IO[bytes] | None = None
+        self._bytes = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def append(self, part: np.ndarray) -> None:
+        self._parts.append(np.ascontiguousarray(part))
+        self._bytes += part.nbytes
+        if self._bytes > _IN_MEMORY:
+            self._write()
+
+    def _write(self) -> None:
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="pgcc-")  # noqa: SIM115 (closed by __exit__)
+            for part in self._parts:
+                self._file.write(part.data)
+            self._file.flush()
+        except OSError as error:
+            raise PgccError(
+                f"the data cannot be kept in a temporary file in {tempfile.gettempdir()}: {error.strerror or error}; "
+                "the environment variable TMPDIR names another folder"
+            ) from None
+        self._last = self._parts[-1]
+        self._parts = []
+
+    def array(self) -> np.ndarray:
+        """All that was appended; a file is mapped, and goes when the array goes."""
+        if self._file is None:
+            return np.concatenate(self._parts) if self._parts else np.zeros((0, 1), np.uint8)
+        mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        return np.frombuffer(mapped, self._last.dtype).reshape(-1, *self._last.shape[1:])
+
+
+# -- random choices -----------------------------------------------------------------------------------------
+
+
+def shuffled(rows: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """The numbers of all rows in random order, in a window after another.
+
+    Up to a million rows all orders are equally likely. Of more rows every window has runs of neighbours, drawn from
+    everywhere, and puts them in random order: memory is bounded, and what lies on disk is read in runs.
+    """
+    if rows <= _WINDOW:
+        yield rng.permutation(rows)
+        return
+    runs = rng.permutation(-(-rows // _NEIGHBOURS))
+    for first in range(0, len(runs), _WINDOW // _NEIGHBOURS):
+        some = runs[first : first + _WINDOW // _NEIGHBOURS]
+        numbers = (some[:, None] * _NEIGHBOURS + np.arange(_NEIGHBOURS)).reshape(-1)
+        yield rng.permutation(numbers[numbers < rows])
+
+
+def batches(rows: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """The numbers of all rows in random order, so many at a time; the last batch may be smaller.
+
+    >>> [len(batch) for batch in batches(10, 4, np.random.default_rng(0))]
+    [4, 4, 2]
+    """
+    rest = np.zeros(0, np.int64)
+    for window in shuffled(rows, rng):
+        order = np.concatenate([rest, window])
+        whole = len(order) - len(order) % size
+        for first in range(0, whole, size):
+            yield order[first : first + size]
+        rest = order[whole:]
+    if len(rest):
+        yield rest
+
+
+def hold_out(rows: Rows, seed: int) -> tuple[Rows, Rows]:
+    """A tenth of the rows, drawn at random, for validation; if there are fewer than ten, all rows for both."""
+    if len(rows) < _HELD_OUT:
+        return rows, rows
+    rng, out = np.random.default_rng([seed, len(rows)]), np.zeros(len(rows), bool)
+    for first in range(0, len(rows), _WINDOW):
+        size = min(_WINDOW, len(rows) - first)
+        out[first + rng.permutation(size)[: size // _HELD_OUT]] = True
+    return rows.only(~out), rows.only(out)

@@ -1,0 +1,376 @@
+"""Data in pieces: what is learned from a file is, bit by bit, what is learned from the array; so it is on a cluster."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pgcc
+from pgcc.backend.learning import Likelihood, log_likelihoods
+from pgcc.errors import EvidenceError, FormatError, PgccError
+from pgcc.learn import DPP, PGC, ChowLiu, CircuitMLE, GridSearch, MixtureOfTrees, SimplePGC
+from pgcc.learn import rows as rows_module
+from pgcc.learn.data import read_chunks, read_rows
+from pgcc.learn.encoding import Grouped
+from pgcc.learn.rows import Rows, batches, distinct_rows, hold_out, pack, pack_rows, shuffled, unpack
+
+N = 6
+NAMES = [f"x{i}" for i in range(N)]
+HMM = pgcc.builders.hmm([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], [0.1, 0.7], length=N)
+KINDS = {
+    "SimplePGC": lambda: SimplePGC(2, 2, epochs=2, batch=16),
+    "DPP": lambda: DPP(epochs=1),
+    "ChowLiu": ChowLiu,
+    "MixtureOfTrees": lambda: MixtureOfTrees(3, epochs=4),
+    "PGC": lambda: PGC([ChowLiu(), SimplePGC(2, 1, epochs=1)]),
+    "GridSearch": lambda: GridSearch(MixtureOfTrees(epochs=3), {"components": [1, 2]}),
+    "em": lambda: CircuitMLE(HMM.relabel(dict(zip(HMM.variables, NAMES, strict=True))), "em", epochs=3),
+    "lbfgs": lambda: CircuitMLE(pgcc.dpp(L=np.eye(N) + 0.1, names=NAMES), "lbfgs", epochs=3),
+    "adam": lambda: CircuitMLE(pgcc.dpp(L=np.eye(N) + 0.1, names=NAMES), "adam", epochs=2),
+}
+
+
+def table(rows: int = 90, gaps: float = 0.1, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    half = rng.random((rows, N // 2)) < rng.choice([0.2, 0.7], (rows, 1))
+    X = np.hstack([half, half ^ (rng.random(half.shape) < 0.1)]).astype(np.int8)
+    X[rng.random(X.shape) < gaps] = -1
+    return X
+
+
+def write_csv(path, X, header=True, missing="?"):
+    lines = [",".join(NAMES)] if header else []
+    lines += [",".join(missing if x < 0 else str(x) for x in row) for row in X.tolist()]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(params=["few", "many"])
+def size(request, monkeypatch):
+    """Distinct rows as they are; and as if they were too many for memory, in files and in blocks of some rows."""
+    if request.param == "many":
+        for module in ("rows", "encoding"):
+            monkeypatch.setattr(f"pgcc.learn.{module}.FEW", 30 * N)
+            monkeypatch.setattr(f"pgcc.learn.{module}.BLOCK", 7 * N)
+        monkeypatch.setattr(rows_module, "_IN_MEMORY", 10)
+        monkeypatch.setattr(rows_module, "_WINDOW", 32)
+        monkeypatch.setattr(rows_module, "_NEIGHBOURS", 4)
+    return request.param
+
+
+# -- the law ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_is_its_array(kind, size, tmp_path, monkeypatch):
+    X, V = table(), table(40, seed=1)
+    here = KINDS[kind]().fit(X)
+    monkeypatch.setattr("pgcc.queries.evidence_text._AT_A_TIME", 7 * N)
+    path = write_csv(tmp_path / "data.csv", X)
+    there = KINDS[kind]().fit(path)
+    assert there.circuit_ == here.circuit_
+    assert there.score(path) == here.score(X)
+    assert (there.score_samples(str(path)) == here.score_samples(X)).all()
+    assert (read_rows(X).where is None) == (size == "many")
+    chosen = KINDS[kind]().fit(path, write_csv(tmp_path / "valid.data", V, header=False))
+    assert chosen.circuit_ == KINDS[kind]().fit(X, V).circuit_
+
+
+@pytest.mark.parametrize("at_a_time", [1, 2, 13, 89, 90, 1000])
+def test_pieces_of_any_size(at_a_time, size, tmp_path, monkeypatch):
+    X = table()
+    monkeypatch.setattr("pgcc.queries.evidence_text._AT_A_TIME", at_a_time * N)
+    model = SimplePGC(2, 2, epochs=1).fit(write_csv(tmp_path / "data.csv", X, missing="-1"))
+    assert (model.parameters_ == SimplePGC(2, 2, epochs=1).fit(X).parameters_).all()
+
+
+@pytest.mark.parametrize("kind", ["int8", "int64", "float32", "uint8", "bool"])
+def test_arrays_in_files(kind, size, tmp_path):
+    X = table(gaps=0.1 if kind in ("int8", "int64", "float32") else 0.0)
+    stored = np.where(X < 0, np.nan, X) if kind == "float32" else X
+    np.save(tmp_path / "data.npy", stored.astype(kind))
+    rows = read_rows(tmp_path / "data.npy")
+    assert (rows.codes(slice(None)) == X).all()
+    assert rows.names == NAMES
+    assert ChowLiu().fit(tmp_path / "data.npy").circuit_ == ChowLiu().fit(X).circuit_
+
+
+def test_columns_by_name(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("b,a\n1,0\n,1\n")
+    rows = read_rows(path, ["a", "b", "c"])
+    assert rows.codes([0, 1]).tolist() == [[0, 1, -1], [1, -1, -1]]
+    turned = read_rows(read_rows(path), ["a", "b"])
+    assert turned.codes([0, 1]).tolist() == [[0, 1], [1, -1]]
+    with pytest.raises(EvidenceError, match="one for each of the 3 variables"):
+        read_rows(turned, ["a", "b", "c"])
+
+
+def test_a_first_line_of_observations_is_data(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("-1,0,NA\n1,1.0,nan\n")
+    rows = read_rows(path)
+    assert rows.names == ["x0", "x1", "x2"]
+    assert rows.codes([0, 1]).tolist() == [[-1, 0, -1], [1, 1, -1]]
+
+
+def test_a_checkpoint_knows_the_data_wherever_they_are(size, tmp_path):
+    X, path = table(), tmp_path / "run.npz"
+    model = SimplePGC(2, 2, epochs=2)
+    parameters = model.fit(X, checkpoint=path).parameters_
+    assert (model.fit(write_csv(tmp_path / "data.csv", X), checkpoint=path).parameters_ == parameters).all()
+    with pytest.raises(FormatError, match="other data"):
+        model.fit(X[::-1], checkpoint=path)
+
+
+# -- rows ---------------------------------------------------------------------------------------------------
+
+TABLES = st.integers(1, 40).flatmap(
+    lambda n: st.tuples(st.integers(0, 2**32), st.integers(1, 60)).map(
+        lambda seen: np.random.default_rng(seen[0]).integers(-1, 2, (seen[1], n)).astype(np.int8)
+    )
+)
+
+
+@given(TABLES)
+@settings(max_examples=50, deadline=None)
+def test_packing(codes):
+    assert (unpack(pack(codes), codes.shape[1]) == codes).all()
+    rows, where = distinct_rows(codes)
+    expected, index = np.unique(codes, axis=0, return_inverse=True)
+    assert (rows == expected).all()
+    assert (where == index.reshape(-1)).all()
+
+
+@given(TABLES, st.integers(1, 9), st.integers(0, 2))
+@settings(max_examples=50, deadline=None)
+def test_rows_in_pieces(codes, step, seed):
+    names = [f"x{i}" for i in range(codes.shape[1])]
+    rows = pack_rows(names, (codes[i : i + step] for i in range(0, len(codes), step)))
+    many = Rows(names, pack(codes), None)
+    for data in (rows, many):
+        assert (data.codes(slice(None)) == codes).all()
+        assert np.concatenate(list(data.chunks())).tolist() == codes.tolist()
+        assert sum(block.counts.sum() for block in data.blocks()) == len(codes)
+        inside, outside = hold_out(data, seed)
+        if len(codes) >= 10:
+            assert len(outside) == len(codes) // 10
+            both = np.concatenate([inside.codes(slice(None)), outside.codes(slice(None))])
+            assert sorted(both.tolist()) == sorted(codes.tolist())
+    assert (hold_out(rows, seed)[0].codes(slice(None)) == hold_out(many, seed)[0].codes(slice(None))).all()
+    part = hold_out(rows, seed)[0]
+    assert (part.packed == pack_rows(names, [part.codes(slice(None))]).packed).all()
+    assert (part.where == pack_rows(names, [part.codes(slice(None))]).where).all()
+
+
+@pytest.mark.parametrize("rows", [1, 31, 32, 33, 1000])
+def test_random_order_in_windows(rows, monkeypatch):
+    monkeypatch.setattr(rows_module, "_WINDOW", 32)
+    monkeypatch.setattr(rows_module, "_NEIGHBOURS", 4)
+    windows = list(shuffled(rows, np.random.default_rng(0)))
+    assert max(map(len, windows)) <= 32
+    assert sorted(np.concatenate(windows).tolist()) == list(range(rows))
+    drawn = list(batches(rows, 5, np.random.default_rng(0)))
+    assert np.concatenate(drawn).tolist() == np.concatenate(windows).tolist()
+    assert {len(batch) for batch in drawn[:-1]} <= {5}
+
+
+def test_windows_draw_from_everywhere(monkeypatch):
+    monkeypatch.setattr(rows_module, "_WINDOW", 1 << 10)
+    monkeypatch.setattr(rows_module, "_NEIGHBOURS", 1 << 3)
+    for window in shuffled(1 << 14, np.random.default_rng(0)):
+        assert abs(window.mean() / (1 << 14) - 0.5) < 0.1  # five standard deviations of 128 runs
+        assert abs(np.corrcoef(window[:-1], window[1:])[0, 1]) < 0.15
+
+
+@given(st.integers(0, 10**6), st.integers(1, 12))
+@settings(max_examples=20, deadline=None)
+def test_batches_of_many_rows_have_the_same_numbers(seed, size):
+    """Tables of some rows at a time give the gradients that the table of all rows gives, to the last bit."""
+    rng = np.random.default_rng(seed)
+    codes, groups = table(50, 0.2, seed), [[0, 3], [1, 4], [2], [5]]
+    parameters = rng.standard_normal((2, 16 + 3 + 3 + 1 + 1 + 1))
+    few, many = pack_rows(NAMES, [codes]), Rows(NAMES, pack(codes), None)
+    whole, parts = (Grouped(rows, groups) for rows in (few, many))
+    pairs = zip(
+        whole.batches(size, np.random.default_rng(1)), parts.batches(size, np.random.default_rng(1)), strict=True
+    )
+    for one, other in pairs:
+        (value, gradient), (again, same) = (Likelihood(t, 2).gradient(parameters, drawn) for t, drawn in (one, other))
+        assert value == again
+        assert (gradient == same).all()
+    means = [data.average(lambda t: log_likelihoods(t, parameters)) for data in (whole, parts)]
+    assert means[0] == pytest.approx(means[1], rel=1e-12)
+
+
+def test_blocks_change_only_the_last_digits(monkeypatch):
+    X = table(300)
+    one = MixtureOfTrees(1, epochs=3).fit(X)
+    em = CircuitMLE(HMM, "em", epochs=3).fit(X).history_["train"]
+    monkeypatch.setattr(rows_module, "BLOCK", 9 * N)
+    assert MixtureOfTrees(1, epochs=3).fit(X).trees_.probs == pytest.approx(one.trees_.probs, rel=1e-12)
+    assert CircuitMLE(HMM, "em", epochs=3).fit(X).history_["train"] == pytest.approx(em, rel=1e-12)
+
+
+# -- files that are no good, and no room ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "data.csv is empty"),
+        ("a,b\n", "data.csv has no rows"),
+        ("1,0\n0,1\n1\n", "data.csv, line 3: 1 entries"),
+        ("1,0\n0,1\n1,1,1\n", "data.csv, line 3: 3 entries"),
+        ("a,b\n0,1\n1,1\n1,2\n", "data.csv, line 4: 'b' is '2'"),
+        ("a,b\n0,1\n1,1\n1,0\n,x\n", "data.csv, line 5: 'b' is 'x'"),
+        ("a,a\n0,1\n", "'a' stands twice"),
+        (b"\xff\xfe0,1\n", "not text in UTF-8"),
+    ],
+)
+@pytest.mark.parametrize("at_a_time", [1, 2, 100])
+def test_bad_tables(text, message, at_a_time, tmp_path, monkeypatch):
+    """The line is told, at the border of pieces too, and nothing is left of what was read before."""
+    monkeypatch.setattr("pgcc.queries.evidence_text._AT_A_TIME", 2 * at_a_time)
+    monkeypatch.setattr(rows_module, "_IN_MEMORY", 0)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    path = tmp_path / "data.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(PgccError, match=message):
+        ChowLiu().fit(path)
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.full((2, 2), 0.5), "row 0, variable 'x0' is 0.5"),
+        (np.array([[0, 1], [1, 7]]), "row 1, variable 'x1' is 7"),
+        (np.zeros(3), r"of shape \(3,\)"),
+        (np.zeros((0, 3)), r"of shape \(0, 3\)"),
+        (np.array([["a", "b"]]), "type <U1"),
+        (np.asfortranarray(np.zeros((2, 3))), "columns first"),
+    ],
+)
+def test_bad_arrays_in_files(X, message, tmp_path):
+    np.save(tmp_path / "data.npy", X)
+    with pytest.raises(PgccError, match=f"data.npy.*{message}"):
+        read_rows(tmp_path / "data.npy")
+
+
+def test_damaged_files(tmp_path):
+    path = tmp_path / "data.npy"
+    np.save(path, np.zeros((1000, 4), np.int8))
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(FormatError, match="ends after 997 of its 1,000 rows"):
+        read_rows(path)
+    path.write_bytes(b"no array")
+    with pytest.raises(FormatError, match="not an array"):
+        read_rows(path)
+    np.save(path, np.array([[{}]]), allow_pickle=True)
+    with pytest.raises(FormatError, match="type object"):
+        read_rows(path)
+    np.save(path, np.zeros((5, 4), np.int8))
+    with pytest.raises(EvidenceError, match="has 4 columns"):
+        read_rows(path, ["a", "b"])
+    for missing in (tmp_path / "none.csv", tmp_path):
+        with pytest.raises(PgccError, match="cannot be read"):
+            read_rows(missing)
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.npy"])
+def test_a_file_that_changes(name, tmp_path, monkeypatch):
+    path = tmp_path / name
+    if name == "data.csv":
+        write_csv(path, table())
+    else:
+        np.save(path, table())
+    monkeypatch.setattr("pgcc.queries.evidence_text._AT_A_TIME", 7 * N)
+    _, chunks = read_chunks(path)
+    next(chunks)
+    with path.open("ab") as file:
+        file.write(b"1,0,1,0,1,0\n")
+    with pytest.raises(PgccError, match="was changed while it was read"):
+        list(chunks)
+
+
+def test_no_room(tmp_path, monkeypatch):
+    monkeypatch.setattr(rows_module, "_IN_MEMORY", 0)
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda prefix: Path("/dev/full").open("r+b", buffering=0))  # noqa: SIM115
+    with pytest.raises(PgccError, match=r"cannot be kept in a temporary file in .* No space left .* TMPDIR"):
+        ChowLiu().fit(write_csv(tmp_path / "data.csv", table()))
+
+
+def test_rows_in_files_are_the_same_and_leave_nothing(tmp_path, monkeypatch):
+    X = table()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    whole = read_rows(X)
+    monkeypatch.setattr(rows_module, "_IN_MEMORY", 0)
+    filed = read_rows(X)
+    assert (filed.codes(slice(None)) == X).all()
+    assert filed.where.base is not None
+    assert filed.fingerprint() == whole.fingerprint()
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- on the command line ------------------------------------------------------------------------------------
+
+
+def test_the_command_reads_in_pieces(tmp_path, monkeypatch, run):
+    X = table()
+    np.save(tmp_path / "data.npy", X)
+    path = write_csv(tmp_path / "data.csv", X)
+    monkeypatch.setattr("pgcc.queries.evidence_text._AT_A_TIME", 7 * N)
+    for source in (path, tmp_path / "data.npy", "-"):
+        monkeypatch.setattr("sys.stdin", io.StringIO(path.read_text()))
+        run("fit", source, "--model", "chow-liu", "-o", tmp_path / "model.npz", "--force")
+        assert pgcc.load(tmp_path / "model.npz") == ChowLiu().fit(X).circuit_
+
+
+# -- on a cluster -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=3, threads_per_worker=2, processes=False, dashboard_address=":0"
+    ) as cluster, distributed.Client(cluster) as client:  # fmt: skip
+        yield client
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_cluster_learns_the_same(kind, cluster, monkeypatch):
+    monkeypatch.setattr(rows_module, "BLOCK", 15 * N)
+    monkeypatch.setattr("pgcc.learn.trees._STEPS", 3)
+    X, V = table(), table(40, seed=1)
+    here, there = KINDS[kind]().fit(X, V), KINDS[kind]().fit(X, V, cluster=cluster)
+    assert there.circuit_ == here.circuit_
+    if hasattr(here, "history_"):
+        assert there.history_["validation"] == here.history_["validation"]
+
+
+def test_legs_apart_are_legs_in_turn(cluster):
+    X = table()
+    model = SimplePGC(2, 2, epochs=3, restarts=2)
+    here = model.fit(X)
+    parameters, history, best = here.parameters_, here.history_, here.best_epoch_
+    there = model.fit(X, cluster=cluster)
+    assert (there.parameters_ == parameters).all()
+    assert there.best_epoch_ == best
+    assert all(there.history_[name] == history[name] for name in ("leg", "train", "validation"))
+
+
+def test_errors_of_a_cluster(cluster, tmp_path):
+    with pytest.raises(PgccError, match="do not go together"):
+        SimplePGC().fit(table(), checkpoint=tmp_path / "run.npz", cluster=cluster)
+    impossible = pgcc.parse("(0.5*x0 + 0.5)*x1*x2*x3*x4*x5")
+    with pytest.raises(PgccError, match="probability 0"):
+        CircuitMLE(impossible, "em").fit(table(), cluster=cluster)
