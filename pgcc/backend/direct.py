@@ -6,13 +6,13 @@ Rows run in float64 first. Those that leave its range run over scaled numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
 from pgcc.backend.kernels.analysis import count_roundings, log_sensitivities, log_values
 from pgcc.backend.kernels.bounds import certify
+from pgcc.backend.kernels.condensed import GROUP, run_condensed, settle
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
 from pgcc.backend.kernels.scaled import RADIX, run_scaled
 from pgcc.backend.kernels.scaled_staged import run_scaled_staged
@@ -20,12 +20,16 @@ from pgcc.backend.native import Evaluator, is_small, load_program
 from pgcc.backend.staged import Staged
 from pgcc.backend.values import Values, rounding_bound
 from pgcc.ir.numbers import Number, add, exact
+from pgcc.lowering.condense import ENTRIES, Condensed, condense
 from pgcc.lowering.program import Program
 from pgcc.lowering.schedule import schedule
 
 # A second-level cache.
 _CACHE_BYTES = 1 << 21
 _NO_DETS = np.zeros(0)
+_NO_ROWS = np.zeros(0, np.int64)
+# The rows of a table: what 4·i + j says of its two variables.
+_TABLE_ROWS = np.array([[(0, 1, -1, -1)[i], (0, 1, -1, -1)[j]] for i in range(4) for j in range(4)], np.int8)
 
 
 class Direct:
@@ -82,13 +86,24 @@ class Direct:
             values.put(wanted, self._run_scaled(evidence[wanted], rtol))
         return values
 
+    def settle(self, evidence: np.ndarray, rtol: float, total: float, numbers: np.ndarray) -> np.ndarray:
+        """Write value / total of the rows that float64 certifies at once; those that it does not, by number.
+
+        What is written is what `evaluate` would say of them, divided.
+        """
+        if self.staged is not None:
+            return np.arange(len(evidence))
+        out = self._plain_values(evidence)
+        count = len(evidence)
+        if not settle(out[0, :count], out[-1, :count], self.gamma, self.floor, rtol, total, numbers):
+            return _NO_ROWS
+        return np.flatnonzero(np.isnan(numbers))
+
     def _run_linear(self, evidence: np.ndarray, rtol: float) -> tuple[Values, np.ndarray, np.ndarray | None]:
         """Values in float64, their magnitudes, and for which of them float64 is not enough, whatever the range."""
         exponent, hopeless = 0, None
-        if self._evaluator:
-            out = self._native_values(evidence)
-        elif self.staged is None:
-            out = self._kernel_values(evidence)
+        if self.staged is None:
+            out = self._plain_values(evidence)
         else:
             out, hopeless = self._staged_values(evidence, rtol)
             exponent = self.staged.exponent
@@ -98,64 +113,73 @@ class Direct:
         # The magnitude of a monotone circuit is its value: keep it from being divided with it.
         return Values(value.copy(), np.full(len(evidence), exponent), bound), magnitude, hopeless
 
-    def _native_values(self, evidence: np.ndarray) -> np.ndarray:
-        out = np.empty((1 + self.program.signed, len(evidence)))
-        assert self._evaluator is not None
+    def _plain_values(self, evidence: np.ndarray) -> np.ndarray:
+        """Value and, if signed, magnitude of every row in float64; perhaps more rows than that. No determinants."""
+        if self._evaluator is None:
+            return self._kernel_values(evidence)
+        out = np.empty((1 + self.unscheduled.signed, len(evidence)))
         self._evaluator(evidence, out)
         return out
 
     def _kernel_values(self, evidence: np.ndarray) -> np.ndarray:
-        """Value and, if signed, magnitude of every row; padded to whole blocks."""
-        program = self.program
+        """The same by the fixed loop; padded to whole blocks."""
+        condensed, tables = self._condensed
+        program, variables = condensed.program, evidence.shape[1]
+        lanes = min(self._lanes, -(-len(evidence) // STEP) * STEP)
+        out = np.empty((1 + program.signed, -(-len(evidence) // lanes) * lanes))
+        run_condensed(
+            *program.arrays[:-1],
+            tables,
+            condensed.pairs,
+            evidence.reshape(-1).view(np.uint8),
+            variables,
+            lanes,
+            np.empty(variables * lanes + (1 + len(condensed.pairs)) * max(lanes, GROUP), np.uint8),
+            aligned(program.slots * lanes),
+            roots_of(program),
+            out,
+        )
+        return out
 
-        def run(codes: np.ndarray, lanes: int, work: np.ndarray, out: np.ndarray, rows: slice) -> None:
-            run_linear(*program.arrays, codes, lanes, work, self._roots, out)
-
-        return self._in_blocks(evidence, run)
+    @cached_property
+    def _condensed(self) -> tuple[Condensed, np.ndarray]:
+        """The program in the form for the fast loop, and its tables."""
+        condensed = condense(self.unscheduled)
+        tables, roots = condensed.tables, condensed.roots
+        codes, out = np.empty((1, 2 * STEP), np.uint8), np.empty((len(roots), STEP))
+        pack_codes(_TABLE_ROWS.reshape(-1).view(np.uint8), 2, 0, STEP, codes)
+        run_linear(*tables.arrays, codes, STEP, aligned(tables.slots * STEP), roots, out)
+        filled = aligned(len(roots) * ENTRIES)
+        filled.reshape(-1, ENTRIES)[:] = out[:, :ENTRIES]
+        return condensed, filled
 
     def _staged_values(self, evidence: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:
         """The same with determinants; and for which rows one of them is hopeless."""
-        staged = self.staged
+        staged, program = self.staged, self.program
         assert staged is not None
-        hopeless = np.empty(len(evidence) + self._lanes, bool)
+        lanes = min(self._lanes, -(-len(evidence) // STEP) * STEP)
+        blocks = -(-len(evidence) // lanes)
+        # As many blocks at a time as keep the packed evidence in the cache.
+        step = max(1, min(blocks, 2**16 // max(1, lanes * program.n_variables))) if staged.reads_codes else blocks
+        codes = np.empty((step, program.n_variables * lanes), np.uint8)
+        work, roots = aligned(program.slots * lanes), roots_of(program)
+        out, hopeless = np.empty((1 + program.signed, blocks * lanes)), np.empty(blocks * lanes, bool)
         flat = np.zeros(evidence.size + 8, np.uint8)  # eight bytes at a time are read, to the very end
         flat[:-8] = evidence.reshape(-1).view(np.uint8)
-
-        def run(codes: np.ndarray, lanes: int, work: np.ndarray, out: np.ndarray, rows: slice) -> None:
-            staged.run(rtol, flat, rows.start, codes, lanes, work, self._roots, out, hopeless[rows])
-
-        return self._in_blocks(evidence, run), hopeless[: len(evidence)]
-
-    @property
-    def _roots(self) -> np.ndarray:
-        program = self.program
-        return np.array([program.value, program.magnitude] if program.signed else [program.value])
-
-    def _in_blocks(self, evidence: np.ndarray, run: Callable[..., None]) -> np.ndarray:
-        """What `run(codes, lanes, work, out, rows)` writes to out, for as many blocks of rows as fit the cache."""
-        program, lanes = self.program, min(self._lanes, -(-len(evidence) // STEP) * STEP)
-        blocks = -(-len(evidence) // lanes)
-        reads_codes = self.staged is None or self.staged.reads_codes
-        # As many blocks at a time as keep the packed evidence in the cache.
-        step = max(1, min(blocks, 2**16 // max(1, lanes * program.n_variables))) if reads_codes else blocks
-        codes = np.empty((step, program.n_variables * lanes), np.uint8)
-        work = aligned(program.slots * lanes)
-        out = np.empty((1 + program.signed, blocks * lanes))
-        flat = evidence.reshape(-1).view(np.uint8)
         for first in range(0, blocks, step):
             some = codes[: min(step, blocks - first)]
-            if reads_codes:
-                pack_codes(flat, program.n_variables, first * lanes, lanes, some)
-            span = slice(first * lanes, (first + len(some)) * lanes)
-            run(some, lanes, work, out[:, span], span)
-        return out
+            if staged.reads_codes:
+                pack_codes(flat[:-8], program.n_variables, first * lanes, lanes, some)
+            rows = slice(first * lanes, (first + len(some)) * lanes)
+            staged.run(rtol, flat, rows.start, some, lanes, work, roots, out[:, rows], hopeless[rows])
+        return out, hopeless[: len(evidence)]
 
     @cached_property
     def _lanes(self) -> int:
         """Rows per block: the more, the less reading an instruction costs; but the slots should stay in the cache."""
-        fitting = _CACHE_BYTES // (8 * STEP * self.program.slots)
+        slots = self._condensed[0].program.slots if self.staged is None else self.program.slots
         most = 8 if self.staged is None else 32  # determinants of one size are computed together
-        return STEP * max(1, min(most, fitting))
+        return STEP * max(1, min(most, _CACHE_BYTES // (8 * STEP * slots)))
 
     def _run_scaled(self, evidence: np.ndarray, rtol: float) -> Values:
         program = self.program
@@ -184,6 +208,11 @@ class Direct:
     @cached_property
     def scaled_constants(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return split_constants(self.program)
+
+
+def roots_of(program: Program) -> np.ndarray:
+    """The slots of the value and, if something may cancel, of its magnitude."""
+    return np.array([program.value, program.magnitude] if program.signed else [program.value])
 
 
 def aligned(size: int) -> np.ndarray:

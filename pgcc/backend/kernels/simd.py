@@ -13,6 +13,7 @@ from numba import types
 from numba.extending import intrinsic, models, register_model
 
 LANES = 8
+_WORDS, _SIXTY_FOUR = ir.VectorType(ir.IntType(64), LANES), ir.VectorType(ir.IntType(8), 64)
 _DOUBLE, _VECTOR, _BYTES = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.IntType(8), LANES)
 
 
@@ -28,6 +29,20 @@ vector8 = _Vector8()
 class _Vector8Model(models.PrimitiveModel):
     def __init__(self, dmm: Any, fe_type: Any) -> None:
         super().__init__(dmm, fe_type, _VECTOR)
+
+
+class _Words8(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name="pgcc_words8")
+
+
+words8 = _Words8()
+
+
+@register_model(_Words8)
+class _Words8Model(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        super().__init__(dmm, fe_type, _WORDS)
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any, element: ir.Type) -> Any:
@@ -229,6 +244,71 @@ def choose(typingctx: Any, codes: Any, index: Any, zero: Any, one: Any, free: An
         return builder.select(is_zero, zero, builder.select(is_one, one, free))
 
     return vector8(codes, types.intp, types.float64, types.float64, types.float64), codegen
+
+
+@intrinsic
+def join_codes(typingctx: Any, codes: Any, first: Any, second: Any, result: Any, to: Any) -> Any:
+    """The joint codes of two columns of 64 code bytes each, 4·x + y of their lowest two bits, in the order of `lookup`.
+
+    Byte j of word k belongs to row 8·j + k: `lookup` reads the lowest bits of words only, so that a shift by j bytes
+    brings up the codes of eight rows.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def column(index: Any) -> Any:
+            pointer = _address(context, builder, signature.args[0], args[0], index, _SIXTY_FOUR)
+            return builder.and_(builder.load(pointer, align=1), ir.Constant(_SIXTY_FOUR, [3] * 64))
+
+        joint = builder.or_(builder.shl(column(args[1]), ir.Constant(_SIXTY_FOUR, [2] * 64)), column(args[2]))
+        order = ir.Constant(ir.VectorType(ir.IntType(32), 64), [8 * (i % 8) + i // 8 for i in range(64)])
+        joint = builder.shuffle_vector(joint, ir.Constant(_SIXTY_FOUR, ir.Undefined), order)
+        builder.store(joint, _address(context, builder, signature.args[3], args[3], args[4], _SIXTY_FOUR), align=1)
+        return context.get_dummy_value()
+
+    return types.void(codes, types.intp, types.intp, result, types.intp), codegen
+
+
+@intrinsic
+def load_codes(typingctx: Any, codes: Any, index: Any) -> Any:
+    """The joint codes of 64 rows that start at `index`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(_address(context, builder, signature.args[0], args[0], args[1], _WORDS), align=1)
+
+    return words8(codes, types.intp), codegen
+
+
+@intrinsic
+def next_codes(typingctx: Any, codes: Any) -> Any:
+    """Those of the rows eight further on."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.lshr(args[0], ir.Constant(_WORDS, [8] * LANES))
+
+    return words8(words8), codegen
+
+
+@intrinsic
+def lookup(typingctx: Any, low: Any, high: Any, indices: Any) -> Any:
+    """Eight entries of a table of sixteen, by the lowest four bits of eight words."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        low, high, indices = args
+        if "+avx512f" in context.codegen().magic_tuple()[2]:  # one instruction
+            name = "llvm.x86.avx512.vpermi2var.pd.512"
+            permute = builder.module.globals.get(name) or ir.Function(
+                builder.module, ir.FunctionType(_VECTOR, [_VECTOR, _WORDS, _VECTOR]), name
+            )
+            return builder.call(permute, [low, indices, high])
+        table = builder.shuffle_vector(low, high, ir.Constant(ir.VectorType(ir.IntType(32), 2 * LANES), list(range(16))))
+        result = ir.Constant(_VECTOR, ir.Undefined)
+        for i in range(LANES):
+            here = ir.Constant(ir.IntType(32), i)
+            index = builder.and_(builder.extract_element(indices, here), ir.Constant(ir.IntType(64), 15))
+            result = builder.insert_element(result, builder.extract_element(table, index), here)
+        return result
+
+    return vector8(vector8, vector8, words8), codegen
 
 
 @intrinsic
