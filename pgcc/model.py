@@ -127,7 +127,7 @@ class Model(Questions):
         """
         given = Evidence(self.variables, evidence)
         logs = self._answers(given, method, rtol, threads, logs=True).numbers
-        if np.isnan(logs).any():
+        if np.isnan(logs.min(initial=0.0)):
             row = int(np.flatnonzero(np.isnan(logs))[0])
             raise PgccError(f"no logarithm: the value of {given.describe(row)} is negative")
         return float(logs[0]) if given.single else logs

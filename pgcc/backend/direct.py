@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from pgcc.backend.kernels.analysis import count_roundings, log_sensitivities, log_values
 from pgcc.backend.kernels.bounds import certify
-from pgcc.backend.kernels.condensed import GROUP, run_condensed, settle
+from pgcc.backend.kernels.condensed import run_condensed, settle, settle_condensed
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
 from pgcc.backend.kernels.scaled import RADIX, run_scaled
 from pgcc.backend.kernels.scaled_staged import run_scaled_staged
@@ -86,18 +87,20 @@ class Direct:
             values.put(wanted, self._run_scaled(evidence[wanted], rtol))
         return values
 
-    def settle(self, evidence: np.ndarray, rtol: float, total: float, numbers: np.ndarray) -> np.ndarray:
-        """Write value / total of the rows that float64 certifies at once; those that it does not, by number.
+    def settle(self, evidence: np.ndarray, rtol: float, total: float, logs: bool, numbers: np.ndarray) -> np.ndarray:
+        """Write value / total, or its logarithm, of the rows that float64 certifies at once; the numbers of the others.
 
-        What is written is what `evaluate` would say of them, divided.
+        What is written is what `evaluate` would say of them.
         """
         if self.staged is not None:
             return np.arange(len(evidence))
-        out = self._plain_values(evidence)
-        count = len(evidence)
-        if not settle(out[0, :count], out[-1, :count], self.gamma, self.floor, rtol, total, numbers):
-            return _NO_ROWS
-        return np.flatnonzero(np.isnan(numbers))
+        promise = (self.gamma, self.floor, rtol, total, logs, numbers)
+        if self._evaluator is None:
+            settled = settle_condensed(*self._condensed_arguments(evidence), *promise)
+        else:
+            out = self._native_values(evidence)
+            settled = settle(out[0], out[-1], *promise)
+        return _NO_ROWS if settled else np.flatnonzero(np.isnan(numbers))
 
     def _run_linear(self, evidence: np.ndarray, rtol: float) -> tuple[Values, np.ndarray, np.ndarray | None]:
         """Values in float64, their magnitudes, and for which of them float64 is not enough, whatever the range."""
@@ -115,31 +118,35 @@ class Direct:
 
     def _plain_values(self, evidence: np.ndarray) -> np.ndarray:
         """Value and, if signed, magnitude of every row in float64; perhaps more rows than that. No determinants."""
-        if self._evaluator is None:
-            return self._kernel_values(evidence)
+        if self._evaluator is not None:
+            return self._native_values(evidence)
+        *arguments, lanes, room, work, roots = self._condensed_arguments(evidence)
+        out = np.empty((len(roots), -(-len(evidence) // lanes) * lanes))
+        run_condensed(*arguments, lanes, room, work, roots, out)
+        return out
+
+    def _native_values(self, evidence: np.ndarray) -> np.ndarray:
         out = np.empty((1 + self.unscheduled.signed, len(evidence)))
+        assert self._evaluator is not None
         self._evaluator(evidence, out)
         return out
 
-    def _kernel_values(self, evidence: np.ndarray) -> np.ndarray:
-        """The same by the fixed loop; padded to whole blocks."""
+    def _condensed_arguments(self, evidence: np.ndarray) -> tuple[Any, ...]:
+        """What the kernels of condensed programs take."""
         condensed, tables = self._condensed
-        program, variables = condensed.program, evidence.shape[1]
+        program, pairs = condensed.program, condensed.pairs
         lanes = min(self._lanes, -(-len(evidence) // STEP) * STEP)
-        out = np.empty((1 + program.signed, -(-len(evidence) // lanes) * lanes))
-        run_condensed(
+        return (
             *program.arrays[:-1],
             tables,
-            condensed.pairs,
+            pairs,
             evidence.reshape(-1).view(np.uint8),
-            variables,
+            evidence.shape[1],
             lanes,
-            np.empty(variables * lanes + (1 + len(condensed.pairs)) * max(lanes, GROUP), np.uint8),
+            np.empty((evidence.shape[1] + 2 * len(pairs)) * lanes, np.uint8),
             aligned(program.slots * lanes),
             roots_of(program),
-            out,
         )
-        return out
 
     @cached_property
     def _condensed(self) -> tuple[Condensed, np.ndarray]:

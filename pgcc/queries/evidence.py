@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.backend.kernels.linear import are_codes
 from pgcc.errors import EvidenceError
 
 _MEANING = "1 (in), 0 (out) or −1 / None / NaN (unobserved)"
@@ -183,6 +184,8 @@ def _as_codes(table: np.ndarray, variables: Sequence[str], first_row: int) -> np
     kind = table.dtype.kind
     if kind == "b":
         return np.ascontiguousarray(table).view(np.int8)
+    if table.dtype == np.int8 and table.flags.c_contiguous and are_codes(table.reshape(-1).view(np.uint8)):
+        return table
     if kind == "f":
         table = np.where(np.isnan(table), -1.0, table)
         good: np.ndarray | bool = (table == 0.0) | (table == 1.0) | (table == -1.0)

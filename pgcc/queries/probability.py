@@ -48,11 +48,8 @@ def probabilities(
         codes, numbers = evidence.chunk(rows), answers.numbers[rows]
         if by is None:
             return answer_with_bounds(rows, np.arange(len(codes)), codes)
-        left = compiled.settle(codes, rtol, by, numbers)
+        left = compiled.settle(codes, rtol, by, logs, numbers)
         answers.used["direct"] += len(codes) - len(left)
-        if logs:
-            with np.errstate(divide="ignore"):
-                np.log(numbers, out=numbers)
         if len(left):
             answer_with_bounds(rows, left, codes[left])
 

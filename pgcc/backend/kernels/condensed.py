@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from pgcc.backend.kernels.bounds import LARGE, SMALL
 from pgcc.backend.kernels.linear import STEP, copy_roots, store4
 from pgcc.backend.kernels.policy import bare_kernel, kernel
 from pgcc.backend.kernels.simd import (
-    join_codes,
-    load,
-    load_codes,
-    lookup,
-    mul,
-    muladd,
-    next_codes,
-    peek,
-    splat,
-    store,
-    transpose,
-)
+    add, add_up, binary_exponent, binary_fraction, div, if_less, join_codes, load, load_codes, lookup, mul, muladd,
+    next_codes, peek, splat, store, sub, transpose,
+)  # fmt: skip
+from pgcc.backend.kernels.simd import magnitude as size_of
 from pgcc.lowering.condense import ENTRIES
 from pgcc.lowering.program import LEAF, TIMES
 
-GROUP = 64  # rows whose joint codes are one vector of bytes; a block is a multiple of it
+_LEAST, _LEAST_NORMAL = 2.0**-1074, 2.0**-1022
+
 
 
 @kernel
@@ -34,18 +29,42 @@ def run_condensed(
     """out[r, row] = value of slot roots[r], padded to whole blocks.
 
     evidence : flat uint8, rows · variables: 1, 0 or 255 for free. lanes : rows per block, a multiple of 32. room :
-    uint8, for the codes of a block and the joint codes of `stretch` rows for each pair, once more than there are.
-    work : float64, slots · lanes.
+    uint8, (variables + 2 · pairs) · lanes, for the codes of a block. work : float64, slots · lanes.
     """
-    codes, stretch = room[variables * lanes :], -(-lanes // GROUP) * GROUP
     for block in range(out.shape[1] // lanes):
-        pack_block(evidence, variables, block * lanes, lanes, room)
-        for p in range(len(pairs)):
-            x, y = pairs[p, 0] * lanes, pairs[p, 1] * lanes
-            for lane in range(0, lanes, GROUP):
-                join_codes(room, x + lane, y + lane, codes, p * stretch + lane)
-        _run_block(op, target, start, args, first_weight, weights, joint, tables, codes, stretch, lanes, work)
+        join_block(pairs, evidence, variables, block * lanes, lanes, room)
+        run_block(op, target, start, args, first_weight, weights, joint, tables, room, lanes, work)
         copy_roots(work, lanes, roots, out, block)
+
+
+@kernel
+def settle_condensed(
+    op, target, start, args, first_weight, weights, joint, tables, pairs, evidence, variables, lanes, room, work, roots,
+    gamma, floor, rtol, total, logs, numbers,
+):  # fmt: skip
+    """`settle` what `run_condensed` computes, block by block; whether everything is settled."""
+    settled, rows = True, len(numbers)
+    value, magnitude = roots[0] * lanes, roots[-1] * lanes
+    for first in range(0, rows, lanes):
+        join_block(pairs, evidence, variables, first, lanes, room)
+        run_block(op, target, start, args, first_weight, weights, joint, tables, room, lanes, work)
+        count = min(lanes, rows - first)
+        settled &= settle(
+            work[value : value + count], work[magnitude : magnitude + count], gamma, floor, rtol, total, logs,
+            numbers[first : first + count],
+        )  # fmt: skip
+    return settled
+
+
+@bare_kernel
+def join_block(pairs, evidence, variables, first, lanes, room):
+    """The joint codes of every pair of variables for a block of rows, at the start of `room`."""
+    codes = 2 * len(pairs) * lanes
+    pack_block(evidence, variables, first, lanes, room[codes:])
+    for p in range(len(pairs)):
+        x, y = codes + pairs[p, 0] * lanes, codes + pairs[p, 1] * lanes
+        for lane in range(0, lanes, STEP):
+            join_codes(room, x + lane, y + lane, room, 2 * (p * lanes + lane))
 
 
 @bare_kernel
@@ -64,19 +83,20 @@ def pack_block(evidence, variables, first, lanes, packed):
 
 
 @bare_kernel
-def _run_block(op, target, start, args, first_weight, weights, joint, tables, codes, stretch, lanes, work):
+def run_block(op, target, start, args, first_weight, weights, joint, tables, codes, lanes, work):
     """All instructions, for one block of rows; codes: its joint codes."""
     for i in range(len(op)):
         kind, first, last, at = op[i], peek(start, i), peek(start, i + 1), peek(target, i) * lanes
         if kind == LEAF:
             table = peek(args, first)
-            x = peek(joint, table) * stretch
+            x = peek(joint, table) * lanes
             low, high = load(tables, table * ENTRIES), load(tables, table * ENTRIES + 8)
-            for lane in range(0, lanes, GROUP):
-                here = load_codes(codes, x + lane)
-                for k in range(lane, min(lane + GROUP, lanes), 8):
-                    store(work, at + k, lookup(low, high, here))
-                    here = next_codes(here)
+            for lane in range(0, lanes, STEP):
+                one = load_codes(codes, 2 * (x + lane))
+                two = next_codes(one)
+                three = next_codes(two)
+                a, b, c = lookup(low, high, one), lookup(low, high, two), lookup(low, high, three)
+                store4(work, at + lane, a, b, c, lookup(low, high, next_codes(three)))
         elif kind == TIMES:
             for lane in range(0, lanes, STEP):
                 x = peek(args, first) * lanes + lane
@@ -112,19 +132,59 @@ def _run_block(op, target, start, args, first_weight, weights, joint, tables, co
 
 
 @kernel
-def settle(value, magnitude, gamma, floor, rtol, total, numbers):
-    """numbers[row] = value / total of the rows whose relative error is certainly at most `rtol`; how many are not.
+def settle(value, magnitude, gamma, floor, rtol, total, logs, numbers):
+    """numbers[row] = value / total, or its logarithm, of rows whose relative error is certainly at most `rtol`.
 
-    What is not settled becomes NaN. The bound is that of `relative_bound`, and only what is positive and far from the
-    ends of the range is settled; but an exact zero is.
+    What is not settled becomes NaN; whether nothing does. The bound is that of `relative_bound`, and only what is positive
+    and far from the ends of the range is settled; but an exact zero is.
     """
-    left = 0
+    whole = len(value) - len(value) % 8
     factor = 1.0001 * gamma / (1.0 - gamma)
-    for i in range(len(value)):
-        v = value[i]
-        error = factor * (magnitude[i] + floor) + 1.0001 * floor
-        good = (error <= rtol * (v - error)) & (v > SMALL) & (v < LARGE)
-        good |= (v == 0.0) & (magnitude[i] == 0.0) & (floor == 0.0)
-        numbers[i] = v / total if good else math.nan
-        left += not good
-    return left
+    # a normal number, if it is any: arithmetic with others takes a hundred times as long
+    offset = 0.0 if floor == 0.0 else max(factor * floor + 1.0001 * floor, 2.0 * _LEAST_NORMAL)
+    doubt = splat(0.0)
+    for i in range(0, whole, 8):
+        x = _settled(load(value, i), load(magnitude, i), factor, offset, rtol, total)
+        doubt = muladd(x, splat(0.0), doubt)
+        store(numbers, i, log(x) if logs else x)
+    if whole < len(value):
+        rest = np.ones((3, 8))
+        for i in range(whole, len(value)):
+            rest[0, i - whole], rest[1, i - whole] = value[i], magnitude[i]
+        x = _settled(load(rest[0], 0), load(rest[1], 0), factor, offset, rtol, total)
+        doubt = muladd(x, splat(0.0), doubt)
+        store(rest[2], 0, log(x) if logs else x)
+        for i in range(whole, len(value)):
+            numbers[i] = rest[2, i - whole]
+    return add_up(doubt) == 0.0
+
+
+@bare_kernel
+def _settled(v, m, factor, offset, rtol, total):
+    """v / total, or NaN; `offset` is 0 only if nothing can underflow."""
+    nothing = splat(math.nan)
+    x = v if total == 1.0 else div(v, splat(total))
+    error = muladd(splat(factor), m, splat(offset))
+    x = if_less(error, mul(splat(rtol), sub(v, error)), x, nothing)
+    x = if_less(splat(SMALL), v, if_less(v, splat(LARGE), x, nothing), nothing)
+    if offset == 0.0:
+        x = if_less(add(size_of(v), m), splat(_LEAST), splat(0.0), x)
+    return x
+
+
+@bare_kernel
+def log(x):
+    """Natural logarithms of normal numbers and 0, off by less than one unit in the last place; NaN of NaN.
+
+    As in fdlibm: with x = 2^k · (1 + f) and s = f / (2 + f), log(1 + f) = 2·artanh(s) = f − f²/2 + s·(f²/2 + R(s²)).
+    """
+    k, f = binary_exponent(x), sub(binary_fraction(x), splat(1.0))
+    s, half = div(f, add(f, splat(2.0))), mul(mul(splat(0.5), f), f)
+    z = mul(s, s)
+    w = mul(z, z)
+    even = mul(w, muladd(w, muladd(w, splat(0.15313837699209373), splat(0.22222198432149784)), splat(0.3999999999940942)))
+    odd = muladd(w, muladd(w, splat(0.14798198605116586), splat(0.1818357216161805)), splat(0.2857142874366239))
+    r = add(mul(z, muladd(w, odd, splat(0.6666666666666735))), even)
+    low = muladd(k, splat(1.90821492927058770002e-10), mul(s, add(half, r)))
+    result = add(muladd(k, splat(6.93147180369123816490e-01), splat(0.0)), sub(f, sub(half, low)))
+    return if_less(splat(0.0), x, result, sub(x, splat(math.inf)))

@@ -13,7 +13,7 @@ from numba import types
 from numba.extending import intrinsic, models, register_model
 
 LANES = 8
-_WORDS, _SIXTY_FOUR = ir.VectorType(ir.IntType(64), LANES), ir.VectorType(ir.IntType(8), 64)
+_WORDS, _HALF_LINE = ir.VectorType(ir.IntType(64), LANES), ir.VectorType(ir.IntType(8), 32)
 _DOUBLE, _VECTOR, _BYTES = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.IntType(8), LANES)
 
 
@@ -193,6 +193,67 @@ def div(typingctx: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic
+def add(typingctx: Any, a: Any, b: Any) -> Any:
+    """a + b"""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fadd(args[0], args[1])
+
+    return vector8(vector8, vector8), codegen
+
+
+@intrinsic
+def sub(typingctx: Any, a: Any, b: Any) -> Any:
+    """a − b"""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fsub(args[0], args[1])
+
+    return vector8(vector8, vector8), codegen
+
+
+@intrinsic
+def if_less(typingctx: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
+    """`yes` where a < b, else `no`; nothing is less than NaN, nor NaN than anything."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_ordered("<", args[0], args[1]), args[2], args[3])
+
+    return vector8(vector8, vector8, vector8, vector8), codegen
+
+
+# The bits of √½: numbers are split as 2^k · m with m from there to √2.
+_ROOT_HALF = 0x3FE6A09E667F3BCD
+
+
+def _from_root_half(builder: Any, a: Any) -> Any:
+    """The bits of doubles, counted from those of √½: k in the highest twelve, and below it what m is more than √½."""
+    return builder.sub(builder.bitcast(a, _WORDS), ir.Constant(_WORDS, [_ROOT_HALF] * LANES))
+
+
+@intrinsic
+def binary_exponent(typingctx: Any, a: Any) -> Any:
+    """k of a = 2^k · m with √½ ≤ m < √2, for positive normal numbers."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        k = builder.ashr(_from_root_half(builder, args[0]), ir.Constant(_WORDS, [52] * LANES))
+        return builder.sitofp(k, _VECTOR)
+
+    return vector8(vector8), codegen
+
+
+@intrinsic
+def binary_fraction(typingctx: Any, a: Any) -> Any:
+    """m of a = 2^k · m with √½ ≤ m < √2, for positive normal numbers."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        more = builder.and_(_from_root_half(builder, args[0]), ir.Constant(_WORDS, [(1 << 52) - 1] * LANES))
+        return builder.bitcast(builder.add(more, ir.Constant(_WORDS, [_ROOT_HALF] * LANES)), _VECTOR)
+
+    return vector8(vector8), codegen
+
+
+@intrinsic
 def magnitude(typingctx: Any, a: Any) -> Any:
     """|a|"""
 
@@ -248,21 +309,22 @@ def choose(typingctx: Any, codes: Any, index: Any, zero: Any, one: Any, free: An
 
 @intrinsic
 def join_codes(typingctx: Any, codes: Any, first: Any, second: Any, result: Any, to: Any) -> Any:
-    """The joint codes of two columns of 64 code bytes each, 4·x + y of their lowest two bits, in the order of `lookup`.
+    """Joint codes of 32 rows from two columns of code bytes: 4·x + y of their lowest two bits, as `lookup` reads them.
 
-    Byte j of word k belongs to row 8·j + k: `lookup` reads the lowest bits of words only, so that a shift by j bytes
-    brings up the codes of eight rows.
+    Byte j of word k, of eight words, belongs to row 8·j + k: `lookup` reads the lowest bits of words only, so that a
+    shift by j bytes brings up the codes of eight rows. (Half of every word is not used.)
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         def column(index: Any) -> Any:
-            pointer = _address(context, builder, signature.args[0], args[0], index, _SIXTY_FOUR)
-            return builder.and_(builder.load(pointer, align=1), ir.Constant(_SIXTY_FOUR, [3] * 64))
+            pointer = _address(context, builder, signature.args[0], args[0], index, _HALF_LINE)
+            return builder.and_(builder.load(pointer, align=1), ir.Constant(_HALF_LINE, [3] * 32))
 
-        joint = builder.or_(builder.shl(column(args[1]), ir.Constant(_SIXTY_FOUR, [2] * 64)), column(args[2]))
-        order = ir.Constant(ir.VectorType(ir.IntType(32), 64), [8 * (i % 8) + i // 8 for i in range(64)])
-        joint = builder.shuffle_vector(joint, ir.Constant(_SIXTY_FOUR, ir.Undefined), order)
-        builder.store(joint, _address(context, builder, signature.args[3], args[3], args[4], _SIXTY_FOUR), align=1)
+        joint = builder.or_(builder.shl(column(args[1]), ir.Constant(_HALF_LINE, [2] * 32)), column(args[2]))
+        order = ir.Constant(ir.VectorType(ir.IntType(32), 64), [8 * (i % 4) + i // 8 for i in range(64)])
+        joint = builder.shuffle_vector(joint, ir.Constant(_HALF_LINE, ir.Undefined), order)
+        words = builder.bitcast(joint, _WORDS)
+        builder.store(words, _address(context, builder, signature.args[3], args[3], args[4], _WORDS), align=1)
         return context.get_dummy_value()
 
     return types.void(codes, types.intp, types.intp, result, types.intp), codegen
@@ -270,7 +332,7 @@ def join_codes(typingctx: Any, codes: Any, first: Any, second: Any, result: Any,
 
 @intrinsic
 def load_codes(typingctx: Any, codes: Any, index: Any) -> Any:
-    """The joint codes of 64 rows that start at `index`."""
+    """The joint codes of 32 rows, 64 bytes from `index` on."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.load(_address(context, builder, signature.args[0], args[0], args[1], _WORDS), align=1)
