@@ -10,8 +10,8 @@ import pgcc
 from benchmarks import kernels
 from benchmarks.circuits import random_circuit, random_evidence, variables_for
 from benchmarks.common import Table, best
-from pgcc.backend.direct import aligned
 from pgcc.backend.kernels.linear import pack_codes, run_linear
+from pgcc.backend.loop import aligned
 from pgcc.lowering.program import DOT, MORE, SUM, TIMES, Program
 
 BLOCK = 128  # rows

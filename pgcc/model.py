@@ -126,8 +126,9 @@ class Model(Questions):
         -6.907755
         """
         given = Evidence(self.variables, evidence)
-        logs = self._answers(given, method, rtol, threads, logs=True).numbers
-        if np.isnan(logs.min(initial=0.0)):
+        answers = self._answers(given, method, rtol, threads, logs=True)
+        logs = answers.numbers
+        if answers.settled < given.rows and np.isnan(logs).any():
             row = int(np.flatnonzero(np.isnan(logs))[0])
             raise PgccError(f"no logarithm: the value of {given.describe(row)} is negative")
         return float(logs[0]) if given.single else logs

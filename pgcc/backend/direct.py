@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from pgcc.backend.kernels.analysis import count_roundings, log_sensitivities, log_values
 from pgcc.backend.kernels.bounds import certify
-from pgcc.backend.kernels.condensed import run_condensed, settle, settle_condensed
-from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
+from pgcc.backend.kernels.condensed import settle
+from pgcc.backend.kernels.linear import STEP, pack_codes
 from pgcc.backend.kernels.scaled import RADIX, run_scaled
 from pgcc.backend.kernels.scaled_staged import run_scaled_staged
+from pgcc.backend.loop import Loop, aligned
 from pgcc.backend.native import Evaluator, is_small, load_program
 from pgcc.backend.staged import Staged
 from pgcc.backend.values import Values, rounding_bound
 from pgcc.ir.numbers import Number, add, exact
-from pgcc.lowering.condense import ENTRIES, Condensed, condense
 from pgcc.lowering.program import Program
 from pgcc.lowering.schedule import schedule
 
@@ -29,8 +28,6 @@ from pgcc.lowering.schedule import schedule
 _CACHE_BYTES = 1 << 21
 _NO_DETS = np.zeros(0)
 _NO_ROWS = np.zeros(0, np.int64)
-# The rows of a table: what 4·i + j says of its two variables.
-_TABLE_ROWS = np.array([[(0, 1, -1, -1)[i], (0, 1, -1, -1)[j]] for i in range(4) for j in range(4)], np.int8)
 
 
 class Direct:
@@ -73,6 +70,11 @@ class Direct:
         """How to run a program with determinants."""
         return Staged(self.unscheduled, self.program) if self.unscheduled.has_det else None
 
+    @cached_property
+    def _loop(self) -> Loop:
+        """How to run one without."""
+        return Loop(self.unscheduled, roots_of(self.unscheduled).tolist(), _CACHE_BYTES)
+
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Values:
         """Values for int8 rows of evidence (1, 0, −1), in float64; over scaled numbers where only range is amiss."""
         values, magnitude, hopeless = self._run_linear(evidence, rtol)
@@ -96,7 +98,7 @@ class Direct:
             return np.arange(len(evidence))
         promise = (self.gamma, self.floor, rtol, total, logs, numbers)
         if self._evaluator is None:
-            settled = settle_condensed(*self._condensed_arguments(evidence), *promise)
+            settled = self._loop.settle(evidence, *promise)
         else:
             out = self._native_values(evidence)
             settled = settle(out[0], out[-1], *promise)
@@ -118,12 +120,7 @@ class Direct:
 
     def _plain_values(self, evidence: np.ndarray) -> np.ndarray:
         """Value and, if signed, magnitude of every row in float64; perhaps more rows than that. No determinants."""
-        if self._evaluator is not None:
-            return self._native_values(evidence)
-        *arguments, lanes, room, work, roots = self._condensed_arguments(evidence)
-        out = np.empty((len(roots), -(-len(evidence) // lanes) * lanes))
-        run_condensed(*arguments, lanes, room, work, roots, out)
-        return out
+        return self._loop.values(evidence) if self._evaluator is None else self._native_values(evidence)
 
     def _native_values(self, evidence: np.ndarray) -> np.ndarray:
         out = np.empty((1 + self.unscheduled.signed, len(evidence)))
@@ -131,40 +128,13 @@ class Direct:
         self._evaluator(evidence, out)
         return out
 
-    def _condensed_arguments(self, evidence: np.ndarray) -> tuple[Any, ...]:
-        """What the kernels of condensed programs take."""
-        condensed, tables = self._condensed
-        program, pairs = condensed.program, condensed.pairs
-        lanes = min(self._lanes, -(-len(evidence) // STEP) * STEP)
-        return (
-            *program.arrays[:-1],
-            tables,
-            pairs,
-            evidence.reshape(-1).view(np.uint8),
-            evidence.shape[1],
-            lanes,
-            np.empty((evidence.shape[1] + 2 * len(pairs)) * lanes, np.uint8),
-            aligned(program.slots * lanes),
-            roots_of(program),
-        )
-
-    @cached_property
-    def _condensed(self) -> tuple[Condensed, np.ndarray]:
-        """The program in the form for the fast loop, and its tables."""
-        condensed = condense(self.unscheduled)
-        tables, roots = condensed.tables, condensed.roots
-        codes, out = np.empty((1, 2 * STEP), np.uint8), np.empty((len(roots), STEP))
-        pack_codes(_TABLE_ROWS.reshape(-1).view(np.uint8), 2, 0, STEP, codes)
-        run_linear(*tables.arrays, codes, STEP, aligned(tables.slots * STEP), roots, out)
-        filled = aligned(len(roots) * ENTRIES)
-        filled.reshape(-1, ENTRIES)[:] = out[:, :ENTRIES]
-        return condensed, filled
-
     def _staged_values(self, evidence: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:
         """The same with determinants; and for which rows one of them is hopeless."""
         staged, program = self.staged, self.program
         assert staged is not None
-        lanes = min(self._lanes, -(-len(evidence) // STEP) * STEP)
+        # Rows per block: determinants of one size are computed together; but slots should stay in the cache.
+        most = STEP * max(1, min(32, _CACHE_BYTES // (8 * STEP * program.slots)))
+        lanes = min(most, -(-len(evidence) // STEP) * STEP)
         blocks = -(-len(evidence) // lanes)
         # As many blocks at a time as keep the packed evidence in the cache.
         step = max(1, min(blocks, 2**16 // max(1, lanes * program.n_variables))) if staged.reads_codes else blocks
@@ -180,13 +150,6 @@ class Direct:
             rows = slice(first * lanes, (first + len(some)) * lanes)
             staged.run(rtol, flat, rows.start, some, lanes, work, roots, out[:, rows], hopeless[rows])
         return out, hopeless[: len(evidence)]
-
-    @cached_property
-    def _lanes(self) -> int:
-        """Rows per block: the more, the less reading an instruction costs; but the slots should stay in the cache."""
-        slots = self._condensed[0].program.slots if self.staged is None else self.program.slots
-        most = 8 if self.staged is None else 32  # determinants of one size are computed together
-        return STEP * max(1, min(most, _CACHE_BYTES // (8 * STEP * slots)))
 
     def _run_scaled(self, evidence: np.ndarray, rtol: float) -> Values:
         program = self.program
@@ -220,13 +183,6 @@ class Direct:
 def roots_of(program: Program) -> np.ndarray:
     """The slots of the value and, if something may cancel, of its magnitude."""
     return np.array([program.value, program.magnitude] if program.signed else [program.value])
-
-
-def aligned(size: int) -> np.ndarray:
-    """Room for doubles that starts at a cache line: a vector that straddles two costs twice as much to load."""
-    room = np.empty(size + 8)
-    first = -(room.ctypes.data // 8) % 8
-    return room[first : first + size]
 
 
 def roundings(program: Program, length: int = 1) -> float:

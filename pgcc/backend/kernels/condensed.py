@@ -10,15 +10,31 @@ from pgcc.backend.kernels.bounds import LARGE, SMALL
 from pgcc.backend.kernels.linear import STEP, copy_roots, store4
 from pgcc.backend.kernels.policy import bare_kernel, kernel
 from pgcc.backend.kernels.simd import (
-    add, add_up, binary_exponent, binary_fraction, div, if_less, join_codes, load, load_codes, lookup, mul, muladd,
-    next_codes, peek, splat, store, sub, transpose,
+    add,
+    add_up,
+    binary_exponent,
+    binary_fraction,
+    div,
+    if_less,
+    join_codes,
+    load,
+    load_codes,
+    lookup,
+    mul,
+    muladd,
+    next_codes,
+    peek,
+    quotient,
+    splat,
+    store,
+    sub,
+    transpose,
 )  # fmt: skip
 from pgcc.backend.kernels.simd import magnitude as size_of
 from pgcc.lowering.condense import ENTRIES
-from pgcc.lowering.program import LEAF, TIMES
+from pgcc.lowering.program import LEAF, QUOTIENT, TIMES
 
 _LEAST, _LEAST_NORMAL = 2.0**-1074, 2.0**-1022
-
 
 
 @kernel
@@ -106,6 +122,10 @@ def run_block(op, target, start, args, first_weight, weights, joint, tables, cod
                     a, b = mul(a, load(work, x)), mul(b, load(work, x + 8))
                     c, d = mul(c, load(work, x + 16)), mul(d, load(work, x + 24))
                 store4(work, at + lane, a, b, c, d)
+        elif kind == QUOTIENT:
+            x, y, w = peek(args, first) * lanes, peek(args, first + 1) * lanes, splat(peek(weights, first_weight[i]))
+            for lane in range(0, lanes, 8):
+                store(work, at + lane, mul(w, quotient(load(work, x + lane), load(work, y + lane))))
         else:
             first_k = peek(first_weight, i)
             alone = 2 * (peek(first_weight, i + 1) - first_k) - (last - first)  # terms w·x; the others are w·x·y
@@ -135,8 +155,8 @@ def run_block(op, target, start, args, first_weight, weights, joint, tables, cod
 def settle(value, magnitude, gamma, floor, rtol, total, logs, numbers):
     """numbers[row] = value / total, or its logarithm, of rows whose relative error is certainly at most `rtol`.
 
-    What is not settled becomes NaN; whether nothing does. The bound is that of `relative_bound`, and only what is positive
-    and far from the ends of the range is settled; but an exact zero is.
+    What is not settled becomes NaN; returns whether nothing does. The bound is that of `relative_bound`, and only what
+    is positive and far from the ends of the range is settled; but an exact zero is.
     """
     whole = len(value) - len(value) % 8
     factor = 1.0001 * gamma / (1.0 - gamma)
@@ -182,7 +202,9 @@ def log(x):
     s, half = div(f, add(f, splat(2.0))), mul(mul(splat(0.5), f), f)
     z = mul(s, s)
     w = mul(z, z)
-    even = mul(w, muladd(w, muladd(w, splat(0.15313837699209373), splat(0.22222198432149784)), splat(0.3999999999940942)))
+    even = mul(
+        w, muladd(w, muladd(w, splat(0.15313837699209373), splat(0.22222198432149784)), splat(0.3999999999940942))
+    )
     odd = muladd(w, muladd(w, splat(0.14798198605116586), splat(0.1818357216161805)), splat(0.2857142874366239))
     r = add(mul(z, muladd(w, odd, splat(0.6666666666666735))), even)
     low = muladd(k, splat(1.90821492927058770002e-10), mul(s, add(half, r)))

@@ -362,7 +362,9 @@ def lookup(typingctx: Any, low: Any, high: Any, indices: Any) -> Any:
                 builder.module, ir.FunctionType(_VECTOR, [_VECTOR, _WORDS, _VECTOR]), name
             )
             return builder.call(permute, [low, indices, high])
-        table = builder.shuffle_vector(low, high, ir.Constant(ir.VectorType(ir.IntType(32), 2 * LANES), list(range(16))))
+        table = builder.shuffle_vector(
+            low, high, ir.Constant(ir.VectorType(ir.IntType(32), 2 * LANES), list(range(16)))
+        )
         result = ir.Constant(_VECTOR, ir.Undefined)
         for i in range(LANES):
             here = ir.Constant(ir.IntType(32), i)
