@@ -71,9 +71,9 @@ class Direct:
         return Staged(self.unscheduled, self.program) if self.unscheduled.has_det else None
 
     @cached_property
-    def _loop(self) -> Loop:
+    def loop(self) -> Loop:
         """How to run one without."""
-        return Loop(self.unscheduled, roots_of(self.unscheduled).tolist(), _CACHE_BYTES)
+        return Loop(self.unscheduled, roots_of(self.unscheduled).tolist())
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Values:
         """Values for int8 rows of evidence (1, 0, −1), in float64; over scaled numbers where only range is amiss."""
@@ -98,7 +98,7 @@ class Direct:
             return np.arange(len(evidence))
         promise = (self.gamma, self.floor, rtol, total, logs, numbers)
         if self._evaluator is None:
-            settled = self._loop.settle(evidence, *promise)
+            settled = self.loop.settle(evidence, *promise)
         else:
             out = self._native_values(evidence)
             settled = settle(out[0], out[-1], *promise)
@@ -120,7 +120,7 @@ class Direct:
 
     def _plain_values(self, evidence: np.ndarray) -> np.ndarray:
         """Value and, if signed, magnitude of every row in float64; perhaps more rows than that. No determinants."""
-        return self._loop.values(evidence) if self._evaluator is None else self._native_values(evidence)
+        return self.loop.values(evidence) if self._evaluator is None else self._native_values(evidence)
 
     def _native_values(self, evidence: np.ndarray) -> np.ndarray:
         out = np.empty((1 + self.unscheduled.signed, len(evidence)))

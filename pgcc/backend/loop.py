@@ -14,6 +14,8 @@ from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
 from pgcc.lowering.condense import ENTRIES, Condensed, condense
 from pgcc.lowering.program import Program
 
+# Bytes of the first two caches.
+_NEAREST, _NEXT = 48 << 10, 1 << 21
 # Doubles of room that are kept for the next call.
 _ROOM = 1 << 22
 # What the row 4·i + j of a table says of its two variables.
@@ -28,15 +30,12 @@ class Loop:
     program : Program
     kept : slots
         The values that are wanted.
-    cache : int
-        Bytes that the slots of a block should fit. The more rows in a block, the less reading an instruction costs.
-    least, most : int
-        Rows per block, whatever the cache.
+    lanes : int, optional
+        Rows per block. The more, the less reading an instruction costs; but the slots should stay in the cache.
     """
 
-    def __init__(self, program: Program, kept: Sequence[int], cache: int, least: int = STEP, most: int = 8 * STEP):
-        self.unscheduled, self.kept = program, kept
-        self.cache, self.least, self.most = cache, least, most
+    def __init__(self, program: Program, kept: Sequence[int], lanes: int | None = None):
+        self.unscheduled, self.kept, self._lanes = program, kept, lanes
         self._rooms = threading.local()  # room for values, which the system would have to clear for every call
 
     def values(self, evidence: np.ndarray) -> np.ndarray:
@@ -77,9 +76,11 @@ class Loop:
 
     @cached_property
     def lanes(self) -> int:
-        """Rows per block."""
-        fitting = self.cache // (8 * self.condensed.program.slots)
-        return max(self.least, min(self.most, fitting)) // STEP * STEP
+        """Rows per block: up to 256 if they fit the nearest cache, up to 128 if they fit the next."""
+        if self._lanes is not None:
+            return self._lanes
+        row = 8 * self.condensed.program.slots
+        return STEP * max(1, min(8, _NEAREST // row // STEP), min(4, _NEXT // row // STEP))
 
     def _room(self, size: int) -> np.ndarray:
         """Room for doubles, the same for every call of a thread unless it is large."""

@@ -105,7 +105,7 @@ class Marginals:
     @cached_property
     def _loop(self) -> Loop:
         """What runs in float64: joint probabilities, and the root."""
-        return Loop(self._unscheduled, readings(self._unscheduled).tolist(), 0, least=_LANES, most=_LANES)
+        return Loop(self._unscheduled, readings(self._unscheduled).tolist(), _LANES)
 
     def _run_scaled(self, evidence: np.ndarray) -> np.ndarray:
         """The same over scaled numbers, those of every row divided by a power of two that makes its root about 1."""
