@@ -57,8 +57,8 @@ def _achieved(peaks: dict[str, float]) -> Table:
         ["edges", "work KB", "10⁹ mul-adds/s", "of peak", "GB/s", "of L1", "of L2", "10⁹ terms/s", "of peak"],
         notes=[
             "mul-adds: 1 per term w·x, 2 per term w·x·y (one a multiplication), 1 per factor of a product; none for",
-            "values of two variables, which are looked up. GB/s: values read and written by instructions, wherever they",
-            "lie. terms: additions into sums.",
+            "values of two variables, which are looked up. GB/s: values read and written by instructions, wherever",
+            "they lie. terms: additions into sums.",
         ],
     )
     flops, l1, l2 = peaks["multiply-adds (registers)"], peaks["bytes read, L1"], peaks["bytes read, L2"]

@@ -18,11 +18,9 @@ from pgcc.backend.kernels.simd import (
     if_less,
     join_codes,
     load,
-    load_codes,
     lookup,
     mul,
     muladd,
-    next_codes,
     peek,
     quotient,
     splat,
@@ -104,15 +102,13 @@ def run_block(op, target, start, args, first_weight, weights, joint, tables, cod
     for i in range(len(op)):
         kind, first, last, at = op[i], peek(start, i), peek(start, i + 1), peek(target, i) * lanes
         if kind == LEAF:
-            table = peek(args, first)
-            x = peek(joint, table) * lanes
-            low, high = load(tables, table * ENTRIES), load(tables, table * ENTRIES + 8)
+            column, table = peek(joint, peek(args, first)) * lanes, peek(args, first) * ENTRIES
+            low, high = load(tables, table), load(tables, table + 8)
             for lane in range(0, lanes, STEP):
-                one = load_codes(codes, 2 * (x + lane))
-                two = next_codes(one)
-                three = next_codes(two)
-                a, b, c = lookup(low, high, one), lookup(low, high, two), lookup(low, high, three)
-                store4(work, at + lane, a, b, c, lookup(low, high, next_codes(three)))
+                x = 2 * (column + lane)
+                a, b = lookup(tables, table, low, high, codes, x, 0), lookup(tables, table, low, high, codes, x, 1)
+                c, d = lookup(tables, table, low, high, codes, x, 2), lookup(tables, table, low, high, codes, x, 3)
+                store4(work, at + lane, a, b, c, d)
         elif kind == TIMES:
             for lane in range(0, lanes, STEP):
                 x = peek(args, first) * lanes + lane

@@ -31,20 +31,6 @@ class _Vector8Model(models.PrimitiveModel):
         super().__init__(dmm, fe_type, _VECTOR)
 
 
-class _Words8(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="pgcc_words8")
-
-
-words8 = _Words8()
-
-
-@register_model(_Words8)
-class _Words8Model(models.PrimitiveModel):
-    def __init__(self, dmm: Any, fe_type: Any) -> None:
-        super().__init__(dmm, fe_type, _WORDS)
-
-
 def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any, element: ir.Type) -> Any:
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), element.as_pointer())
@@ -311,8 +297,7 @@ def choose(typingctx: Any, codes: Any, index: Any, zero: Any, one: Any, free: An
 def join_codes(typingctx: Any, codes: Any, first: Any, second: Any, result: Any, to: Any) -> Any:
     """Joint codes of 32 rows from two columns of code bytes: 4·x + y of their lowest two bits, as `lookup` reads them.
 
-    Byte j of word k, of eight words, belongs to row 8·j + k: `lookup` reads the lowest bits of words only, so that a
-    shift by j bytes brings up the codes of eight rows. (Half of every word is not used.)
+    Byte j of word k, of eight words, belongs to row 8·j + k. (Half of every word is not used.)
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -331,48 +316,37 @@ def join_codes(typingctx: Any, codes: Any, first: Any, second: Any, result: Any,
 
 
 @intrinsic
-def load_codes(typingctx: Any, codes: Any, index: Any) -> Any:
-    """The joint codes of 32 rows, 64 bytes from `index` on."""
+def lookup(typingctx: Any, tables: Any, at: Any, low: Any, high: Any, codes: Any, index: Any, byte: Any) -> Any:
+    """Entries of the table of sixteen at `at`, whose halves are `low` and `high`, for eight rows: by byte number `byte`
+    of each of the eight words of joint codes at `index`.
+    """
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load(_address(context, builder, signature.args[0], args[0], args[1], _WORDS), align=1)
+    def permuted(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        """One instruction: it reads the four lowest bits of words."""
+        words = builder.load(_address(context, builder, signature.args[4], args[4], args[5], _WORDS), align=1)
+        bits = builder.shl(args[6], ir.Constant(args[6].type, 3))
+        words = builder.lshr(words, _splat(builder, bits, _WORDS))
+        name = "llvm.x86.avx512.vpermi2var.pd.512"
+        kind = ir.FunctionType(_VECTOR, [_VECTOR, _WORDS, _VECTOR])
+        permute = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        return builder.call(permute, [args[2], words, args[3]])
 
-    return words8(codes, types.intp), codegen
-
-
-@intrinsic
-def next_codes(typingctx: Any, codes: Any) -> Any:
-    """Those of the rows eight further on."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.lshr(args[0], ir.Constant(_WORDS, [8] * LANES))
-
-    return words8(words8), codegen
-
-
-@intrinsic
-def lookup(typingctx: Any, low: Any, high: Any, indices: Any) -> Any:
-    """Eight entries of a table of sixteen, by the lowest four bits of eight words."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        low, high, indices = args
-        if "+avx512f" in context.codegen().magic_tuple()[2]:  # one instruction
-            name = "llvm.x86.avx512.vpermi2var.pd.512"
-            permute = builder.module.globals.get(name) or ir.Function(
-                builder.module, ir.FunctionType(_VECTOR, [_VECTOR, _WORDS, _VECTOR]), name
-            )
-            return builder.call(permute, [low, indices, high])
-        table = builder.shuffle_vector(
-            low, high, ir.Constant(ir.VectorType(ir.IntType(32), 2 * LANES), list(range(16)))
-        )
+    def one_by_one(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         result = ir.Constant(_VECTOR, ir.Undefined)
+        first = builder.add(args[5], args[6])
         for i in range(LANES):
-            here = ir.Constant(ir.IntType(32), i)
-            index = builder.and_(builder.extract_element(indices, here), ir.Constant(ir.IntType(64), 15))
-            result = builder.insert_element(result, builder.extract_element(table, index), here)
+            place = builder.add(first, ir.Constant(first.type, 8 * i))
+            code = builder.load(_address(context, builder, signature.args[4], args[4], place, ir.IntType(8)))
+            place = builder.add(args[1], builder.zext(code, args[1].type))
+            entry = builder.load(_address(context, builder, signature.args[0], args[0], place, _DOUBLE))
+            result = builder.insert_element(result, entry, ir.Constant(ir.IntType(32), i))
         return result
 
-    return vector8(vector8, vector8, words8), codegen
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        wide = "+avx512f" in context.codegen().magic_tuple()[2]
+        return (permuted if wide else one_by_one)(context, builder, signature, args)
+
+    return vector8(tables, types.intp, vector8, vector8, codes, types.intp, types.intp), codegen
 
 
 @intrinsic
