@@ -241,7 +241,8 @@ def compile(
         Threads for batches of rows; −1 for all cores.
     native : bool
         Generate and compile machine code for this very circuit, if it has at most 2,000 operations and no determinant.
-        Takes seconds the first time (the code is kept on disk, privately); then about twice as many rows per second.
+        Takes seconds the first time (the code is kept on disk, privately). Where there is AVX-512 the general loop is
+        faster, by half: measure before you choose it.
 
     Returns
     -------

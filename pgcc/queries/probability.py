@@ -14,6 +14,8 @@ from pgcc.backend.values import Values
 from pgcc.errors import SemanticsError
 from pgcc.queries.evidence import Evidence
 
+_FEW = 1000
+
 
 @dataclass
 class Answers:
@@ -44,8 +46,10 @@ def probabilities(
     With a total, the values are probabilities: a certainly negative one is refused with its row.
     """
     answers = Answers(np.empty(evidence.rows), np.empty(evidence.rows) if bounds else None, Counter())
-    # What float64 certifies at once takes the short way; nothing does where bounds are asked for.
-    short = method in ("auto", "direct") and not bounds
+    # What float64 certifies at once takes the short way; nothing does where bounds are asked for. A few probabilities
+    # are the same by the long way, sooner than the kernel of the short one is loaded. (Logarithms might be rounded
+    # differently.)
+    short = method in ("auto", "direct") and not bounds and (logs or evidence.rows > _FEW)
     by = (1.0 if total is None else total.plain()) if short else None
 
     def answer(rows: slice) -> None:
