@@ -44,6 +44,7 @@ class Base:
     gap: np.ndarray
 
 
+@np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore")
 def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
     """The base at these values of the children; None where N is singular or too close to it to be sure."""
     if not structure.rank:
@@ -69,12 +70,10 @@ def _magnification(structure: DetStructure, inverse: np.ndarray, left: np.ndarra
     """About how many times the error of N⁻¹ an entry of the scaled kernel is off."""
     _, u, v = structure.floats
     diagonal = np.abs(((v.T @ inverse) * (u.T if structure.ratio is None else v.T)).sum(axis=1))
-    with np.errstate(divide="ignore", over="ignore"):
-        scale = np.where(diagonal > 0.0, 1.0 / np.sqrt(diagonal), 0.0)
-        return max(float((left * scale).max(initial=0.0) * (right * scale).max(initial=0.0)), 1.0)
+    scale = np.where(diagonal > 0.0, 1.0 / np.sqrt(diagonal), 0.0)
+    return max(float((left * scale).max(initial=0.0) * (right * scale).max(initial=0.0)), 1.0)
 
 
-@np.errstate(over="ignore", invalid="ignore", under="ignore")
 def _rounded(g: arb_mat, phi: np.ndarray, ratio: list[Fraction], left: np.ndarray, right: np.ndarray) -> Base | None:
     """Doubles, scaled; an entry (i, j) of g may be off by left[i]·right[j]. None where they leave the range."""
     k = len(phi)

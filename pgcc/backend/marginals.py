@@ -13,7 +13,14 @@ from functools import cached_property
 import numpy as np
 
 from pgcc.backend.compiled import Compiled
-from pgcc.backend.direct import aligned, log_weights_of, rounding_counts, split_constants, underflow_floor
+from pgcc.backend.direct import (
+    aligned,
+    log_leaves_of,
+    log_weights_of,
+    rounding_counts,
+    split_constants,
+    underflow_floor,
+)
 from pgcc.backend.kernels.analysis import log_least, log_values
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
 from pgcc.backend.kernels.scaled import RADIX, run_scaled
@@ -82,10 +89,8 @@ class Marginals:
         divides = bool((program.op == QUOTIENT).any())
         if not self.forward.signed and _least(program, self.forward) > -1020 * math.log(2.0):
             return 0.0
-        with np.errstate(divide="ignore"):
-            analysed = self._adjoints
-            leaves = np.log(np.abs(analysed.leaf_table[:, :2]).sum(axis=1))
-            return underflow_floor(analysed, leaves) * (_FLUSHED if divides else 1.0)
+        analysed = self._adjoints
+        return underflow_floor(analysed, log_leaves_of(analysed)) * (_FLUSHED if divides else 1.0)
 
     @cached_property
     def _gammas(self) -> tuple[float, float]:

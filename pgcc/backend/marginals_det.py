@@ -9,13 +9,14 @@ from functools import cached_property
 
 import numpy as np
 
-from pgcc.backend.direct import Direct, aligned, rounding_counts, underflow_floor
+from pgcc.backend.direct import Direct, aligned, log_leaves_of, rounding_counts, underflow_floor
 from pgcc.backend.kernels.bounds import smallest
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_block
 from pgcc.backend.kernels.partials import trusted_partials
 from pgcc.backend.kernels.staged import run_staged
 from pgcc.backend.posteriors import Posteriors, read_posteriors
 from pgcc.backend.values import rounding_bound
+from pgcc.ir.numbers import add
 from pgcc.lowering.program import DETIN, DETMAG, Program
 from pgcc.lowering.reverse import readings, reverse
 
@@ -50,9 +51,7 @@ class StagedMarginals:
 
     @cached_property
     def _floor(self) -> float:
-        with np.errstate(divide="ignore"):
-            leaves = np.log(np.abs(self.program.leaf_table[:, :2]).sum(axis=1))
-        return underflow_floor(self.program, leaves, self.staged.log_totals)
+        return underflow_floor(self.program, log_leaves_of(self.program), self.staged.log_totals)
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
         """Posteriors for int8 rows of evidence (1, 0, −1)."""
@@ -63,8 +62,11 @@ class StagedMarginals:
     @cached_property
     def _safe(self) -> float:
         """Where no number of a row but 0 is smaller, nothing has underflowed: a product of three is still normal."""
-        numbers = np.abs(np.append(self.program.weights, self.program.leaf_table))
-        return _NO_UNDERFLOW if (numbers[numbers > 0.0] > _NO_UNDERFLOW).all() else np.inf
+        program = self.program
+        numbers = [*program.numbers, *(x for a, b in program.leaf_numbers for x in (a, b, add(a, b)))]
+        doubles = np.abs(np.append(program.weights, program.leaf_table)).tolist()
+        lost = any(x != 0 and not y > _NO_UNDERFLOW for x, y in zip(numbers, doubles, strict=True))
+        return np.inf if lost else _NO_UNDERFLOW
 
     def _run(self, evidence: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:
         """What is read off every row, block by block, and the least number above 0 of each."""
