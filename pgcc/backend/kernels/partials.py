@@ -35,7 +35,7 @@ from pgcc.backend.kernels.bordering import (
 from pgcc.backend.kernels.filling import fill_rank
 from pgcc.backend.kernels.observed import ordinary, row_values
 from pgcc.backend.kernels.plan import CHILDREN, DEFINITE, FREE, HAS, MATRICES, OUT, RANK, SYMMETRIC, TABLE, K, R
-from pgcc.backend.kernels.policy import kernel
+from pgcc.backend.kernels.policy import bare_kernel, kernel
 from pgcc.backend.kernels.simd import LANES
 from pgcc.backend.kernels.staged import in_range
 from pgcc.ir.numbers import UNIT
@@ -123,7 +123,7 @@ def partial_rows(
                 put(state, *growth, 1.0, 0.0, 1.0 / f[i], base[2], i, *found)
 
 
-@kernel
+@bare_kernel
 def _begin(f, y, r, mantissa, exponent, error):
     """Nothing is known yet but zeros; whether there is anything to compute."""
     mantissa[:], exponent[:], error[:] = 0.0, 0, math.inf
@@ -141,7 +141,7 @@ def _begin(f, y, r, mantissa, exponent, error):
     return True
 
 
-@kernel
+@bare_kernel
 def _choose_form(plan, data, d, f, y):
     """The cheapest form; −1 if there is none."""
     r, k = plan[d, R], plan[d, K]
@@ -168,7 +168,7 @@ def _choose_form(plan, data, d, f, y):
     return form
 
 
-@kernel
+@bare_kernel
 def _order_rank(r, f, y, index):
     """The children that are in, then those that may be; r rows and the former are eliminated, nothing is left out."""
     last = 0
@@ -182,7 +182,7 @@ def _order_rank(r, f, y, index):
     return count, count, last
 
 
-@kernel
+@bare_kernel
 def _order_base(plan, data, d, form, f, y, index, diagonal, bare, factor):
     """Children as they are eliminated: those surely in or out, then those that differ from the base, then the others.
 
@@ -219,7 +219,7 @@ def _order_base(plan, data, d, form, f, y, index, diagonal, bare, factor):
     return hard, count, last
 
 
-@kernel
+@bare_kernel
 def _fill_base(plan, data, d, form, count, index, diagonal, upper, lower):
     """G + diag(y/d) on and above the diagonal, and its transpose likewise (which is the same array if symmetric)."""
     k, table, symmetric = plan[d, K], plan[d, TABLE + form], plan[d, SYMMETRIC] == 1
@@ -306,7 +306,7 @@ def _substitute(
     return known
 
 
-@kernel
+@bare_kernel
 def _fill_borders(plan, data, d, form, index, count, some, right, left, pivot):
     """Columns and rows of the borders, and what stands in their corner."""
     r, k, symmetric = plan[d, R], plan[d, K], plan[d, SYMMETRIC] == 1
