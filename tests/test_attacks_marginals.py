@@ -45,3 +45,31 @@ def test_a_child_below_the_range_of_doubles_under_a_large_matrix():
     mixture = pgcc.mixture([0.5, 0.5], [d * pgcc.parse("0.1*c + 0.9"), pgcc.parse("0.7*c*a + 0.3*a")])
     assert_marginals(mixture, {"a": 1})
     assert_marginals(mixture, {"a": 0})
+
+
+@pytest.mark.parametrize("more", [0, 1100])
+def test_a_kernel_that_underflows_under_a_large_child(more):
+    """Its diagonal entry of 1e-340 is no exact 0, by any form; times 1e200 it is a probability of 1e-140."""
+    columns = np.hstack([[[1e-170, 1.0], [3e-170, 0.5]], np.full((2, more), 0.01)])
+    children = [pgcc.parse("1e200*a"), pgcc.parse("b"), *(pgcc.parse(f"c{i}") for i in range(more))]
+    model = pgcc.compile(pgcc.determinant(np.eye(2), columns, columns, children))
+    for evidence in ({}, {"b": 1}, {"b": 0}):
+        expected = model.prob(evidence | {"a": 1}) / model.prob(evidence)
+        assert model.marginals(evidence)[0] == pytest.approx(expected, rel=1e-9, abs=0)
+        assert 1e-141 < expected < 1e-138
+
+
+def test_an_entry_that_underflows_beside_a_diagonal_of_zeros():
+    """v_a·u_a = 0, and v_a·u_b·v_b·u_a is below the range of doubles until the children are counted in."""
+    u, v = [[1e-170, 0.0, 1.0], [0.0, 1.0, 0.5]], [[0.0, -1.0, 1.0], [1e-170, 0.0, 0.5]]
+    children = [pgcc.parse("1e250*a"), pgcc.parse("b"), pgcc.parse("c")]
+    for m0 in (np.eye(2), [[1.0, 0.25], [0.0, 1.0]]):
+        circuit = pgcc.determinant(m0, u, v, children)
+        assert_marginals(circuit, {"c": 0})
+        assert_marginals(circuit, {"b": 1})
+
+
+def test_an_item_that_never_occurs_has_a_marginal_of_zero():
+    model = pgcc.compile(pgcc.dpp(factor=[[1.0, 0.5], [0.0, 0.0], [0.25, 1.0]]))
+    assert model.marginals({"x1": 1})[1] == 0.0
+    assert model.marginals({"x1": 0})[1] == 0.0

@@ -22,6 +22,8 @@ _BITS = 192
 _STEPS = 3
 # What an entry of the scaled kernel may be off by, before it is rounded.
 _ERROR = 2.0**-100
+# A diagonal entry below it would be scaled up together with what the entries beside it lose in doubles.
+_NORMAL = 2.0**-960
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +84,7 @@ def _rounded(g: arb_mat, phi: np.ndarray, ratio: list[Fraction], left: np.ndarra
     scale = np.ldexp(1.0, (-2 * np.floor(np.frexp(np.where(size > 0, size, 1.0))[1] / 2)).astype(int))
     half = np.sqrt(scale)
     error = (left * half).max(initial=0.0) * (right * half).max(initial=0.0)
-    if not np.isfinite(entries).all() or not error <= _ERROR:
+    if not np.isfinite(entries).all() or not error <= _ERROR or _is_lost(g, entries, size):
         return None
     gap = np.full(k, np.nan)
     for i in range(k):
@@ -97,6 +99,17 @@ def _rounded(g: arb_mat, phi: np.ndarray, ratio: list[Fraction], left: np.ndarra
     if not (np.isfinite(kernel).all() and np.isfinite(scale).all() and (scale > 0.0).all()):
         return None
     return Base(np.ascontiguousarray(kernel), scale, gap)
+
+
+def _is_lost(g: arb_mat, entries: np.ndarray, size: np.ndarray) -> bool:
+    """Whether doubles round an entry by more than they should, beside a diagonal that is small or 0."""
+    if (size >= _NORMAL).all():
+        return False
+    zero = size == 0.0
+    beside = (entries == 0.0) & (zero | zero[:, None])
+    return bool(((size > 0.0) & (size < _NORMAL)).any()) or not all(
+        g[i, j] == 0 for i, j in np.argwhere(beside).tolist()
+    )
 
 
 def determinant_at(structure: DetStructure, phi: np.ndarray) -> tuple[float, int, float]:

@@ -127,6 +127,15 @@ def last_pivots(upper, left, right, weight, pivot, sizes):
         sizes[0, j], sizes[1, j] = root + 2.0 * sizes[0, j], root + 2.0 * sizes[1, j]
 
 
+@bare_kernel
+def is_nothing(columns, count, j):
+    """Whether border j is 0 and not only too small: L⁻¹ leaves its first entry that is not 0 as it is."""
+    nothing = True
+    for p in range(count):
+        nothing &= columns[p * WIDTH + j] == 0.0
+    return nothing
+
+
 @kernel
 def _inverse(multipliers):
     """Of a triangle with 1 on its diagonal and the multipliers below it."""
@@ -243,7 +252,11 @@ def leave_out(
             here, pivot = states[level], vectors[level, 0, 0]
             root, growth = math.sqrt(abs(pivot)), math.sqrt(here[GROWTH_L] * here[GROWTH_R])
             size = (root + 2.0 * vectors[level, 1, 0]) * (root + 2.0 * vectors[level, 2, 0])
-            put(here, QUICK * roundings, growth, pivot, size, units[lo], off, children[lo], mantissa, exponent, error)
+            if size > 0.0:  # else it may have underflowed
+                put(
+                    here, QUICK * roundings, growth, pivot, size, units[lo], off, children[lo],
+                    mantissa, exponent, error,
+                )  # fmt: skip
             continue
         middle = (lo + hi) // 2
         for begin, end in ((lo, middle), (middle, hi)):

@@ -26,6 +26,7 @@ from pgcc.backend.kernels.bordering import (
     WIDTH,
     eliminate_growing,
     full_growth,
+    is_nothing,
     last_pivots,
     last_sizes,
     leave_out,
@@ -289,7 +290,8 @@ def _substitute(
         worst = 0.0
         for j in range(len(some)):
             c = some[j]
-            put(state, *known, pivot[j], sizes[0, j] * sizes[1, j], units[first + j], off, c, mantissa, exponent, error)
+            size = _size(left, right, count, sizes, j)
+            put(state, *known, pivot[j], size, units[first + j], off, c, mantissa, exponent, error)
             worst = max(worst, error[c] - wanted * abs(mantissa[c]))
         if worst <= 0.0:
             continue
@@ -302,8 +304,17 @@ def _substitute(
         last_sizes(lower, on_right[1], on_right[2], right, pivot, sizes[1])
         for j in range(len(some)):
             c = some[j]
-            put(state, *known, pivot[j], sizes[0, j] * sizes[1, j], units[first + j], off, c, mantissa, exponent, error)
+            size = _size(left, right, count, sizes, j)
+            put(state, *known, pivot[j], size, units[first + j], off, c, mantissa, exponent, error)
     return known
+
+
+@bare_kernel
+def _size(left, right, count, sizes, j):
+    """a·b of border j; NaN where it underflows, so that a border that is not 0 is not taken for one that is."""
+    size = sizes[0, j] * sizes[1, j]
+    known = size > 0.0 or (is_nothing(left, count, j) and is_nothing(right, count, j))
+    return size if known else math.nan
 
 
 @bare_kernel
