@@ -73,3 +73,17 @@ def test_an_item_that_never_occurs_has_a_marginal_of_zero():
     model = pgcc.compile(pgcc.dpp(factor=[[1.0, 0.5], [0.0, 0.0], [0.25, 1.0]]))
     assert model.marginals({"x1": 1})[1] == 0.0
     assert model.marginals({"x1": 0})[1] == 0.0
+
+
+def test_a_row_beside_one_that_leaves_the_range_has_the_same_bits():
+    """Products of pivots are taken in one order, with an exponent of their own or without."""
+    rng = np.random.default_rng(0)
+    B = rng.standard_normal((12, 12)) * np.where(np.arange(12) < 6, 1e-20, 1.0)[:, None]
+    children = [pgcc.parse(f"0.3*x{i}") for i in range(12)]
+    model = pgcc.compile(pgcc.determinant(np.eye(12), B.T, B.T, children))
+    rows = np.full((40, 12), -1)
+    rows[::8, :6] = 1  # 1e-240
+    rows[rows[:, 0] < 0, 6:] = rng.random((35, 6)) < 0.7
+    together = model.logprob(rows)
+    assert together.tolist() == [model.logprob(row[None])[0] for row in rows]
+    np.testing.assert_array_equal(model.marginals(rows), np.vstack([model.marginals(row[None]) for row in rows]))

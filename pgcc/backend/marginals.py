@@ -100,11 +100,13 @@ class Marginals:
         """Posteriors for int8 rows of evidence (1, 0, −1)."""
         signed = self.forward.signed
         floor = np.full(len(evidence), self._floor)
-        found = read_posteriors(self._run_linear(evidence), evidence, signed, self._gammas[0], floor, rtol)
+        found = Posteriors.empty(*evidence.shape)
+        read_posteriors(self._run_linear(evidence), evidence, signed, self._gammas[0], floor, rtol, found)
         wanted = np.flatnonzero(~found.certain.all(axis=1))
         if len(wanted):
             some = evidence[wanted]
-            again = read_posteriors(self._run_scaled(some), some, signed, self._gammas[1], np.zeros(len(some)), rtol)
+            again, floor = Posteriors.empty(*some.shape), np.zeros(len(some))
+            read_posteriors(self._run_scaled(some), some, signed, self._gammas[1], floor, rtol, again)
             found.numbers[wanted], found.certain[wanted] = again.numbers, again.certain
             found.impossible[wanted] = again.impossible
         return found
@@ -141,7 +143,7 @@ class Marginals:
             op, target, start, args, first_weight, weights, leaf_variable, table, weight_exponents, table_exponents,
             evidence, read, mantissas, exponents, program.slots,
         )  # fmt: skip
-        root = -2 if self.forward.signed else -1
+        root = evidence.shape[1]
         gap = np.clip(exponents - exponents[root], -8, 8) * RADIX - np.frexp(mantissas[root])[1]
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(mantissas, gap.astype(np.int32))
