@@ -348,9 +348,9 @@ def test_at_most_in_a_dpp_of_floats():
 
 
 def test_a_determinant_that_is_too_large_to_count_in():
-    d = pgcc.dpp(L=np.eye(40) * 2 + 1).thin("1/2")
-    with pytest.raises(CircuitError, match="up to 35 of the variables to count stand in one determinant"):
-        d.exactly(3, over=d.variables[:35])
+    d = pgcc.dpp(L=np.eye(260) * 2 + 1).thin("1/2")
+    with pytest.raises(CircuitError, match="up to 256 of the variables to count stand in one determinant"):
+        d.exactly(3, over=d.variables[:256])
     assert d.exactly(3, over=d.variables[:5]).variables == d.variables
 
 

@@ -283,7 +283,7 @@ class Circuit:
         Raises
         ------
         CircuitError
-            If no k of them can be in; or if more than 31 stand in one determinant whose children are other circuits
+            If no k of them can be in; or if more than 255 stand in one determinant whose children are other circuits
             with variables that count, or that has a size already.
 
         Examples

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate
+from math import prod
 from typing import Any
 
 from pgcc.errors import EvidenceError
@@ -298,14 +299,15 @@ def interpolation_weights(points: Sequence[int], k: int) -> list[Fraction]:
     >>> interpolation_weights([-1, 0, 1], 2)
     [Fraction(1, 2), Fraction(-1, 1), Fraction(1, 2)]
     """
-    return [_lagrange(points, j)[k] for j in range(len(points))]
+    whole = [1]  # Π (t − p), from the constant on
+    for p in points:
+        whole = [a - p * b for a, b in zip([0, *whole], [*whole, 0], strict=True)]
+    return [Fraction(_without_root(whole, p)[k], prod(p - q for q in points if q != p)) for p in points]
 
 
-def _lagrange(points: Sequence[int], j: int) -> list[Fraction]:
-    """Coefficients of Π_{i≠j} (t − p_i)/(p_j − p_i)."""
-    found = [Fraction(1)]
-    for i, p in enumerate(points):
-        if i != j:
-            shifted, same = [Fraction(0), *found], [*found, Fraction(0)]
-            found = [(a - p * b) / (points[j] - p) for a, b in zip(shifted, same, strict=True)]
-    return found
+def _without_root(coefficients: Sequence[int], root: int) -> list[int]:
+    """A polynomial divided by t − root, which it has as a factor."""
+    found = [0]
+    for a in reversed(coefficients[1:]):
+        found.append(a + root * found[-1])
+    return found[:0:-1]

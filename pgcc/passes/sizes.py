@@ -4,8 +4,8 @@ The degree may be that in some of the variables only: |S ∩ T| = k. The compone
 children's, those of a product are convolutions. Each node has a range of degrees, so that only components which can be
 other than 0, and which the root's depends on, are built. Of a determinant whose children have the degree 1, as
 variables that count, or 0, as anything that does not, the component of degree j is the determinant of size j over the
-former. Of any other it is a combination of the determinants at a few points, z_T = s·z_T for s = 0, 1, −1, 2, …: exact,
-but with numbers that cancel.
+former. Of any other it is a combination of the determinants at a few points, with Σ_m s^m·(component of degree m) for
+every child and s = 1, 2, 3, …: exact, but with numbers that cancel.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 from pgcc.errors import CircuitError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE, ZERO, Node, Op, det, is_size, postorder, rebuild
+from pgcc.ir.node import ONE, ZERO, Node, Op, det, is_size
 from pgcc.passes.building import product_of, sum_of
 from pgcc.passes.compose import read_names
 from pgcc.passes.condition import interpolation_weights
 
-MOST_POINTS = 32  # determinants that one is made of, where its degree is at most this less one
+MOST_POINTS = 256  # determinants that one is made of, where its degree is at most this less one
 Range = tuple[int, int]  # the least and the largest degree
 NOTHING: Range = (0, -1)  # of 0
 Components = dict[int, Node]  # by degree; what is missing is 0
@@ -131,8 +131,11 @@ class _Grading:
     def __init__(self, circuit: Circuit, over: Set[str] | None = None, interpolating: bool = False):
         self.order, self.links, self.over, self.interpolating = circuit.order, circuit.links, over, interpolating
         self.range: list[Range] = []
+        self.counting: list[_Counting | None] = []  # of determinants
         for node, below in zip(self.order, self.links, strict=True):
-            self.range.append(self._range(node, [self.range[c] for c in below]))
+            ranges = [self.range[c] for c in below]
+            self.counting.append(_counting(node, ranges) if node.op is Op.DET else None)
+            self.range.append(self._range(node, ranges))
 
     def component(self, sizes: range) -> Node:
         """The sum of the components of these degrees of the root."""
@@ -147,7 +150,7 @@ class _Grading:
             elif node.op is Op.PRODUCT:
                 parts = _convolution(children, [self.range[c] for c in below], degrees)
             elif node.op is Op.DET:
-                parts = self._det_components(node, _counting(node, [self.range[c] for c in below]), i, degrees)
+                parts = self._det_components(node, i, children, degrees)
             else:
                 parts = dict.fromkeys(degrees, node)
             found.append({j: part for j, part in parts.items() if part is not ZERO})
@@ -171,6 +174,9 @@ class _Grading:
                     rest_low, rest_high = low - own_low, high - own_high  # of the other factors
                     span = range(min(degrees) - rest_high, max(degrees) - rest_low + 1)
                     wanted[c] |= _within(span, self.range[c])
+            elif self.order[i].op is Op.DET and self.counting[i] is None:
+                for c in below:
+                    wanted[c] |= {*range(self.range[c][0], self.range[c][1] + 1)}
         return wanted
 
     def _range(self, node: Node, below: list[Range]) -> Range:
@@ -188,10 +194,10 @@ class _Grading:
             case Op.PRODUCT:
                 return (sum(low for low, _ in below), sum(high for _, high in below))
             case _:
-                return self._det_range(node, below)
+                return self._det_range(below)
 
-    def _det_range(self, node: Node, below: list[Range]) -> Range:
-        counting = _counting(node, below)
+    def _det_range(self, below: list[Range]) -> Range:
+        counting = self.counting[-1]
         if counting is None and not self.interpolating:
             raise CircuitError(
                 "the sizes of a determinant's sets are only known if its children are variables or numbers: this one "
@@ -199,35 +205,43 @@ class _Grading:
             )
         return _any_det_range(below) if counting is None else counting.range
 
-    def _det_components(self, node: Node, counting: _Counting | None, i: int, degrees: set[int]) -> Components:
+    def _det_components(self, node: Node, i: int, children: list[Components], degrees: set[int]) -> Components:
+        counting = self.counting[i]
         if counting is None:
-            return self._interpolated(node, self.range[i], degrees)
+            return self._interpolated(node, self.range[i], children, degrees)
         if node.size is not None:
             return dict.fromkeys(degrees, node)  # its range is one degree
         sized = {j: abs(counting.when_all_out - j) for j in degrees}
         return {j: det(*node.matrices, node.inside, node.outside, size, counting.counted) for j, size in sized.items()}
 
-    def _interpolated(self, node: Node, span: Range, degrees: set[int]) -> Components:
-        """Each component as a combination of the values at z_T = s·z_T; all of them share these."""
+    def _interpolated(self, node: Node, span: Range, children: list[Components], degrees: set[int]) -> Components:
+        """Each component as a combination of the values at points; all of them share these."""
         count = span[1] + 1
         if count > MOST_POINTS:
             raise CircuitError(
                 f"up to {span[1]} of the variables to count stand in one determinant, in circuits of their own or "
                 f"after an earlier count: it can be taken apart for at most {MOST_POINTS - 1} of them"
             )
-        points = range(-((count - 1) // 2), count - (count - 1) // 2)
-        at = [self._at(node, s) for s in points]
+        points = counting_points(count)
+        at = [_at_point(node, children, s) for s in points]
         return {j: sum_of(zip(interpolation_weights(points, j), at, strict=True)) for j in degrees}
 
-    def _at(self, root: Node, s: int) -> Node:
-        """The node with s·z in place of every variable z that counts."""
-        value: dict[Node, Node] = {}
-        for node in postorder(root):
-            if node.op is Op.VAR and not node.is_complement and (self.over is None or node.name in self.over):
-                value[node] = sum_of([(s, node)])
-            else:
-                value[node] = rebuild(node, [value[c] for c in node.children])
-        return value[root]
+
+def counting_points(count: int) -> list[int]:
+    """1, 2, 3, …: at 0 determinants would lose children, and with negative ones some weights would be 0.
+
+    >>> counting_points(5)
+    [1, 2, 3, 4, 5]
+    """
+    return list(range(1, count + 1))
+
+
+def _at_point(node: Node, children: list[Components], s: int) -> Node:
+    """A determinant with Σ_m s^m·(component of degree m) for every child."""
+    values = [sum_of((s**m, part) for m, part in parts.items()) for parts in children]
+    k = len(values) // 2
+    counted = None if node.size is None else node.counted
+    return det(*node.matrices, values[:k], values[k:], node.size, counted)
 
 
 class _Counting(NamedTuple):

@@ -20,6 +20,7 @@ from pgcc.ir.node import Node, Op
 from pgcc.ir.structure import describe
 from pgcc.lowering.determinant import DetStructure
 from pgcc.queries.definite import Rows, is_semidefinite
+from pgcc.queries.extraction import sign_of_combination
 
 # 1: no coefficient is negative; −1: none is positive; 0: all are 0; None: not proven.
 Sign = int | None
@@ -190,12 +191,18 @@ RULES: dict[Op, tuple[Rule, ...]] = {
 
 
 def _by_expansion(node: Node, below: Signs) -> Sign:
-    raise NotImplementedError  # it looks at more than the children: see `_Expansion`
+    raise NotImplementedError  # it looks at more than the children: see `_Expansion`, and `extraction`
 
 
 EXPANSION = Rule(
     "multiplied out", "its coefficients, computed exactly, in variables and parts that are proved", _by_expansion
 )
+
+
+EXTRACTION = Rule(
+    "part of a determinant", "Σ_j w_j·D(s_j) = Σ_d (Σ_j w_j·s_j^d)·[s^d] D, and D(s) has nonnegative coefficients",
+    _by_expansion,
+)  # fmt: skip
 
 
 # -- the walk --------------------------------------------------------------------------------------------------------
@@ -258,12 +265,18 @@ def prove_nonnegative(circuit: Circuit) -> Certificate:
     expansions = [_Expansion(circuit, signs, most) for most in (_Expansion.MOST_TERMS, 8)]
     for i, (node, children) in enumerate(zip(circuit.order, circuit.links, strict=True)):
         sign, rule = _apply(node, [signs[c] for c in children])
+        if sign is None and (sign := sign_of_combination(circuit, i, signs, _det_sign)) is not None:
+            rule = EXTRACTION
         if sign is None:
             sign = next((s for e in expansions if (s := e.sign(i)) is not None), None)
             rule = None if sign is None else EXPANSION
         signs.append(sign)
         rules.append(rule)
     return Certificate(circuit, rules, signs[-1] in (0, 1))
+
+
+def _det_sign(node: Node, below: Signs) -> Sign:
+    return _apply(node, below)[0]
 
 
 def _apply(node: Node, below: Signs) -> tuple[Sign, Rule | None]:
