@@ -7,8 +7,9 @@ import pytest
 
 import pgcc
 from pgcc.errors import PgccError
-from pgcc.learn.circuit_mle import CircuitMLE, _Likelihood
-from pgcc.learn.descent import lbfgs
+from pgcc.learn import CircuitMLE
+from pgcc.learn.descent import LBFGS
+from pgcc.learn.likelihood import Likelihood
 from pgcc.testing import brute_force
 
 
@@ -42,7 +43,7 @@ def test_gradients_by_finite_differences(name):
         X = X[X.sum(axis=1) <= 3]
     if name == "sums":
         X = X[np.isfinite(pgcc.compile(circuit).logprob(X))]
-    likelihood = _Likelihood(circuit, X, X)
+    likelihood = Likelihood(circuit, X)
     theta = likelihood.parameters.start + 0.05 * np.random.default_rng(0).standard_normal(
         len(likelihood.parameters.start)
     )
@@ -117,9 +118,10 @@ def test_dpp_reaches_the_likelihood_of_the_dpp_that_made_the_data():
 
 def test_lbfgs_on_a_quadratic():
     A = np.diag([1.0, 10.0, 100.0])
-    steps = list(lbfgs(lambda x: (float(-x @ A @ x / 2 + x.sum()), 1 - A @ x), np.zeros(3), 100, 1e-14))
-    np.testing.assert_allclose(steps[-1][1], [1.0, 0.1, 0.01], atol=1e-6)
-    values = [value for value, _ in steps]
+    ascent = LBFGS(lambda x: (float(-x @ A @ x / 2 + x.sum()), 1 - A @ x), np.zeros(3), 1e-14)
+    values = list(iter(ascent.advance, None))
+    np.testing.assert_allclose(ascent.theta, [1.0, 0.1, 0.01], atol=1e-6)
+    assert 1 < len(values) < 100
     assert values == sorted(values)
 
 
@@ -140,7 +142,7 @@ def test_what_is_refused():
         CircuitMLE(pgcc.parse("0.5*a*b + 0.5"), "sgd").fit(X)
     with pytest.raises(PgccError, match="EM needs"):
         CircuitMLE(pgcc.dpp(L=np.eye(2)), "em").fit(X)
-    for optimizer in ("em", "adam"):
+    for optimizer in ("em", "adam", "lbfgs"):
         with pytest.raises(PgccError, match="probability 0"):
             CircuitMLE(pgcc.parse("0.5*a*b + 0.5"), optimizer).fit([[1, 0]])
     with pytest.raises(PgccError, match="patience"):

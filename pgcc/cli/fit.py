@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
     X, names = read_data(args.file)
     validation = None if args.validation is None else read_data(args.validation, names)[0]
     began = time.perf_counter()
-    model = _fit(estimator, X, validation, args)
+    model = estimator.fit(X, validation, checkpoint=args.checkpoint)
     seconds = time.perf_counter() - began
     circuit = model.circuit_.relabel(dict(zip(model.feature_names_in_, names, strict=True)))
     pgcc.save(circuit, args.output)
@@ -66,15 +66,6 @@ def _estimator(args: argparse.Namespace) -> Estimator:
         if name not in known:
             args.parser.error(f"--{name.replace('_', '-')} means nothing for {args.model}")
     return kind(**said, **({"verbose": sys.stderr.isatty()} if "verbose" in known else {}))
-
-
-def _fit(estimator: Estimator, X: np.ndarray, validation: np.ndarray | None, args: argparse.Namespace) -> Estimator:
-    if args.checkpoint is None:
-        return estimator.fit(X, validation)
-    if isinstance(estimator, SimplePGC):
-        return estimator.fit(X, validation, checkpoint=args.checkpoint)
-    args.parser.error(f"--checkpoint means nothing for {args.model}")
-    raise AssertionError("unreachable")
 
 
 def read_data(path: str, names: list[str] | None = None) -> tuple[np.ndarray, list[str]]:

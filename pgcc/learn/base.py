@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.data import read_table
+from pgcc.learn.shared import Shared
 from pgcc.model import Model, compile
 
 # Without validation data, one row in so many is put aside for it; of fewer rows than that, none.
@@ -60,8 +62,11 @@ class Estimator:
 
     # -- what is learned ------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, validation: Any = None) -> Self:
-        """Learn from rows of 0 and 1; `validation` is data on which choices are made."""
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None) -> Self:
+        """Learn from rows of 0 and 1; `validation` is data on which choices are made.
+
+        `checkpoint` is where the state of the run is kept, from which the same call goes on if it was killed.
+        """
         raise NotImplementedError
 
     @property
@@ -100,14 +105,22 @@ class Estimator:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_compiled"}
 
-    def _read(self, X: Any, validation: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    def _read(self, X: Any, validation: Any, seed: int) -> Shared:
         """Training and validation data as codes; the names of the columns are kept."""
-        codes, names = read_table(X)
-        self.feature_names_in_ = names
-        if validation is not None:
-            given = validation if not hasattr(validation, "columns") or hasattr(X, "columns") else validation.to_numpy()
-            return codes, read_table(given, names, "the validation data")[0]
-        return hold_out(codes, seed)
+        data = X if isinstance(X, Shared) else _read_both(X, validation, seed)
+        self.feature_names_in_ = data.names
+        return data
+
+
+def _read_both(X: Any, validation: Any, seed: int) -> Shared:
+    codes, names = read_table(X)
+    named = hasattr(X, "columns")
+    if validation is None:
+        codes, held_out = hold_out(codes, seed)
+    else:
+        given = validation if not hasattr(validation, "columns") or named else validation.to_numpy()
+        held_out = read_table(given, names, "the validation data")[0]
+    return Shared(codes, held_out, names, named)
 
 
 def hold_out(codes: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import sys
-import time
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from pgcc.errors import PgccError
+from pgcc.errors import EvidenceError, PgccError, brief
+from pgcc.frontend.formats.npz import to_arrays
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.base import Estimator, check_positive, check_whole
-from pgcc.learn.data import distinct_rows, read_table
-from pgcc.learn.descent import Adam, lbfgs
-from pgcc.learn.parameters import Parameters, with_weights_only
-from pgcc.lowering.program import SUM
-from pgcc.queries.gradient import GradientFunction
+from pgcc.learn.checkpoint import Checkpoint
+from pgcc.learn.data import read_table
+from pgcc.learn.descent import LBFGS, Adam
+from pgcc.learn.epochs import Ascent, Run, run_epochs
+from pgcc.learn.likelihood import AllRows, ExpectedCounts, Likelihood, MiniBatches
+from pgcc.learn.shared import Shared
 
 OPTIMIZERS = ("auto", "adam", "lbfgs", "em")
 
@@ -92,48 +92,64 @@ class CircuitMLE(Estimator):
         self.seed = seed
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None) -> Self:
-        """Learn the numbers of the circuit from rows of 0, 1 and −1 or NaN for what is missing, which is summed out."""
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None) -> Self:
+        """Learn the numbers of the circuit from data.
+
+        Parameters
+        ----------
+        X : array, list of rows or DataFrame
+            0 and 1; −1, NaN or None for what is missing, which is summed out.
+        validation : the same, optional
+            The epoch with the largest likelihood of these data is kept; without them, that of the training data.
+        checkpoint : path, optional
+            Where the state of the run is written every few epochs. A run that was killed goes on from there, and ends
+            with the same numbers.
+        """
         if not isinstance(self.circuit, Circuit):
             raise PgccError(f"circuit={self.circuit!r}: CircuitMLE learns the numbers of a Circuit")
-        seed, patience = check_whole("seed", self.seed, 0), check_whole("patience", self.patience)
-        names = list(self.circuit.variables)
-        codes = read_table(X, names)[0]
-        held_out = codes if validation is None else read_table(validation, names, "the validation data")[0]
-        self.feature_names_in_ = names
-        likelihood = _Likelihood(self.circuit, codes, held_out)
-        history: dict[str, list[float]] = {"train": [], "validation": [], "seconds": []}
-        best, self.best_epoch_, began = likelihood.parameters.start, -1, time.perf_counter()
-        for epoch, (train, theta) in enumerate(self._epochs(likelihood, seed)):
-            score = train if validation is None else likelihood.validate(theta)
-            if self.best_epoch_ < 0 or score > history["validation"][self.best_epoch_]:
-                best, self.best_epoch_ = theta.copy(), epoch
-            seconds = time.perf_counter() - began
-            for name, value in (("train", train), ("validation", score), ("seconds", seconds)):
-                history[name].append(value)
-            if self.verbose:
-                told = f"epoch {epoch + 1}: train {train:.6f}, validation {score:.6f}, {seconds:.1f} s"
-                print(told, file=sys.stderr, flush=True)
-            if epoch - self.best_epoch_ >= patience:
-                break
-        self.history_ = history
-        self.circuit_ = likelihood.parameters.circuit(likelihood.circuit, best)
+        epochs, patience = check_whole("epochs", self.epochs), check_whole("patience", self.patience)
+        circuit, codes, held_out = self._over(X, validation)
+        self.feature_names_in_ = list(circuit.variables)
+        likelihood = Likelihood(circuit, codes, held_out)
+        settings = {name: value for name, value in self.get_params().items() if name not in ("circuit", "verbose")}
+        tables = [*to_arrays(circuit).values(), codes, *([] if held_out is None else [held_out])]
+        kept = Checkpoint(checkpoint, {"model": "CircuitMLE", **settings}, *tables)
+        run = run_epochs(self._ascent(likelihood, epochs), epochs, patience, kept, self._tell)
+        self.history_, self.best_epoch_ = run.history, run.best_epoch
+        self.circuit_ = likelihood.parameters.circuit(likelihood.circuit, run.best["theta"])
         return self
 
-    def _epochs(self, likelihood: _Likelihood, seed: int) -> Iterator[tuple[float, np.ndarray]]:
-        """Mean log-likelihood of the training data and θ after every epoch."""
-        epochs = check_whole("epochs", self.epochs)
+    def _over(self, X: Any, validation: Any) -> tuple[Circuit, np.ndarray, np.ndarray | None]:
+        """The circuit over the columns of the data, training and validation data."""
+        names = list(self.circuit.variables)
+        if not isinstance(X, Shared):
+            held_out = None if validation is None else read_table(validation, names, "the validation data")[0]
+            return self.circuit, read_table(X, names)[0], held_out
+        if len(X.names) != len(names) or (X.named and set(X.names) != set(names)):
+            raise EvidenceError(f"the data have the columns {brief(X.names)}, and the circuit {brief(names)}")
+        if X.named:
+            return Circuit(self.circuit.root, X.names), X.codes, X.held_out
+        return self.circuit.relabel(dict(zip(names, X.names, strict=True))), X.codes, X.held_out
+
+    def _ascent(self, likelihood: Likelihood, epochs: int) -> Ascent:
+        start = likelihood.parameters.start
         match _choose(self.optimizer, likelihood):
             case "em":
-                return likelihood.em(epochs, check_positive("smoothing", self.smoothing, zero=True))
+                return ExpectedCounts(likelihood, check_positive("smoothing", self.smoothing, zero=True))
             case "lbfgs":
-                return lbfgs(likelihood.mean, likelihood.parameters.start, epochs, tolerance=1e-9)
-        rate, decay = check_positive("rate", self.rate), check_positive("decay", self.decay, zero=True)
-        adam = Adam(likelihood.parameters.start, rate, decay)
-        return likelihood.adam(adam, epochs, check_whole("batch", self.batch), seed)
+                return AllRows(likelihood, LBFGS(likelihood.mean, start, tolerance=1e-9))
+        adam = Adam(start, check_positive("rate", self.rate), check_positive("decay", self.decay, zero=True))
+        batch, seed = check_whole("batch", self.batch), check_whole("seed", self.seed, 0)
+        return MiniBatches(likelihood, adam, epochs, batch, seed)
+
+    def _tell(self, run: Run) -> None:
+        if self.verbose:
+            train, score, seconds = (run.history[name][-1] for name in ("train", "validation", "seconds"))
+            told = f"epoch {run.epochs}: train {train:.6f}, validation {score:.6f}, {seconds:.1f} s"
+            print(told, file=sys.stderr, flush=True)
 
 
-def _choose(optimizer: str, likelihood: _Likelihood) -> str:
+def _choose(optimizer: str, likelihood: Likelihood) -> str:
     if optimizer not in OPTIMIZERS:
         raise PgccError(f"optimizer={optimizer!r}: choose one of {', '.join(map(repr, OPTIMIZERS))}")
     if optimizer == "auto":
@@ -144,85 +160,3 @@ def _choose(optimizer: str, likelihood: _Likelihood) -> str:
             "total: 'lbfgs' and 'adam' take any"
         )
     return optimizer
-
-
-class _Likelihood:
-    """The mean log-likelihood of data as a function of θ."""
-
-    def __init__(self, circuit: Circuit, codes: np.ndarray, held_out: np.ndarray):
-        self.circuit = with_weights_only(circuit)
-        self.function = GradientFunction(self.circuit)
-        self.parameters = Parameters(self.function.parametrized)
-        self.codes, self.held_out = codes, held_out
-        self.rows, self.where = distinct_rows(codes)
-        self.counts = np.bincount(self.where).astype(np.float64)
-
-    @property
-    def has_em(self) -> bool:
-        """Whether weights are choices: none is negative, and what a sum chooses from has one total."""
-        program = self.function.parametrized.program
-        if program.has_det or (program.weights < 0.0).any() or (program.leaf_table < 0.0).any():
-            return False
-        totals = self.function.differentiator.totals()
-        for i in np.flatnonzero(program.op == SUM).tolist():
-            args = program.args[program.start[i] : program.start[i + 1]]
-            chosen = totals[args[program.weights[program.first_weight[i] :][: len(args)] > 0.0]]
-            if len(chosen) and not np.allclose(chosen, chosen[0], rtol=1e-9, atol=0.0):
-                return False
-        return True
-
-    def at(self, theta: np.ndarray) -> None:
-        """Put θ into the program."""
-        self.function.differentiator.update(*self.parameters.numbers(theta))
-
-    def mean(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Of all rows, and its gradient; −inf where a row is impossible."""
-        return self._of(theta, self.rows, self.counts / len(self.codes))
-
-    def _of(self, theta: np.ndarray, rows: np.ndarray, share: np.ndarray) -> tuple[float, np.ndarray]:
-        self.at(theta)
-        found = self.function.evaluate(rows, share)
-        value = float(share @ found.logs)
-        if not math.isfinite(value):
-            return -math.inf, np.zeros_like(theta)
-        return value, self.parameters.gradient(theta, found.weights, found.matrices)
-
-    def validate(self, theta: np.ndarray) -> float:
-        """Of the rows held out."""
-        self.at(theta)
-        return float(np.mean(self.function.logs(self.held_out)))
-
-    def adam(self, adam: Adam, epochs: int, batch: int, seed: int) -> Iterator[tuple[float, np.ndarray]]:
-        """Epochs of mini-batches in random order; the rate falls along a half cosine."""
-        steps = epochs * -(-len(self.codes) // batch)
-        for epoch in range(epochs):
-            order, total = np.random.default_rng([seed, epoch]).permutation(len(self.codes)), 0.0
-            for first in range(0, len(order), batch):
-                drawn = order[first : first + batch]
-                rows, counts = np.unique(self.where[drawn], return_counts=True)
-                value, gradient = self._of(adam.theta, self.rows[rows], counts / len(drawn))
-                if value == -math.inf:
-                    raise PgccError("a row of the data has probability 0: it cannot be learned from this circuit")
-                total += value * len(drawn)
-                adam.ascend(gradient, 0.5 * (1 + math.cos(math.pi * adam.steps / steps)))
-            yield total / len(order), adam.theta
-
-    def em(self, epochs: int, smoothing: float) -> Iterator[tuple[float, np.ndarray]]:
-        """Every weight becomes its share of the expected number of rows that went its way."""
-        parameters, theta = self.parameters, self.parameters.start
-        first, _ = parameters.numbers(theta)
-        weights = first.copy()
-        for _ in range(epochs):
-            self.function.differentiator.update(weights, parameters.matrices)
-            found = self.function.differentiator.evaluate(self.rows, self.counts)
-            if not np.isfinite(found.logs).all():
-                raise PgccError("a row of the data has probability 0: it cannot be learned from this circuit")
-            total = self.function.differentiator.evaluate(np.full((1, self.rows.shape[1]), -1, np.int8), np.zeros(1))
-            yield float(self.counts @ found.logs) / len(self.codes) - float(total.logs[0]), theta
-            counts = weights * found.weights
-            weights = weights.copy()
-            for one in parameters.sums:
-                went = counts[one.which] + smoothing * first[one.which] / one.total
-                if went.sum() > 0.0:
-                    weights[one.which] = np.maximum(one.total * went / went.sum(), 1e-300)
-            theta = np.concatenate([one.start(weights) for one in parameters.sums])

@@ -46,7 +46,11 @@ def encode(codes: np.ndarray, groups: Sequence[Sequence[int]]) -> Encoded:
     >>> [encoded.table.codes[encoded.table.seen].tolist(), encoded.table.row.tolist()]
     [[0, 2, 3], [0, 0, 1, 3]]
     """
-    rows, where = distinct_rows(codes)
+    return encode_distinct(*distinct_rows(codes), groups)
+
+
+def encode_distinct(rows: np.ndarray, where: np.ndarray, groups: Sequence[Sequence[int]]) -> Encoded:
+    """The same of distinct rows, with the place of every row among them."""
     leaf = np.concatenate([[0], np.cumsum([(1 << len(group)) - 1 for group in groups])])
     observations = _Observations()
     state = np.full((len(rows), len(groups)), -2)  # −2: not in; −1: in; else the observation, if it may be in

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from pgcc.errors import PgccError, brief
 from pgcc.frontend.combine import mixture
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.base import Estimator, check_whole
+from pgcc.learn.checkpoint import part_of
 from pgcc.learn.data import read_table
 from pgcc.learn.simple_pgc import SimplePGC
 from pgcc.learn.trees import MixtureOfTrees
@@ -66,7 +68,7 @@ class PGC(Estimator):
         self.threads = threads
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None) -> Self:
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None) -> Self:
         """Fit all candidates, then the weights of their mixture.
 
         Parameters
@@ -75,15 +77,18 @@ class PGC(Estimator):
             0 and 1, and −1, NaN or None for what is missing if no candidate minds.
         validation : the same, optional
             What everything is chosen on. By default a tenth of the rows is put aside.
+        checkpoint : path, optional
+            A folder in which every candidate keeps the state of its run. A run that was killed goes on from there, and
+            ends with the same model.
         """
         seed, threads = check_whole("seed", self.seed, 0), check_whole("threads", self.threads)
-        codes, held_out = self._read(X, validation, seed)
+        data = self._read(X, validation, seed)
         fitted: list[Estimator] = []
         logs: list[np.ndarray] = []
         self.history_: dict[str, list[Any]] = {"candidate": [], "validation": []}
-        for candidate in _copies(self.candidates, seed, threads):
-            fitted.append(candidate.fit(codes, held_out))
-            logs.append(candidate.score_samples(held_out))
+        for i, candidate in enumerate(_copies(self.candidates, seed, threads)):
+            fitted.append(candidate.fit(data, checkpoint=part_of(checkpoint, i)))
+            logs.append(candidate.score_samples(data.held_out))
             self.history_["candidate"].append(repr(candidate))
             self.history_["validation"].append(float(logs[-1].mean()))
             if self.verbose:
@@ -93,8 +98,7 @@ class PGC(Estimator):
         self.weights_ = stacking_weights(np.array(logs)[kept])
         self.members_ = [fitted[i] for i in kept]
         mixed = mixture(self.weights_.tolist(), [member.circuit_ for member in self.members_])
-        default = fitted[0].feature_names_in_
-        self.circuit_ = Circuit(mixed.root, default).relabel(dict(zip(default, self.feature_names_in_, strict=True)))
+        self.circuit_ = Circuit(mixed.root, self.feature_names_in_)
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:

@@ -6,13 +6,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from pgcc.errors import PgccError
-from pgcc.learn.base import Estimator, check_whole, hold_out
-from pgcc.learn.data import read_table
+from pgcc.learn.base import Estimator, check_whole
+from pgcc.learn.checkpoint import part_of
+from pgcc.learn.shared import Shared
 
 # The grid of the paper, for SimplePGC.
 PAPER_GRID = {"max_group": (1, 2, 5, 7), "components": (1, 4, 7, 10, 20)}
@@ -65,19 +67,19 @@ class GridSearch(Estimator):
         self.seed = seed
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None) -> Self:
-        """Fit every candidate to rows of 0 and 1; `validation` is data on which the choice is made."""
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None) -> Self:
+        """Fit every candidate to rows of 0 and 1; `validation` is data on which the choice is made.
+
+        `checkpoint` is a folder in which every candidate keeps the state of its run: after a crash those that were done
+        are not fitted again, and the others go on.
+        """
         if not isinstance(self.estimator, Estimator):
             raise PgccError(f"estimator={self.estimator!r}: a search is for the parameters of an estimator")
         threads, seed = check_whole("threads", self.threads), check_whole("seed", self.seed, 0)
-        codes, names = read_table(X)
-        if validation is None:
-            codes, held_out = hold_out(codes, seed)
-        else:
-            held_out = read_table(validation, names, "the validation data")[0]
-        candidates = self._candidates()
+        data, candidates = self._read(X, validation, seed), self._candidates()
+        parts = [part_of(checkpoint, i) for i in range(len(candidates))]
         with ThreadPoolExecutor(threads) as pool:
-            scores = list(pool.map(lambda one: self._try(one, codes, held_out), candidates))
+            scores = list(pool.map(lambda one, part: self._try(one, data, part), candidates, parts))
         order = np.argsort(-np.array(scores), kind="stable").tolist()
         best = candidates[order[0]]
         searched = list(self._grid())
@@ -85,8 +87,7 @@ class GridSearch(Estimator):
             {**{name: candidates[i].get_params()[name] for name in searched}, "validation": scores[i]} for i in order
         ]
         self.best_estimator_, self.best_params_ = best, {name: best.get_params()[name] for name in searched}
-        self.feature_names_in_ = names
-        self.circuit_ = best.circuit_.relabel(dict(zip(best.feature_names_in_, names, strict=True)))
+        self.circuit_ = best.circuit_
         return self
 
     def _grid(self) -> Mapping[str, Sequence[Any]]:
@@ -104,8 +105,14 @@ class GridSearch(Estimator):
             for values in product(*grid.values())
         ]
 
-    def _try(self, candidate: Estimator, codes: np.ndarray, held_out: np.ndarray) -> float:
-        score = candidate.fit(codes, held_out).score(held_out)
+    def _try(self, candidate: Estimator, data: Shared, checkpoint: Path | None) -> float:
+        score = _validation_score(candidate.fit(data, checkpoint=checkpoint), data)
         if self.verbose:
             print(f"{candidate}: {score:.6f}", file=sys.stderr, flush=True)
         return score
+
+
+def _validation_score(fitted: Estimator, data: Shared) -> float:
+    """The mean log-likelihood of the validation data: where the best epoch was chosen by it, it is known."""
+    best = getattr(fitted, "best_epoch_", -1)
+    return fitted.history_["validation"][best] if best >= 0 else fitted.score(data.held_out)  # type: ignore[attr-defined]

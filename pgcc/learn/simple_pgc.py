@@ -19,10 +19,10 @@ from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, var
 from pgcc.learn.base import Estimator, check_positive, check_whole
-from pgcc.learn.checkpoint import EVERY, fingerprint, read_checkpoint, write_checkpoint
-from pgcc.learn.encoding import Encoded, encode
-from pgcc.learn.partition import check_group, partition_variables, positive_dependence
-from pgcc.learn.training import Leg, Progress, Recipe, begin, train
+from pgcc.learn.checkpoint import EVERY, Checkpoint
+from pgcc.learn.encoding import Encoded
+from pgcc.learn.partition import check_group
+from pgcc.learn.training import Leg, Progress, Recipe, train
 from pgcc.passes.building import product_of, sum_of
 
 # The paper's loss is a sum over the rows of a batch, so that its decay weighs 1/128 of what it would with a mean.
@@ -133,24 +133,21 @@ class SimplePGC(Estimator):
         components, seed = check_whole("components", self.components), check_whole("seed", self.seed, 0)
         threads = check_whole("threads", self.threads)
         check_group(self.max_group)
-        codes, held_out = self._read(X, validation, seed)
-        groups = partition_variables(positive_dependence(codes), self.max_group)
-        data, valid = encode(codes, groups), encode(held_out, groups)
-        legs = self._legs(seed)
-        run = fingerprint({"legs": [asdict(leg) for leg in legs], "C": components, "K": groups}, codes, held_out)
-        progress = None if checkpoint is None else read_checkpoint(checkpoint, run)
-        if progress is None:
-            progress = begin(legs, data, components)
+        shared, legs = self._read(X, validation, seed), self._legs(seed)
+        groups, data, valid = shared.encoded(self.max_group)
+        settings = {"model": "SimplePGC", "legs": [asdict(leg) for leg in legs], "C": components, "K": groups}
+        kept = Checkpoint(checkpoint, settings, shared.codes, shared.held_out)
+        found = kept.read()
 
         def after_epoch(state: Progress) -> None:
-            if checkpoint is not None and len(state.history["leg"]) % EVERY == 0:
-                write_checkpoint(checkpoint, state, run)
+            if len(state.history["leg"]) % EVERY == 0:
+                kept.write(*state.state())
             if self.verbose:
                 print(_tell(state, legs), file=sys.stderr, flush=True)
 
-        train(progress, data, valid, legs, threads, after_epoch)
-        if checkpoint is not None:
-            write_checkpoint(checkpoint, progress, run)
+        before = None if found is None else Progress.of(*found)
+        progress = train(before, data, valid, components, legs, threads, after_epoch)
+        kept.write(*progress.state())
         if progress.best_epoch < 0:
             raise PgccError(
                 "no epoch gave the validation data a finite likelihood: training diverged, take a lower rate"

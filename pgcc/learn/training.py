@@ -6,11 +6,13 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from pgcc.backend.learning import Adam, Likelihood, log_likelihoods
+from pgcc.learn.checkpoint import State
 from pgcc.learn.encoding import Encoded
 from pgcc.learn.starting import prior_codes, start_by_em
 
@@ -56,10 +58,6 @@ class Leg:
     recipe: Recipe
     seed: int
 
-    def start(self, data: Encoded, components: int) -> Adam:
-        """Parameters before the first step."""
-        return Adam(start_by_em(data, components, np.random.default_rng(self.seed)))
-
 
 @dataclass
 class Progress:
@@ -88,6 +86,24 @@ class Progress:
         for name, value in (("leg", self.leg), ("train", train), ("validation", validation), ("seconds", seconds)):
             self.history[name].append(value)
 
+    def state(self) -> tuple[State, dict[str, Any]]:
+        """All that it takes to go on, for a checkpoint."""
+        adam = self.adam
+        arrays = {
+            "parameters": adam.parameters, "mean": adam.mean, "square": adam.square, "average": adam.average,
+            "best": self.best,
+        }  # fmt: skip
+        rest = {name: getattr(self, name) for name in ("leg", "best_score", "best_epoch", "history")}
+        return arrays, {"steps": adam.steps, **rest}
+
+    @classmethod
+    def of(cls, arrays: State, rest: dict[str, Any]) -> Progress:
+        """What goes on from there."""
+        adam = Adam(arrays["parameters"])
+        adam.mean, adam.square, adam.average = arrays["mean"], arrays["square"], arrays["average"]
+        adam.steps = rest["steps"]
+        return cls(adam, rest["leg"], arrays["best"], rest["best_score"], rest["best_epoch"], rest["history"])
+
     def is_over(self, recipe: Recipe) -> bool:
         """Whether the leg that is on has come to its end."""
         scores = self.scores
@@ -95,22 +111,25 @@ class Progress:
         return len(scores) >= recipe.epochs or since >= recipe.patience
 
 
-def begin(legs: Sequence[Leg], data: Encoded, components: int) -> Progress:
-    """The state before the first epoch."""
-    adam = legs[0].start(data, components)
-    return Progress(adam, 0, adam.parameters.copy())
-
-
 def train(
-    progress: Progress,
+    progress: Progress | None,
     data: Encoded,
     validation: Encoded,
+    components: int,
     legs: Sequence[Leg],
     threads: int = 1,
     after_epoch: Callable[[Progress], Any] = lambda progress: None,
-) -> None:
-    """Run the epochs that are left. What happens in an epoch depends on the state before it and the seed only."""
-    likelihood = Likelihood(data.table, len(progress.best), threads)
+) -> Progress:
+    """Run the epochs that are left, all of them if there is no progress yet.
+
+    What happens in an epoch depends on the state before it and the seed only.
+    """
+    # legs of one seed follow each other, and start from the same place
+    start = lru_cache(maxsize=1)(lambda seed: start_by_em(data, components, np.random.default_rng(seed)))
+    if progress is None:
+        first = start(legs[0].seed)
+        progress = Progress(Adam(first.copy()), 0, first.copy())
+    likelihood = Likelihood(data.table, components, threads)
     prior = prior_codes(data) / len(data.where)
     while True:
         leg = legs[progress.leg]
@@ -122,9 +141,9 @@ def train(
             progress.record(mean, score, seconds)
             after_epoch(progress)
         if progress.leg + 1 == len(legs):
-            return
+            return progress
         progress.leg += 1
-        progress.adam = legs[progress.leg].start(data, len(progress.best))
+        progress.adam = Adam(start(legs[progress.leg].seed).copy())
 
 
 def _run_epoch(likelihood: Likelihood, adam: Adam, where: np.ndarray, leg: Leg, epoch: int, prior: np.ndarray) -> float:

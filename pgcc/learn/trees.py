@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import sys
-import time
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +15,10 @@ from pgcc.frontend.builders import chow_liu
 from pgcc.frontend.combine import mixture
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.base import Estimator, check_positive, check_whole
+from pgcc.learn.checkpoint import EVERY, Checkpoint, State
 from pgcc.learn.data import distinct_rows, read_table
+from pgcc.learn.epochs import Run, run_epochs
+from pgcc.learn.shared import Shared
 
 # Steps of EM for a single tree from rows with gaps.
 _STEPS = 50
@@ -77,7 +79,7 @@ class MixtureOfTrees(Estimator):
         self.threads = threads
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None) -> Self:
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None) -> Self:
         """Learn trees and weights from data.
 
         Parameters
@@ -86,38 +88,68 @@ class MixtureOfTrees(Estimator):
             0 and 1; −1, NaN or None for what is missing, which is summed out.
         validation : the same, optional
             The step with the largest likelihood of these data is kept. By default a tenth of the rows is put aside.
+        checkpoint : path, optional
+            Where the state of the run is written every few steps. A run that was killed goes on from there, and ends
+            with the same trees.
         """
         seed, components = check_whole("seed", self.seed, 0), check_whole("components", self.components)
         smoothing = check_positive("smoothing", self.smoothing)
         epochs, patience = check_whole("epochs", self.epochs), check_whole("patience", self.patience)
         threads = check_whole("threads", self.threads)
-        codes, held_out = self._read(X, validation, seed)
-        names = self.feature_names_in_
-        rows, counts = _distinct(codes)
-        valid, valid_counts = _distinct(held_out)
-        trees = Trees.alone(codes, components)
-        prior = trees.expected(rows, np.tile(counts, (components, 1)), threads)[0].spread(smoothing)
-        shares = np.random.default_rng(seed).dirichlet(np.full(components, 0.1), size=len(rows)).T
-        self.history_: dict[str, list[float]] = {"train": [], "validation": [], "seconds": []}
-        self.best_epoch_, best_score = -1, -math.inf
-        for epoch in range(epochs):
-            began = time.perf_counter()
-            trees = trees.refitted(rows, shares * counts, prior, threads)
-            scores = trees.scores(rows, threads)
-            logs = np.logaddexp.reduce(scores, axis=0)
-            shares = np.exp(scores - logs)
-            score = float(valid_counts @ trees.log_likelihoods(valid, threads) / valid_counts.sum())
-            self.history_["train"].append(float(counts @ logs / counts.sum()))
-            self.history_["validation"].append(score)
-            self.history_["seconds"].append(time.perf_counter() - began)
-            if score > best_score:
-                self.best_epoch_, best_score, self.trees_ = epoch, score, trees
-            if self.verbose:
-                print(f"step {epoch + 1}: validation {score:.4f}, best {best_score:.4f}", file=sys.stderr, flush=True)
-            if epoch - self.best_epoch_ >= patience:
-                break
-        self.circuit_ = self.trees_.circuit(names)
+        data = self._read(X, validation, seed)
+        settings = {"model": "MixtureOfTrees", "components": components, "smoothing": smoothing, "epochs": epochs}
+        settings |= {"patience": patience, "seed": seed}
+        kept = Checkpoint(checkpoint, settings, data.codes, data.held_out)
+        run = run_epochs(_Steps(data, components, smoothing, seed, threads), epochs, patience, kept, self._tell)
+        self.history_, self.best_epoch_ = run.history, run.best_epoch
+        self.trees_ = Trees(**run.best)
+        self.circuit_ = self.trees_.circuit(self.feature_names_in_)
         return self
+
+    def _tell(self, run: Run) -> None:
+        if self.verbose:
+            told = f"step {run.epochs}: validation {run.history['validation'][-1]:.4f}, best {run.best_score:.4f}"
+            print(told, file=sys.stderr, flush=True)
+
+
+class _Steps:
+    """EM for a mixture of trees, from rows that are mostly of one component each, drawn at random."""
+
+    def __init__(self, data: Shared, components: int, smoothing: float, seed: int, threads: int):
+        (self.rows, self.counts), (self.valid, self.valid_counts) = data.sets()
+        self.threads, self.trees = threads, Trees.alone(data.codes, components)
+        everything = np.tile(self.counts, (components, 1))
+        self.prior = self.trees.expected(self.rows, everything, threads)[0].spread(smoothing)
+        self.shares = np.random.default_rng(seed).dirichlet(np.full(components, 0.1), size=len(self.rows)).T
+
+    def advance(self) -> float:
+        """The best trees for the shares of the rows, and the shares that belong to them."""
+        self.trees = self.trees.refitted(self.rows, self.shares * self.counts, self.prior, self.threads)
+        return float(self.counts @ self._share_out() / self.counts.sum())
+
+    def _share_out(self) -> np.ndarray:
+        """log p(row); every row is shared out among the components."""
+        scores = self.trees.scores(self.rows, self.threads)
+        logs = np.logaddexp.reduce(scores, axis=0)
+        self.shares = np.exp(scores - logs)
+        return logs
+
+    def validate(self) -> float:
+        """Of the validation data, after the last step."""
+        return float(self.valid_counts @ self.trees.log_likelihoods(self.valid, self.threads) / self.valid_counts.sum())
+
+    def state(self) -> State:
+        """The trees: the shares follow from them."""
+        return self.learned()
+
+    def learned(self) -> State:
+        """The trees of the last step."""
+        return self.trees.arrays()
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self.trees = Trees(**state)
+        self._share_out()
 
 
 class ChowLiu(Estimator):
@@ -138,27 +170,27 @@ class ChowLiu(Estimator):
     def __init__(self, smoothing: float = 1.0):
         self.smoothing = smoothing
 
-    def fit(self, X: Any, validation: Any = None) -> Self:
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None) -> Self:
         """Learn the tree from data; there is nothing to choose, so validation data are not looked at.
 
         With gaps (−1, NaN, None) it takes some steps of EM: each finds the best tree for what the last one expects.
+        `checkpoint` is where it keeps the tree every few steps, to go on from there if it was killed.
         """
         smoothing = check_positive("smoothing", self.smoothing)
-        codes, self.feature_names_in_ = read_table(X)
-        rows, counts = _distinct(codes)
+        codes, self.feature_names_in_ = (X.codes, X.names) if isinstance(X, Shared) else read_table(X)
+        distinct, where = distinct_rows(codes)
+        rows, counts = Sets(distinct), np.bincount(where).astype(np.float64)
         n = codes.shape[1]
         even = _PairCounts(np.full((n, n), smoothing), np.full(n, 2 * smoothing), 4 * smoothing)
-        self.trees_ = Trees.alone(codes, 1)
-        for _ in range(1 if rows.complete else _STEPS):
+        kept = Checkpoint(checkpoint, {"model": "ChowLiu", "smoothing": smoothing}, codes)
+        found = kept.read()
+        self.trees_, done = (Trees.alone(codes, 1), 0) if found is None else (Trees(**found[0]), found[1]["steps"])
+        for step in range(done, 1 if rows.complete else _STEPS):
             self.trees_ = self.trees_.refitted(rows, counts[None], even)
+            if (step + 1) % EVERY == 0:
+                kept.write(self.trees_.arrays(), {"steps": step + 1})
         self.circuit_ = self.trees_.circuit(self.feature_names_in_)
         return self
-
-
-def _distinct(codes: np.ndarray) -> tuple[Sets, np.ndarray]:
-    """Distinct rows, and how often each occurs."""
-    rows, where = distinct_rows(codes)
-    return Sets(rows), np.bincount(where).astype(np.float64)
 
 
 # -- trees as arrays ----------------------------------------------------------------------------------------
@@ -240,6 +272,10 @@ class Trees:
         parents = np.where(np.arange(n) > 0, 0, -1)
         weights = np.full(components, 1 / components)
         return cls(weights, np.tile(parents, (components, 1)), np.tile(often[:, None], (components, 1, 2)))
+
+    def arrays(self) -> State:
+        """All of it, by name."""
+        return {"weights": self.weights, "parents": self.parents, "probs": self.probs}
 
     def expected(self, rows: Sets, shares: np.ndarray, threads: int = 1) -> list[_PairCounts]:
         """Counts of pairs for every component, with what is missing as its tree has it."""
