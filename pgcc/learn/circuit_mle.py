@@ -25,8 +25,9 @@ OPTIMIZERS = ("auto", "adam", "lbfgs", "em")
 class CircuitMLE(Estimator):
     """The numbers of a circuit, learned from data; its structure stays.
 
-    Weights of sums stay on their simplex and kernels of DPPs stay positive: what is learned is a distribution, as the
-    circuit is. See `pgcc.learn.parameters` for what is trainable.
+    Weights of sums stay on their simplex, kernels of DPPs (L, K or factors, symmetric or not) stay positive, and so do
+    the weights of the edges of graphs: what is learned is a distribution, as the circuit is. All else stays as it is.
+    See `pgcc.learn.parameters` and `pgcc.learn.matrices`.
 
     Parameters
     ----------
@@ -44,6 +45,9 @@ class CircuitMLE(Estimator):
         For EM: rows added to every sum, spread like its first weights.
     rate, decay, batch
         For Adam: the learning rate, weight decay, and rows per step.
+    free_matrices : bool
+        Learn also determinants that no parametrisation keeps a distribution. They are normalised by their total, and
+        that no coefficient becomes negative is yours to see to: ask `pgcc.check`.
     seed : int
     verbose : bool
         Tell of every epoch, on standard error.
@@ -78,6 +82,7 @@ class CircuitMLE(Estimator):
         rate: float = 0.01,
         decay: float = 0.0,
         batch: int = 128,
+        free_matrices: bool = False,
         seed: int = 0,
         verbose: bool = False,
     ):
@@ -89,6 +94,7 @@ class CircuitMLE(Estimator):
         self.rate = rate
         self.decay = decay
         self.batch = batch
+        self.free_matrices = free_matrices
         self.seed = seed
         self.verbose = verbose
 
@@ -110,7 +116,7 @@ class CircuitMLE(Estimator):
         epochs, patience = check_whole("epochs", self.epochs), check_whole("patience", self.patience)
         circuit, codes, held_out = self._over(X, validation)
         self.feature_names_in_ = list(circuit.variables)
-        likelihood = Likelihood(circuit, codes, held_out)
+        likelihood = Likelihood(circuit, codes, held_out, bool(self.free_matrices))
         settings = {name: value for name, value in self.get_params().items() if name not in ("circuit", "verbose")}
         tables = [*to_arrays(circuit).values(), codes, *([] if held_out is None else [held_out])]
         kept = Checkpoint(checkpoint, {"model": "CircuitMLE", **settings}, *tables)

@@ -27,12 +27,14 @@ class Likelihood:
         The training data.
     held_out : array, optional
         The validation data.
+    free : bool
+        Whether matrices are learned that no parametrisation keeps a distribution.
     """
 
-    def __init__(self, circuit: Circuit, codes: np.ndarray, held_out: np.ndarray | None = None):
+    def __init__(self, circuit: Circuit, codes: np.ndarray, held_out: np.ndarray | None = None, free: bool = False):
         self.circuit = with_weights_only(circuit)
         self.function = GradientFunction(self.circuit)
-        self.parameters = Parameters(self.function.parametrized)
+        self.parameters = Parameters(self.function.parametrized, free)
         self.held_out = held_out
         self.rows, self.where = distinct_rows(codes)
         self.counts = np.bincount(self.where).astype(np.float64)
