@@ -30,9 +30,10 @@ _PAPER = Recipe(
     rate=1e-3, last_rate=1.0, decay=1e-3, smoothing=0.0, memory=0.0, batch=128, epochs=50, patience=50
 )  # fmt: skip
 _AUTO = Recipe(rate=3e-3, last_rate=0.05, decay=3e-4, smoothing=30.0, memory=0.99, batch=128, epochs=60, patience=15)
-# Where data are few, slow steps overfit least; where the mixture is hard to find, fast ones find better ones.
+# Where data are few, slow and noisy steps overfit least, and want little smoothing; where the mixture is hard to find,
+# fast ones find better ones.
 RECIPES = {
-    "auto": (_AUTO, replace(_AUTO, rate=1e-3), replace(_AUTO, rate=1e-2, smoothing=10.0)),
+    "auto": (_AUTO, replace(_AUTO, rate=1e-3, smoothing=3.0, batch=64), replace(_AUTO, rate=1e-2, smoothing=10.0)),
     "paper": (_PAPER,),
 }
 
