@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
-from pgcc.backend.kernels.simd import load, mul, muladd, splat, store
+from pgcc.backend.kernels.simd import add_up, load, mul, muladd, splat, store
 
 
 @njit(nogil=True, error_model="numpy")
@@ -25,35 +24,39 @@ def multiply_adds(data, rounds):
 
 @njit(nogil=True, error_model="numpy")
 def read(data, rounds):
-    """Read everything `rounds` times, one multiply-add per eight numbers."""
+    """Read everything `rounds` times, one multiply-add per eight numbers; sums do not wait for one another."""
     one = splat(1.0)
-    a, b, c, d = one, one, one, one
+    a, b, c, d, e, f, g, h = one, one, one, one, one, one, one, one
     for _ in range(rounds):
-        for i in range(0, len(data), 32):
+        for i in range(0, len(data), 64):
             a, b = muladd(one, load(data, i), a), muladd(one, load(data, i + 8), b)
             c, d = muladd(one, load(data, i + 16), c), muladd(one, load(data, i + 24), d)
-    out = np.empty(32)
-    store(out, 0, a)
-    store(out, 8, b)
-    store(out, 16, c)
-    store(out, 24, d)
-    return out.sum()
+            e, f = muladd(one, load(data, i + 32), e), muladd(one, load(data, i + 40), f)
+            g, h = muladd(one, load(data, i + 48), g), muladd(one, load(data, i + 56), h)
+    return _sum_of((a, b, c, d, e, f, g, h))
 
 
 @njit(nogil=True, error_model="numpy")
 def dot_products(data, rounds):
     """w·x·y over pairs that lie in the nearest cache: the inner loop of a circuit without its indices."""
     w = splat(0.5)
-    a, b, c, d = w, w, w, w
+    a, b, c, d, e, f, g, h = w, w, w, w, w, w, w, w
     for _ in range(rounds):
-        for i in range(0, len(data), 64):
-            a = muladd(w, mul(load(data, i), load(data, i + 32)), a)
-            b = muladd(w, mul(load(data, i + 8), load(data, i + 40)), b)
-            c = muladd(w, mul(load(data, i + 16), load(data, i + 48)), c)
-            d = muladd(w, mul(load(data, i + 24), load(data, i + 56)), d)
-    out = np.empty(32)
-    store(out, 0, a)
-    store(out, 8, b)
-    store(out, 16, c)
-    store(out, 24, d)
-    return out.sum()
+        for i in range(0, len(data), 128):
+            a = muladd(w, mul(load(data, i), load(data, i + 64)), a)
+            b = muladd(w, mul(load(data, i + 8), load(data, i + 72)), b)
+            c = muladd(w, mul(load(data, i + 16), load(data, i + 80)), c)
+            d = muladd(w, mul(load(data, i + 24), load(data, i + 88)), d)
+            e = muladd(w, mul(load(data, i + 32), load(data, i + 96)), e)
+            f = muladd(w, mul(load(data, i + 40), load(data, i + 104)), f)
+            g = muladd(w, mul(load(data, i + 48), load(data, i + 112)), g)
+            h = muladd(w, mul(load(data, i + 56), load(data, i + 120)), h)
+    return _sum_of((a, b, c, d, e, f, g, h))
+
+
+@njit(nogil=True, error_model="numpy")
+def _sum_of(vectors):
+    total = 0.0
+    for vector in vectors:
+        total += add_up(vector)
+    return total

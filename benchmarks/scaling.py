@@ -31,7 +31,7 @@ def _time_per_row() -> Table:
         model = pgcc.compile(circuit, normalize=False)
         rows = random_evidence(max(1 << 11, (1 << 15) * 10_000 // edges // 32 * 32), n)
         seconds = best_of({"": lambda m=model, x=rows: m.prob(x)}, 15, 10.0, time.process_time)[""] / len(rows)
-        program = model._compiled.direct.program
+        program = model._compiled.direct.loop.condensed.program
         sizes.append(float(circuit.size))
         times.append(seconds)
         size = program.slots * 32 * 8 / 1024
@@ -98,7 +98,7 @@ stage("scopes", lambda: simple.overlap)
 homogeneous = stage("homogenize", lambda: homogenize(simple))
 program = stage("lower", lambda: lower(homogeneous))
 direct = Direct(program)
-stage("schedule", lambda: direct.program)
+stage("condense", lambda: direct.loop.condensed)
 stage("error analysis", lambda: (direct.gamma, direct.floor))
 rows = random_evidence(32, variables)
 stage("first evaluation", lambda: direct.evaluate(rows, 1e-9))

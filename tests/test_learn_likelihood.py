@@ -16,9 +16,9 @@ from pgcc.backend.kernels.elementary import exp_eight, log_eight
 from pgcc.backend.kernels.learning_dense import invert, invert_eight, multiply
 from pgcc.backend.kernels.simd import load, store
 from pgcc.backend.learning import Likelihood, component_scores, log_likelihoods, log_weights
-from pgcc.learn.data import distinct_rows
 from pgcc.learn.encoding import encode
 from pgcc.learn.partition import partition_variables, positive_dependence
+from pgcc.learn.rows import distinct_rows
 from pgcc.learn.simple_pgc import simple_pgc_circuit
 
 GROUPS = [[0, 2], [1], [3, 4, 5], [6]]

@@ -174,6 +174,12 @@ class Compiled:
                 return self.exact.evaluate(evidence, rtol)
         raise PgccError(f"unknown method {method!r}: choose 'auto' or one of {', '.join(map(repr, METHODS))}")
 
+    def settle(self, evidence: np.ndarray, rtol: float, total: float, logs: bool, numbers: np.ndarray) -> np.ndarray:
+        """Write values over `total`, or logarithms, where float64 certifies them at once; the numbers of other rows."""
+        if not self.decomposable:
+            return np.arange(len(evidence))
+        return self.direct.settle(evidence, rtol, total, logs, numbers)
+
     def run_auto(self, evidence: np.ndarray, rtol: float) -> tuple[Values, dict[str, int]]:
         """Values to `rtol`, and how many rows each method answered."""
         values, used = self._first_try(evidence, rtol)

@@ -6,16 +6,17 @@ Rows run in float64 first. Those that leave its range run over scaled numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
 from pgcc.backend.kernels.analysis import count_roundings, log_sensitivities, log_values
 from pgcc.backend.kernels.bounds import certify
-from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
+from pgcc.backend.kernels.condensed import settle
+from pgcc.backend.kernels.linear import STEP, pack_codes
 from pgcc.backend.kernels.scaled import RADIX, run_scaled
 from pgcc.backend.kernels.scaled_staged import run_scaled_staged
+from pgcc.backend.loop import Loop, aligned
 from pgcc.backend.native import Evaluator, is_small, load_program
 from pgcc.backend.staged import Staged, padded
 from pgcc.backend.values import Values, rounding_bound
@@ -26,6 +27,7 @@ from pgcc.lowering.schedule import schedule
 # A second-level cache, and what the slots may take of it where there are matrices of determinants as well.
 _CACHE_BYTES, _BESIDE_MATRICES = 1 << 21, 5 << 18
 _NO_DETS = np.zeros(0)
+_NO_ROWS = np.zeros(0, np.int64)
 
 
 class Direct:
@@ -68,6 +70,11 @@ class Direct:
         """How to run a program with determinants."""
         return Staged(self.unscheduled, self.program) if self.unscheduled.has_det else None
 
+    @cached_property
+    def loop(self) -> Loop:
+        """How to run one without."""
+        return Loop(self.unscheduled, roots_of(self.unscheduled).tolist())
+
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Values:
         """Values for int8 rows of evidence (1, 0, −1), in float64; over scaled numbers where only range is amiss."""
         values, magnitude, hopeless = self._run_linear(evidence, rtol)
@@ -82,13 +89,26 @@ class Direct:
             values.put(wanted, self._run_scaled(evidence[wanted], rtol))
         return values
 
+    def settle(self, evidence: np.ndarray, rtol: float, total: float, logs: bool, numbers: np.ndarray) -> np.ndarray:
+        """Write value / total, or its logarithm, of the rows that float64 certifies at once; the numbers of the others.
+
+        What is written is what `evaluate` would say of them.
+        """
+        if self.staged is not None:
+            return np.arange(len(evidence))
+        promise = (self.gamma, self.floor, rtol, total, logs, numbers)
+        if self._evaluator is None:
+            settled = self.loop.settle(evidence, *promise)
+        else:
+            out = self._native_values(evidence)
+            settled = settle(out[0], out[-1], *promise)
+        return _NO_ROWS if settled else np.flatnonzero(np.isnan(numbers))
+
     def _run_linear(self, evidence: np.ndarray, rtol: float) -> tuple[Values, np.ndarray, np.ndarray | None]:
         """Values in float64, their magnitudes, and for which of them float64 is not enough, whatever the range."""
         exponent, hopeless = 0, None
-        if self._evaluator:
-            out = self._native_values(evidence)
-        elif self.staged is None:
-            out = self._kernel_values(evidence)
+        if self.staged is None:
+            out = self._plain_values(evidence)
         else:
             out, hopeless = self._staged_values(evidence, rtol)
             exponent = self.staged.exponent
@@ -98,63 +118,37 @@ class Direct:
         # The magnitude of a monotone circuit is its value: keep it from being divided with it.
         return Values(value.copy(), np.full(len(evidence), exponent), bound), magnitude, hopeless
 
+    def _plain_values(self, evidence: np.ndarray) -> np.ndarray:
+        """Value and, if signed, magnitude of every row in float64; perhaps more rows than that. No determinants."""
+        return self.loop.values(evidence) if self._evaluator is None else self._native_values(evidence)
+
     def _native_values(self, evidence: np.ndarray) -> np.ndarray:
-        out = np.empty((1 + self.program.signed, len(evidence)))
+        out = np.empty((1 + self.unscheduled.signed, len(evidence)))
         assert self._evaluator is not None
         self._evaluator(evidence, out)
         return out
 
-    def _kernel_values(self, evidence: np.ndarray) -> np.ndarray:
-        """Value and, if signed, magnitude of every row; padded to whole blocks."""
-        program = self.program
-
-        def run(codes: np.ndarray, lanes: int, work: np.ndarray, out: np.ndarray, rows: slice) -> None:
-            run_linear(*program.arrays, codes, lanes, work, self._roots, out)
-
-        return self._in_blocks(evidence, run)
-
     def _staged_values(self, evidence: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:
         """The same with determinants; and for which rows one of them is hopeless."""
-        staged = self.staged
+        staged, program = self.staged, self.program
         assert staged is not None
-        hopeless = np.empty(len(evidence) + self._lanes, bool)
-        flat = padded(evidence)
-
-        def run(codes: np.ndarray, lanes: int, work: np.ndarray, out: np.ndarray, rows: slice) -> None:
-            staged.run(rtol, flat, rows.start, codes, lanes, work, self._roots, out, hopeless[rows])
-
-        return self._in_blocks(evidence, run), hopeless[: len(evidence)]
-
-    @property
-    def _roots(self) -> np.ndarray:
-        program = self.program
-        return np.array([program.value, program.magnitude] if program.signed else [program.value])
-
-    def _in_blocks(self, evidence: np.ndarray, run: Callable[..., None]) -> np.ndarray:
-        """What `run(codes, lanes, work, out, rows)` writes to out, for as many blocks of rows as fit the cache."""
-        program, lanes = self.program, min(self._lanes, -(-len(evidence) // STEP) * STEP)
+        # Rows per block: determinants of one size are computed together; but slots should stay in the cache.
+        most = STEP * max(1, min(32, _BESIDE_MATRICES // (8 * STEP * program.slots)))
+        lanes = min(most, -(-len(evidence) // STEP) * STEP)
         blocks = -(-len(evidence) // lanes)
-        reads_codes = self.staged is None or self.staged.reads_codes
         # As many blocks at a time as keep the packed evidence in the cache.
-        step = max(1, min(blocks, 2**16 // max(1, lanes * program.n_variables))) if reads_codes else blocks
+        step = max(1, min(blocks, 2**16 // max(1, lanes * program.n_variables))) if staged.reads_codes else blocks
         codes = np.empty((step, program.n_variables * lanes), np.uint8)
-        work = aligned(program.slots * lanes)
-        out = np.empty((1 + program.signed, blocks * lanes))
-        flat = evidence.reshape(-1).view(np.uint8)
+        work, roots = aligned(program.slots * lanes), roots_of(program)
+        out, hopeless = np.empty((1 + program.signed, blocks * lanes)), np.empty(blocks * lanes, bool)
+        rows_of_codes, flat = evidence.reshape(-1).view(np.uint8), padded(evidence)
         for first in range(0, blocks, step):
             some = codes[: min(step, blocks - first)]
-            if reads_codes:
-                pack_codes(flat, program.n_variables, first * lanes, lanes, some)
-            span = slice(first * lanes, (first + len(some)) * lanes)
-            run(some, lanes, work, out[:, span], span)
-        return out
-
-    @cached_property
-    def _lanes(self) -> int:
-        """Rows per block: the more, the less reading an instruction costs; but the slots should stay in the cache."""
-        # Determinants of one size are computed together, so that more rows are better.
-        most, room = (8, _CACHE_BYTES) if self.staged is None else (32, _BESIDE_MATRICES)
-        return STEP * max(1, min(most, room // (8 * STEP * self.program.slots)))
+            if staged.reads_codes:
+                pack_codes(rows_of_codes, program.n_variables, first * lanes, lanes, some)
+            rows = slice(first * lanes, (first + len(some)) * lanes)
+            staged.run(rtol, flat, rows.start, some, lanes, work, roots, out[:, rows], hopeless[rows])
+        return out, hopeless[: len(evidence)]
 
     def _run_scaled(self, evidence: np.ndarray, rtol: float) -> Values:
         program = self.program
@@ -185,11 +179,9 @@ class Direct:
         return split_constants(self.program)
 
 
-def aligned(size: int) -> np.ndarray:
-    """Room for doubles that starts at a cache line: a vector that straddles two costs twice as much to load."""
-    room = np.empty(size + 8)
-    first = -(room.ctypes.data // 8) % 8
-    return room[first : first + size]
+def roots_of(program: Program) -> np.ndarray:
+    """The slots of the value and, if something may cancel, of its magnitude."""
+    return np.array([program.value, program.magnitude] if program.signed else [program.value])
 
 
 def roundings(program: Program, length: int = 1) -> float:

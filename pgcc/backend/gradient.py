@@ -13,7 +13,6 @@ import numpy as np
 
 from pgcc.backend.cofactors import Derivatives, Matrices, determinant_derivatives
 from pgcc.backend.direct import (
-    aligned,
     log_weights_of,
     rounding_counts,
     split_constants,
@@ -24,6 +23,7 @@ from pgcc.backend.kernels.analysis import log_values
 from pgcc.backend.kernels.gradients import add_linear_gradients, add_scaled_gradients
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_block
 from pgcc.backend.kernels.scaled import RADIX, run_scaled_rows
+from pgcc.backend.loop import aligned
 from pgcc.backend.values import rounding_bound
 from pgcc.ir.numbers import absolute
 from pgcc.lowering.program import DET, DETBAR, LEAF, SUM, Program

@@ -7,16 +7,16 @@ over scaled numbers. What is still uncertain is said to be. Determinants have a 
 from __future__ import annotations
 
 import math
-import threading
 from functools import cached_property
 
 import numpy as np
 
 from pgcc.backend.compiled import Compiled
-from pgcc.backend.direct import aligned, log_weights_of, rounding_counts, split_constants, underflow_floor
+from pgcc.backend.direct import log_weights_of, rounding_counts, split_constants, underflow_floor
 from pgcc.backend.kernels.analysis import log_least, log_values
-from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
+from pgcc.backend.kernels.linear import STEP
 from pgcc.backend.kernels.scaled import RADIX, run_scaled
+from pgcc.backend.loop import Loop
 from pgcc.backend.marginals_det import StagedMarginals, has_partials
 from pgcc.backend.posteriors import Posteriors, read_posteriors
 from pgcc.backend.values import rounding_bound
@@ -29,8 +29,6 @@ from pgcc.lowering.schedule import schedule
 _MOST_ROUNDING = 1e-11
 # Rows per block; the fewer, the more of the values stay in the cache, the more, the less reading an instruction costs.
 _LANES = 4 * STEP
-# Doubles of room that are kept for the next call.
-_ROOM = 1 << 22
 # Values below 2⁻¹⁰²² are taken for 0 by flows, where others lose 2⁻¹⁰⁷⁴.
 _FLUSHED = 2.0**60
 
@@ -52,7 +50,6 @@ class Marginals:
 
     def __init__(self, program: Program):
         self.forward = program
-        self._kept = threading.local()  # room for values, which the system would have to clear for every call
 
     @cached_property
     def _adjoints(self) -> Program:
@@ -66,10 +63,6 @@ class Marginals:
             if _gamma(program) <= _MOST_ROUNDING:
                 return program
         return self._adjoints
-
-    @cached_property
-    def _linear(self) -> Program:
-        return schedule(self._unscheduled)
 
     @cached_property
     def _scaled(self) -> Program:
@@ -95,7 +88,8 @@ class Marginals:
         """Posteriors for int8 rows of evidence (1, 0, −1)."""
         signed = self.forward.signed
         floor = np.full(len(evidence), self._floor)
-        found = read_posteriors(self._run_linear(evidence), evidence, signed, self._gammas[0], floor, rtol)
+        read = self._loop.values(evidence)[:, : len(evidence)]
+        found = read_posteriors(read, evidence, signed, self._gammas[0], floor, rtol)
         wanted = np.flatnonzero(~found.certain.all(axis=1))
         if len(wanted):
             some = evidence[wanted]
@@ -104,27 +98,10 @@ class Marginals:
             found.impossible[wanted] = again.impossible
         return found
 
-    def _run_linear(self, evidence: np.ndarray) -> np.ndarray:
-        """What is read off every row: joint probabilities, and the root."""
-        program, n = self._linear, evidence.shape[1]
-        most = max(1, min(_LANES, _ROOM // program.slots) // STEP) * STEP
-        lanes = max(STEP, min(most, -(-len(evidence) // STEP) * STEP))
-        blocks = -(-len(evidence) // lanes)
-        codes = np.empty((blocks, n * lanes), np.uint8)
-        pack_codes(evidence.reshape(-1).view(np.uint8), n, 0, lanes, codes)
-        read = readings(program)
-        out = np.empty((len(read), blocks * lanes))
-        run_linear(*program.arrays, codes, lanes, self._room(program.slots * lanes), read, out)
-        return out[:, : len(evidence)]
-
-    def _room(self, size: int) -> np.ndarray:
-        """Room for doubles, the same for every call of a thread unless it is large."""
-        if size > _ROOM:
-            return aligned(size)
-        room = getattr(self._kept, "room", None)
-        if room is None or len(room) < size:
-            room = self._kept.room = aligned(size)
-        return room[:size]
+    @cached_property
+    def _loop(self) -> Loop:
+        """What runs in float64: joint probabilities, and the root."""
+        return Loop(self._unscheduled, readings(self._unscheduled).tolist(), _LANES)
 
     def _run_scaled(self, evidence: np.ndarray) -> np.ndarray:
         """The same over scaled numbers, those of every row divided by a power of two that makes its root about 1."""

@@ -13,14 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 # Rows in a chunk: few enough for what is computed of them to stay in the cache, and bounded in bytes of evidence.
-_ROWS, _BYTES = 1 << 13, 1 << 24
+_ROWS, _BYTES = 1 << 15, 1 << 24
 
 
 def for_chunks(rows: int, columns: int, threads: int, work: Callable[[slice], None]) -> None:
     """Call `work(slice)` for chunks of [0, rows); the first exception is raised here."""
-    most = _ROWS if threads <= 1 else 4 * _ROWS  # threads should not meet too often
-    size = max(1, min(max(32, min(most, _BYTES // max(1, columns))), -(-rows // threads)))
-    size = max(1, -(-rows // max(1, round(rows / size))))  # of one size, or nearly: a short last one costs as much
+    most = max(32, min(_ROWS, _BYTES // max(1, columns)))
+    count = -(-rows // (most * threads)) * threads  # as many for one thread as for another
+    size = max(1, -(-rows // max(1, count)))
     pieces = [slice(first, min(first + size, rows)) for first in range(0, rows, size)]
     if threads <= 1 or len(pieces) <= 1:
         for piece in pieces:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgcc.backend.kernels.bounds import all_within, divide
+from pgcc.backend.kernels.bounds import LARGE, SMALL, all_within, divide
 from pgcc.ir.numbers import UNIT
 
 _NONE = np.zeros(0, np.int64)
@@ -69,6 +69,11 @@ class Values:
         if self.exponent.any():
             logs += self.exponent * np.log(2.0)
         return logs
+
+    def plain(self) -> float | None:
+        """The only value, if it is positive and dividing what is far from the ends of the range by it stays inside."""
+        value = float(self.mantissa[0])
+        return value if SMALL < value < LARGE and not self.exponent[0] else None
 
     def divide_by(self, total: Values) -> int:
         """Divide every value, in place, by one that is positive; the first row that is certainly negative, or −1."""

@@ -6,6 +6,7 @@ the last use of its value, and the slot freed last is taken first, while it is s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,10 +24,15 @@ def schedule(program: Program) -> Program:
     >>> schedule(lower(pgcc.parse("0.5*a*b + 0.25*a + 0.25")))
     <Program: 5 instructions, 7 operations, 4 slots>
     """
+    return share_slots(program, (program.value, program.magnitude))[0]
+
+
+def share_slots(program: Program, kept: Sequence[int]) -> tuple[Program, np.ndarray]:
+    """The same for a program of which some values are wanted in the end; and the slots of those."""
     op, start = program.op, program.start
     target, args = program.target.copy(), program.args.copy()
     is_value = _value_arguments(op, start, len(args))
-    last_use = _last_uses(target, start, args, is_value, (program.value, program.magnitude))
+    last_use = _last_uses(target, start, args, is_value, kept)
     # The arguments that die at each instruction, in order of instruction.
     user = np.repeat(np.arange(len(op)), np.diff(start))
     dying = is_value & (last_use[args] == user)
@@ -48,7 +54,7 @@ def schedule(program: Program) -> Program:
     slots = np.array(slot, np.int32)
     target[:] = slots[target]
     args[is_value] = slots[args[is_value]]
-    return replace(
+    shared = replace(
         program,
         target=target,
         args=args,
@@ -56,6 +62,7 @@ def schedule(program: Program) -> Program:
         value=slot[program.value],
         magnitude=slot[program.magnitude],
     )
+    return shared, slots[list(kept)].astype(np.int64)
 
 
 def _value_arguments(op: np.ndarray, start: np.ndarray, length: int) -> np.ndarray:
@@ -66,7 +73,7 @@ def _value_arguments(op: np.ndarray, start: np.ndarray, length: int) -> np.ndarr
 
 
 def _last_uses(
-    target: np.ndarray, start: np.ndarray, args: np.ndarray, is_value: np.ndarray, roots: tuple[int, ...]
+    target: np.ndarray, start: np.ndarray, args: np.ndarray, is_value: np.ndarray, roots: Sequence[int]
 ) -> np.ndarray:
     """The last instruction that reads each value; one past the end for the roots, −1 for a value nobody reads."""
     last = np.full(int(target.max()) + 1, -1, np.int64)

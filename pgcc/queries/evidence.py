@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.backend.kernels.linear import are_codes
 from pgcc.errors import EvidenceError
 
+# Entries that numpy checks sooner than a kernel is loaded.
+_SMALL = 10_000
 _MEANING = "1 (in), 0 (out) or −1 / None / NaN (unobserved)"
 
 
@@ -183,6 +186,8 @@ def as_codes(table: np.ndarray, variables: Sequence[str], first_row: int) -> np.
     kind = table.dtype.kind
     if kind == "b":
         return np.ascontiguousarray(table).view(np.int8)
+    if table.dtype == np.int8 and table.size > _SMALL and table.flags.c_contiguous and are_codes(_flat(table)):
+        return table
     if kind == "f":
         table = np.where(np.isnan(table), -1.0, table)
         good: np.ndarray | bool = (table == 0.0) | (table == 1.0) | (table == -1.0)
@@ -196,3 +201,8 @@ def as_codes(table: np.ndarray, variables: Sequence[str], first_row: int) -> np.
             f"row {first_row + row}, variable {variables[column]!r} is {table[row, column]}: evidence is {_MEANING}"
         )
     return np.ascontiguousarray(table, dtype=np.int8)
+
+
+def _flat(table: np.ndarray) -> np.ndarray:
+    """The bytes of codes."""
+    return table.reshape(-1).view(np.uint8)

@@ -7,7 +7,8 @@ import math
 from pgcc.backend.kernels.policy import kernel
 from pgcc.ir.numbers import UNIT
 
-_SMALL, _LARGE = 2.0**-500, 2.0**500
+# The quotient of two numbers between them is in the range of doubles.
+SMALL, LARGE = 2.0**-500, 2.0**500
 
 
 @kernel
@@ -73,9 +74,9 @@ def smallest(work, lanes, least):
 @kernel
 def divide(mantissa, exponent, bound, by_mantissa, by_exponent, by_bound):
     """Divide values in place by one positive value; the first that is certainly negative, or −1."""
-    negative, tame = -1, _SMALL < by_mantissa < _LARGE
+    negative, tame = -1, SMALL < by_mantissa < LARGE
     for i in range(len(mantissa)):
-        tame &= (mantissa[i] > _SMALL) & (mantissa[i] < _LARGE)
+        tame &= (mantissa[i] > SMALL) & (mantissa[i] < LARGE)
     more, times = by_bound + 2.0 * UNIT, (1.0 + 4.0 * UNIT) / max(1.0 - by_bound, 0.5)
     if tame:  # nearly always
         for i in range(len(mantissa)):
@@ -84,13 +85,13 @@ def divide(mantissa, exponent, bound, by_mantissa, by_exponent, by_bound):
             bound[i] = (bound[i] + more) * times
         return negative
     by, by_binary = math.frexp(by_mantissa)
-    plain = _SMALL < by_mantissa < _LARGE
+    plain = SMALL < by_mantissa < LARGE
     for i in range(len(mantissa)):
         if mantissa[i] == 0.0 and bound[i] == 0.0:
             continue  # an exact zero stays one
         if mantissa[i] < 0.0 and bound[i] < 1.0 and negative < 0:
             negative = i
-        if plain and (_SMALL < abs(mantissa[i]) < _LARGE):
+        if plain and (SMALL < abs(mantissa[i]) < LARGE):
             mantissa[i] /= by_mantissa
             exponent[i] -= by_exponent
         else:  # the quotient might leave the range of doubles

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from pgcc.backend.kernels.policy import kernel
-from pgcc.backend.kernels.simd import choose, load, mul, muladd, peek, quotient, splat, store, transpose
+from pgcc.backend.kernels.simd import choose, eight_bytes, load, mul, muladd, peek, quotient, splat, store, transpose
 from pgcc.lowering.program import LEAF, MORE, QUOTIENT, SUM, TIMES
 
+_ONE, _SEVEN = np.uint64(1), np.uint64(7)
+_MIDDLE, _LOWEST = np.uint64(0x7E7E7E7E7E7E7E7E), np.uint64(0x0101010101010101)
 STEP = 32  # rows whose accumulators are in registers together; a block is a multiple of it
 
 
@@ -39,8 +43,9 @@ def run_linear(
 def copy_roots(work, lanes, roots, out, block):
     """out[r, row] = value of slot roots[r], for the rows of a block."""
     for r in range(len(roots)):
-        for lane in range(lanes):
-            out[r, block * lanes + lane] = work[roots[r] * lanes + lane]
+        here = out[r]
+        for lane in range(0, lanes, 8):
+            store(here, block * lanes + lane, load(work, roots[r] * lanes + lane))
 
 
 @kernel
@@ -114,6 +119,19 @@ def run_block(op, target, start, args, first_weight, weights, leaf_variable, lea
                     d = muladd(w, mul(load(work, x + 24), load(work, y + 24)), d)
                     k += 1
                 store4(work, at + lane, a, b, c, d)
+
+
+@kernel
+def are_codes(evidence):
+    """Whether every byte is 1, 0 or 255."""
+    wrong, whole = np.uint64(0), len(evidence) - len(evidence) % 8
+    for i in range(0, whole, 8):
+        word = eight_bytes(evidence, i)
+        # the seven high bits of a byte are all the same, and where they are set, so is the lowest
+        wrong |= ((word ^ (word >> _ONE)) & _MIDDLE) | ((word >> _SEVEN) & ~word & _LOWEST)
+    for i in range(whole, len(evidence)):
+        wrong |= np.uint64(evidence[i] != 0 and evidence[i] != 1 and evidence[i] != 255)
+    return wrong == 0
 
 
 @kernel

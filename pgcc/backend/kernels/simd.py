@@ -14,11 +14,9 @@ from numba import types
 from numba.extending import intrinsic, models, register_model
 
 LANES = 8
+_INTEGERS, _HALF_LINE = ir.VectorType(ir.IntType(64), LANES), ir.VectorType(ir.IntType(8), 32)
 _DOUBLE, _VECTOR, _BYTES = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.IntType(8), LANES)
-_INTEGERS = ir.VectorType(ir.IntType(64), LANES)
 WORD = 64  # bytes that become the bits of one number
-# The bits of doubles as whole numbers: how many are of the fraction, and those of √½.
-_FRACTION, _HALF_ROOT = 52, 0x3FE6A09E667F3BCD
 
 
 class _Vector8(types.Type):
@@ -240,6 +238,17 @@ def equal_bytes(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
 
 
 @intrinsic
+def eight_bytes(typingctx: Any, array: Any, index: Any) -> Any:
+    """The eight bytes of a flat array that start at `index`, as one number, the first in the lowest bits."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _address(context, builder, signature.args[0], args[0], args[1], ir.IntType(64))
+        return builder.load(pointer, align=1)
+
+    return types.uint64(array, types.intp), codegen
+
+
+@intrinsic
 def lowest_bit(typingctx: Any, bits: Any) -> Any:
     """The position of the lowest set bit; there must be one."""
 
@@ -270,6 +279,47 @@ def div(typingctx: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic
+def if_less(typingctx: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
+    """`yes` where a < b, else `no`; nothing is less than NaN, nor NaN than anything."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_ordered("<", args[0], args[1]), args[2], args[3])
+
+    return vector8(vector8, vector8, vector8, vector8), codegen
+
+
+# How many bits are of the fraction, and the bits of √½: numbers are split as 2^k · m with m from there to √2.
+_FRACTION, _ROOT_HALF = 52, 0x3FE6A09E667F3BCD
+
+
+def _from_root_half(builder: Any, a: Any) -> Any:
+    """The bits of doubles, counted from those of √½: k in the highest twelve, and below it what m is more than √½."""
+    return builder.sub(builder.bitcast(a, _INTEGERS), ir.Constant(_INTEGERS, [_ROOT_HALF] * LANES))
+
+
+@intrinsic
+def binary_exponent(typingctx: Any, a: Any) -> Any:
+    """k of a = 2^k · m with √½ ≤ m < √2, for positive normal numbers."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        k = builder.ashr(_from_root_half(builder, args[0]), ir.Constant(_INTEGERS, [_FRACTION] * LANES))
+        return builder.sitofp(k, _VECTOR)
+
+    return vector8(vector8), codegen
+
+
+@intrinsic
+def binary_fraction(typingctx: Any, a: Any) -> Any:
+    """m of a = 2^k · m with √½ ≤ m < √2, for positive normal numbers."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        more = builder.and_(_from_root_half(builder, args[0]), ir.Constant(_INTEGERS, [(1 << _FRACTION) - 1] * LANES))
+        return builder.bitcast(builder.add(more, ir.Constant(_INTEGERS, [_ROOT_HALF] * LANES)), _VECTOR)
+
+    return vector8(vector8), codegen
+
+
+@intrinsic
 def magnitude(typingctx: Any, a: Any) -> Any:
     """|a|"""
 
@@ -295,18 +345,6 @@ def nearest(typingctx: Any, a: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _call(builder, "llvm.nearbyint.v8f64", args)
-
-    return vector8(vector8), codegen
-
-
-@intrinsic
-def binary_exponent(typingctx: Any, a: Any) -> Any:
-    """The whole number e with a = m · 2^e and √½ ≤ m < √2, of a positive normal number."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        bits = builder.bitcast(args[0], _INTEGERS)
-        beyond = builder.sub(bits, ir.Constant(_INTEGERS, [_HALF_ROOT] * LANES))
-        return builder.sitofp(builder.ashr(beyond, ir.Constant(_INTEGERS, [_FRACTION] * LANES)), _VECTOR)
 
     return vector8(vector8), codegen
 
@@ -364,6 +402,62 @@ def choose(typingctx: Any, codes: Any, index: Any, zero: Any, one: Any, free: An
         return builder.select(is_zero, zero, builder.select(is_one, one, free))
 
     return vector8(codes, types.intp, types.float64, types.float64, types.float64), codegen
+
+
+@intrinsic
+def join_codes(typingctx: Any, codes: Any, first: Any, second: Any, result: Any, to: Any) -> Any:
+    """Joint codes of 32 rows from two columns of code bytes: 4·x + y of their lowest two bits, as `lookup` reads them.
+
+    Byte j of word k, of eight words, belongs to row 8·j + k. (Half of every word is not used.)
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def column(index: Any) -> Any:
+            pointer = _address(context, builder, signature.args[0], args[0], index, _HALF_LINE)
+            return builder.and_(builder.load(pointer, align=1), ir.Constant(_HALF_LINE, [3] * 32))
+
+        joint = builder.or_(builder.shl(column(args[1]), ir.Constant(_HALF_LINE, [2] * 32)), column(args[2]))
+        order = ir.Constant(ir.VectorType(ir.IntType(32), 64), [8 * (i % 4) + i // 8 for i in range(64)])
+        joint = builder.shuffle_vector(joint, ir.Constant(_HALF_LINE, ir.Undefined), order)
+        words = builder.bitcast(joint, _INTEGERS)
+        builder.store(words, _address(context, builder, signature.args[3], args[3], args[4], _INTEGERS), align=1)
+        return context.get_dummy_value()
+
+    return types.void(codes, types.intp, types.intp, result, types.intp), codegen
+
+
+@intrinsic
+def lookup(typingctx: Any, tables: Any, at: Any, low: Any, high: Any, codes: Any, index: Any, byte: Any) -> Any:
+    """Entries of the table of sixteen at `at`, whose halves are `low` and `high`, for eight rows: by byte number `byte`
+    of each of the eight words of joint codes at `index`.
+    """
+
+    def permuted(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        """One instruction: it reads the four lowest bits of words."""
+        words = builder.load(_address(context, builder, signature.args[4], args[4], args[5], _INTEGERS), align=1)
+        bits = builder.shl(args[6], ir.Constant(args[6].type, 3))
+        words = builder.lshr(words, _splat(builder, bits, _INTEGERS))
+        name = "llvm.x86.avx512.vpermi2var.pd.512"
+        kind = ir.FunctionType(_VECTOR, [_VECTOR, _INTEGERS, _VECTOR])
+        permute = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        return builder.call(permute, [args[2], words, args[3]])
+
+    def one_by_one(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        result = ir.Constant(_VECTOR, ir.Undefined)
+        first = builder.add(args[5], args[6])
+        for i in range(LANES):
+            place = builder.add(first, ir.Constant(first.type, 8 * i))
+            code = builder.load(_address(context, builder, signature.args[4], args[4], place, ir.IntType(8)))
+            place = builder.add(args[1], builder.zext(code, args[1].type))
+            entry = builder.load(_address(context, builder, signature.args[0], args[0], place, _DOUBLE))
+            result = builder.insert_element(result, entry, ir.Constant(ir.IntType(32), i))
+        return result
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        wide = "+avx512f" in context.codegen().magic_tuple()[2]
+        return (permuted if wide else one_by_one)(context, builder, signature, args)
+
+    return vector8(tables, types.intp, vector8, vector8, codes, types.intp, types.intp), codegen
 
 
 @intrinsic

@@ -1,0 +1,233 @@
+"""Condensed programs: the same polynomial in fewer instructions, and the loop that runs them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import flint
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pgcc
+from pgcc.backend.direct import Direct
+from pgcc.backend.kernels.bounds import relative_bound
+from pgcc.backend.kernels.condensed import settle
+from pgcc.backend.kernels.linear import are_codes
+from pgcc.backend.loop import Loop
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import ONE, product, var, weighted_sum
+from pgcc.lowering.condense import Condensed, condense
+from pgcc.lowering.flows import flows
+from pgcc.lowering.lower import lower
+from pgcc.lowering.program import DOT, LEAF, MORE, QUOTIENT, SUM, TIMES, Program
+from pgcc.lowering.reverse import readings
+from pgcc.passes.padding import homogenize
+from pgcc.testing import circuits, random_circuit
+
+CODES = (0, 1, -1)
+
+
+def run(program: Program, codes: dict[int, int], table: list[list[Fraction]] | None = None) -> list[Fraction]:
+    """All slots of a program at the end, its doubles taken exactly; `table`: those of a condensed one."""
+    slots = [Fraction(0)] * program.slots
+    for i, op in enumerate(program.op.tolist()):
+        args = program.args[program.start[i] : program.start[i + 1]].tolist()
+        weights = [Fraction(w) for w in program.weights[program.first_weight[i] :].tolist()]
+        if op == LEAF and table is not None:
+            value = table[args[0]][codes[int(program.leaf_variable[args[0]])]]
+        elif op == LEAF:
+            value = Fraction(program.leaf_table[args[0]][codes.get(int(program.leaf_variable[args[0]]), -1)])
+        elif op == TIMES:
+            value = math.prod((slots[x] for x in args), start=Fraction(1))
+        elif op == QUOTIENT:
+            value = weights[0] * slots[args[0]] / slots[args[1]] if slots[args[1]] else Fraction(0)
+        else:
+            assert op in (SUM, DOT, MORE)
+            value = slots[program.target[i]] if op == MORE else Fraction(0)
+            alone = 0 if op in (DOT, MORE) else len(args)
+            if table is not None:
+                assert op == SUM
+                count = int(program.first_weight[i + 1] - program.first_weight[i])
+                alone = 2 * count - len(args)
+            terms = [slots[x] for x in args[:alone]]
+            terms += [slots[x] * slots[y] for x, y in zip(args[alone::2], args[alone + 1 :: 2], strict=True)]
+            value += sum((w * t for w, t in zip(weights, terms, strict=False)), Fraction(0))
+        slots[program.target[i]] = value
+    return slots
+
+
+def tables_of(condensed: Condensed) -> list[list[Fraction]]:
+    """Entry 4·i + j of every table."""
+    entries = [run(condensed.tables, {0: i, 1: j}) for i in (0, 1, -1, -1) for j in (0, 1, -1, -1)]
+    return [[entry[root] for entry in entries] for root in condensed.roots.tolist()]
+
+
+def condensed_values(condensed: Condensed, table: list[list[Fraction]], codes: tuple[int, ...]) -> list[Fraction]:
+    """What is kept, at one row of codes."""
+    joint = {p: 4 * (codes[x] & 3) + (codes[y] & 3) for p, (x, y) in enumerate(condensed.pairs.tolist())}
+    slots = run(condensed.program, joint, table)
+    return [slots[x] for x in condensed.kept.tolist()]
+
+
+class TestCondense:
+    @settings(max_examples=60, deadline=None)
+    @given(st.data())
+    def test_is_the_same_polynomial(self, data: st.DataObject) -> None:
+        circuit = data.draw(circuits(max_variables=5, decomposable=True)).simplify()
+        program = lower(homogenize(circuit))
+        condensed = condense(program, [program.value, program.magnitude])
+        assert condensed.program.slots <= program.slots
+        table = tables_of(condensed)
+        for codes in data.draw(st.lists(st.tuples(*[st.sampled_from(CODES)] * 5), min_size=5, max_size=5)):
+            slots = run(program, dict(enumerate(codes)))
+            assert condensed_values(condensed, table, codes) == [slots[program.value], slots[program.magnitude]]
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_keeps_whatever_is_asked_for(self, seed: int) -> None:
+        # flows divide, and keep what sums read
+        circuit = random_circuit(seed, 6, size=30, negative=False)
+        program = flows(lower(homogenize(circuit.simplify())))
+        kept = readings(program).tolist()
+        condensed = condense(program, kept)
+        table = tables_of(condensed)
+        for codes in itertools.islice(itertools.product(CODES, repeat=6), 0, None, 37):
+            slots = run(program, dict(enumerate(codes)))
+            assert condensed_values(condensed, table, codes) == [slots[x] for x in kept]
+
+    def test_two_variables_are_one_table(self) -> None:
+        program = lower(homogenize(pgcc.parse("0.4*a*b + 0.3*a + 0.3")))
+        condensed = condense(program, [program.value])
+        assert condensed.program.op.tolist() == [LEAF]
+        assert condensed.pairs.tolist() == [[0, 1]]
+        row = tables_of(condensed)[0]
+        assert [float(row[4 * i + j]) for i in (0, 1, 3) for j in (0, 1, 3)] == [
+            0.3, 0.0, 0.3, 0.3, 0.4, 0.7, 0.6, 0.4, 1.0
+        ]  # fmt: skip
+
+    def test_a_variable_may_be_the_first_of_one_pair_and_the_second_of_another(self) -> None:
+        a, b, c, d = (weighted_sum((0.25 + i / 8, 0.5), (var(name), ONE)) for i, name in enumerate("abcd"))
+        node = weighted_sum((0.5, 0.5), (product((product((a, b)), product((c, d)))), product((product((b, c)), a, d))))
+        program = lower(homogenize(Circuit(node, "abcd")))
+        condensed = condense(program, [program.value])
+        table = tables_of(condensed)
+        for codes in itertools.product(CODES, repeat=4):
+            assert condensed_values(condensed, table, codes) == [run(program, dict(enumerate(codes)))[program.value]]
+
+    def test_regions_come_one_after_another(self) -> None:
+        # a grid of sums over a balanced tree: in the order of nodes, all regions are alive at once
+        rng, width = np.random.default_rng(0), 6
+        row = [[weighted_sum((p, 1 - p), (var(f"x{i}"), ONE)) for p in rng.random(width)] for i in range(32)]
+        while len(row) > 1:
+            row = [
+                [
+                    weighted_sum(
+                        rng.random(3).tolist(),
+                        [product((left[i], right[j])) for i, j in rng.integers(0, width, (3, 2))],
+                    )
+                    for _ in range(width)
+                ]
+                for left, right in zip(row[::2], row[1::2], strict=True)
+            ]
+        program = lower(homogenize(Circuit(row[0][0])))
+        assert condense(program, [program.value]).program.slots <= 8 * width
+
+
+class TestLoop:
+    @pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 17])
+    def test_a_row_does_not_depend_on_how_rows_are_cut(self, n: int) -> None:
+        circuit = random_circuit(n, n, size=4 * n)
+        program = lower(homogenize(circuit.simplify()))
+        loop = Loop(program, [program.value])
+        rows = np.random.default_rng(n).choice(CODES, size=(600, len(circuit.variables))).astype(np.int8)
+        whole = loop.values(rows)[0, :600]
+        exact = [run(program, dict(enumerate(row)))[program.value] for row in rows[:20].tolist()]
+        np.testing.assert_allclose(whole[:20], [float(x) for x in exact], rtol=1e-12, atol=1e-300)
+        for count in (1, 31, 32, 33, 256, 257, 599):
+            np.testing.assert_array_equal(loop.values(rows[:count])[0, :count], whole[:count])
+            np.testing.assert_array_equal(loop.values(rows[600 - count :])[0, :count], whole[600 - count :])
+
+    def test_no_variables(self) -> None:
+        model = pgcc.compile(pgcc.parse("3/4"), normalize=False)
+        assert model.prob() == 0.75
+        np.testing.assert_array_equal(model.prob(np.zeros((5, 0))), np.full(5, 0.75))
+
+
+class TestSettle:
+    @settings(max_examples=200, deadline=None)
+    @given(
+        st.lists(st.floats(width=64), min_size=1, max_size=20),
+        st.sampled_from([1.0, 3.0]),
+        st.sampled_from([0.0, 1e-320, 1e-200]),
+        st.sampled_from([1e-13, 1e-9]),
+    )
+    def test_settles_only_what_the_bound_allows(
+        self, numbers: list[float], factor: float, floor: float, rtol: float
+    ) -> None:
+        gamma, total = 1e-14, 0.75
+        value = np.array(numbers)
+        with np.errstate(over="ignore"):
+            magnitude = factor * np.abs(value)
+        out = np.empty(len(value))
+        all_settled = settle(value, magnitude, gamma, floor, rtol, total, False, out)
+        assert all_settled == (not np.isnan(out).any())
+        for v, m, x in zip(value, magnitude, out, strict=True):
+            bound = relative_bound(v, m, gamma, floor)
+            if not math.isnan(x):
+                assert bound <= rtol
+                assert x == v / total
+            elif 1e-100 < v < 1e100:
+                assert bound > 0.99 * rtol
+            else:
+                assert v != 0.0 or floor > 0.0
+
+    def test_direct_values_are_those_with_bounds(self) -> None:
+        for seed in range(10):
+            circuit = random_circuit(seed, 7, size=30)
+            direct = Direct(lower(homogenize(circuit.simplify())))
+            rows = np.random.default_rng(seed).choice(CODES, size=(77, 7)).astype(np.int8)
+            values, out = direct.evaluate(rows, 1e-9), np.empty(77)
+            left = direct.settle(rows, 1e-9, 1.0, False, out)
+            here = np.setdiff1d(np.arange(77), left)
+            np.testing.assert_array_equal(out[here], values.floats()[here])
+            assert (values.bound[here] <= 1e-9).all()
+            assert (values.floats()[left] <= 0.0).all()
+
+    def test_logarithms_to_the_last_place(self) -> None:
+        rng = np.random.default_rng(0)
+        numbers = np.concatenate(
+            [
+                2.0 ** rng.uniform(-400, 400, 1500), rng.random(1500), 1 + rng.uniform(-1e-3, 1e-3, 1500),
+                1 + rng.integers(-50, 50, 50) * 2.0**-53, np.sqrt(0.5) * (1 + rng.uniform(-1e-12, 1e-12, 200)),
+            ]
+        )  # fmt: skip
+        out = np.empty(len(numbers))
+        assert settle(numbers, numbers, 1e-15, 0.0, 1e-9, 1.0, True, out)
+        flint.ctx.prec, before = 150, flint.ctx.prec
+        try:
+            exact = [flint.arb(x).log() for x in numbers.tolist()]
+            off = [
+                abs(float(flint.arb(x) - y)) / np.spacing(abs(x)) for x, y in zip(out.tolist(), exact, strict=True) if x
+            ]
+        finally:
+            flint.ctx.prec = before
+        assert max(off) < 1.0
+        assert (out[numbers == 1.0] == 0.0).all()
+
+    def test_the_logarithm_of_nothing(self) -> None:
+        out = np.empty(3)
+        assert not settle(np.array([0.0, 1.0, np.nan]), np.array([0.0, 1.0, 1.0]), 1e-15, 0.0, 1e-9, 1.0, True, out)
+        assert out[0] == -math.inf
+        assert out[1] == 0.0
+        assert math.isnan(out[2])
+
+
+def test_codes_are_checked_byte_by_byte() -> None:
+    for byte in range(256):
+        for at in (0, 5, 7, 8, 13, 16):
+            evidence = np.array([0, 1, 255] * 6, np.uint8)[:17]
+            evidence[at] = byte
+            assert are_codes(evidence) == (byte in (0, 1, 255))
