@@ -70,6 +70,8 @@ def matrices():
         "tree with an edge of weight 0": pgcc.spanning_tree([*edges[:3], ("w", "x", 0.5), ("v", "x", 0.0)]),
         "exact tree": pgcc.spanning_tree([(u, v, Fraction(w) / 3) for u, v, w in edges[:3]]),
         "forest": pgcc.spanning_forest(edges[:3], killing=1.0),
+        "k-DPP": pgcc.dpp(L=(B @ B.T)[:3, :3], names=names[:3]).of_size(2),
+        "K, one size of some": pgcc.dpp(K=(Q * [0.9, 0.6, 0.3, 0.1] @ Q.T)[:3, :3]).exactly(1, ["x1", "x2"]),
         "arborescence": pgcc.arborescence([*edges[:2], ("u", "w", 1.5), ("w", "v", 0.5)], "u"),
         "mixture": pgcc.mixture([0.5, 0.5], [pgcc.dpp(K=np.eye(4) / x + 0.05, names=names) for x in (2, 3)]),
         "free L": pgcc.dpp(L=np.triu(np.full((4, 4), 3.0)) - 2 * np.eye(4), names=names, symmetric=False),
@@ -90,6 +92,7 @@ def test_what_a_determinant_is():
         "spectrum of K": ["Factor"], "projection": ["Factor"], "nonsymmetric K": ["SkewMarginalKernel"],
         "low rank": ["Factor"], "positive M0, leaves": ["Factor"], "tree": ["Edges"], "exact tree": ["Edges"],
         "tree with an edge of weight 0": ["Edges"], "forest": ["Edges"], "arborescence": ["Edges"],
+        "k-DPP": ["Kernel"], "K, one size of some": ["MarginalKernel"],
         "mixture": ["MarginalKernel"] * 2, "free L": ["NoneType"], "free U, V": ["NoneType"],
     }  # fmt: skip
 
@@ -182,7 +185,7 @@ def test_slopes_of_marginal_kernels():
     assert value == pytest.approx(np.log(np.linalg.det(B) ** 2 / np.linalg.det(B.T @ B + np.eye(4) - K)), rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["K", "nonsymmetric K", "spectrum of K", "forest", "arborescence"])
+@pytest.mark.parametrize("name", ["K", "nonsymmetric K", "spectrum of K", "forest", "arborescence", "k-DPP"])
 def test_the_model_that_made_the_data_is_found(name):
     """From another start of the same kind."""
     truth = matrices()[name]
@@ -265,6 +268,8 @@ def test_what_is_refused():
         CircuitMLE(pgcc.parse("a*b")).fit(np.ones((3, 2), int))
     with pytest.raises(PgccError, match="CircuitMLE learns"):
         CircuitMLE("a").fit(X)
+    with pytest.raises(PgccError, match="in two of its children"):
+        CircuitMLE(pgcc.parse("0.5*(a + 1)*(a + b) - 0.5*a*a")).fit(X)
     with pytest.raises(PgccError, match="choose one of"):
         CircuitMLE(pgcc.parse("0.5*a*b + 0.5"), "sgd").fit(X)
     with pytest.raises(PgccError, match="EM needs"):

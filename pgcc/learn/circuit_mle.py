@@ -117,6 +117,12 @@ class CircuitMLE(Estimator):
         """
         if not isinstance(self.circuit, Circuit):
             raise PgccError(f"circuit={self.circuit!r}: CircuitMLE learns the numbers of a Circuit")
+        if self.circuit.overlap is not None:
+            node, name = self.circuit.overlap
+            raise PgccError(
+                f"CircuitMLE learns decomposable circuits, which have no squares whatever their numbers are: {node!r} "
+                f"has {name!r} in two of its children"
+            )
         epochs, patience = check_whole("epochs", self.epochs), check_whole("patience", self.patience)
         circuit, rows, held_out = self._over(X, validation)
         self.feature_names_in_ = list(circuit.variables)

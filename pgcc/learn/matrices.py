@@ -9,7 +9,8 @@
 
 Whatever θ is, the first four are distributions: L + Lᵀ ⪰ 0; K is a block of the projection onto the columns of B above
 R^½; a coefficient of det(M0 + Σ f·b·bᵀ) is a mixed discriminant of positive semi-definite matrices; weights are
-positive. Of the last nothing is known: it is normalised by its total, and may have negative coefficients.
+positive. So are their terms of one size (k-DPPs). Of the last nothing is known: it is normalised by its total, and may
+have negative coefficients.
 """
 
 from __future__ import annotations
@@ -262,7 +263,7 @@ def kind_of(structure: DetStructure, free: bool = False) -> Kind | None:
     """How the matrices of a determinant are learned; None where no way keeps it a distribution, unless it is `free`."""
     m0, _, v = structure.floats
     found: Kind | None = None
-    if structure.size is not None or not structure.children:
+    if not structure.children:
         return None
     if structure.identity_u and structure.identity_m0:
         if _is_positive(v + v.T):

@@ -116,7 +116,7 @@ class Parameters:
                 new.append(weighted_sum(numbers[at[node] :][: len(children)], children))
             elif node in learned:
                 k = len(children) // 2
-                new.append(det(*learned[node], children[:k], children[k:]))
+                new.append(det(*learned[node], children[:k], children[k:], node.size, node.counted))
             else:
                 new.append(rebuild(node, children))
         return Circuit(new[-1], circuit.variables)
