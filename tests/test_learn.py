@@ -82,6 +82,8 @@ def test_manners(kind):
 
 def test_only_what_differs_is_in_the_repr():
     assert repr(SimplePGC(2, seed=5)) == "SimplePGC(max_group=2, seed=5)"
+    assert repr(pickle.loads(pickle.dumps(SimplePGC(2, seed=500)))) == "SimplePGC(max_group=2, seed=500)"
+    assert repr(MixtureOfTrees(smoothing=float("10"))) == "MixtureOfTrees()"
 
 
 @given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 4), st.integers(1, 3))

@@ -57,7 +57,7 @@ class Estimator:
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters
-        said = [f"{k}={v!r}" for k, v in self.get_params().items() if v is not defaults[k].default]
+        said = [f"{k}={v!r}" for k, v in self.get_params().items() if not _is_same(v, defaults[k].default)]
         return f"{type(self).__name__}({', '.join(said)})"
 
     # -- what is learned ------------------------------------------------------------------------------------
@@ -148,6 +148,11 @@ def _read_both(X: Any, validation: Any, seed: int) -> Shared:
         return Shared(*hold_out(rows, seed), named)
     given = validation if named or not hasattr(validation, "columns") else validation.to_numpy()
     return Shared(rows, read_rows(given, rows.names, "the validation data"), named)
+
+
+def _is_same(value: Any, default: Any) -> bool:
+    """Also where it is a copy, of an estimator that came from another process."""
+    return value is default or (type(value) is type(default) and value == default)
 
 
 def check_whole(name: str, value: Any, least: int = 1) -> int:
