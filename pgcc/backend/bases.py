@@ -21,6 +21,8 @@ _BITS = 192
 _STEPS = 3
 # What an entry of the scaled kernel may be off by, before it is rounded: to a double, to a pair of doubles.
 _ERROR, _ERROR_OF_PAIRS = 2.0**-100, 2.0**-122
+# A diagonal entry below it would be scaled up together with what the entries beside it lose in doubles.
+_NORMAL = 2.0**-960
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,7 @@ class Base:
     square: np.ndarray
 
 
+@np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore")
 def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
     """The base at these values of the children; None where N is singular or too close to it to be sure."""
     if not structure.rank:
@@ -78,12 +81,10 @@ def _magnification(structure: DetStructure, inverse: np.ndarray, left: np.ndarra
     """About how many times the error of N⁻¹ an entry of the scaled kernel is off."""
     _, u, v = structure.floats
     diagonal = np.abs(((v.T @ inverse) * (u.T if structure.ratio is None else v.T)).sum(axis=1))
-    with np.errstate(divide="ignore", over="ignore"):
-        scale = np.where(diagonal > 0.0, 1.0 / np.sqrt(diagonal), 0.0)
-        return max(float((left * scale).max(initial=0.0) * (right * scale).max(initial=0.0)), 1.0)
+    scale = np.where(diagonal > 0.0, 1.0 / np.sqrt(diagonal), 0.0)
+    return max(float((left * scale).max(initial=0.0) * (right * scale).max(initial=0.0)), 1.0)
 
 
-@np.errstate(over="ignore", invalid="ignore", under="ignore")
 def _rounded(
     structure: DetStructure, g: arb_mat, phi: np.ndarray, left: np.ndarray, right: np.ndarray, exact: bool
 ) -> Base | None:
@@ -97,7 +98,7 @@ def _rounded(
     square = np.ldexp(1.0, (-2 * np.floor(np.frexp(np.where(size > 0, size, 1.0))[1] / 2)).astype(int))
     half = np.sqrt(square)
     error = (left * half).max(initial=0.0) * (right * half).max(initial=0.0)
-    if not np.isfinite(entries).all() or not error <= _ERROR:
+    if not np.isfinite(entries).all() or not error <= _ERROR or _is_lost(g, entries, size):
         return None
     gap, gap_low = np.full(k, np.nan), np.full(k, np.nan)
     for i in range(k):
@@ -127,6 +128,17 @@ def _low_parts(g: arb_mat, rounded: np.ndarray) -> np.ndarray:
     low[lower] = [float(balls[i] - x) for i, x in zip(where, rounded[lower].tolist(), strict=True)]
     low.T[lower] = low[lower]
     return low
+
+
+def _is_lost(g: arb_mat, entries: np.ndarray, size: np.ndarray) -> bool:
+    """Whether doubles round an entry by more than they should, beside a diagonal that is small or 0."""
+    if (size >= _NORMAL).all():
+        return False
+    zero = size == 0.0
+    beside = (entries == 0.0) & (zero | zero[:, None])
+    return bool(((size > 0.0) & (size < _NORMAL)).any()) or not all(
+        g[i, j] == 0 for i, j in np.argwhere(beside).tolist()
+    )
 
 
 def determinant_at(structure: DetStructure, phi: np.ndarray) -> tuple[float, int, float]:

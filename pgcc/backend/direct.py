@@ -20,7 +20,7 @@ from pgcc.backend.loop import Loop, aligned
 from pgcc.backend.native import Evaluator, is_small, load_program
 from pgcc.backend.staged import Staged, padded
 from pgcc.backend.values import Values, rounding_bound
-from pgcc.ir.numbers import Number, add, exact
+from pgcc.ir.numbers import Number, absolute, add, exact
 from pgcc.lowering.program import Program
 from pgcc.lowering.schedule import schedule
 
@@ -61,9 +61,7 @@ class Direct:
     def floor(self) -> float:
         """What gradual underflow can add up to at the root (float64 only)."""
         program = self.unscheduled if self.staged is None else self.staged.unscheduled
-        with np.errstate(divide="ignore"):
-            leaves = np.log(np.abs(program.leaf_table[:, :2]).sum(axis=1))
-            return underflow_floor(program, leaves, self.staged.log_totals if self.staged else _NO_DETS)
+        return underflow_floor(program, log_leaves_of(program), self.staged.log_totals if self.staged else _NO_DETS)
 
     @cached_property
     def staged(self) -> Staged | None:
@@ -217,10 +215,22 @@ def log_weights_of(program: Program) -> np.ndarray:
     with np.errstate(divide="ignore"):
         logs = np.log(np.abs(program.weights))
     for k in np.flatnonzero(~np.isfinite(logs)).tolist():
-        ratio = abs(exact(program.numbers[k]))
-        if ratio:
-            logs[k] = math.log(ratio.numerator) - math.log(ratio.denominator)
+        logs[k] = _log_size(program.numbers[k])
     return logs
+
+
+def log_leaves_of(program: Program) -> np.ndarray:
+    """log(|a| + |b|) of every leaf a·ȳ + b·z, likewise: the largest that it can be."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.abs(program.leaf_table[:, :2]).sum(axis=1))
+    for k in np.flatnonzero(~np.isfinite(logs)).tolist():
+        logs[k] = _log_size(add(*map(absolute, program.leaf_numbers[k])))
+    return logs
+
+
+def _log_size(number: Number) -> float:
+    ratio = abs(exact(number))
+    return math.log(ratio.numerator) - math.log(ratio.denominator) if ratio else -math.inf
 
 
 def split_constants(program: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from pgcc.backend.cofactors import Derivatives, Matrices, determinant_derivatives
 from pgcc.backend.direct import (
+    log_leaves_of,
     log_weights_of,
     rounding_counts,
     split_constants,
@@ -122,9 +123,8 @@ class Differentiator:
         by that times x.
         """
         program = self.reversed
-        with np.errstate(divide="ignore"):
-            leaves = np.log(np.abs(program.leaf_table[:, :2]).sum(axis=1))
-            floor = underflow_floor(program, leaves)
+        leaves = log_leaves_of(program)
+        floor = underflow_floor(program, leaves)
         values, arrays = np.empty(program.slots), (program.op, program.target, program.start, program.args)
         log_values(*arrays, program.first_weight, log_weights_of(program), leaves, np.zeros(0), values)
         largest = values[: self.adjoint[self.adjoint >= 0].min()].max()

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from pgcc.backend.compiled import Compiled
-from pgcc.backend.direct import log_weights_of, rounding_counts, split_constants, underflow_floor
+from pgcc.backend.direct import log_leaves_of, log_weights_of, rounding_counts, split_constants, underflow_floor
 from pgcc.backend.kernels.analysis import log_least, log_values
 from pgcc.backend.kernels.linear import STEP
 from pgcc.backend.kernels.scaled import RADIX, run_scaled
@@ -75,10 +75,8 @@ class Marginals:
         divides = bool((program.op == QUOTIENT).any())
         if not self.forward.signed and _least(program, self.forward) > -1020 * math.log(2.0):
             return 0.0
-        with np.errstate(divide="ignore"):
-            analysed = self._adjoints
-            leaves = np.log(np.abs(analysed.leaf_table[:, :2]).sum(axis=1))
-            return underflow_floor(analysed, leaves) * (_FLUSHED if divides else 1.0)
+        analysed = self._adjoints
+        return underflow_floor(analysed, log_leaves_of(analysed)) * (_FLUSHED if divides else 1.0)
 
     @cached_property
     def _gammas(self) -> tuple[float, float]:
@@ -88,12 +86,13 @@ class Marginals:
         """Posteriors for int8 rows of evidence (1, 0, −1)."""
         signed = self.forward.signed
         floor = np.full(len(evidence), self._floor)
-        read = self._loop.values(evidence)[:, : len(evidence)]
-        found = read_posteriors(read, evidence, signed, self._gammas[0], floor, rtol)
+        read, found = self._loop.values(evidence)[:, : len(evidence)], Posteriors.empty(*evidence.shape)
+        read_posteriors(read, evidence, signed, self._gammas[0], floor, rtol, found)
         wanted = np.flatnonzero(~found.certain.all(axis=1))
         if len(wanted):
             some = evidence[wanted]
-            again = read_posteriors(self._run_scaled(some), some, signed, self._gammas[1], np.zeros(len(some)), rtol)
+            again, floor = Posteriors.empty(*some.shape), np.zeros(len(some))
+            read_posteriors(self._run_scaled(some), some, signed, self._gammas[1], floor, rtol, again)
             found.numbers[wanted], found.certain[wanted] = again.numbers, again.certain
             found.impossible[wanted] = again.impossible
         return found
@@ -113,7 +112,7 @@ class Marginals:
             op, target, start, args, first_weight, weights, leaf_variable, table, weight_exponents, table_exponents,
             evidence, read, mantissas, exponents, program.slots,
         )  # fmt: skip
-        root = -2 if self.forward.signed else -1
+        root = evidence.shape[1]
         gap = np.clip(exponents - exponents[root], -8, 8) * RADIX - np.frexp(mantissas[root])[1]
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(mantissas, gap.astype(np.int32))

@@ -5,11 +5,12 @@ Rows whose bounds are not good enough are said to be uncertain.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
 
-from pgcc.backend.direct import Direct, aligned, rounding_counts, underflow_floor
+from pgcc.backend.direct import Direct, aligned, log_leaves_of, rounding_counts, underflow_floor
 from pgcc.backend.kernels.bounds import smallest
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_block
 from pgcc.backend.kernels.partials import trusted_partials
@@ -17,6 +18,7 @@ from pgcc.backend.kernels.staged import run_staged
 from pgcc.backend.posteriors import Posteriors, read_posteriors
 from pgcc.backend.staged import padded
 from pgcc.backend.values import rounding_bound
+from pgcc.ir.numbers import add
 from pgcc.lowering.program import DETIN, DETMAG, Program
 from pgcc.lowering.reverse import readings, reverse
 
@@ -51,24 +53,27 @@ class StagedMarginals:
 
     @cached_property
     def _floor(self) -> float:
-        with np.errstate(divide="ignore"):
-            leaves = np.log(np.abs(self.program.leaf_table[:, :2]).sum(axis=1))
-        return underflow_floor(self.program, leaves, self.staged.log_totals)
+        return underflow_floor(self.program, log_leaves_of(self.program), self.staged.log_totals)
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
         """Posteriors for int8 rows of evidence (1, 0, −1)."""
-        read, least = self._run(evidence, rtol)
-        floor = np.where(least > self._safe, 0.0, self._floor)
-        return read_posteriors(read, evidence, True, self._gamma, floor, rtol)
+        found = Posteriors.empty(*evidence.shape)
+        for first, read, least in self._run(evidence, rtol):
+            rows, floor = slice(first, first + len(least)), np.where(least > self._safe, 0.0, self._floor)
+            read_posteriors(read, evidence[rows], True, self._gamma, floor, rtol, found[rows])
+        return found
 
     @cached_property
     def _safe(self) -> float:
         """Where no number of a row but 0 is smaller, nothing has underflowed: a product of three is still normal."""
-        numbers = np.abs(np.append(self.program.weights, self.program.leaf_table))
-        return _NO_UNDERFLOW if (numbers[numbers > 0.0] > _NO_UNDERFLOW).all() else np.inf
+        program = self.program
+        numbers = [*program.numbers, *(x for a, b in program.leaf_numbers for x in (a, b, add(a, b)))]
+        doubles = np.abs(np.append(program.weights, program.leaf_table)).tolist()
+        lost = any(x != 0 and not y > _NO_UNDERFLOW for x, y in zip(numbers, doubles, strict=True))
+        return np.inf if lost else _NO_UNDERFLOW
 
-    def _run(self, evidence: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:
-        """What is read off every row, block by block, and the least number above 0 of each."""
+    def _run(self, evidence: np.ndarray, rtol: float) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """(first row, what is read off every row, the least number above 0 of each), block by block."""
         program, staged, n = self.program, self.staged, evidence.shape[1]
         staged.dets.refine(rtol / 8)
         lanes = STEP * max(1, min(_STEPS, _BYTES // (8 * STEP * program.slots), -(-len(evidence) // STEP)))
@@ -77,7 +82,6 @@ class StagedMarginals:
         work[:] = 0.0
         nothing = np.zeros(0, np.int64), np.zeros((0, lanes)), np.zeros(lanes, bool)
         read = readings(program)
-        out, least = np.empty((len(read), len(evidence))), np.empty(len(evidence))
         inside = np.flatnonzero(program.op == DETIN)
         for first in range(0, len(evidence), lanes):
             rows = min(lanes, len(evidence) - first)
@@ -89,9 +93,9 @@ class StagedMarginals:
             for i in inside.tolist():
                 self._put_partials(i, flat, first * n, rows, lanes, rtol / 8, work)
             run_block(*program.arrays, int(inside[-1]) + 1, program.instructions, codes[0], lanes, work)
-            out[:, first : first + rows] = work.reshape(-1, lanes)[read, :rows]
-            smallest(work, lanes, least[first : first + rows])
-        return out, least
+            least = np.empty(rows)
+            smallest(work, lanes, least)
+            yield first, work.reshape(-1, lanes)[read], least
 
     def _put_partials(
         self, i: int, flat: np.ndarray, start: int, rows: int, lanes: int, wanted: float, work: np.ndarray

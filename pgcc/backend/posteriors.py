@@ -17,17 +17,24 @@ class Posteriors:
     certain: np.ndarray
     impossible: np.ndarray
 
+    @staticmethod
+    def empty(rows: int, variables: int) -> Posteriors:
+        """Room for so many."""
+        shape = rows, variables
+        return Posteriors(np.empty(shape), np.empty(shape, bool), np.empty(rows, bool))
+
+    def __getitem__(self, rows: slice) -> Posteriors:
+        return Posteriors(self.numbers[rows], self.certain[rows], self.impossible[rows])
+
 
 def read_posteriors(
-    read: np.ndarray, evidence: np.ndarray, signed: bool, gamma: float, floor: np.ndarray, rtol: float
-) -> Posteriors:
-    """Quotients joint / root of what a reversed program computes (see `readings`), with what the bounds say of both.
+    read: np.ndarray, evidence: np.ndarray, signed: bool, gamma: float, floor: np.ndarray, rtol: float, to: Posteriors
+) -> None:
+    """Quotients joint / root of what a reversed program computes (see `reverse`), with what the bounds say of both.
 
-    read : readings × rows. gamma : what rounding comes to, relative to magnitudes. floor : what underflow comes to, in
-    every row.
+    read : readings × rows (or more). gamma : what rounding comes to, relative to magnitudes. floor : what underflow
+    comes to, in every row.
     """
     n = evidence.shape[1]
-    values, sizes = (read[[*range(n), -2]], read[[*range(n, 2 * n), -1]]) if signed else (read, read)
-    found = Posteriors(np.empty(evidence.shape), np.empty(evidence.shape, bool), np.empty(len(evidence), bool))
-    posteriors(values, sizes, evidence, gamma, floor, rtol, found.numbers, found.certain, found.impossible)
-    return found
+    values, sizes = (read[: n + 1], read[n + 1 :]) if signed else (read, read)
+    posteriors(values, sizes, evidence, gamma, floor, rtol, to.numbers, to.certain, to.impossible)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgcc.backend.direct import roundings, underflow_floor
+from pgcc.backend.direct import log_leaves_of, roundings, underflow_floor
 from pgcc.backend.kernels.bounds import certify
 from pgcc.backend.kernels.series import run_bottom, run_top, top_lengths
 from pgcc.backend.values import Values, rounding_bound
@@ -33,10 +33,7 @@ class Series:
             counts[instruction + 1] = len(scope)
         self.cap_start = np.cumsum(counts)
         self.cap_scope = np.array([v for _, scope in sorted(caps) for v in scope], np.int32)
-        with np.errstate(divide="ignore"):
-            # A coefficient is at most the value at t = 1.
-            leaves = np.log(np.abs(program.leaf_table[:, :2]).sum(axis=1))
-        self.floor = underflow_floor(program, leaves)
+        self.floor = underflow_floor(program, log_leaves_of(program))  # a coefficient is at most the value at t = 1
         self._gammas: dict[int, float] = {}
 
     @property

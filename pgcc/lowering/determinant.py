@@ -15,7 +15,7 @@ from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node
 from pgcc.ir.numbers import UNIT
 
-_NORMAL = 2.0**-960
+_NORMAL, _ORDINARY = 2.0**-960, 2.0**-400
 # Numbers in matrices that are still compared as rationals.
 _MOST_EXACT = 1 << 16
 
@@ -68,10 +68,17 @@ class DetStructure:
 
     @cached_property
     def in_range(self) -> bool:
-        """Whether doubles hold every entry without loss of range."""
+        """Whether doubles hold every entry without loss of range.
+
+        What a tiny entry of a kernel loses does not count beside the diagonal entries of its row and column, which is
+        what errors are relative to.
+        """
         for matrix, rounded in zip(self.matrices, self.floats, strict=True):
             size = np.abs(rounded)
             lost = (size < 2.0**-960) | ~np.isfinite(size)
+            if self.identity_u:
+                ordinary = (np.diag(size) > _ORDINARY) & (np.diag(size) < 1.0 / _ORDINARY)
+                lost &= ~(ordinary & ordinary[:, None] & np.isfinite(size))
             if any(matrix.numbers()[i][j] != 0 for i, j in np.argwhere(lost & ~_zeros(matrix, rounded)).tolist()):
                 return False
         return True

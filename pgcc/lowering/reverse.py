@@ -41,8 +41,8 @@ def reverse(program: Program) -> Program:
 
     The children of its determinants have no negative numbers: a determinant D adds D'·∂D/∂f to the adjoint of child f,
     and the same of their magnitudes to that of its magnitude, which is f too. The last instruction adds up what can be
-    read off the program, and so names the slots (`readings`): Pr(evidence, X_i = 1) for every variable i, then their
-    magnitudes if the program is signed; the root, and its magnitude if it is signed.
+    read off the program, and so names the slots (`readings`): Pr(evidence, X_i = 1) for every variable i, and the root;
+    then their magnitudes if the program is signed.
 
     Examples
     --------
@@ -54,9 +54,8 @@ def reverse(program: Program) -> Program:
     forward = binarized(program)
     writer = _Writer(forward)
     writer.differentiate_by_inside()
-    found = [*writer.joints(forward.value), *(writer.joints(forward.magnitude) if forward.signed else [])]
     roots = [forward.value, forward.magnitude] if forward.signed else [forward.value]
-    return writer.finish([*found, *roots])
+    return writer.finish([slot for root in roots for slot in (*writer.joints(root), root)])
 
 
 @dataclass(frozen=True)

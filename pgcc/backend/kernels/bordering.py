@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from pgcc.backend.kernels.linear import store4
-from pgcc.backend.kernels.policy import kernel
+from pgcc.backend.kernels.policy import bare_kernel, kernel
 from pgcc.backend.kernels.simd import LANES, load, muladd, splat
 from pgcc.ir.numbers import UNIT
 
@@ -34,7 +34,7 @@ WIDTH = 4 * LANES
 _MANTISSA, _EXPONENT, GROWTH_L, GROWTH_R, _TAME = range(5)
 
 
-@kernel
+@bare_kernel
 def _grow(state, factor, pivot, left, right):
     """One more row eliminated: `state`, and x/√|pivot| of it for L and for R, given |L|·x and |R|ᵀ·x."""
     scale = 1.0 / math.sqrt(abs(pivot))
@@ -50,7 +50,7 @@ def _grow(state, factor, pivot, left, right):
     return x_left * scale, x_right * scale
 
 
-@kernel
+@bare_kernel
 def eliminate_growing(upper, lower, symmetric, begin, end, factor, bare, growing, weight, state):
     """Rows begin … end − 1; what is below the diagonal becomes their multipliers (L in `upper`, Rᵀ in `lower`)."""
     count = len(upper)
@@ -76,7 +76,7 @@ def eliminate_growing(upper, lower, symmetric, begin, end, factor, bare, growing
                 target[p] = times
 
 
-@kernel
+@bare_kernel
 def put(state, roundings, growth, pivot, size, factor, off, i, mantissa, exponent, error):
     """What is eliminated, times a last pivot and its factor; if it is known at all, and better than before.
 
@@ -96,7 +96,7 @@ def put(state, roundings, growth, pivot, size, factor, off, i, mantissa, exponen
         mantissa[i], exponent[i], error[i] = value * pivot, int(state[_EXPONENT]) + binary, bound
 
 
-@kernel
+@bare_kernel
 def solve_borders(multipliers, count, columns):
     """L⁻¹·columns, in place; L : 1 on the diagonal and the multipliers below it."""
     for i in range(1, count):
@@ -112,7 +112,7 @@ def solve_borders(multipliers, count, columns):
         store4(columns, at, a, b, c, e)
 
 
-@kernel
+@bare_kernel
 def last_pivots(upper, left, right, weight, pivot, sizes):
     """pivot − Σ left·right/D of every border, and a and b of it; left, right : its row of L·D and its column of D·R."""
     sizes[:] = 0.0
@@ -125,6 +125,15 @@ def last_pivots(upper, left, right, weight, pivot, sizes):
     for j in range(WIDTH):
         root = math.sqrt(abs(pivot[j]))
         sizes[0, j], sizes[1, j] = root + 2.0 * sizes[0, j], root + 2.0 * sizes[1, j]
+
+
+@bare_kernel
+def is_nothing(columns, count, j):
+    """Whether border j is 0 and not only too small: L⁻¹ leaves its first entry that is not 0 as it is."""
+    nothing = True
+    for p in range(count):
+        nothing &= columns[p * WIDTH + j] == 0.0
+    return nothing
 
 
 @kernel
@@ -195,7 +204,7 @@ def last_sizes(multipliers, sizes, inverse, columns, pivot, result):
     result[:] = np.sqrt(result)
 
 
-@kernel
+@bare_kernel
 def _combine(above, columns, result):
     """result = (I + above)·columns, for a matrix that is 0 on and below the diagonal."""
     for i in range(len(above)):
@@ -243,7 +252,11 @@ def leave_out(
             here, pivot = states[level], vectors[level, 0, 0]
             root, growth = math.sqrt(abs(pivot)), math.sqrt(here[GROWTH_L] * here[GROWTH_R])
             size = (root + 2.0 * vectors[level, 1, 0]) * (root + 2.0 * vectors[level, 2, 0])
-            put(here, QUICK * roundings, growth, pivot, size, units[lo], off, children[lo], mantissa, exponent, error)
+            if size > 0.0:  # else it may have underflowed
+                put(
+                    here, QUICK * roundings, growth, pivot, size, units[lo], off, children[lo],
+                    mantissa, exponent, error,
+                )  # fmt: skip
             continue
         middle = (lo + hi) // 2
         for begin, end in ((lo, middle), (middle, hi)):

@@ -392,6 +392,6 @@ def _careful_product(matrix, q, symmetric, factors, lane):
         at += next_diagonal(i, symmetric, q)
         tame &= _SMALL < abs(pivot) < _LARGE and _NORMAL < abs(factor) < math.inf
         factor, more = math.frexp(factor)
-        value, carry = math.frexp(value * factor * pivot)
+        value, carry = math.frexp(value * pivot * factor)  # in the order of `_multiply_pivots`: the same bits
         binary += more + carry
     return value, binary, tame

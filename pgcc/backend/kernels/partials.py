@@ -26,6 +26,7 @@ from pgcc.backend.kernels.bordering import (
     WIDTH,
     eliminate_growing,
     full_growth,
+    is_nothing,
     last_pivots,
     last_sizes,
     leave_out,
@@ -35,7 +36,7 @@ from pgcc.backend.kernels.bordering import (
 from pgcc.backend.kernels.filling import fill_rank
 from pgcc.backend.kernels.observed import ordinary, row_values
 from pgcc.backend.kernels.plan import CHILDREN, DEFINITE, FREE, HAS, MATRICES, OUT, RANK, SYMMETRIC, TABLE, K, R
-from pgcc.backend.kernels.policy import kernel
+from pgcc.backend.kernels.policy import bare_kernel, kernel
 from pgcc.backend.kernels.simd import LANES
 from pgcc.backend.kernels.staged import in_range
 from pgcc.ir.numbers import UNIT
@@ -123,7 +124,7 @@ def partial_rows(
                 put(state, *growth, 1.0, 0.0, 1.0 / f[i], base[2], i, *found)
 
 
-@kernel
+@bare_kernel
 def _begin(f, y, r, mantissa, exponent, error):
     """Nothing is known yet but zeros; whether there is anything to compute."""
     mantissa[:], exponent[:], error[:] = 0.0, 0, math.inf
@@ -141,7 +142,7 @@ def _begin(f, y, r, mantissa, exponent, error):
     return True
 
 
-@kernel
+@bare_kernel
 def _choose_form(plan, data, d, f, y):
     """The cheapest form; −1 if there is none."""
     r, k = plan[d, R], plan[d, K]
@@ -168,7 +169,7 @@ def _choose_form(plan, data, d, f, y):
     return form
 
 
-@kernel
+@bare_kernel
 def _order_rank(r, f, y, index):
     """The children that are in, then those that may be; r rows and the former are eliminated, nothing is left out."""
     last = 0
@@ -182,7 +183,7 @@ def _order_rank(r, f, y, index):
     return count, count, last
 
 
-@kernel
+@bare_kernel
 def _order_base(plan, data, d, form, f, y, index, diagonal, bare, factor):
     """Children as they are eliminated: those surely in or out, then those that differ from the base, then the others.
 
@@ -219,7 +220,7 @@ def _order_base(plan, data, d, form, f, y, index, diagonal, bare, factor):
     return hard, count, last
 
 
-@kernel
+@bare_kernel
 def _fill_base(plan, data, d, form, count, index, diagonal, upper, lower):
     """G + diag(y/d) on and above the diagonal, and its transpose likewise (which is the same array if symmetric)."""
     k, table, symmetric = plan[d, K], plan[d, TABLE + form], plan[d, SYMMETRIC] == 1
@@ -289,7 +290,8 @@ def _substitute(
         worst = 0.0
         for j in range(len(some)):
             c = some[j]
-            put(state, *known, pivot[j], sizes[0, j] * sizes[1, j], units[first + j], off, c, mantissa, exponent, error)
+            size = _size(left, right, count, sizes, j)
+            put(state, *known, pivot[j], size, units[first + j], off, c, mantissa, exponent, error)
             worst = max(worst, error[c] - wanted * abs(mantissa[c]))
         if worst <= 0.0:
             continue
@@ -302,11 +304,20 @@ def _substitute(
         last_sizes(lower, on_right[1], on_right[2], right, pivot, sizes[1])
         for j in range(len(some)):
             c = some[j]
-            put(state, *known, pivot[j], sizes[0, j] * sizes[1, j], units[first + j], off, c, mantissa, exponent, error)
+            size = _size(left, right, count, sizes, j)
+            put(state, *known, pivot[j], size, units[first + j], off, c, mantissa, exponent, error)
     return known
 
 
-@kernel
+@bare_kernel
+def _size(left, right, count, sizes, j):
+    """a·b of border j; NaN where it underflows, so that a border that is not 0 is not taken for one that is."""
+    size = sizes[0, j] * sizes[1, j]
+    known = size > 0.0 or (is_nothing(left, count, j) and is_nothing(right, count, j))
+    return size if known else math.nan
+
+
+@bare_kernel
 def _fill_borders(plan, data, d, form, index, count, some, right, left, pivot):
     """Columns and rows of the borders, and what stands in their corner."""
     r, k, symmetric = plan[d, R], plan[d, K], plan[d, SYMMETRIC] == 1
