@@ -175,7 +175,7 @@ SAMPLE = Circuit(
 
 
 def arrays_of(circuit):
-    return npz_format._arrays(circuit)
+    return npz_format.to_arrays(circuit)
 
 
 def write_arrays(path, arrays):

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import signal
-import subprocess
-import sys
-import time
 from itertools import product
 
 import numpy as np
@@ -17,8 +12,8 @@ from hypothesis import strategies as st
 
 import pgcc
 from pgcc.backend.learning_trees import Sets
-from pgcc.errors import EvidenceError, FormatError, PgccError
-from pgcc.learn import DPP, PGC, ChowLiu, MixtureOfTrees, SimplePGC, simple_pgc
+from pgcc.errors import EvidenceError, PgccError
+from pgcc.learn import DPP, PGC, ChowLiu, MixtureOfTrees, SimplePGC
 from pgcc.learn.trees import Trees
 from pgcc.testing import brute_force
 
@@ -87,6 +82,8 @@ def test_manners(kind):
 
 def test_only_what_differs_is_in_the_repr():
     assert repr(SimplePGC(2, seed=5)) == "SimplePGC(max_group=2, seed=5)"
+    assert repr(pickle.loads(pickle.dumps(SimplePGC(2, seed=500)))) == "SimplePGC(max_group=2, seed=500)"
+    assert repr(MixtureOfTrees(smoothing=float("10"))) == "MixtureOfTrees()"
 
 
 @given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 4), st.integers(1, 3))
@@ -306,70 +303,3 @@ def test_data_frames():
     assert (model.score_samples(frame.to_numpy()) == model.score_samples(frame)).all()
     with pytest.raises(EvidenceError, match="column 'z'"):
         model.score(frame.rename(columns={"a": "z"}))
-
-
-# -- checkpoints --------------------------------------------------------------------------------------------
-
-
-def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
-    X, path = some_data(200), tmp_path / "run.npz"
-    whole = SimplePGC(2, 3, epochs=12, patience=12).fit(X)
-    stopped = SimplePGC(2, 3, epochs=12, patience=12, verbose=True)
-
-    class Killed(BaseException):
-        pass
-
-    def tell(state, legs):
-        if len(state.history["leg"]) == 18:
-            raise Killed
-        return ""
-
-    monkeypatch.setattr(simple_pgc, "_tell", tell)
-    with pytest.raises(Killed):
-        stopped.fit(X, checkpoint=path)
-    resumed = SimplePGC(2, 3, epochs=12, patience=12).fit(X, checkpoint=path)
-    assert (resumed.parameters_ == whole.parameters_).all()
-    assert resumed.history_["validation"] == whole.history_["validation"]
-    done = SimplePGC(2, 3, epochs=12, patience=12).fit(X, checkpoint=path)  # nothing is left to do
-    assert (done.parameters_ == whole.parameters_).all()
-
-
-CHILD = """
-import sys, numpy as np
-from pgcc.learn import SimplePGC
-X = np.random.default_rng(0).integers(0, 2, (500, 8))
-SimplePGC(3, 4, recipe="paper", epochs=300, patience=300).fit(X, checkpoint=sys.argv[1])
-"""
-
-
-def test_a_killed_run_ends_as_if_nothing_had_happened(tmp_path):
-    path = tmp_path / "run.npz"
-    child = subprocess.Popen([sys.executable, "-c", CHILD, str(path)])
-    try:
-        deadline = time.monotonic() + 120
-        while not path.exists():
-            assert child.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-    finally:
-        os.kill(child.pid, signal.SIGKILL)
-        child.wait()
-    X = np.random.default_rng(0).integers(0, 2, (500, 8))
-    model = SimplePGC(3, 4, recipe="paper", epochs=300, patience=300)
-    whole, resumed = clone(model).fit(X), clone(model).fit(X, checkpoint=path)
-    assert (whole.parameters_ == resumed.parameters_).all()
-    assert whole.history_["train"] == resumed.history_["train"]
-
-
-def test_checkpoints_of_others(tmp_path):
-    path = tmp_path / "run.npz"
-    SimplePGC(2, 2, **QUICK).fit(some_data(), checkpoint=path)
-    with pytest.raises(FormatError, match="other data or parameters"):
-        SimplePGC(2, 2, **QUICK).fit(some_data(seed=1), checkpoint=path)
-    with pytest.raises(FormatError, match="other data or parameters"):
-        SimplePGC(2, 2, seed=1, **QUICK).fit(some_data(), checkpoint=path)
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(FormatError, match="damaged"):
-        SimplePGC(2, 2, **QUICK).fit(some_data(), checkpoint=path)
-    with pytest.raises(PgccError, match="cannot be written"):
-        SimplePGC(2, 2, **QUICK).fit(some_data(), checkpoint=tmp_path / "no" / "such" / "run.npz")

@@ -1,6 +1,7 @@
 """CircuitMLE: any circuit from data; its parameters, gradients and optimisers."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,14 +9,24 @@ import pytest
 import pgcc
 from pgcc.cluster import crew
 from pgcc.errors import PgccError
-from pgcc.learn.circuit_mle import CircuitMLE, _Likelihood
+from pgcc.ir.node import Op
+from pgcc.learn import CircuitMLE
 from pgcc.learn.data import read_rows
-from pgcc.learn.descent import lbfgs
+from pgcc.learn.descent import LBFGS
+from pgcc.learn.likelihood import Likelihood
+from pgcc.learn.matrices import kind_of
+from pgcc.learn.parameters import Parameters, with_weights_only
+from pgcc.lowering.parameters import parametrize
 from pgcc.testing import brute_force
 
 
 def rows(n, columns, seed=0, p=0.4):
     return (np.random.default_rng(seed).random((n, columns)) < p).astype(np.int8)
+
+
+def likelihood_of(circuit, X, free=False):
+    with crew() as workers:
+        return Likelihood(circuit, read_rows(X), None, workers, free)
 
 
 def circuits():
@@ -35,21 +46,75 @@ def circuits():
     }
 
 
-@pytest.mark.parametrize("name", circuits())
-def test_gradients_by_finite_differences(name):
-    circuit = circuits()[name]
-    X = rows(30, len(circuit.variables), 1)
+def matrices():
+    """Determinants of every kind whose matrices are learned; of the last ones only as free matrices."""
+    rng = np.random.default_rng(4)
+    B, A = rng.standard_normal((2, 4, 4)) / 2
+    Q = np.linalg.qr(B)[0]
+    names = ["a", "b", "c", "d"]
+    skew = B @ B.T + np.eye(4) / 2 + A - A.T
+    edges = [("u", "v", 2.0), ("v", "w", 0.5), ("w", "u", 1.0), ("w", "v", 3.0)]
+    leaves = [pgcc.parse("0.5*a*b + 0.25*a + 0.25*b"), pgcc.parse("0.3*c + 0.7"), pgcc.parse("d")]
+    half = Fraction(1, 2)
+    return {
+        "K": pgcc.dpp(K=Q * [0.9, 0.6, 0.3, 0.1] @ Q.T, names=names),
+        "K with certain eigenvalues": pgcc.dpp(
+            K=[[half, half, 0, 0], [half, half, 0, 0], [0, 0, half, half / 2], [0, 0, half / 2, half]], names=names
+        ),
+        "spectrum of K": pgcc.dpp(K=Q * [1.0, 0.6, 0.3, 0.0] @ Q.T, names=names),
+        "projection": pgcc.dpp(K=Q[:, :2] @ Q[:, :2].T, names=names),
+        "nonsymmetric K": pgcc.dpp(K=np.linalg.solve(np.eye(4) + skew, skew), names=names, symmetric=False),
+        "low rank": pgcc.dpp(factor=B[:, :1], names=names),
+        "positive M0, leaves": pgcc.determinant(np.eye(2) + 0.5, A[:2, :3] * [1, 2, 4], A[:2, :3], leaves),
+        "tree": pgcc.spanning_tree([*edges[:3], ("w", "x", 3.0), ("x", "u", 1.0)]),
+        "tree with an edge of weight 0": pgcc.spanning_tree([*edges[:3], ("w", "x", 0.5), ("v", "x", 0.0)]),
+        "exact tree": pgcc.spanning_tree([(u, v, Fraction(w) / 3) for u, v, w in edges[:3]]),
+        "forest": pgcc.spanning_forest(edges[:3], killing=1.0),
+        "k-DPP": pgcc.dpp(L=(B @ B.T)[:3, :3], names=names[:3]).of_size(2),
+        "K, one size of some": pgcc.dpp(K=(Q * [0.9, 0.6, 0.3, 0.1] @ Q.T)[:3, :3]).exactly(1, ["x1", "x2"]),
+        "arborescence": pgcc.arborescence([*edges[:2], ("u", "w", 1.5), ("w", "v", 0.5)], "u"),
+        "mixture": pgcc.mixture([0.5, 0.5], [pgcc.dpp(K=np.eye(4) / x + 0.05, names=names) for x in (2, 3)]),
+        "free L": pgcc.dpp(L=np.triu(np.full((4, 4), 3.0)) - 2 * np.eye(4), names=names, symmetric=False),
+        "free U, V": pgcc.determinant(np.eye(2), [[1.0, 0.5, 0.2], [0, 1, 1]], [[1.0, 0.4, 0.0], [0.1, 1, 2]], leaves),
+    }
+
+
+def kinds(circuit):
+    program = parametrize(circuit).program
+    return [type(kind_of(structure)).__name__ for structure in program.structures]
+
+
+def test_what_a_determinant_is():
+    found = {name: kinds(circuit) for name, circuit in {**circuits(), **matrices()}.items()}
+    assert found == {
+        "sums": [], "chow-liu": [], "L": ["Kernel"], "nonsymmetric": ["Kernel"], "factor": ["Factor"],
+        "det_pgc": ["Kernel"], "K": ["MarginalKernel"], "K with certain eigenvalues": ["MarginalKernel"],
+        "spectrum of K": ["Factor"], "projection": ["Factor"], "nonsymmetric K": ["SkewMarginalKernel"],
+        "low rank": ["Factor"], "positive M0, leaves": ["Factor"], "tree": ["Edges"], "exact tree": ["Edges"],
+        "tree with an edge of weight 0": ["Edges"], "forest": ["Edges"], "arborescence": ["Edges"],
+        "k-DPP": ["Kernel"], "K, one size of some": ["MarginalKernel"],
+        "mixture": ["MarginalKernel"] * 2, "free L": ["NoneType"], "free U, V": ["NoneType"],
+    }  # fmt: skip
+
+
+def possible_rows(circuit, count, seed):
+    """Random rows as far as they are possible, some of the model's own, and one with a gap."""
+    model, n = pgcc.compile(circuit), len(circuit.variables)
+    X = np.concatenate([rows(count, n, seed), model.sample(count // 2, rng=seed)])
+    X = X[np.isfinite(model.logprob(X))]
     X[0, 0] = -1
-    if name == "factor":
-        X = X[X.sum(axis=1) <= 3]
-    if name == "sums":
-        X = X[np.isfinite(pgcc.compile(circuit).logprob(X))]
-    data = read_rows(X)
-    with crew() as workers:
-        likelihood = _Likelihood(circuit, data, data, workers)
-    theta = likelihood.parameters.start + 0.05 * np.random.default_rng(0).standard_normal(
-        len(likelihood.parameters.start)
-    )
+    return X
+
+
+EVERY = {**circuits(), **{f"{name} (matrices)": circuit for name, circuit in matrices().items()}}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_gradients_by_finite_differences(name):
+    circuit = EVERY[name]
+    likelihood = likelihood_of(circuit, possible_rows(circuit, 30, 1), free="free" in name)
+    start = likelihood.parameters.start
+    theta = start + 0.05 * np.random.default_rng(0).standard_normal(len(start))
     value, gradient = likelihood.mean(theta)
     assert math.isfinite(value)
     for i in range(len(theta)):
@@ -59,23 +124,85 @@ def test_gradients_by_finite_differences(name):
         assert gradient[i] == pytest.approx(slope, rel=1e-6, abs=1e-8)
 
 
-@pytest.mark.parametrize("name", circuits())
-def test_what_is_learned_is_a_distribution(name):
-    circuit = circuits()[name]
-    X = rows(60, len(circuit.variables), 2)
-    if name == "factor":
-        X = X[X.sum(axis=1) <= 3]
-    X = X[np.isfinite(pgcc.compile(circuit).logprob(X))]
+@pytest.mark.parametrize("name", EVERY)
+def test_what_is_learned_is_a_distribution(name, tmp_path):
+    circuit = EVERY[name]
+    X = possible_rows(circuit, 60, 2)[1:]
     before = float(np.mean(pgcc.compile(circuit).logprob(X)))
     for optimizer in ("auto", "adam"):
-        learned = CircuitMLE(circuit, optimizer, epochs=20).fit(X)
+        estimator = CircuitMLE(circuit, optimizer, epochs=8, rate=0.003, free_matrices="free" in name)
+        learned = estimator.fit(X)
         table = brute_force(learned.circuit_)
         total = sum(table.values())
-        assert all(p >= -1e-12 * total for p in table.values())
+        assert "free" in name or all(p >= -1e-12 * total for p in table.values())
         expected = [math.log(table[frozenset(np.array(circuit.variables)[row == 1].tolist())] / total) for row in X]
         np.testing.assert_allclose(learned.score_samples(X), expected, rtol=1e-9, atol=1e-9)
         assert learned.score(X) > before
         assert learned.history_["train"][learned.best_epoch_] == pytest.approx(learned.score(X), abs=0.05)
+    assert kinds(learned.circuit_) == kinds(circuit)
+    # what is saved is learned on
+    path = tmp_path / "learned.npz"
+    pgcc.save(learned.circuit_, path)
+    loaded = pgcc.load(path)
+    assert loaded == learned.circuit_
+    again = likelihood_of(loaded, X, free="free" in name)
+    assert len(again.parameters.start) == len(likelihood_of(circuit, X, free="free" in name).parameters.start)
+    assert again.mean(again.parameters.start)[0] == pytest.approx(learned.score(X), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in matrices() if "free" not in name])
+def test_whatever_the_parameters_are(name):
+    """No coefficient is negative, far from the start too."""
+    circuit, rng = with_weights_only(matrices()[name]), np.random.default_rng(5)
+    parameters = Parameters(parametrize(circuit))
+    for scale in (1.0, 5.0):
+        moved = parameters.circuit(circuit, scale * rng.standard_normal(len(parameters.start)))
+        table = list(brute_force(moved).values())
+        assert min(table) >= -1e-12 * sum(table)
+        assert kinds(moved) == kinds(circuit)
+
+
+def test_slopes_of_trees():
+    """∂ log Pr(T) / ∂ log w_e = [e ∈ T] − Pr(e ∈ T), with Pr(e ∈ T) exactly."""
+    circuit = matrices()["exact tree"]
+    model = pgcc.compile(circuit)
+    X = model.sample(1, rng=0)
+    inside = [float(model.prob({name: 1}, exact=True)) for name in circuit.variables]
+    likelihood = likelihood_of(circuit, X)
+    _, gradient = likelihood.mean(likelihood.parameters.start)
+    np.testing.assert_allclose(gradient, X[0] - inside, rtol=1e-12, atol=1e-13)
+
+
+def test_slopes_of_marginal_kernels():
+    """Pr(all are in) = det K = det(B)² / det(Bᵀ·B + R), with the derivative 2·B⁻ᵀ − 2·B·(Bᵀ·B + R)⁻¹."""
+    circuit = matrices()["K"]
+    K = circuit.root.matrices[2].floats()
+    likelihood = likelihood_of(circuit, np.ones((1, 4), np.int8))
+    B = likelihood.parameters.start.reshape(4, 4) + 0.1 * np.random.default_rng(0).standard_normal((4, 4))
+    expected = 2 * np.linalg.inv(B).T - 2 * B @ np.linalg.inv(B.T @ B + np.eye(4) - K)
+    value, gradient = likelihood.mean(B.ravel())
+    np.testing.assert_allclose(gradient.reshape(4, 4), expected, rtol=1e-10)
+    assert value == pytest.approx(np.log(np.linalg.det(B) ** 2 / np.linalg.det(B.T @ B + np.eye(4) - K)), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["K", "nonsymmetric K", "spectrum of K", "forest", "arborescence", "k-DPP"])
+def test_the_model_that_made_the_data_is_found(name):
+    """From another start of the same kind."""
+    truth = matrices()[name]
+    model, X = pgcc.compile(truth), pgcc.compile(truth).sample(2000, rng=1)
+    parameters = likelihood_of(truth, X).parameters
+    moved = parameters.start + np.random.default_rng(2).uniform(-0.5, 0.5, len(parameters.start))
+    fitted = CircuitMLE(parameters.circuit(truth, moved), "lbfgs", epochs=200, patience=200).fit(X)
+    assert fitted.score(X) > float(np.mean(model.logprob(X))) - 1e-9
+
+
+def test_what_is_not_learned_stays_exact():
+    third = Fraction(1, 3)
+    circuit = pgcc.dpp(L=[[third, 1], [0, third]], symmetric=False) * pgcc.parse("(0.1*a + 0.2*b) * (1/7*c + 6/7)")
+    circuit = circuit * pgcc.determinant([[third, 0], [0, third]], [[3], [0]], [[1], [-2]], [pgcc.parse("d")])
+    learned = CircuitMLE(circuit, epochs=3).fit([[1, 0, 1, 0, 1, 1], [0, 0, 1, 0, 0, 1]]).circuit_
+    kept = [node for node in circuit.order if node.op is Op.DET]
+    assert [node for node in learned.order if node.op is Op.DET] == kept
 
 
 def test_em_improves_every_time_and_finds_counts():
@@ -121,9 +248,10 @@ def test_dpp_reaches_the_likelihood_of_the_dpp_that_made_the_data():
 
 def test_lbfgs_on_a_quadratic():
     A = np.diag([1.0, 10.0, 100.0])
-    steps = list(lbfgs(lambda x: (float(-x @ A @ x / 2 + x.sum()), 1 - A @ x), np.zeros(3), 100, 1e-14))
-    np.testing.assert_allclose(steps[-1][1], [1.0, 0.1, 0.01], atol=1e-6)
-    values = [value for value, _ in steps]
+    ascent = LBFGS(lambda x: (float(-x @ A @ x / 2 + x.sum()), 1 - A @ x), np.zeros(3), 1e-14)
+    values = list(iter(ascent.advance, None))
+    np.testing.assert_allclose(ascent.theta, [1.0, 0.1, 0.01], atol=1e-6)
+    assert 1 < len(values) < 100
     assert values == sorted(values)
 
 
@@ -140,11 +268,15 @@ def test_what_is_refused():
         CircuitMLE(pgcc.parse("a*b")).fit(np.ones((3, 2), int))
     with pytest.raises(PgccError, match="CircuitMLE learns"):
         CircuitMLE("a").fit(X)
+    with pytest.raises(PgccError, match="in two of its children"):
+        CircuitMLE(pgcc.parse("0.5*(a + 1)*(a + b) - 0.5*a*a")).fit(X)
     with pytest.raises(PgccError, match="choose one of"):
         CircuitMLE(pgcc.parse("0.5*a*b + 0.5"), "sgd").fit(X)
     with pytest.raises(PgccError, match="EM needs"):
         CircuitMLE(pgcc.dpp(L=np.eye(2)), "em").fit(X)
-    for optimizer in ("em", "adam"):
+    with pytest.raises(PgccError, match="free_matrices=True"):
+        CircuitMLE(matrices()["free L"]).fit(rows(10, 4))
+    for optimizer in ("em", "adam", "lbfgs"):
         with pytest.raises(PgccError, match="probability 0"):
             CircuitMLE(pgcc.parse("0.5*a*b + 0.5"), optimizer).fit([[1, 0]])
     with pytest.raises(PgccError, match="patience"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import tempfile
 from pathlib import Path
 
@@ -16,9 +17,11 @@ from pgcc.backend.learning import Likelihood, log_likelihoods
 from pgcc.errors import EvidenceError, FormatError, PgccError
 from pgcc.learn import DPP, PGC, ChowLiu, CircuitMLE, GridSearch, MixtureOfTrees, SimplePGC
 from pgcc.learn import rows as rows_module
+from pgcc.learn.checkpoint import Checkpoint
 from pgcc.learn.data import read_chunks, read_rows
 from pgcc.learn.encoding import Grouped
 from pgcc.learn.rows import Rows, batches, distinct_rows, hold_out, pack, pack_rows, shuffled, unpack
+from pgcc.learn.shared import Shared
 
 N = 6
 NAMES = [f"x{i}" for i in range(N)]
@@ -357,6 +360,38 @@ def test_a_cluster_learns_the_same(kind, cluster, monkeypatch):
         assert there.history_["validation"] == here.history_["validation"]
 
 
+@pytest.mark.parametrize("kind", ["ChowLiu", "MixtureOfTrees", "em", "lbfgs", "adam"])
+def test_a_run_that_began_here_goes_on_there(kind, cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(rows_module, "BLOCK", 15 * N)
+    monkeypatch.setattr("pgcc.learn.trees._STEPS", 3)
+    monkeypatch.setattr("pgcc.learn.trees.EVERY", 1)
+    monkeypatch.setattr("pgcc.learn.epochs.EVERY", 1)
+    path, write, X, V = tmp_path / "run.npz", Checkpoint.write, table(), table(40, seed=1)
+
+    def write_and_stop(self, arrays, rest):
+        write(self, arrays, rest)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "write", write_and_stop)
+        with pytest.raises(KeyboardInterrupt):
+            KINDS[kind]().fit(X, V, checkpoint=path)
+    there = KINDS[kind]().fit(X, V, checkpoint=path, cluster=cluster)
+    assert there.circuit_ == KINDS[kind]().fit(X, V).circuit_
+
+
+def test_what_is_sent_are_the_rows():
+    """Tables and what else was computed stay here, and come out the same there."""
+    data = Shared(read_rows(table()), read_rows(table(40, seed=1)), named=False)
+    grouped, before = data.grouped(2), len(pickle.dumps(data))
+    assert len(pickle.dumps(data)) == before == len(pickle.dumps(Shared(data.rows, data.held_out, named=False)))
+    sent = pickle.loads(pickle.dumps(data))
+    for mine, theirs, again in zip(grouped, sent.grouped(2), pickle.loads(pickle.dumps(grouped)), strict=True):
+        assert mine.groups == theirs.groups == again.groups
+        for other in (theirs, again):
+            assert all(map(np.array_equal, mine.start.table, other.start.table))
+
+
 def test_legs_apart_are_legs_in_turn(cluster):
     X = table()
     model = SimplePGC(2, 2, epochs=3, restarts=2)
@@ -369,8 +404,9 @@ def test_legs_apart_are_legs_in_turn(cluster):
 
 
 def test_errors_of_a_cluster(cluster, tmp_path):
-    with pytest.raises(PgccError, match="do not go together"):
-        SimplePGC().fit(table(), checkpoint=tmp_path / "run.npz", cluster=cluster)
+    for model in (SimplePGC(), PGC(), GridSearch(SimplePGC())):
+        with pytest.raises(PgccError, match="do not go together"):
+            model.fit(table(), checkpoint=tmp_path / "run.npz", cluster=cluster)
     impossible = pgcc.parse("(0.5*x0 + 0.5)*x1*x2*x3*x4*x5")
     with pytest.raises(PgccError, match="probability 0"):
         CircuitMLE(impossible, "em").fit(table(), cluster=cluster)

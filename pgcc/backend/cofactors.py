@@ -149,21 +149,49 @@ def determinant_derivatives(matrices: Matrices, f: np.ndarray, y: np.ndarray) ->
     return result
 
 
+def determinant_logs(matrices: Matrices, f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """log₂|det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]| alone, as slogdet has it: how large it is, not more."""
+    m0, u, v = matrices
+    kept = y == 0.0
+    result = np.log2(np.abs(np.where(kept, 1.0, y))).sum(axis=1)
+    for count in np.unique(kept.sum(axis=1)).tolist():
+        of = np.flatnonzero(kept.sum(axis=1) == count)
+        W = _bordered(m0, u, v, f[of], _ratios(f[of], y[of], kept[of]), _kept_first(kept[of], count))
+        result[of] += np.linalg.slogdet(W)[1] / np.log(2.0)
+    return result
+
+
+def _ratios(f: np.ndarray, y: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """f/y of the children that are eliminated, 0 of the others."""
+    return np.divide(f, y, out=np.zeros_like(f), where=~kept)
+
+
+def _kept_first(kept: np.ndarray, count: int) -> np.ndarray:
+    """The kept children of every row."""
+    return np.argsort(~kept, axis=1, kind="stable")[:, :count]
+
+
+def _bordered(
+    m0: np.ndarray, u: np.ndarray, v: np.ndarray, f: np.ndarray, ratio: np.ndarray, inside: np.ndarray
+) -> np.ndarray:
+    """[[M0 + Σ (f/y)·u·vᵀ, U·diag(f)], [−Vᵀ, 0]], with the children inside in the border."""
+    r, (rows, count) = len(m0), inside.shape
+    W = np.zeros((rows, r + count, r + count), f.dtype)
+    W[:, :r, :r] = m0 + (u * ratio[:, None, :]) @ v.T
+    W[:, :r, r:] = (u.T[inside] * np.take_along_axis(f, inside, 1)[:, :, None]).transpose(0, 2, 1)
+    W[:, r:, :r] = -v.T[inside]
+    return W
+
+
 def _with_kept(
     m0: np.ndarray, u: np.ndarray, v: np.ndarray, f: np.ndarray, y: np.ndarray, kept: np.ndarray, count: int,
     of: np.ndarray, result: Derivatives,
 ) -> None:  # fmt: skip
     """The rows `of` of a batch, in each of which `count` children are kept."""
     r, rows = len(m0), len(f)
-    ratio = np.divide(f, y, out=np.zeros_like(f), where=~kept)
-    inside = np.argsort(~kept, axis=1, kind="stable")[:, :count]  # the kept children of every row
-    at = np.arange(rows)[:, None]
-    W = np.zeros((rows, r + count, r + count), f.dtype)
-    W[:, :r, :r] = m0 + np.einsum("ai,bi,ci->bac", u, ratio, v)
-    u_in, v_in, f_in = u.T[inside], v.T[inside], f[at, inside]
-    W[:, :r, r:] = (u_in * f_in[:, :, None]).transpose(0, 2, 1)
-    W[:, r:, :r] = -v_in
-    value, C, exponent = cofactors(W)
+    ratio, inside, at = _ratios(f, y, kept), _kept_first(kept, count), np.arange(rows)[:, None]
+    u_in, f_in = u.T[inside], f[at, inside]
+    value, C, exponent = cofactors(_bordered(m0, u, v, f, ratio, inside))
     # Π y of the eliminated children, as a number near 1 and a power of two
     logs = np.log2(np.abs(np.where(kept, 1.0, y))).sum(axis=1)
     binary = np.floor(logs)

@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from pgcc.backend.cofactors import Derivatives, Matrices, determinant_derivatives
+from pgcc.backend.cofactors import Derivatives, Matrices, determinant_derivatives, determinant_logs
 from pgcc.backend.gradient import Differentiator, Gradients
 from pgcc.errors import PgccError
 from pgcc.lowering.determinant import DetStructure
@@ -211,17 +211,14 @@ def sized_derivatives(
     counted = np.ones(k, bool) if structure.counted is None else np.array(structure.counted)
     assert structure.size is not None
 
-    def at(points: np.ndarray, some: np.ndarray, beside: np.ndarray) -> tuple[Derivatives, np.ndarray]:
-        times = np.where(counted, points[:, None], 1.0)
-        return determinant_derivatives(
-            matrices, (times * some[:, None]).reshape(-1, k), np.repeat(beside, len(points), 0)
-        ), times
+    def times(points: np.ndarray) -> np.ndarray:
+        return np.where(counted, points[:, None], 1.0)
 
     def totals(points: np.ndarray) -> np.ndarray:
-        found = at(points, f[:1], y[:1])[0]
-        return np.abs(found.value) * np.exp2(found.exponent.astype(np.float64))
+        return np.exp2(determinant_logs(matrices, times(points) * f[0], np.repeat(y[:1], len(points), 0)))
 
     points, shares = circle(totals, int(counted.sum()), structure.size, turn)
-    found, times = at(points, f, y)
-    found.by_inside *= np.tile(times, (rows, 1))  # ∂/∂f of what is s·f
+    inside = (times(points) * f[:, None]).reshape(-1, k)
+    found = determinant_derivatives(matrices, inside, np.repeat(y, len(points), 0))
+    found.by_inside *= np.tile(times(points), (rows, 1))  # ∂/∂f of what is s·f
     return _weighted(found, np.kron(np.eye(rows), shares))

@@ -264,7 +264,7 @@ def _add_fit(commands: Any) -> None:
     parser.add_argument("--seed", type=int, metavar="S", help="the same seed gives the same model")
     parser.add_argument("--threads", type=int, metavar="N", help="threads (1)")
     _add_cluster_option(parser)
-    parser.add_argument("--checkpoint", metavar="PATH", help="keep the state of the run here, and go on from it")
+    parser.add_argument("--checkpoint", metavar="PATH", help="keep the state of the run here (pgc: a folder) and go on")
     parser.add_argument("-o", "--output", metavar="MODEL", help="the circuit to write: .npz, .pgc …")
     parser.add_argument("--force", action="store_true", help="replace the file if it exists")
     parser.add_argument("--json", action="store_true", help="print one object of JSON")

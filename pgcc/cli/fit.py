@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> None:
     rows = read_data(args.file)
     validation = None if args.validation is None else read_data(args.validation, rows.names)
     began = time.perf_counter()
-    model = _fit(estimator, rows, validation, args)
+    model = estimator.fit(rows, validation, checkpoint=args.checkpoint, cluster=args.cluster)
     seconds = time.perf_counter() - began
     pgcc.save(model.circuit_, args.output)
     told: dict[str, Any] = {
@@ -61,15 +61,6 @@ def _estimator(args: argparse.Namespace) -> Estimator:
         if name not in known:
             args.parser.error(f"--{name.replace('_', '-')} means nothing for {args.model}")
     return kind(**said, **({"verbose": sys.stderr.isatty()} if "verbose" in known else {}))
-
-
-def _fit(estimator: Estimator, rows: Rows, validation: Rows | None, args: argparse.Namespace) -> Estimator:
-    if args.checkpoint is None:
-        return estimator.fit(rows, validation, cluster=args.cluster)
-    if isinstance(estimator, SimplePGC):
-        return estimator.fit(rows, validation, checkpoint=args.checkpoint, cluster=args.cluster)
-    args.parser.error(f"--checkpoint means nothing for {args.model}")
-    raise AssertionError("unreachable")
 
 
 def read_data(path: str, names: list[str] | None = None) -> Rows:

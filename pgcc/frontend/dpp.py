@@ -176,11 +176,16 @@ def _transposed(kernel: _Kernel) -> np.ndarray | Rows:
 
 
 def _one_minus(kernel: _Kernel) -> np.ndarray | Rows:
-    """I − K without rounding: where 1 − K_ii is no double, it is a fraction."""
+    """I − K without rounding."""
     if kernel.rows is not None:
         return [[add(int(i == j), -x) for j, x in enumerate(row)] for i, row in enumerate(kernel.rows)]
-    rounded = np.eye(len(kernel.items)) - kernel.floats
-    left = [one_minus(x) for x in np.diag(kernel.floats).tolist()]
+    return identity_minus(kernel.floats)
+
+
+def identity_minus(K: np.ndarray) -> np.ndarray | Rows:
+    """I − K without rounding: where 1 − K_ii is no double, it is a fraction."""
+    rounded = np.eye(len(K)) - K
+    left = [one_minus(x) for x in np.diag(K).tolist()]
     if all(type(x) is float for x in left):
         return rounded
     rows: list[list[Number]] = rounded.tolist()

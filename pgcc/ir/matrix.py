@@ -102,5 +102,9 @@ class Matrix:
     def __hash__(self) -> int:
         return self._hash
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Made anew where it is read: another process has other hashes."""
+        return Matrix, (self._rows if self._array is None else self._array, self.shape)
+
     def __repr__(self) -> str:
         return f"Matrix({self.shape[0]}×{self.shape[1]}, {'float64' if self.is_float else 'exact'})"

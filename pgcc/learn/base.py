@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.data import default_names, read_chunks, read_rows
 from pgcc.learn.rows import Rows, hold_out, slices
+from pgcc.learn.shared import Shared
 from pgcc.model import Model, compile
 
 
@@ -55,12 +57,12 @@ class Estimator:
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters
-        said = [f"{k}={v!r}" for k, v in self.get_params().items() if v is not defaults[k].default]
+        said = [f"{k}={v!r}" for k, v in self.get_params().items() if not _is_same(v, defaults[k].default)]
         return f"{type(self).__name__}({', '.join(said)})"
 
     # -- what is learned ------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, validation: Any = None, *, cluster: Any = None) -> Self:
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None, cluster: Any = None) -> Self:
         """Learn from data.
 
         Parameters
@@ -70,6 +72,8 @@ class Estimator:
             .npy, which is read in pieces: it may be longer than memory.
         validation : the same, optional
             Data on which choices are made.
+        checkpoint : path, optional
+            Where the state of the run is kept, from which the same call goes on if it was killed.
         cluster : str or distributed.Client, optional
             The address of the scheduler of a Dask cluster, whose workers share the work. What is learned is the same.
         """
@@ -130,15 +134,25 @@ class Estimator:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_compiled"}
 
-    def _read(self, X: Any, validation: Any, seed: int) -> tuple[Rows, Rows]:
+    def _read(self, X: Any, validation: Any, seed: int) -> Shared:
         """Training and validation data; the names of the columns are kept."""
-        rows = read_rows(X)
-        self.feature_names_in_ = rows.names
-        if validation is not None:
-            nameless = not hasattr(X, "columns") and rows.names == default_names(rows.n)
-            given = validation.to_numpy() if nameless and hasattr(validation, "columns") else validation
-            return rows, read_rows(given, rows.names, "the validation data")
-        return hold_out(rows, seed)
+        data = X if isinstance(X, Shared) else _read_both(X, validation, seed)
+        self.feature_names_in_ = data.rows.names
+        return data
+
+
+def _read_both(X: Any, validation: Any, seed: int) -> Shared:
+    rows = read_rows(X)
+    named = hasattr(X, "columns") or rows.names != default_names(rows.n)
+    if validation is None:
+        return Shared(*hold_out(rows, seed), named)
+    given = validation if named or not hasattr(validation, "columns") else validation.to_numpy()
+    return Shared(rows, read_rows(given, rows.names, "the validation data"), named)
+
+
+def _is_same(value: Any, default: Any) -> bool:
+    """Also where it is a copy, of an estimator that came from another process."""
+    return value is default or (type(value) is type(default) and value == default)
 
 
 def check_whole(name: str, value: Any, least: int = 1) -> int:

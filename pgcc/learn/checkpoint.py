@@ -11,71 +11,109 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.backend.learning import Adam
 from pgcc.errors import FormatError, PgccError
 from pgcc.frontend.formats.atomic import replacing
-from pgcc.learn.training import Progress
+from pgcc.learn.rows import Rows
 
+State = dict[str, np.ndarray]
 # Epochs from one checkpoint to the next.
 EVERY = 5
-_ARRAYS = ("parameters", "mean", "square", "average", "best")
 
 
-def fingerprint(settings: Mapping[str, Any], *tables: np.ndarray) -> str:
+class Checkpoint:
+    """The file in which a run keeps its state: arrays, and a dictionary of what JSON can say.
+
+    Parameters
+    ----------
+    path : path or None
+        Without one nothing is kept.
+    settings : mapping
+        With the data, all that the run depends on: the state of a run with others is refused.
+    data : Rows or arrays
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "run.npz"
+    >>> Checkpoint(path, {"seed": 0}).write({"theta": np.ones(2)}, {"epoch": 3})
+    >>> Checkpoint(path, {"seed": 0}).read()
+    ({'theta': array([1., 1.])}, {'epoch': 3})
+    """
+
+    def __init__(self, path: str | Path | None, settings: Mapping[str, Any], *data: Rows | np.ndarray):
+        self.path = None if path is None else Path(path)
+        self.run = "" if path is None else _fingerprint(settings, data)
+
+    def write(self, arrays: State, rest: Mapping[str, Any]) -> None:
+        """Replace what the file has."""
+        if self.path is None:
+            return
+        text = json.dumps({"run": self.run, "rest": rest}).encode()
+        stored: dict[str, Any] = {**arrays, "__rest__": np.frombuffer(text, np.uint8)}
+        try:
+            with replacing(self.path) as file:
+                np.savez(file, **stored)  # numbers only: nothing can be pickled
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+
+    def read(self) -> tuple[State, dict[str, Any]] | None:
+        """What was written, or None if there is no file.
+
+        Raises
+        ------
+        FormatError
+            If the file is no checkpoint, or one of a run with other data or parameters.
+        """
+        if self.path is None:
+            return None
+        try:
+            with np.load(self.path, allow_pickle=False) as stored:
+                arrays = {name: stored[name] for name in stored.files}
+            said = json.loads(arrays.pop("__rest__").tobytes())
+            run, rest = said["run"], said["rest"]
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, zipfile.BadZipFile):
+            raise FormatError(f"{self.path} is not a checkpoint, or it is damaged: delete it to start anew") from None
+        if run != self.run:
+            raise FormatError(
+                f"the checkpoint {self.path} is of a run with other data or parameters: delete it, or name another file"
+            )
+        return arrays, rest
+
+
+def refuse_cluster(checkpoint: str | Path | None, cluster: Any) -> None:
+    """Of estimators whose parts are trained apart, each by a worker."""
+    if checkpoint is not None and cluster is not None:
+        raise PgccError("checkpoint and cluster do not go together: workers of a cluster write no files")
+
+
+def part_of(folder: str | Path | None, i: int) -> Path | None:
+    """Where the i-th part of a run of several parts keeps its state: in a folder, made if it is not there."""
+    if folder is None:
+        return None
+    try:
+        Path(folder).mkdir(exist_ok=True)
+    except FileExistsError:
+        raise FormatError(
+            f"{folder} is a file: a run of several models keeps their checkpoints in a folder; name another"
+        ) from None
+    except OSError as error:
+        raise _unwritable(Path(folder), error) from None
+    return Path(folder) / f"{i}.npz"
+
+
+def _unwritable(path: Path, error: OSError) -> PgccError:
+    return PgccError(f"the checkpoint {path} cannot be written: {error.strerror or error}")
+
+
+def _fingerprint(settings: Mapping[str, Any], data: tuple[Rows | np.ndarray, ...]) -> str:
     """Of everything that a run depends on."""
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
-    for table in tables:
-        digest.update(str(table.shape).encode())
-        digest.update(np.ascontiguousarray(table).tobytes())
+    for table in data:
+        if isinstance(table, Rows):
+            digest.update(table.fingerprint().encode())
+        else:
+            digest.update(f"{table.dtype}{table.shape}".encode())
+            digest.update(np.ascontiguousarray(table).tobytes())
     return digest.hexdigest()
-
-
-def write_checkpoint(path: str | Path, progress: Progress, run: str) -> None:
-    """The state between two epochs."""
-    adam = progress.adam
-    scalars = {
-        "run": run,
-        "steps": adam.steps,
-        "leg": progress.leg,
-        "best_score": progress.best_score,
-        "best_epoch": progress.best_epoch,
-        "history": progress.history,
-    }
-    try:
-        with replacing(Path(path)) as file:
-            np.savez(
-                file,
-                parameters=adam.parameters,
-                mean=adam.mean,
-                square=adam.square,
-                average=adam.average,
-                best=progress.best,
-                rest=np.frombuffer(json.dumps(scalars).encode(), np.uint8),
-            )
-    except OSError as error:
-        raise PgccError(f"the checkpoint {path} cannot be written: {error.strerror or error}") from None
-
-
-def read_checkpoint(path: str | Path, run: str) -> Progress | None:
-    """The state that was written, or None if there is no file.
-
-    Raises
-    ------
-    FormatError
-        If the file is no checkpoint, or one of a run with other data or parameters.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            parameters, mean, square, average, best = (stored[name] for name in _ARRAYS)
-            rest = json.loads(stored["rest"].tobytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        raise FormatError(f"{path} is not a checkpoint, or it is damaged: delete it to start anew") from None
-    if rest.get("run") != run:
-        raise FormatError(
-            f"the checkpoint {path} is of a run with other data or parameters: delete it, or name another file"
-        )
-    adam = Adam(parameters)
-    adam.mean, adam.square, adam.average, adam.steps = mean, square, average, rest["steps"]
-    return Progress(adam, rest["leg"], best, rest["best_score"], rest["best_epoch"], rest["history"])

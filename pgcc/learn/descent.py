@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
+
+from pgcc.learn.checkpoint import State
 
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]  # θ → value, gradient
 
@@ -28,33 +30,63 @@ class Adam:
         mean, square = self.mean / (1 - 0.9**self.steps), self.square / (1 - 0.999**self.steps)
         self.theta += part * self.rate * (mean / (np.sqrt(square) + 1e-8) - self.decay * self.theta)
 
+    def state(self) -> State:
+        """All that it takes to go on."""
+        return {"theta": self.theta, "mean": self.mean, "square": self.square, "steps": np.array(self.steps)}
 
-def lbfgs(function: Function, theta: np.ndarray, steps: int, tolerance: float) -> Iterator[tuple[float, np.ndarray]]:
-    """Value and θ after every step, each better than the one before; stops where steps gain less than `tolerance`."""
-    value, gradient = function(theta)
-    pairs: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_MEMORY)
-    for _ in range(steps):
-        direction = _newton_direction(gradient, pairs)
-        slope = float(direction @ gradient)
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self.theta, self.mean, self.square = state["theta"], state["mean"], state["square"]
+        self.steps = int(state["steps"])
+
+
+class LBFGS:
+    """Ascent by all rows at a time, each step better than the one before; at its end where they gain too little."""
+
+    def __init__(self, function: Function, theta: np.ndarray, tolerance: float):
+        self.function, self.theta, self.tolerance = function, theta, tolerance
+        self.value, self.gradient = function(theta)
+        self.gain = np.inf
+        self.pairs: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_MEMORY)
+
+    def advance(self) -> float | None:
+        """One step: the value after it, or None if there is none that gains anything."""
+        if self.gain < self.tolerance:
+            return None
+        direction = _newton_direction(self.gradient, self.pairs)
+        slope = float(direction @ self.gradient)
         if slope <= 0.0:  # the memory misleads
-            pairs.clear()
-            direction, slope = gradient, float(gradient @ gradient)
-        length = 1.0 if pairs else min(1.0, 1.0 / max(float(np.abs(gradient).max()), 1e-300))
+            self.pairs.clear()
+            direction, slope = self.gradient, float(self.gradient @ self.gradient)
+        length = 1.0 if self.pairs else min(1.0, 1.0 / max(float(np.abs(self.gradient).max()), 1e-300))
         while True:
             step = length * direction
-            new_value, new_gradient = function(theta + step)
-            if new_value >= value + _ARMIJO * length * slope or length < 1e-12:
+            value, gradient = self.function(self.theta + step)
+            if value >= self.value + _ARMIJO * length * slope or length < 1e-12:
                 break
             length /= 2
-        if not new_value > value:
-            return
-        change = gradient - new_gradient
+        if not value > self.value:
+            return None
+        change = self.gradient - gradient
         if step @ change > 1e-12 * np.sqrt((step @ step) * (change @ change)):
-            pairs.append((step, change))
-        gain, theta, value, gradient = new_value - value, theta + step, new_value, new_gradient
-        yield value, theta
-        if gain < tolerance:
-            return
+            self.pairs.append((step, change))
+        self.gain = value - self.value
+        self.theta, self.value, self.gradient = self.theta + step, value, gradient
+        return value
+
+    def state(self) -> State:
+        """All that it takes to go on."""
+        shape = (2, 0, len(self.theta))
+        pairs = np.array(list(zip(*self.pairs, strict=True))) if self.pairs else np.zeros(shape)
+        numbers = np.array([self.value, self.gain])
+        return {"theta": self.theta, "gradient": self.gradient, "numbers": numbers, "pairs": pairs}
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self.theta, self.gradient = state["theta"], state["gradient"]
+        self.value, self.gain = map(float, state["numbers"])
+        steps, changes = state["pairs"]
+        self.pairs = deque(((s.copy(), c.copy()) for s, c in zip(steps, changes, strict=True)), _MEMORY)
 
 
 def _newton_direction(gradient: np.ndarray, pairs: deque[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -49,24 +50,31 @@ class Grouped:
 
     def __init__(self, rows: Rows, groups: Sequence[Sequence[int]]):
         self.rows, self.groups = rows, groups
+        self._all: Encoded | None = None
+        if rows.where is not None:
+            self._all = Encoded(tabulate(unpack(rows.packed, rows.n), groups), rows.where)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Tables are larger than the rows that they are made of: only these are sent."""
+        return Grouped, (self.rows, self.groups)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @cached_property
     def start(self) -> Encoded:
+        if self._all is not None:
+            return self._all
         rows = self.rows
-        if rows.where is not None:
-            return Encoded(tabulate(unpack(rows.packed, rows.n), self.groups), rows.where)
         drawn = next(shuffled(len(rows), np.random.default_rng(len(rows))))
         return encode(rows.codes(np.sort(drawn[: max(1, FEW // rows.n)])), self.groups)
 
     def batches(self, size: int, rng: np.random.Generator) -> Iterator[tuple[Table, np.ndarray]]:
         """All rows in random order: for every batch a table, and the places of the batch's rows in it."""
         rows = self.rows
-        if rows.where is not None:
+        if self._all is not None:
             for drawn in batches(len(rows), size, rng):
-                yield self.start.table, rows.where[drawn].astype(np.int64)
+                yield self._all.table, self._all.where[drawn].astype(np.int64)
             return
         at_once = size * max(1, BLOCK // (rows.n * size))
         for drawn in batches(len(rows), at_once, rng):
@@ -76,8 +84,8 @@ class Grouped:
 
     def average(self, values: Callable[[Table], np.ndarray]) -> float:
         """The mean over all rows of a value that each row of a table has."""
-        if self.rows.where is not None:
-            return float(self.start.counts @ values(self.start.table) / self.start.counts.sum())
+        if self._all is not None:
+            return float(self._all.counts @ values(self._all.table) / self._all.counts.sum())
         total = 0.0
         for block in self.rows.blocks():
             some = encode(block.codes, self.groups)

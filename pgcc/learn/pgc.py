@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,8 @@ from pgcc.errors import PgccError, brief
 from pgcc.frontend.combine import mixture
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.base import Estimator, check_whole
-from pgcc.learn.rows import Rows
+from pgcc.learn.checkpoint import part_of, refuse_cluster
+from pgcc.learn.shared import Shared
 from pgcc.learn.simple_pgc import SimplePGC
 from pgcc.learn.trees import MixtureOfTrees
 
@@ -67,7 +69,7 @@ class PGC(Estimator):
         self.threads = threads
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None, *, cluster: Any = None) -> Self:
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None, cluster: Any = None) -> Self:
         """Fit all candidates, then the weights of their mixture.
 
         Parameters
@@ -77,18 +79,22 @@ class PGC(Estimator):
             in .npy, which is read in pieces: it may be longer than memory.
         validation : the same, optional
             What everything is chosen on. By default a tenth of the rows is put aside.
+        checkpoint : path, optional
+            A folder in which every candidate keeps the state of its run. A run that was killed goes on from there, and
+            ends with the same model.
         cluster : str or distributed.Client, optional
             The address of the scheduler of a Dask cluster, whose workers fit the candidates. What is learned is the
-            same.
+            same. Not together with `checkpoint`.
         """
         seed, threads = check_whole("seed", self.seed, 0), check_whole("threads", self.threads)
-        rows, held_out = self._read(X, validation, seed)
-        candidates = _copies(self.candidates, seed, threads)
+        refuse_cluster(checkpoint, cluster)
+        data = self._read(X, validation, seed)
+        candidates = [(one, part_of(checkpoint, i)) for i, one in enumerate(_copies(self.candidates, seed, threads))]
         fitted: list[Estimator] = []
         logs: list[np.ndarray] = []
         self.history_: dict[str, list[Any]] = {"candidate": [], "validation": []}
         with crew(cluster) as workers:
-            for candidate, scores in workers.map(_fit, candidates, workers.send((rows, held_out))):
+            for candidate, scores in workers.map(_fit, candidates, workers.send(data)):
                 fitted.append(candidate)
                 logs.append(scores)
                 self.history_["candidate"].append(repr(candidate))
@@ -100,8 +106,7 @@ class PGC(Estimator):
         self.weights_ = stacking_weights(np.array(logs)[kept])
         self.members_ = [fitted[i] for i in kept]
         mixed = mixture(self.weights_.tolist(), [member.circuit_ for member in self.members_])
-        default = fitted[0].feature_names_in_
-        self.circuit_ = Circuit(mixed.root, default).relabel(dict(zip(default, self.feature_names_in_, strict=True)))
+        self.circuit_ = Circuit(mixed.root, self.feature_names_in_)
         return self
 
     def _score_codes(self, codes: np.ndarray) -> np.ndarray:
@@ -110,10 +115,10 @@ class PGC(Estimator):
         return np.logaddexp.reduce(logs + np.log(self.weights_)[:, None], axis=0)
 
 
-def _fit(candidate: Estimator, data: tuple[Rows, Rows]) -> tuple[Estimator, np.ndarray]:
+def _fit(part: tuple[Estimator, Path | None], data: Shared) -> tuple[Estimator, np.ndarray]:
     """A candidate that has learned, and log p of the rows of the validation data."""
-    rows, held_out = data
-    return candidate.fit(rows, held_out), candidate.score_samples(held_out)
+    candidate, checkpoint = part
+    return candidate.fit(data, checkpoint=checkpoint), candidate.score_samples(data.held_out)
 
 
 def default_candidates(seed: int = 0, threads: int = 1) -> list[Estimator]:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,8 @@ import numpy as np
 from pgcc.cluster import crew
 from pgcc.errors import PgccError
 from pgcc.learn.base import Estimator, check_whole
-from pgcc.learn.rows import Rows
+from pgcc.learn.checkpoint import part_of, refuse_cluster
+from pgcc.learn.shared import Shared
 
 # The grid of the paper, for SimplePGC.
 PAPER_GRID = {"max_group": (1, 2, 5, 7), "components": (1, 4, 7, 10, 20)}
@@ -66,22 +68,25 @@ class GridSearch(Estimator):
         self.seed = seed
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None, *, cluster: Any = None) -> Self:
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None, cluster: Any = None) -> Self:
         """Fit every candidate to rows of 0 and 1; `validation` is data on which the choice is made.
 
-        For the forms of data see `Estimator.fit`. With the address of a Dask cluster, its workers fit the candidates.
+        For the forms of data see `Estimator.fit`. `checkpoint` is a folder in which every candidate keeps the state of
+        its run: after a crash those that were done are not fitted again, and the others go on. With the address of a
+        Dask cluster, its workers fit the candidates; not together with `checkpoint`.
         """
         if not isinstance(self.estimator, Estimator):
             raise PgccError(f"estimator={self.estimator!r}: a search is for the parameters of an estimator")
         threads, seed = check_whole("threads", self.threads), check_whole("seed", self.seed, 0)
+        refuse_cluster(checkpoint, cluster)
         data = self._read(X, validation, seed)
-        candidates = self._candidates()
+        parts = [(one, part_of(checkpoint, i)) for i, one in enumerate(self._candidates())]
         if cluster is None:
             with ThreadPoolExecutor(threads) as pool:
-                found = list(pool.map(lambda one: self._tell(*_try(one, data)), candidates))
+                found = list(pool.map(lambda part: self._tell(*_try(part, data)), parts))
         else:
             with crew(cluster) as workers:
-                found = [self._tell(*one) for one in workers.map(_try, candidates, workers.send(data))]
+                found = [self._tell(*one) for one in workers.map(_try, parts, workers.send(data))]
         candidates, scores = [one for one, _ in found], [score for _, score in found]
         order = np.argsort(-np.array(scores), kind="stable").tolist()
         best = candidates[order[0]]
@@ -90,7 +95,7 @@ class GridSearch(Estimator):
             {**{name: candidates[i].get_params()[name] for name in searched}, "validation": scores[i]} for i in order
         ]
         self.best_estimator_, self.best_params_ = best, {name: best.get_params()[name] for name in searched}
-        self.circuit_ = best.circuit_.relabel(dict(zip(best.feature_names_in_, self.feature_names_in_, strict=True)))
+        self.circuit_ = best.circuit_
         return self
 
     def _grid(self) -> Mapping[str, Sequence[Any]]:
@@ -114,7 +119,13 @@ class GridSearch(Estimator):
         return candidate, score
 
 
-def _try(candidate: Estimator, data: tuple[Rows, Rows]) -> tuple[Estimator, float]:
+def _try(part: tuple[Estimator, Path | None], data: Shared) -> tuple[Estimator, float]:
     """A candidate that has learned, and its score."""
-    rows, held_out = data
-    return candidate, candidate.fit(rows, held_out).score(held_out)
+    candidate, checkpoint = part
+    return candidate, _validation_score(candidate.fit(data, checkpoint=checkpoint), data)
+
+
+def _validation_score(fitted: Estimator, data: Shared) -> float:
+    """The mean log-likelihood of the validation data: where the best epoch was chosen by it, it is known."""
+    best = getattr(fitted, "best_epoch_", -1)
+    return fitted.history_["validation"][best] if best >= 0 else fitted.score(data.held_out)  # type: ignore[attr-defined]

@@ -20,10 +20,10 @@ from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, var
 from pgcc.learn.base import Estimator, check_positive, check_whole
-from pgcc.learn.checkpoint import EVERY, fingerprint, read_checkpoint, write_checkpoint
+from pgcc.learn.checkpoint import EVERY, Checkpoint, refuse_cluster
 from pgcc.learn.encoding import Grouped, leaf_starts
-from pgcc.learn.partition import check_group, count_pairs, dependence_of, partition_variables
-from pgcc.learn.training import Leg, Progress, Recipe, begin, join_legs, train
+from pgcc.learn.partition import check_group
+from pgcc.learn.training import Leg, Progress, Recipe, join_legs, train
 from pgcc.passes.building import product_of, sum_of
 
 Data = tuple[Grouped, Grouped]  # for training, and for validation
@@ -33,9 +33,10 @@ _PAPER = Recipe(
     rate=1e-3, last_rate=1.0, decay=1e-3, smoothing=0.0, memory=0.0, batch=128, epochs=50, patience=50
 )  # fmt: skip
 _AUTO = Recipe(rate=3e-3, last_rate=0.05, decay=3e-4, smoothing=30.0, memory=0.99, batch=128, epochs=60, patience=15)
-# Where data are few, slow steps overfit least; where the mixture is hard to find, fast ones find better ones.
+# Where data are few, slow and noisy steps overfit least, and want little smoothing; where the mixture is hard to find,
+# fast ones find better ones.
 RECIPES = {
-    "auto": (_AUTO, replace(_AUTO, rate=1e-3), replace(_AUTO, rate=1e-2, smoothing=10.0)),
+    "auto": (_AUTO, replace(_AUTO, rate=1e-3, smoothing=3.0, batch=64), replace(_AUTO, rate=1e-2, smoothing=10.0)),
     "paper": (_PAPER,),
 }
 
@@ -141,12 +142,9 @@ class SimplePGC(Estimator):
         components, seed = check_whole("components", self.components), check_whole("seed", self.seed, 0)
         threads = check_whole("threads", self.threads)
         check_group(self.max_group)
-        if checkpoint is not None and cluster is not None:
-            raise PgccError("checkpoint and cluster do not go together: workers of a cluster write no files")
-        rows, held_out = self._read(X, validation, seed)
-        pairs = sum(count_pairs(block.codes, block.counts) for block in rows.blocks())
-        groups = partition_variables(dependence_of(np.asarray(pairs)), self.max_group)
-        data, legs = (Grouped(rows, groups), Grouped(held_out, groups)), self._legs(seed)
+        refuse_cluster(checkpoint, cluster)
+        legs = self._legs(seed)
+        data = self._read(X, validation, seed).grouped(self.max_group)
         if cluster is not None:
             progress = _train_apart(cluster, data, legs, components, threads)
         else:
@@ -156,7 +154,7 @@ class SimplePGC(Estimator):
                 "no epoch gave the validation data a finite likelihood: training diverged, take a lower rate"
             )
         self.history_, self.best_epoch_ = progress.history, progress.best_epoch
-        names = self.feature_names_in_
+        names, groups = self.feature_names_in_, data[0].groups
         self.partition_ = [[names[i] for i in group] for group in groups]
         self.parameters_ = progress.best
         self.circuit_ = simple_pgc_circuit(self.partition_, names, leaf_starts(groups), progress.best)
@@ -166,21 +164,20 @@ class SimplePGC(Estimator):
         self, data: Data, legs: list[Leg], components: int, threads: int, checkpoint: str | Path | None
     ) -> Progress:
         """One leg after another, from where a checkpoint has them."""
-        settings = {"legs": [asdict(leg) for leg in legs], "C": components, "K": data[0].groups}
-        run = fingerprint({**settings, "data": [part.rows.fingerprint() for part in data if checkpoint]})
-        progress = None if checkpoint is None else read_checkpoint(checkpoint, run)
-        if progress is None:
-            progress = begin(legs, data[0], components)
+        groups = data[0].groups
+        settings = {"model": "SimplePGC", "legs": [asdict(leg) for leg in legs], "C": components, "K": groups}
+        kept = Checkpoint(checkpoint, settings, *(part.rows for part in data))
 
         def after_epoch(state: Progress) -> None:
-            if checkpoint is not None and len(state.history["leg"]) % EVERY == 0:
-                write_checkpoint(checkpoint, state, run)
+            if len(state.history["leg"]) % EVERY == 0:
+                kept.write(*state.state())
             if self.verbose:
                 print(_tell(state, legs), file=sys.stderr, flush=True)
 
-        train(progress, *data, legs, threads, after_epoch)
-        if checkpoint is not None:
-            write_checkpoint(checkpoint, progress, run)
+        found = kept.read()
+        before = None if found is None else Progress.of(*found)
+        progress = train(before, *data, components, legs, threads, after_epoch)
+        kept.write(*progress.state())
         return progress
 
     def _legs(self, seed: int) -> list[Leg]:
@@ -257,9 +254,7 @@ def _train_apart(cluster: Any, data: Data, legs: list[Leg], components: int, thr
 
 
 def _train_leg(leg: Leg, data: Data, components: int, threads: int) -> Progress:
-    progress = begin([leg], data[0], components)
-    train(progress, *data, [leg], threads)
-    return progress
+    return train(None, *data, components, [leg], threads)
 
 
 def _monomials(group: Sequence[str]) -> list[Node]:

@@ -6,12 +6,14 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from pgcc.backend.kernels.learning_tables import Table
 from pgcc.backend.learning import Adam, Likelihood, log_likelihoods
+from pgcc.learn.checkpoint import State
 from pgcc.learn.encoding import Grouped
 from pgcc.learn.starting import prior_codes, start_by_em
 
@@ -57,10 +59,6 @@ class Leg:
     recipe: Recipe
     seed: int
 
-    def start(self, data: Grouped, components: int) -> Adam:
-        """Parameters before the first step."""
-        return Adam(start_by_em(data.start, components, np.random.default_rng(self.seed)))
-
 
 @dataclass
 class Progress:
@@ -89,6 +87,24 @@ class Progress:
         for name, value in (("leg", self.leg), ("train", train), ("validation", validation), ("seconds", seconds)):
             self.history[name].append(value)
 
+    def state(self) -> tuple[State, dict[str, Any]]:
+        """All that it takes to go on, for a checkpoint."""
+        adam = self.adam
+        arrays = {
+            "parameters": adam.parameters, "mean": adam.mean, "square": adam.square, "average": adam.average,
+            "best": self.best,
+        }  # fmt: skip
+        rest = {name: getattr(self, name) for name in ("leg", "best_score", "best_epoch", "history")}
+        return arrays, {"steps": adam.steps, **rest}
+
+    @classmethod
+    def of(cls, arrays: State, rest: dict[str, Any]) -> Progress:
+        """What goes on from there."""
+        adam = Adam(arrays["parameters"])
+        adam.mean, adam.square, adam.average = arrays["mean"], arrays["square"], arrays["average"]
+        adam.steps = rest["steps"]
+        return cls(adam, rest["leg"], arrays["best"], rest["best_score"], rest["best_epoch"], rest["history"])
+
     def is_over(self, recipe: Recipe) -> bool:
         """Whether the leg that is on has come to its end."""
         scores = self.scores
@@ -96,22 +112,25 @@ class Progress:
         return len(scores) >= recipe.epochs or since >= recipe.patience
 
 
-def begin(legs: Sequence[Leg], data: Grouped, components: int) -> Progress:
-    """The state before the first epoch."""
-    adam = legs[0].start(data, components)
-    return Progress(adam, 0, adam.parameters.copy())
-
-
 def train(
-    progress: Progress,
+    progress: Progress | None,
     data: Grouped,
     validation: Grouped,
+    components: int,
     legs: Sequence[Leg],
     threads: int = 1,
     after_epoch: Callable[[Progress], Any] = lambda progress: None,
-) -> None:
-    """Run the epochs that are left. What happens in an epoch depends on the state before it and the seed only."""
-    likelihoods = _Likelihoods(len(progress.best), threads)
+) -> Progress:
+    """Run the epochs that are left, all of them if there is no progress yet.
+
+    What happens in an epoch depends on the state before it and the seed only.
+    """
+    # legs of one seed follow each other, and start from the same place
+    start = lru_cache(maxsize=1)(lambda seed: start_by_em(data.start, components, np.random.default_rng(seed)))
+    if progress is None:
+        first = start(legs[0].seed)
+        progress = Progress(Adam(first.copy()), 0, first.copy())
+    likelihoods = _Likelihoods(components, threads)
     prior = prior_codes(data.start) / len(data.start.where)
     while True:
         leg = legs[progress.leg]
@@ -119,13 +138,13 @@ def train(
             began, epoch = time.perf_counter(), len(progress.scores)
             mean = _run_epoch(likelihoods, progress.adam, data, leg, epoch, prior)
             seconds = time.perf_counter() - began
-            score = validation.average(lambda table: log_likelihoods(table, progress.adam.average, threads))
+            score = validation.average(partial(log_likelihoods, parameters=progress.adam.average, threads=threads))
             progress.record(mean, score, seconds)
             after_epoch(progress)
         if progress.leg + 1 == len(legs):
-            return
+            return progress
         progress.leg += 1
-        progress.adam = legs[progress.leg].start(data, len(progress.best))
+        progress.adam = Adam(start(legs[progress.leg].seed).copy())
 
 
 def join_legs(legs: Sequence[Progress]) -> Progress:

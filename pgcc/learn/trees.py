@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,8 +18,11 @@ from pgcc.frontend.builders import chow_liu
 from pgcc.frontend.combine import mixture
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.base import Estimator, check_positive, check_whole
+from pgcc.learn.checkpoint import EVERY, Checkpoint, State
 from pgcc.learn.data import read_rows
+from pgcc.learn.epochs import Run, run_epochs
 from pgcc.learn.rows import Block, Rows
+from pgcc.learn.shared import Shared
 
 # Steps of EM for a single tree from rows with gaps.
 _STEPS = 50
@@ -80,7 +83,7 @@ class MixtureOfTrees(Estimator):
         self.threads = threads
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None, *, cluster: Any = None) -> Self:
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None, cluster: Any = None) -> Self:
         """Learn trees and weights from data.
 
         Parameters
@@ -90,6 +93,9 @@ class MixtureOfTrees(Estimator):
             .npy, which is read in pieces: it may be longer than memory.
         validation : the same, optional
             The step with the largest likelihood of these data is kept. By default a tenth of the rows is put aside.
+        checkpoint : path, optional
+            Where the state of the run is written every few steps. A run that was killed goes on from there, and ends
+            with the same trees.
         cluster : str or distributed.Client, optional
             The address of the scheduler of a Dask cluster, whose workers share the blocks of rows of every step. What
             is learned is the same.
@@ -98,31 +104,61 @@ class MixtureOfTrees(Estimator):
         smoothing = check_positive("smoothing", self.smoothing)
         epochs, patience = check_whole("epochs", self.epochs), check_whole("patience", self.patience)
         threads = check_whole("threads", self.threads)
-        rows, held_out = self._read(X, validation, seed)
-        self.history_: dict[str, list[float]] = {"train": [], "validation": [], "seconds": []}
-        self.best_epoch_, best_score = -1, -math.inf
+        data = self._read(X, validation, seed)
+        settings = {"model": "MixtureOfTrees", "components": components, "smoothing": smoothing, "epochs": epochs}
+        settings |= {"patience": patience, "seed": seed}
+        kept = Checkpoint(checkpoint, settings, data.rows, data.held_out)
         with crew(cluster) as workers:
-            data, valid = _keep(workers, rows), _keep(workers, held_out)
-            alone = Trees.alone(rows)
-            prior = workers.total(_expect, data, alone, threads).pairs(0).spread(smoothing)
-            expected = workers.total(_expect_anything, data, alone, components, seed, threads)
-            for epoch in range(epochs):
-                began = time.perf_counter()
-                trees = Trees.most_likely(expected, prior)
-                expected = workers.total(_expect, data, trees, threads)
-                score = workers.total(_log_likelihood, valid, trees, threads) / len(held_out)
-                self.history_["train"].append(expected.log_likelihood / len(rows))
-                self.history_["validation"].append(score)
-                self.history_["seconds"].append(time.perf_counter() - began)
-                if score > best_score:
-                    self.best_epoch_, best_score, self.trees_ = epoch, score, trees
-                if self.verbose:
-                    told = f"step {epoch + 1}: validation {score:.4f}, best {best_score:.4f}"
-                    print(told, file=sys.stderr, flush=True)
-                if epoch - self.best_epoch_ >= patience:
-                    break
+            steps = _Steps(data, components, smoothing, seed, threads, workers)
+            run = run_epochs(steps, epochs, patience, kept, self._tell)
+        self.history_, self.best_epoch_ = run.history, run.best_epoch
+        self.trees_ = Trees(**run.best)
         self.circuit_ = self.trees_.circuit(self.feature_names_in_)
         return self
+
+    def _tell(self, run: Run) -> None:
+        if self.verbose:
+            told = f"step {run.epochs}: validation {run.history['validation'][-1]:.4f}, best {run.best_score:.4f}"
+            print(told, file=sys.stderr, flush=True)
+
+
+class _Steps:
+    """EM for a mixture of trees, from rows that are mostly of one component each, drawn at random."""
+
+    def __init__(self, data: Shared, components: int, smoothing: float, seed: int, threads: int, workers: Crew):
+        self._total, self._threads = workers.total, threads
+        self._rows, self._held_out = len(data.rows), len(data.held_out)
+        self._blocks, self._valid = _keep(workers, data.rows), _keep(workers, data.held_out)
+        alone = Trees.alone(data.rows)
+        self.prior = self._expect(alone).pairs(0).spread(smoothing)
+        self.expected = self._total(_expect_anything, self._blocks, alone, components, seed, threads)
+        self.trees = alone.repeated(components)
+
+    def _expect(self, trees: Trees) -> _Expected:
+        return self._total(_expect, self._blocks, trees, self._threads)
+
+    def advance(self) -> float:
+        """The best trees for what was expected, and what these expect."""
+        self.trees = Trees.most_likely(self.expected, self.prior)
+        self.expected = self._expect(self.trees)
+        return self.expected.log_likelihood / self._rows
+
+    def validate(self) -> float:
+        """Of the validation data, after the last step."""
+        return self._total(_log_likelihood, self._valid, self.trees, self._threads) / self._held_out
+
+    def state(self) -> State:
+        """The trees: what they expect follows from them."""
+        return self.learned()
+
+    def learned(self) -> State:
+        """The trees of the last step."""
+        return self.trees.arrays()
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self.trees = Trees(**state)
+        self.expected = self._expect(self.trees)
 
 
 class ChowLiu(Estimator):
@@ -143,21 +179,26 @@ class ChowLiu(Estimator):
     def __init__(self, smoothing: float = 1.0):
         self.smoothing = smoothing
 
-    def fit(self, X: Any, validation: Any = None, *, cluster: Any = None) -> Self:
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None, cluster: Any = None) -> Self:
         """Learn the tree from data (see `MixtureOfTrees.fit`); there is nothing to choose: `validation` is not read.
 
         With gaps (−1, NaN, None) it takes some steps of EM: each finds the best tree for what the last one expects.
+        `checkpoint` is where it keeps the tree every few steps, to go on from there if it was killed.
         """
         smoothing = check_positive("smoothing", self.smoothing)
-        rows = read_rows(X)
+        rows = X.rows if isinstance(X, Shared) else read_rows(X)
         self.feature_names_in_, n = rows.names, rows.n
         even = _PairCounts(np.full((n, n), smoothing), np.full(n, 2 * smoothing), 4 * smoothing)
         complete = all((block.codes >= 0).all() for block in rows.blocks())
-        self.trees_ = Trees.alone(rows)
+        kept = Checkpoint(checkpoint, {"model": "ChowLiu", "smoothing": smoothing}, rows)
+        found = kept.read()
+        self.trees_, done = (Trees.alone(rows), 0) if found is None else (Trees(**found[0]), found[1]["steps"])
         with crew(cluster) as workers:
             data = _keep(workers, rows)
-            for _ in range(1 if complete else _STEPS):
+            for step in range(done, 1 if complete else _STEPS):
                 self.trees_ = Trees.most_likely(workers.total(_expect, data, self.trees_, 1), even)
+                if (step + 1) % EVERY == 0:
+                    kept.write(self.trees_.arrays(), {"steps": step + 1})
         self.circuit_ = self.trees_.circuit(self.feature_names_in_)
         return self
 
@@ -314,6 +355,10 @@ class Trees:
         found = [(expected.pairs(c) + prior).tree() for c in range(len(expected.rows))]
         weights = expected.rows + 1
         return cls(weights / weights.sum(), np.stack([p for p, _ in found]), np.stack([q for _, q in found]))
+
+    def arrays(self) -> State:
+        """All of it, by name."""
+        return {"weights": self.weights, "parents": self.parents, "probs": self.probs}
 
     def pair_counts(self, rows: Sets, shares: np.ndarray, threads: int = 1) -> np.ndarray:
         """Σ shares · Pr(i and j are both 1) for every component, with what is missing as its tree has it."""

@@ -85,10 +85,11 @@ _DAMAGE = (
 
 def write(circuit: Circuit, file: BinaryIO) -> None:
     """Write the arrays of a circuit."""
-    np.savez_compressed(file, **_arrays(circuit))  # numbers only: nothing can be pickled
+    np.savez_compressed(file, **to_arrays(circuit))  # numbers only: nothing can be pickled
 
 
-def _arrays(circuit: Circuit) -> dict[str, Any]:
+def to_arrays(circuit: Circuit) -> dict[str, Any]:
+    """All of a circuit, as arrays of numbers."""
     order = circuit.order
     position = {node: i for i, node in enumerate(order)}
     column = {name: i for i, name in enumerate(circuit.variables)}

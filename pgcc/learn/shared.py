@@ -1,0 +1,63 @@
+"""Data that several estimators are fitted to: what is computed of them is computed once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pgcc.learn.encoding import Grouped
+from pgcc.learn.partition import count_pairs, dependence_of, partition_variables
+from pgcc.learn.rows import Rows
+
+T = TypeVar("T")
+
+
+class Shared:
+    """Training and validation data; `fit` takes it in the place of X.
+
+    Estimators in several threads may ask for the same thing at a time: one computes it, the others wait.
+
+    Parameters
+    ----------
+    rows, held_out : Rows
+    named : bool
+        Whether the names of the columns are those of the data, and not ours.
+
+    Examples
+    --------
+    >>> from pgcc.learn.data import read_rows
+    >>> data = Shared(read_rows([[1, 1], [0, 0]]), read_rows([[1, 0]]), named=False)
+    >>> train, valid = data.grouped(2)
+    >>> train.groups, train is data.grouped(2)[0]
+    ([[0, 1]], True)
+    """
+
+    def __init__(self, rows: Rows, held_out: Rows, named: bool):
+        self.rows, self.held_out, self.named = rows, held_out, named
+        self._known: dict[Hashable, Any] = {}
+        self._lock = threading.RLock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The data alone are sent: whoever gets them computes what it needs, once."""
+        return Shared, (self.rows, self.held_out, self.named)
+
+    def grouped(self, most: int) -> tuple[Grouped, Grouped]:
+        """Training and validation data by groups of at most so many variables."""
+        return self._once(("grouped", most), lambda: self._group(most))
+
+    def _group(self, most: int) -> tuple[Grouped, Grouped]:
+        groups = partition_variables(self._once("dependence", self._dependence), most)
+        return Grouped(self.rows, groups), Grouped(self.held_out, groups)
+
+    def _dependence(self) -> np.ndarray:
+        pairs = sum(count_pairs(block.codes, block.counts) for block in self.rows.blocks())
+        return dependence_of(np.asarray(pairs))
+
+    def _once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = compute()
+            return self._known[key]

@@ -1,0 +1,185 @@
+"""Runs that were killed: the same call goes on, and ends with the same model to the last bit."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import pgcc
+from pgcc.errors import FormatError, PgccError
+from pgcc.learn import DPP, PGC, ChowLiu, CircuitMLE, GridSearch, MixtureOfTrees, SimplePGC
+from pgcc.learn.checkpoint import Checkpoint
+from pgcc.learn.epochs import Run
+
+NAMES = ["a", "b", "c", "d", "e"]
+
+
+def data(rows=200, seed=0):
+    rng = np.random.default_rng(seed)
+    X = (rng.random((rows, 5)) < 0.4).astype(np.int8)
+    X[:, 1] |= X[:, 0]
+    return X
+
+
+def some_circuit():
+    """A mixture of independent variables: EM takes it, and so do the others."""
+    rng = np.random.default_rng(1)
+    parts = [
+        " * ".join(f"({p:.3f}*{z} + {1 - p:.3f})" for p, z in zip(rng.random(5), NAMES, strict=True)) for _ in range(3)
+    ]
+    return pgcc.mixture([0.2, 0.3, 0.5], [pgcc.parse(part) for part in parts])
+
+
+def estimators():
+    kernels = [pgcc.dpp(L=np.eye(5) * x + 0.1, names=NAMES) for x in (0.3, 0.9)]
+    return {
+        "SimplePGC": SimplePGC(2, 3, epochs=12, patience=12),
+        "DPP": DPP(epochs=8),
+        "em": CircuitMLE(some_circuit(), "em", epochs=17),
+        "lbfgs": CircuitMLE(some_circuit(), "lbfgs", epochs=40),
+        "adam": CircuitMLE(some_circuit(), "adam", epochs=12, batch=30),
+        "determinants": CircuitMLE(pgcc.mixture([0.5, 0.5], kernels), "lbfgs", epochs=14),
+        "MixtureOfTrees": MixtureOfTrees(3, epochs=22, patience=22),
+        "PGC": PGC([MixtureOfTrees(2, epochs=9), SimplePGC(2, 2, epochs=6), MixtureOfTrees(3, epochs=9)]),
+        "GridSearch": GridSearch(SimplePGC(epochs=7), {"max_group": [1, 2], "components": [1, 2]}),
+    }
+
+
+class Killed(BaseException):
+    pass
+
+
+def die_after(monkeypatch, epochs):
+    """Every epoch is counted; the last one that is let through raises."""
+    seen = []
+
+    def count(record):
+        def counted(self, *args):
+            seen.append(1)
+            if len(seen) > epochs:
+                raise Killed
+            return record(self, *args)
+
+        return counted
+
+    from pgcc.learn.training import Progress
+
+    for kind in (Progress, Run):
+        monkeypatch.setattr(kind, "record", count(kind.record))
+    return seen
+
+
+@pytest.mark.parametrize("name", estimators())
+def test_a_run_goes_on_where_it_stopped(name, tmp_path, monkeypatch):
+    X, V, path = data(), data(60, 1), tmp_path / "run"
+    with monkeypatch.context() as patch:
+        all_epochs = die_after(patch, 10**9)
+        whole = estimators()[name].fit(X, V)
+    with monkeypatch.context() as patch:
+        die_after(patch, 2 * len(all_epochs) // 3)
+        with pytest.raises(Killed):
+            estimators()[name].fit(X, V, checkpoint=path)
+    with monkeypatch.context() as patch:
+        rest = die_after(patch, 10**9)
+        resumed = estimators()[name].fit(X, V, checkpoint=path)
+    assert len(rest) < len(all_epochs) / 3 + 6  # what was done is not done again
+    assert resumed.circuit_ == whole.circuit_
+    for kept in ("train", "validation", "candidate"):
+        assert getattr(resumed, "history_", {}).get(kept) == getattr(whole, "history_", {}).get(kept)
+    with monkeypatch.context() as patch:
+        die_after(patch, 0)
+        done = estimators()[name].fit(X, V, checkpoint=path)  # nothing is left to do
+    assert done.circuit_ == whole.circuit_
+
+
+def test_trees_from_gaps_go_on(tmp_path, monkeypatch):
+    X = data().astype(float)
+    X[::3, 2] = np.nan
+    path, write = tmp_path / "run.npz", Checkpoint.write
+
+    def die(self, arrays, rest):
+        write(self, arrays, rest)
+        if rest["steps"] == 20:
+            raise Killed
+
+    whole = ChowLiu().fit(X)
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "write", die)
+        with pytest.raises(Killed):
+            ChowLiu().fit(X, checkpoint=path)
+    assert path.exists()
+    assert ChowLiu().fit(X, checkpoint=path).circuit_ == whole.circuit_
+
+
+CHILD = """
+import sys
+sys.path.insert(0, {tests!r})
+from test_learn_checkpoints import data, long_runs
+long_runs()[sys.argv[1]].fit(data(500), checkpoint=sys.argv[2])
+"""
+
+
+def long_runs():
+    return {
+        "SimplePGC": SimplePGC(3, 4, recipe="paper", epochs=200, patience=200),
+        "CircuitMLE": CircuitMLE(some_circuit(), "adam", epochs=150, patience=150),
+        "GridSearch": GridSearch(MixtureOfTrees(epochs=300, patience=300), {"components": [2, 3, 5]}, threads=2),
+    }
+
+
+@pytest.mark.parametrize("name", long_runs())
+def test_kill_dash_nine(name, tmp_path):
+    path = tmp_path / "run"
+    child = subprocess.Popen([sys.executable, "-c", CHILD.format(tests=os.path.dirname(__file__)), name, str(path)])
+    try:
+        deadline = time.monotonic() + 120
+        while not (list(path.glob("*.npz")) if path.is_dir() else path.exists()):
+            assert child.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+    finally:
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+    whole, resumed = long_runs()[name].fit(data(500)), long_runs()[name].fit(data(500), checkpoint=path)
+    assert whole.circuit_ == resumed.circuit_
+
+
+def test_checkpoints_of_others(tmp_path):
+    path, quick = tmp_path / "run.npz", MixtureOfTrees(2, epochs=3)
+    quick.fit(data(), checkpoint=path)
+    others = [
+        (MixtureOfTrees(2, epochs=3), data(seed=1)),
+        (MixtureOfTrees(2, epochs=3, seed=1), data()),
+        (SimplePGC(2, 2, epochs=2), data()),
+        (CircuitMLE(some_circuit(), "em", epochs=3), data()),
+    ]
+    for model, X in others:
+        with pytest.raises(FormatError, match="other data or parameters"):
+            model.fit(X, checkpoint=path)
+    with pytest.raises(FormatError, match="is a file"):
+        PGC([quick]).fit(data(), checkpoint=path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(FormatError, match="damaged"):
+        quick.fit(data(), checkpoint=path)
+    for model in (quick, PGC([quick])):
+        with pytest.raises(PgccError, match="cannot be written"):
+            model.fit(data(), checkpoint=tmp_path / "no" / "such" / "run.npz")
+
+
+def test_another_circuit_is_another_run(tmp_path):
+    """The same structure with one number changed in its last digit."""
+    path = tmp_path / "run.npz"
+    CircuitMLE(pgcc.parse("0.3*a*b + 0.7"), epochs=2).fit([[1, 1], [0, 0]], checkpoint=path)
+    with pytest.raises(FormatError, match="other data or parameters"):
+        CircuitMLE(pgcc.parse("0.30000000000000001*a*b + 0.7"), epochs=2).fit([[1, 1], [0, 0]], checkpoint=path)
+
+
+def test_no_pickles(tmp_path):
+    path = tmp_path / "run.npz"
+    np.savez(path, __rest__=np.array([{"run": 1}], dtype=object))
+    with pytest.raises(FormatError, match="damaged"):
+        ChowLiu().fit(data(), checkpoint=path)
