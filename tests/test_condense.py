@@ -20,7 +20,7 @@ from pgcc.backend.kernels.linear import are_codes
 from pgcc.backend.loop import Loop
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, product, var, weighted_sum
-from pgcc.lowering.condense import Condensed, condense
+from pgcc.lowering.condense import Condensed, _Condenser, condense
 from pgcc.lowering.flows import flows
 from pgcc.lowering.lower import lower
 from pgcc.lowering.program import DOT, LEAF, MORE, QUOTIENT, SUM, TIMES, Program
@@ -97,6 +97,14 @@ class TestCondense:
         for codes in itertools.islice(itertools.product(CODES, repeat=6), 0, None, 37):
             slots = run(program, dict(enumerate(codes)))
             assert condensed_values(condensed, table, codes) == [slots[x] for x in kept]
+
+    @pytest.mark.parametrize("which", [0, 1])
+    @pytest.mark.parametrize("seed", range(4))
+    def test_every_order_is_right(self, seed: int, which: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As made, and by regions, in which a reverse pass comes the other way round."""
+        orders = _Condenser._orders
+        monkeypatch.setattr(_Condenser, "_orders", lambda self, values: [orders(self, values)[which]])
+        self.test_keeps_whatever_is_asked_for(seed)
 
     def test_two_variables_are_one_table(self) -> None:
         program = lower(homogenize(pgcc.parse("0.4*a*b + 0.3*a + 0.3")))

@@ -28,7 +28,7 @@ from pgcc.lowering.schedule import schedule
 # Flows divide, so that roundings add up along a path; where the bound would be above this, adjoints are better.
 _MOST_ROUNDING = 1e-11
 # Rows per block; the fewer, the more of the values stay in the cache, the more, the less reading an instruction costs.
-_LANES = 4 * STEP
+_LANES = 2 * STEP
 # Values below 2⁻¹⁰²² are taken for 0 by flows, where others lose 2⁻¹⁰⁷⁴.
 _FLUSHED = 2.0**60
 

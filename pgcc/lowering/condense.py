@@ -8,7 +8,8 @@ Three rewrites, each of which only saves loads and stores:
   reads. Up to k = 3, sums multiply themselves.
 - *Regions one after another.* Variables are ranked by first use. Sorted by (last variable, −first variable), values
   over the same variables come together, as in the order of a vtree, and children die soon. (What a value reads has a
-  part of its variables, so it never comes later.) Taken where it needs fewer slots.
+  part of its variables, so it never comes later.) A reverse pass takes them the other way round, so that what was made
+  last is read first. Taken where it needs fewer slots.
 
 No bound on rounding errors gets larger: in a sum, terms that were products come after the other values and before
 those that were multiplied in place already, so that no term meets more additions than it did.
@@ -243,12 +244,23 @@ class _Condenser:
 
     def _in_best_order(self, instructions: list[Instruction]) -> tuple[Program, np.ndarray]:
         """The instructions as a program that shares slots, in the order that needs fewer of them."""
+        orders = self._orders(np.array([value for _, value, _, _ in instructions], np.int64))
+        return min((self._scheduled([instructions[k] for k in order]) for order in orders), key=lambda p: p[0].slots)
+
+    def _orders(self, values: np.ndarray) -> list[np.ndarray]:
+        """As they were made, and by regions."""
         made = np.full(self.program.slots, len(self.target))
         np.minimum.at(made, self.program.target, np.arange(len(self.target)))
-        values = np.array([value for _, value, _, _ in instructions], np.int64)
+        return [np.argsort(made[values]), np.lexsort((made[values], *self._regions(values)))]
+
+    def _regions(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Keys, the last one first, that sort values by their spans; those of a reverse pass the other way round."""
         low, high = self.span[:, values]
-        orders = np.argsort(made[values]), np.lexsort((made[values], -low, high))
-        return min((self._scheduled([instructions[k] for k in order]) for order in orders), key=lambda p: p[0].slots)
+        if self.program.mirrored is None:
+            return -low, high
+        of = self.program.mirrored[values]
+        back, own = of >= 0, self.span[:, np.maximum(of, 0)]
+        return np.where(back, own[0], -low), np.where(back, -own[1], high), np.where(of == -2, 2, back)
 
     def _scheduled(self, instructions: list[Instruction]) -> tuple[Program, np.ndarray]:
         program = replace(

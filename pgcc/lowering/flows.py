@@ -57,6 +57,8 @@ class _Writer:
         self.flows: list[list[tuple[int, Number]]] = [[] for _ in range(program.slots)]
         self.adjoint: dict[int, int] = {}  # of sums
         self.joint: list[list[tuple[int, Number]]] = [[] for _ in range(program.n_variables)]
+        self.mirrored = [-1] * program.slots
+        self.turn = -1  # the value that is being written; see `Program.mirrored`
         self.one = self._emit(LEAF, [len(program.leaf_numbers)])
         self._descend()
 
@@ -64,6 +66,7 @@ class _Writer:
         if target is None:
             target = self.slots
             self.slots += 1
+            self.mirrored.append(self.turn)
         self.op.append(op)
         self.target.append(target)
         self.lengths.append(len(args))
@@ -81,6 +84,7 @@ class _Writer:
             op, at, read = int(program.op[i]), int(program.target[i]), args[start[i] : start[i + 1]]
             if not (self.linear[at] or self.pairs[at] or self.flows[at]):
                 continue  # nobody reads it
+            self.turn = at
             if op == LEAF:
                 self._leaf(at, read[0])
             elif op == TIMES:
@@ -154,6 +158,7 @@ class _Writer:
     def finish(self) -> Program:
         """The program, with the sums over the leaves of every variable."""
         program = self.program
+        self.turn = -2
         read = [self._emit(SUM, *_columns(leaves)) for leaves in self.joint]
         read.append(program.value)
         total = self._emit(SUM, read, [1] * len(read))
@@ -174,6 +179,7 @@ class _Writer:
             magnitude=total,
             numbers=self.numbers,
             leaf_numbers=[*program.leaf_numbers, (1, 0)],
+            mirrored=np.array(self.mirrored),
         )
 
 

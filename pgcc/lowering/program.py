@@ -55,6 +55,9 @@ class Program:
     value, magnitude : int
         The slots of the root and of its magnitude: the same circuit with absolute numbers. The float64 value is off
         by at most (rounding count) · 2⁻⁵³ · magnitude. The two are one slot where nothing can cancel.
+    mirrored : int array, optional
+        Of a program with its reverse pass, for every slot the one whose derivative or flow it belongs to; −1 for values
+        of the forward pass, −2 for what comes after all.
     """
 
     op: np.ndarray
@@ -73,6 +76,7 @@ class Program:
     n_variables: int
     numbers: list[Number]
     leaf_numbers: list[tuple[Number, Number]]
+    mirrored: np.ndarray | None = None
 
     @property
     def instructions(self) -> int:
