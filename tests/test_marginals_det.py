@@ -5,8 +5,7 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pytest
-from families import FAMILIES, cases
-from flint import fmpq, fmpq_mat
+from families import FAMILIES, cases, minor
 
 import pgcc
 from pgcc.backend.determinants import Determinant, lay_out
@@ -20,10 +19,6 @@ RTOL = 1e-9
 FORMS = {"free": FREE, "out": OUT, "rank": RANK}
 
 
-def rational(x):
-    return fmpq(*Fraction(x).as_integer_ratio())
-
-
 def exact_derivative(structure, f, y, i):
     """det [[M0, U·diag(f)], [−Vᵀ, diag(y)]] with f_i = 1 and y_i = 0."""
     m0, u, v = (m.exact() for m in structure.matrices)
@@ -32,8 +27,7 @@ def exact_derivative(structure, f, y, i):
     f[i], y[i] = Fraction(1), Fraction(0)
     rows = [[*m0[a], *(u[a][c] * f[c] for c in range(k))] for a in range(r)]
     rows += [[*(-v[a][c] for a in range(r)), *(y[c] if b == c else Fraction(0) for b in range(k))] for c in range(k)]
-    det = fmpq_mat(r + k, r + k, [rational(x) for row in rows for x in row]).det()
-    return Fraction(int(det.p), int(det.q))
+    return minor(rows, range(r + k))
 
 
 def values(rng, k, soft, most_in):
@@ -96,7 +90,7 @@ def test_no_bound_lies(form, near):
     for n in (1, 2, 3, 6):
         for circuit in structures(rng, n + 1, near):
             node = next(x for x in circuit.order if x.op is Op.DET)
-            structure = DetStructure(node.matrices, node.size)
+            structure = DetStructure.of(node)
             for soft in (False, True):
                 f, y = values(rng, structure.children, soft, structure.rank)
                 found = partials(structure, FORMS[form], f, y)

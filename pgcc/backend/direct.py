@@ -24,8 +24,8 @@ from pgcc.ir.numbers import Number, absolute, add, exact
 from pgcc.lowering.program import Program
 from pgcc.lowering.schedule import schedule
 
-# A second-level cache, and what the slots may take of it where there are matrices of determinants as well.
-_CACHE_BYTES, _BESIDE_MATRICES = 1 << 21, 5 << 18
+# What the slots may take of a second-level cache, beside the matrices of determinants.
+_BESIDE_MATRICES = 5 << 18
 _NO_DETS = np.zeros(0)
 _NO_ROWS = np.zeros(0, np.int64)
 

@@ -15,6 +15,7 @@ from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import Number
 from pgcc.passes.sizes import counting_points
 
+# 1: no coefficient is negative; −1: none is positive; 0: all are 0; None: not proven.
 Sign = int | None
 
 

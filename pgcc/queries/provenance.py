@@ -20,10 +20,8 @@ from pgcc.ir.node import Node, Op
 from pgcc.ir.structure import describe
 from pgcc.lowering.determinant import DetStructure
 from pgcc.queries.definite import Rows, is_semidefinite
-from pgcc.queries.extraction import sign_of_combination
+from pgcc.queries.extraction import Sign, sign_of_combination
 
-# 1: no coefficient is negative; −1: none is positive; 0: all are 0; None: not proven.
-Sign = int | None
 Signs = Sequence[Sign]
 
 
