@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import pgcc
 from pgcc.backend.direct import Direct
 from pgcc.backend.kernels.bounds import relative_bound
-from pgcc.backend.kernels.condensed import settle
+from pgcc.backend.kernels.condensed import join_block, join_plainly, settle
 from pgcc.backend.kernels.linear import are_codes
-from pgcc.backend.loop import Loop
+from pgcc.backend.loop import Loop, order_of_bytes
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, product, var, weighted_sum
 from pgcc.lowering.condense import Condensed, _Condenser, condense
@@ -144,6 +144,31 @@ class TestCondense:
         assert condense(program, [program.value]).program.slots <= 8 * width
 
 
+class TestJointCodes:
+    @pytest.mark.parametrize("n", [1, 2, 5, 7, 8, 10, 16, 17, 32, 33, 64, 65, 100, 128, 129, 200])
+    @pytest.mark.parametrize("count", [1, 8, 9, 70])
+    def test_they_are_those_of_the_pairs(self, n: int, count: int) -> None:
+        """By permutations of bytes where the machine has them, and plainly."""
+        rng, lanes, groups = np.random.default_rng(n), 64, -(-count // 8)
+        pairs = rng.integers(0, n, (count, 2)).astype(np.int32)
+        order = order_of_bytes(pairs, n)
+        assert len(order) == 0 or n <= 128
+        for rows, first in ((200, 64), (200, 128), (70, 64), (64, 0), (1, 0), (13, 0), (15, 0), (72, 8)):
+            evidence = rng.choice(np.array([0, 1, 255], np.uint8), (rows, n))
+            there = evidence[np.minimum(first + np.arange(lanes), rows - 1)] & 3
+            expected = 4 * there[:, pairs[:, 0]].T + there[:, pairs[:, 1]].T
+            flat, room = evidence.reshape(-1), np.empty((n + 8 * groups) * lanes, np.uint8)
+            for plainly in (False, True):
+                codes = np.full((groups + 7) * lanes + 8, 2**64 - 1, np.uint64)
+                if plainly:
+                    join_plainly(pairs, flat, n, first, 0, lanes, codes, room)
+                else:
+                    join_block(pairs, order, flat, n, first, lanes, codes, room)
+                words = codes[: groups * lanes].reshape(groups, lanes)
+                got = [words[p // 8] >> np.uint64(8 * (p % 8)) & np.uint64(255) for p in range(count)]
+                np.testing.assert_array_equal(got, expected)
+
+
 class TestLoop:
     @pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 17])
     def test_a_row_does_not_depend_on_how_rows_are_cut(self, n: int) -> None:
@@ -164,6 +189,16 @@ class TestLoop:
         np.testing.assert_array_equal(model.prob(np.zeros((5, 0))), np.full(5, 0.75))
 
 
+def settled(value: np.ndarray, magnitude: np.ndarray, *promise: float) -> tuple[bool, np.ndarray]:
+    """Whether all is settled, and the numbers."""
+    size = -(-len(value) // 8) * 8
+    work, numbers = np.ones((2, size)), np.full(3 + len(value), 7.0)
+    work[0, : len(value)], work[1, : len(value)] = value, magnitude
+    all_settled = settle(work.reshape(-1), 0, size, len(value), *promise, numbers, 3)
+    assert (numbers[:3] == 7.0).all()
+    return all_settled, numbers[3:]
+
+
 class TestSettle:
     @settings(max_examples=200, deadline=None)
     @given(
@@ -179,8 +214,7 @@ class TestSettle:
         value = np.array(numbers)
         with np.errstate(over="ignore"):
             magnitude = factor * np.abs(value)
-        out = np.empty(len(value))
-        all_settled = settle(value, magnitude, gamma, floor, rtol, total, False, out)
+        all_settled, out = settled(value, magnitude, gamma, floor, rtol, total, False)
         assert all_settled == (not np.isnan(out).any())
         for v, m, x in zip(value, magnitude, out, strict=True):
             bound = relative_bound(v, m, gamma, floor)
@@ -212,8 +246,8 @@ class TestSettle:
                 1 + rng.integers(-50, 50, 50) * 2.0**-53, np.sqrt(0.5) * (1 + rng.uniform(-1e-12, 1e-12, 200)),
             ]
         )  # fmt: skip
-        out = np.empty(len(numbers))
-        assert settle(numbers, numbers, 1e-15, 0.0, 1e-9, 1.0, True, out)
+        all_settled, out = settled(numbers, numbers, 1e-15, 0.0, 1e-9, 1.0, True)
+        assert all_settled
         flint.ctx.prec, before = 150, flint.ctx.prec
         try:
             exact = [flint.arb(x).log() for x in numbers.tolist()]
@@ -226,8 +260,9 @@ class TestSettle:
         assert (out[numbers == 1.0] == 0.0).all()
 
     def test_the_logarithm_of_nothing(self) -> None:
-        out = np.empty(3)
-        assert not settle(np.array([0.0, 1.0, np.nan]), np.array([0.0, 1.0, 1.0]), 1e-15, 0.0, 1e-9, 1.0, True, out)
+        value, magnitude = np.array([0.0, 1.0, np.nan]), np.array([0.0, 1.0, 1.0])
+        all_settled, out = settled(value, magnitude, 1e-15, 0.0, 1e-9, 1.0, True)
+        assert not all_settled
         assert out[0] == -math.inf
         assert out[1] == 0.0
         assert math.isnan(out[2])

@@ -99,7 +99,7 @@ class Direct:
             settled = self.loop.settle(evidence, *promise)
         else:
             out = self._native_values(evidence)
-            settled = settle(out[0], out[-1], *promise)
+            settled = settle(out.reshape(-1), 0, (len(out) - 1) * out.shape[1], len(evidence), *promise, 0)
         return _NO_ROWS if settled else np.flatnonzero(np.isnan(numbers))
 
     def _run_linear(self, evidence: np.ndarray, rtol: float) -> tuple[Values, np.ndarray, np.ndarray | None]:

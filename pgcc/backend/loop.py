@@ -11,6 +11,7 @@ import numpy as np
 
 from pgcc.backend.kernels.condensed import run_condensed, settle_condensed
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
+from pgcc.backend.kernels.simd import WORD
 from pgcc.lowering.condense import ENTRIES, Condensed, condense
 from pgcc.lowering.program import Program
 
@@ -40,9 +41,9 @@ class Loop:
 
     def values(self, evidence: np.ndarray) -> np.ndarray:
         """The values for int8 rows of evidence (1, 0, −1): kept × rows, and perhaps some more columns."""
-        *arguments, lanes, room, work, kept = self._arguments(evidence)
+        *arguments, lanes, codes, room, work, kept = self._arguments(evidence)
         out = np.empty((len(kept), -(-len(evidence) // lanes) * lanes))
-        run_condensed(*arguments, lanes, room, work, kept, out)
+        run_condensed(*arguments, lanes, codes, room, work, kept, out)
         return out
 
     def settle(self, evidence: np.ndarray, *promise: Any) -> bool:
@@ -53,16 +54,21 @@ class Loop:
         """What kernels of condensed programs take."""
         program, pairs, variables = self.condensed.program, self.condensed.pairs, evidence.shape[1]
         lanes = min(self.lanes, -(-len(evidence) // STEP) * STEP)
-        codes = np.empty((max(1, variables) + 2 * len(pairs)) * lanes, np.uint8)
+        groups = -(-len(pairs) // 8)
+        codes, room = aligned((groups + 7) * lanes + 8).view(np.uint64), np.empty((variables + 8 * groups) * lanes, np.uint8)
         return (
-            *program.arrays[:-1], self._tables, pairs, evidence.reshape(-1).view(np.uint8), variables,
-            lanes, codes, self._room(program.slots * lanes), self.condensed.kept,
+            *program.arrays[:-1], self._tables, pairs, self._order, evidence.reshape(-1).view(np.uint8), variables,
+            lanes, codes, room, self._room(program.slots * lanes), self.condensed.kept,
         )  # fmt: skip
 
     @cached_property
     def condensed(self) -> Condensed:
         """The program in the form for the loop."""
         return condense(self.unscheduled, self.kept)
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        return order_of_bytes(self.condensed.pairs, self.unscheduled.n_variables)
 
     @cached_property
     def _tables(self) -> np.ndarray:
@@ -90,6 +96,25 @@ class Loop:
         if room is None or len(room) < size:
             room = self._rooms.room = aligned(size)
         return room[:size]
+
+
+def order_of_bytes(pairs: np.ndarray, variables: int) -> np.ndarray:
+    """How `join_block` picks the codes of pairs out of rows of evidence; nothing if a row has more than 128 bytes.
+
+    Returns
+    -------
+    uint8 array, units × 2 × groups × rows × 8
+        The bytes of the two variables of every pair, for a unit of 8, 4, 2 or 1 rows and as many groups of eight pairs
+        as make 64 codes. Bytes are numbered through the first 64 of the rows, and then through their last 64.
+    """
+    rows = next((rows for rows in (8, 4, 2, 1) if rows * variables <= 2 * WORD), 1)
+    groups = 8 // rows
+    if not 0 < variables <= 2 * WORD:
+        pairs = pairs[:0]
+    padded = np.zeros((-(-len(pairs) // (8 * groups)), groups, 8, 2), np.int64)
+    padded.reshape(-1, 2)[: len(pairs)] = pairs
+    byte = padded.transpose(0, 3, 1, 2)[:, :, :, None, :] + variables * np.arange(rows)[:, None]
+    return np.where(byte < WORD, byte, byte - rows * variables + 2 * WORD).astype(np.uint8, order="C")
 
 
 def aligned(size: int) -> np.ndarray:

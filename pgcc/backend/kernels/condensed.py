@@ -9,19 +9,22 @@ import numpy as np
 from pgcc.backend.kernels.bounds import LARGE, SMALL
 from pgcc.backend.kernels.elementary import log_eight
 from pgcc.backend.kernels.linear import STEP, copy_roots, store4
-from pgcc.backend.kernels.policy import bare_kernel, kernel
+from pgcc.backend.kernels.policy import bare_kernel, inlined_kernel, kernel
 from pgcc.backend.kernels.simd import (
+    WORD,
     add_up,
     div,
     if_less,
-    join_codes,
+    join_permuted,
     load,
     lookup,
     minus,
     mul,
     muladd,
     peek,
+    permutes_bytes,
     plus,
+    poke,
     quotient,
     splat,
     store,
@@ -31,67 +34,110 @@ from pgcc.backend.kernels.simd import magnitude as size_of
 from pgcc.lowering.condense import ENTRIES
 from pgcc.lowering.program import LEAF, QUOTIENT, TIMES
 
-_LEAST, _LEAST_NORMAL = 2.0**-1074, 2.0**-1022
+_LEAST = 2.0**-1074
 
 
 @kernel
 def run_condensed(
-    op, target, start, args, first_weight, weights, joint, tables, pairs, evidence, variables, lanes, room, work, roots,
-    out,
+    op, target, start, args, first_weight, weights, joint, tables, pairs, order, evidence, variables, lanes, codes, room,
+    work, roots, out,
 ):  # fmt: skip
     """out[r, row] = value of slot roots[r], padded to whole blocks.
 
-    evidence : flat uint8, rows · variables: 1, 0 or 255 for free. lanes : rows per block, a multiple of 32. room :
-    uint8, (variables + 2 · pairs) · lanes, for the codes of a block. work : float64, slots · lanes.
+    evidence : flat uint8, rows · variables: 1, 0 or 255 for free. lanes : rows per block, a multiple of 32. codes
+    and room : for `join_block`. work : float64, slots · lanes.
     """
     for block in range(out.shape[1] // lanes):
-        join_block(pairs, evidence, variables, block * lanes, lanes, room)
-        run_block(op, target, start, args, first_weight, weights, joint, tables, room, lanes, work)
+        join_block(pairs, order, evidence, variables, block * lanes, lanes, codes, room)
+        run_block(op, target, start, args, first_weight, weights, joint, tables, codes, lanes, work)
         copy_roots(work, lanes, roots, out, block)
 
 
 @kernel
 def settle_condensed(
-    op, target, start, args, first_weight, weights, joint, tables, pairs, evidence, variables, lanes, room, work, roots,
-    gamma, floor, rtol, total, logs, numbers,
+    op, target, start, args, first_weight, weights, joint, tables, pairs, order, evidence, variables, lanes, codes, room,
+    work, roots, gamma, floor, rtol, total, logs, numbers,
 ):  # fmt: skip
     """`settle` what `run_condensed` computes, block by block; whether everything is settled."""
     settled, rows = True, len(numbers)
-    value, magnitude = roots[0] * lanes, roots[-1] * lanes
     for first in range(0, rows, lanes):
-        join_block(pairs, evidence, variables, first, lanes, room)
-        run_block(op, target, start, args, first_weight, weights, joint, tables, room, lanes, work)
         count = min(lanes, rows - first)
-        settled &= settle(
-            work[value : value + count], work[magnitude : magnitude + count], gamma, floor, rtol, total, logs,
-            numbers[first : first + count],
-        )  # fmt: skip
+        here = -(-count // STEP) * STEP  # the last block may be smaller
+        join_block(pairs, order, evidence, variables, first, here, codes, room)
+        run_block(op, target, start, args, first_weight, weights, joint, tables, codes, here, work)
+        value, magnitude = roots[0] * here, roots[-1] * here
+        settled &= settle(work, value, magnitude, count, gamma, floor, rtol, total, logs, numbers, first)
     return settled
 
 
 @bare_kernel
-def join_block(pairs, evidence, variables, first, lanes, room):
-    """The joint codes of every pair of variables for a block of rows, at the start of `room`."""
-    codes = 2 * len(pairs) * lanes
-    pack_block(evidence, variables, first, lanes, room[codes:])
-    for p in range(len(pairs)):
-        x, y = codes + pairs[p, 0] * lanes, codes + pairs[p, 1] * lanes
-        for lane in range(0, lanes, STEP):
-            join_codes(room, x + lane, y + lane, room, 2 * (p * lanes + lane))
+def join_block(pairs, order, evidence, variables, first, lanes, codes, room):
+    """The joint codes of every pair of variables for a block of rows; the last row repeats.
+
+    Byte p of the word codes[g·lanes + k] is 4·x + y for pair 8·g + p in row first + k. order : as `order_of_bytes` in
+    `pgcc.backend.loop` makes it.
+    """
+    whole = _permutable(order, evidence, variables, first, lanes)
+    if whole:
+        _permute(order, evidence, variables, first, whole, lanes, codes)
+    if whole < lanes:
+        join_plainly(pairs, evidence, variables, first, whole, lanes, codes, room)
 
 
 @bare_kernel
-def pack_block(evidence, variables, first, lanes, packed):
-    """packed[v·lanes + k] = code of variable v in row first + k; the last row repeats."""
+def _permutable(order, evidence, variables, first, lanes):
+    """How many rows of a block, a multiple of 8, can be joined by permutations that read nothing past the evidence."""
+    if not permutes_bytes() or len(order) == 0:
+        return 0
+    last = (len(evidence) - WORD) // variables  # the last row that 64 bytes start at
+    return max(0, min(lanes, len(evidence) // variables - first, last + 8 - first)) // 8 * 8
+
+
+@bare_kernel
+def _permute(order, evidence, variables, first, whole, lanes, codes):
+    """`join_block` of its first `whole` rows, 64 codes at a time."""
+    groups, rows, spare = order.shape[2], order.shape[3], len(codes) - 8
+    last = max(0, rows * variables - WORD)  # where the last 64 bytes of so many rows are
+    for unit in range(len(order)):
+        for lane in range(0, whole, rows):
+            at, to = (first + lane) * variables, unit * groups * lanes + lane
+            if groups == 1:
+                join_permuted(evidence, at, at + last, order, 2 * WORD * unit, codes, to)
+            else:
+                join_permuted(evidence, at, at + last, order, 2 * WORD * unit, codes, spare)
+                for g in range(groups):
+                    for row in range(rows):
+                        poke(codes, to + g * lanes + row, peek(codes, spare + g * rows + row))
+
+
+@bare_kernel
+def join_plainly(pairs, evidence, variables, first, begin, lanes, codes, room):
+    """`join_block` for its rows from `begin` on, a multiple of 8, on any machine.
+
+    room : uint8, (variables + 8 · groups of 8 pairs) · lanes. Columns of codes, then columns of joint codes.
+    """
+    pack_block(evidence, variables, first, begin, lanes, room)
+    for p in range(len(pairs)):
+        x, y, to = pairs[p, 0] * lanes, pairs[p, 1] * lanes, (variables + p) * lanes
+        for lane in range(begin, lanes):
+            room[to + lane] = (room[x + lane] & 3) << 2 | (room[y + lane] & 3)
+    for p in range(0, len(pairs), 8):
+        for lane in range(begin, lanes, 8):
+            transpose(room, (variables + p) * lanes + lane, lanes, codes, p // 8 * lanes + lane, 1)
+
+
+@bare_kernel
+def pack_block(evidence, variables, first, begin, lanes, packed):
+    """packed[v·lanes + k] = code of variable v in row first + k, for k from `begin` on; the last row repeats."""
     rows = len(evidence) // max(1, variables)
     if variables >= 8 and first + lanes <= rows:
         for v in range(0, variables, 8):
             v = min(v, variables - 8)  # the last eight may overlap those before
-            for lane in range(0, lanes, 8):
+            for lane in range(begin, lanes, 8):
                 transpose(evidence, (first + lane) * variables + v, variables, packed, v * lanes + lane, lanes)
     else:
         for v in range(variables):
-            for lane in range(lanes):
+            for lane in range(begin, lanes):
                 packed[v * lanes + lane] = evidence[min(first + lane, rows - 1) * variables + v]
 
 
@@ -101,12 +147,15 @@ def run_block(op, target, start, args, first_weight, weights, joint, tables, cod
     for i in range(len(op)):
         kind, first, last, at = op[i], peek(start, i), peek(start, i + 1), peek(target, i) * lanes
         if kind == LEAF:
-            column, table = peek(joint, peek(args, first)) * lanes, peek(args, first) * ENTRIES
+            pair, table = peek(joint, peek(args, first)), peek(args, first) * ENTRIES
+            column, byte = pair // 8 * lanes, pair % 8
             low, high = load(tables, table), load(tables, table + 8)
             for lane in range(0, lanes, STEP):
-                x = 2 * (column + lane)
-                a, b = lookup(tables, table, low, high, codes, x, 0), lookup(tables, table, low, high, codes, x, 1)
-                c, d = lookup(tables, table, low, high, codes, x, 2), lookup(tables, table, low, high, codes, x, 3)
+                x = column + lane
+                a = lookup(tables, table, low, high, codes, x, byte)
+                b = lookup(tables, table, low, high, codes, x + 8, byte)
+                c = lookup(tables, table, low, high, codes, x + 16, byte)
+                d = lookup(tables, table, low, high, codes, x + 24, byte)
                 store4(work, at + lane, a, b, c, d)
         elif kind == TIMES:
             for lane in range(0, lanes, STEP):
@@ -146,42 +195,41 @@ def run_block(op, target, start, args, first_weight, weights, joint, tables, cod
                 store4(work, at + lane, a, b, c, d)
 
 
-@kernel
-def settle(value, magnitude, gamma, floor, rtol, total, logs, numbers):
-    """numbers[row] = value / total, or its logarithm, of rows whose relative error is certainly at most `rtol`.
+@inlined_kernel
+def settle(work, value, magnitude, count, gamma, floor, rtol, total, logs, numbers, first):
+    """numbers[first + i] = v / total, or its logarithm, of values whose relative error is certainly at most `rtol`.
 
-    What is not settled becomes NaN; returns whether nothing does. The bound is that of `relative_bound`, and only what
-    is positive and far from the ends of the range is settled; but an exact zero is.
+    v = work[value + i], and its magnitude is work[magnitude + i], for i < count; both must go on to a multiple of 8, and
+    those of the last eight may be written over. What is not settled becomes NaN; returns whether nothing does. The bound
+    is that of `relative_bound`, and only what is positive and far from the ends of the range is settled; but an exact
+    zero is.
     """
-    whole = len(value) - len(value) % 8
     factor = 1.0001 * gamma / (1.0 - gamma)
-    # a normal number, if it is any: arithmetic with others takes a hundred times as long
-    offset = 0.0 if floor == 0.0 else max(factor * floor + 1.0001 * floor, 2.0 * _LEAST_NORMAL)
+    # v − error > error / rtol ≥ SMALL
+    offset = max(factor * floor + 1.0001 * floor, SMALL * rtol)
+    whole = count - count % 8
     doubt = splat(0.0)
-    for i in range(0, whole, 8):
-        x = _settled(load(value, i), load(magnitude, i), factor, offset, rtol, total)
+    for i in range(0, count, 8):
+        x = _settled(load(work, value + i), load(work, magnitude + i), factor, offset, floor == 0.0, rtol, total)
         doubt = muladd(x, splat(0.0), doubt)
-        store(numbers, i, log_eight(x) if logs else x)
-    if whole < len(value):
-        rest = np.ones((3, 8))
-        for i in range(whole, len(value)):
-            rest[0, i - whole], rest[1, i - whole] = value[i], magnitude[i]
-        x = _settled(load(rest[0], 0), load(rest[1], 0), factor, offset, rtol, total)
-        doubt = muladd(x, splat(0.0), doubt)
-        store(rest[2], 0, log_eight(x) if logs else x)
-        for i in range(whole, len(value)):
-            numbers[i] = rest[2, i - whole]
+        if logs:
+            x = log_eight(x)
+        if i < whole:
+            store(numbers, first + i, x)
+        else:
+            store(work, value + i, x)
+            for j in range(i, count):
+                numbers[first + j] = work[value + j]
     return add_up(doubt) == 0.0
 
 
-@bare_kernel
-def _settled(v, m, factor, offset, rtol, total):
-    """v / total, or NaN; `offset` is 0 only if nothing can underflow."""
+@inlined_kernel
+def _settled(v, m, factor, offset, exact, rtol, total):
+    """v / total, or NaN; `exact` if nothing can underflow."""
     nothing = splat(math.nan)
     x = v if total == 1.0 else div(v, splat(total))
     error = muladd(splat(factor), m, splat(offset))
-    x = if_less(error, mul(splat(rtol), minus(v, error)), x, nothing)
-    x = if_less(splat(SMALL), v, if_less(v, splat(LARGE), x, nothing), nothing)
-    if offset == 0.0:
+    x = if_less(error, mul(splat(rtol), minus(v, error)), if_less(v, splat(LARGE), x, nothing), nothing)
+    if exact:
         x = if_less(plus(size_of(v), m), splat(_LEAST), splat(0.0), x)
     return x

@@ -14,7 +14,7 @@ from numba import types
 from numba.extending import intrinsic, models, register_model
 
 LANES = 8
-_INTEGERS, _HALF_LINE = ir.VectorType(ir.IntType(64), LANES), ir.VectorType(ir.IntType(8), 32)
+_INTEGERS, _LINE = ir.VectorType(ir.IntType(64), LANES), ir.VectorType(ir.IntType(8), 64)
 _DOUBLE, _VECTOR, _BYTES = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.IntType(8), LANES)
 WORD = 64  # bytes that become the bits of one number
 
@@ -404,26 +404,48 @@ def choose(typingctx: Any, codes: Any, index: Any, zero: Any, one: Any, free: An
     return vector8(codes, types.intp, types.float64, types.float64, types.float64), codegen
 
 
-@intrinsic
-def join_codes(typingctx: Any, codes: Any, first: Any, second: Any, result: Any, to: Any) -> Any:
-    """Joint codes of 32 rows from two columns of code bytes: 4·x + y of their lowest two bits, as `lookup` reads them.
+def _has(context: Any, feature: str) -> bool:
+    """Whether the machine that is compiled for has a feature."""
+    return f"+{feature}" in context.codegen().magic_tuple()[2].split(",")
 
-    Byte j of word k, of eight words, belongs to row 8·j + k. (Half of every word is not used.)
+
+@intrinsic
+def permutes_bytes(typingctx: Any) -> Any:
+    """Whether the machine has what `join_permuted` takes: known when a kernel is compiled."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return ir.Constant(ir.IntType(1), int(_has(context, "avx512vbmi")))
+
+    return types.boolean(), codegen
+
+
+@intrinsic
+def join_permuted(typingctx: Any, source: Any, at: Any, more: Any, order: Any, i: Any, result: Any, to: Any) -> Any:
+    """64 joint codes 4·x + y, written to `result` from `to` on: x and y are the lowest two bits of bytes of `source`.
+
+    Which ones, say the 64 bytes of `order` from i on for x, and the next 64 for y: those below 64 count from `at`, the
+    others from `more`. Only where `permutes_bytes`.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        def column(index: Any) -> Any:
-            pointer = _address(context, builder, signature.args[0], args[0], index, _HALF_LINE)
-            return builder.and_(builder.load(pointer, align=1), ir.Constant(_HALF_LINE, [3] * 32))
+        source_type, _, _, order_type, _, result_type, _ = signature.args
+        if not _has(context, "avx512vbmi"):
+            return context.get_dummy_value()
 
-        joint = builder.or_(builder.shl(column(args[1]), ir.Constant(_HALF_LINE, [2] * 32)), column(args[2]))
-        order = ir.Constant(ir.VectorType(ir.IntType(32), 64), [8 * (i % 4) + i // 8 for i in range(64)])
-        joint = builder.shuffle_vector(joint, ir.Constant(_HALF_LINE, ir.Undefined), order)
-        words = builder.bitcast(joint, _INTEGERS)
-        builder.store(words, _address(context, builder, signature.args[3], args[3], args[4], _INTEGERS), align=1)
+        def load_line(array_type: Any, array: Any, index: Any) -> Any:
+            return builder.load(_address(context, builder, array_type, array, index, _LINE), align=1)
+
+        name, kind = "llvm.x86.avx512.vpermi2var.qi.512", ir.FunctionType(_LINE, [_LINE] * 3)
+        permute = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        low, high = load_line(source_type, args[0], args[1]), load_line(source_type, args[0], args[2])
+        next_i = builder.add(args[4], ir.Constant(args[4].type, 64))
+        x, y = (builder.call(permute, [low, load_line(order_type, args[3], k), high]) for k in (args[4], next_i))
+        two, three = (ir.Constant(_LINE, [k] * 64) for k in (2, 3))
+        joint = builder.or_(builder.shl(builder.and_(x, three), two), builder.and_(y, three))
+        builder.store(joint, _address(context, builder, result_type, args[5], args[6], _LINE), align=1)
         return context.get_dummy_value()
 
-    return types.void(codes, types.intp, types.intp, result, types.intp), codegen
+    return types.void(source, types.intp, types.intp, order, types.intp, result, types.intp), codegen
 
 
 @intrinsic
@@ -432,30 +454,30 @@ def lookup(typingctx: Any, tables: Any, at: Any, low: Any, high: Any, codes: Any
     of each of the eight words of joint codes at `index`.
     """
 
+    def words(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        words = builder.load(_address(context, builder, signature.args[4], args[4], args[5], _INTEGERS), align=8)
+        bits = builder.shl(args[6], ir.Constant(args[6].type, 3))
+        return builder.lshr(words, _splat(builder, bits, _INTEGERS))
+
     def permuted(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         """One instruction: it reads the four lowest bits of words."""
-        words = builder.load(_address(context, builder, signature.args[4], args[4], args[5], _INTEGERS), align=1)
-        bits = builder.shl(args[6], ir.Constant(args[6].type, 3))
-        words = builder.lshr(words, _splat(builder, bits, _INTEGERS))
         name = "llvm.x86.avx512.vpermi2var.pd.512"
         kind = ir.FunctionType(_VECTOR, [_VECTOR, _INTEGERS, _VECTOR])
         permute = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-        return builder.call(permute, [args[2], words, args[3]])
+        return builder.call(permute, [args[2], words(context, builder, signature, args), args[3]])
 
     def one_by_one(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         result = ir.Constant(_VECTOR, ir.Undefined)
-        first = builder.add(args[5], args[6])
+        entries = builder.and_(words(context, builder, signature, args), ir.Constant(_INTEGERS, [15] * LANES))
         for i in range(LANES):
-            place = builder.add(first, ir.Constant(first.type, 8 * i))
-            code = builder.load(_address(context, builder, signature.args[4], args[4], place, ir.IntType(8)))
-            place = builder.add(args[1], builder.zext(code, args[1].type))
+            lane = ir.Constant(ir.IntType(32), i)
+            place = builder.add(args[1], builder.extract_element(entries, lane))
             entry = builder.load(_address(context, builder, signature.args[0], args[0], place, _DOUBLE))
-            result = builder.insert_element(result, entry, ir.Constant(ir.IntType(32), i))
+            result = builder.insert_element(result, entry, lane)
         return result
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        wide = "+avx512f" in context.codegen().magic_tuple()[2]
-        return (permuted if wide else one_by_one)(context, builder, signature, args)
+        return (permuted if _has(context, "avx512f") else one_by_one)(context, builder, signature, args)
 
     return vector8(tables, types.intp, vector8, vector8, codes, types.intp, types.intp), codegen
 
