@@ -159,7 +159,7 @@ class TestJointCodes:
             expected = 4 * there[:, pairs[:, 0]].T + there[:, pairs[:, 1]].T
             flat, room = evidence.reshape(-1), np.empty((n + 8 * groups) * lanes, np.uint8)
             for plainly in (False, True):
-                codes = np.full((groups + 7) * lanes + 8, 2**64 - 1, np.uint64)
+                codes = np.full((groups + 7) * lanes, 2**64 - 1, np.uint64)
                 if plainly:
                     join_plainly(pairs, flat, n, first, 0, lanes, codes, room)
                 else:

@@ -24,10 +24,10 @@ from pgcc.backend.kernels.simd import (
     peek,
     permutes_bytes,
     plus,
-    poke,
     quotient,
     splat,
     store,
+    store_pieces,
     transpose,
 )  # fmt: skip
 from pgcc.backend.kernels.simd import magnitude as size_of
@@ -96,18 +96,20 @@ def _permutable(order, evidence, variables, first, lanes):
 @bare_kernel
 def _permute(order, evidence, variables, first, whole, lanes, codes):
     """`join_block` of its first `whole` rows, 64 codes at a time."""
-    groups, rows, spare = order.shape[2], order.shape[3], len(codes) - 8
+    groups, rows = order.shape[2], order.shape[3]
     last = max(0, rows * variables - WORD)  # where the last 64 bytes of so many rows are
     for unit in range(len(order)):
         for lane in range(0, whole, rows):
             at, to = (first + lane) * variables, unit * groups * lanes + lane
+            joint = join_permuted(evidence, at, at + last, order, 2 * WORD * unit)
             if groups == 1:
-                join_permuted(evidence, at, at + last, order, 2 * WORD * unit, codes, to)
+                store_pieces(codes, to, lanes, joint, 1)
+            elif groups == 2:
+                store_pieces(codes, to, lanes, joint, 2)
+            elif groups == 4:
+                store_pieces(codes, to, lanes, joint, 4)
             else:
-                join_permuted(evidence, at, at + last, order, 2 * WORD * unit, codes, spare)
-                for g in range(groups):
-                    for row in range(rows):
-                        poke(codes, to + g * lanes + row, peek(codes, spare + g * rows + row))
+                store_pieces(codes, to, lanes, joint, 8)
 
 
 @bare_kernel

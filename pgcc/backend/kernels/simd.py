@@ -420,17 +420,17 @@ def permutes_bytes(typingctx: Any) -> Any:
 
 
 @intrinsic
-def join_permuted(typingctx: Any, source: Any, at: Any, more: Any, order: Any, i: Any, result: Any, to: Any) -> Any:
-    """64 joint codes 4·x + y, written to `result` from `to` on: x and y are the lowest two bits of bytes of `source`.
+def join_permuted(typingctx: Any, source: Any, at: Any, more: Any, order: Any, i: Any) -> Any:
+    """64 bytes, joint codes 4·x + y, where x and y are the lowest two bits of bytes of `source`.
 
     Which ones, say the 64 bytes of `order` from i on for x, and the next 64 for y: those below 64 count from `at`, the
     others from `more`. Only where `permutes_bytes`.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source_type, _, _, order_type, _, result_type, _ = signature.args
+        source_type, _, _, order_type, _ = signature.args
         if not _has(context, "avx512vbmi"):
-            return context.get_dummy_value()
+            return ir.Constant(_VECTOR, ir.Undefined)
 
         def load_line(array_type: Any, array: Any, index: Any) -> Any:
             return builder.load(_address(context, builder, array_type, array, index, _LINE), align=1)
@@ -442,10 +442,26 @@ def join_permuted(typingctx: Any, source: Any, at: Any, more: Any, order: Any, i
         x, y = (builder.call(permute, [low, load_line(order_type, args[3], k), high]) for k in (args[4], next_i))
         two, three = (ir.Constant(_LINE, [k] * 64) for k in (2, 3))
         joint = builder.or_(builder.shl(builder.and_(x, three), two), builder.and_(y, three))
-        builder.store(joint, _address(context, builder, result_type, args[5], args[6], _LINE), align=1)
+        return builder.bitcast(joint, _VECTOR)
+
+    return vector8(source, types.intp, types.intp, order, types.intp), codegen
+
+
+@intrinsic(prefer_literal=True)
+def store_pieces(typingctx: Any, array: Any, index: Any, step: Any, value: Any, pieces: Any) -> Any:
+    """Write 64 bytes to a flat array of words in 1, 2, 4 or 8 pieces, at index, index + step, …"""
+    count = pieces.literal_value
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        size, words = LANES // count, builder.bitcast(args[3], _INTEGERS)
+        for k in range(count):
+            mask = ir.Constant(ir.VectorType(ir.IntType(32), size), list(range(k * size, (k + 1) * size)))
+            piece = builder.shuffle_vector(words, ir.Constant(_INTEGERS, ir.Undefined), mask)
+            place = builder.add(args[1], builder.mul(args[2], ir.Constant(args[2].type, k)))
+            builder.store(piece, _address(context, builder, signature.args[0], args[0], place, piece.type), align=8)
         return context.get_dummy_value()
 
-    return types.void(source, types.intp, types.intp, order, types.intp, result, types.intp), codegen
+    return types.void(array, types.intp, types.intp, vector8, pieces), codegen
 
 
 @intrinsic
