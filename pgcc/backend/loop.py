@@ -55,10 +55,12 @@ class Loop:
         program, pairs, variables = self.condensed.program, self.condensed.pairs, evidence.shape[1]
         lanes = min(self.lanes, -(-len(evidence) // STEP) * STEP)
         groups = -(-len(pairs) // 8)
-        codes, room = aligned((groups + 7) * lanes).view(np.uint64), np.empty((variables + 8 * groups) * lanes, np.uint8)
+        codes, columns = (groups + 7) * lanes, (variables + 8 * groups) * lanes // 8
+        room = self._room(codes + columns + program.slots * lanes)
         return (
             *program.arrays[:-1], self._tables, pairs, self._order, evidence.reshape(-1).view(np.uint8), variables,
-            lanes, codes, room, self._room(program.slots * lanes), self.condensed.kept,
+            lanes, room[:codes].view(np.uint64), room[len(room) - columns :].view(np.uint8), room[codes:],
+            self.condensed.kept,
         )  # fmt: skip
 
     @cached_property

@@ -16,9 +16,16 @@ from functools import lru_cache
 _ROWS, _BYTES = 1 << 15, 1 << 24
 
 
-def for_chunks(rows: int, columns: int, threads: int, work: Callable[[slice], None]) -> None:
+def for_chunks(
+    rows: int,
+    columns: int,
+    threads: int,
+    work: Callable[[slice], None],
+    most_rows: int = _ROWS,
+    most_bytes: int = _BYTES,
+) -> None:
     """Call `work(slice)` for chunks of [0, rows); the first exception is raised here."""
-    most = max(32, min(_ROWS, _BYTES // max(1, columns)))
+    most = max(32, min(most_rows, most_bytes // max(1, columns)))
     count = -(-rows // (most * threads)) * threads  # as many for one thread as for another
     size = max(1, -(-rows // max(1, count)))
     pieces = [slice(first, min(first + size, rows)) for first in range(0, rows, size)]

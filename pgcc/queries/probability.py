@@ -15,6 +15,8 @@ from pgcc.errors import SemanticsError
 from pgcc.queries.evidence import Evidence
 
 _FEW = 1000
+# Of a chunk of rows that take the short way: it computes one number for a row, and reads evidence twice.
+_ROWS, _BYTES = 1 << 17, 1 << 20
 
 
 @dataclass
@@ -76,7 +78,7 @@ def probabilities(
             answers.bounds[rows] = values.bound if logs else values.float_bounds()
         answers.used.update(counts or {method: len(codes)})
 
-    for_chunks(evidence.rows, len(evidence.variables), threads, answer)
+    for_chunks(evidence.rows, len(evidence.variables), threads, answer, *((_ROWS, _BYTES) if short else ()))
     return answers
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from pgcc.backend.kernels.bounds import LARGE, SMALL
 from pgcc.backend.kernels.elementary import log_eight
 from pgcc.backend.kernels.linear import STEP, copy_roots, store4
@@ -24,6 +22,7 @@ from pgcc.backend.kernels.simd import (
     peek,
     permutes_bytes,
     plus,
+    poke,
     quotient,
     splat,
     store,
@@ -39,8 +38,8 @@ _LEAST = 2.0**-1074
 
 @kernel
 def run_condensed(
-    op, target, start, args, first_weight, weights, joint, tables, pairs, order, evidence, variables, lanes, codes, room,
-    work, roots, out,
+    op, target, start, args, first_weight, weights, joint, tables, pairs, order, evidence, variables, lanes, codes,
+    room, work, roots, out,
 ):  # fmt: skip
     """out[r, row] = value of slot roots[r], padded to whole blocks.
 
@@ -55,8 +54,8 @@ def run_condensed(
 
 @kernel
 def settle_condensed(
-    op, target, start, args, first_weight, weights, joint, tables, pairs, order, evidence, variables, lanes, codes, room,
-    work, roots, gamma, floor, rtol, total, logs, numbers,
+    op, target, start, args, first_weight, weights, joint, tables, pairs, order, evidence, variables, lanes, codes,
+    room, work, roots, gamma, floor, rtol, total, logs, numbers,
 ):  # fmt: skip
     """`settle` what `run_condensed` computes, block by block; whether everything is settled."""
     settled, rows = True, len(numbers)
@@ -151,13 +150,10 @@ def run_block(op, target, start, args, first_weight, weights, joint, tables, cod
         if kind == LEAF:
             pair, table = peek(joint, peek(args, first)), peek(args, first) * ENTRIES
             column, byte = pair // 8 * lanes, pair % 8
-            low, high = load(tables, table), load(tables, table + 8)
             for lane in range(0, lanes, STEP):
                 x = column + lane
-                a = lookup(tables, table, low, high, codes, x, byte)
-                b = lookup(tables, table, low, high, codes, x + 8, byte)
-                c = lookup(tables, table, low, high, codes, x + 16, byte)
-                d = lookup(tables, table, low, high, codes, x + 24, byte)
+                a, b = lookup(tables, table, codes, x, byte), lookup(tables, table, codes, x + 8, byte)
+                c, d = lookup(tables, table, codes, x + 16, byte), lookup(tables, table, codes, x + 24, byte)
                 store4(work, at + lane, a, b, c, d)
         elif kind == TIMES:
             for lane in range(0, lanes, STEP):
@@ -201,27 +197,27 @@ def run_block(op, target, start, args, first_weight, weights, joint, tables, cod
 def settle(work, value, magnitude, count, gamma, floor, rtol, total, logs, numbers, first):
     """numbers[first + i] = v / total, or its logarithm, of values whose relative error is certainly at most `rtol`.
 
-    v = work[value + i], and its magnitude is work[magnitude + i], for i < count; both must go on to a multiple of 8, and
-    those of the last eight may be written over. What is not settled becomes NaN; returns whether nothing does. The bound
-    is that of `relative_bound`, and only what is positive and far from the ends of the range is settled; but an exact
-    zero is.
+    v = work[value + i], its magnitude is work[magnitude + i], for i < count; both go on to a multiple of 8, and values
+    are written over. What is not settled becomes NaN; returns whether nothing does. The bound is that of
+    `relative_bound`, and only what is positive and far from the ends of the range is settled; but an exact zero is.
     """
     factor = 1.0001 * gamma / (1.0 - gamma)
-    # v − error > error / rtol ≥ SMALL
-    offset = max(factor * floor + 1.0001 * floor, SMALL * rtol)
-    whole = count - count % 8
-    doubt = splat(0.0)
+    offset = max(factor * floor + 1.0001 * floor, SMALL * rtol)  # as v > error / rtol, it is above SMALL
+    doubt, whole = splat(0.0), count - count % 8
     for i in range(0, count, 8):
         x = _settled(load(work, value + i), load(work, magnitude + i), factor, offset, floor == 0.0, rtol, total)
         doubt = muladd(x, splat(0.0), doubt)
-        if logs:
-            x = log_eight(x)
-        if i < whole:
-            store(numbers, first + i, x)
-        else:
-            store(work, value + i, x)
-            for j in range(i, count):
-                numbers[first + j] = work[value + j]
+        store(work, value + i, x)
+    if logs:
+        for i in range(0, whole, 8):
+            store(numbers, first + i, log_eight(load(work, value + i)))
+        if whole < count:
+            store(work, value + whole, log_eight(load(work, value + whole)))
+    else:
+        for i in range(0, whole, 8):
+            store(numbers, first + i, load(work, value + i))
+    for i in range(whole, count):
+        poke(numbers, first + i, peek(work, value + i))
     return add_up(doubt) == 0.0
 
 

@@ -288,21 +288,22 @@ def if_less(typingctx: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
     return vector8(vector8, vector8, vector8, vector8), codegen
 
 
-# How many bits are of the fraction, and the bits of √½: numbers are split as 2^k · m with m from there to √2.
-_FRACTION, _ROOT_HALF = 52, 0x3FE6A09E667F3BCD
+# How many bits are of the fraction, and the bits of the least m where numbers are split as 2^k · m: about 0.698. From
+# there to twice of it are sixteen steps that are equal in bits, and 1 is in the middle of the tenth.
+_FRACTION, _STEPS, _LEAST_FRACTION = 52, 4, 0x3FE6555000000000
 
 
-def _from_root_half(builder: Any, a: Any) -> Any:
-    """The bits of doubles, counted from those of √½: k in the highest twelve, and below it what m is more than √½."""
-    return builder.sub(builder.bitcast(a, _INTEGERS), ir.Constant(_INTEGERS, [_ROOT_HALF] * LANES))
+def _from_least_fraction(builder: Any, a: Any) -> Any:
+    """The bits of doubles, counted from those of the least m: k in the highest twelve, and below it how m is above."""
+    return builder.sub(builder.bitcast(a, _INTEGERS), ir.Constant(_INTEGERS, [_LEAST_FRACTION] * LANES))
 
 
 @intrinsic
 def binary_exponent(typingctx: Any, a: Any) -> Any:
-    """k of a = 2^k · m with √½ ≤ m < √2, for positive normal numbers."""
+    """k of a = 2^k · m with 0.698 ≤ m < 1.396, for positive normal numbers."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        k = builder.ashr(_from_root_half(builder, args[0]), ir.Constant(_INTEGERS, [_FRACTION] * LANES))
+        k = builder.ashr(_from_least_fraction(builder, args[0]), ir.Constant(_INTEGERS, [_FRACTION] * LANES))
         return builder.sitofp(k, _VECTOR)
 
     return vector8(vector8), codegen
@@ -310,13 +311,55 @@ def binary_exponent(typingctx: Any, a: Any) -> Any:
 
 @intrinsic
 def binary_fraction(typingctx: Any, a: Any) -> Any:
-    """m of a = 2^k · m with √½ ≤ m < √2, for positive normal numbers."""
+    """m of a = 2^k · m with 0.698 ≤ m < 1.396, for positive normal numbers."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        more = builder.and_(_from_root_half(builder, args[0]), ir.Constant(_INTEGERS, [(1 << _FRACTION) - 1] * LANES))
-        return builder.bitcast(builder.add(more, ir.Constant(_INTEGERS, [_ROOT_HALF] * LANES)), _VECTOR)
+        above = _from_least_fraction(builder, args[0])
+        above = builder.and_(above, ir.Constant(_INTEGERS, [(1 << _FRACTION) - 1] * LANES))
+        return builder.bitcast(builder.add(above, ir.Constant(_INTEGERS, [_LEAST_FRACTION] * LANES)), _VECTOR)
 
     return vector8(vector8), codegen
+
+
+@intrinsic
+def by_fraction(typingctx: Any, tables: Any, at: Any, a: Any) -> Any:
+    """Entries of the table of sixteen at `at`, by the step that m is in, for positive normal numbers a = 2^k · m."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        steps = ir.Constant(_INTEGERS, [_FRACTION - _STEPS] * LANES)
+        step = builder.lshr(_from_least_fraction(builder, args[2]), steps)
+        return _entries(context, builder, signature.args[0], args[0], args[1], step)
+
+    return vector8(tables, types.intp, vector8), codegen
+
+
+def _entries(context: Any, builder: Any, array_type: Any, tables: Any, at: Any, numbers: Any) -> Any:
+    """Entries of the table of sixteen doubles at `at`, by the four lowest bits of words."""
+    if _has(context, "avx512f"):
+        low = builder.load(_address(context, builder, array_type, tables, at, _VECTOR), align=8)
+        after = builder.add(at, ir.Constant(at.type, LANES))
+        high = builder.load(_address(context, builder, array_type, tables, after, _VECTOR), align=8)
+        return _permuted(builder, "llvm.x86.avx512.vpermi2var.pd.512", low, numbers, high)
+    result = ir.Constant(_VECTOR, ir.Undefined)
+    numbers = builder.and_(numbers, ir.Constant(_INTEGERS, [15] * LANES))
+    for i in range(LANES):
+        lane = ir.Constant(ir.IntType(32), i)
+        place = builder.add(at, builder.extract_element(numbers, lane))
+        entry = builder.load(_address(context, builder, array_type, tables, place, _DOUBLE))
+        result = builder.insert_element(result, entry, lane)
+    return result
+
+
+def _permuted(builder: Any, name: str, low: Any, numbers: Any, high: Any) -> Any:
+    """Elements of two vectors by number, in one instruction."""
+    kind = ir.FunctionType(low.type, [low.type, numbers.type, high.type])
+    permute = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    return builder.call(permute, [low, numbers, high])
+
+
+def _has(context: Any, feature: str) -> bool:
+    """Whether the machine that is compiled for has a feature."""
+    return f"+{feature}" in context.codegen().magic_tuple()[2].split(",")
 
 
 @intrinsic
@@ -404,11 +447,6 @@ def choose(typingctx: Any, codes: Any, index: Any, zero: Any, one: Any, free: An
     return vector8(codes, types.intp, types.float64, types.float64, types.float64), codegen
 
 
-def _has(context: Any, feature: str) -> bool:
-    """Whether the machine that is compiled for has a feature."""
-    return f"+{feature}" in context.codegen().magic_tuple()[2].split(",")
-
-
 @intrinsic
 def permutes_bytes(typingctx: Any) -> Any:
     """Whether the machine has what `join_permuted` takes: known when a kernel is compiled."""
@@ -435,11 +473,13 @@ def join_permuted(typingctx: Any, source: Any, at: Any, more: Any, order: Any, i
         def load_line(array_type: Any, array: Any, index: Any) -> Any:
             return builder.load(_address(context, builder, array_type, array, index, _LINE), align=1)
 
-        name, kind = "llvm.x86.avx512.vpermi2var.qi.512", ir.FunctionType(_LINE, [_LINE] * 3)
-        permute = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
         low, high = load_line(source_type, args[0], args[1]), load_line(source_type, args[0], args[2])
         next_i = builder.add(args[4], ir.Constant(args[4].type, 64))
-        x, y = (builder.call(permute, [low, load_line(order_type, args[3], k), high]) for k in (args[4], next_i))
+        name, wanted = (
+            "llvm.x86.avx512.vpermi2var.qi.512",
+            (load_line(order_type, args[3], k) for k in (args[4], next_i)),
+        )
+        x, y = (_permuted(builder, name, low, numbers, high) for numbers in wanted)
         two, three = (ir.Constant(_LINE, [k] * 64) for k in (2, 3))
         joint = builder.or_(builder.shl(builder.and_(x, three), two), builder.and_(y, three))
         return builder.bitcast(joint, _VECTOR)
@@ -465,37 +505,16 @@ def store_pieces(typingctx: Any, array: Any, index: Any, step: Any, value: Any, 
 
 
 @intrinsic
-def lookup(typingctx: Any, tables: Any, at: Any, low: Any, high: Any, codes: Any, index: Any, byte: Any) -> Any:
-    """Entries of the table of sixteen at `at`, whose halves are `low` and `high`, for eight rows: by byte number `byte`
-    of each of the eight words of joint codes at `index`.
-    """
-
-    def words(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        words = builder.load(_address(context, builder, signature.args[4], args[4], args[5], _INTEGERS), align=8)
-        bits = builder.shl(args[6], ir.Constant(args[6].type, 3))
-        return builder.lshr(words, _splat(builder, bits, _INTEGERS))
-
-    def permuted(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        """One instruction: it reads the four lowest bits of words."""
-        name = "llvm.x86.avx512.vpermi2var.pd.512"
-        kind = ir.FunctionType(_VECTOR, [_VECTOR, _INTEGERS, _VECTOR])
-        permute = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-        return builder.call(permute, [args[2], words(context, builder, signature, args), args[3]])
-
-    def one_by_one(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        result = ir.Constant(_VECTOR, ir.Undefined)
-        entries = builder.and_(words(context, builder, signature, args), ir.Constant(_INTEGERS, [15] * LANES))
-        for i in range(LANES):
-            lane = ir.Constant(ir.IntType(32), i)
-            place = builder.add(args[1], builder.extract_element(entries, lane))
-            entry = builder.load(_address(context, builder, signature.args[0], args[0], place, _DOUBLE))
-            result = builder.insert_element(result, entry, lane)
-        return result
+def lookup(typingctx: Any, tables: Any, at: Any, codes: Any, index: Any, byte: Any) -> Any:
+    """Entries of the table of sixteen at `at`, by byte number `byte` of the eight words of joint codes at `index`."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return (permuted if _has(context, "avx512f") else one_by_one)(context, builder, signature, args)
+        words = builder.load(_address(context, builder, signature.args[2], args[2], args[3], _INTEGERS), align=8)
+        bits = builder.shl(args[4], ir.Constant(args[4].type, 3))
+        words = builder.lshr(words, _splat(builder, bits, _INTEGERS))
+        return _entries(context, builder, signature.args[0], args[0], args[1], words)
 
-    return vector8(tables, types.intp, vector8, vector8, codes, types.intp, types.intp), codegen
+    return vector8(tables, types.intp, codes, types.intp, types.intp), codegen
 
 
 @intrinsic
