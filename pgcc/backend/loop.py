@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.backend.kernels.condensed import run_condensed, settle_condensed
+from pgcc.backend.kernels.condensed import WideTables, run_condensed, settle_condensed
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
-from pgcc.lowering.condense import ENTRIES, Condensed, condense
+from pgcc.lowering.condense import MOST_VARIABLES, Condensed, Tables, condense, state_numbers, states
 from pgcc.lowering.program import Program
 
 # Bytes of the first two caches.
@@ -40,9 +40,10 @@ class Loop:
 
     def values(self, evidence: np.ndarray) -> np.ndarray:
         """The values for int8 rows of evidence (1, 0, −1): kept × rows, and perhaps some more columns."""
-        *arguments, lanes, room, work, kept = self._arguments(evidence)
+        arguments = self._arguments(evidence)
+        *_, lanes, _, _, kept = arguments
         out = np.empty((len(kept), -(-len(evidence) // lanes) * lanes))
-        run_condensed(*arguments, lanes, room, work, kept, out)
+        run_condensed(*arguments, out)
         return out
 
     def settle(self, evidence: np.ndarray, *promise: Any) -> bool:
@@ -51,12 +52,11 @@ class Loop:
 
     def _arguments(self, evidence: np.ndarray) -> tuple[Any, ...]:
         """What kernels of condensed programs take."""
-        program, pairs, variables = self.condensed.program, self.condensed.pairs, evidence.shape[1]
+        program, variables = self.condensed.program, evidence.shape[1]
         lanes = min(self.lanes, -(-len(evidence) // STEP) * STEP)
-        codes = np.empty((max(1, variables) + 2 * len(pairs)) * lanes, np.uint8)
         return (
-            *program.arrays[:-1], self._tables, pairs, evidence.reshape(-1).view(np.uint8), variables,
-            lanes, codes, self._room(program.slots * lanes), self.condensed.kept,
+            *self._tables, evidence.reshape(-1).view(np.uint8), variables, lanes,
+            room_for_codes(self.condensed, variables, lanes), self._room(program.slots * lanes), self.condensed.kept,
         )  # fmt: skip
 
     @cached_property
@@ -65,14 +65,8 @@ class Loop:
         return condense(self.unscheduled, self.kept)
 
     @cached_property
-    def _tables(self) -> np.ndarray:
-        tables, roots = self.condensed.tables, self.condensed.roots
-        codes, out = np.empty((1, 2 * STEP), np.uint8), np.empty((len(roots), STEP))
-        pack_codes(_TABLE_ROWS.reshape(-1).view(np.uint8), 2, 0, STEP, codes)
-        run_linear(*tables.arrays, codes, STEP, aligned(tables.slots * STEP), roots, out)
-        filled = aligned(len(roots) * ENTRIES)
-        filled.reshape(-1, ENTRIES)[:] = out[:, :ENTRIES]
-        return filled
+    def _tables(self) -> tuple[Any, ...]:
+        return with_tables(self.condensed)
 
     @cached_property
     def lanes(self) -> int:
@@ -90,6 +84,40 @@ class Loop:
         if room is None or len(room) < size:
             room = self._rooms.room = aligned(size)
         return room[:size]
+
+
+def with_tables(condensed: Condensed) -> tuple[Any, ...]:
+    """What kernels take of a condensed program: its arrays, its tables, the pairs of variables, the wide tables."""
+    tables = _filled(condensed.tables, _TABLE_ROWS)
+    wide = [_filled(one, states(one.variables)) for one in condensed.wide]
+    sizes = [3**one.variables for one in condensed.wide for _ in one.roots]
+    numbers = np.zeros((MOST_VARIABLES - 2, 4**MOST_VARIABLES if wide else 0), np.uint16)
+    for k in {one.variables for one in condensed.wide}:
+        numbers[k - 3, : 4**k] = state_numbers(k)
+    return (
+        *condensed.program.arrays[:-1], tables, condensed.pairs,
+        WideTables(
+            np.concatenate([np.zeros(0), *wide]), np.cumsum([0, *sizes])[:-1], condensed.wide_scope.astype(np.int64),
+            condensed.scopes, numbers,
+        ),
+    )  # fmt: skip
+
+
+def room_for_codes(condensed: Condensed, variables: int, lanes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where kernels write the codes of a block: those of variables and of pairs, and those of scopes."""
+    codes = np.empty((max(1, variables) + 2 * len(condensed.pairs)) * lanes, np.uint8)
+    return codes, np.empty(len(condensed.scopes) * lanes, np.uint16)
+
+
+def _filled(tables: Tables, rows: np.ndarray) -> np.ndarray:
+    """All entries of tables, one table after another; rows: the codes that belong to the entries."""
+    program, roots, blocks = tables.program, tables.roots, -(-len(rows) // STEP)
+    codes, out = np.empty((blocks, tables.variables * STEP), np.uint8), np.empty((len(roots), blocks * STEP))
+    pack_codes(rows.reshape(-1).view(np.uint8), tables.variables, 0, STEP, codes)
+    run_linear(*program.arrays, codes, STEP, aligned(program.slots * STEP), roots, out)
+    filled = aligned(len(roots) * len(rows))
+    filled.reshape(-1, len(rows))[:] = out[:, : len(rows)]
+    return filled
 
 
 def aligned(size: int) -> np.ndarray:

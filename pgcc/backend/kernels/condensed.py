@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,8 +12,10 @@ from pgcc.backend.kernels.elementary import log_eight
 from pgcc.backend.kernels.linear import STEP, copy_roots, store4
 from pgcc.backend.kernels.policy import bare_kernel, kernel
 from pgcc.backend.kernels.simd import (
+    add_planes,
     add_up,
     div,
+    entries,
     if_less,
     join_codes,
     load,
@@ -28,39 +31,62 @@ from pgcc.backend.kernels.simd import (
     transpose,
 )  # fmt: skip
 from pgcc.backend.kernels.simd import magnitude as size_of
-from pgcc.lowering.condense import ENTRIES
-from pgcc.lowering.program import LEAF, QUOTIENT, TIMES
+from pgcc.lowering.condense import ENTRIES, MOST_VARIABLES
+from pgcc.lowering.program import LEAF, LOOKUP, QUOTIENT, TIMES
 
 _LEAST, _LEAST_NORMAL = 2.0**-1074, 2.0**-1022
 
 
+class WideTables(NamedTuple):
+    """What kernels read of wide tables.
+
+    Attributes
+    ----------
+    tables : float64 array
+        One after another.
+    start, scope : int64 arrays
+        Where each starts, and the number of its scope.
+    scopes : int32 array, scopes × `MOST_VARIABLES`
+        The variables of each, then −1.
+    numbers : uint16 array, sizes × 4^`MOST_VARIABLES`
+        `state_numbers` of 3 variables, 4, …
+    """
+
+    tables: np.ndarray
+    start: np.ndarray
+    scope: np.ndarray
+    scopes: np.ndarray
+    numbers: np.ndarray
+
+
 @kernel
 def run_condensed(
-    op, target, start, args, first_weight, weights, joint, tables, pairs, evidence, variables, lanes, room, work, roots,
-    out,
+    op, target, start, args, first_weight, weights, joint, tables, pairs, wide, evidence, variables, lanes, room, work,
+    roots, out,
 ):  # fmt: skip
     """out[r, row] = value of slot roots[r], padded to whole blocks.
 
-    evidence : flat uint8, rows · variables: 1, 0 or 255 for free. lanes : rows per block, a multiple of 32. room :
-    uint8, (variables + 2 · pairs) · lanes, for the codes of a block. work : float64, slots · lanes.
+    wide : WideTables. evidence : flat uint8, rows · variables: 1, 0 or 255 for free. lanes : rows per block, a multiple
+    of 32. room : uint8, (variables + 2 · pairs) · lanes, and uint16, scopes · lanes, for the codes of a block. work :
+    float64, slots · lanes.
     """
     for block in range(out.shape[1] // lanes):
-        join_block(pairs, evidence, variables, block * lanes, lanes, room)
-        run_block(op, target, start, args, first_weight, weights, joint, tables, room, lanes, work)
+        join_block(pairs, wide, evidence, variables, block * lanes, lanes, room)
+        run_block(op, target, start, args, first_weight, weights, joint, tables, wide, room, lanes, work)
         copy_roots(work, lanes, roots, out, block)
 
 
 @kernel
 def settle_condensed(
-    op, target, start, args, first_weight, weights, joint, tables, pairs, evidence, variables, lanes, room, work, roots,
-    gamma, floor, rtol, total, logs, numbers,
+    op, target, start, args, first_weight, weights, joint, tables, pairs, wide, evidence, variables, lanes, room, work,
+    roots, gamma, floor, rtol, total, logs, numbers,
 ):  # fmt: skip
     """`settle` what `run_condensed` computes, block by block; whether everything is settled."""
     settled, rows = True, len(numbers)
     value, magnitude = roots[0] * lanes, roots[-1] * lanes
     for first in range(0, rows, lanes):
-        join_block(pairs, evidence, variables, first, lanes, room)
-        run_block(op, target, start, args, first_weight, weights, joint, tables, room, lanes, work)
+        join_block(pairs, wide, evidence, variables, first, lanes, room)
+        run_block(op, target, start, args, first_weight, weights, joint, tables, wide, room, lanes, work)
         count = min(lanes, rows - first)
         settled &= settle(
             work[value : value + count], work[magnitude : magnitude + count], gamma, floor, rtol, total, logs,
@@ -70,14 +96,33 @@ def settle_condensed(
 
 
 @bare_kernel
-def join_block(pairs, evidence, variables, first, lanes, room):
-    """The joint codes of every pair of variables for a block of rows, at the start of `room`."""
+def join_block(pairs, wide, evidence, variables, first, lanes, rooms):
+    """The codes of a block of rows: joint ones of pairs, at the start of the first room; states in the second."""
+    room, state = rooms
     codes = 2 * len(pairs) * lanes
     pack_block(evidence, variables, first, lanes, room[codes:])
+    number_states(wide, room[codes:], lanes, state)
     for p in range(len(pairs)):
         x, y = codes + pairs[p, 0] * lanes, codes + pairs[p, 1] * lanes
         for lane in range(0, lanes, STEP):
             join_codes(room, x + lane, y + lane, room, 2 * (p * lanes + lane))
+
+
+@bare_kernel
+def number_states(wide, codes, lanes, state):
+    """state[s·lanes + row] = number of the state of the variables of scope s; codes: of the variables, packed."""
+    for s in range(len(wide.scopes)):
+        k = 0
+        while k < MOST_VARIABLES and wide.scopes[s, k] >= 0:
+            k += 1
+        here, numbers = state[s * lanes : (s + 1) * lanes], wide.numbers[k - 3]
+        here[:] = 0
+        for i in range(k):
+            column = wide.scopes[s, i] * lanes
+            for lane in range(0, lanes, STEP):
+                add_planes(codes, column + lane, i, k + i, here, lane)
+        for lane in range(lanes):
+            here[lane] = numbers[here[lane]]
 
 
 @bare_kernel
@@ -96,8 +141,9 @@ def pack_block(evidence, variables, first, lanes, packed):
 
 
 @bare_kernel
-def run_block(op, target, start, args, first_weight, weights, joint, tables, codes, lanes, work):
-    """All instructions, for one block of rows; codes: its joint codes."""
+def run_block(op, target, start, args, first_weight, weights, joint, tables, wide, rooms, lanes, work):
+    """All instructions, for one block of rows; rooms: what `join_block` wrote."""
+    codes, state = rooms
     for i in range(len(op)):
         kind, first, last, at = op[i], peek(start, i), peek(start, i + 1), peek(target, i) * lanes
         if kind == LEAF:
@@ -108,6 +154,11 @@ def run_block(op, target, start, args, first_weight, weights, joint, tables, cod
                 a, b = lookup(tables, table, low, high, codes, x, 0), lookup(tables, table, low, high, codes, x, 1)
                 c, d = lookup(tables, table, low, high, codes, x, 2), lookup(tables, table, low, high, codes, x, 3)
                 store4(work, at + lane, a, b, c, d)
+        elif kind == LOOKUP:
+            t = peek(args, first)
+            table, column = peek(wide.start, t), peek(wide.scope, t) * lanes
+            for lane in range(0, lanes, 8):
+                store(work, at + lane, entries(wide.tables, table, state, column + lane))
         elif kind == TIMES:
             for lane in range(0, lanes, STEP):
                 x = peek(args, first) * lanes + lane
