@@ -32,13 +32,14 @@ from pgcc.lowering.schedule import share_slots
 
 ENTRIES = 16  # of a table of two variables
 MOST_VARIABLES = 7  # of a wide one
-_MOST_ENTRIES = 1 << 20  # of all wide ones
-_MOST_WORK = 1 << 28  # arguments that are read to fill them: less than a tenth of a second
 _MOST_READERS = 3
-# How many arguments of other instructions are read in the time that it takes to number states, and to look up a value,
-# by the number of variables: the larger tables seldom stay in the nearest cache.
-_TO_NUMBER = 12
-_TO_LOOK_UP = [8] * 6 + [16] * 2
+# How many arguments of other instructions are read in the time that it takes to number states, and to look up a value:
+# in the nearest cache, where tables of five variables at most mostly are; in the next, which has room for so many
+# entries; or farther away.
+_TO_NUMBER, _NEAREST, _NEXT, _FAR = 12, 8, 24, 40
+_FIVE, _NEXT_ENTRIES = 5, 3 << 16
+# Entries of all wide tables at most, and arguments that are read to fill them: less than a tenth of a second.
+_MOST_ENTRIES, _MOST_WORK = 1 << 20, 1 << 28
 
 Scope = tuple[int, ...]  # variables in order
 Instruction = tuple[int, int, list[int], Sequence[int]]  # operation, value, arguments, numbers of weights
@@ -159,10 +160,7 @@ class _Condenser:
         self.args = [args[first:last] for first, last in pairwise(start)]
         self.first_weight = program.first_weight.tolist()
         self.scope, self.span = self._scopes()
-        self.made: defaultdict[int, list[int]] = defaultdict(list)  # the instructions of values that may be in tables
-        for i, value in enumerate(self.target):
-            if self.scope[value] is not _MANY:
-                self.made[value].append(i)
+        self._known_places: dict[tuple[Scope, Scope, Scope], Scope] = {}
 
     def run(self) -> Condensed:
         looked_up, computed = self._split()
@@ -215,45 +213,19 @@ class _Condenser:
             high[value] = max(high[value], max([high[x] for x in args], default=-1))
         return scope, np.array([low, high])
 
-    # -- what is looked up --------------------------------------------------------------------------
-
     def _split(self) -> tuple[list[int], list[int]]:
         """The values that are looked up, and the instructions that are run."""
-        work = _Work(self)
-        computed = [i for i, value in enumerate(self.target) if self.scope[value] is _MANY]
-        needed: list[dict[Scope, dict[int, None]]] = [{} for _ in range(MOST_VARIABLES + 1)]
-
-        def need(values: Iterable[int]) -> None:
-            for x in values:
-                if self.scope[x] is not _MANY:
-                    needed[len(self.scope[x])].setdefault(self.scope[x], {})[x] = None
-
-        for i in computed:
-            need(self.args[i])
-        need(self.kept)
-        looked_up: list[int] = []
-        # what reads a value has its variables and perhaps more: all that need a scope are known when it is its turn
-        for size in range(MOST_VARIABLES, -1, -1):
-            for scope, values in needed[size].items():
-                if size <= 2 or work.is_worth_tables(scope, len(values)):
-                    looked_up += values
-                    continue
-                instructions = self._within(scope, list(values))
-                computed += instructions
-                for i in instructions:
-                    need(x for x in self.args[i] if self.scope[x] is not scope)
-        return looked_up, sorted(computed)
-
-    def _within(self, scope: Scope, values: list[int]) -> list[int]:
-        """The instructions that make these values of a scope from others of fewer variables."""
-        found, seen = [], set(values)
-        while values:
-            for i in self.made[values.pop()]:
-                found.append(i)
-                new = [x for x in self.args[i] if self.scope[x] is scope and x not in seen]
-                values += new
-                seen.update(new)
-        return found
+        tabulated = _Work(self.target, self.args, self.op, self.scope, self.kept).worth_tables()
+        needed, looked_up, computed = set(self.kept), [], []
+        for i in reversed(range(len(self.op))):
+            value = self.target[i]
+            if value in needed:
+                if self.scope[value] in tabulated or (len(self.scope[value]) <= 2 and self.scope[value] is not _MANY):
+                    looked_up.append(value)
+                else:
+                    computed.append(i)
+                    needed.update(self.args[i])
+        return list(dict.fromkeys(looked_up[::-1])), computed[::-1]
 
     # -- tables -------------------------------------------------------------------------------------
 
@@ -322,7 +294,13 @@ class _Condenser:
     def _places(self, x: int, value: int, places: Scope) -> Scope:
         """Where the variables of x are, which `value` reads, if those of that are at these places."""
         inner, outer = self.scope[x], self.scope[value]
-        return places if inner is outer else tuple(place for v, place in zip(outer, places, strict=True) if v in inner)
+        if inner is outer:
+            return places
+        known = self._known_places.get((inner, outer, places))
+        if known is None:
+            known = tuple(place for v, place in zip(outer, places, strict=True) if v in inner)
+            self._known_places[inner, outer, places] = known
+        return known
 
     # -- the rest -----------------------------------------------------------------------------------
 
@@ -429,36 +407,78 @@ class _Unions(dict[tuple[Scope, Scope], Scope]):
 
 
 class _Work:
-    """What it takes to compute values of few variables, in arguments that are read."""
+    """What it takes to compute values of few variables, in arguments that are read: which scopes are worth tables.
 
-    def __init__(self, condenser: _Condenser):
-        self._entries = self._reading = 0  # of all tables so far
-        self._own: dict[Scope, int] = {}
-        self._parts: dict[Scope, set[Scope]] = {}
-        scope = condenser.scope
-        for value, args in zip(condenser.target, condenser.args, strict=True):
+    Attributes
+    ----------
+    own : dict
+        What it takes to compute all values of a scope from those of others.
+    parts : dict
+        These others.
+    read : dict
+        How many values of a scope are read elsewhere.
+    """
+
+    def __init__(
+        self, target: list[int], args: list[list[int]], op: list[int], scope: list[Scope], kept: Sequence[int]
+    ):
+        self.own: dict[Scope, int] = defaultdict(int)
+        self.parts: dict[Scope, set[Scope]] = {_MANY: {scope[x] for x in kept}}
+        self.read: dict[Scope, int] = defaultdict(int)
+        elsewhere = set(kept)
+        for kind, value, read in zip(op, target, args, strict=True):
             here = scope[value]
-            if len(here) > 2:
-                self._own[here] = self._own.get(here, 0) + len(args)
-                self._parts.setdefault(here, set()).update([scope[x] for x in args])
-            elif here is not _MANY:
-                self._own[here] = self._own.get(here, 0) + 2  # it is looked up
+            if kind != LEAF and (len(here) > 2 or here is _MANY):
+                others = [x for x in read if scope[x] is not here]
+                elsewhere.update(others)
+                self.parts.setdefault(here, set()).update([scope[x] for x in others])
+                self.own[here] += len(read)
+        for x in elsewhere:
+            self.read[scope[x]] += 1
+            if len(scope[x]) <= 2:
+                self.own[scope[x]] += 2  # it is looked up in a table of two variables
 
-    def is_worth_tables(self, scope: Scope, values: int) -> bool:
-        """Whether tables of so many values are better than computing them; if so, there will be tables of them."""
-        arguments, states = self._all(scope), 3 ** len(scope)
-        entries, reading = self._entries + values * states, self._reading + arguments * states
-        cost = _TO_NUMBER + _TO_LOOK_UP[len(scope)] * values
-        if arguments <= cost or entries > _MOST_ENTRIES or reading > _MOST_WORK:
-            return False
-        self._entries, self._reading = entries, reading
-        return True
+    def worth_tables(self) -> set[Scope]:
+        """As many variables at a time as leave the tables near, and whatever is worth them if they are far."""
+        most = MOST_VARIABLES
+        while True:
+            chosen, entries = self._chosen(most)
+            if entries <= _NEXT_ENTRIES:
+                return chosen
+            most -= 1
+
+    def _chosen(self, most: int) -> tuple[set[Scope], int]:
+        """What is worth tables, if scopes of so many variables may be near; and how many entries are to be near."""
+        chosen: set[Scope] = set()
+        near = entries = work = 0
+        needed: list[dict[Scope, None]] = [{} for _ in range(MOST_VARIABLES + 1)]
+
+        def need(scope: Scope) -> None:
+            for part in self.parts.get(scope, ()):
+                if part is not _MANY:
+                    needed[len(part)][part] = None
+
+        need(_MANY)
+        # what reads a scope has more variables: all that need it are known when it is its turn
+        for size in range(MOST_VARIABLES, 2, -1):
+            for scope in needed[size]:
+                values, arguments, states = self.read[scope], self._all(scope), 3**size
+                far = arguments <= _TO_NUMBER + _FAR * values
+                to_look_up = _NEAREST if size <= _FIVE else _NEXT
+                worth = not far or (size <= most and arguments > _TO_NUMBER + to_look_up * values)
+                if worth and entries + values * states <= _MOST_ENTRIES and work + arguments * states <= _MOST_WORK:
+                    chosen.add(scope)
+                    entries, work = entries + values * states, work + arguments * states
+                    near += values * states if far else 0
+                else:
+                    need(scope)
+        return chosen, near
 
     def _all(self, scope: Scope) -> int:
-        """For all values of a scope and of its parts."""
+        """What it takes to compute all values of a scope, and of its parts."""
         seen, wanted = {scope}, [scope]
         for here in wanted:
-            new = self._parts.get(here, set()) - seen
+            new = self.parts.get(here, set()) - seen
             wanted += new
             seen |= new
-        return sum(self._own[here] for here in wanted)
+        return sum(self.own[here] for here in wanted)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgcc.backend.kernels.bounds import LARGE, SMALL
 from pgcc.backend.kernels.elementary import log_eight
 from pgcc.backend.kernels.linear import STEP, copy_roots, store4
 from pgcc.backend.kernels.policy import bare_kernel, kernel
@@ -35,6 +34,8 @@ from pgcc.lowering.condense import ENTRIES, MOST_VARIABLES
 from pgcc.lowering.program import LEAF, LOOKUP, QUOTIENT, TIMES
 
 _LEAST, _LEAST_NORMAL = 2.0**-1074, 2.0**-1022
+# Between them, neither the bound nor the quotient by a total of 1 leaves the range of normal numbers.
+_LOW, _HIGH = 2.0**-960, 2.0**960
 
 
 class WideTables(NamedTuple):
@@ -202,7 +203,7 @@ def settle(value, magnitude, gamma, floor, rtol, total, logs, numbers):
     """numbers[row] = value / total, or its logarithm, of rows whose relative error is certainly at most `rtol`.
 
     What is not settled becomes NaN; returns whether nothing does. The bound is that of `relative_bound`, and only what
-    is positive and far from the ends of the range is settled; but an exact zero is.
+    is positive and not at the ends of the range is settled; but an exact zero is.
     """
     whole = len(value) - len(value) % 8
     factor = 1.0001 * gamma / (1.0 - gamma)
@@ -214,9 +215,9 @@ def settle(value, magnitude, gamma, floor, rtol, total, logs, numbers):
         doubt = muladd(x, splat(0.0), doubt)
         store(numbers, i, log_eight(x) if logs else x)
     if whole < len(value):
-        rest = np.ones((3, 8))
-        for i in range(whole, len(value)):
-            rest[0, i - whole], rest[1, i - whole] = value[i], magnitude[i]
+        rest = np.empty((3, 8))
+        for i in range(whole, whole + 8):  # the last one repeats
+            rest[0, i - whole], rest[1, i - whole] = value[min(i, len(value) - 1)], magnitude[min(i, len(value) - 1)]
         x = _settled(load(rest[0], 0), load(rest[1], 0), factor, offset, rtol, total)
         doubt = muladd(x, splat(0.0), doubt)
         store(rest[2], 0, log_eight(x) if logs else x)
@@ -228,11 +229,11 @@ def settle(value, magnitude, gamma, floor, rtol, total, logs, numbers):
 @bare_kernel
 def _settled(v, m, factor, offset, rtol, total):
     """v / total, or NaN; `offset` is 0 only if nothing can underflow."""
-    nothing = splat(math.nan)
+    nothing, low, high = splat(math.nan), splat(_LOW * max(1.0, total)), splat(_HIGH * min(1.0, total))
     x = v if total == 1.0 else div(v, splat(total))
     error = muladd(splat(factor), m, splat(offset))
     x = if_less(error, mul(splat(rtol), minus(v, error)), x, nothing)
-    x = if_less(splat(SMALL), v, if_less(v, splat(LARGE), x, nothing), nothing)
+    x = if_less(low, v, if_less(v, high, x, nothing), nothing)
     if offset == 0.0:
         x = if_less(plus(size_of(v), m), splat(_LEAST), splat(0.0), x)
     return x
