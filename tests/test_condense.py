@@ -15,15 +15,16 @@ from hypothesis import strategies as st
 import pgcc
 from pgcc.backend.direct import Direct
 from pgcc.backend.kernels.bounds import relative_bound
-from pgcc.backend.kernels.condensed import join_block, join_plainly, settle
+from pgcc.backend.kernels.condensed import Codes, Pairs, join_block, join_columns, pack_block, settle
 from pgcc.backend.kernels.linear import are_codes
 from pgcc.backend.loop import Loop, order_of_bytes
+from pgcc.backend.staged import no_head
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, product, var, weighted_sum
-from pgcc.lowering.condense import Condensed, _Condenser, condense
+from pgcc.lowering.condense import MOST_VARIABLES, Condensed, _Condenser, _Work, condense, state_numbers, states
 from pgcc.lowering.flows import flows
 from pgcc.lowering.lower import lower
-from pgcc.lowering.program import DOT, LEAF, MORE, QUOTIENT, SUM, TIMES, Program
+from pgcc.lowering.program import DOT, LEAF, LOOKUP, MORE, QUOTIENT, SUM, TIMES, Program
 from pgcc.lowering.reverse import readings
 from pgcc.passes.padding import homogenize
 from pgcc.testing import circuits, random_circuit
@@ -31,14 +32,25 @@ from pgcc.testing import circuits, random_circuit
 CODES = (0, 1, -1)
 
 
-def run(program: Program, codes: dict[int, int], table: list[list[Fraction]] | None = None) -> list[Fraction]:
-    """All slots of a program at the end, its doubles taken exactly; `table`: those of a condensed one."""
+def run(
+    program: Program,
+    codes: dict[int, int],
+    table: list[list[Fraction]] | None = None,
+    wide: list[Fraction] | None = None,
+) -> list[Fraction]:
+    """All slots of a program at the end, its doubles taken exactly.
+
+    table, wide : of a condensed one, its tables of two variables, and what LOOKUPs find.
+    """
     slots = [Fraction(0)] * program.slots
     for i, op in enumerate(program.op.tolist()):
         args = program.args[program.start[i] : program.start[i + 1]].tolist()
         weights = [Fraction(w) for w in program.weights[program.first_weight[i] :].tolist()]
         if op == LEAF and table is not None:
             value = table[args[0]][codes[int(program.leaf_variable[args[0]])]]
+        elif op == LOOKUP:
+            assert wide is not None
+            value = wide[args[0]]
         elif op == LEAF:
             value = Fraction(program.leaf_table[args[0]][codes.get(int(program.leaf_variable[args[0]]), -1)])
         elif op == TIMES:
@@ -62,14 +74,24 @@ def run(program: Program, codes: dict[int, int], table: list[list[Fraction]] | N
 
 def tables_of(condensed: Condensed) -> list[list[Fraction]]:
     """Entry 4·i + j of every table."""
-    entries = [run(condensed.tables, {0: i, 1: j}) for i in (0, 1, -1, -1) for j in (0, 1, -1, -1)]
-    return [[entry[root] for entry in entries] for root in condensed.roots.tolist()]
+    entries = [run(condensed.tables.program, {0: i, 1: j}) for i in (0, 1, -1, -1) for j in (0, 1, -1, -1)]
+    return [[entry[root] for entry in entries] for root in condensed.tables.roots.tolist()]
+
+
+def wide_entries(condensed: Condensed, codes: tuple[int, ...]) -> list[Fraction]:
+    """What every LOOKUP finds at one row of codes."""
+    found, sizes = [], [one.variables for one in condensed.wide for _ in one.roots]
+    for number, root in enumerate(root for one in condensed.wide for root in one.roots.tolist()):
+        variables = condensed.scopes[condensed.wide_scope[number]][: sizes[number]].tolist()
+        program = next(one.program for one in condensed.wide if one.variables == sizes[number])
+        found.append(run(program, {i: codes[v] for i, v in enumerate(variables)})[root])
+    return found
 
 
 def condensed_values(condensed: Condensed, table: list[list[Fraction]], codes: tuple[int, ...]) -> list[Fraction]:
     """What is kept, at one row of codes."""
     joint = {p: 4 * (codes[x] & 3) + (codes[y] & 3) for p, (x, y) in enumerate(condensed.pairs.tolist())}
-    slots = run(condensed.program, joint, table)
+    slots = run(condensed.program, joint, table, wide_entries(condensed, codes))
     return [slots[x] for x in condensed.kept.tolist()]
 
 
@@ -105,6 +127,63 @@ class TestCondense:
         orders = _Condenser._orders
         monkeypatch.setattr(_Condenser, "_orders", lambda self, values: [orders(self, values)[which]])
         self.test_keeps_whatever_is_asked_for(seed)
+
+    @pytest.mark.parametrize("worth", [False, True])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_whatever_is_looked_up(self, seed: int, worth: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+        all_scopes = lambda self: {scope for scope in self.read if len(scope) > 2}  # noqa: E731
+        monkeypatch.setattr(_Work, "worth_tables", all_scopes if worth else lambda self: set())
+        self.test_keeps_whatever_is_asked_for(seed)
+        circuit = random_circuit(seed, 9, size=60, negative=False)
+        program = lower(homogenize(circuit.simplify()))
+        condensed = condense(program, [program.value])
+        assert bool(condensed.wide) == worth
+        table = tables_of(condensed)
+        for codes in itertools.islice(itertools.product(CODES, repeat=9), 0, None, 1999):
+            assert condensed_values(condensed, table, codes) == [run(program, dict(enumerate(codes)))[program.value]]
+
+    def test_a_leaf_of_many_terms_is_one_table(self) -> None:
+        # what a sum over all subsets of five variables costs, and what looking it up does
+        names = [f"x{i}" for i in range(10)]
+        rng = np.random.default_rng(0)
+        halves = []
+        for first in (0, 5):
+            monomials = [
+                product([var(v) for v, there in zip(names[first:], bits, strict=False) if there])
+                for bits in itertools.product((0, 1), repeat=5)
+            ]
+            halves.append(weighted_sum(rng.random(32).tolist(), monomials))
+        program = lower(homogenize(Circuit(product(halves), names)))
+        condensed = condense(program, [program.value])
+        assert sorted(condensed.program.op.tolist()) == [TIMES, LOOKUP, LOOKUP]
+        assert condensed.scopes[:, :6].tolist() == [[0, 1, 2, 3, 4, -1], [5, 6, 7, 8, 9, -1]]
+
+    def test_tables_are_bounded(self) -> None:
+        # 3^7 entries a value: three hundred values of seven variables are half of what may be
+        names = [f"x{i}" for i in range(56)]
+        rng = np.random.default_rng(0)
+        row = []
+        for first in range(0, 56, 7):
+            leaves = [
+                [weighted_sum((p, 1 - p), (var(v), ONE)) for p in rng.random(2)] for v in names[first : first + 7]
+            ]
+            products = [product(choice) for choice in itertools.product(*leaves)]
+            row.append([weighted_sum(rng.random(128).tolist(), products) for _ in range(75)])
+        tops = [product([values[i] for values in row]) for i in range(75)]
+        program = lower(homogenize(Circuit(weighted_sum([1 / 75] * 75, tops))))
+        condensed = condense(program, [program.value])
+        entries = sum(len(one.roots) * 3**one.variables for one in condensed.wide)
+        assert 0 < entries <= 1 << 20
+        assert (condensed.program.op == SUM).sum() > 75
+
+    @pytest.mark.parametrize("k", range(1, MOST_VARIABLES + 1))
+    def test_states_are_numbered(self, k: int) -> None:
+        numbers, rows = state_numbers(k), states(k)
+        assert len(rows) == 3**k == len({tuple(row) for row in rows.tolist()})
+        assert (rows[: 2**k] >= 0).all()
+        for number, row in enumerate(rows.tolist()):
+            bits = sum((x != 0) << i | (x < 0) << (k + i) for i, x in enumerate(row))
+            assert numbers[bits] == number
 
     def test_two_variables_are_one_table(self) -> None:
         program = lower(homogenize(pgcc.parse("0.4*a*b + 0.3*a + 0.3")))
@@ -151,25 +230,36 @@ class TestJointCodes:
         """By permutations of bytes where the machine has them, and plainly."""
         rng, lanes, groups = np.random.default_rng(n), 64, -(-count // 8)
         pairs = rng.integers(0, n, (count, 2)).astype(np.int32)
-        order = order_of_bytes(pairs, n)
-        assert len(order) == 0 or n <= 128
+        both, wide = Pairs(pairs, order_of_bytes(pairs, n)), no_head()[0][-1]
+        assert (len(both.order) > 0) == (n <= 128)
         for rows, first in ((200, 64), (200, 128), (70, 64), (64, 0), (1, 0), (13, 0), (15, 0), (72, 8)):
             evidence = rng.choice(np.array([0, 1, 255], np.uint8), (rows, n))
             there = evidence[np.minimum(first + np.arange(lanes), rows - 1)] & 3
             expected = 4 * there[:, pairs[:, 0]].T + there[:, pairs[:, 1]].T
-            flat, room = evidence.reshape(-1), np.empty((n + 8 * groups) * lanes, np.uint8)
             for plainly in (False, True):
-                codes = np.full((groups + 7) * lanes, 2**64 - 1, np.uint64)
+                codes = Codes(
+                    np.full((groups + 7) * lanes, 2**64 - 1, np.uint64),
+                    np.empty(0, np.uint16),
+                    np.empty((n + 8 * groups) * lanes, np.uint8),
+                )
                 if plainly:
-                    join_plainly(pairs, flat, n, first, 0, lanes, codes, room)
+                    pack_block(evidence.reshape(-1), n, first, 0, lanes, codes.columns)
+                    join_columns(both, n, 0, lanes, codes)
                 else:
-                    join_block(pairs, order, flat, n, first, lanes, codes, room)
-                words = codes[: groups * lanes].reshape(groups, lanes)
+                    join_block(both, wide, evidence.reshape(-1), n, first, lanes, codes)
+                words = codes.joint[: groups * lanes].reshape(groups, lanes)
                 got = [words[p // 8] >> np.uint64(8 * (p % 8)) & np.uint64(255) for p in range(count)]
                 np.testing.assert_array_equal(got, expected)
 
 
 class TestLoop:
+    @pytest.mark.parametrize("worth", [False, True])
+    @pytest.mark.parametrize("n", [4, 7, 11])
+    def test_tables_of_any_width(self, n: int, worth: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+        all_scopes = lambda self: {scope for scope in self.read if len(scope) > 2}  # noqa: E731
+        monkeypatch.setattr(_Work, "worth_tables", all_scopes if worth else lambda self: set())
+        self.test_a_row_does_not_depend_on_how_rows_are_cut(n)
+
     @pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 17])
     def test_a_row_does_not_depend_on_how_rows_are_cut(self, n: int) -> None:
         circuit = random_circuit(n, n, size=4 * n)
@@ -206,11 +296,12 @@ class TestSettle:
         st.sampled_from([1.0, 3.0]),
         st.sampled_from([0.0, 1e-320, 1e-200]),
         st.sampled_from([1e-13, 1e-9]),
+        st.sampled_from([0.75, 1e-200, 1e250, 1e-308]),
     )
     def test_settles_only_what_the_bound_allows(
-        self, numbers: list[float], factor: float, floor: float, rtol: float
+        self, numbers: list[float], factor: float, floor: float, rtol: float, total: float
     ) -> None:
-        gamma, total = 1e-14, 0.75
+        gamma = 1e-14
         value = np.array(numbers)
         with np.errstate(over="ignore"):
             magnitude = factor * np.abs(value)
@@ -221,7 +312,7 @@ class TestSettle:
             if not math.isnan(x):
                 assert bound <= rtol
                 assert x == v / total
-            elif 1e-100 < v < 1e100:
+            elif 1e-280 * max(1.0, total) < v < 1e280 * min(1.0, total):
                 assert bound > 0.99 * rtol
             else:
                 assert v != 0.0 or floor > 0.0
@@ -273,4 +364,6 @@ def test_codes_are_checked_byte_by_byte() -> None:
         for at in (0, 5, 7, 8, 13, 16):
             evidence = np.array([0, 1, 255] * 6, np.uint8)[:17]
             evidence[at] = byte
-            assert are_codes(evidence) == (byte in (0, 1, 255))
+            assert are_codes(evidence, 0, 17) == (byte in (0, 1, 255))
+            assert are_codes(evidence, 0, at)
+            assert are_codes(evidence, at + 1, 17)

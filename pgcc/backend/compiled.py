@@ -175,7 +175,10 @@ class Compiled:
         raise PgccError(f"unknown method {method!r}: choose 'auto' or one of {', '.join(map(repr, METHODS))}")
 
     def settle(self, evidence: np.ndarray, rtol: float, total: float, logs: bool, numbers: np.ndarray) -> np.ndarray:
-        """Write values over `total`, or logarithms, where float64 certifies them at once; the numbers of other rows."""
+        """Write values over `total`, or logarithms, where float64 certifies them at once; the numbers of other rows.
+
+        Evidence need not have been checked: what is none is never settled.
+        """
         if not self.decomposable:
             return np.arange(len(evidence))
         return self.direct.settle(evidence, rtol, total, logs, numbers)

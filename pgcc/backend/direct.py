@@ -13,12 +13,12 @@ import numpy as np
 from pgcc.backend.kernels.analysis import count_roundings, log_sensitivities, log_values
 from pgcc.backend.kernels.bounds import certify
 from pgcc.backend.kernels.condensed import settle
-from pgcc.backend.kernels.linear import STEP, pack_codes
+from pgcc.backend.kernels.linear import STEP
 from pgcc.backend.kernels.scaled import RADIX, run_scaled
 from pgcc.backend.kernels.scaled_staged import run_scaled_staged
-from pgcc.backend.loop import Loop, aligned
+from pgcc.backend.loop import Loop
 from pgcc.backend.native import Evaluator, is_small, load_program
-from pgcc.backend.staged import Staged, padded
+from pgcc.backend.staged import Staged
 from pgcc.backend.values import Values, rounding_bound
 from pgcc.ir.numbers import Number, absolute, add, exact
 from pgcc.lowering.program import Program
@@ -66,7 +66,7 @@ class Direct:
     @cached_property
     def staged(self) -> Staged | None:
         """How to run a program with determinants."""
-        return Staged(self.unscheduled, self.program) if self.unscheduled.has_det else None
+        return Staged(self.unscheduled) if self.unscheduled.has_det else None
 
     @cached_property
     def loop(self) -> Loop:
@@ -128,24 +128,10 @@ class Direct:
 
     def _staged_values(self, evidence: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:
         """The same with determinants; and for which rows one of them is hopeless."""
-        staged, program = self.staged, self.program
-        assert staged is not None
+        assert self.staged is not None
         # Rows per block: determinants of one size are computed together; but slots should stay in the cache.
-        most = STEP * max(1, min(32, _BESIDE_MATRICES // (8 * STEP * program.slots)))
-        lanes = min(most, -(-len(evidence) // STEP) * STEP)
-        blocks = -(-len(evidence) // lanes)
-        # As many blocks at a time as keep the packed evidence in the cache.
-        step = max(1, min(blocks, 2**16 // max(1, lanes * program.n_variables))) if staged.reads_codes else blocks
-        codes = np.empty((step, program.n_variables * lanes), np.uint8)
-        work, roots = aligned(program.slots * lanes), roots_of(program)
-        out, hopeless = np.empty((1 + program.signed, blocks * lanes)), np.empty(blocks * lanes, bool)
-        rows_of_codes, flat = evidence.reshape(-1).view(np.uint8), padded(evidence)
-        for first in range(0, blocks, step):
-            some = codes[: min(step, blocks - first)]
-            if staged.reads_codes:
-                pack_codes(rows_of_codes, program.n_variables, first * lanes, lanes, some)
-            rows = slice(first * lanes, (first + len(some)) * lanes)
-            staged.run(rtol, flat, rows.start, some, lanes, work, roots, out[:, rows], hopeless[rows])
+        most = STEP * max(1, min(32, _BESIDE_MATRICES // (8 * STEP * self.staged.program.slots)))
+        out, hopeless = self.staged.run(rtol, evidence, min(most, -(-len(evidence) // STEP) * STEP))
         return out, hopeless[: len(evidence)]
 
     def _run_scaled(self, evidence: np.ndarray, rtol: float) -> Values:

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.backend.direct import aligned
 from pgcc.backend.kernels import learning, learning_eight, learning_em
 from pgcc.backend.kernels.learning import Work
 from pgcc.backend.kernels.learning_eight import Eights
 from pgcc.backend.kernels.learning_tables import Batch, Table, find_entries, gather
 from pgcc.backend.kernels.simd import LANES
+from pgcc.backend.loop import aligned
 from pgcc.backend.parallel import for_chunks
 
 # Rows that are scored at a time: they bound the memory.

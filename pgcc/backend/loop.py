@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.backend.kernels.condensed import run_condensed, settle_condensed
+from pgcc.backend.kernels.condensed import Codes, Pairs, WideTables, run_condensed, settle_condensed
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
 from pgcc.backend.kernels.simd import WORD
-from pgcc.lowering.condense import ENTRIES, Condensed, condense
+from pgcc.lowering.condense import MOST_VARIABLES, Condensed, Tables, condense, state_numbers, states
 from pgcc.lowering.program import Program
 
 # Bytes of the first two caches.
 _NEAREST, _NEXT = 48 << 10, 1 << 21
-# Doubles of room that are kept for the next call.
+# Doubles of room for values that are kept for the next call.
 _ROOM = 1 << 22
 # What the row 4·i + j of a table says of its two variables.
 _TABLE_ROWS = np.array([[(0, 1, -1, -1)[i], (0, 1, -1, -1)[j]] for i in range(4) for j in range(4)], np.int8)
@@ -37,13 +37,14 @@ class Loop:
 
     def __init__(self, program: Program, kept: Sequence[int], lanes: int | None = None):
         self.unscheduled, self.kept, self._lanes = program, kept, lanes
-        self._rooms = threading.local()  # room for values, which the system would have to clear for every call
+        self._rooms = threading.local()  # room for a block, which the system would have to clear for every call
 
     def values(self, evidence: np.ndarray) -> np.ndarray:
         """The values for int8 rows of evidence (1, 0, −1): kept × rows, and perhaps some more columns."""
-        *arguments, lanes, codes, room, work, kept = self._arguments(evidence)
+        arguments = self._arguments(evidence)
+        *_, lanes, _, _, kept = arguments
         out = np.empty((len(kept), -(-len(evidence) // lanes) * lanes))
-        run_condensed(*arguments, lanes, codes, room, work, kept, out)
+        run_condensed(*arguments, out)
         return out
 
     def settle(self, evidence: np.ndarray, *promise: Any) -> bool:
@@ -52,16 +53,8 @@ class Loop:
 
     def _arguments(self, evidence: np.ndarray) -> tuple[Any, ...]:
         """What kernels of condensed programs take."""
-        program, pairs, variables = self.condensed.program, self.condensed.pairs, evidence.shape[1]
         lanes = min(self.lanes, -(-len(evidence) // STEP) * STEP)
-        groups = -(-len(pairs) // 8)
-        codes, columns = (groups + 7) * lanes, (variables + 8 * groups) * lanes // 8
-        room = self._room(codes + columns + program.slots * lanes)
-        return (
-            *program.arrays[:-1], self._tables, pairs, self._order, evidence.reshape(-1).view(np.uint8), variables,
-            lanes, room[:codes].view(np.uint64), room[len(room) - columns :].view(np.uint8), room[codes:],
-            self.condensed.kept,
-        )  # fmt: skip
+        return *self._tables, evidence, lanes, *self._room(lanes), self.condensed.kept
 
     @cached_property
     def condensed(self) -> Condensed:
@@ -69,18 +62,8 @@ class Loop:
         return condense(self.unscheduled, self.kept)
 
     @cached_property
-    def _order(self) -> np.ndarray:
-        return order_of_bytes(self.condensed.pairs, self.unscheduled.n_variables)
-
-    @cached_property
-    def _tables(self) -> np.ndarray:
-        tables, roots = self.condensed.tables, self.condensed.roots
-        codes, out = np.empty((1, 2 * STEP), np.uint8), np.empty((len(roots), STEP))
-        pack_codes(_TABLE_ROWS.reshape(-1).view(np.uint8), 2, 0, STEP, codes)
-        run_linear(*tables.arrays, codes, STEP, aligned(tables.slots * STEP), roots, out)
-        filled = aligned(len(roots) * ENTRIES)
-        filled.reshape(-1, ENTRIES)[:] = out[:, :ENTRIES]
-        return filled
+    def _tables(self) -> tuple[Any, ...]:
+        return with_tables(self.condensed, self.unscheduled.n_variables)
 
     @cached_property
     def lanes(self) -> int:
@@ -90,26 +73,41 @@ class Loop:
         row = 8 * self.condensed.program.slots
         return STEP * max(1, min(8, _NEAREST // row // STEP), min(4, _NEXT // row // STEP))
 
-    def _room(self, size: int) -> np.ndarray:
-        """Room for doubles, the same for every call of a thread unless it is large."""
-        if size > _ROOM:
-            return aligned(size)
-        room = getattr(self._rooms, "room", None)
-        if room is None or len(room) < size:
-            room = self._rooms.room = aligned(size)
-        return room[:size]
+    def _room(self, lanes: int) -> tuple[Codes, np.ndarray]:
+        """Room for the codes and the values of a block, the same for every call of a thread unless it is large."""
+        kept, room = getattr(self._rooms, "room", (0, None))
+        if kept != lanes or room is None:
+            size = self.condensed.program.slots * lanes
+            room = room_for_codes(self.condensed, self.unscheduled.n_variables, lanes), aligned(size)
+            if size <= _ROOM:
+                self._rooms.room = lanes, room
+        return room
+
+
+def with_tables(condensed: Condensed, variables: int) -> tuple[Any, ...]:
+    """What kernels take of a condensed program: its arrays, its tables, the pairs of variables, the wide tables.
+
+    variables : of a row of evidence.
+    """
+    tables = _filled(condensed.tables, _TABLE_ROWS)
+    wide = [_filled(one, states(one.variables)) for one in condensed.wide]
+    sizes = [3**one.variables for one in condensed.wide for _ in one.roots]
+    numbers = np.zeros((MOST_VARIABLES - 2, 4**MOST_VARIABLES if wide else 0), np.uint16)
+    for k in {one.variables for one in condensed.wide}:
+        numbers[k - 3, : 4**k] = state_numbers(k)
+    return (
+        *condensed.program.arrays[:-1], tables,
+        Pairs(condensed.pairs, order_of_bytes(condensed.pairs, variables)),
+        WideTables(
+            np.concatenate([np.zeros(0), *wide]), np.cumsum([0, *sizes])[:-1], condensed.wide_scope.astype(np.int64),
+            condensed.scopes, numbers,
+        ),
+    )  # fmt: skip
 
 
 def order_of_bytes(pairs: np.ndarray, variables: int) -> np.ndarray:
-    """How `join_block` picks the codes of pairs out of rows of evidence; nothing if a row has more than 128 bytes.
-
-    Returns
-    -------
-    uint8 array, units × 2 × groups × rows × 8
-        The bytes of the two variables of every pair, for a unit of 8, 4, 2 or 1 rows and as many groups of eight pairs
-        as make 64 codes. Bytes are numbered through the first 64 of the rows, and then through their last 64.
-    """
-    rows = next((rows for rows in (8, 4, 2, 1) if rows * variables <= 2 * WORD), 1)
+    """Where the codes of pairs are among the bytes of some rows of evidence: see `Pairs`."""
+    rows = next((rows for rows in (8, 4, 2) if rows * variables <= 2 * WORD), 1)
     groups = 8 // rows
     if not 0 < variables <= 2 * WORD:
         pairs = pairs[:0]
@@ -117,6 +115,27 @@ def order_of_bytes(pairs: np.ndarray, variables: int) -> np.ndarray:
     padded.reshape(-1, 2)[: len(pairs)] = pairs
     byte = padded.transpose(0, 3, 1, 2)[:, :, :, None, :] + variables * np.arange(rows)[:, None]
     return np.where(byte < WORD, byte, byte - rows * variables + 2 * WORD).astype(np.uint8, order="C")
+
+
+def room_for_codes(condensed: Condensed, variables: int, lanes: int) -> Codes:
+    """Where kernels write the codes of a block."""
+    groups = -(-len(condensed.pairs) // 8)
+    return Codes(
+        aligned((groups + 7) * lanes).view(np.uint64),
+        np.empty(len(condensed.scopes) * lanes, np.uint16),
+        np.empty((variables + 8 * groups) * lanes, np.uint8),
+    )
+
+
+def _filled(tables: Tables, rows: np.ndarray) -> np.ndarray:
+    """All entries of tables, one table after another; rows: the codes that belong to the entries."""
+    program, roots, blocks = tables.program, tables.roots, -(-len(rows) // STEP)
+    codes, out = np.empty((blocks, tables.variables * STEP), np.uint8), np.empty((len(roots), blocks * STEP))
+    pack_codes(rows.reshape(-1).view(np.uint8), tables.variables, 0, STEP, codes)
+    run_linear(*program.arrays, codes, STEP, aligned(program.slots * STEP), roots, out)
+    filled = aligned(len(roots) * len(rows))
+    filled.reshape(-1, len(rows))[:] = out[:, : len(rows)]
+    return filled
 
 
 def aligned(size: int) -> np.ndarray:

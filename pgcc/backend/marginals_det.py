@@ -10,13 +10,14 @@ from functools import cached_property
 
 import numpy as np
 
-from pgcc.backend.direct import Direct, aligned, log_leaves_of, rounding_counts, underflow_floor
+from pgcc.backend.direct import Direct, log_leaves_of, rounding_counts, underflow_floor
 from pgcc.backend.kernels.bounds import smallest
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_block
 from pgcc.backend.kernels.partials import trusted_partials
 from pgcc.backend.kernels.staged import run_staged
+from pgcc.backend.loop import aligned
 from pgcc.backend.posteriors import Posteriors, read_posteriors
-from pgcc.backend.staged import padded
+from pgcc.backend.staged import no_head, padded
 from pgcc.backend.values import rounding_bound
 from pgcc.ir.numbers import add
 from pgcc.lowering.program import DETIN, DETMAG, Program
@@ -87,8 +88,8 @@ class StagedMarginals:
             rows = min(lanes, len(evidence) - first)
             pack_codes(evidence.reshape(-1).view(np.uint8), n, first, lanes, codes)
             run_staged(
-                *program.arrays, *staged.dets.arrays, staged.shift, staged.degree, rtol / 8, flat, first,
-                0, int(inside[0]), codes, lanes, work, *nothing,
+                *program.arrays, *staged.dets.arrays, staged.shift, staged.degree, rtol / 8, flat, n, first,
+                0, int(inside[0]), *no_head(), codes[0], lanes, work, *nothing,
             )  # fmt: skip
             for i in inside.tolist():
                 self._put_partials(i, flat, first * n, rows, lanes, rtol / 8, work)

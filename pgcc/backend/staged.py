@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,14 @@ from pgcc.backend.determinants import Determinant, Determinants
 from pgcc.backend.kernels.linear import STEP
 from pgcc.backend.kernels.observed import PADDING
 from pgcc.backend.kernels.staged import run_staged
+from pgcc.backend.loop import aligned, room_for_codes, with_tables
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import ONE
 from pgcc.ir.numbers import add
+from pgcc.lowering.condense import condense
+from pgcc.lowering.lower import lower
 from pgcc.lowering.program import DET, DETMAG, LEAF, MORE, SUM, TIMES, Program
+from pgcc.lowering.stages import stages, without
 
 # Determinants below others need not be known any better.
 _EASY = 1e-11
@@ -32,11 +38,9 @@ class Staged:
     ----------
     program : Program
         As `lower` makes it.
-    scheduled : Program
-        The same with shared slots.
     """
 
-    def __init__(self, program: Program, scheduled: Program):
+    def __init__(self, program: Program):
         self.structures = program.structures
         self.where = np.flatnonzero(program.op == DET)
         self.dets = self._plan(program)
@@ -48,13 +52,13 @@ class Staged:
         self.unscheduled = replace(program, weights=weights)
         # Variables that only determinants read are read straight from the evidence.
         unread = _unread_leaves(program, [one.columns is not None for one in self.dets.each])
-        self.program = _without(replace(scheduled, weights=weights), unread)
-        self.reads_codes = bool((self.program.op == LEAF).any())
+        both = stages(self.unscheduled, unread)
+        self.program, self.head = both.tail, both.head
 
     def _plan(self, program: Program) -> Determinants:
         """Every determinant at the values that its children have, in this very arithmetic, where all is free."""
         each: list[Determinant] = []
-        codes = np.full((1, program.n_variables * STEP), 255, np.uint8)
+        codes = np.full(program.n_variables * STEP, 255, np.uint8)
         free = padded(np.full(program.n_variables, -1, np.int8))
         work, nothing = (
             np.zeros(program.slots * STEP),
@@ -64,8 +68,9 @@ class Staged:
         for d, i in enumerate(self.where.tolist()):
             dets, unscaled, degrees = Determinants(each), np.zeros(d, np.int64), np.zeros(d)
             run_staged(
-                *program.arrays, *dets.arrays, unscaled, degrees, _EASY, free, 0, begin, i, codes, STEP, work, *nothing
-            )
+                *program.arrays, *dets.arrays, unscaled, degrees, _EASY, free, program.n_variables, 0, begin, i,
+                *no_head(), codes, STEP, work, *nothing,
+            )  # fmt: skip
             slots = program.args[program.start[i] + 1 : program.start[i + 1]]
             k = len(slots) // 2
             columns = _variable_columns(program, slots[:k], slots[k:])
@@ -104,18 +109,40 @@ class Staged:
         ]
         return np.array(logs) - self.shift * math.log(2.0)
 
-    def run(self, rtol: float, evidence: np.ndarray, first_row: int, *rest: Any) -> None:
-        """`run_staged`, with the bases that the rows ask for."""
-        arrays, end = self.program.arrays, self.program.instructions
+    def run(self, rtol: float, evidence: np.ndarray, lanes: int) -> tuple[np.ndarray, np.ndarray]:
+        """Value and, if signed, magnitude of every row, and where a determinant is hopeless; of some more rows perhaps.
 
+        It is computed with the bases that the rows ask for.
+        """
+        program, rows = self.program, -(-len(evidence) // lanes) * lanes
+        roots = np.array([program.value, program.magnitude] if program.signed else [program.value])
+        out, hopeless = np.empty((len(roots), rows)), np.empty(rows, bool)
+        flat, variables = padded(evidence), evidence.shape[1]
+        rest = (
+            rtol / 8, flat, variables, 0, 0, program.instructions, self._head,
+            room_for_codes(self.head, variables, lanes), np.zeros(0, np.uint8), lanes,
+            aligned(program.slots * lanes), roots, out, hopeless,
+        )  # fmt: skip
         self.dets.refine(rtol / 8)
         missed = True
         while missed:
             dets = self.dets.arrays
-            missed = run_staged(*arrays, *dets, self.shift, self.degree, rtol / 8, evidence, first_row, 0, end, *rest)
+            missed = run_staged(*program.arrays, *dets, self.shift, self.degree, *rest)
             if missed:
                 self.dets.find_free_bases()
                 missed = self.dets.arrays is not dets  # another thread may have found them
+        return out, hopeless
+
+    @cached_property
+    def _head(self) -> tuple[Any, ...]:
+        return with_tables(self.head, self.unscheduled.n_variables)
+
+
+@cache
+def no_head() -> tuple[Any, Any]:
+    """What `run_staged` takes where there is no head."""
+    nothing = condense(without(lower(Circuit(ONE)), np.ones(1, bool)), [])
+    return with_tables(nothing, 0), room_for_codes(nothing, 0, 0)
 
 
 def padded(codes: np.ndarray) -> np.ndarray:
@@ -170,21 +197,6 @@ def _unread_leaves(program: Program, of_variables: list[bool]) -> np.ndarray:
         if program.op[i] < DET or not of_variables[program.args[first]] or program.op[i] == DETMAG:
             read[program.args[first + (program.op[i] >= DET) : program.start[i + 1]]] = True
     return (program.op == LEAF) & ~read[program.target]
-
-
-def _without(program: Program, left_out: np.ndarray) -> Program:
-    """The program without these instructions."""
-    kept = ~left_out
-    lengths = np.diff(program.start)
-    return replace(
-        program,
-        op=program.op[kept],
-        target=program.target[kept],
-        start=np.concatenate([[0], np.cumsum(lengths[kept])]),
-        args=program.args[np.repeat(kept, lengths)],
-        first_weight=program.first_weight[kept],
-        node=program.node[kept],
-    )
 
 
 def _under_determinants(program: Program) -> np.ndarray:

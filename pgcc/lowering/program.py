@@ -12,6 +12,7 @@ Every instruction writes one value slot:
     DETMAG how far the float64 value of that DET can be trusted (see `Program.magnitude`)
     DETBAR its derivatives by f and by y, in as many slots from the target on (see `adjoints`)
     DETIN  its derivatives by f and how far they can be trusted, likewise (see `reverse`)
+    LOOKUP wide table[t][state of some variables]  (see `condense`)
 
 The same program runs in every number system of the backend; only what the leaves become differs. As `lower` makes it,
 every value keeps its own slot, which is what a reverse pass needs; `schedule` lets dead values share slots. `weights`
@@ -28,7 +29,7 @@ import numpy as np
 from pgcc.ir.numbers import Number
 from pgcc.lowering.determinant import DetStructure
 
-LEAF, SUM, DOT, MORE, TIMES, QUOTIENT, DET, DETMAG, DETBAR, DETIN = range(10)
+LEAF, SUM, DOT, MORE, TIMES, QUOTIENT, DET, DETMAG, DETBAR, DETIN, LOOKUP = range(11)
 
 
 @dataclass(frozen=True, eq=False)

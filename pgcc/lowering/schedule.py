@@ -24,14 +24,18 @@ def schedule(program: Program) -> Program:
     >>> schedule(lower(pgcc.parse("0.5*a*b + 0.25*a + 0.25")))
     <Program: 5 instructions, 7 operations, 4 slots>
     """
-    return share_slots(program, (program.value, program.magnitude))[0]
+    shared, (value, magnitude) = share_slots(program, (program.value, program.magnitude))
+    return replace(shared, value=int(value), magnitude=int(magnitude))
 
 
 def share_slots(program: Program, kept: Sequence[int]) -> tuple[Program, np.ndarray]:
-    """The same for a program of which some values are wanted in the end; and the slots of those."""
+    """The same for a program of which some values are wanted in the end; and the slots of those.
+
+    (Its `value` and `magnitude` are as they were.)
+    """
     op, start = program.op, program.start
     target, args = program.target.copy(), program.args.copy()
-    is_value = _value_arguments(op, start, len(args))
+    is_value = value_arguments(op, start, len(args))
     last_use = _last_uses(target, start, args, is_value, kept)
     # The arguments that die at each instruction, in order of instruction.
     user = np.repeat(np.arange(len(op)), np.diff(start))
@@ -54,18 +58,10 @@ def share_slots(program: Program, kept: Sequence[int]) -> tuple[Program, np.ndar
     slots = np.array(slot, np.int32)
     target[:] = slots[target]
     args[is_value] = slots[args[is_value]]
-    shared = replace(
-        program,
-        target=target,
-        args=args,
-        slots=used,
-        value=slot[program.value],
-        magnitude=slot[program.magnitude],
-    )
-    return shared, slots[list(kept)].astype(np.int64)
+    return replace(program, target=target, args=args, slots=used), slots[list(kept)].astype(np.int64)
 
 
-def _value_arguments(op: np.ndarray, start: np.ndarray, length: int) -> np.ndarray:
+def value_arguments(op: np.ndarray, start: np.ndarray, length: int) -> np.ndarray:
     """Which entries of `args` are values: not the number of a leaf or of a determinant."""
     is_value = np.ones(length, bool)
     is_value[start[:-1][(op == LEAF) | (op >= DET)]] = False
@@ -76,7 +72,7 @@ def _last_uses(
     target: np.ndarray, start: np.ndarray, args: np.ndarray, is_value: np.ndarray, roots: Sequence[int]
 ) -> np.ndarray:
     """The last instruction that reads each value; one past the end for the roots, −1 for a value nobody reads."""
-    last = np.full(int(target.max()) + 1, -1, np.int64)
+    last = np.full(int(target.max(initial=-1)) + 1, -1, np.int64)
     user = np.repeat(np.arange(len(start) - 1), np.diff(start))
     np.maximum.at(last, args[is_value], user[is_value])
     last[list(roots)] = len(start)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,9 +42,12 @@ class Evidence:
 
     def __init__(self, variables: Sequence[str], given: Any):
         self.variables = tuple(variables)
-        self.column = {name: i for i, name in enumerate(self.variables)}
         self.single = False
         self._table: np.ndarray | _Frame
+        if type(given) is np.ndarray:  # asked first: the others take long to ask for, where little is computed
+            self._table = self._from_array(given)
+            self.rows = len(self._table)
+            return
         if given is None:
             given = {}
         if isinstance(given, np.ma.MaskedArray):  # what is masked is unobserved
@@ -60,10 +64,17 @@ class Evidence:
             self._table = self._from_array(given)
         self.rows = len(self._table)
 
-    def chunk(self, rows: slice) -> np.ndarray:
-        """The rows as a C-contiguous int8 array."""
-        first = rows.indices(self.rows)[0]
-        return as_codes(self._table[rows], self.variables, first)
+    @cached_property
+    def column(self) -> dict[str, int]:
+        """The number of each variable."""
+        return {name: i for i, name in enumerate(self.variables)}
+
+    def chunk(self, rows: slice, checked: bool = True) -> np.ndarray:
+        """The rows as a C-contiguous int8 array; one that was given as such need not be `checked`."""
+        table = self._table[rows]
+        if not checked and table.dtype == np.int8 and table.flags.c_contiguous:
+            return table
+        return as_codes(table, self.variables, rows.indices(self.rows)[0])
 
     def describe(self, row: int) -> str:
         """One row in words, for messages."""
@@ -186,7 +197,12 @@ def as_codes(table: np.ndarray, variables: Sequence[str], first_row: int) -> np.
     kind = table.dtype.kind
     if kind == "b":
         return np.ascontiguousarray(table).view(np.int8)
-    if table.dtype == np.int8 and table.size > _SMALL and table.flags.c_contiguous and are_codes(_flat(table)):
+    if (
+        table.dtype == np.int8
+        and table.size > _SMALL
+        and table.flags.c_contiguous
+        and are_codes(_flat(table), 0, table.size)
+    ):
         return table
     if kind == "f":
         table = np.where(np.isnan(table), -1.0, table)

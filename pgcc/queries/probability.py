@@ -15,7 +15,7 @@ from pgcc.errors import SemanticsError
 from pgcc.queries.evidence import Evidence
 
 _FEW = 1000
-# Of a chunk of rows that take the short way: it computes one number for a row, and reads evidence twice.
+# Of a chunk of rows that take the short way, which computes one number for a row.
 _ROWS, _BYTES = 1 << 17, 1 << 20
 
 
@@ -55,15 +55,16 @@ def probabilities(
     by = (1.0 if total is None else total.plain()) if short else None
 
     def answer(rows: slice) -> None:
-        codes, numbers = evidence.chunk(rows), answers.numbers[rows]
         if by is None:
+            codes = evidence.chunk(rows)
             answer_with_bounds(rows, np.arange(len(codes)), codes)
             return
-        left = compiled.settle(codes, rtol, by, logs, numbers)
+        codes = evidence.chunk(rows, checked=False)  # what is no evidence is left, and refused below
+        left = compiled.settle(codes, rtol, by, logs, answers.numbers[rows])
         answers.settled += len(codes) - len(left)
         answers.used["direct"] += len(codes) - len(left)
         if len(left):
-            answer_with_bounds(rows, left, codes[left])
+            answer_with_bounds(rows, left, evidence.chunk(rows)[left])
 
     def answer_with_bounds(rows: slice, some: np.ndarray, codes: np.ndarray) -> None:
         """The codes of `some` of the rows."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
-from pgcc.backend.kernels.bounds import LARGE, SMALL
+import numpy as np
+
 from pgcc.backend.kernels.elementary import log_eight
-from pgcc.backend.kernels.linear import STEP, copy_roots, store4
+from pgcc.backend.kernels.linear import STEP, are_codes, copy_roots, store4
 from pgcc.backend.kernels.policy import bare_kernel, inlined_kernel, kernel
 from pgcc.backend.kernels.simd import (
     WORD,
+    add_planes,
     add_up,
     div,
+    entries,
     if_less,
     join_permuted,
     load,
@@ -30,101 +34,182 @@ from pgcc.backend.kernels.simd import (
     transpose,
 )  # fmt: skip
 from pgcc.backend.kernels.simd import magnitude as size_of
-from pgcc.lowering.condense import ENTRIES
-from pgcc.lowering.program import LEAF, QUOTIENT, TIMES
+from pgcc.lowering.condense import ENTRIES, MOST_VARIABLES
+from pgcc.lowering.program import LEAF, LOOKUP, QUOTIENT, TIMES
 
-_LEAST = 2.0**-1074
+_LEAST, _LEAST_NORMAL = 2.0**-1074, 2.0**-1022
+# Between them, neither the bound nor the quotient by a total of 1 leaves the range of normal numbers.
+_LOW, _HIGH = 2.0**-960, 2.0**960
+
+
+class Pairs(NamedTuple):
+    """What kernels read of the pairs of variables that have joint codes.
+
+    Attributes
+    ----------
+    variables : int32 array, pairs × 2
+    order : uint8 array, units × 2 × groups × rows × 8
+        The bytes of the two variables of every pair, for a unit of 8, 4, 2 or 1 rows and as many groups of eight pairs
+        as make 64 codes. Bytes are numbered through the first 64 of the rows, and then through their last 64. There are
+        no units if a row has more than 128 bytes.
+    """
+
+    variables: np.ndarray
+    order: np.ndarray
+
+
+class Codes(NamedTuple):
+    """Where the codes of a block of rows are written.
+
+    Attributes
+    ----------
+    joint : uint64 array, (groups of eight pairs + 7) · lanes
+        Byte p of the word at g·lanes + row is 4·x + y for the variables x and y of pair 8·g + p.
+    state : uint16 array, scopes · lanes
+        The number of the state of each scope.
+    columns : uint8 array, (variables + 8 · groups) · lanes
+        Variable by variable, then pair by pair, where they are needed in between.
+    """
+
+    joint: np.ndarray
+    state: np.ndarray
+    columns: np.ndarray
+
+
+class WideTables(NamedTuple):
+    """What kernels read of wide tables.
+
+    Attributes
+    ----------
+    tables : float64 array
+        One after another.
+    start, scope : int64 arrays
+        Where each starts, and the number of its scope.
+    scopes : int32 array, scopes × `MOST_VARIABLES`
+        The variables of each, then −1.
+    numbers : uint16 array, sizes × 4^`MOST_VARIABLES`
+        `state_numbers` of 3 variables, 4, …
+    """
+
+    tables: np.ndarray
+    start: np.ndarray
+    scope: np.ndarray
+    scopes: np.ndarray
+    numbers: np.ndarray
 
 
 @kernel
 def run_condensed(
-    op, target, start, args, first_weight, weights, joint, tables, pairs, order, evidence, variables, lanes, codes,
-    room, work, roots, out,
-):  # fmt: skip
+    op, target, start, args, first_weight, weights, joint, tables, pairs, wide, evidence, lanes, codes, work, roots, out
+):
     """out[r, row] = value of slot roots[r], padded to whole blocks.
 
-    evidence : flat uint8, rows · variables: 1, 0 or 255 for free. lanes : rows per block, a multiple of 32. codes
-    and room : for `join_block`. work : float64, slots · lanes.
+    pairs : Pairs. wide : WideTables. evidence : int8, rows × variables: 1, 0 or −1 for free. lanes : rows per block, a
+    multiple of 32. codes : Codes. work : float64, slots · lanes.
     """
+    flat, variables = evidence.reshape(-1).view(np.uint8), evidence.shape[1]
     for block in range(out.shape[1] // lanes):
-        join_block(pairs, order, evidence, variables, block * lanes, lanes, codes, room)
-        run_block(op, target, start, args, first_weight, weights, joint, tables, codes, lanes, work)
+        join_block(pairs, wide, flat, variables, block * lanes, lanes, codes)
+        run_block(op, target, start, args, first_weight, weights, joint, tables, wide, codes, lanes, work)
         copy_roots(work, lanes, roots, out, block)
 
 
 @kernel
 def settle_condensed(
-    op, target, start, args, first_weight, weights, joint, tables, pairs, order, evidence, variables, lanes, codes,
-    room, work, roots, gamma, floor, rtol, total, logs, numbers,
+    op, target, start, args, first_weight, weights, joint, tables, pairs, wide, evidence, lanes, codes, work, roots,
+    gamma, floor, rtol, total, logs, numbers,
 ):  # fmt: skip
-    """`settle` what `run_condensed` computes, block by block; whether everything is settled."""
+    """`settle` what `run_condensed` computes, block by block; whether everything is settled.
+
+    Evidence need not have been checked: a block in which anything is not 1, 0 or −1 is not settled.
+    """
+    flat, variables = evidence.reshape(-1).view(np.uint8), evidence.shape[1]
     settled, rows = True, len(numbers)
     for first in range(0, rows, lanes):
         count = min(lanes, rows - first)
+        if not are_codes(flat, first * variables, (first + count) * variables):
+            numbers[first : first + count] = math.nan
+            settled = False
+            continue
         here = -(-count // STEP) * STEP  # the last block may be smaller
-        join_block(pairs, order, evidence, variables, first, here, codes, room)
-        run_block(op, target, start, args, first_weight, weights, joint, tables, codes, here, work)
+        join_block(pairs, wide, flat, variables, first, here, codes)
+        run_block(op, target, start, args, first_weight, weights, joint, tables, wide, codes, here, work)
         value, magnitude = roots[0] * here, roots[-1] * here
         settled &= settle(work, value, magnitude, count, gamma, floor, rtol, total, logs, numbers, first)
     return settled
 
 
 @bare_kernel
-def join_block(pairs, order, evidence, variables, first, lanes, codes, room):
-    """The joint codes of every pair of variables for a block of rows; the last row repeats.
-
-    Byte p of the word codes[g·lanes + k] is 4·x + y for pair 8·g + p in row first + k. order : as `order_of_bytes` in
-    `pgcc.backend.loop` makes it.
-    """
-    whole = _permutable(order, evidence, variables, first, lanes)
+def join_block(pairs, wide, evidence, variables, first, lanes, codes):
+    """The codes of a block of rows of evidence (flat, uint8); the last row repeats."""
+    whole = _permutable(pairs, evidence, variables, first, lanes)
     if whole:
-        _permute(order, evidence, variables, first, whole, lanes, codes)
+        _permute(pairs, evidence, variables, first, whole, lanes, codes)
+    begin = 0 if len(wide.scopes) else whole
+    if begin < lanes:
+        pack_block(evidence, variables, first, begin, lanes, codes.columns)
+        number_states(wide, codes.columns, lanes, codes.state)
     if whole < lanes:
-        join_plainly(pairs, evidence, variables, first, whole, lanes, codes, room)
+        join_columns(pairs, variables, whole, lanes, codes)
 
 
 @bare_kernel
-def _permutable(order, evidence, variables, first, lanes):
+def _permutable(pairs, evidence, variables, first, lanes):
     """How many rows of a block, a multiple of 8, can be joined by permutations that read nothing past the evidence."""
-    if not permutes_bytes() or len(order) == 0:
+    if not permutes_bytes() or len(pairs.order) == 0:
         return 0
     last = (len(evidence) - WORD) // variables  # the last row that 64 bytes start at
     return max(0, min(lanes, len(evidence) // variables - first, last + 8 - first)) // 8 * 8
 
 
 @bare_kernel
-def _permute(order, evidence, variables, first, whole, lanes, codes):
-    """`join_block` of its first `whole` rows, 64 codes at a time."""
+def _permute(pairs, evidence, variables, first, whole, lanes, codes):
+    """The joint codes of the first `whole` rows of a block, 64 at a time."""
+    order, joint = pairs.order, codes.joint
     groups, rows = order.shape[2], order.shape[3]
     last = max(0, rows * variables - WORD)  # where the last 64 bytes of so many rows are
     for unit in range(len(order)):
         for lane in range(0, whole, rows):
             at, to = (first + lane) * variables, unit * groups * lanes + lane
-            joint = join_permuted(evidence, at, at + last, order, 2 * WORD * unit)
+            found = join_permuted(evidence, at, at + last, order, 2 * WORD * unit)
             if groups == 1:
-                store_pieces(codes, to, lanes, joint, 1)
+                store_pieces(joint, to, lanes, found, 1)
             elif groups == 2:
-                store_pieces(codes, to, lanes, joint, 2)
+                store_pieces(joint, to, lanes, found, 2)
             elif groups == 4:
-                store_pieces(codes, to, lanes, joint, 4)
+                store_pieces(joint, to, lanes, found, 4)
             else:
-                store_pieces(codes, to, lanes, joint, 8)
+                store_pieces(joint, to, lanes, found, 8)
 
 
 @bare_kernel
-def join_plainly(pairs, evidence, variables, first, begin, lanes, codes, room):
-    """`join_block` for its rows from `begin` on, a multiple of 8, on any machine.
-
-    room : uint8, (variables + 8 · groups of 8 pairs) · lanes. Columns of codes, then columns of joint codes.
-    """
-    pack_block(evidence, variables, first, begin, lanes, room)
-    for p in range(len(pairs)):
-        x, y, to = pairs[p, 0] * lanes, pairs[p, 1] * lanes, (variables + p) * lanes
+def join_columns(pairs, variables, begin, lanes, codes):
+    """The joint codes of rows of a block from `begin` on, a multiple of 8: from columns of codes, on any machine."""
+    columns, count = codes.columns, len(pairs.variables)
+    for p in range(count):
+        x, y, to = pairs.variables[p, 0] * lanes, pairs.variables[p, 1] * lanes, (variables + p) * lanes
         for lane in range(begin, lanes):
-            room[to + lane] = (room[x + lane] & 3) << 2 | (room[y + lane] & 3)
-    for p in range(0, len(pairs), 8):
+            columns[to + lane] = (columns[x + lane] & 3) << 2 | (columns[y + lane] & 3)
+    for p in range(0, count, 8):
         for lane in range(begin, lanes, 8):
-            transpose(room, (variables + p) * lanes + lane, lanes, codes, p // 8 * lanes + lane, 1)
+            transpose(columns, (variables + p) * lanes + lane, lanes, codes.joint, p // 8 * lanes + lane, 1)
+
+
+@bare_kernel
+def number_states(wide, codes, lanes, state):
+    """state[s·lanes + row] = number of the state of the variables of scope s; codes: of the variables, packed."""
+    for s in range(len(wide.scopes)):
+        k = 0
+        while k < MOST_VARIABLES and wide.scopes[s, k] >= 0:
+            k += 1
+        here, numbers = state[s * lanes : (s + 1) * lanes], wide.numbers[k - 3]
+        here[:] = 0
+        for i in range(k):
+            column = wide.scopes[s, i] * lanes
+            for lane in range(0, lanes, STEP):
+                add_planes(codes, column + lane, i, k + i, here, lane)
+        for lane in range(lanes):
+            here[lane] = numbers[here[lane]]
 
 
 @bare_kernel
@@ -143,8 +228,8 @@ def pack_block(evidence, variables, first, begin, lanes, packed):
 
 
 @bare_kernel
-def run_block(op, target, start, args, first_weight, weights, joint, tables, codes, lanes, work):
-    """All instructions, for one block of rows; codes: its joint codes."""
+def run_block(op, target, start, args, first_weight, weights, joint, tables, wide, codes, lanes, work):
+    """All instructions, for one block of rows; codes: what `join_block` wrote."""
     for i in range(len(op)):
         kind, first, last, at = op[i], peek(start, i), peek(start, i + 1), peek(target, i) * lanes
         if kind == LEAF:
@@ -152,9 +237,17 @@ def run_block(op, target, start, args, first_weight, weights, joint, tables, cod
             column, byte = pair // 8 * lanes, pair % 8
             for lane in range(0, lanes, STEP):
                 x = column + lane
-                a, b = lookup(tables, table, codes, x, byte), lookup(tables, table, codes, x + 8, byte)
-                c, d = lookup(tables, table, codes, x + 16, byte), lookup(tables, table, codes, x + 24, byte)
+                a, b = lookup(tables, table, codes.joint, x, byte), lookup(tables, table, codes.joint, x + 8, byte)
+                c, d = (
+                    lookup(tables, table, codes.joint, x + 16, byte),
+                    lookup(tables, table, codes.joint, x + 24, byte),
+                )
                 store4(work, at + lane, a, b, c, d)
+        elif kind == LOOKUP:
+            t = peek(args, first)
+            table, column = peek(wide.start, t), peek(wide.scope, t) * lanes
+            for lane in range(0, lanes, 8):
+                store(work, at + lane, entries(wide.tables, table, codes.state, column + lane))
         elif kind == TIMES:
             for lane in range(0, lanes, STEP):
                 x = peek(args, first) * lanes + lane
@@ -199,13 +292,15 @@ def settle(work, value, magnitude, count, gamma, floor, rtol, total, logs, numbe
 
     v = work[value + i], its magnitude is work[magnitude + i], for i < count; both go on to a multiple of 8, and values
     are written over. What is not settled becomes NaN; returns whether nothing does. The bound is that of
-    `relative_bound`, and only what is positive and far from the ends of the range is settled; but an exact zero is.
+    `relative_bound`, and only what is positive and not at the ends of the range is settled; but an exact zero is.
     """
     factor = 1.0001 * gamma / (1.0 - gamma)
-    offset = max(factor * floor + 1.0001 * floor, SMALL * rtol)  # as v > error / rtol, it is above SMALL
+    low, high = _LOW * max(1.0, total), _HIGH * min(1.0, total)
+    # v is above error / rtol, and so above `low`; and it is a normal number: others take a hundred times as long
+    offset = max(factor * floor + 1.0001 * floor, low * rtol, 2.0 * _LEAST_NORMAL)
     doubt, whole = splat(0.0), count - count % 8
     for i in range(0, count, 8):
-        x = _settled(load(work, value + i), load(work, magnitude + i), factor, offset, floor == 0.0, rtol, total)
+        x = _settled(load(work, value + i), load(work, magnitude + i), factor, offset, high, floor == 0.0, rtol, total)
         doubt = muladd(x, splat(0.0), doubt)
         store(work, value + i, x)
     if logs:
@@ -222,12 +317,12 @@ def settle(work, value, magnitude, count, gamma, floor, rtol, total, logs, numbe
 
 
 @inlined_kernel
-def _settled(v, m, factor, offset, exact, rtol, total):
+def _settled(v, m, factor, offset, high, exact, rtol, total):
     """v / total, or NaN; `exact` if nothing can underflow."""
     nothing = splat(math.nan)
     x = v if total == 1.0 else div(v, splat(total))
     error = muladd(splat(factor), m, splat(offset))
-    x = if_less(error, mul(splat(rtol), minus(v, error)), if_less(v, splat(LARGE), x, nothing), nothing)
+    x = if_less(error, mul(splat(rtol), minus(v, error)), if_less(v, splat(high), x, nothing), nothing)
     if exact:
         x = if_less(plus(size_of(v), m), splat(_LEAST), splat(0.0), x)
     return x

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgcc.backend.kernels.policy import kernel
+from pgcc.backend.kernels.policy import bare_kernel, kernel
 from pgcc.backend.kernels.simd import choose, eight_bytes, load, mul, muladd, peek, quotient, splat, store, transpose
 from pgcc.lowering.program import LEAF, MORE, QUOTIENT, SUM, TIMES
 
@@ -121,15 +121,15 @@ def run_block(op, target, start, args, first_weight, weights, leaf_variable, lea
                 store4(work, at + lane, a, b, c, d)
 
 
-@kernel
-def are_codes(evidence):
-    """Whether every byte is 1, 0 or 255."""
-    wrong, whole = np.uint64(0), len(evidence) - len(evidence) % 8
-    for i in range(0, whole, 8):
+@bare_kernel
+def are_codes(evidence, first, last):
+    """Whether bytes first … last − 1 are 1, 0 or 255."""
+    wrong, whole = np.uint64(0), last - (last - first) % 8
+    for i in range(first, whole, 8):
         word = eight_bytes(evidence, i)
         # the seven high bits of a byte are all the same, and where they are set, so is the lowest
         wrong |= ((word ^ (word >> _ONE)) & _MIDDLE) | ((word >> _SEVEN) & ~word & _LOWEST)
-    for i in range(whole, len(evidence)):
+    for i in range(whole, last):
         wrong |= np.uint64(evidence[i] != 0 and evidence[i] != 1 and evidence[i] != 255)
     return wrong == 0
 

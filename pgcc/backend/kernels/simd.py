@@ -201,6 +201,17 @@ def quotient(typingctx: Any, a: Any, b: Any) -> Any:
     return vector8(vector8, vector8), codegen
 
 
+def _gather(builder: Any, first: Any, offsets: Any) -> Any:
+    """The eight doubles at these offsets from an address."""
+    pointers = ir.VectorType(_DOUBLE.as_pointer(), LANES)
+    start = _splat(builder, builder.ptrtoint(first, ir.IntType(64)), _INTEGERS)
+    bytes_away = builder.shl(offsets, ir.Constant(_INTEGERS, [3] * LANES))
+    addresses = builder.inttoptr(builder.add(start, bytes_away), pointers)
+    all_lanes, align = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [1] * LANES), ir.Constant(ir.IntType(32), 8)
+    undefined = ir.Constant(_VECTOR, ir.Undefined)
+    return _call(builder, "llvm.masked.gather.v8f64.v8p0f64", [addresses, align, all_lanes, undefined])
+
+
 @intrinsic
 def gather(typingctx: Any, array: Any, start: Any, index: Any, i: Any, more: Any, j: Any) -> Any:
     """Eight doubles of a flat array, those at start + index[i + lane] + more[j + lane]."""
@@ -210,15 +221,46 @@ def gather(typingctx: Any, array: Any, start: Any, index: Any, i: Any, more: Any
         where = builder.load(_address(context, builder, index_type, args[2], args[3], _INTEGERS), align=8)
         there = builder.load(_address(context, builder, more_type, args[4], args[5], _INTEGERS), align=8)
         data = context.make_array(array_type)(context, builder, args[0]).data
-        first = builder.ptrtoint(builder.gep(data, [args[1]]), ir.IntType(64))
-        offsets = builder.shl(builder.add(where, there), ir.Constant(_INTEGERS, [3] * LANES))
-        pointers = ir.VectorType(_DOUBLE.as_pointer(), LANES)
-        addresses = builder.inttoptr(builder.add(_splat(builder, first, _INTEGERS), offsets), pointers)
-        all_lanes, align = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [1] * LANES), ir.Constant(ir.IntType(32), 8)
-        undefined = ir.Constant(_VECTOR, ir.Undefined)
-        return _call(builder, "llvm.masked.gather.v8f64.v8p0f64", [addresses, align, all_lanes, undefined])
+        return _gather(builder, builder.gep(data, [args[1]]), builder.add(where, there))
 
     return vector8(array, types.intp, index, types.intp, more, types.intp), codegen
+
+
+@intrinsic
+def entries(typingctx: Any, tables: Any, start: Any, codes: Any, index: Any) -> Any:
+    """Eight doubles of a flat array, those at start + codes[index + lane], for codes of 16 bits."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        tables_type, _, codes_type, _ = signature.args
+        narrow = ir.VectorType(ir.IntType(16), LANES)
+        code = builder.load(_address(context, builder, codes_type, args[2], args[3], narrow), align=2)
+        data = context.make_array(tables_type)(context, builder, args[0]).data
+        return _gather(builder, builder.gep(data, [args[1]]), builder.zext(code, _INTEGERS))
+
+    return vector8(tables, types.intp, codes, types.intp), codegen
+
+
+@intrinsic
+def add_planes(typingctx: Any, codes: Any, index: Any, low: Any, high: Any, result: Any, to: Any) -> Any:
+    """For 32 code bytes, add bit 0 times 2^low and bit 1 times 2^high to numbers of 16 bits."""
+    wide = ir.VectorType(ir.IntType(16), 32)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def plane(bit: int, power: Any) -> Any:
+            one = builder.and_(builder.lshr(code, ir.Constant(wide, [bit] * 32)), ir.Constant(wide, [1] * 32))
+            first = builder.trunc(power, ir.IntType(16))
+            lane = builder.insert_element(ir.Constant(wide, ir.Undefined), first, ir.Constant(ir.IntType(32), 0))
+            every = ir.Constant(ir.VectorType(ir.IntType(32), 32), [0] * 32)
+            return builder.shl(one, builder.shuffle_vector(lane, ir.Constant(wide, ir.Undefined), every))
+
+        source = _address(context, builder, signature.args[0], args[0], args[1], ir.VectorType(ir.IntType(8), 32))
+        code = builder.zext(builder.load(source, align=1), wide)
+        place = _address(context, builder, signature.args[4], args[4], args[5], wide)
+        planes = builder.add(plane(0, args[2]), plane(1, args[3]))
+        builder.store(builder.add(builder.load(place, align=2), planes), place, align=2)
+        return context.get_dummy_value()
+
+    return types.void(codes, types.intp, types.intp, types.intp, result, types.intp), codegen
 
 
 @intrinsic

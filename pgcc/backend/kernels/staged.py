@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from pgcc.backend.kernels.condensed import join_block
+from pgcc.backend.kernels.condensed import run_block as run_condensed_block
 from pgcc.backend.kernels.determinants import determinant_rows
 from pgcc.backend.kernels.linear import copy_roots, run_block
 from pgcc.backend.kernels.observed import PADDING
@@ -21,23 +23,31 @@ _LEAST, _MOST = 2.0**-600, 2.0**600
 @kernel
 def run_staged(
     op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
-    plan, data, ints, bases, shift, degree, wanted, evidence, first_row, begin, end, codes, lanes, work,
-    roots, out, hopeless,
+    plan, data, ints, bases, shift, degree, wanted, evidence, variables, first_row, begin, end, head, rooms, codes,
+    lanes, work, roots, out, hopeless,
 ):  # fmt: skip
     """`run_linear` for programs with determinants, on the rows of `evidence` (flat) from `first_row` on.
 
-    Instructions begin … end − 1 are run. A determinant d comes out divided by 2^shift[d], and is NaN where it is out of
-    range, or where float64 does not tell it, whatever the range: hopeless[row]. Returns whether the bases at which
-    everything is free would have been smaller somewhere, but are not there.
+    The head, a condensed program with its tables, is run first, then instructions begin … end − 1. If there are leaves
+    among those, there is one block of rows, and `codes` are those of its variables. A determinant d comes out divided
+    by 2^shift[d], and is NaN where it is out of range, or where float64 does not tell it, whatever the range:
+    hopeless[row]. Returns whether the bases at which everything is free would have been smaller somewhere, but are not
+    there.
     """
-    missed, variables = False, codes.shape[1] // lanes
+    missed = False
+    # op, target, start, args, first_weight, weights; then those of tables
+    h0, h1, h2, h3, h4, h5, joint, tables, pairs, wide = head
     mantissa, exponent, error, off = np.empty(lanes), np.empty(lanes, np.int64), np.zeros(lanes), np.zeros(lanes)
-    for block in range(codes.shape[0]):
+    for block in range(len(hopeless) // lanes):
         at_row = (first_row + block * lanes) * variables
         # the last row repeats to the end of the block; its determinants need not
         rows = lanes if variables == 0 else max(1, min(lanes, (len(evidence) - PADDING - at_row) // variables))
         doubt = hopeless[block * lanes : (block + 1) * lanes]
         doubt[:] = False
+        if len(h0):
+            some = evidence[: len(evidence) - PADDING]
+            join_block(pairs, wide, some, variables, first_row + block * lanes, lanes, rooms)
+            run_condensed_block(h0, h1, h2, h3, h4, h5, joint, tables, wide, rooms, lanes, work)
         i = begin
         while i < end:
             if op[i] < DET:
@@ -46,7 +56,7 @@ def run_staged(
                     i += 1
                 run_block(
                     op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
-                    first, i, codes[block], lanes, work,
+                    first, i, codes, lanes, work,
                 )  # fmt: skip
                 continue
             d, first, k = np.int64(args[start[i]]), start[i] + 1, (start[i + 1] - start[i] - 1) // 2
