@@ -33,7 +33,6 @@ class _Settings:
     normalize: bool
     validate: bool
     threads: int
-    native: bool
 
 
 class Model(Questions):
@@ -45,7 +44,7 @@ class Model(Questions):
     def __init__(self, circuit: Circuit, settings: _Settings):
         self.circuit = circuit
         self._settings = settings
-        self._compiled = Compiled(circuit, settings.validate, settings.native)
+        self._compiled = Compiled(circuit, settings.validate)
         self._total = total_mass(self._compiled, settings.rtol / 4) if settings.normalize else None
 
     @property
@@ -220,7 +219,6 @@ def compile(
     normalize: bool = True,
     validate: bool = True,
     threads: int = 1,
-    native: bool = False,
 ) -> Model:
     """Compile a circuit to an evaluator of its probabilities.
 
@@ -239,10 +237,6 @@ def compile(
         test modulo 2⁶¹ − 1 on the exact coefficients).
     threads : int
         Threads for batches of rows; −1 for all cores.
-    native : bool
-        Generate and compile machine code for this very circuit, if it has at most 2,000 operations and no determinant.
-        Takes seconds the first time (the code is kept on disk, privately). Where there is AVX-512 the general loop is
-        faster, by half: measure before you choose it.
 
     Returns
     -------
@@ -263,7 +257,6 @@ def compile(
         normalize=bool(normalize),
         validate=bool(validate),
         threads=_count_threads(threads),
-        native=bool(native),
     )
     with collector_paused():
         return Model(circuit, settings)

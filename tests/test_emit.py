@@ -1,8 +1,9 @@
-"""Emitted source: standalone, right, safe with any names; and running it inside pgcc with a private cache."""
+"""Emitted source: standalone, right, safe with any names."""
 
 from __future__ import annotations
 
 import ast
+import importlib.util
 import itertools
 import os
 import re
@@ -17,7 +18,6 @@ import pytest
 
 import pgcc
 import pgcc.backend.emit as emit_module
-from pgcc.backend import native
 from pgcc.backend.compiled import Compiled
 from pgcc.ir.interpret import probability
 from pgcc.ir.node import const, det, product, var, weighted_sum
@@ -37,6 +37,17 @@ def plain(source: str) -> dict:
         patch.setitem(sys.modules, "numba", fake)
         exec(compile(source, "<emitted>", "exec"), namespace)
     return namespace
+
+
+def imported(source: str, directory: Path) -> types.ModuleType:
+    """The emitted module, as people use it."""
+    path = directory / "emitted.py"
+    path.write_text(source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(f"emitted_{directory.name}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # Numba looks for it there
+    spec.loader.exec_module(module)
+    return module
 
 
 def imports_only_what_it_may(source: str) -> None:
@@ -217,7 +228,7 @@ def test_total_is_rounded_once():
     assert plain(pgcc.emit(circuit, normalize=False))["TOTAL"] == 1.0
 
 
-def test_large_circuit_becomes_tables(cache):
+def test_large_circuit_becomes_tables(tmp_path):
     """Linear in the circuit, quick to compile; compared with pgcc's own kernels."""
     texts = []
     for factors in (1000, 2000):
@@ -234,7 +245,7 @@ def test_large_circuit_becomes_tables(cache):
     imports_only_what_it_may(texts[1])
     rows = np.random.default_rng(0).choice(np.array([-1, -1, -1, -1, 0, 1], np.int8), (150, 2000))
     out = np.empty(150)
-    native.load_module(pgcc.emit(circuit)).evaluate(rows, out)
+    imported(texts[1], tmp_path).evaluate(rows, out)
     assert np.allclose(out, pgcc.compile(circuit).prob(rows), rtol=1e-12, atol=0)
 
 
@@ -348,16 +359,8 @@ def test_command_line_errors(tmp_path, argument):
     assert done.stdout == ""
 
 
-@pytest.fixture
-def cache(tmp_path, monkeypatch):
-    path = tmp_path / "cache"
-    monkeypatch.setenv("PGCC_CACHE_DIR", str(path))
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    return path
-
-
 @pytest.mark.parametrize("form", ["straight-line", "instructions in tables", "polynomials in t"])
-def test_compiled(form, cache):
+def test_compiled(form, tmp_path):
     """Each form once with Numba; more rows than a block, and not a multiple of it."""
     makers = {
         "straight-line": lambda: random_circuit(3, 4, 12),
@@ -368,128 +371,5 @@ def test_compiled(form, cache):
     source = pgcc.emit(circuit, normalize=False)
     assert form in source
     rows, out = all_queries(4), np.empty(81)
-    native.load_module(source).evaluate(rows, out)
+    imported(source, tmp_path).evaluate(rows, out)
     assert_right(circuit, rows, out)
-
-
-@pytest.mark.parametrize("negative", [False, True])
-def test_native_program(negative, cache):
-    """Value and magnitude, as the table-driven kernel computes them."""
-    circuit = random_circuit(11, 4, 10, negative=negative)
-    program = Compiled(circuit).direct.unscheduled
-    assert program.signed == negative
-    rows = all_queries(4)
-    out = np.empty((1 + negative, 81))
-    native.load_program(program)(rows, out)
-    assert_right(circuit, rows, out[0])
-    assert (out[-1] >= np.abs(out[0]) * (1 - 1e-12)).all()
-
-
-def test_native_refuses_large_programs_and_determinants():
-    with pytest.raises(pgcc.PgccError, match="straight-line code is for at most"):
-        native.load_program(Compiled(random_det(0, 3, kind="psd")).direct.unscheduled)
-
-
-# -- the cache --------------------------------------------------------------------------------------------------
-
-LOAD = """
-import numpy as np, pgcc
-from pgcc.backend.native import load_module
-f, out = load_module(pgcc.emit(pgcc.parse("0.4*a*b + 0.6"))).evaluate, np.empty(1)
-f(np.array([[1, -1]], np.int8), out)
-print(out[0], sum(f.stats.cache_hits.values()))
-"""
-
-
-def test_cache_is_used_across_processes(cache):
-    assert run("-c", LOAD, PGCC_CACHE_DIR=str(cache)).stdout.split() == ["0.4", "0"]
-    (path,) = cache.glob("*.py")
-    before = path.stat()
-    assert run("-c", LOAD, PGCC_CACHE_DIR=str(cache)).stdout.split() == ["0.4", "1"]
-    assert path.stat().st_mtime_ns == before.st_mtime_ns
-    assert cache.stat().st_mode & 0o777 == 0o700
-    assert not list(cache.glob("*.part"))
-
-
-TRIVIAL = "evaluate = lambda rows, out: None  # {}\n"
-
-
-def test_text_that_was_tampered_with_does_not_run(cache):
-    source = TRIVIAL.format("tampered")
-    first = native.load_module(source)
-    path = Path(first.__file__)
-    assert native.load_module(source) is first
-    del sys.modules[first.__name__]
-    path.write_text("raise SystemExit")
-    native.load_module(source)
-    assert path.read_text() == source
-
-
-def test_failing_module_leaves_no_trace(cache):
-    before = set(sys.modules)
-    with pytest.raises(ZeroDivisionError):
-        native.load_module("1/0")
-    assert set(sys.modules) == before
-
-
-needs_posix = pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
-
-
-def assert_not_used(cache: Path, why: str) -> None:
-    with pytest.warns(RuntimeWarning, match=why):
-        used = native.cache_directory()
-    assert used != cache
-    assert used.stat().st_mode & 0o777 == 0o700
-    assert used.stat().st_uid == os.geteuid()
-
-
-@needs_posix
-@pytest.mark.parametrize("mode", [0o770, 0o702, 0o777])
-def test_directory_others_can_write_to(cache, mode):
-    cache.mkdir()
-    cache.chmod(mode)
-    assert_not_used(cache, "others can write")
-
-
-@needs_posix
-def test_directory_in_a_place_where_it_can_be_replaced(tmp_path, monkeypatch):
-    place = tmp_path / "open"
-    place.mkdir()
-    place.chmod(0o777)
-    monkeypatch.setenv("PGCC_CACHE_DIR", str(place / "cache"))
-    assert_not_used(place / "cache", "everyone can replace it")
-    place.chmod(0o1777)  # the sticky bit, as /tmp has it
-    assert native.cache_directory() == place / "cache"
-
-
-@needs_posix
-def test_symbolic_link(cache, tmp_path):
-    (tmp_path / "elsewhere").mkdir(mode=0o700)
-    cache.symlink_to(tmp_path / "elsewhere")
-    assert_not_used(cache, "symbolic link")
-
-
-@needs_posix
-def test_directory_of_another_user(cache, monkeypatch):
-    cache.mkdir(mode=0o700)
-    found = os.lstat(cache)
-    parts = list(found)
-    parts[4] += 1  # st_uid
-    monkeypatch.setattr(native.os, "lstat", lambda _: os.stat_result(parts))
-    assert_not_used(cache, "another user")
-
-
-def test_directory_that_cannot_be_made(tmp_path, monkeypatch, recwarn):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("PGCC_CACHE_DIR", str(tmp_path / "file" / "cache"))
-    assert native.cache_directory().is_dir()
-    assert not recwarn.list
-
-
-def test_temporary_directory_goes_with_the_process(tmp_path):
-    (tmp_path / "file").write_text("")
-    code = "from pgcc.backend.native import cache_directory\nprint(cache_directory())"
-    done = run("-c", code, PGCC_CACHE_DIR=str(tmp_path / "file" / "cache"))
-    path = Path(done.stdout.strip())
-    assert path.name.startswith("pgcc-")
-    assert not path.exists()

@@ -219,13 +219,6 @@ class TestMany:
         np.testing.assert_array_equal(values[777:1777], model.prob(self.rows[777:1777]))
         assert [model.prob(self.rows[i]) for i in range(0, 20_011, 5000)] == values[::5000].tolist()
 
-    def test_native_code_of_a_circuit_gives_the_same(self) -> None:
-        signed = pgcc.parse(BETA)
-        for circuit, rows in ((self.circuit, self.rows[:3000]), (signed, self.rows[:3000, :3])):
-            model, native = pgcc.compile(circuit), pgcc.compile(circuit, native=True)
-            np.testing.assert_allclose(native.prob(rows, threads=2), model.prob(rows), rtol=1e-13)
-            assert native._compiled.direct._evaluator is not None
-
     def test_threads_of_the_caller(self) -> None:
         model = pgcc.compile(self.circuit)
         expected = model.prob(self.rows)

@@ -42,12 +42,10 @@ class Compiled:
     circuit : Circuit
     validate : bool
         Test a circuit that is not decomposable for squares, and refuse it if it has one.
-    native : bool
-        See `Direct`.
     """
 
-    def __init__(self, circuit: Circuit, validate: bool = True, native: bool = False):
-        self.validate, self.native = validate, native
+    def __init__(self, circuit: Circuit, validate: bool = True):
+        self.validate = validate
         self.circuit = simplify(circuit)
         self._made: dict[Callable[[Compiled], Any], Any] = {}
         if validate and not self.decomposable:
@@ -105,7 +103,7 @@ class Compiled:
     @cached_property
     def direct(self) -> Direct:
         """One number per node."""
-        return Direct(lower(self.homogenized), self.native)
+        return Direct(lower(self.homogenized))
 
     @cached_property
     def series(self) -> Series:

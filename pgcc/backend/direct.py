@@ -12,12 +12,10 @@ import numpy as np
 
 from pgcc.backend.kernels.analysis import count_roundings, log_sensitivities, log_values
 from pgcc.backend.kernels.bounds import certify
-from pgcc.backend.kernels.condensed import settle
 from pgcc.backend.kernels.linear import STEP
 from pgcc.backend.kernels.scaled import RADIX, run_scaled
 from pgcc.backend.kernels.scaled_staged import run_scaled_staged
 from pgcc.backend.loop import Loop
-from pgcc.backend.native import Evaluator, is_small, load_program
 from pgcc.backend.staged import Staged
 from pgcc.backend.values import Values, rounding_bound
 from pgcc.ir.numbers import Number, absolute, add, exact
@@ -36,16 +34,10 @@ class Direct:
     Parameters
     ----------
     program : Program
-    native : bool
-        Run float64 rows on machine code of this very program, where it is small enough, instead of the fixed loop.
     """
 
-    def __init__(self, program: Program, native: bool = False):
-        self.unscheduled, self.native = program, native
-
-    @cached_property
-    def _evaluator(self) -> Evaluator | None:
-        return load_program(self.unscheduled) if self.native and is_small(self.unscheduled) else None
+    def __init__(self, program: Program):
+        self.unscheduled = program
 
     @cached_property
     def program(self) -> Program:
@@ -90,23 +82,18 @@ class Direct:
     def settle(self, evidence: np.ndarray, rtol: float, total: float, logs: bool, numbers: np.ndarray) -> np.ndarray:
         """Write value / total, or its logarithm, of the rows that float64 certifies at once; the numbers of the others.
 
-        What is written is what `evaluate` would say of them.
+        What is written is what `evaluate` would say of them. Evidence need not have been checked.
         """
         if self.staged is not None:
             return np.arange(len(evidence))
-        promise = (self.gamma, self.floor, rtol, total, logs, numbers)
-        if self._evaluator is None:
-            settled = self.loop.settle(evidence, *promise)
-        else:
-            out = self._native_values(evidence)
-            settled = settle(out.reshape(-1), 0, (len(out) - 1) * out.shape[1], len(evidence), *promise, 0)
+        settled = self.loop.settle(evidence, self.gamma, self.floor, rtol, total, logs, numbers)
         return _NO_ROWS if settled else np.flatnonzero(np.isnan(numbers))
 
     def _run_linear(self, evidence: np.ndarray, rtol: float) -> tuple[Values, np.ndarray, np.ndarray | None]:
         """Values in float64, their magnitudes, and for which of them float64 is not enough, whatever the range."""
         exponent, hopeless = 0, None
         if self.staged is None:
-            out = self._plain_values(evidence)
+            out = self.loop.values(evidence)
         else:
             out, hopeless = self._staged_values(evidence, rtol)
             exponent = self.staged.exponent
@@ -116,18 +103,8 @@ class Direct:
         # The magnitude of a monotone circuit is its value: keep it from being divided with it.
         return Values(value.copy(), np.full(len(evidence), exponent), bound), magnitude, hopeless
 
-    def _plain_values(self, evidence: np.ndarray) -> np.ndarray:
-        """Value and, if signed, magnitude of every row in float64; perhaps more rows than that. No determinants."""
-        return self.loop.values(evidence) if self._evaluator is None else self._native_values(evidence)
-
-    def _native_values(self, evidence: np.ndarray) -> np.ndarray:
-        out = np.empty((1 + self.unscheduled.signed, len(evidence)))
-        assert self._evaluator is not None
-        self._evaluator(evidence, out)
-        return out
-
     def _staged_values(self, evidence: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:
-        """The same with determinants; and for which rows one of them is hopeless."""
+        """Value and, if signed, magnitude of every row with determinants; and for which one of these is hopeless."""
         assert self.staged is not None
         # Rows per block: determinants of one size are computed together; but slots should stay in the cache.
         most = STEP * max(1, min(32, _BESIDE_MATRICES // (8 * STEP * self.staged.program.slots)))

@@ -63,23 +63,6 @@ def EVALUATE(rows, out):
             out[first + k] = p[k]
 '''
 
-# The same for several results per row, one row of `out` each.
-STRAIGHT_EVALUATE_MANY = '''
-
-@_jit
-def EVALUATE(rows, out):
-    """Write the results for every row of an int8 array (1 in, 0 out, -1 unobserved) to the columns of out."""
-    z = np.empty((COLUMNS, BLOCK), np.int8)
-    p = np.empty((out.shape[0], BLOCK))
-    for first in range(0, rows.shape[0], BLOCK):
-        count = min(BLOCK, rows.shape[0] - first)
-        _transpose(rows, first, count, z)
-        _block(z, p)
-        for i in range(out.shape[0]):
-            for k in range(count):
-                out[i, first + k] = p[i, k]
-'''
-
 # -- tables: the instructions are data --------------------------------------------------------------------------
 
 TABLE_HEAD = """
