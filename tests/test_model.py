@@ -108,11 +108,21 @@ class TestEvidence:
         with pytest.raises(pgcc.EvidenceError, match=message):
             beta.prob(given)
 
-    def test_a_mistake_in_a_late_chunk_names_its_row(self, beta: pgcc.Model) -> None:
-        rows = np.zeros((300_000, 3), np.int64)
+    @pytest.mark.parametrize("kind", [np.int64, np.int8])
+    def test_a_mistake_in_a_late_chunk_names_its_row(self, beta: pgcc.Model, kind: type) -> None:
+        rows = np.zeros((300_000, 3), kind)
         rows[299_999, 1] = 7
         with pytest.raises(pgcc.EvidenceError, match="row 299999, variable 'z2' is 7"):
             beta.prob(rows)
+
+    @pytest.mark.parametrize("row", [0, 31, 255, 256, 1999])
+    @pytest.mark.parametrize("code", [2, -2, 127, -128])
+    def test_a_mistake_among_codes_is_found_in_any_block(self, beta: pgcc.Model, row: int, code: int) -> None:
+        rows = np.ones((2000, 3), np.int8)
+        rows[row, 2] = code
+        for question in (beta.prob, beta.logprob):
+            with pytest.raises(pgcc.EvidenceError, match=f"row {row}, variable 'z3' is {code}"):
+                question(rows)
 
 
 class TestCompile:
