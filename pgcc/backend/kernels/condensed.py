@@ -233,15 +233,12 @@ def run_block(op, target, start, args, first_weight, weights, joint, tables, wid
     for i in range(len(op)):
         kind, first, last, at = op[i], peek(start, i), peek(start, i + 1), peek(target, i) * lanes
         if kind == LEAF:
-            pair, table = peek(joint, peek(args, first)), peek(args, first) * ENTRIES
+            pair, table, words = peek(joint, peek(args, first)), peek(args, first) * ENTRIES, codes.joint
             column, byte = pair // 8 * lanes, pair % 8
             for lane in range(0, lanes, STEP):
                 x = column + lane
-                a, b = lookup(tables, table, codes.joint, x, byte), lookup(tables, table, codes.joint, x + 8, byte)
-                c, d = (
-                    lookup(tables, table, codes.joint, x + 16, byte),
-                    lookup(tables, table, codes.joint, x + 24, byte),
-                )
+                a, b = lookup(tables, table, words, x, byte), lookup(tables, table, words, x + 8, byte)
+                c, d = lookup(tables, table, words, x + 16, byte), lookup(tables, table, words, x + 24, byte)
                 store4(work, at + lane, a, b, c, d)
         elif kind == LOOKUP:
             t = peek(args, first)
