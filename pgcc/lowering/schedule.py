@@ -35,7 +35,7 @@ def share_slots(program: Program, kept: Sequence[int]) -> tuple[Program, np.ndar
     """
     op, start = program.op, program.start
     target, args = program.target.copy(), program.args.copy()
-    is_value = value_arguments(op, start, len(args))
+    is_value = value_arguments(program)
     last_use = _last_uses(target, start, args, is_value, kept)
     # The arguments that die at each instruction, in order of instruction.
     user = np.repeat(np.arange(len(op)), np.diff(start))
@@ -61,10 +61,10 @@ def share_slots(program: Program, kept: Sequence[int]) -> tuple[Program, np.ndar
     return replace(program, target=target, args=args, slots=used), slots[list(kept)].astype(np.int64)
 
 
-def value_arguments(op: np.ndarray, start: np.ndarray, length: int) -> np.ndarray:
-    """Which entries of `args` are values: not the number of a leaf or of a determinant."""
-    is_value = np.ones(length, bool)
-    is_value[start[:-1][(op == LEAF) | (op >= DET)]] = False
+def value_arguments(program: Program) -> np.ndarray:
+    """Which entries of `args` are values: not the number of a leaf, of a determinant or of a table."""
+    is_value = np.ones(len(program.args), bool)
+    is_value[program.start[:-1][(program.op == LEAF) | (program.op >= DET)]] = False
     return is_value
 
 

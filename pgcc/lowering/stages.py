@@ -8,7 +8,7 @@ import numpy as np
 
 from pgcc.lowering.condense import Condensed, condense
 from pgcc.lowering.program import DET, LEAF, Program
-from pgcc.lowering.schedule import share_slots, value_arguments
+from pgcc.lowering.schedule import schedule, value_arguments
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,21 +44,18 @@ def stages(program: Program, unread: np.ndarray) -> Stages:
     >>> program = lower(homogenize(pgcc.dpp(L=[[2, 1], [1, 2]])))
     >>> both = stages(program, np.zeros(program.instructions, bool))
     >>> both.head.program, both.tail
-    (<Program: 4 instructions, 4 operations, 4 slots>, <Program: 4 instructions, 13 operations, 8 slots>)
+    (<Program: 4 instructions, 4 operations, 4 slots>, <Program: 2 instructions, 7 operations, 6 slots>)
     """
     late = _late_values(program)
     is_late = late[program.target]
-    tail = without(program, ~is_late)
-    names_value = value_arguments(tail.op, tail.start, len(tail.args))
-    early = ~late
-    early[program.target[unread]] = False
-    read = np.append(tail.args[names_value], [tail.value, tail.magnitude])
-    inputs = np.unique(read[early[read]])
-    head = condense(without(program, is_late | unread), inputs.tolist())
     # all that is not read is one value, which nobody makes
     nothing = program.slots
-    named = names_value & ~late[np.where(names_value, tail.args, 0)] & ~early[np.where(names_value, tail.args, 0)]
-    tail = replace(tail, args=np.where(named, nothing, tail.args).astype(np.int32))
+    name = np.arange(program.slots + 1)
+    name[program.target[unread]] = nothing
+    tail = _renamed(without(program, ~is_late), name)
+    read = np.append(tail.args[value_arguments(tail)], [tail.value, tail.magnitude])
+    inputs = np.setdiff1d(read, [*np.flatnonzero(late), nothing])
+    head = condense(without(program, is_late | unread), inputs.tolist())
     return Stages(head, _after(head, inputs, nothing, tail))
 
 
@@ -96,19 +93,26 @@ def _after(head: Condensed, inputs: np.ndarray, nothing: int, tail: Program) -> 
         target=np.concatenate([given, tail.target]).astype(np.int32),
         start=np.concatenate([np.arange(first), first + tail.start]),
         args=np.concatenate([np.zeros(first, np.int32), tail.args]),
+        first_weight=np.concatenate([np.zeros(first, np.int64), tail.first_weight]),
+        node=np.concatenate([np.zeros(first, np.int32), tail.node]),
     )
-    shared, roots = share_slots(with_given, (tail.value, tail.magnitude))
+    shared = schedule(with_given)
     # what is given is all alive at once, in slots of its own; every other slot is new
     new = head.program.slots - len(inputs)
     slot = np.arange(shared.slots) + new
     slot[shared.target[: len(inputs)]] = head.kept
-    args = shared.args[first:]
-    names_value = value_arguments(tail.op, tail.start, len(args))
+    is_given = np.arange(len(shared.op)) < first
+    return replace(_renamed(without(shared, is_given), slot), slots=shared.slots + new)
+
+
+def _renamed(program: Program, name: np.ndarray) -> Program:
+    """The same with other slots."""
+    args, is_value = program.args.copy(), value_arguments(program)
+    args[is_value] = name[args[is_value]]
     return replace(
-        tail,
-        target=slot[shared.target[first:]].astype(np.int32),
-        args=np.where(names_value, slot[np.where(names_value, args, 0)], args).astype(np.int32),
-        slots=shared.slots + new,
-        value=int(slot[roots[0]]),
-        magnitude=int(slot[roots[1]]),
+        program,
+        target=name[program.target].astype(np.int32),
+        args=args,
+        value=int(name[program.value]),
+        magnitude=int(name[program.magnitude]),
     )
