@@ -281,9 +281,9 @@ class TestLoop:
 
 def settled(value: np.ndarray, magnitude: np.ndarray, *promise: float) -> tuple[bool, np.ndarray]:
     """Whether all is settled, and the numbers."""
-    size = -(-len(value) // 8) * 8
-    work, numbers = np.ones((2, size)), np.full(3 + len(value), 7.0)
-    work[0, : len(value)], work[1, : len(value)] = value, magnitude
+    size = -(-len(value) // 8) * 8  # the last one repeats
+    work = np.array([np.pad(x, (0, size - len(value)), "edge") for x in (value, magnitude)])
+    numbers = np.full(3 + len(value), 7.0)
     all_settled = settle(work.reshape(-1), 0, size, len(value), *promise, numbers, 3)
     assert (numbers[:3] == 7.0).all()
     return all_settled, numbers[3:]

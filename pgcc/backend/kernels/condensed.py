@@ -287,9 +287,10 @@ def run_block(op, target, start, args, first_weight, weights, joint, tables, wid
 def settle(work, value, magnitude, count, gamma, floor, rtol, total, logs, numbers, first):
     """numbers[first + i] = v / total, or its logarithm, of values whose relative error is certainly at most `rtol`.
 
-    v = work[value + i], its magnitude is work[magnitude + i], for i < count; both go on to a multiple of 8, and values
-    are written over. What is not settled becomes NaN; returns whether nothing does. The bound is that of
-    `relative_bound`, and only what is positive and not at the ends of the range is settled; but an exact zero is.
+    v = work[value + i], its magnitude is work[magnitude + i], for i < count; both go on to a multiple of 8, with
+    rows that repeat, and values are written over. What is not settled becomes NaN; returns whether nothing does. The
+    bound is that of `relative_bound`, and only what is positive and not at the ends of the range is settled; but an
+    exact zero is.
     """
     factor = 1.0001 * gamma / (1.0 - gamma)
     low, high = _LOW * max(1.0, total), _HIGH * min(1.0, total)
