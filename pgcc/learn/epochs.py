@@ -87,7 +87,7 @@ def run_epochs(
 
 
 def _keep(run: Run, ascent: Ascent, checkpoint: Checkpoint) -> None:
-    if checkpoint.path is not None:
+    if checkpoint.place is not None:
         arrays = {f"state.{name}": array for name, array in ascent.state().items()}
         arrays |= {f"best.{name}": array for name, array in run.best.items()}
         checkpoint.write(arrays, {"best_epoch": run.best_epoch, "over": run.over, "history": run.history})
