@@ -102,3 +102,30 @@ def test_bad_tables(tmp_path, text, message):
 def test_bad_usage(table, tmp_path, said, message):
     with pytest.raises(RefusedError, match=message):
         call(table, **{"output": str(tmp_path / "model.npz"), **said})
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"output": "model.doc"}, "cannot write the format '.doc'"),
+        ({"output": "no/such/model.npz"}, "No such file or directory"),
+        ({"output": "folder.npz", "force": True}, "Is a directory"),
+    ],
+)
+def test_what_cannot_be_written_is_said_before_the_work(table, tmp_path, monkeypatch, said, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.npz").mkdir()
+    monkeypatch.setattr(fit, "read_data", lambda *args: pytest.fail("it has begun"))
+    with pytest.raises(PgccError, match=message):
+        call(table, **said)
+
+
+def test_experiments_that_could_not_be_kept(tmp_path, monkeypatch, fail):
+    monkeypatch.setattr("pgcc.learn.experiments.find_sets", lambda *args: pytest.fail("it has begun"))
+    assert "No such file" in fail("experiments", tmp_path, "-o", tmp_path / "no" / "results.json")
+    assert "cannot have the extension '.doc'" in fail("experiments", tmp_path, "--plot", tmp_path / "picture.doc")
+
+
+def test_nothing_is_said(fail):
+    assert fail("fit") == "expected DATA (see pgcc fit --help)"
+    assert fail("experiments") == "expected FOLDER (see pgcc experiments --help)"
