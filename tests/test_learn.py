@@ -303,3 +303,10 @@ def test_data_frames():
     assert (model.score_samples(frame.to_numpy()) == model.score_samples(frame)).all()
     with pytest.raises(EvidenceError, match="column 'z'"):
         model.score(frame.rename(columns={"a": "z"}))
+
+
+def test_many_variables_that_are_mostly_in():
+    """The total det(I + L) of such a kernel is beyond the range of floats: every variable has odds of a hundred."""
+    X = (np.random.default_rng(0).random((60, 180)) < 0.999).astype(np.int8)
+    model = DPP("paper", epochs=1).fit(X, X)
+    assert model.history_["validation"][0] == pytest.approx(model.score(X), rel=1e-9)
