@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pgcc
 from pgcc.backend.learning_trees import Sets
 from pgcc.errors import EvidenceError, PgccError
-from pgcc.learn import DPP, PGC, ChowLiu, MixtureOfTrees, SimplePGC
+from pgcc.learn import DPP, PGC, ChowLiu, GridSearch, MixtureOfTrees, SimplePGC
 from pgcc.learn.trees import Trees
 from pgcc.testing import brute_force
 
@@ -136,10 +136,9 @@ def test_stacking():
     assert model.score(X[400:]) >= max(model.history_["validation"]) - 1e-9
     mixed = np.log(np.exp([member.score_samples(X) for member in model.members_]).T @ model.weights_)
     assert model.score_samples(X) == pytest.approx(mixed, rel=1e-9)
-    with pytest.raises(PgccError, match="candidates are estimators"):
-        PGC([]).fit(X)
-    with pytest.raises(PgccError, match="candidates are estimators"):
-        PGC(["ChowLiu"]).fit(X)
+    for wrong in ([], ["ChowLiu"], [ChowLiu], ChowLiu(), iter([ChowLiu()])):
+        with pytest.raises(PgccError, match="candidates are a list of estimators"):
+            PGC(wrong).fit(X)
 
 
 def test_threads_change_nothing():
@@ -231,6 +230,8 @@ def test_pairs_given_what_is_known(seed, n):
         ("0,1", r"0,1 cannot be read: No such file"),
         (b"0,1", r"not bytes"),
         (7, r"not int"),
+        ((row for row in [[0, 1]]), r"not generator"),
+        ({"a": [0, 1]}, r"not dict"),
         ([["a", "b"]], r"evidence is 1"),
     ],
 )
@@ -275,6 +276,7 @@ def test_odd_data(kind, X):
         ({"components": 0}, "components=0"),
         ({"components": 2.5}, "components=2.5"),
         ({"recipe": "grandma's"}, "recipe="),
+        ({"recipe": []}, "recipe="),
         ({"epochs": 0}, "epochs=0"),
         ({"rate": -1.0}, "rate=-1.0"),
         ({"decay": float("nan")}, "decay=nan"),
@@ -285,6 +287,12 @@ def test_odd_data(kind, X):
 def test_bad_parameters(params, message):
     with pytest.raises(PgccError, match=message):
         SimplePGC(**params).fit(some_data())
+
+
+def test_bad_grids():
+    for grid in ([1], "components"):
+        with pytest.raises(PgccError, match="it is a dict"):
+            GridSearch(ChowLiu(), grid).fit(some_data())
 
 
 @pytest.mark.filterwarnings("ignore")

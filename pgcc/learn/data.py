@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -86,7 +86,7 @@ def default_names(n: int) -> list[str]:
 
 
 def _width(X: Any, what: str) -> int:
-    if isinstance(X, bytes) or not (hasattr(X, "shape") or isinstance(X, Iterable)):
+    if isinstance(X, (bytes, Mapping)) or not (hasattr(X, "shape") or isinstance(X, Collection)):
         raise EvidenceError(
             f"{what} are a table of 0, 1 and −1 or NaN for missing, or the path of one, not {type(X).__name__}"
         )

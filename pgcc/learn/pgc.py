@@ -126,9 +126,9 @@ def default_candidates(seed: int = 0, threads: int = 1) -> list[Estimator]:
 def _copies(candidates: Sequence[Estimator] | None, seed: int, threads: int) -> list[Estimator]:
     if candidates is None:
         return default_candidates(seed, threads)
-    wrong = [one for one in candidates if not isinstance(one, Estimator)]
-    if wrong or not candidates:
-        raise PgccError(f"candidates are estimators of pgcc.learn, at least one; not {brief(wrong or candidates)}")
+    listed = isinstance(candidates, Sequence) and len(candidates) > 0
+    if not listed or not all(isinstance(one, Estimator) for one in candidates):
+        raise PgccError(f"candidates are a list of estimators of pgcc.learn, at least one; not {brief(candidates)}")
     return [type(one)(**one.get_params()) for one in candidates]
 
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from pgcc.errors import PgccError
+from pgcc.errors import PgccError, brief
 from pgcc.learn.base import Estimator, check_whole
 from pgcc.learn.candidates import fit_each
 from pgcc.learn.checkpoint import Place
@@ -95,6 +95,8 @@ class GridSearch(Estimator):
 
     def _grid(self) -> Mapping[str, Sequence[Any]]:
         grid = PAPER_GRID if self.grid is None else self.grid
+        if not isinstance(grid, Mapping):
+            raise PgccError(f"grid={brief(grid)}: it is a dict, of the values to be tried by the names of parameters")
         for name, values in grid.items():
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
                 raise PgccError(f"grid[{name!r}] = {values!r}: the values to be tried are a list")

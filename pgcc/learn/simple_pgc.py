@@ -174,7 +174,7 @@ class SimplePGC(Estimator):
         return self
 
     def _legs(self, seed: int) -> list[Leg]:
-        if self.recipe not in RECIPES:
+        if not isinstance(self.recipe, str) or self.recipe not in RECIPES:
             raise PgccError(f"recipe={self.recipe!r}: choose one of {', '.join(map(repr, RECIPES))}")
         said: dict[str, Any] = {
             name: check_whole(name, value)
