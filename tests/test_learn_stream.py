@@ -340,6 +340,19 @@ def test_the_command_reads_in_pieces(tmp_path, monkeypatch, run):
         assert pgcc.load(tmp_path / "model.npz") == ChowLiu().fit(X).circuit_
 
 
+def test_arrays_with_a_damaged_header(tmp_path):
+    """Their header is Python text: whatever is wrong with it is a FormatError."""
+    path = tmp_path / "data.npy"
+    np.save(path, table())
+    written = path.read_bytes()
+    for change in ((b"}", b" "), (b"shape", b"shap("), (b"{", b'"""'), (b"|i1", b"|O8"), (b"False", b"Fal\0e")):
+        path.write_bytes(written.replace(*change, 1))
+        with pytest.raises(FormatError, match=f"{path}"):
+            ChowLiu().fit(path)
+        with pytest.raises(FormatError, match=f"{path}"):
+            pgcc.load(path)
+
+
 # -- on a cluster -------------------------------------------------------------------------------------------
 
 

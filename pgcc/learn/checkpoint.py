@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import zipfile
 from collections.abc import Mapping
 from copy import copy
 from io import BytesIO
@@ -16,6 +15,7 @@ import numpy as np
 
 from pgcc.errors import FormatError, PgccError
 from pgcc.frontend.formats.atomic import replacing
+from pgcc.frontend.formats.damage import DAMAGE
 from pgcc.learn.rows import Rows
 
 State = dict[str, np.ndarray]
@@ -164,12 +164,14 @@ class Checkpoint:
         try:
             file = self.place.read() if isinstance(self.place, Carried) else self.place
             with np.load(file, allow_pickle=False) as stored:
+                if any(entry.compress_type for entry in stored.zip.infolist()):
+                    raise ValueError("what was compressed was not written here, and may be of any size")
                 arrays = {name: stored[name] for name in stored.files}
             said = json.loads(arrays.pop("__rest__").tobytes())
             run, rest = said["run"], said["rest"]
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, zipfile.BadZipFile):
+        except (OSError, AttributeError, *DAMAGE):
             raise FormatError(f"{self.place} is not a checkpoint, or it is damaged: delete it to start anew") from None
         if run != self.run:
             other = "of a run with other data or parameters: delete it, or name another file"

@@ -11,6 +11,7 @@ from typing import IO, Any
 import numpy as np
 
 from pgcc.errors import EvidenceError, FormatError, PgccError
+from pgcc.frontend.formats.damage import DAMAGE, reason_of
 from pgcc.learn.rows import Rows, pack_rows, slices
 from pgcc.queries.evidence import Evidence, as_codes
 from pgcc.queries.evidence_text import find_names, read_csv, rows_at_a_time
@@ -165,8 +166,8 @@ def _npy_header(file: IO[bytes], path: str) -> tuple[int, int, np.dtype]:
         version = np.lib.format.read_magic(file)
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, columns_first, kind = header(file)
-    except ValueError as error:
-        raise FormatError(f"{path} is not an array in .npy: {error}") from None
+    except DAMAGE as error:
+        raise FormatError(f"{path} is not an array in .npy: {reason_of(error)}") from None
     if len(shape) != 2 or min(shape) < 1 or kind.kind not in "biuf":
         raise FormatError(
             f"{path} is an array of shape {shape} and type {kind}: rows and columns of 0 and 1 are needed"
