@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pgcc
+from pgcc.errors import PrecisionError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import probability
 from pgcc.ir.node import Node, const, det, product, var, weighted_sum
@@ -239,3 +240,17 @@ def test_work_without_end_is_refused() -> None:
     model = pgcc.compile(pgcc.parse("z + 1") ** 20_000, validate=False, normalize=False)
     with pytest.raises(pgcc.PrecisionError):
         model.prob({"z": 1}, exact=True)
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_overflows_says_so_by_its_bound():
+    """No warnings of numpy about what happens inside."""
+    model = pgcc.compile(pgcc.parse("1e300*((z + 1e300*y)**2 - (z - 1e300*y)**2)*(x + 1) + z + 1"), normalize=False)
+    for method in ("fft", "roots", "top", "bottom"):
+        assert model.prob({"x": 1, "y": 1}, method=method, bound=True)[1] == math.inf
+    assert model.prob({"z": 1, "y": 0}) == 1
+    huge = pgcc.mixture(
+        [0.5, 0.5], [pgcc.parse("x0"), pgcc.dpp(L=1e9 * np.eye(40), names=[f"x{i}" for i in range(40)])]
+    )
+    with pytest.raises(PrecisionError, match="outside of the range of doubles"):
+        pgcc.grad(huge, np.ones(40, int))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pgcc
 from pgcc.backend.learning_trees import Sets
 from pgcc.errors import EvidenceError, PgccError
-from pgcc.learn import DPP, PGC, ChowLiu, GridSearch, MixtureOfTrees, SimplePGC
+from pgcc.learn import DPP, PGC, ChowLiu, CircuitMLE, GridSearch, MixtureOfTrees, SimplePGC
 from pgcc.learn.trees import Trees
 from pgcc.testing import brute_force
 
@@ -318,3 +318,23 @@ def test_many_variables_that_are_mostly_in():
     X = (np.random.default_rng(0).random((60, 180)) < 0.999).astype(np.int8)
     model = DPP("paper", epochs=1).fit(X, X)
     assert model.history_["validation"][0] == pytest.approx(model.score(X), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("model", "lines"),
+    [
+        (SimplePGC(2, 2, epochs=3, restarts=2, verbose=True), 18),
+        (MixtureOfTrees(2, epochs=3, patience=3, verbose=True), 3),
+        (CircuitMLE(pgcc.parse("(0.3*a + 0.7)*(0.5*b + 0.5)"), "em", epochs=4, patience=4, verbose=True), 4),
+    ],
+    ids=["SimplePGC", "MixtureOfTrees", "CircuitMLE"],
+)
+def test_what_is_told(model, lines, capsys, monkeypatch):
+    """An epoch takes a second here: what is left is a second for each that is left, in all runs."""
+    ticks = iter(range(10**6))
+    monkeypatch.setattr("time.perf_counter", lambda: next(ticks))
+    model.fit(some_data()[:, :2])
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == lines
+    assert [line.split(", ")[-1] for line in told] == [f"at most {lines - i - 1} s left" for i in range(lines)]
+    assert all("train -" in line and "validation -" in line and "best -" in line for line in told)

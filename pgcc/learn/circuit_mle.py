@@ -161,9 +161,10 @@ class CircuitMLE(Estimator):
 
     def _tell(self, run: Run) -> None:
         if self.verbose:
-            train, score, seconds = (run.history[name][-1] for name in ("train", "validation", "seconds"))
-            told = f"epoch {run.epochs}: train {train:.6f}, validation {score:.6f}, {seconds:.1f} s"
-            print(told, file=sys.stderr, flush=True)
+            train, score = (run.history[name][-1] for name in ("train", "validation"))
+            told = f"epoch {run.epochs}/{self.epochs}: train {train:.6f}, validation {score:.6f}"
+            left = f"at most {run.seconds_left(self.epochs):.0f} s left"
+            print(f"{told}, best {run.best_score:.6f}, {left}", file=sys.stderr, flush=True)
 
 
 def _choose(optimizer: str, likelihood: Likelihood) -> str:

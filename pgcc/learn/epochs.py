@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import fsum
 from typing import Any, Protocol
 
 from pgcc.learn.checkpoint import EVERY, Checkpoint, State
@@ -54,6 +55,10 @@ class Run:
             self.best, self.best_epoch = ascent.learned(), self.epochs
         for name, value in (("train", train), ("validation", score), ("seconds", seconds)):
             self.history[name].append(value)
+
+    def seconds_left(self, epochs: int) -> float:
+        """What all epochs that are left would take."""
+        return (epochs - self.epochs) * fsum(self.history["seconds"]) / self.epochs
 
     def is_over(self, epochs: int, patience: int) -> bool:
         """Whether there was no gain, enough epochs, or too many without a better one."""

@@ -117,8 +117,10 @@ class MixtureOfTrees(Estimator):
 
     def _tell(self, run: Run) -> None:
         if self.verbose:
-            told = f"step {run.epochs}: validation {run.history['validation'][-1]:.4f}, best {run.best_score:.4f}"
-            print(told, file=sys.stderr, flush=True)
+            train, score = (run.history[name][-1] for name in ("train", "validation"))
+            told = f"step {run.epochs}/{self.epochs}: train {train:.4f}, validation {score:.4f}"
+            left = f"at most {run.seconds_left(self.epochs):.0f} s left"
+            print(f"{told}, best {run.best_score:.4f}, {left}", file=sys.stderr, flush=True)
 
 
 class _Steps:
