@@ -81,11 +81,19 @@ def test_tables_without_names(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "is empty"), ("a,b\n", "has no rows"), ("a,b\n1,2\n", "'b' is '2'"), ("1,0\n1\n", "1 entries")],
+    [
+        ("", "is empty"),
+        ("a,b\n", "has no rows"),
+        ("a,b\n1,2\n", "'b' is '2'"),
+        ("1,0\n1\n", "1 entries"),
+        (",a\n0,1\n1,1\n", "column 1 of .*data.csv: a variable's name is a non-empty"),
+        ('a,"b\nc"\n1,0\n', "column 2 of .*data.csv: a variable's name"),
+    ],
 )
-def test_bad_tables(tmp_path, text, message):
+def test_bad_tables(tmp_path, monkeypatch, text, message):
     path = tmp_path / "data.csv"
     path.write_text(text)
+    monkeypatch.setattr(MODELS["simple-pgc"], "fit", lambda *args, **said: pytest.fail("it has begun"))
     with pytest.raises(PgccError, match=message):
         call(path, output=str(tmp_path / "model.npz"))
 

@@ -10,8 +10,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from pgcc.errors import EvidenceError, FormatError, PgccError
+from pgcc.errors import CircuitError, EvidenceError, FormatError, PgccError
 from pgcc.frontend.formats.damage import DAMAGE, reason_of
+from pgcc.ir.node import var
 from pgcc.learn.rows import Rows, pack_rows, slices
 from pgcc.queries.evidence import Evidence, as_codes
 from pgcc.queries.evidence_text import find_names, read_csv, rows_at_a_time
@@ -77,8 +78,18 @@ def _names(X: Any, what: str) -> list[str]:
         unnamed = [name for name in X.columns if not isinstance(name, str)]
         if unnamed:
             raise EvidenceError(f"column {unnamed[0]!r} of {what} has no name that is text")
-        return list(X.columns)
+        return _checked(list(X.columns), what)
     return default_names(_width(X, what))
+
+
+def _checked(names: list[str], what: str) -> list[str]:
+    """Names that variables can have: said before the work, not after it."""
+    for i, name in enumerate(names):
+        try:
+            var(name)
+        except CircuitError as error:
+            raise EvidenceError(f"column {i + 1} of {what}: {error}") from None
+    return names
 
 
 def default_names(n: int) -> list[str]:
@@ -116,7 +127,9 @@ def read_csv_chunks(
     >>> names, [codes.tolist() for codes in chunks]
     (['b', 'a'], [[[1, 0], [-1, 1]]])
     """
-    found, lines = (list(names), lines) if names is not None else find_names(lines, where)
+    if names is None:
+        names, lines = find_names(lines, where)
+    found = _checked(list(names), where)
     return found, _some_rows(read_csv(lines, found, rows_at_a_time(found), where, header=None), where)
 
 
