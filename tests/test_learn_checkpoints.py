@@ -191,6 +191,14 @@ def test_damage_of_any_kind(tmp_path):
     assert refused > 200
 
 
+@pytest.mark.parametrize("name", ["SimplePGC", "em", "MixtureOfTrees", "PGC", "GridSearch"])
+def test_where_nothing_can_be_written(name, tmp_path, monkeypatch):
+    """It is said before the first epoch."""
+    die_after(monkeypatch, 0)
+    with pytest.raises(PgccError, match="cannot be written: No such file or directory"):
+        estimators()[name].fit(data(), checkpoint=tmp_path / "no" / "run")
+
+
 def test_what_was_compressed(tmp_path):
     """It was not written here, and a file of a kilobyte might hold a gigabyte."""
     path, state = tmp_path / "run.npz", Checkpoint(tmp_path / "run.npz", {})

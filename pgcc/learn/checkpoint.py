@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import time
 from collections.abc import Mapping
 from copy import copy
@@ -132,7 +134,7 @@ class Checkpoint:
     """
 
     def __init__(self, place: Place | None, settings: Mapping[str, Any], *data: Rows | np.ndarray):
-        self.place = Path(place) if isinstance(place, str) else place
+        self.place = place if place is None or isinstance(place, Carried) else Path(place)
         self.run = "" if place is None else _fingerprint(settings, data)
 
     def write(self, arrays: State, rest: Mapping[str, Any]) -> None:
@@ -170,6 +172,8 @@ class Checkpoint:
             said = json.loads(arrays.pop("__rest__").tobytes())
             run, rest = said["run"], said["rest"]
         except FileNotFoundError:
+            if isinstance(self.place, Path):
+                _check_folder(self.place)
             return None
         except (OSError, AttributeError, *DAMAGE):
             raise FormatError(f"{self.place} is not a checkpoint, or it is damaged: delete it to start anew") from None
@@ -200,6 +204,13 @@ def _name_of(i: int) -> str:
 
 def _not_a_folder(path: str | Path) -> FormatError:
     return FormatError(f"{path} is a file: a run of several models keeps their checkpoints in a folder; name another")
+
+
+def _check_folder(path: Path) -> None:
+    """Where nothing can be written, that is said before the work, not after some of it."""
+    folder = path.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise _unwritable(path, OSError(0, os.strerror(errno.EACCES if folder.is_dir() else errno.ENOENT)))
 
 
 def _unwritable(path: Path, error: OSError) -> PgccError:
