@@ -160,6 +160,8 @@ class _There:
         """What is unfinished stays with its worker, too: only a copy of it comes here."""
         from distributed import as_completed
 
+        if not parts:
+            return
         submit = partial(self._client.submit, pure=False)
         sent = self._client.scatter(list(parts), hash=False)
         number = {submit(function, part, *common): i for i, part in enumerate(sent)}

@@ -433,7 +433,8 @@ def test_a_run_that_began_there_goes_on_anywhere(kind, cluster, tmp_path, monkey
     here = make().fit(X, V, checkpoint=tmp_path / "run")
     assert len(epochs) - in_all < in_all  # what was done is not done again
     there = make().fit(X, V, checkpoint=tmp_path / "copy", cluster=cluster)
-    assert here.circuit_ == there.circuit_ == whole.circuit_
+    again = make().fit(X, V, checkpoint=tmp_path / "copy", cluster=cluster)  # nothing is left to do
+    assert here.circuit_ == there.circuit_ == again.circuit_ == whole.circuit_
 
 
 def test_what_is_sent_are_the_rows():
