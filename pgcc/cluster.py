@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial, reduce
 from operator import add
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,12 @@ _TIMEOUT = 10
 _PREPARED = 8
 
 
+class Unfinished(NamedTuple):
+    """What a function comes to that did not come to its end: the part from which it goes on."""
+
+    part: Any
+
+
 class Crew(Protocol):
     """Whoever does the work: this process, or the workers of a cluster. What comes out is the same."""
 
@@ -36,13 +42,19 @@ class Crew(Protocol):
     def map(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[Any]:
         """function(part, *common) of every part, in their order."""
 
+    def pursue(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[tuple[int, Any]]:
+        """function(part, *common) of every part, and again where it is `Unfinished`, as it comes.
+
+        Yields the number of the part, and what it has come to: a result, or the part that goes on.
+        """
+
     def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
         """Σ function(part, *common); what is added to what depends on the number of parts only."""
 
 
 @contextmanager
-def crew(cluster: Any = None) -> Iterator[Crew]:
-    """Workers of the cluster with this address (or client), or without one this process.
+def crew(cluster: Any = None, threads: int = 1) -> Iterator[Crew]:
+    """Workers of the cluster with this address (or client), or without one so many threads of this process.
 
     Examples
     --------
@@ -51,7 +63,7 @@ def crew(cluster: Any = None) -> Iterator[Crew]:
     14
     """
     if cluster is None:
-        yield _Here()
+        yield _Here(threads)
         return
     client, own = _client(cluster)
     try:
@@ -62,6 +74,9 @@ def crew(cluster: Any = None) -> Iterator[Crew]:
 
 
 class _Here:
+    def __init__(self, threads: int):
+        self._threads = threads
+
     def send(self, thing: Any) -> Any:
         return thing
 
@@ -69,10 +84,24 @@ class _Here:
         return [prepare(block) for block in blocks] if len(blocks) <= _PREPARED else _Prepared(prepare, blocks)
 
     def map(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[Any]:
-        return (function(part, *common) for part in parts)
+        if self._threads == 1:
+            yield from (function(part, *common) for part in parts)
+        else:
+            with ThreadPoolExecutor(self._threads) as pool:
+                yield from pool.map(lambda part: function(part, *common), parts)
+
+    def pursue(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[tuple[int, Any]]:
+        return enumerate(self.map(_finish, parts, function, *common))
 
     def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
         return _add_in_pairs(self.map(function, parts, *common), add)
+
+
+def _finish(part: Any, function: Callable[..., Any], *common: Any) -> Any:
+    """To the end at once: here nobody waits for what is in between."""
+    while isinstance(found := function(part, *common), Unfinished):
+        part = found.part
+    return found
 
 
 def _add_in_pairs(terms: Iterable[T], plus: Callable[[T, T], T]) -> T:
@@ -127,11 +156,36 @@ class _There:
         finally:
             self._client.cancel(list(futures))
 
+    def pursue(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[tuple[int, Any]]:
+        """What is unfinished stays with its worker, too: only a copy of it comes here."""
+        from distributed import as_completed
+
+        if not parts:
+            return
+        submit = partial(self._client.submit, pure=False)
+        sent = self._client.scatter(list(parts), hash=False)
+        number = {submit(function, part, *common): i for i, part in enumerate(sent)}
+        going = as_completed(list(number))
+        try:
+            for future in going:
+                i, found = number.pop(future), _result(future)
+                if isinstance(found, Unfinished):
+                    following = submit(_go_on, future, function, *common)
+                    number[following] = i
+                    going.add(following)
+                yield i, found.part if isinstance(found, Unfinished) else found
+        finally:
+            self._client.cancel(list(number))
+
     def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
         """Added up by the workers, where the terms are: one sum comes back."""
         submit = partial(self._client.submit, pure=False)
         terms = (submit(function, part, *common) for part in parts)
         return _result(_add_in_pairs(terms, partial(submit, add)))
+
+
+def _go_on(before: Unfinished, function: Callable[..., Any], *common: Any) -> Any:
+    return function(before.part, *common)
 
 
 def _result(future: Any) -> Any:

@@ -323,14 +323,7 @@ def save(picture: Axes | Figure, path: str | os.PathLike[str]) -> None:
     Traceback (most recent call last):
     pgcc.errors.FormatError: coin.doc: a picture cannot have the extension '.doc'; it can have .pdf, .png or .svg
     """
-    rc_context = _matplotlib().rc_context
-    path = Path(path)
-    extension = path.suffix.lower()
-    if extension not in FORMATS:
-        *others, last = FORMATS
-        raise FormatError(
-            f"{path}: a picture cannot have the extension {path.suffix!r}; it can have {', '.join(others)} or {last}"
-        )
+    path, extension, rc_context = Path(path), format_of(path), _matplotlib().rc_context
     figure: Any = getattr(picture, "figure", None)
     if not hasattr(figure, "savefig"):
         raise PgccError(f"only a picture (Axes or Figure of matplotlib) can be saved, not {type(picture).__name__}")
@@ -340,6 +333,22 @@ def save(picture: Axes | Figure, path: str | os.PathLike[str]) -> None:
             figure.savefig(file, format=extension[1:], metadata=dict.fromkeys(FORMATS[extension]))
     except OSError as error:
         raise FormatError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """The extension of a picture's file, if such a picture can be drawn.
+
+    >>> format_of("tree.SVG")
+    '.svg'
+    """
+    _matplotlib()
+    suffix = Path(path).suffix
+    if suffix.lower() not in FORMATS:
+        *others, last = FORMATS
+        raise FormatError(
+            f"{path}: a picture cannot have the extension {suffix!r}; it can have {', '.join(others)} or {last}"
+        )
+    return suffix.lower()
 
 
 def _matplotlib() -> Any:

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import pgcc
+from pgcc.errors import PrecisionError, SemanticsError
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.facts import MOST_DEGREE
 from pgcc.ir.interpret import probability
 from pgcc.ir.node import Node, const, det, product, var, weighted_sum
 from pgcc.lowering.strategy import METHODS
@@ -239,3 +241,59 @@ def test_work_without_end_is_refused() -> None:
     model = pgcc.compile(pgcc.parse("z + 1") ** 20_000, validate=False, normalize=False)
     with pytest.raises(pgcc.PrecisionError):
         model.prob({"z": 1}, exact=True)
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_overflows_says_so_by_its_bound():
+    """No warnings of numpy about what happens inside."""
+    model = pgcc.compile(pgcc.parse("1e300*((z + 1e300*y)**2 - (z - 1e300*y)**2)*(x + 1) + z + 1"), normalize=False)
+    for method in ("fft", "roots", "top", "bottom"):
+        assert model.prob({"x": 1, "y": 1}, method=method, bound=True)[1] == math.inf
+    assert model.prob({"z": 1, "y": 0}) == 1
+    huge = pgcc.mixture(
+        [0.5, 0.5], [pgcc.parse("x0"), pgcc.dpp(L=1e9 * np.eye(40), names=[f"x{i}" for i in range(40)])]
+    )
+    with pytest.raises(PrecisionError, match="outside of the range of doubles"):
+        pgcc.grad(huge, np.ones(40, int))
+
+
+def power_of_p(lines=()):
+    """z to the power p = 2⁶¹ − 1, in which the identity test computes: the product of z^(2^i), i < 61."""
+    squares = ["a0 = z", *(f"a{i} = a{i - 1}*a{i - 1}" for i in range(1, 61))]
+    return "\n".join([*squares, "fermat = " + "*".join(f"a{i}" for i in range(61)), *lines])
+
+
+@pytest.mark.parametrize("last", ["0.5*fermat + 0.5", "0.5*fermat - 0.5*z + y", "(fermat - z)*y*z + y"])
+def test_a_power_that_is_none_modulo_p(last):
+    """z^p = z modulo p, for every z: that no square is seen says nothing."""
+    g = pgcc.parse(power_of_p([last]))
+    with pytest.raises(SemanticsError, match="cannot be tested"):
+        pgcc.compile(g)
+    report = pgcc.check(g)
+    assert not report.ok
+    assert report.multiaffine.state == "not proven"
+
+
+def test_formal_degrees_beyond_p():
+    """Products that are written as differences of squares, one after another: every one is found to be affine."""
+    p = [F(i, 100) for i in range(1, 71)]
+    lines = ["a0 = 0.01*z0 + 0.99"]
+    for i in range(1, 70):
+        factor = f"({p[i]}*z{i} + {1 - p[i]})"
+        lines.append(f"a{i} = 1/4*(a{i - 1} + {factor})**2 - 1/4*(a{i - 1} - {factor})**2")
+    g = pgcc.parse("\n".join(lines))
+    assert g.facts.degree == MOST_DEGREE
+    assert pgcc.check(g).multiaffine.state == "proved"
+    assert pgcc.compile(g).prob({"z3": 1, "z60": 0}) == pytest.approx(float(p[3] * (1 - p[60])), rel=1e-9)
+
+
+@pytest.mark.parametrize("squarings", [1100, 15000])
+def test_degrees_of_thousands_of_digits(squarings):
+    """Clear errors, and nothing that Python refuses to write."""
+    g = pgcc.parse("\n".join(["a0 = z + 1", *(f"a{i} = a{i - 1}*a{i - 1}" for i in range(1, squarings))]))
+    model = pgcc.compile(g, validate=False, normalize=False)
+    assert "formal degree" in str(model.explain())
+    assert pgcc.check(g).multiaffine.witness == "z"
+    for ask in (lambda: model.prob({"z": 1}), model.marginals, model.cardinality):
+        with pytest.raises(PrecisionError):
+            ask()

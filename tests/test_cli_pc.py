@@ -144,6 +144,20 @@ def test_score_in_pieces_is_the_same(run, model, data, monkeypatch):
         assert json.loads(one) == pytest.approx(json.loads(other), rel=1e-13)
 
 
+def test_score_an_array(run, fail, model, data, tmp_path, monkeypatch):
+    """What `pgcc fit` reads, in pieces, `pgcc score` reads too, to the same numbers as from CSV."""
+    rows = np.random.default_rng(0).integers(-1, 2, (50, 2))
+    np.save(tmp_path / "rows.npy", rows.astype(np.int8))
+    table = data("".join(f"{a},{b}\n" for a, b in rows.tolist()).replace("-1", "?"))
+    monkeypatch.setattr("pgcc.queries.evidence_text._AT_A_TIME", 14)
+    assert run("score", model, tmp_path / "rows.npy", "--rows") == run("score", model, table, "--rows")
+    np.save(tmp_path / "rows.npy", rows[:, :1])
+    assert "1 columns" in fail("score", model, tmp_path / "rows.npy")
+    np.save(tmp_path / "rows.npy", rows + 1)
+    assert "is 2: evidence is" in fail("score", model, tmp_path / "rows.npy")
+    assert "cannot be read" in fail("score", model, tmp_path / "nothing.npy")
+
+
 def test_score_reads_standard_input(run, model, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("1,1\n"))
     assert average(run("score", model, "-")) == (pytest.approx(math.log(0.4)), 1)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pgcc
 from pgcc.backend.learning_trees import Sets
 from pgcc.errors import EvidenceError, PgccError
-from pgcc.learn import DPP, PGC, ChowLiu, MixtureOfTrees, SimplePGC
+from pgcc.learn import DPP, PGC, ChowLiu, CircuitMLE, GridSearch, MixtureOfTrees, SimplePGC
 from pgcc.learn.trees import Trees
 from pgcc.testing import brute_force
 
@@ -136,10 +136,9 @@ def test_stacking():
     assert model.score(X[400:]) >= max(model.history_["validation"]) - 1e-9
     mixed = np.log(np.exp([member.score_samples(X) for member in model.members_]).T @ model.weights_)
     assert model.score_samples(X) == pytest.approx(mixed, rel=1e-9)
-    with pytest.raises(PgccError, match="candidates are estimators"):
-        PGC([]).fit(X)
-    with pytest.raises(PgccError, match="candidates are estimators"):
-        PGC(["ChowLiu"]).fit(X)
+    for wrong in ([], ["ChowLiu"], [ChowLiu], ChowLiu(), iter([ChowLiu()])):
+        with pytest.raises(PgccError, match="candidates are a list of estimators"):
+            PGC(wrong).fit(X)
 
 
 def test_threads_change_nothing():
@@ -231,6 +230,8 @@ def test_pairs_given_what_is_known(seed, n):
         ("0,1", r"0,1 cannot be read: No such file"),
         (b"0,1", r"not bytes"),
         (7, r"not int"),
+        ((row for row in [[0, 1]]), r"not generator"),
+        ({"a": [0, 1]}, r"not dict"),
         ([["a", "b"]], r"evidence is 1"),
     ],
 )
@@ -275,6 +276,7 @@ def test_odd_data(kind, X):
         ({"components": 0}, "components=0"),
         ({"components": 2.5}, "components=2.5"),
         ({"recipe": "grandma's"}, "recipe="),
+        ({"recipe": []}, "recipe="),
         ({"epochs": 0}, "epochs=0"),
         ({"rate": -1.0}, "rate=-1.0"),
         ({"decay": float("nan")}, "decay=nan"),
@@ -285,6 +287,12 @@ def test_odd_data(kind, X):
 def test_bad_parameters(params, message):
     with pytest.raises(PgccError, match=message):
         SimplePGC(**params).fit(some_data())
+
+
+def test_bad_grids():
+    for grid in ([1], "components"):
+        with pytest.raises(PgccError, match="it is a dict"):
+            GridSearch(ChowLiu(), grid).fit(some_data())
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -303,3 +311,30 @@ def test_data_frames():
     assert (model.score_samples(frame.to_numpy()) == model.score_samples(frame)).all()
     with pytest.raises(EvidenceError, match="column 'z'"):
         model.score(frame.rename(columns={"a": "z"}))
+
+
+def test_many_variables_that_are_mostly_in():
+    """The total det(I + L) of such a kernel is beyond the range of floats: every variable has odds of a hundred."""
+    X = (np.random.default_rng(0).random((60, 180)) < 0.999).astype(np.int8)
+    model = DPP("paper", epochs=1).fit(X, X)
+    assert model.history_["validation"][0] == pytest.approx(model.score(X), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("model", "lines"),
+    [
+        (SimplePGC(2, 2, epochs=3, restarts=2, verbose=True), 18),
+        (MixtureOfTrees(2, epochs=3, patience=3, verbose=True), 3),
+        (CircuitMLE(pgcc.parse("(0.3*a + 0.7)*(0.5*b + 0.5)"), "em", epochs=4, patience=4, verbose=True), 4),
+    ],
+    ids=["SimplePGC", "MixtureOfTrees", "CircuitMLE"],
+)
+def test_what_is_told(model, lines, capsys, monkeypatch):
+    """An epoch takes a second here: what is left is a second for each that is left, in all runs."""
+    ticks = iter(range(10**6))
+    monkeypatch.setattr("time.perf_counter", lambda: next(ticks))
+    model.fit(some_data()[:, :2])
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == lines
+    assert [line.split(", ")[-1] for line in told] == [f"at most {lines - i - 1} s left" for i in range(lines)]
+    assert all("train -" in line and "validation -" in line and "best -" in line for line in told)

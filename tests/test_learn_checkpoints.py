@@ -170,6 +170,46 @@ def test_checkpoints_of_others(tmp_path):
             model.fit(data(), checkpoint=tmp_path / "no" / "such" / "run.npz")
 
 
+def test_damage_of_any_kind(tmp_path):
+    """Bytes that are changed, lost or added: refused, or (where they say nothing) the same state."""
+    path, rng = tmp_path / "run.npz", np.random.default_rng(0)
+    arrays = {"theta": np.arange(3.0), "best": np.ones((2, 2))}
+    Checkpoint(path, {}).write(arrays, {"epoch": 3})
+    written, refused = path.read_bytes(), 0
+    for _ in range(400):
+        first = rng.choice([0, len(written) - 200])  # of all, or of the directory of the archive
+        at, end, new = *sorted(rng.integers(first, len(written), 2)), rng.bytes(rng.integers(0, 4))
+        end = at + len(new) if rng.random() < 0.7 else end
+        path.write_bytes(written[:at] + new + written[end:])
+        try:
+            found, rest = Checkpoint(path, {}).read()
+        except FormatError:
+            refused += 1
+        else:
+            assert rest == {"epoch": 3}
+            assert all((found[name] == array).all() for name, array in arrays.items())
+    assert refused > 200
+
+
+@pytest.mark.parametrize("name", ["SimplePGC", "em", "MixtureOfTrees", "PGC", "GridSearch"])
+def test_where_nothing_can_be_written(name, tmp_path, monkeypatch):
+    """It is said before the first epoch."""
+    die_after(monkeypatch, 0)
+    with pytest.raises(PgccError, match="cannot be written: No such file or directory"):
+        estimators()[name].fit(data(), checkpoint=tmp_path / "no" / "run")
+
+
+def test_what_was_compressed(tmp_path):
+    """It was not written here, and a file of a kilobyte might hold a gigabyte."""
+    path, state = tmp_path / "run.npz", Checkpoint(tmp_path / "run.npz", {})
+    state.write({"theta": np.zeros(10)}, {})
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    np.savez_compressed(path, **arrays)
+    with pytest.raises(FormatError, match="damaged"):
+        state.read()
+
+
 def test_another_circuit_is_another_run(tmp_path):
     """The same structure with one number changed in its last digit."""
     path = tmp_path / "run.npz"

@@ -81,11 +81,19 @@ def test_tables_without_names(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "is empty"), ("a,b\n", "has no rows"), ("a,b\n1,2\n", "'b' is '2'"), ("1,0\n1\n", "1 entries")],
+    [
+        ("", "is empty"),
+        ("a,b\n", "has no rows"),
+        ("a,b\n1,2\n", "'b' is '2'"),
+        ("1,0\n1\n", "1 entries"),
+        (",a\n0,1\n1,1\n", "column 1 of .*data.csv: a variable's name is a non-empty"),
+        ('a,"b\nc"\n1,0\n', "column 2 of .*data.csv: a variable's name"),
+    ],
 )
-def test_bad_tables(tmp_path, text, message):
+def test_bad_tables(tmp_path, monkeypatch, text, message):
     path = tmp_path / "data.csv"
     path.write_text(text)
+    monkeypatch.setattr(MODELS["simple-pgc"], "fit", lambda *args, **said: pytest.fail("it has begun"))
     with pytest.raises(PgccError, match=message):
         call(path, output=str(tmp_path / "model.npz"))
 
@@ -102,3 +110,30 @@ def test_bad_tables(tmp_path, text, message):
 def test_bad_usage(table, tmp_path, said, message):
     with pytest.raises(RefusedError, match=message):
         call(table, **{"output": str(tmp_path / "model.npz"), **said})
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"output": "model.doc"}, "cannot write the format '.doc'"),
+        ({"output": "no/such/model.npz"}, "No such file or directory"),
+        ({"output": "folder.npz", "force": True}, "Is a directory"),
+    ],
+)
+def test_what_cannot_be_written_is_said_before_the_work(table, tmp_path, monkeypatch, said, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.npz").mkdir()
+    monkeypatch.setattr(fit, "read_data", lambda *args: pytest.fail("it has begun"))
+    with pytest.raises(PgccError, match=message):
+        call(table, **said)
+
+
+def test_experiments_that_could_not_be_kept(tmp_path, monkeypatch, fail):
+    monkeypatch.setattr("pgcc.learn.experiments.find_sets", lambda *args: pytest.fail("it has begun"))
+    assert "No such file" in fail("experiments", tmp_path, "-o", tmp_path / "no" / "results.json")
+    assert "cannot have the extension '.doc'" in fail("experiments", tmp_path, "--plot", tmp_path / "picture.doc")
+
+
+def test_nothing_is_said(fail):
+    assert fail("fit") == "expected DATA (see pgcc fit --help)"
+    assert fail("experiments") == "expected FOLDER (see pgcc experiments --help)"

@@ -109,6 +109,19 @@ def test_the_command(folder, tmp_path, capsys):
     assert "no model 'XYZ'" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("error")
+def test_sets_whose_files_differ(folder, fail, monkeypatch):
+    """It is said, with the file, before the first model is trained."""
+    path = folder / "coins" / "coins.test.data"
+    with monkeypatch.context() as patch:
+        patch.setattr("pgcc.learn.experiments.run_one", lambda *args, **said: pytest.fail("it has begun"))
+        path.write_text("1,0\n")
+        assert f"{path} has 2 columns" in fail("experiments", folder, "--models", "DPP")
+    path.write_text("")
+    with pytest.raises(PgccError, match=f"{path}: rows of 0 and 1"):
+        find_sets(folder, ["coins"])[0].part("test")
+
+
 def test_tables_mark_the_best():
     lines = as_tables(
         [Result("dna", "PGC", -79.0, -79.5, 1.0, 10, {"DPP": ">"}), Result("coins", "PGC", -1.0, -1.25, 1.0, 10)]

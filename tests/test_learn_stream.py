@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -17,11 +18,13 @@ from pgcc.backend.learning import Likelihood, log_likelihoods
 from pgcc.errors import EvidenceError, FormatError, PgccError
 from pgcc.learn import DPP, PGC, ChowLiu, CircuitMLE, GridSearch, MixtureOfTrees, SimplePGC
 from pgcc.learn import rows as rows_module
-from pgcc.learn.checkpoint import Checkpoint
+from pgcc.learn.checkpoint import Carried, Checkpoint
 from pgcc.learn.data import read_chunks, read_rows
 from pgcc.learn.encoding import Grouped
+from pgcc.learn.epochs import Run
 from pgcc.learn.rows import Rows, batches, distinct_rows, hold_out, pack, pack_rows, shuffled, unpack
 from pgcc.learn.shared import Shared
+from pgcc.learn.training import Progress
 
 N = 6
 NAMES = [f"x{i}" for i in range(N)]
@@ -337,6 +340,19 @@ def test_the_command_reads_in_pieces(tmp_path, monkeypatch, run):
         assert pgcc.load(tmp_path / "model.npz") == ChowLiu().fit(X).circuit_
 
 
+def test_arrays_with_a_damaged_header(tmp_path):
+    """Their header is Python text: whatever is wrong with it is a FormatError."""
+    path = tmp_path / "data.npy"
+    np.save(path, table())
+    written = path.read_bytes()
+    for change in ((b"}", b" "), (b"shape", b"shap("), (b"{", b'"""'), (b"|i1", b"|O8"), (b"False", b"Fal\0e")):
+        path.write_bytes(written.replace(*change, 1))
+        with pytest.raises(FormatError, match=f"{path}"):
+            ChowLiu().fit(path)
+        with pytest.raises(FormatError, match=f"{path}"):
+            pgcc.load(path)
+
+
 # -- on a cluster -------------------------------------------------------------------------------------------
 
 
@@ -360,24 +376,65 @@ def test_a_cluster_learns_the_same(kind, cluster, monkeypatch):
         assert there.history_["validation"] == here.history_["validation"]
 
 
-@pytest.mark.parametrize("kind", ["ChowLiu", "MixtureOfTrees", "em", "lbfgs", "adam"])
-def test_a_run_that_began_here_goes_on_there(kind, cluster, tmp_path, monkeypatch):
+@pytest.fixture
+def often(monkeypatch):
+    """Blocks of some rows; states are written after every step, and sent home as often."""
     monkeypatch.setattr(rows_module, "BLOCK", 15 * N)
     monkeypatch.setattr("pgcc.learn.trees._STEPS", 3)
-    monkeypatch.setattr("pgcc.learn.trees.EVERY", 1)
-    monkeypatch.setattr("pgcc.learn.epochs.EVERY", 1)
-    path, write, X, V = tmp_path / "run.npz", Checkpoint.write, table(), table(40, seed=1)
+    for module in ("trees", "epochs", "simple_pgc"):
+        monkeypatch.setattr(f"pgcc.learn.{module}.EVERY", 1)
+    monkeypatch.setattr("pgcc.learn.checkpoint.PERIOD", 0.0)
 
-    def write_and_stop(self, arrays, rest):
-        write(self, arrays, rest)
-        raise KeyboardInterrupt
 
+def stopping_after(count, method):
+    """The method, which stops the process, as it were, when it was called so often."""
+    calls = []
+
+    def called(self, *args):
+        method(self, *args)
+        calls.append(args)
+        if len(calls) == count:
+            raise KeyboardInterrupt
+
+    return called
+
+
+def count_epochs(monkeypatch):
+    seen = []
+    for kind in (Progress, Run):
+        monkeypatch.setattr(kind, "record", lambda self, *args, record=kind.record: seen.append(record(self, *args)))
+    return seen
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_began_here_goes_on_there(kind, cluster, tmp_path, monkeypatch, often):
+    path, X, V = tmp_path / "run", table(), table(40, seed=1)
     with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "write", write_and_stop)
+        patch.setattr(Checkpoint, "write", stopping_after(2, Checkpoint.write))
         with pytest.raises(KeyboardInterrupt):
             KINDS[kind]().fit(X, V, checkpoint=path)
     there = KINDS[kind]().fit(X, V, checkpoint=path, cluster=cluster)
     assert there.circuit_ == KINDS[kind]().fit(X, V).circuit_
+
+
+@pytest.mark.parametrize("kind", ["SimplePGC", "PGC", "GridSearch", "nested"])
+def test_a_run_that_began_there_goes_on_anywhere(kind, cluster, tmp_path, monkeypatch, often):
+    """What is fitted by workers is paused by them, and its state is written at home."""
+    make = KINDS.get(kind, lambda: GridSearch(PGC([MixtureOfTrees(2, epochs=3)]), {"seed": [0, 1]}))
+    X, V, written = table(), table(40, seed=1), Checkpoint if kind == "SimplePGC" else Carried
+    save = "write" if kind == "SimplePGC" else "save"
+    with monkeypatch.context() as patch:
+        patch.setattr(written, save, stopping_after(2, getattr(written, save)))
+        with pytest.raises(KeyboardInterrupt):
+            make().fit(X, V, checkpoint=tmp_path / "run", cluster=cluster)
+    (shutil.copy if kind == "SimplePGC" else shutil.copytree)(tmp_path / "run", tmp_path / "copy")
+    epochs = count_epochs(monkeypatch)
+    whole, in_all = make().fit(X, V), len(epochs)
+    here = make().fit(X, V, checkpoint=tmp_path / "run")
+    assert len(epochs) - in_all < in_all  # what was done is not done again
+    there = make().fit(X, V, checkpoint=tmp_path / "copy", cluster=cluster)
+    again = make().fit(X, V, checkpoint=tmp_path / "copy", cluster=cluster)  # nothing is left to do
+    assert here.circuit_ == there.circuit_ == again.circuit_ == whole.circuit_
 
 
 def test_what_is_sent_are_the_rows():
@@ -404,9 +461,15 @@ def test_legs_apart_are_legs_in_turn(cluster):
 
 
 def test_errors_of_a_cluster(cluster, tmp_path):
-    for model in (SimplePGC(), PGC(), GridSearch(SimplePGC())):
-        with pytest.raises(PgccError, match="do not go together"):
-            model.fit(table(), checkpoint=tmp_path / "run.npz", cluster=cluster)
+    path = tmp_path / "run.npz"
+    path.write_bytes(b"no checkpoint")
+    with pytest.raises(FormatError, match=f"{path} is a file"):
+        PGC().fit(table(), checkpoint=path, cluster=cluster)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "0.npz").write_bytes(b"no checkpoint")
+    with pytest.raises(FormatError, match=f"{folder / '0.npz'} is not a checkpoint"):
+        GridSearch(SimplePGC(), {"seed": [1]}).fit(table(), checkpoint=folder, cluster=cluster)
     impossible = pgcc.parse("(0.5*x0 + 0.5)*x1*x2*x3*x4*x5")
     with pytest.raises(PgccError, match="probability 0"):
         CircuitMLE(impossible, "em").fit(table(), cluster=cluster)

@@ -74,7 +74,7 @@ class Exact:
         while bits <= MOST_BITS:
             mantissa, exponent, bound = self.ball(codes, bits)
             if abs(exponent) > _MOST_EXPONENT:
-                raise PrecisionError(f"a value is about 2**({exponent:.3e}): out of every range")
+                raise PrecisionError(f"a value is beyond 2**±{_MOST_EXPONENT}: out of every range")
             if bound <= rtol:
                 return mantissa, exponent, bound
             if bits >= ZERO_BITS and self.exact_bits <= MOST_EXACT_BITS:

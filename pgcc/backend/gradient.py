@@ -58,12 +58,13 @@ class Gradients:
         return Gradients(logs, self.weights + other.weights, self.constants + other.constants, matrices)
 
     def __isub__(self, other: Gradients) -> Gradients:
-        self.weights -= other.weights
-        self.constants -= other.constants
         self.spread = max(self.spread, other.spread)
-        for mine, theirs in zip(self.matrices, other.matrices, strict=True):
-            for a, b in zip(mine, theirs, strict=True):
-                a -= b
+        with np.errstate(invalid="ignore"):  # inf − inf, which whoever reads it finds
+            self.weights -= other.weights
+            self.constants -= other.constants
+            for mine, theirs in zip(self.matrices, other.matrices, strict=True):
+                for a, b in zip(mine, theirs, strict=True):
+                    a -= b
         return self
 
 

@@ -29,7 +29,8 @@ def evaluate_literally(circuit: Circuit, evidence: np.ndarray) -> Values:
         raise PrecisionError(f"method 'fft' would need polynomials of degree {circuit.facts.degree}")
     values = Values.empty(len(evidence))
     for row, codes in enumerate(evidence):
-        coefficients, error = _polynomial(circuit, dict(zip(circuit.variables, codes.tolist(), strict=True)))
+        with np.errstate(all="ignore"):  # what overflows has the bound inf
+            coefficients, error = _polynomial(circuit, dict(zip(circuit.variables, codes.tolist(), strict=True)))
         wanted = int((codes == 1).sum())
         value = float(coefficients[wanted]) if wanted < len(coefficients) else 0.0
         values.mantissa[row] = value

@@ -51,7 +51,7 @@ def _add_command(commands: Any, name: str, usage: str, short: str, long: str) ->
     parser.add_argument("words", nargs="*", metavar="FILE", help=texts.FILE)
     parser.add_argument("--expr", metavar="TEXT", help="the polynomial itself, instead of a file")
     _add_file_options(parser)
-    parser.set_defaults(command=name, parser=parser)
+    parser.set_defaults(command=name, parser=parser, expected="expected a FILE, or --expr TEXT")
     return parser
 
 
@@ -238,7 +238,7 @@ def _add_data_command(commands: Any, name: str, usage: str, short: str, long: st
     """A command whose FILE is data, not a circuit."""
     parser = commands.add_parser(name, usage=f"pgcc {name} {usage}", help=short, description=long)
     parser.add_argument("words", nargs="*", metavar="DATA", help=data)
-    parser.set_defaults(command=name, parser=parser, expr=None)
+    parser.set_defaults(command=name, parser=parser, expr=None, expected=f"expected {usage.split()[1]}")
     return parser
 
 
@@ -314,7 +314,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         args.parser.error(f"unknown option {unknown[0]}")
     words = [*args.words, *rest]
     if args.expr is None and not words:
-        args.parser.error("expected a FILE, or --expr TEXT")
+        args.parser.error(args.expected)
     args.file = words.pop(0) if args.expr is None else None
     args.words = words
     return args

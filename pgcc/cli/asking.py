@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pgcc
-from pgcc.cli.files import check_not_there, open_table, read_circuit, table_name
+from pgcc.cli.files import check_can_draw, open_table, read_circuit, table_name
 from pgcc.errors import PgccError
 from pgcc.model import Model
 from pgcc.queries.evidence_text import parse_evidence, parse_names, read_csv, rows_at_a_time
@@ -32,7 +32,7 @@ def check_evidence(args: argparse.Namespace) -> None:
 def check_picture(args: argparse.Namespace) -> None:
     """Refuse a picture of several answers, or one that would replace a file."""
     if args.plot is not None:
-        check_not_there(args.plot, args.force)
+        check_can_draw(args.plot, args.force)
         if not is_single(args):
             args.parser.error("--plot draws the answer to one piece of evidence")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 import pgcc
-from pgcc.cli.files import check_not_there, read_circuit, write_text
+from pgcc.cli.files import check_can_write, read_circuit, write_text
 
 
 def run(args: argparse.Namespace) -> None:
@@ -13,7 +13,7 @@ def run(args: argparse.Namespace) -> None:
     if args.words:
         args.parser.error(f"unexpected {args.words[0]!r}")
     if args.output is not None:
-        check_not_there(args.output, args.force)
+        check_can_write(args.output, args.force)
     source = pgcc.emit(read_circuit(args), normalize=args.normalize, validate=args.validate)
     if args.output is None:
         print(source, end="")

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 import pgcc
-from pgcc.cli.files import check_not_there, read_circuit
+from pgcc.cli.files import check_can_write, read_circuit
 from pgcc.cli.output import json_text
 from pgcc.ir.circuit import Circuit
 
@@ -16,7 +16,7 @@ def run(args: argparse.Namespace) -> None:
     if len(args.words) != 1:
         args.parser.error("expected one file to write" if not args.words else f"unexpected {args.words[1]!r}")
     target = args.words[0]
-    check_not_there(target, args.force)
+    check_can_write(target, args.force)
     circuit = read_circuit(args)
     written = circuit.simplify() if args.simplify else circuit
     pgcc.save(written, target)

@@ -7,7 +7,7 @@ import json
 import sys
 
 from pgcc import plot
-from pgcc.cli.files import check_not_there, write_text
+from pgcc.cli.files import check_can_draw, check_can_write, write_text
 from pgcc.learn import experiments
 from pgcc.learn.experiments import Result
 
@@ -16,9 +16,10 @@ def run(args: argparse.Namespace) -> None:
     """Train and score, telling of every result on standard error; then print the tables."""
     if args.words:
         args.parser.error(f"expected one folder, found {args.words[0]!r} too")
-    for path in (args.output, args.plot):
-        if path is not None:
-            check_not_there(path, args.force)
+    if args.output is not None:
+        check_can_write(args.output, args.force)
+    if args.plot is not None:
+        check_can_draw(args.plot, args.force)
     kinds = _listed(args.models) or list(experiments.MODELS)
     unknown = [kind for kind in kinds if kind not in experiments.MODELS]
     if unknown:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import os
 import sys
 import warnings
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import pgcc
+from pgcc import plot
 from pgcc.errors import PgccError
 from pgcc.frontend.formats.atomic import replacing
 
@@ -49,10 +51,25 @@ def open_table(path: str) -> contextlib.AbstractContextManager[TextIO]:
     return open(path, encoding="utf-8", newline="")
 
 
-def check_not_there(path: str, force: bool) -> None:
-    """Refuse to replace a file."""
+def check_can_write(path: str, force: bool) -> None:
+    """Refuse to replace a file, and a place where there can be none: before the work, not after it."""
     if not force and os.path.lexists(path):
         raise PgccError(f"{path} exists: --force replaces it")
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    for is_wrong, reason in (
+        (os.path.isdir(target), errno.EISDIR),
+        (not os.path.isdir(folder), errno.ENOENT),
+        (not os.access(folder, os.W_OK), errno.EACCES),
+    ):
+        if is_wrong:
+            raise PgccError(f"{path} cannot be written: {os.strerror(reason)}")
+
+
+def check_can_draw(path: str, force: bool) -> None:
+    """The same of a picture, whose format must be one that can be drawn."""
+    check_can_write(path, force)
+    plot.format_of(path)
 
 
 def write_text(path: str, text: str) -> None:

@@ -8,8 +8,9 @@ import time
 from typing import Any
 
 import pgcc
-from pgcc.cli.files import check_not_there, table_name
+from pgcc.cli.files import check_can_write, table_name
 from pgcc.cli.output import json_text
+from pgcc.frontend.formats import check_can_save
 from pgcc.learn import DPP, PGC, ChowLiu, MixtureOfTrees, SimplePGC
 from pgcc.learn.base import Estimator
 from pgcc.learn.data import read_csv_chunks, read_rows
@@ -32,7 +33,8 @@ def run(args: argparse.Namespace) -> None:
         args.parser.error(f"unexpected {args.words[0]!r}")
     if args.output is None:
         args.parser.error("expected -o MODEL, the file to write")
-    check_not_there(args.output, args.force)
+    check_can_write(args.output, args.force)
+    check_can_save(args.output)
     estimator = _estimator(args)
     rows = read_data(args.file)
     validation = None if args.validation is None else read_data(args.validation, rows.names)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pgcc.cli.asking import compile_model, counted
-from pgcc.cli.files import check_not_there, write_text
+from pgcc.cli.files import check_can_write, write_text
 from pgcc.cli.output import json_text
 from pgcc.queries.evidence_text import parse_evidence
 
@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> None:
     if len(args.words) > 1:
         args.parser.error(f"one piece of EVIDENCE at most, not also {args.words[1]!r}")
     if args.output is not None:
-        check_not_there(args.output, args.force)
+        check_can_write(args.output, args.force)
     model = compile_model(args, "threads")
     evidence = parse_evidence(args.words[0]) if args.words else None
     rows = model.sample(args.n, evidence, args.seed, **counted(args))

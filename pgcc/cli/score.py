@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from pgcc.cli.output import json_text, print_answers
 from pgcc.cluster import logprobs
 from pgcc.errors import PgccError
 from pgcc.model import Model
+from pgcc.queries.evidence_npy import Npy, is_npy, reading
 from pgcc.queries.evidence_text import read_csv, rows_at_a_time
 
 
@@ -30,8 +32,7 @@ def run(args: argparse.Namespace) -> None:
     settings = {name: value for name in ("rtol", "threads") if (value := getattr(args, name)) is not None}
     model = pgcc.compile(read_circuit(args), normalize=args.normalize, validate=args.validate, **settings)
     where, score, progress = table_name(path), _Score(), _Progress()
-    with open_table(path) as file, progress:
-        blocks = read_csv(file, model.variables, rows_at_a_time(model.variables), where, header=None)
+    with progress, contextlib.closing(_blocks(path, model.variables)) as blocks:
         scored = _score_here(model, blocks, where) if args.cluster is None else logprobs(args.cluster, model, blocks)
         for _, logs in scored:
             if args.rows:
@@ -44,12 +45,26 @@ def run(args: argparse.Namespace) -> None:
     print(json_text(score.as_dict()) if args.json else score)
 
 
-def _score_here(model: Model, blocks: Iterable[tuple[int, np.ndarray]], where: str) -> Iterator[tuple[int, np.ndarray]]:
-    for line, codes in blocks:
+def _blocks(path: str, variables: Sequence[str]) -> Generator[tuple[str, np.ndarray]]:
+    """Rows of the table, some at a time, and what their first one is called."""
+    if is_npy(path):
+        with reading(path) as file:
+            first = 0
+            for codes in Npy(file, path).chunks(variables):
+                yield f"row {first}", codes
+                first += len(codes)
+        return
+    with open_table(path) as table:
+        for line, codes in read_csv(table, variables, rows_at_a_time(variables), table_name(path), header=None):
+            yield f"line {line}", codes
+
+
+def _score_here(model: Model, blocks: Iterable[tuple[str, np.ndarray]], where: str) -> Iterator[tuple[str, np.ndarray]]:
+    for first, codes in blocks:
         try:
-            yield line, model.logprob(codes)
+            yield first, model.logprob(codes)
         except PgccError as error:
-            raise PgccError(f"{where}, row 0 being line {line}: {error}") from None
+            raise PgccError(f"{where}, row 0 being {first}: {error}") from None
 
 
 class _Score:

@@ -6,7 +6,7 @@ import argparse
 
 import pgcc
 from pgcc import plot
-from pgcc.cli.files import check_not_there, read_circuit
+from pgcc.cli.files import check_can_draw, read_circuit
 from pgcc.cli.output import json_text
 from pgcc.ir.printer import dot_text
 from pgcc.queries.evidence_text import parse_evidence
@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> None:
         print(dot_text(circuit))
         return
     if args.plot is not None:
-        check_not_there(args.plot, args.force)
+        check_can_draw(args.plot, args.force)
         plot.save(plot.circuit(circuit), args.plot)
     model = pgcc.compile(circuit, normalize=args.normalize, validate=args.validate)
     told = model.explain(evidence)

@@ -34,7 +34,7 @@ SCORE = """\
 Print the average natural log-likelihood of the rows of a table, under the distribution of the circuit. What is missing
 in a row (? or nothing) is summed out. DATA is a CSV file; if its first line holds nothing but 1, 0, ? and gaps it is
 data, one column per variable in the order of the circuit; otherwise it names the variables of the columns, and
-variables without a column are unobserved. - is standard input.
+variables without a column are unobserved. - is standard input. An array in .npy has one column per variable.
 """
 
 MARGINALS = """\

@@ -346,7 +346,7 @@ class Circuit:
         SemanticsError
             If the total is not above 0.
         PrecisionError
-            If the total cannot be had to 1e-12, or is out of the range of floats.
+            If the total cannot be had to 1e-12.
 
         Examples
         --------

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from pgcc.ir.circuit import Circuit
 
 
+# Nothing is computed with polynomials of such a degree.
+MOST_DEGREE = 1 << 62
+
+
 @dataclass(frozen=True)
 class Facts:
     """Structural properties of a circuit.
@@ -25,7 +29,8 @@ class Facts:
         Edges on the longest path from the root to a leaf.
     degree : int
         Formal degree: 1 for a variable, max over a sum, Σ over a product and a determinant (of a sized one, over
-        as many of the largest as can be in).
+        as many of the largest as can be in). Repeated squares soon have a degree of more digits than anyone would
+        read: beyond 2⁶² it is told as that.
     decomposable : bool
         Whether the children of every product, and of every determinant, have disjoint variables.
     smooth : bool
@@ -86,13 +91,13 @@ def formal_degrees(order: Sequence[Node], links: Sequence[tuple[int, ...]]) -> l
         if node.op is Op.SUM:
             degree.append(max(below, default=0))
         elif node.op is Op.PRODUCT:
-            degree.append(sum(below))
+            degree.append(min(sum(below), MOST_DEGREE))
         elif node.op is Op.VAR:
             degree.append(0 if node.is_complement else 1)
         elif node.op is Op.CONST:
             degree.append(0)
         else:
-            degree.append(_det_degree(node, below[: len(below) // 2], below[len(below) // 2 :]))
+            degree.append(min(_det_degree(node, below[: len(below) // 2], below[len(below) // 2 :]), MOST_DEGREE))
     return degree
 
 

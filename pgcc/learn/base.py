@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from pgcc.backend.distinct import number_rows
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
+from pgcc.learn.checkpoint import Place
 from pgcc.learn.data import default_names, read_chunks, read_rows
 from pgcc.learn.rows import Rows, hold_out, slices
 from pgcc.learn.shared import Shared
@@ -62,7 +62,7 @@ class Estimator:
 
     # -- what is learned ------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None, cluster: Any = None) -> Self:
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: Place | None = None, cluster: Any = None) -> Self:
         """Learn from data.
 
         Parameters

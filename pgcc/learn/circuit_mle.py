@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any, Self
 
 from pgcc.cluster import crew
@@ -11,7 +10,7 @@ from pgcc.errors import EvidenceError, PgccError, brief
 from pgcc.frontend.formats.npz import to_arrays
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.base import Estimator, check_positive, check_whole
-from pgcc.learn.checkpoint import Checkpoint
+from pgcc.learn.checkpoint import Checkpoint, Place
 from pgcc.learn.data import read_rows
 from pgcc.learn.descent import LBFGS, Adam
 from pgcc.learn.epochs import Ascent, Run, run_epochs
@@ -98,7 +97,7 @@ class CircuitMLE(Estimator):
         self.seed = seed
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None, cluster: Any = None) -> Self:
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: Place | None = None, cluster: Any = None) -> Self:
         """Learn the numbers of the circuit from data.
 
         Parameters
@@ -162,9 +161,10 @@ class CircuitMLE(Estimator):
 
     def _tell(self, run: Run) -> None:
         if self.verbose:
-            train, score, seconds = (run.history[name][-1] for name in ("train", "validation", "seconds"))
-            told = f"epoch {run.epochs}: train {train:.6f}, validation {score:.6f}, {seconds:.1f} s"
-            print(told, file=sys.stderr, flush=True)
+            train, score = (run.history[name][-1] for name in ("train", "validation"))
+            told = f"epoch {run.epochs}/{self.epochs}: train {train:.6f}, validation {score:.6f}"
+            left = f"at most {run.seconds_left(self.epochs):.0f} s left"
+            print(f"{told}, best {run.best_score:.6f}, {left}", file=sys.stderr, flush=True)
 
 
 def _choose(optimizer: str, likelihood: Likelihood) -> str:

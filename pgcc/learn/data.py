@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import IO, Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from pgcc.errors import EvidenceError, FormatError, PgccError
+from pgcc.errors import CircuitError, EvidenceError
+from pgcc.ir.node import var
 from pgcc.learn.rows import Rows, pack_rows, slices
-from pgcc.queries.evidence import Evidence, as_codes
+from pgcc.queries.evidence import Evidence
+from pgcc.queries.evidence_npy import Npy, is_npy, reading
 from pgcc.queries.evidence_text import find_names, read_csv, rows_at_a_time
 
 
@@ -49,7 +49,7 @@ def read_chunks(
     if isinstance(X, Rows):
         return X.names, X.chunks()
     if isinstance(X, (str, os.PathLike)):
-        pieces = (_read_npy if os.fspath(X).endswith(".npy") else _read_csv)(os.fspath(X), names)
+        pieces = (_read_npy if is_npy(X) else _read_csv)(os.fspath(X), names)
         return next(pieces), pieces
     found = _names(X, what) if names is None else list(names)
     given = Evidence(found, X)
@@ -76,8 +76,18 @@ def _names(X: Any, what: str) -> list[str]:
         unnamed = [name for name in X.columns if not isinstance(name, str)]
         if unnamed:
             raise EvidenceError(f"column {unnamed[0]!r} of {what} has no name that is text")
-        return list(X.columns)
+        return _checked(list(X.columns), what)
     return default_names(_width(X, what))
+
+
+def _checked(names: list[str], what: str) -> list[str]:
+    """Names that variables can have: said before the work, not after it."""
+    for i, name in enumerate(names):
+        try:
+            var(name)
+        except CircuitError as error:
+            raise EvidenceError(f"column {i + 1} of {what}: {error}") from None
+    return names
 
 
 def default_names(n: int) -> list[str]:
@@ -86,7 +96,7 @@ def default_names(n: int) -> list[str]:
 
 
 def _width(X: Any, what: str) -> int:
-    if isinstance(X, bytes) or not (hasattr(X, "shape") or isinstance(X, Iterable)):
+    if isinstance(X, (bytes, Mapping)) or not (hasattr(X, "shape") or isinstance(X, Collection)):
         raise EvidenceError(
             f"{what} are a table of 0, 1 and −1 or NaN for missing, or the path of one, not {type(X).__name__}"
         )
@@ -115,7 +125,9 @@ def read_csv_chunks(
     >>> names, [codes.tolist() for codes in chunks]
     (['b', 'a'], [[[1, 0], [-1, 1]]])
     """
-    found, lines = (list(names), lines) if names is not None else find_names(lines, where)
+    if names is None:
+        names, lines = find_names(lines, where)
+    found = _checked(list(names), where)
     return found, _some_rows(read_csv(lines, found, rows_at_a_time(found), where, header=None), where)
 
 
@@ -130,61 +142,16 @@ def _some_rows(chunks: Iterable[tuple[int, np.ndarray]], where: str) -> Iterator
 
 def _read_csv(path: str, names: Sequence[str] | None) -> Iterator[Any]:
     """First the names of the columns, then the rows, some at a time."""
-    with _open(path) as file, open(file.fileno(), encoding="utf-8", newline="", closefd=False) as text:
+    with reading(path) as file, open(file.fileno(), encoding="utf-8", newline="", closefd=False) as text:
         found, chunks = read_csv_chunks(text, names, path)
         yield found
         yield from chunks
 
 
 def _read_npy(path: str, names: Sequence[str] | None) -> Iterator[Any]:
-    """First the names of the columns, then the rows, some at a time.
-
-    Read, not mapped: if a file that is mapped becomes shorter, the process dies.
-    """
-    with _open(path) as file:
-        rows, n, kind = _npy_header(file, path)
-        found = default_names(n) if names is None else list(names)
-        if len(found) != n:
-            raise EvidenceError(f"{path} has {n} columns: one for each of the {len(found)} variables is needed")
+    """First the names of the columns, then the rows, some at a time."""
+    with reading(path) as file:
+        table = Npy(file, path)
+        found = default_names(table.columns) if names is None else list(names)
         yield found
-        for part in slices(rows, n):
-            size = (part.stop - part.start) * n * kind.itemsize
-            text = file.read(size)
-            if len(text) < size:
-                last = part.start + len(text) // (n * kind.itemsize)
-                raise FormatError(f"{path} ends after {last:,} of its {rows:,} rows: it is damaged")
-            try:
-                yield as_codes(np.frombuffer(text, kind).reshape(-1, n), found, part.start)
-            except EvidenceError as error:
-                raise EvidenceError(f"{path}: {error}") from None
-
-
-def _npy_header(file: IO[bytes], path: str) -> tuple[int, int, np.dtype]:
-    """Rows, columns and type of the array in a .npy file."""
-    try:
-        version = np.lib.format.read_magic(file)
-        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, columns_first, kind = header(file)
-    except ValueError as error:
-        raise FormatError(f"{path} is not an array in .npy: {error}") from None
-    if len(shape) != 2 or min(shape) < 1 or kind.kind not in "biuf":
-        raise FormatError(
-            f"{path} is an array of shape {shape} and type {kind}: rows and columns of 0 and 1 are needed"
-        )
-    if columns_first and min(shape) > 1:
-        raise FormatError(f"{path} has its columns first (Fortran order): np.save(path, np.ascontiguousarray(X))")
-    return shape[0], shape[1], kind
-
-
-@contextmanager
-def _open(path: str) -> Iterator[IO[bytes]]:
-    """A file to read once, from which nothing may be taken away and to which nothing may be added meanwhile."""
-    try:
-        with open(path, "rb") as file:
-            before = os.fstat(file.fileno())
-            yield file
-            after = os.fstat(file.fileno())
-    except OSError as error:
-        raise PgccError(f"{path} cannot be read: {error.strerror or error}") from None
-    if stat.S_ISREG(before.st_mode) and (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-        raise PgccError(f"{path} was changed while it was read: read it again")
+        yield from table.chunks(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import fsum
 from typing import Any, Protocol
 
 from pgcc.learn.checkpoint import EVERY, Checkpoint, State
@@ -55,6 +56,10 @@ class Run:
         for name, value in (("train", train), ("validation", score), ("seconds", seconds)):
             self.history[name].append(value)
 
+    def seconds_left(self, epochs: int) -> float:
+        """What all epochs that are left would take."""
+        return (epochs - self.epochs) * fsum(self.history["seconds"]) / self.epochs
+
     def is_over(self, epochs: int, patience: int) -> bool:
         """Whether there was no gain, enough epochs, or too many without a better one."""
         return self.over or self.epochs >= epochs or (self.epochs > 0 and self.epochs - 1 - self.best_epoch >= patience)
@@ -87,7 +92,7 @@ def run_epochs(
 
 
 def _keep(run: Run, ascent: Ascent, checkpoint: Checkpoint) -> None:
-    if checkpoint.path is not None:
+    if checkpoint.place is not None:
         arrays = {f"state.{name}": array for name, array in ascent.state().items()}
         arrays |= {f"best.{name}": array for name, array in run.best.items()}
         checkpoint.write(arrays, {"best_epoch": run.best_epoch, "over": run.over, "history": run.history})

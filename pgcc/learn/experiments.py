@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from pgcc.learn.simple_pgc import DPP, SimplePGC
 from pgcc.learn.trees import MixtureOfTrees
 
 PARTS = ("train", "valid", "test")
+_LONGEST_LINE = 1 << 24  # bytes
 # The level of the t-tests in the appendix.
 LEVEL = 0.1
 
@@ -31,11 +33,31 @@ class DataSet:
     name: str
     folder: Path
 
+    def path(self, part: str) -> Path:
+        """Of one file."""
+        return self.folder / f"{self.name}.{part}.data"
+
+    def check(self) -> None:
+        """Refuse files with different numbers of columns, by their first lines: before hours of work, not after it."""
+        width: dict[int, Path] = {}
+        for path in map(self.path, PARTS):
+            try:
+                with open(path, "rb") as file:
+                    width.setdefault(file.readline(_LONGEST_LINE).count(b",") + 1, path)
+            except OSError as error:
+                raise PgccError(f"{path}: {error.strerror or error}") from None
+        if len(width) > 1:
+            raise PgccError(
+                " and ".join(f"{path} has {n} columns" for n, path in width.items()) + ": these are one set"
+            )
+
     def part(self, part: str) -> np.ndarray:
         """The rows of one file."""
-        path = self.folder / f"{self.name}.{part}.data"
+        path = self.path(part)
         try:
-            rows = np.loadtxt(path, delimiter=",", dtype=np.int8, ndmin=2)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that a file is empty is said below
+                rows = np.loadtxt(path, delimiter=",", dtype=np.int8, ndmin=2)
         except (OSError, ValueError, OverflowError) as error:
             raise PgccError(f"{path}: {error}") from None
         if not rows.size or not np.isin(rows, (0, 1)).all():
@@ -116,6 +138,8 @@ def run(
     sets: Sequence[DataSet], kinds: Sequence[str], tell: Callable[[Result], None] = lambda result: None, **options: Any
 ) -> list[Result]:
     """Every model on every data set, one after another; `tell` hears of each result as it comes."""
+    for data in sets:
+        data.check()
     results = []
     for data in sets:
         for kind in kinds:

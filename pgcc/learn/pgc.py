@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from pgcc.cluster import crew
 from pgcc.errors import PgccError, brief
 from pgcc.frontend.combine import mixture
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.base import Estimator, check_whole
-from pgcc.learn.checkpoint import part_of, refuse_cluster
+from pgcc.learn.candidates import fit_each
+from pgcc.learn.checkpoint import Place
 from pgcc.learn.shared import Shared
 from pgcc.learn.simple_pgc import SimplePGC
 from pgcc.learn.trees import MixtureOfTrees
@@ -69,7 +68,7 @@ class PGC(Estimator):
         self.threads = threads
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None, cluster: Any = None) -> Self:
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: Place | None = None, cluster: Any = None) -> Self:
         """Fit all candidates, then the weights of their mixture.
 
         Parameters
@@ -84,26 +83,23 @@ class PGC(Estimator):
             ends with the same model.
         cluster : str or distributed.Client, optional
             The address of the scheduler of a Dask cluster, whose workers fit the candidates. What is learned is the
-            same. Not together with `checkpoint`.
+            same.
         """
         seed, threads = check_whole("seed", self.seed, 0), check_whole("threads", self.threads)
-        refuse_cluster(checkpoint, cluster)
         data = self._read(X, validation, seed)
-        candidates = [(one, part_of(checkpoint, i)) for i, one in enumerate(_copies(self.candidates, seed, threads))]
-        fitted: list[Estimator] = []
-        logs: list[np.ndarray] = []
-        self.history_: dict[str, list[Any]] = {"candidate": [], "validation": []}
-        with crew(cluster) as workers:
-            for candidate, scores in workers.map(_fit, candidates, workers.send(data)):
-                fitted.append(candidate)
-                logs.append(scores)
-                self.history_["candidate"].append(repr(candidate))
-                self.history_["validation"].append(float(scores.mean()))
-                if self.verbose:
-                    print(f"{candidate}: validation {scores.mean():.4f}", file=sys.stderr, flush=True)
-        weights = stacking_weights(np.array(logs))
+        fitted = _copies(self.candidates, seed, threads)
+        logs = np.zeros((len(fitted), len(data.held_out)))
+        for i, candidate, scores in fit_each(fitted, data, _score_held_out, checkpoint, cluster):
+            fitted[i], logs[i] = candidate, scores
+            if self.verbose:
+                print(f"{candidate}: validation {scores.mean():.4f}", file=sys.stderr, flush=True)
+        self.history_: dict[str, list[Any]] = {
+            "candidate": [repr(candidate) for candidate in fitted],
+            "validation": [float(scores.mean()) for scores in logs],
+        }
+        weights = stacking_weights(logs)
         kept = np.flatnonzero(weights >= min(_LEAST, weights.max()))
-        self.weights_ = stacking_weights(np.array(logs)[kept])
+        self.weights_ = stacking_weights(logs[kept])
         self.members_ = [fitted[i] for i in kept]
         mixed = mixture(self.weights_.tolist(), [member.circuit_ for member in self.members_])
         self.circuit_ = Circuit(mixed.root, self.feature_names_in_)
@@ -115,10 +111,9 @@ class PGC(Estimator):
         return np.logaddexp.reduce(logs + np.log(self.weights_)[:, None], axis=0)
 
 
-def _fit(part: tuple[Estimator, Path | None], data: Shared) -> tuple[Estimator, np.ndarray]:
-    """A candidate that has learned, and log p of the rows of the validation data."""
-    candidate, checkpoint = part
-    return candidate.fit(data, checkpoint=checkpoint), candidate.score_samples(data.held_out)
+def _score_held_out(candidate: Estimator, data: Shared) -> np.ndarray:
+    """log p of the rows of the validation data."""
+    return candidate.score_samples(data.held_out)
 
 
 def default_candidates(seed: int = 0, threads: int = 1) -> list[Estimator]:
@@ -131,9 +126,9 @@ def default_candidates(seed: int = 0, threads: int = 1) -> list[Estimator]:
 def _copies(candidates: Sequence[Estimator] | None, seed: int, threads: int) -> list[Estimator]:
     if candidates is None:
         return default_candidates(seed, threads)
-    wrong = [one for one in candidates if not isinstance(one, Estimator)]
-    if wrong or not candidates:
-        raise PgccError(f"candidates are estimators of pgcc.learn, at least one; not {brief(wrong or candidates)}")
+    listed = isinstance(candidates, Sequence) and len(candidates) > 0
+    if not listed or not all(isinstance(one, Estimator) for one in candidates):
+        raise PgccError(f"candidates are a list of estimators of pgcc.learn, at least one; not {brief(candidates)}")
     return [type(one)(**one.get_params()) for one in candidates]
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import product
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from pgcc.cluster import crew
-from pgcc.errors import PgccError
+from pgcc.errors import PgccError, brief
 from pgcc.learn.base import Estimator, check_whole
-from pgcc.learn.checkpoint import part_of, refuse_cluster
+from pgcc.learn.candidates import fit_each
+from pgcc.learn.checkpoint import Place
 from pgcc.learn.shared import Shared
 
 # The grid of the paper, for SimplePGC.
@@ -68,26 +66,23 @@ class GridSearch(Estimator):
         self.seed = seed
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None, cluster: Any = None) -> Self:
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: Place | None = None, cluster: Any = None) -> Self:
         """Fit every candidate to rows of 0 and 1; `validation` is data on which the choice is made.
 
         For the forms of data see `Estimator.fit`. `checkpoint` is a folder in which every candidate keeps the state of
         its run: after a crash those that were done are not fitted again, and the others go on. With the address of a
-        Dask cluster, its workers fit the candidates; not together with `checkpoint`.
+        Dask cluster, its workers fit the candidates.
         """
         if not isinstance(self.estimator, Estimator):
             raise PgccError(f"estimator={self.estimator!r}: a search is for the parameters of an estimator")
         threads, seed = check_whole("threads", self.threads), check_whole("seed", self.seed, 0)
-        refuse_cluster(checkpoint, cluster)
         data = self._read(X, validation, seed)
-        parts = [(one, part_of(checkpoint, i)) for i, one in enumerate(self._candidates())]
-        if cluster is None:
-            with ThreadPoolExecutor(threads) as pool:
-                found = list(pool.map(lambda part: self._tell(*_try(part, data)), parts))
-        else:
-            with crew(cluster) as workers:
-                found = [self._tell(*one) for one in workers.map(_try, parts, workers.send(data))]
-        candidates, scores = [one for one, _ in found], [score for _, score in found]
+        candidates = self._candidates()
+        scores = [0.0] * len(candidates)
+        for i, candidate, score in fit_each(candidates, data, _validation_score, checkpoint, cluster, threads):
+            candidates[i], scores[i] = candidate, score
+            if self.verbose:
+                print(f"{candidate}: {score:.6f}", file=sys.stderr, flush=True)
         order = np.argsort(-np.array(scores), kind="stable").tolist()
         best = candidates[order[0]]
         searched = list(self._grid())
@@ -100,6 +95,8 @@ class GridSearch(Estimator):
 
     def _grid(self) -> Mapping[str, Sequence[Any]]:
         grid = PAPER_GRID if self.grid is None else self.grid
+        if not isinstance(grid, Mapping):
+            raise PgccError(f"grid={brief(grid)}: it is a dict, of the values to be tried by the names of parameters")
         for name, values in grid.items():
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
                 raise PgccError(f"grid[{name!r}] = {values!r}: the values to be tried are a list")
@@ -112,17 +109,6 @@ class GridSearch(Estimator):
             type(self.estimator)(**params).set_params(**dict(zip(grid, values, strict=True)))
             for values in product(*grid.values())
         ]
-
-    def _tell(self, candidate: Estimator, score: float) -> tuple[Estimator, float]:
-        if self.verbose:
-            print(f"{candidate}: {score:.6f}", file=sys.stderr, flush=True)
-        return candidate, score
-
-
-def _try(part: tuple[Estimator, Path | None], data: Shared) -> tuple[Estimator, float]:
-    """A candidate that has learned, and its score."""
-    candidate, checkpoint = part
-    return candidate, _validation_score(candidate.fit(data, checkpoint=checkpoint), data)
 
 
 def _validation_score(fitted: Estimator, data: Shared) -> float:

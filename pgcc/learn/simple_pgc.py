@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from pgcc.backend.learning import log_leaf_tables, log_weights
-from pgcc.cluster import crew
+from pgcc.cluster import Unfinished, crew
 from pgcc.errors import PgccError
 from pgcc.frontend.combine import mixture
 from pgcc.frontend.det_pgc import det_pgc
@@ -20,10 +20,10 @@ from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, var
 from pgcc.learn.base import Estimator, check_positive, check_whole
-from pgcc.learn.checkpoint import EVERY, Checkpoint, refuse_cluster
+from pgcc.learn.checkpoint import EVERY, Checkpoint, Pause, Place
 from pgcc.learn.encoding import Grouped, leaf_starts
 from pgcc.learn.partition import check_group
-from pgcc.learn.training import Leg, Progress, Recipe, join_legs, train
+from pgcc.learn.training import Leg, Progress, Recipe, Run, Training, epochs_of, join_legs, run_from, state_of
 from pgcc.passes.building import product_of, sum_of
 
 Data = tuple[Grouped, Grouped]  # for training, and for validation
@@ -122,7 +122,7 @@ class SimplePGC(Estimator):
         self.threads = threads
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None, cluster: Any = None) -> Self:
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: Place | None = None, cluster: Any = None) -> Self:
         """Learn groups, kernels, leaves and weights from data.
 
         Parameters
@@ -137,18 +137,31 @@ class SimplePGC(Estimator):
             with the same parameters.
         cluster : str or distributed.Client, optional
             The address of the scheduler of a Dask cluster. Its workers run the recipe's rates and the restarts at the
-            same time; what is learned is the same. Not together with `checkpoint`.
+            same time; what is learned is the same.
         """
         components, seed = check_whole("components", self.components), check_whole("seed", self.seed, 0)
         threads = check_whole("threads", self.threads)
         check_group(self.max_group)
-        refuse_cluster(checkpoint, cluster)
         legs = self._legs(seed)
         data = self._read(X, validation, seed).grouped(self.max_group)
-        if cluster is not None:
-            progress = _train_apart(cluster, data, legs, components, threads)
+        settings = {"model": "SimplePGC", "legs": [asdict(leg) for leg in legs], "C": components, "K": data[0].groups}
+        kept = Checkpoint(checkpoint, {**settings, "layout": "by legs"}, *(part.rows for part in data))
+        found = kept.read()
+        run: Run = [None] * len(legs) if found is None else run_from(*found)
+        if cluster is None:
+            states = _train_in_turn(legs, run, data, components, threads)
         else:
-            progress = self._train(data, legs, components, threads, checkpoint)
+            states = _train_apart(cluster, legs, run, data, components, threads, pausing=kept.place is not None)
+        written = epochs_of(run)
+        for i in states:
+            if self.verbose:
+                print(_tell(run, i, legs), file=sys.stderr, flush=True)
+            if epochs_of(run) - written >= EVERY:
+                kept.write(*state_of(run))
+                written = epochs_of(run)
+        if epochs_of(run) > written:
+            kept.write(*state_of(run))
+        progress = join_legs([one for one in run if one is not None])
         if progress.best_epoch < 0:
             raise PgccError(
                 "no epoch gave the validation data a finite likelihood: training diverged, take a lower rate"
@@ -160,28 +173,8 @@ class SimplePGC(Estimator):
         self.circuit_ = simple_pgc_circuit(self.partition_, names, leaf_starts(groups), progress.best)
         return self
 
-    def _train(
-        self, data: Data, legs: list[Leg], components: int, threads: int, checkpoint: str | Path | None
-    ) -> Progress:
-        """One leg after another, from where a checkpoint has them."""
-        groups = data[0].groups
-        settings = {"model": "SimplePGC", "legs": [asdict(leg) for leg in legs], "C": components, "K": groups}
-        kept = Checkpoint(checkpoint, settings, *(part.rows for part in data))
-
-        def after_epoch(state: Progress) -> None:
-            if len(state.history["leg"]) % EVERY == 0:
-                kept.write(*state.state())
-            if self.verbose:
-                print(_tell(state, legs), file=sys.stderr, flush=True)
-
-        found = kept.read()
-        before = None if found is None else Progress.of(*found)
-        progress = train(before, *data, components, legs, threads, after_epoch)
-        kept.write(*progress.state())
-        return progress
-
     def _legs(self, seed: int) -> list[Leg]:
-        if self.recipe not in RECIPES:
+        if not isinstance(self.recipe, str) or self.recipe not in RECIPES:
             raise PgccError(f"recipe={self.recipe!r}: choose one of {', '.join(map(repr, RECIPES))}")
         said: dict[str, Any] = {
             name: check_whole(name, value)
@@ -247,14 +240,41 @@ def simple_pgc_circuit(
         return Circuit(mixture(weights.tolist(), parts).root, names)
 
 
-def _train_apart(cluster: Any, data: Data, legs: list[Leg], components: int, threads: int) -> Progress:
-    """Every leg by a worker of a cluster: no leg knows of another, so they end as they do one after another."""
+def _train_in_turn(legs: Sequence[Leg], run: Run, data: Data, components: int, threads: int) -> Iterator[int]:
+    """One leg after another, from where the run has them; after every epoch the number of its leg."""
+    training = Training(*data, components, threads)
+    for i, leg in enumerate(legs):
+        progress = run[i] = run[i] or training.begin(leg)
+        for _ in training.epochs(leg, progress):
+            yield i
+
+
+def _train_apart(
+    cluster: Any, legs: Sequence[Leg], run: Run, data: Data, components: int, threads: int, pausing: bool
+) -> Iterator[int]:
+    """Every leg by a worker of a cluster: no leg knows of another, so they end as they do one after another.
+
+    Workers write no files: to have the state of a leg here from time to time, it pauses, and goes on from there.
+    """
     with crew(cluster) as workers:
-        return join_legs(list(workers.map(_train_leg, legs, workers.send(data), components, threads)))
+        on = [i for i, progress in enumerate(run) if _is_on(progress)]
+        parts = [(legs[i], run[i]) for i in on]
+        for k, (_, progress) in workers.pursue(_train_leg, parts, workers.send(data), components, threads, pausing):
+            run[on[k]] = progress
+            yield on[k]
 
 
-def _train_leg(leg: Leg, data: Data, components: int, threads: int) -> Progress:
-    return train(None, *data, components, [leg], threads)
+def _train_leg(
+    part: tuple[Leg, Progress | None], data: Data, components: int, threads: int, pausing: bool
+) -> tuple[Leg, Progress] | Unfinished:
+    """A leg to its end, or until it is time to pause."""
+    (leg, before), pause = part, Pause()
+    training = Training(*data, components, threads)
+    progress = deepcopy(before) or training.begin(leg)  # what is at home may be the same object
+    for _ in training.epochs(leg, progress):
+        if pausing and pause.is_due() and progress.adam is not None:
+            return Unfinished((leg, progress))
+    return leg, progress
 
 
 def _monomials(group: Sequence[str]) -> list[Node]:
@@ -272,12 +292,22 @@ def _leaves(monomials: list[list[Node]], tables: list[np.ndarray]) -> list[Circu
     ]
 
 
-def _tell(state: Progress, legs: Sequence[Leg]) -> str:
-    recipe, done = legs[state.leg].recipe, len(state.scores)
-    mine = state.history["seconds"][-done:]
-    left = (recipe.epochs - done) * math.fsum(mine) / done
-    which = f"run {state.leg + 1}/{len(legs)}, " if len(legs) > 1 else ""
-    return (
-        f"{which}epoch {done}/{recipe.epochs}: train {state.history['train'][-1]:.4f}, "
-        f"validation {state.scores[-1]:.4f}, best {state.best_score:.4f}, at most {left:.0f} s left"
+def _tell(run: Run, i: int, legs: Sequence[Leg]) -> str:
+    """How far the run is, of which the i-th leg has just done an epoch."""
+    progress = run[i]
+    assert progress is not None
+    history, done = progress.history, progress.epochs
+    best = max(one.best_score for one in run if one is not None)
+    left = sum(
+        leg.recipe.epochs - (one.epochs if one else 0) for leg, one in zip(legs, run, strict=True) if _is_on(one)
     )
+    seconds = left * math.fsum(history["seconds"]) / done
+    which = f"run {i + 1}/{len(legs)}, " if len(legs) > 1 else ""
+    return (
+        f"{which}epoch {done}/{legs[i].recipe.epochs}: train {history['train'][-1]:.4f}, "
+        f"validation {history['validation'][-1]:.4f}, best {best:.4f}, at most {seconds:.0f} s left"
+    )
+
+
+def _is_on(progress: Progress | None) -> bool:
+    return progress is None or progress.adam is not None

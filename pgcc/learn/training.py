@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
@@ -62,101 +62,132 @@ class Leg:
 
 @dataclass
 class Progress:
-    """The state of a run between two epochs: all that it takes to go on."""
+    """The state of a leg between two epochs: all that it takes to go on.
 
-    adam: Adam
-    leg: int
+    Attributes
+    ----------
+    adam : Adam, optional
+        None when the leg is over.
+    best : array
+        The parameters of the best epoch.
+    """
+
+    adam: Adam | None
     best: np.ndarray
     best_score: float = -math.inf
     best_epoch: int = -1
-    history: dict[str, list[float]] = field(
-        default_factory=lambda: {"leg": [], "train": [], "validation": [], "seconds": []}
-    )
+    history: dict[str, list[float]] = field(default_factory=lambda: {"train": [], "validation": [], "seconds": []})
 
     @property
-    def scores(self) -> list[float]:
-        """Of the validation data, after each epoch of the leg that is on."""
-        pairs = zip(self.history["leg"], self.history["validation"], strict=True)
-        return [score for leg, score in pairs if leg == self.leg]
+    def epochs(self) -> int:
+        """How many are done."""
+        return len(self.history["train"])
 
-    def record(self, train: float, validation: float, seconds: float) -> None:
+    def record(self, train: float, validation: float, seconds: float, parameters: np.ndarray) -> None:
         """Note an epoch, and its parameters if they are the best."""
         if validation > self.best_score:
-            self.best, self.best_score = self.adam.average.copy(), validation
-            self.best_epoch = len(self.history["leg"])
-        for name, value in (("leg", self.leg), ("train", train), ("validation", validation), ("seconds", seconds)):
+            self.best, self.best_score, self.best_epoch = parameters.copy(), validation, self.epochs
+        for name, value in (("train", train), ("validation", validation), ("seconds", seconds)):
             self.history[name].append(value)
+
+    def is_over(self, recipe: Recipe) -> bool:
+        """Whether the leg has come to its end."""
+        scores = self.history["validation"]
+        since = len(scores) - 1 - int(np.argmax(scores)) if scores else 0
+        return len(scores) >= recipe.epochs or since >= recipe.patience
 
     def state(self) -> tuple[State, dict[str, Any]]:
         """All that it takes to go on, for a checkpoint."""
-        adam = self.adam
-        arrays = {
-            "parameters": adam.parameters, "mean": adam.mean, "square": adam.square, "average": adam.average,
-            "best": self.best,
-        }  # fmt: skip
-        rest = {name: getattr(self, name) for name in ("leg", "best_score", "best_epoch", "history")}
-        return arrays, {"steps": adam.steps, **rest}
+        arrays, rest = {"best": self.best}, {name: getattr(self, name) for name in _TOLD}
+        if (adam := self.adam) is not None:
+            arrays |= {name: getattr(adam, name) for name in _OF_ADAM}
+            rest["steps"] = adam.steps
+        return arrays, rest
 
     @classmethod
     def of(cls, arrays: State, rest: dict[str, Any]) -> Progress:
         """What goes on from there."""
-        adam = Adam(arrays["parameters"])
-        adam.mean, adam.square, adam.average = arrays["mean"], arrays["square"], arrays["average"]
-        adam.steps = rest["steps"]
-        return cls(adam, rest["leg"], arrays["best"], rest["best_score"], rest["best_epoch"], rest["history"])
-
-    def is_over(self, recipe: Recipe) -> bool:
-        """Whether the leg that is on has come to its end."""
-        scores = self.scores
-        since = len(scores) - 1 - int(np.argmax(scores)) if scores else 0
-        return len(scores) >= recipe.epochs or since >= recipe.patience
+        adam = None
+        if "steps" in rest:
+            adam = Adam(arrays["parameters"])
+            adam.mean, adam.square, adam.average = arrays["mean"], arrays["square"], arrays["average"]
+            adam.steps = rest["steps"]
+        return cls(adam, arrays["best"], *(rest[name] for name in _TOLD))
 
 
-def train(
-    progress: Progress | None,
-    data: Grouped,
-    validation: Grouped,
-    components: int,
-    legs: Sequence[Leg],
-    threads: int = 1,
-    after_epoch: Callable[[Progress], Any] = lambda progress: None,
-) -> Progress:
-    """Run the epochs that are left, all of them if there is no progress yet.
+_TOLD = ("best_score", "best_epoch", "history")
+_OF_ADAM = ("parameters", "mean", "square", "average")
 
-    What happens in an epoch depends on the state before it and the seed only.
-    """
-    # legs of one seed follow each other, and start from the same place
-    start = lru_cache(maxsize=1)(lambda seed: start_by_em(data.start, components, np.random.default_rng(seed)))
-    if progress is None:
-        first = start(legs[0].seed)
-        progress = Progress(Adam(first.copy()), 0, first.copy())
-    likelihoods = _Likelihoods(components, threads)
-    prior = prior_codes(data.start) / len(data.start.where)
-    while True:
-        leg = legs[progress.leg]
-        while not progress.is_over(leg.recipe):
-            began, epoch = time.perf_counter(), len(progress.scores)
-            mean = _run_epoch(likelihoods, progress.adam, data, leg, epoch, prior)
+
+class Training:
+    """What all legs of a run have in common: data, and how many components are fitted to them."""
+
+    def __init__(self, data: Grouped, validation: Grouped, components: int, threads: int = 1):
+        self._data, self._validation, self._threads = data, validation, threads
+        self._likelihoods = _Likelihoods(components, threads)
+        self._prior = prior_codes(data.start) / len(data.start.where)
+        # legs of one seed follow each other, and start from the same place
+        self._start = lru_cache(maxsize=1)(
+            lambda seed: start_by_em(data.start, components, np.random.default_rng(seed))
+        )
+
+    def begin(self, leg: Leg) -> Progress:
+        """Before the first epoch."""
+        first = self._start(leg.seed)
+        return Progress(Adam(first.copy()), first.copy())
+
+    def epochs(self, leg: Leg, progress: Progress) -> Iterator[None]:
+        """Run the epochs that are left, and stop after each.
+
+        What happens in an epoch depends on the state before it and the seed only.
+        """
+        while (adam := progress.adam) is not None:
+            began = time.perf_counter()
+            mean = _run_epoch(self._likelihoods, adam, self._data, leg, progress.epochs, self._prior)
             seconds = time.perf_counter() - began
-            score = validation.average(partial(log_likelihoods, parameters=progress.adam.average, threads=threads))
-            progress.record(mean, score, seconds)
-            after_epoch(progress)
-        if progress.leg + 1 == len(legs):
-            return progress
-        progress.leg += 1
-        progress.adam = Adam(start(legs[progress.leg].seed).copy())
+            likelihoods = partial(log_likelihoods, parameters=adam.average, threads=self._threads)
+            progress.record(mean, self._validation.average(likelihoods), seconds, adam.average)
+            if progress.is_over(leg.recipe):
+                progress.adam = None
+            yield
+
+
+# -- all legs of a run --------------------------------------------------------------------------------------
+
+Run = list[Progress | None]  # of every leg; None for one that has not begun
+
+
+def epochs_of(run: Run) -> int:
+    """How many are done in all legs."""
+    return sum(progress.epochs for progress in run if progress is not None)
+
+
+def state_of(run: Run) -> tuple[State, dict[str, Any]]:
+    """All that it takes to go on, for a checkpoint."""
+    states = [None if progress is None else progress.state() for progress in run]
+    arrays = {f"{i}.{name}": array for i, one in enumerate(states) if one for name, array in one[0].items()}
+    return arrays, {"legs": [one and one[1] for one in states]}
+
+
+def run_from(arrays: State, rest: dict[str, Any]) -> Run:
+    """What goes on from there."""
+    run: Run = []
+    for i, told in enumerate(rest["legs"]):
+        mine = {name.removeprefix(f"{i}."): array for name, array in arrays.items() if name.startswith(f"{i}.")}
+        run.append(told and Progress.of(mine, told))
+    return run
 
 
 def join_legs(legs: Sequence[Progress]) -> Progress:
-    """The state after several legs that ran apart, each as the only one of its run: as if they had been one run's."""
-    last = legs[-1]
-    joined = Progress(last.adam, len(legs) - 1, legs[0].best)
+    """The best epoch of all legs, and one history, which has the number of the leg too."""
+    joined = Progress(None, legs[0].best, history={"leg": [], **{name: [] for name in legs[0].history}})
     for number, leg in enumerate(legs):
         if leg.best_score > joined.best_score:
             joined.best, joined.best_score = leg.best, leg.best_score
-            joined.best_epoch = len(joined.history["leg"]) + leg.best_epoch
+            joined.best_epoch = joined.epochs + leg.best_epoch
+        joined.history["leg"] += [number] * leg.epochs
         for name, values in leg.history.items():
-            joined.history[name] += [number] * len(values) if name == "leg" else values
+            joined.history[name] += values
     return joined
 
 

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,7 +17,7 @@ from pgcc.frontend.builders import chow_liu
 from pgcc.frontend.combine import mixture
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.base import Estimator, check_positive, check_whole
-from pgcc.learn.checkpoint import EVERY, Checkpoint, State
+from pgcc.learn.checkpoint import EVERY, Checkpoint, Place, State
 from pgcc.learn.data import read_rows
 from pgcc.learn.epochs import Run, run_epochs
 from pgcc.learn.rows import Block, Rows
@@ -83,7 +82,7 @@ class MixtureOfTrees(Estimator):
         self.threads = threads
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None, cluster: Any = None) -> Self:
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: Place | None = None, cluster: Any = None) -> Self:
         """Learn trees and weights from data.
 
         Parameters
@@ -118,8 +117,10 @@ class MixtureOfTrees(Estimator):
 
     def _tell(self, run: Run) -> None:
         if self.verbose:
-            told = f"step {run.epochs}: validation {run.history['validation'][-1]:.4f}, best {run.best_score:.4f}"
-            print(told, file=sys.stderr, flush=True)
+            train, score = (run.history[name][-1] for name in ("train", "validation"))
+            told = f"step {run.epochs}/{self.epochs}: train {train:.4f}, validation {score:.4f}"
+            left = f"at most {run.seconds_left(self.epochs):.0f} s left"
+            print(f"{told}, best {run.best_score:.4f}, {left}", file=sys.stderr, flush=True)
 
 
 class _Steps:
@@ -179,7 +180,7 @@ class ChowLiu(Estimator):
     def __init__(self, smoothing: float = 1.0):
         self.smoothing = smoothing
 
-    def fit(self, X: Any, validation: Any = None, *, checkpoint: str | Path | None = None, cluster: Any = None) -> Self:
+    def fit(self, X: Any, validation: Any = None, *, checkpoint: Place | None = None, cluster: Any = None) -> Self:
         """Learn the tree from data (see `MixtureOfTrees.fit`); there is nothing to choose: `validation` is not read.
 
         With gaps (−1, NaN, None) it takes some steps of EM: each finds the best tree for what the last one expects.

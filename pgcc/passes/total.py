@@ -3,7 +3,8 @@
 Exact numbers give an exact total. With floats, or where fractions would become enormous, it is computed with 50 decimal
 digits and any exponent, and a bound on its error is carried along. Determinants are factorised in float64, with an
 estimate of the error by the inverse matrix; a small one for which that is above 1e-13 is computed in fractions. What
-comes out is a float with a relative error below 1e-12, or a `PrecisionError`. Totals of roots are remembered as long
+comes out has a relative error below 1e-12, or is a `PrecisionError`: a float, or beyond the range of floats m·2^e, as a
+fraction (a DPP of 300 items that are mostly in has such a total). Totals of roots are remembered as long
 as the nodes live, so that building a mixture of mixtures of mixtures walks over every part once.
 """
 
@@ -30,6 +31,7 @@ ACCURACY = Decimal("1e-12")  # the relative error of a total that is no exact nu
 _DIGITS = Context(prec=50, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 _ROUNDING = Decimal("1e-49")
 _FACTORED = Decimal("1e-13")  # the relative error of a determinant in float64 that is good enough, by estimate
+_MOST_DIGITS = 39_000  # of a total, as many as MAX_BITS make
 _MOST_EXACT = 40  # rows and columns of a determinant of floats that is computed in fractions, where that is not so
 
 
@@ -44,12 +46,12 @@ _known: WeakKeyDictionary[Node, Number | _Value] = WeakKeyDictionary()
 
 
 def total(circuit: Circuit) -> Number:
-    """g(1): an exact number if the circuit's are exact (and it does not become enormous), else a float.
+    """g(1): exact if the circuit's numbers are (and it does not become enormous), else rounded like a float.
 
     Raises
     ------
     PrecisionError
-        If a relative error of 1e-12 cannot be promised, or a float cannot hold the number.
+        If a relative error of 1e-12 cannot be promised.
 
     Examples
     --------
@@ -102,17 +104,21 @@ def positive_total(circuit: Circuit, what: str) -> Number:
 
 
 def quotient(weight: Number, value: Number) -> Number:
-    """weight / value: exact if both are, else a float that is rounded once."""
+    """weight / value: exact if both are, else rounded once."""
     ratio = Fraction(weight) / Fraction(value)
-    if float not in (type(weight), type(value)):
-        return as_number(ratio)
-    try:
-        number = float(ratio)
-    except OverflowError:
-        number = 0.0
-    if not number and ratio:
-        raise PrecisionError(f"{weight} divided by the total {value} is out of the range of floats")
-    return number
+    return as_number(ratio) if float not in (type(weight), type(value)) else _float_like(ratio)
+
+
+def _float_like(value: Fraction) -> Number:
+    """The nearest float; beyond their range, the nearest number with as many bits.
+
+    >>> _float_like(Fraction(1, 3)), _float_like(Fraction(3) ** -1000) * 2**1600
+    (0.3333333333333333, Fraction(4622194136202043, 137438953472))
+    """
+    if not value or -1000 < (exponent := value.numerator.bit_length() - value.denominator.bit_length()) < 1000:
+        return float(value)
+    unit = Fraction(2) ** (exponent - 53)
+    return as_number(round(value / unit) * unit)
 
 
 def _unknown(root: Node) -> list[Node]:
@@ -214,19 +220,16 @@ def _in_decimals(order: Sequence[Node]) -> _Value:
         return at[order[-1]]
 
 
-def _rounded(value: _Value) -> float:
-    """The nearest float, if the bound on the error is small enough."""
+def _rounded(value: _Value) -> Number:
+    """The nearest number of a float's bits, if the bound on the error is small enough."""
     number, error = value
     if not number:
         return 0.0
     if error > ACCURACY * abs(number):
         raise PrecisionError(f"its total g(1), about {number:.3e}, cannot be computed to a relative error of 1e-12")
-    if not -300 < number.adjusted() < 300:
-        raise PrecisionError(
-            f"its total g(1) = {number:.3e} is out of the range of floats; exact numbers have no such limit, and a DPP "
-            "by its marginal kernel K has the total 1"
-        )
-    return float(number)
+    if abs(number.adjusted()) > _MOST_DIGITS:
+        raise PrecisionError(f"its total g(1) = {number:.3e} has more than {_MOST_DIGITS:,} digits")
+    return _float_like(Fraction(number))
 
 
 def _decimal(value: Number) -> _Value:

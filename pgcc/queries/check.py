@@ -171,15 +171,15 @@ def _judge_multiaffine(circuit: Circuit) -> Verdict:
     if compiled.decomposable:
         return Verdict(PROVED, "by structure, after simplification no two factors of a product share a variable")
     try:
-        squared = compiled.multiaffinity.squared
+        found = compiled.multiaffinity
     except PgccError as error:
         return Verdict(NOT_PROVEN, f"the identity test could not be made ({error})")
-    if squared:
-        name = circuit.variables[squared[0]]
+    if found.squared:
+        name = circuit.variables[found.squared[0]]
         hint = "" if circuit.facts.exact else "; some weights are floats, whose sums do not cancel exactly"
         return Verdict(REFUTED, f"{name!r} occurs to a power above 1{hint}", name)
-    chance = max(1, compiled.circuit.facts.degree) * max(1, len(circuit.variables)) / (2**61 - 1)
-    return Verdict(PROVED, f"by a randomised identity test modulo 2^61 - 1 (wrong with probability below {chance:.1e})")
+    wrong = f"wrong with probability below {found.chance:.1e}"
+    return Verdict(PROVED, f"by a randomised identity test modulo 2^61 - 1 ({wrong})")
 
 
 # -- the total -------------------------------------------------------------------------------------------------------

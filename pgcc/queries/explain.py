@@ -126,9 +126,8 @@ def _multiaffine(compiled: Compiled) -> str:
         return "by structure (decomposable)"
     if not compiled.validate:
         return "not tested (validate=False)"
-    degree, n = compiled.circuit.facts.degree, len(compiled.circuit.variables)
-    chance = max(1, degree) * max(1, n) / (2**61 - 1)
-    return f"by a randomised identity test modulo 2^61 - 1 (wrong with probability below {chance:.1e})"
+    wrong = f"wrong with probability below {compiled.multiaffinity.chance:.1e}"
+    return f"by a randomised identity test modulo 2^61 - 1 ({wrong})"
 
 
 def _certificate(compiled: Compiled, rtol: float) -> str:

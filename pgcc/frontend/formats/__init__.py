@@ -108,6 +108,11 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
         raise FormatError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
+def check_can_save(path: str | os.PathLike[str]) -> None:
+    """Refuse a name whose format `save` does not write: before a long work, not after it."""
+    _function(_checked(path), "write")
+
+
 def _checked(path: str | os.PathLike[str]) -> Path:
     if "\0" in os.fspath(path):
         raise FormatError(f"{path!r} cannot be the name of a file")

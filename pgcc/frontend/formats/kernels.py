@@ -16,7 +16,6 @@ import io
 import math
 import re
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -27,6 +26,7 @@ import numpy as np
 from pgcc.errors import FormatError, PgccError
 from pgcc.frontend.determinant import MOST_ENTRIES
 from pgcc.frontend.dpp import dpp
+from pgcc.frontend.formats.damage import DAMAGE, reason_of
 from pgcc.frontend.formats.lines import shown
 from pgcc.frontend.formats.npz import MAX_RATIO, MIN_ALLOWED
 from pgcc.ir.circuit import Circuit
@@ -39,8 +39,6 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}", re.ASCII)
 _FRACTION = re.compile(r"[+-]?[0-9]{1,4000}/[0-9]{1,4000}", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?", re.ASCII)
 _NUMERAL = re.compile(r"[+-]?(?:[0-9.][0-9.eE/+-]*|nan|inf|infinity)", re.ASCII | re.IGNORECASE)  # meant as a number
-# What reading a damaged array can raise.
-_DAMAGE = (ValueError, LookupError, EOFError, OverflowError, SyntaxError, TypeError, MemoryError)
 
 
 def read(
@@ -90,8 +88,8 @@ def read_archive(
                 for name in (chosen, "names")
                 if name in entries
             }
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
-        raise FormatError(f"{path} is damaged: {error}") from None
+    except DAMAGE as error:
+        raise FormatError(f"{path} is damaged: {reason_of(error)}") from None
     if names is None and "names" in arrays:
         names = _names(arrays["names"], path)
     return _process(path, chosen, arrays[chosen], names, symmetric, nearest)
@@ -164,9 +162,8 @@ def _array(data: bytes, where: str) -> np.ndarray:
         if version not in readers:
             raise ValueError(f"version {version} of the format is not known")
         shape, by_columns, dtype = readers[version](stream)
-    except _DAMAGE as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise FormatError(f"{where} is damaged, or not an array in the format of numpy: {reason}") from None
+    except DAMAGE as error:
+        raise FormatError(f"{where} is damaged, or not an array in the format of numpy: {reason_of(error)}") from None
     if dtype.kind not in "fiubcU":
         pickled = ": pickles are not read" if dtype.hasobject else ""
         raise FormatError(f"{where} holds {dtype}, not numbers{pickled}")

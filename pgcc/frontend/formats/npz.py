@@ -20,9 +20,7 @@ from __future__ import annotations
 
 import json
 import math
-import struct
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from itertools import chain
@@ -32,6 +30,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from pgcc.errors import CircuitError, FormatError
+from pgcc.frontend.formats.damage import DAMAGE, reason_of
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.literals import number_text, read_exact
@@ -62,22 +61,6 @@ _WHOLE = 2**53  # integers up to this are float64s
 
 # A file of b bytes that claims to hold more than this is not read: a zip can claim a thousand times its size.
 MIN_ALLOWED, MAX_RATIO = 1 << 26, 100
-
-# What reading a damaged zip, array or JSON text can raise. (MemoryError: a damaged length.)
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    ValueError,
-    LookupError,
-    struct.error,
-    EOFError,
-    OverflowError,
-    NotImplementedError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    MemoryError,
-)
 
 
 # -- writing --------------------------------------------------------------------------------------
@@ -163,12 +146,8 @@ def read(path: Path) -> Circuit:
             return _circuit(_read_arrays(path))
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
-    except (*_DAMAGE, CircuitError) as error:
-        raise FormatError(f"{path} is damaged, or not a circuit in the .npz format: {_reason(error)}") from None
-
-
-def _reason(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+    except (*DAMAGE, CircuitError) as error:
+        raise FormatError(f"{path} is damaged, or not a circuit in the .npz format: {reason_of(error)}") from None
 
 
 def _read_arrays(path: Path) -> dict[str, np.ndarray]:
