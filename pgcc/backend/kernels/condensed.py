@@ -16,6 +16,7 @@ from pgcc.backend.kernels.simd import (
     add_up,
     div,
     entries,
+    fetch,
     if_less,
     join_permuted,
     load,
@@ -34,6 +35,7 @@ from pgcc.backend.kernels.simd import (
     transpose,
 )  # fmt: skip
 from pgcc.backend.kernels.simd import magnitude as size_of
+from pgcc.backend.kernels.sums import add_products, add_values, multiply
 from pgcc.lowering.condense import ENTRIES, MOST_VARIABLES
 from pgcc.lowering.program import LEAF, LOOKUP, QUOTIENT, TIMES
 
@@ -133,6 +135,8 @@ def settle_condensed(
             continue
         here = -(-count // STEP) * STEP  # the last block may be smaller
         join_block(pairs, wide, flat, variables, first, here, codes)
+        fetch(numbers, first, first + count, True)
+        fetch(flat, (first + lanes) * variables, min(first + 2 * lanes, rows) * variables, False)
         run_block(op, target, start, args, first_weight, weights, joint, tables, wide, codes, here, work)
         value, magnitude = roots[0] * here, roots[-1] * here
         settled &= settle(work, value, magnitude, count, gamma, floor, rtol, total, logs, numbers, first)
@@ -246,41 +250,16 @@ def run_block(op, target, start, args, first_weight, weights, joint, tables, wid
             for lane in range(0, lanes, 8):
                 store(work, at + lane, entries(wide.tables, table, codes.state, column + lane))
         elif kind == TIMES:
-            for lane in range(0, lanes, STEP):
-                x = peek(args, first) * lanes + lane
-                a, b, c, d = load(work, x), load(work, x + 8), load(work, x + 16), load(work, x + 24)
-                for j in range(first + 1, last):
-                    x = peek(args, j) * lanes + lane
-                    a, b = mul(a, load(work, x)), mul(b, load(work, x + 8))
-                    c, d = mul(c, load(work, x + 16)), mul(d, load(work, x + 24))
-                store4(work, at + lane, a, b, c, d)
+            multiply(args, first, last, lanes, work, at)
         elif kind == QUOTIENT:
             x, y, w = peek(args, first) * lanes, peek(args, first + 1) * lanes, splat(peek(weights, first_weight[i]))
             for lane in range(0, lanes, 8):
                 store(work, at + lane, mul(w, quotient(load(work, x + lane), load(work, y + lane))))
         else:
-            first_k = peek(first_weight, i)
-            alone = 2 * (peek(first_weight, i + 1) - first_k) - (last - first)  # terms w·x; the others are w·x·y
-            for lane in range(0, lanes, STEP):
-                a = splat(0.0)
-                b, c, d = a, a, a
-                k = first_k
-                for j in range(first, first + alone):
-                    w, x = splat(peek(weights, k)), peek(args, j) * lanes + lane
-                    a = muladd(w, load(work, x), a)
-                    b = muladd(w, load(work, x + 8), b)
-                    c = muladd(w, load(work, x + 16), c)
-                    d = muladd(w, load(work, x + 24), d)
-                    k += 1
-                for j in range(first + alone, last, 2):
-                    w = splat(peek(weights, k))
-                    x, y = peek(args, j) * lanes + lane, peek(args, j + 1) * lanes + lane
-                    a = muladd(w, mul(load(work, x), load(work, y)), a)
-                    b = muladd(w, mul(load(work, x + 8), load(work, y + 8)), b)
-                    c = muladd(w, mul(load(work, x + 16), load(work, y + 16)), c)
-                    d = muladd(w, mul(load(work, x + 24), load(work, y + 24)), d)
-                    k += 1
-                store4(work, at + lane, a, b, c, d)
+            k, terms = peek(first_weight, i), peek(first_weight, i + 1) - peek(first_weight, i)
+            alone = 2 * terms - (last - first)  # terms w·x; the others are w·x·y
+            add_values(args, first, first + alone, weights, k, lanes, work, at, True)
+            add_products(args, first + alone, last, weights, k + alone, lanes, work, at, alone == 0)
 
 
 @inlined_kernel
