@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.backend.kernels.condensed import Codes, Pairs, WideTables, run_condensed, settle_condensed
+from pgcc.backend.kernels.bundle import bundle
+from pgcc.backend.kernels.condensed import Codes, Pairs, WideTables, rows_of_unit, run_condensed, settle_bundled
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
 from pgcc.backend.kernels.simd import WORD
 from pgcc.lowering.condense import MOST_VARIABLES, Condensed, Tables, condense, state_numbers, states
@@ -41,20 +42,16 @@ class Loop:
 
     def values(self, evidence: np.ndarray) -> np.ndarray:
         """The values for int8 rows of evidence (1, 0, −1): kept × rows, and perhaps some more columns."""
-        arguments = self._arguments(evidence)
-        *_, lanes, _, _, kept = arguments
+        lanes = min(self.lanes, -(-len(evidence) // STEP) * STEP)
+        room, kept = self._room(lanes), self.condensed.kept
         out = np.empty((len(kept), -(-len(evidence) // lanes) * lanes))
-        run_condensed(*arguments, out)
+        run_condensed(*self._tables, evidence, lanes, room.codes, room.work, kept, out)
         return out
 
     def settle(self, evidence: np.ndarray, *promise: Any) -> bool:
         """The first value of every row, where the last one as its magnitude certifies it (see the kernel `settle`)."""
-        return settle_condensed(*self._arguments(evidence), *promise)
-
-    def _arguments(self, evidence: np.ndarray) -> tuple[Any, ...]:
-        """What kernels of condensed programs take."""
         lanes = min(self.lanes, -(-len(evidence) // STEP) * STEP)
-        return *self._tables, evidence, lanes, *self._room(lanes), self.condensed.kept
+        return settle_bundled(self._bundle, self._room(lanes).bundle, evidence, lanes, *promise)
 
     @cached_property
     def condensed(self) -> Condensed:
@@ -73,15 +70,28 @@ class Loop:
         row = 8 * self.condensed.program.slots
         return STEP * max(1, min(8, _NEAREST // row // STEP), min(4, _NEXT // row // STEP))
 
-    def _room(self, lanes: int) -> tuple[Codes, np.ndarray]:
+    @cached_property
+    def _bundle(self) -> np.ndarray:
+        *arrays, pairs, wide = self._tables
+        return bundle(*arrays, *pairs, *wide, self.condensed.kept)
+
+    def _room(self, lanes: int) -> _Room:
         """Room for the codes and the values of a block, the same for every call of a thread unless it is large."""
-        kept, room = getattr(self._rooms, "room", (0, None))
-        if kept != lanes or room is None:
+        room: _Room | None = getattr(self._rooms, "room", None)
+        if room is None or room.lanes != lanes:
             size = self.condensed.program.slots * lanes
-            room = room_for_codes(self.condensed, self.unscheduled.n_variables, lanes), aligned(size)
+            room = _Room(lanes, room_for_codes(self.condensed, self.unscheduled.n_variables, lanes), aligned(size))
             if size <= _ROOM:
-                self._rooms.room = lanes, room
+                self._rooms.room = room
         return room
+
+
+class _Room:
+    """Room for a block."""
+
+    def __init__(self, lanes: int, codes: Codes, work: np.ndarray):
+        self.lanes, self.codes, self.work = lanes, codes, work
+        self.bundle = bundle(*codes, work)
 
 
 def with_tables(condensed: Condensed, variables: int) -> tuple[Any, ...]:
@@ -107,14 +117,15 @@ def with_tables(condensed: Condensed, variables: int) -> tuple[Any, ...]:
 
 def order_of_bytes(pairs: np.ndarray, variables: int) -> np.ndarray:
     """Where the codes of pairs are among the bytes of some rows of evidence: see `Pairs`."""
-    rows = next((rows for rows in (8, 4, 2) if rows * variables <= 2 * WORD), 1)
+    rows = rows_of_unit.py_func(variables)
     groups = 8 // rows
     if not 0 < variables <= 2 * WORD:
         pairs = pairs[:0]
     padded = np.zeros((-(-len(pairs) // (8 * groups)), groups, 8, 2), np.int64)
     padded.reshape(-1, 2)[: len(pairs)] = pairs
     byte = padded.transpose(0, 3, 1, 2)[:, :, :, None, :] + variables * np.arange(rows)[:, None]
-    return np.where(byte < WORD, byte, byte - rows * variables + 2 * WORD).astype(np.uint8, order="C")
+    byte = np.where(byte < WORD, byte, byte - rows * variables + 2 * WORD)
+    return byte.astype(np.uint8, order="C").reshape(-1, 2, WORD)
 
 
 def room_for_codes(condensed: Condensed, variables: int, lanes: int) -> Codes:

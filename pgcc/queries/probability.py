@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -21,14 +20,15 @@ _ROWS, _BYTES = 1 << 17, 1 << 20
 
 @dataclass
 class Answers:
-    """Numbers, and where they were asked for bounds on their relative errors; how many rows each method answered.
+    """Numbers, and where they were asked for bounds on their relative errors.
 
-    settled : how many rows, at least, float64 certified at once. Nothing is amiss with those.
+    settled : how many rows float64 certified at once. Nothing is amiss with those.
+    used : how many of the others each method answered.
     """
 
     numbers: np.ndarray
     bounds: np.ndarray | None
-    used: Counter[str]
+    used: dict[str, int]
     settled: int = 0
 
 
@@ -47,7 +47,7 @@ def probabilities(
 
     With a total, the values are probabilities: a certainly negative one is refused with its row.
     """
-    answers = Answers(np.empty(evidence.rows), np.empty(evidence.rows) if bounds else None, Counter())
+    answers = Answers(np.empty(evidence.rows), np.empty(evidence.rows) if bounds else None, {})
     # What float64 certifies at once takes the short way; nothing does where bounds are asked for. A few probabilities
     # are the same by the long way, sooner than the kernel of the short one is loaded. (Logarithms might be rounded
     # differently.)
@@ -62,7 +62,6 @@ def probabilities(
         codes = evidence.chunk(rows, checked=False)  # what is no evidence is left, and refused below
         left = compiled.settle(codes, rtol, by, logs, answers.numbers[rows])
         answers.settled += len(codes) - len(left)
-        answers.used["direct"] += len(codes) - len(left)
         if len(left):
             answer_with_bounds(rows, left, evidence.chunk(rows)[left])
 
@@ -77,7 +76,8 @@ def probabilities(
         answers.numbers[rows][some] = values.logs() if logs else values.floats()
         if answers.bounds is not None:
             answers.bounds[rows] = values.bound if logs else values.float_bounds()
-        answers.used.update(counts or {method: len(codes)})
+        for name, count in (counts or {method: len(codes)}).items():
+            answers.used[name] = answers.used.get(name, 0) + count
 
     for_chunks(evidence.rows, len(evidence.variables), threads, answer, *((_ROWS, _BYTES) if short else ()))
     return answers

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgcc.backend.kernels.bundle import bundled
 from pgcc.backend.kernels.elementary import log_eight
 from pgcc.backend.kernels.linear import STEP, are_codes, copy_roots, store4
 from pgcc.backend.kernels.policy import bare_kernel, inlined_kernel, kernel
@@ -50,10 +51,10 @@ class Pairs(NamedTuple):
     Attributes
     ----------
     variables : int32 array, pairs × 2
-    order : uint8 array, units × 2 × groups × rows × 8
-        The bytes of the two variables of every pair, for a unit of 8, 4, 2 or 1 rows and as many groups of eight pairs
-        as make 64 codes. Bytes are numbered through the first 64 of the rows, and then through their last 64. There are
-        no units if a row has more than 128 bytes.
+    order : uint8 array, units × 2 × 64
+        The bytes of the two variables of every pair, for a unit of 8, 4, 2 or 1 rows (`rows_of_unit`) and as many
+        groups of eight pairs as make 64 codes: groups × rows × 8. Bytes are numbered through the first 64 of the rows,
+        and then through their last 64. There are no units if a row has more than 128 bytes.
     """
 
     variables: np.ndarray
@@ -143,6 +144,26 @@ def settle_condensed(
     return settled
 
 
+@kernel
+def settle_bundled(program, room, evidence, lanes, gamma, floor, rtol, total, logs, numbers):
+    """`settle_condensed` with what does not depend on the rows in two bundles: arrays of `with_tables`, and room."""
+    variables, order = bundled(program, 8, np.int32), bundled(program, 9, np.uint8)
+    pairs = Pairs(variables.reshape((len(variables) // 2, 2)), order.reshape((len(order) // (2 * WORD), 2, WORD)))
+    scopes, states = bundled(program, 13, np.int32), bundled(program, 14, np.uint16)
+    sizes = MOST_VARIABLES - 2
+    wide = WideTables(
+        bundled(program, 10, np.float64), bundled(program, 11, np.int64), bundled(program, 12, np.int64),
+        scopes.reshape((len(scopes) // MOST_VARIABLES, MOST_VARIABLES)), states.reshape((sizes, len(states) // sizes)),
+    )  # fmt: skip
+    return settle_condensed(
+        bundled(program, 0, np.uint8), bundled(program, 1, np.int32), bundled(program, 2, np.int64),
+        bundled(program, 3, np.int32), bundled(program, 4, np.int64), bundled(program, 5, np.float64),
+        bundled(program, 6, np.int32), bundled(program, 7, np.float64), pairs, wide, evidence, lanes,
+        Codes(bundled(room, 0, np.uint64), bundled(room, 1, np.uint16), bundled(room, 2, np.uint8)),
+        bundled(room, 3, np.float64), bundled(program, 15, np.int64), gamma, floor, rtol, total, logs, numbers,
+    )  # fmt: skip
+
+
 @bare_kernel
 def join_block(pairs, wide, evidence, variables, first, lanes, codes):
     """The codes of a block of rows of evidence (flat, uint8); the last row repeats."""
@@ -155,6 +176,15 @@ def join_block(pairs, wide, evidence, variables, first, lanes, codes):
         number_states(wide, codes.columns, lanes, codes.state)
     if whole < lanes:
         join_columns(pairs, variables, whole, lanes, codes)
+
+
+@inlined_kernel
+def rows_of_unit(variables):
+    """The most rows, a power of two, that are in two times 64 bytes."""
+    rows = 8
+    while rows > 1 and rows * variables > 2 * WORD:
+        rows //= 2
+    return rows
 
 
 @bare_kernel
@@ -170,7 +200,8 @@ def _permutable(pairs, evidence, variables, first, lanes):
 def _permute(pairs, evidence, variables, first, whole, lanes, codes):
     """The joint codes of the first `whole` rows of a block, 64 at a time."""
     order, joint = pairs.order, codes.joint
-    groups, rows = order.shape[2], order.shape[3]
+    rows = rows_of_unit(variables)
+    groups = 8 // rows
     last = max(0, rows * variables - WORD)  # where the last 64 bytes of so many rows are
     for unit in range(len(order)):
         for lane in range(0, whole, rows):
