@@ -16,8 +16,8 @@ from pgcc.backend.kernels.simd import WORD
 from pgcc.lowering.condense import MOST_VARIABLES, Condensed, Tables, condense, state_numbers, states
 from pgcc.lowering.program import Program
 
-# Bytes of the first two caches.
-_NEAREST, _NEXT = 48 << 10, 1 << 21
+# Bytes of values with which 256 rows at a time are fastest, or 128: a few times the nearest cache, and the next one.
+_NEAR, _NEXT = 1 << 17, 1 << 21
 # Doubles of room for values that are kept for the next call.
 _ROOM = 1 << 22
 # What the row 4·i + j of a table says of its two variables.
@@ -64,11 +64,11 @@ class Loop:
 
     @cached_property
     def lanes(self) -> int:
-        """Rows per block: up to 256 if they fit the nearest cache, up to 128 if they fit the next."""
+        """Rows per block: up to 256 if their values stay near, up to 128 if they fit the next cache."""
         if self._lanes is not None:
             return self._lanes
         row = 8 * self.condensed.program.slots
-        return STEP * max(1, min(8, _NEAREST // row // STEP), min(4, _NEXT // row // STEP))
+        return STEP * max(1, min(8, _NEAR // row // STEP), min(4, _NEXT // row // STEP))
 
     @cached_property
     def _bundle(self) -> np.ndarray:
