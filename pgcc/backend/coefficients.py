@@ -2,8 +2,8 @@
 
 A decomposable circuit is evaluated at all full rows. Any other, without determinants, is evaluated at the corners
 {0, 1}ⁿ, whose values are sums of coefficients over subsets, and a Möbius inversion takes them apart; errors are carried
-along. What stays undecided (zeros by cancellation, mostly) is looked at modulo 2⁶¹ − 1, where a zero shows, and then
-as a fraction.
+along. What stays undecided (zeros by cancellation, mostly) is looked at modulo random primes, where a zero shows, and
+then as a fraction.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ import numpy as np
 
 from pgcc.backend.compiled import Compiled
 from pgcc.backend.direct import Direct
-from pgcc.backend.identity import residue
 from pgcc.backend.kernels.coefficients import invert_corners, invert_corners_mod, write_rows
-from pgcc.backend.kernels.modular import run_modular
+from pgcc.backend.residues import Residues, rounds
 from pgcc.backend.values import Values
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
@@ -52,7 +51,7 @@ class Scan:
     undecided : int
         How many are still undecided, because time ran out or their fractions are too long.
     zeros : int
-        How many were found to be 0 by their residues modulo 2⁶¹ − 1 only.
+        How many were found to be 0 by their residues modulo random primes only.
     """
 
     negative: list[int] | None
@@ -249,27 +248,28 @@ class _Scanner:
         return [number >> i & 1 for i in range(self.n)]
 
     def _zeros(self, numbers: np.ndarray) -> np.ndarray:
-        """Which of these coefficients are 0 modulo p; False where there was no time for it."""
-        try:
-            program = self.compiled.plain
-            weights = np.array([residue(x) for x in program.numbers], np.uint64)
-            table = np.array([residue(x) for pair in program.leaf_numbers for x in pair], np.uint64).reshape(-1, 2)
-            det_data = np.array([residue(x) for x in program.det_numbers], np.uint64)
-        except PgccError:
-            return np.zeros(len(numbers), bool)
-        value = np.empty(1 << self.n, np.uint64)
-        work = np.zeros((program.slots, min(_POINTS, 1 << self.n)), np.uint64)
+        """Which of these coefficients are 0 modulo random primes; False where there was no time for it."""
+        zero = np.ones(len(numbers), bool)
+        for modular in rounds(self.compiled.plain, np.random.default_rng()):
+            value = self._values(modular)
+            if value is None:
+                return np.zeros(len(numbers), bool)
+            invert_corners_mod(value, float(modular.prime))
+            zero &= value[numbers] == 0.0
+        return zero
+
+    def _values(self, modular: Residues) -> np.ndarray | None:
+        """The residues of g at all corners; None if time runs out."""
+        value = np.empty(1 << self.n)
+        work = np.zeros((modular.program.slots, _POINTS))
         for first, rows in all_rows(self.n, _POINTS):
             if self._is_late:
-                return np.zeros(len(numbers), bool)
-            run_modular(
-                program.op, program.target, program.start, program.args, program.first_weight, weights,
-                program.leaf_variable, table, program.det_shape, program.det_start, det_data,
-                np.ascontiguousarray(rows.T).astype(np.uint64), work[:, : len(rows)],
-            )  # fmt: skip
-            value[first : first + len(rows)] = work[program.value, : len(rows)]
-        invert_corners_mod(value)
-        return value[numbers] == 0
+                return None
+            points = np.zeros((self.n, _POINTS))
+            points[:, : len(rows)] = rows.T
+            modular.run(points, work)
+            value[first : first + len(rows)] = work[modular.program.value, : len(rows)]
+        return value
 
 
 def _chunks(numbers: np.ndarray, size: int) -> Iterator[np.ndarray]:

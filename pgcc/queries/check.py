@@ -179,7 +179,7 @@ def _judge_multiaffine(circuit: Circuit) -> Verdict:
         hint = "" if circuit.facts.exact else "; some weights are floats, whose sums do not cancel exactly"
         return Verdict(REFUTED, f"{name!r} occurs to a power above 1{hint}", name)
     wrong = f"wrong with probability below {found.chance:.1e}"
-    return Verdict(PROVED, f"by a randomised identity test modulo 2^61 - 1 ({wrong})")
+    return Verdict(PROVED, f"by a randomised identity test modulo random primes ({wrong})")
 
 
 # -- the total -------------------------------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ class _Nonnegative:
             return self._refuted(found.negative, compiled.exact.rational(found.negative))
         if found.undecided:
             return None
-        few = f" ({found.zeros:,} of them 0 modulo 2^61 - 1)" if found.zeros else ""
+        few = f" ({found.zeros:,} of them 0 modulo random primes)" if found.zeros else ""
         n = len(self.circuit.variables)
         return Verdict(PROVED, f"by all {1 << n:,} coefficients{few}{self.tolerated}")
 

@@ -127,7 +127,7 @@ def _multiaffine(compiled: Compiled) -> str:
     if not compiled.validate:
         return "not tested (validate=False)"
     wrong = f"wrong with probability below {compiled.multiaffinity.chance:.1e}"
-    return f"by a randomised identity test modulo 2^61 - 1 ({wrong})"
+    return f"by a randomised identity test modulo random primes ({wrong})"
 
 
 def _certificate(compiled: Compiled, rtol: float) -> str:

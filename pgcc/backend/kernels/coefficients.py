@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from pgcc.backend.kernels.modular import PRIME, add_mod
 from pgcc.backend.kernels.policy import kernel
 from pgcc.ir.numbers import UNIT
-
-_P = np.uint64(PRIME)
 
 
 @kernel
@@ -36,12 +31,12 @@ def invert_corners(value, error):
 
 
 @kernel
-def invert_corners_mod(value):
-    """The same modulo p = 2⁶¹ − 1 (uint64)."""
+def invert_corners_mod(value, prime):
+    """The same modulo p, on residues that are doubles."""
     size, step = len(value), 1
     while step < size:
         for start in range(0, size, 2 * step):
             for i in range(start, start + step):
-                low = value[i]
-                value[i + step] = add_mod(value[i + step], _P - low if low != np.uint64(0) else low)
+                rest = value[i + step] - value[i]
+                value[i + step] = rest + prime if rest < 0.0 else rest
         step *= 2
