@@ -257,21 +257,57 @@ def test_what_overflows_says_so_by_its_bound():
         pgcc.grad(huge, np.ones(40, int))
 
 
+MERSENNE = 2**61 - 1  # the prime that the identity test once computed with
+
+
 def power_of_p(lines=()):
-    """z to the power p = 2⁶¹ − 1, in which the identity test computes: the product of z^(2^i), i < 61."""
+    """z to the power p = 2⁶¹ − 1, which is z modulo p: the product of z^(2^i), i < 61."""
     squares = ["a0 = z", *(f"a{i} = a{i - 1}*a{i - 1}" for i in range(1, 61))]
     return "\n".join([*squares, "fermat = " + "*".join(f"a{i}" for i in range(61)), *lines])
 
 
-@pytest.mark.parametrize("last", ["0.5*fermat + 0.5", "0.5*fermat - 0.5*z + y", "(fermat - z)*y*z + y"])
-def test_a_power_that_is_none_modulo_p(last):
-    """z^p = z modulo p, for every z: that no square is seen says nothing."""
-    g = pgcc.parse(power_of_p([last]))
-    with pytest.raises(SemanticsError, match="cannot be tested"):
-        pgcc.compile(g)
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(power_of_p([last]) for last in ("0.5*fermat + 0.5", "0.5*fermat - 0.5*z + y", "(fermat - z)*y*z + y")),
+        f"{MERSENNE}*z**2 - {MERSENNE}*z + z",
+        f"({MERSENNE}*z + 1)*(z + 1)/2 - {MERSENNE}*z/2",
+        f"y*(z + 1)/2 + {MERSENNE}*{MERSENNE}*(z*z - z)*y",
+    ],
+)
+def test_squares_that_are_none_modulo_a_prime_one_knows(text):
+    g = pgcc.parse(text)
+    for normalize in (True, False):
+        with pytest.raises(SemanticsError, match="'z' occurs to a power above 1"):
+            pgcc.compile(g, normalize=normalize).prob({"z": 1})
     report = pgcc.check(g)
     assert not report.ok
-    assert report.multiaffine.state == "not proven"
+    assert report.multiaffine.state == "refuted"
+
+
+def test_denominators_that_are_a_prime_one_knows():
+    g = pgcc.parse(f"((z + 1)**2 - z**2)/{MERSENNE} + {MERSENNE - 3}/{MERSENNE}")
+    assert pgcc.check(g).multiaffine.proved
+    assert pgcc.compile(g).prob({"z": 1}, exact=True) == F(2, MERSENNE)
+
+
+def test_powers_that_no_point_can_tell():
+    """u² − (u + 1)(u − 1) = 1, for u = z to the power of 2⁶⁰: that no square is seen says nothing."""
+    squares = ["a0 = z", *(f"a{i} = a{i - 1}*a{i - 1}" for i in range(1, 61))]
+    g = pgcc.parse("\n".join([*squares, "0.5*z*(a60*a60 - (a60 + 1)*(a60 - 1)) + 0.5"]))
+    with pytest.raises(SemanticsError, match="cannot be tested"):
+        pgcc.compile(g)
+    assert pgcc.check(g).multiaffine.state == "not proven"
+
+
+def test_a_negative_coefficient_that_is_a_multiple_of_a_prime_one_knows():
+    """Among a thousand zeros by cancellation, of which fractions are not computed one by one."""
+    n, names = 11, [f"z{i}" for i in range(11)]
+    plus, minus = ("*".join(f"({sign}1 + z{i})" for i in range(n)) for sign in ("", "-"))
+    g = pgcc.parse(f"({plus})/2 + ({minus})/2 - {MERSENNE}/10**40*" + "*".join(names[1:]))
+    report = pgcc.check(g, normalize=True)
+    assert report.nonnegative.state == "refuted"
+    assert report.witness == {name: int(name != "z0") for name in names}
 
 
 def test_formal_degrees_beyond_p():

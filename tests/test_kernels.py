@@ -10,38 +10,100 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pgcc
 from pgcc.backend.direct import Direct, split_number, underflow_floor
-from pgcc.backend.identity import find_squares, residue
+from pgcc.backend.identity import find_squares
 from pgcc.backend.kernels.bounds import certify
 from pgcc.backend.kernels.dense import factor
 from pgcc.backend.kernels.linear import pack_codes
-from pgcc.backend.kernels.modular import PRIME, inverse_mod, mul_mod
+from pgcc.backend.kernels.modular import divide_mod, mul_mod
+from pgcc.backend.kernels.policy import kernel
 from pgcc.backend.kernels.scaled import normalized
+from pgcc.backend.kernels.simd import LANES, load, store
+from pgcc.backend.residues import random_prime, residues, rounds
 from pgcc.backend.values import Values, rounding_bound
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, product, var, weighted_sum
 from pgcc.lowering.lower import lower
+from pgcc.lowering.program import MORE
 from pgcc.passes.padding import homogenize
 from pgcc.testing import random_circuit, random_det
 
-residues = st.one_of(st.integers(0, PRIME - 1), st.sampled_from([0, 1, PRIME - 1, PRIME - 2, 2**32, 2**60]))
+# The least and the greatest primes that are drawn, and a few between them.
+PRIMES = (2**49 + 69, 2**50 - 27, *(random_prime(np.random.default_rng(seed)) for seed in range(6)))
 
 
-@settings(deadline=None)
-@given(residues, residues)
-def test_multiplication_modulo_the_prime(a: int, b: int) -> None:
-    assert int(mul_mod(np.uint64(a), np.uint64(b))) == a * b % PRIME
+@kernel
+def multiply_mod(a, b, prime):
+    store(a, 0, mul_mod(load(a, 0), load(b, 0), prime))
+
+
+@st.composite
+def residue_pairs(draw) -> tuple[int, list[int], list[int]]:
+    """A prime and two times eight numbers modulo it, many of them at the ends and next to powers of two and √p."""
+    prime = draw(st.sampled_from(PRIMES))
+    root = math.isqrt(prime)
+    near = st.sampled_from([0, 1, 2, prime - 1, prime - 2, prime // 2, prime // 2 + 1, root, root + 1, 2**48, 2**49])
+    eight = st.lists(st.one_of(st.integers(0, prime - 1), near), min_size=LANES, max_size=LANES)
+    return prime, draw(eight), draw(eight)
+
+
+def test_primes_at_the_ends() -> None:
+    for prime in PRIMES:
+        assert 2**49 < prime < 2**50
+        assert pow(3, prime - 1, prime) == 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(residue_pairs())
+def test_multiplication_modulo_a_prime(given: tuple[int, list[int], list[int]]) -> None:
+    prime, a, b = given
+    product = np.array(a, float)
+    multiply_mod(product, np.array(b, float), float(prime))
+    assert [int(x) for x in product] == [x * y % prime for x, y in zip(a, b, strict=True)]
+
+
+def test_products_whose_quotient_is_next_to_a_half() -> None:
+    """Where the quotient is rounded either way, and where a remainder is 1 or p − 1: as far off as it can be."""
+    for prime in PRIMES:
+        for a in (prime - 1, prime - 3, prime // 2 + 1, 2**49 - 1, 3, 2**25 + 1):
+            inverse = pow(a, -1, prime)
+            b = [x * inverse % prime for x in (1, prime - 1, prime // 2, prime // 2 + 1, 2, prime - 2, 0, 3)]
+            product = np.full(LANES, float(a))
+            multiply_mod(product, np.array(b, float), float(prime))
+            assert [int(x) for x in product] == [a * x % prime for x in b]
 
 
 @settings(max_examples=30, deadline=None)
-@given(residues)
-def test_inverse_modulo_the_prime(a: int) -> None:
-    assert int(inverse_mod(np.uint64(a))) == pow(a, PRIME - 2, PRIME)
+@given(residue_pairs())
+def test_division_modulo_a_prime(given: tuple[int, list[int], list[int]]) -> None:
+    prime, a, b = given
+    b = [x or 1 for x in b]
+    quotient = np.array(a, float)
+    divide_mod(quotient, np.array(b, float), float(prime))
+    assert [int(x) for x in quotient] == [x * pow(y, -1, prime) % prime for x, y in zip(a, b, strict=True)]
 
 
-@given(st.fractions())
-def test_residues_are_a_homomorphism(x: Fraction) -> None:
-    assert residue(x) * x.denominator % PRIME == x.numerator % PRIME
+@settings(deadline=None)
+@given(st.lists(st.one_of(st.fractions(), st.integers(), st.floats(allow_nan=False, allow_infinity=False))))
+def test_residues_are_a_homomorphism(numbers: list) -> None:
+    prime = PRIMES[0]
+    found = residues(numbers, prime)
+    assert found is not None
+    for x, r in zip(map(Fraction, numbers), found, strict=True):
+        assert int(r) * x.denominator % prime == x.numerator % prime
+
+
+def test_a_prime_that_divides_a_denominator_is_passed_over() -> None:
+    assert residues([1, Fraction(1, 2 * PRIMES[0])], PRIMES[0]) is None
+    rng, same = np.random.default_rng(5), np.random.default_rng(5)
+    first, second = random_prime(same), random_prime(same)
+    program = lower(Circuit(weighted_sum((Fraction(1, first), 1), (var("z"), ONE))))
+    assert next(rounds(program, rng)).prime == second
+
+
+def test_primes_are_not_known_beforehand() -> None:
+    assert len({random_prime(np.random.default_rng()) for _ in range(5)}) == 5
 
 
 @settings(deadline=None)
@@ -190,3 +252,19 @@ class TestIdentity:
         found = find_squares(program, [0])
         assert found.squared == []
         assert not found.instructions.all()
+
+    @pytest.mark.parametrize("squarings", [10, 48])
+    def test_degrees_of_products_that_are_read_in_place(self, squarings: int) -> None:
+        """(u + 1)(u − 1) − u² + z + 1 = z: for u = z^(2^48) no random point could tell."""
+        z = u = var("z")
+        for _ in range(squarings):
+            u = product((u, u))
+        up, down = weighted_sum((1, 1), (u, ONE)), weighted_sum((1, -1), (u, ONE))
+        root = weighted_sum((1, -1, 1, 1), (product((up, down)), product((u, u)), z, ONE))
+        program = lower(Circuit(root))
+        assert MORE in program.op
+        if squarings == 10:
+            assert find_squares(program, [0]).chance < 1e-18
+        else:
+            with pytest.raises(pgcc.SemanticsError, match="cannot be tested"):
+                find_squares(program, [0])
