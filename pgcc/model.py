@@ -234,7 +234,7 @@ def compile(
         Divide by the total g(1), which must be positive. Without it the raw coefficients are returned.
     validate : bool
         Refuse a circuit in which a variable is squared (structure decides where it can; otherwise a randomised identity
-        test modulo 2⁶¹ − 1 on the exact coefficients).
+        test on the exact coefficients, modulo primes that are drawn anew every time).
     threads : int
         Threads for batches of rows; −1 for all cores.
 

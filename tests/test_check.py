@@ -12,7 +12,7 @@ from check_cases import expand, invalid_mixture, random_case, truth, witness_hol
 from hypothesis import given, settings
 
 import pgcc
-from pgcc.backend.coefficients import all_rows, magnitudes, scan_coefficients
+from pgcc.backend.coefficients import Scan, all_rows, magnitudes, scan_coefficients
 from pgcc.backend.compiled import Compiled
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
@@ -226,6 +226,13 @@ def test_many_zeros_by_cancellation():
     assert report.nonnegative.proved
     assert "0 modulo random primes" in report.nonnegative.reason
     assert not pgcc.check(circuit - pgcc.parse("z0*z1/10**9")).nonnegative.proved
+
+
+def test_many_zeros_of_a_determinant_that_cannot_be_expanded():
+    """The 924 minors of six rows of a matrix of rank one: there is no program to run modulo primes."""
+    one = np.identity(12, dtype=int)
+    circuit = Circuit(det(one, one, np.ones((12, 12), dtype=int), [var(f"z{i}") for i in range(12)], size=6))
+    assert scan_coefficients(Compiled(circuit), Fraction(0), 20.0) == Scan(None, 0, 0)
 
 
 def test_time_runs_out():

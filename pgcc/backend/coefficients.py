@@ -248,9 +248,13 @@ class _Scanner:
         return [number >> i & 1 for i in range(self.n)]
 
     def _zeros(self, numbers: np.ndarray) -> np.ndarray:
-        """Which of these coefficients are 0 modulo random primes; False where there was no time for it."""
+        """Which of these coefficients are 0 modulo random primes; False where there was no time or no program for it."""
+        try:
+            program = self.compiled.plain
+        except PgccError:  # a determinant that is too large to expand
+            return np.zeros(len(numbers), bool)
         zero = np.ones(len(numbers), bool)
-        for modular in rounds(self.compiled.plain, np.random.default_rng()):
+        for modular in rounds(program, np.random.default_rng()):
             value = self._values(modular)
             if value is None:
                 return np.zeros(len(numbers), bool)
