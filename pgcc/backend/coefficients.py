@@ -248,7 +248,7 @@ class _Scanner:
         return [number >> i & 1 for i in range(self.n)]
 
     def _zeros(self, numbers: np.ndarray) -> np.ndarray:
-        """Which of these coefficients are 0 modulo random primes; False where there was no time or no program for it."""
+        """Which of these coefficients are 0 modulo random primes; False where there was no time, or no program."""
         try:
             program = self.compiled.plain
         except PgccError:  # a determinant that is too large to expand
