@@ -51,6 +51,12 @@ class TestEvidence:
         for dtype in (bool, np.uint8, np.uint64):
             np.testing.assert_allclose(beta.prob(rows.astype(dtype)), [0.48, 0.16], rtol=1e-12)
 
+    def test_booleans_of_other_bytes(self, beta: pgcc.Model) -> None:
+        # numpy takes every byte but 0 for True; so may do a file of booleans
+        rows = np.array([[2, 0, 255], [1, 128, 0]] * 600, np.uint8)[:, : len(beta.variables)]
+        for some in (rows, rows[:2]):
+            np.testing.assert_array_equal(beta.prob(some.view(bool)), beta.prob((some != 0).astype(np.int8)))
+
     def test_lists_fortran_order_and_strides(self, beta: pgcc.Model) -> None:
         rows = [[0, 1, 1], [-1, 0, 0]]
         np.testing.assert_allclose(beta.prob(rows), [0.48, 0.04], rtol=1e-12)

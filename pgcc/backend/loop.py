@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.backend.kernels.bundle import bundle
+from pgcc.backend.kernels.bundle import Bundle
 from pgcc.backend.kernels.condensed import Codes, Pairs, WideTables, rows_of_unit, run_condensed, settle_bundled
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
 from pgcc.backend.kernels.simd import WORD
@@ -51,7 +51,8 @@ class Loop:
     def settle(self, evidence: np.ndarray, *promise: Any) -> bool:
         """The first value of every row, where the last one as its magnitude certifies it (see the kernel `settle`)."""
         lanes = min(self.lanes, -(-len(evidence) // STEP) * STEP)
-        return settle_bundled(self._bundle, self._room(lanes).bundle, evidence, lanes, *promise)
+        program, room = self._bundle, self._room(lanes).bundle  # held here: a large room is nobody else's
+        return settle_bundled(program.addresses, room.addresses, evidence, lanes, *promise)
 
     @cached_property
     def condensed(self) -> Condensed:
@@ -71,9 +72,9 @@ class Loop:
         return STEP * max(1, min(8, _NEAR // row // STEP), min(4, _NEXT // row // STEP))
 
     @cached_property
-    def _bundle(self) -> np.ndarray:
+    def _bundle(self) -> Bundle:
         *arrays, pairs, wide = self._tables
-        return bundle(*arrays, *pairs, *wide, self.condensed.kept)
+        return Bundle(*arrays, *pairs, *wide, self.condensed.kept)
 
     def _room(self, lanes: int) -> _Room:
         """Room for the codes and the values of a block, the same for every call of a thread unless it is large."""
@@ -91,7 +92,7 @@ class _Room:
 
     def __init__(self, lanes: int, codes: Codes, work: np.ndarray):
         self.lanes, self.codes, self.work = lanes, codes, work
-        self.bundle = bundle(*codes, work)
+        self.bundle = Bundle(*codes, work)
 
 
 def with_tables(condensed: Condensed, variables: int) -> tuple[Any, ...]:

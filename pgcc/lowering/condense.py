@@ -70,10 +70,10 @@ class Condensed:
     program : Program
         Its leaf l is table l, looked up by joint code number ``leaf_variable[l]``. There is no DOT and no MORE: a SUM
         has values x…, then pairs y, z…, and a weight for each: Σ w·v[x] + Σ w·v[y]·v[z]. It has as many pairs as
-        arguments without a weight. ``first_weight`` has an entry more than there are instructions.
+        arguments without a weight. ``first_weight`` has an entry more than there are instructions. LOOKUP t reads wide
+        table t by the number of the state of the variables ``scopes[wide_scope[t]]``.
     kept : int64 array
         The slots of what was to be kept.
-        LOOKUP t reads wide table t by the number of the state of the variables ``scopes[wide_scope[t]]``.
     pairs : int32 array, joint codes × 2
         The two variables of each.
     tables : Tables

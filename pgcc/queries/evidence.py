@@ -195,8 +195,8 @@ def _from_objects(table: np.ndarray) -> np.ndarray:
 def as_codes(table: np.ndarray, variables: Sequence[str], first_row: int) -> np.ndarray:
     """Numbers to codes, checked; the first bad entry is named."""
     kind = table.dtype.kind
-    if kind == "b":
-        return np.ascontiguousarray(table).view(np.int8)
+    if kind == "b":  # converted, not viewed: its bytes may be others than 0 and 1
+        return np.ascontiguousarray(table, dtype=np.int8)
     if (
         table.dtype == np.int8
         and table.size > _SMALL

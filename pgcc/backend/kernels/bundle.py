@@ -15,15 +15,25 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
 
-def bundle(*arrays: np.ndarray) -> np.ndarray:
-    """Address and number of elements of every array. Whoever uses it has to keep the arrays alive."""
-    assert all(array.flags.c_contiguous for array in arrays)
-    return np.array([(array.ctypes.data, array.size) for array in arrays], np.int64)
+class Bundle:
+    """Arrays, and where a kernel finds them.
+
+    Attributes
+    ----------
+    addresses : int64 array, arrays × 2
+        Address and number of elements of each. They are good as long as the bundle lives, which keeps the arrays:
+        whoever passes them to a kernel has to hold it until that returns.
+    """
+
+    def __init__(self, *arrays: np.ndarray):
+        assert all(array.flags.c_contiguous for array in arrays)
+        self._arrays = arrays
+        self.addresses = np.array([(array.ctypes.data, array.size) for array in arrays], np.int64)
 
 
 @intrinsic
 def bundled(typingctx: Any, arrays: Any, i: Any, dtype: Any) -> Any:
-    """Array i of a bundle, flat."""
+    """Array i of the addresses of a bundle, flat."""
     flat = types.Array(dtype.dtype, 1, "C")
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

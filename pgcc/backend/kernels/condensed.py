@@ -9,7 +9,7 @@ import numpy as np
 
 from pgcc.backend.kernels.bundle import bundled
 from pgcc.backend.kernels.elementary import log_eight
-from pgcc.backend.kernels.linear import STEP, are_codes, copy_roots, store4
+from pgcc.backend.kernels.linear import STEP, are_codes, copy_roots, pack_block, store4
 from pgcc.backend.kernels.policy import bare_kernel, inlined_kernel, kernel
 from pgcc.backend.kernels.simd import (
     WORD,
@@ -27,7 +27,6 @@ from pgcc.backend.kernels.simd import (
     muladd,
     peek,
     permutes_bytes,
-    plus,
     poke,
     quotient,
     splat,
@@ -35,12 +34,11 @@ from pgcc.backend.kernels.simd import (
     store_pieces,
     transpose,
 )  # fmt: skip
-from pgcc.backend.kernels.simd import magnitude as size_of
 from pgcc.backend.kernels.sums import add_products, add_values, multiply
 from pgcc.lowering.condense import ENTRIES, MOST_VARIABLES
 from pgcc.lowering.program import LEAF, LOOKUP, QUOTIENT, TIMES
 
-_LEAST, _LEAST_NORMAL = 2.0**-1074, 2.0**-1022
+_LEAST_NORMAL = 2.0**-1022
 # Between them, neither the bound nor the quotient by a total of 1 leaves the range of normal numbers.
 _LOW, _HIGH = 2.0**-960, 2.0**960
 
@@ -248,21 +246,6 @@ def number_states(wide, codes, lanes, state):
 
 
 @bare_kernel
-def pack_block(evidence, variables, first, begin, lanes, packed):
-    """packed[v·lanes + k] = code of variable v in row first + k, for k from `begin` on; the last row repeats."""
-    rows = len(evidence) // max(1, variables)
-    if variables >= 8 and first + lanes <= rows:
-        for v in range(0, variables, 8):
-            v = min(v, variables - 8)  # the last eight may overlap those before
-            for lane in range(begin, lanes, 8):
-                transpose(evidence, (first + lane) * variables + v, variables, packed, v * lanes + lane, lanes)
-    else:
-        for v in range(variables):
-            for lane in range(begin, lanes):
-                packed[v * lanes + lane] = evidence[min(first + lane, rows - 1) * variables + v]
-
-
-@bare_kernel
 def run_block(op, target, start, args, first_weight, weights, joint, tables, wide, codes, lanes, work):
     """All instructions, for one block of rows; codes: what `join_block` wrote."""
     for i in range(len(op)):
@@ -299,8 +282,7 @@ def settle(work, value, magnitude, count, gamma, floor, rtol, total, logs, numbe
 
     v = work[value + i], its magnitude is work[magnitude + i], for i < count; both go on to a multiple of 8, with
     rows that repeat, and values are written over. What is not settled becomes NaN; returns whether nothing does. The
-    bound is that of `relative_bound`, and only what is positive and not at the ends of the range is settled; but an
-    exact zero is.
+    bound is that of `relative_bound`, and only what is positive and not at the ends of the range is settled.
     """
     factor = 1.0001 * gamma / (1.0 - gamma)
     low, high = _LOW * max(1.0, total), _HIGH * min(1.0, total)
@@ -308,7 +290,7 @@ def settle(work, value, magnitude, count, gamma, floor, rtol, total, logs, numbe
     offset = max(factor * floor + 1.0001 * floor, low * rtol, 2.0 * _LEAST_NORMAL)
     doubt, whole = splat(0.0), count - count % 8
     for i in range(0, count, 8):
-        x = _settled(load(work, value + i), load(work, magnitude + i), factor, offset, high, floor == 0.0, rtol, total)
+        x = _settled(load(work, value + i), load(work, magnitude + i), factor, offset, high, rtol, total)
         doubt = muladd(x, splat(0.0), doubt)
         store(work, value + i, x)
     if logs:
@@ -325,12 +307,9 @@ def settle(work, value, magnitude, count, gamma, floor, rtol, total, logs, numbe
 
 
 @inlined_kernel
-def _settled(v, m, factor, offset, high, exact, rtol, total):
-    """v / total, or NaN; `exact` if nothing can underflow."""
+def _settled(v, m, factor, offset, high, rtol, total):
+    """v / total, or NaN."""
     nothing = splat(math.nan)
     x = v if total == 1.0 else div(v, splat(total))
     error = muladd(splat(factor), m, splat(offset))
-    x = if_less(error, mul(splat(rtol), minus(v, error)), if_less(v, splat(high), x, nothing), nothing)
-    if exact:
-        x = if_less(plus(size_of(v), m), splat(_LEAST), splat(0.0), x)
-    return x
+    return if_less(error, mul(splat(rtol), minus(v, error)), if_less(v, splat(high), x, nothing), nothing)

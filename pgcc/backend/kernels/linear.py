@@ -134,21 +134,26 @@ def are_codes(evidence, first, last):
     return wrong == 0
 
 
+@bare_kernel
+def pack_block(evidence, variables, first, begin, lanes, packed):
+    """packed[v·lanes + k] = code of variable v in row first + k, for k from `begin` on; the last row repeats."""
+    rows = len(evidence) // max(1, variables)
+    if variables >= 8 and first + lanes <= rows:
+        for v in range(0, variables, 8):
+            v = min(v, variables - 8)  # the last eight may overlap those before
+            for lane in range(begin, lanes, 8):
+                transpose(evidence, (first + lane) * variables + v, variables, packed, v * lanes + lane, lanes)
+    else:
+        for v in range(variables):
+            for lane in range(begin, lanes):
+                packed[v * lanes + lane] = evidence[min(first + lane, rows - 1) * variables + v]
+
+
 @kernel
 def pack_codes(evidence, variables, first, lanes, codes):
     """Rows `first`… of evidence (flat uint8: 1, 0, 255) into blocks, variable by variable; the last row repeats.
 
     evidence : rows · variables. codes : blocks × (variables · lanes).
     """
-    rows = len(evidence) // max(1, variables)
-    whole = variables - variables % 8  # variables that are moved eight at a time
     for block in range(codes.shape[0]):
-        start, packed = first + block * lanes, codes[block]
-        if start + lanes > rows:
-            whole = 0
-        for lane in range(0, lanes if whole else 0, 8):
-            for v in range(0, whole, 8):
-                transpose(evidence, (start + lane) * variables + v, variables, packed, v * lanes + lane, lanes)
-        for v in range(whole, variables):
-            for lane in range(lanes):
-                packed[v * lanes + lane] = evidence[min(start + lane, rows - 1) * variables + v]
+        pack_block(evidence, variables, first + block * lanes, 0, lanes, codes[block])
