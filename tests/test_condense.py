@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import weakref
+from dataclasses import replace
 from fractions import Fraction
 
 import flint
@@ -301,6 +302,31 @@ class TestLoop:
         del loop.__dict__["_tables"], loop.__dict__["condensed"]
         assert tables() is not None
         assert len(program_bundle.addresses) == 16
+
+    def test_a_product_of_one(self) -> None:
+        # simplify leaves none, and what follows does not rely on it
+        a, b, c = (weighted_sum((0.25 + i / 8, 0.5), (var(name), ONE)) for i, name in enumerate("abc"))
+        program = lower(homogenize(Circuit(product((product((a, b, c)),)), "abc")))
+        i = int(np.flatnonzero(program.op == TIMES)[-1])
+        assert program.target[i] == program.value
+        alone = replace(
+            program,
+            op=np.append(program.op, np.uint8(TIMES)),
+            target=np.append(program.target, np.int32(program.slots)),
+            start=np.append(program.start, program.start[-1] + 1),
+            args=np.append(program.args, np.int32(program.value)),
+            first_weight=np.append(program.first_weight, program.first_weight[-1]),
+            node=np.append(program.node, program.node[-1]),
+            slots=program.slots + 1,
+            value=program.slots,
+            magnitude=program.slots,
+        )
+        rows = np.array(list(itertools.product(CODES, repeat=3)), np.int8)
+        for tables in (lambda self: set(), _Work.worth_tables):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(_Work, "worth_tables", tables)
+                found, plain = Loop(alone, [alone.value]), Loop(program, [program.value])
+                np.testing.assert_array_equal(found.values(rows), plain.values(rows))
 
     def test_no_variables(self) -> None:
         model = pgcc.compile(pgcc.parse("3/4"), normalize=False)

@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 
 from pgcc.backend.kernels.bundle import Bundle
-from pgcc.backend.kernels.condensed import Codes, Pairs, WideTables, rows_of_unit, run_condensed, settle_bundled
+from pgcc.backend.kernels.condensed import (
+    PROGRAM_TYPES,
+    ROOM_TYPES,
+    Codes,
+    Pairs,
+    WideTables,
+    rows_of_unit,
+    run_condensed,
+    settle_bundled,
+)
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_linear
 from pgcc.backend.kernels.simd import WORD
 from pgcc.lowering.condense import MOST_VARIABLES, Condensed, Tables, condense, state_numbers, states
@@ -74,7 +83,7 @@ class Loop:
     @cached_property
     def _bundle(self) -> Bundle:
         *arrays, pairs, wide = self._tables
-        return Bundle(*arrays, *pairs, *wide, self.condensed.kept)
+        return Bundle(PROGRAM_TYPES, *arrays, *pairs, *wide, self.condensed.kept)
 
     def _room(self, lanes: int) -> _Room:
         """Room for the codes and the values of a block, the same for every call of a thread unless it is large."""
@@ -92,7 +101,7 @@ class _Room:
 
     def __init__(self, lanes: int, codes: Codes, work: np.ndarray):
         self.lanes, self.codes, self.work = lanes, codes, work
-        self.bundle = Bundle(*codes, work)
+        self.bundle = Bundle(ROOM_TYPES, *codes, work)
 
 
 def with_tables(condensed: Condensed, variables: int) -> tuple[Any, ...]:

@@ -18,6 +18,12 @@ from numba.np.arrayobj import populate_array
 class Bundle:
     """Arrays, and where a kernel finds them.
 
+    Parameters
+    ----------
+    types : str
+        What the kernel takes the elements of each for.
+    arrays : arrays
+
     Attributes
     ----------
     addresses : int64 array, arrays × 2
@@ -25,7 +31,8 @@ class Bundle:
         whoever passes them to a kernel has to hold it until that returns.
     """
 
-    def __init__(self, *arrays: np.ndarray):
+    def __init__(self, types: str, *arrays: np.ndarray):
+        assert [str(array.dtype) for array in arrays] == types.split()
         assert all(array.flags.c_contiguous for array in arrays)
         self._arrays = arrays
         self.addresses = np.array([(array.ctypes.data, array.size) for array in arrays], np.int64)

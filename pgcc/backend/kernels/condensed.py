@@ -142,6 +142,11 @@ def settle_condensed(
     return settled
 
 
+# What `settle_bundled` takes the arrays of its bundles for.
+PROGRAM_TYPES = "uint8 int32 int64 int32 int64 float64 int32 float64 int32 uint8 float64 int64 int64 int32 uint16 int64"
+ROOM_TYPES = "uint64 uint16 uint8 float64"
+
+
 @kernel
 def settle_bundled(program, room, evidence, lanes, gamma, floor, rtol, total, logs, numbers):
     """`settle_condensed` with what does not depend on the rows in two bundles: arrays of `with_tables`, and room."""

@@ -59,8 +59,13 @@ def add_products(args, first, last, weights, k, lanes, work, at, fresh):
 
 @inlined_kernel
 def multiply(args, first, last, lanes, work, at):
-    """work[at…] = Π x for the slots x of args[first:last], of which there are two at least."""
-    x, y = peek(args, first) * lanes, peek(args, first + 1) * lanes
+    """work[at…] = Π x for the slots x of args[first:last], of which there is one at least."""
+    x = peek(args, first) * lanes
+    if last - first == 1:
+        for lane in range(0, lanes, 8):
+            store(work, at + lane, load(work, x + lane))
+        return
+    y = peek(args, first + 1) * lanes
     for lane in range(0, lanes, 8):
         store(work, at + lane, mul(load(work, x + lane), load(work, y + lane)))
     for j in range(first + 2, last):
