@@ -119,7 +119,7 @@ def test_dbn_11_marginals_agree_with_elimination() -> None:
     path = shared("DBN_11.uai")
     n, tables = tables_of(path)
     total, singles, across, queries = bipartite_sums(tables)
-    for first in range(0, n, 10):
+    for first in (0, 30):
         kept = [f"x{v}" for v in range(first, first + 10)]
         circuit = uai.read(path, keep=kept)
         model = pgcc.compile(circuit)
