@@ -414,9 +414,9 @@ class TestSettle:
 
 def test_codes_are_checked_byte_by_byte() -> None:
     for byte in range(256):
-        for at in (0, 5, 7, 8, 13, 16):
-            evidence = np.array([0, 1, 255] * 6, np.uint8)[:17]
+        for at in (0, 5, 63, 64, 100, 127, 128, 149):  # 64 at a time, and the rest
+            evidence = np.array([0, 1, 255] * 50, np.uint8)
             evidence[at] = byte
-            assert are_codes(evidence, 0, 17) == (byte in (0, 1, 255))
+            assert are_codes(evidence, 0, 150) == (byte in (0, 1, 255))
             assert are_codes(evidence, 0, at)
-            assert are_codes(evidence, at + 1, 17)
+            assert are_codes(evidence, at + 1, 150)

@@ -117,7 +117,7 @@ def test_asia_agrees_with_elimination() -> None:
 def test_dbn_11_marginals_agree_with_elimination() -> None:
     """Its width is 20: its circuit would have 60 million edges, but ten variables at a time take seconds."""
     path = shared("DBN_11.uai")
-    n, tables = tables_of(path)
+    _, tables = tables_of(path)
     total, singles, across, queries = bipartite_sums(tables)
     for first in (0, 30):
         kept = [f"x{v}" for v in range(first, first + 10)]

@@ -5,11 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from pgcc.backend.kernels.policy import bare_kernel, kernel
-from pgcc.backend.kernels.simd import choose, eight_bytes, load, mul, muladd, peek, quotient, splat, store, transpose
+from pgcc.backend.kernels.simd import (
+    WORD,
+    choose,
+    load,
+    mul,
+    muladd,
+    no_codes,
+    peek,
+    quotient,
+    splat,
+    store,
+    transpose,
+)
 from pgcc.lowering.program import LEAF, MORE, QUOTIENT, SUM, TIMES
 
-_ONE, _SEVEN = np.uint64(1), np.uint64(7)
-_MIDDLE, _LOWEST = np.uint64(0x7E7E7E7E7E7E7E7E), np.uint64(0x0101010101010101)
 STEP = 32  # rows whose accumulators are in registers together; a block is a multiple of it
 
 
@@ -124,11 +134,9 @@ def run_block(op, target, start, args, first_weight, weights, leaf_variable, lea
 @bare_kernel
 def are_codes(evidence, first, last):
     """Whether bytes first … last − 1 are 1, 0 or 255."""
-    wrong, whole = np.uint64(0), last - (last - first) % 8
-    for i in range(first, whole, 8):
-        word = eight_bytes(evidence, i)
-        # the seven high bits of a byte are all the same, and where they are set, so is the lowest
-        wrong |= ((word ^ (word >> _ONE)) & _MIDDLE) | ((word >> _SEVEN) & ~word & _LOWEST)
+    wrong, whole = np.uint64(0), last - (last - first) % WORD
+    for i in range(first, whole, WORD):
+        wrong |= no_codes(evidence, i)
     for i in range(whole, last):
         wrong |= np.uint64(evidence[i] != 0 and evidence[i] != 1 and evidence[i] != 255)
     return wrong == 0

@@ -304,12 +304,13 @@ def equal_bytes(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
 
 
 @intrinsic
-def eight_bytes(typingctx: Any, array: Any, index: Any) -> Any:
-    """The eight bytes of a flat array that start at `index`, as one number, the first in the lowest bits."""
+def no_codes(typingctx: Any, array: Any, index: Any) -> Any:
+    """Which of the 64 bytes of a flat array that start at `index` are neither 0, 1 nor 255: one bit each."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = _address(context, builder, signature.args[0], args[0], args[1], ir.IntType(64))
-        return builder.load(pointer, align=1)
+        found = builder.load(_address(context, builder, signature.args[0], args[0], args[1], _LINE), align=1)
+        one, two = (ir.Constant(_LINE, [k] * WORD) for k in (1, 2))
+        return builder.bitcast(builder.icmp_unsigned(">", builder.add(found, one), two), ir.IntType(64))
 
     return types.uint64(array, types.intp), codegen
 
