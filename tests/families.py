@@ -12,7 +12,7 @@ import pgcc
 from pgcc.testing import brute_force, random_circuit, random_pc
 
 # How many of each family are tried; PGCC_MANY=500 for a thorough run.
-MANY = int(os.environ.get("PGCC_MANY", "15"))
+MANY = int(os.environ.get("PGCC_MANY", "10"))
 
 
 def subsets(names):
