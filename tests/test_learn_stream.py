@@ -431,7 +431,8 @@ def test_a_run_that_began_there_goes_on_anywhere(kind, cluster, tmp_path, monkey
     epochs = count_epochs(monkeypatch)
     whole, in_all = make().fit(X, V), len(epochs)
     here = make().fit(X, V, checkpoint=tmp_path / "run")
-    assert len(epochs) - in_all < in_all  # what was done is not done again
+    # what was done is not done again; of a PGC, both that came home first may be candidates without epochs
+    assert len(epochs) - in_all < in_all + (kind == "PGC")
     there = make().fit(X, V, checkpoint=tmp_path / "copy", cluster=cluster)
     again = make().fit(X, V, checkpoint=tmp_path / "copy", cluster=cluster)  # nothing is left to do
     assert here.circuit_ == there.circuit_ == again.circuit_ == whole.circuit_
