@@ -133,8 +133,8 @@ class TestCondense:
     @pytest.mark.parametrize("worth", [False, True])
     @pytest.mark.parametrize("seed", range(3))
     def test_whatever_is_looked_up(self, seed: int, worth: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-        all_scopes = lambda self: {scope for scope in self.read if len(scope) > 2}  # noqa: E731
-        monkeypatch.setattr(_Work, "worth_tables", all_scopes if worth else lambda self: set())
+        all_scopes = lambda self, variables: {scope for scope in self.read if len(scope) > 2}  # noqa: E731
+        monkeypatch.setattr(_Work, "worth_tables", all_scopes if worth else lambda self, variables: set())
         self.test_keeps_whatever_is_asked_for(seed)
         circuit = random_circuit(seed, 9, size=60, negative=False)
         program = lower(homogenize(circuit.simplify()))
@@ -258,8 +258,8 @@ class TestLoop:
     @pytest.mark.parametrize("worth", [False, True])
     @pytest.mark.parametrize("n", [4, 7, 11])
     def test_tables_of_any_width(self, n: int, worth: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-        all_scopes = lambda self: {scope for scope in self.read if len(scope) > 2}  # noqa: E731
-        monkeypatch.setattr(_Work, "worth_tables", all_scopes if worth else lambda self: set())
+        all_scopes = lambda self, variables: {scope for scope in self.read if len(scope) > 2}  # noqa: E731
+        monkeypatch.setattr(_Work, "worth_tables", all_scopes if worth else lambda self, variables: set())
         self.test_a_row_does_not_depend_on_how_rows_are_cut(n)
 
     @pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 17])
@@ -322,7 +322,7 @@ class TestLoop:
             magnitude=program.slots,
         )
         rows = np.array(list(itertools.product(CODES, repeat=3)), np.int8)
-        for tables in (lambda self: set(), _Work.worth_tables):
+        for tables in (lambda self, variables: set(), _Work.worth_tables):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(_Work, "worth_tables", tables)
                 found, plain = Loop(alone, [alone.value]), Loop(program, [program.value])

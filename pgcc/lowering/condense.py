@@ -38,6 +38,8 @@ _MOST_READERS = 3
 # entries; or farther away.
 _TO_NUMBER, _NEAREST, _NEXT, _FAR = 12, 8, 24, 40
 _FIVE, _NEXT_ENTRIES = 5, 3 << 16
+# And in the time that it takes to pack evidence for states: for any, and for every variable.
+_TO_PACK, _TO_PACK_VARIABLE = 100, 3
 # Entries of all wide tables at most, and arguments that are read to fill them: less than a tenth of a second.
 _MOST_ENTRIES, _MOST_WORK = 1 << 20, 1 << 28
 
@@ -215,7 +217,7 @@ class _Condenser:
 
     def _split(self) -> tuple[list[int], list[int]]:
         """The values that are looked up, and the instructions that are run."""
-        tabulated = _Work(self.target, self.args, self.op, self.scope, self.kept).worth_tables()
+        tabulated = _Work(self.target, self.args, self.op, self.scope, self.kept).worth_tables(self.program.n_variables)
         needed, looked_up, computed = set(self.kept), [], []
         for i in reversed(range(len(self.op))):
             value = self.target[i]
@@ -438,19 +440,22 @@ class _Work:
             if len(scope[x]) <= 2:
                 self.own[scope[x]] += 2  # it is looked up in a table of two variables
 
-    def worth_tables(self) -> set[Scope]:
-        """As many variables at a time as leave the tables near, and whatever is worth them if they are far."""
+    def worth_tables(self, variables: int) -> set[Scope]:
+        """As many variables at a time as leave the tables near, and whatever is worth them if they are far.
+
+        None, if all of them save less than it takes to pack evidence for them.
+        """
         most = MOST_VARIABLES
         while True:
-            chosen, entries = self._chosen(most)
+            chosen, entries, saved = self._chosen(most)
             if entries <= _NEXT_ENTRIES:
-                return chosen
+                return chosen if saved > _TO_PACK + _TO_PACK_VARIABLE * variables else set()
             most -= 1
 
-    def _chosen(self, most: int) -> tuple[set[Scope], int]:
-        """What is worth tables, if scopes of so many variables may be near; and how many entries are to be near."""
+    def _chosen(self, most: int) -> tuple[set[Scope], int, int]:
+        """What is worth tables, if so many variables may be near; entries that are to be near; and what is saved."""
         chosen: set[Scope] = set()
-        near = entries = work = 0
+        near = entries = work = saved = 0
         needed: list[dict[Scope, None]] = [{} for _ in range(MOST_VARIABLES + 1)]
 
         def need(scope: Scope) -> None:
@@ -464,15 +469,15 @@ class _Work:
             for scope in needed[size]:
                 values, arguments, states = self.read[scope], self._all(scope), 3**size
                 far = arguments <= _TO_NUMBER + _FAR * values
-                to_look_up = _NEAREST if size <= _FIVE else _NEXT
-                worth = not far or (size <= most and arguments > _TO_NUMBER + to_look_up * values)
+                cost = _TO_NUMBER + (_NEAREST if size <= _FIVE else _NEXT) * values
+                worth = not far or (size <= most and arguments > cost)
                 if worth and entries + values * states <= _MOST_ENTRIES and work + arguments * states <= _MOST_WORK:
                     chosen.add(scope)
                     entries, work = entries + values * states, work + arguments * states
-                    near += values * states if far else 0
+                    near, saved = near + (values * states if far else 0), saved + arguments - cost
                 else:
                     need(scope)
-        return chosen, near
+        return chosen, near, saved
 
     def _all(self, scope: Scope) -> int:
         """What it takes to compute all values of a scope, and of its parts."""
