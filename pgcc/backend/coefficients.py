@@ -22,11 +22,6 @@ from pgcc.backend.kernels.coefficients import invert_corners, invert_corners_mod
 from pgcc.backend.residues import Residues, rounds
 from pgcc.backend.values import Values
 from pgcc.errors import PgccError
-from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import Node, Op, const, rebuild, weighted_sum
-from pgcc.ir.numbers import absolute
-from pgcc.lowering.lower import lower
-from pgcc.passes.pipeline import simplify
 
 # Rows that are evaluated at a time, and points modulo p.
 _ROWS, _POINTS = 1 << 15, 1 << 11
@@ -81,23 +76,6 @@ def all_rows(n: int, size: int = _ROWS) -> Iterator[tuple[int, np.ndarray]]:
         yield first, rows
 
 
-def magnitudes(circuit: Circuit) -> Circuit:
-    """The same circuit with absolute numbers; determinants stay as they are.
-
-    >>> import pgcc
-    >>> print(magnitudes(pgcc.parse("a - 2*b")))
-    a + 2*b
-    """
-    new: dict[Node, Node] = {}
-    for node in circuit.order:
-        children = [new[c] for c in node.children]
-        if node.op is Op.SUM:
-            new[node] = weighted_sum(map(absolute, node.weights), children)
-        else:
-            new[node] = const(absolute(node.value)) if node.op is Op.CONST else rebuild(node, children)
-    return Circuit(new[circuit.root], circuit.variables)
-
-
 class _Scanner:
     def __init__(self, compiled: Compiled, slack: Fraction, seconds: float):
         self.compiled, self.slack, self.seconds = compiled, slack, seconds
@@ -147,7 +125,8 @@ class _Scanner:
             error = _error(values)
             wide = np.flatnonzero(np.isinf(error))
             if self.slack and len(wide) and not self.compiled.circuit.facts.dets:
-                error[wide] = _absolute_error(self.compiled.direct, self._row_magnitudes, rows[wide])
+                found, error[wide] = self.compiled.direct.absolute_errors(rows[wide])
+                values.put(wide, Values(found, np.zeros(len(wide), np.int64), np.full(len(wide), np.inf)))
             yield first, self._judge(values, error)
 
     def _judge(self, values: Values, error: np.ndarray) -> np.ndarray:
@@ -187,12 +166,12 @@ class _Scanner:
         """g at corners, and bounds on the errors."""
         rows = -rows  # z = 1 is "free" to a leaf a·ȳ + b·z: observed 1 would be b alone
         found = self._corner_direct.evaluate(rows, _CERTAIN)
-        value = found.floats()
+        value = found.floats().copy()
         error = _error(found)
         error[(found.bound > 0.0) | (found.mantissa != 0.0)] += _TINY
         wide = np.flatnonzero(np.isinf(error))
         if len(wide):
-            error[wide] = _absolute_error(self._corner_direct, self._corner_magnitudes, rows[wide])
+            value[wide], error[wide] = self._corner_direct.absolute_errors(rows[wide])
         return value, error
 
     @property
@@ -202,14 +181,6 @@ class _Scanner:
     @cached_property
     def _corner_direct(self) -> Direct:
         return Direct(self.compiled.plain)
-
-    @cached_property
-    def _corner_magnitudes(self) -> Direct:
-        return Direct(lower(simplify(magnitudes(self.compiled.circuit))))
-
-    @cached_property
-    def _row_magnitudes(self) -> Direct:
-        return Compiled(magnitudes(self.compiled.circuit), validate=False).direct
 
     # -- the rest -----------------------------------------------------------------------------------
 
@@ -286,10 +257,3 @@ def _error(values: Values) -> np.ndarray:
     certain = values.bound <= _CERTAIN
     error[certain] = 2.0 * values.bound[certain] * np.abs(values.floats()[certain])
     return error
-
-
-def _absolute_error(direct: Direct, size: Direct, rows: np.ndarray) -> np.ndarray:
-    """How far values of `direct` can be off, where `size` evaluates the circuit with absolute numbers."""
-    found = size.evaluate(rows, _CERTAIN)
-    magnitude = np.where(found.bound <= _CERTAIN, 2.0 * np.abs(found.floats()), np.inf)
-    return 1.01 * (direct.gamma * (magnitude + direct.floor) / (1.0 - direct.gamma) + direct.floor) + _TINY

@@ -18,9 +18,9 @@ from pgcc.backend.values import Values
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import overlaps
-from pgcc.ir.node import Op
+from pgcc.ir.node import Node, Op
 from pgcc.ir.scopes import members, size
-from pgcc.lowering.lower import lower
+from pgcc.lowering.lower import lower, lower_with_nodes
 from pgcc.lowering.program import Program
 from pgcc.lowering.strategy import METHODS, choose
 from pgcc.passes.expand_det import expand_det
@@ -64,14 +64,21 @@ class Compiled:
     @cached_property
     def plain(self) -> Program:
         """The program of the polynomial as it stands; determinants of one size only are expanded."""
+        return self._lowered[1]
+
+    @cached_property
+    def _lowered(self) -> tuple[Circuit, Program, list[Node]]:
+        """The circuit that `plain` is the program of, that program, and the node that each instruction computes."""
         self._refuse_to_expand(sized_only=True)
-        return lower(simplify(expand_det(self.circuit, sized_only=True)))
+        circuit = simplify(expand_det(self.circuit, sized_only=True))  # another one: `simplify` may go on where it ended
+        return circuit, *lower_with_nodes(circuit)
 
     @cached_property
     def multiaffinity(self) -> Multiaffinity:
         """Which values of `plain` have no squares, by the identity test."""
-        column = {name: i for i, name in enumerate(self.circuit.variables)}
-        return find_squares(self.plain, [column[name] for name in overlaps(self.circuit)])
+        circuit, program, _ = self._lowered
+        column = {name: i for i, name in enumerate(circuit.variables)}
+        return find_squares(program, [column[name] for name in overlaps(circuit)])
 
     @property
     def multiaffine(self) -> bool:
@@ -140,10 +147,11 @@ class Compiled:
         """The sums known to be multiaffine although they are not decomposable, with the columns of their scopes."""
         if self.decomposable or not self.validate:
             return []
-        program = self.plain
-        affine_nodes = set(program.node[self.multiaffinity.instructions].tolist())
-        scopes = _sum_scopes(self.circuit, affine_nodes)
-        return [(i, scopes[n]) for i, n in enumerate(program.node.tolist()) if n in scopes]
+        circuit, _, nodes = self._lowered
+        # by node: of a magnitude the coefficients that cancel in the value are left away, too
+        affine = {nodes[i] for i in np.flatnonzero(self.multiaffinity.instructions).tolist()}
+        scopes = _sum_scopes(circuit, affine)
+        return [(i, scopes[node]) for i, node in enumerate(nodes) if node in scopes]
 
     def once(self, make: Callable[[Compiled], T]) -> T:
         """What `make` makes of this, made when it is first asked for: evaluators that only some questions need."""
@@ -205,20 +213,20 @@ class Compiled:
         return values, used
 
 
-def _sum_scopes(circuit: Circuit, positions: set[int]) -> dict[int, list[int]]:
-    """Columns of the scopes of the sums at these positions that have a product with shared variables below them."""
+def _sum_scopes(circuit: Circuit, some: set[Node]) -> dict[Node, list[int]]:
+    """Columns of the scopes of those of these nodes that are sums and have a product with shared variables below them."""
     scopes = circuit.scopes
     column = {name: i for i, name in enumerate(circuit.variables)}
     columns = [column[name] for name in scopes.names]
     entangled: list[bool] = []  # nodes with such a product below them
-    found: dict[int, list[int]] = {}
+    found: dict[Node, list[int]] = {}
     room = _MOST_SCOPE
     for i, node in enumerate(circuit.order):
         entangled.append(not scopes.disjoint[i] or any(entangled[c] for c in circuit.links[i]))
-        if entangled[i] and node.op is Op.SUM and i in positions:
+        if entangled[i] and node.op is Op.SUM and node in some:
             scope = scopes.distinct[scopes.of[i]]
             room -= size(scope)
             if room < 0:
                 break
-            found[i] = [columns[m] for m in members(scope)]
+            found[node] = [columns[m] for m in members(scope)]
     return found

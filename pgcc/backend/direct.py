@@ -5,27 +5,26 @@ Rows run in float64 first. Those that leave its range run over scaled numbers.
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 
 import numpy as np
 
-from pgcc.backend.kernels.analysis import count_roundings, log_sensitivities, log_values
-from pgcc.backend.kernels.bounds import certify
+from pgcc.backend.certificate import Certificate, gamma_of
+from pgcc.backend.kernels.bounds import absolute_errors, certify
 from pgcc.backend.kernels.linear import STEP
 from pgcc.backend.kernels.scaled import RADIX, run_scaled
 from pgcc.backend.kernels.scaled_staged import run_scaled_staged
 from pgcc.backend.loop import Loop
 from pgcc.backend.staged import Staged
-from pgcc.backend.values import Values, rounding_bound
-from pgcc.ir.numbers import Number, absolute, add, exact
-from pgcc.lowering.program import Program
+from pgcc.backend.values import Values
+from pgcc.ir.numbers import Number, add, exact
+from pgcc.lowering.program import LOWERED, Program
 from pgcc.lowering.schedule import schedule
 
 # What the slots may take of a second-level cache, beside the matrices of determinants.
 _BESIDE_MATRICES = 5 << 18
-_NO_DETS = np.zeros(0)
 _NO_ROWS = np.zeros(0, np.int64)
+_ANY = 0.5  # a relative error of determinants, where signs are what is wanted
 
 
 class Direct:
@@ -37,23 +36,22 @@ class Direct:
     """
 
     def __init__(self, program: Program):
-        self.unscheduled = program
+        self.unscheduled = program.expect(*LOWERED)
 
     @cached_property
     def program(self) -> Program:
-        """The program with shared slots."""
+        """The program with shared slots: what runs over scaled numbers."""
         return schedule(self.unscheduled)
 
-    @cached_property
-    def gamma(self) -> float:
-        """A relative error that no value exceeds, relative to its magnitude."""
-        return rounding_bound(roundings(self.unscheduled))
+    @property
+    def certificate(self) -> Certificate:
+        """That of what runs in float64."""
+        return self.loop.certificate if self.staged is None else self.staged.certificate
 
     @cached_property
-    def floor(self) -> float:
-        """What gradual underflow can add up to at the root (float64 only)."""
-        program = self.unscheduled if self.staged is None else self.staged.unscheduled
-        return underflow_floor(program, log_leaves_of(program), self.staged.log_totals if self.staged else _NO_DETS)
+    def _scaled_gamma(self) -> float:
+        """What rounding does to scaled numbers, relative to magnitudes. These do not underflow."""
+        return gamma_of(self.program, (self.program.value, self.program.magnitude))
 
     @cached_property
     def staged(self) -> Staged | None:
@@ -63,7 +61,7 @@ class Direct:
     @cached_property
     def loop(self) -> Loop:
         """How to run one without."""
-        return Loop(self.unscheduled, roots_of(self.unscheduled).tolist())
+        return Loop(self.unscheduled, roots_of(self.unscheduled).tolist(), self.unscheduled.signed)
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Values:
         """Values for int8 rows of evidence (1, 0, −1), in float64; over scaled numbers where only range is amiss."""
@@ -72,12 +70,21 @@ class Direct:
         if len(wanted):
             # More range does not help where rounding alone is too much.
             size = magnitude[wanted]
-            useless = np.isfinite(size) & (size > 1e3 * self.floor / self.gamma)
+            useless = np.isfinite(size) & (size > 1e3 * self.certificate.floor / self.certificate.gamma)
             if hopeless is not None:
                 useless |= hopeless[wanted]
             wanted = wanted[~useless]
             values.put(wanted, self._run_scaled(evidence[wanted], rtol))
         return values
+
+    def absolute_errors(self, evidence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values in float64 and bounds on their absolute errors, also where not even the sign is certain."""
+        values, magnitude, _ = self._run_linear(evidence, _ANY)
+        errors = np.empty(len(evidence))
+        certificate = self.certificate
+        absolute_errors(values.mantissa, magnitude, certificate.gamma, certificate.floor, errors)
+        scale = np.ldexp(1.0, np.clip(values.exponent, -2000, 2000).astype(np.int32))
+        return values.floats(), np.where(np.isnan(errors), np.inf, errors) * scale
 
     def settle(self, evidence: np.ndarray, rtol: float, total: float, logs: bool, numbers: np.ndarray) -> np.ndarray:
         """Write value / total, or its logarithm, of the rows that float64 certifies at once; the numbers of the others.
@@ -86,7 +93,8 @@ class Direct:
         """
         if self.staged is not None:
             return np.arange(len(evidence))
-        settled = self.loop.settle(evidence, self.gamma, self.floor, rtol, total, logs, numbers)
+        certificate = self.certificate
+        settled = self.loop.settle(evidence, certificate.gamma, certificate.floor, rtol, total, logs, numbers)
         return _NO_ROWS if settled else np.flatnonzero(np.isnan(numbers))
 
     def _run_linear(self, evidence: np.ndarray, rtol: float) -> tuple[Values, np.ndarray, np.ndarray | None]:
@@ -99,7 +107,7 @@ class Direct:
             exponent = self.staged.exponent
         value, magnitude = out[0, : len(evidence)], out[-1, : len(evidence)]
         bound = np.empty(len(evidence))
-        certify(value, magnitude, self.gamma, self.floor, bound)
+        certify(value, magnitude, self.certificate.gamma, self.certificate.floor, bound)
         # The magnitude of a monotone circuit is its value: keep it from being divided with it.
         return Values(value.copy(), np.full(len(evidence), exponent), bound), magnitude, hopeless
 
@@ -130,7 +138,7 @@ class Direct:
         with np.errstate(over="ignore", invalid="ignore"):
             magnitude = np.ldexp(mantissas[1], gap.astype(np.int32))
         bound = np.empty(len(evidence))
-        certify(mantissas[0], magnitude, self.gamma, 0.0, bound)
+        certify(mantissas[0], magnitude, self._scaled_gamma, 0.0, bound)
         mantissa, binary = np.frexp(mantissas[0])
         exponent = np.where(mantissa == 0.0, 0, exponents[0] * RADIX + binary)
         return Values(mantissa, exponent, bound)
@@ -143,57 +151,6 @@ class Direct:
 def roots_of(program: Program) -> np.ndarray:
     """The slots of the value and, if something may cancel, of its magnitude."""
     return np.array([program.value, program.magnitude] if program.signed else [program.value])
-
-
-def roundings(program: Program, length: int = 1) -> float:
-    """The rounding count at the roots; `length` coefficients per value."""
-    return float(rounding_counts(program, length)[[program.value, program.magnitude]].max())
-
-
-def rounding_counts(program: Program, length: int = 1) -> np.ndarray:
-    """The rounding count of every value (of a program that shares slots: of the last one in each)."""
-    count = np.zeros(program.slots)
-    count_roundings(program.op, program.target, program.start, program.args, length, count)
-    return count
-
-
-def underflow_floor(program: Program, log_leaves: np.ndarray, log_dets: np.ndarray = _NO_DETS) -> float:
-    """What gradual underflow can add up to at the root, when leaf l is at most exp(log_leaves[l]) in magnitude.
-
-    log_dets : logarithms of the largest values of the determinants.
-
-    Every product loses at most 2⁻¹⁰⁷⁴, which reaches the root times the derivative there; all are largest at the
-    largest leaves, because the magnitude is monotone. The program must not reuse slots.
-    """
-    log_weights = log_weights_of(program)
-    common = (program.op, program.target, program.start, program.args, program.first_weight, log_weights)
-    log_value, log_adjoint = np.empty(program.slots), np.empty(program.slots)
-    log_values(*common, log_leaves, log_dets, log_value)
-    total = log_sensitivities(*common, log_value, program.magnitude, log_adjoint)
-    return float(np.exp(min(total, 700.0 + 1074 * np.log(2.0)) - 1074 * np.log(2.0)))
-
-
-def log_weights_of(program: Program) -> np.ndarray:
-    """log |w| of every weight, also of those that are 0 or inf as doubles."""
-    with np.errstate(divide="ignore"):
-        logs = np.log(np.abs(program.weights))
-    for k in np.flatnonzero(~np.isfinite(logs)).tolist():
-        logs[k] = _log_size(program.numbers[k])
-    return logs
-
-
-def log_leaves_of(program: Program) -> np.ndarray:
-    """log(|a| + |b|) of every leaf a·ȳ + b·z, likewise: the largest that it can be."""
-    with np.errstate(divide="ignore"):
-        logs = np.log(np.abs(program.leaf_table[:, :2]).sum(axis=1))
-    for k in np.flatnonzero(~np.isfinite(logs)).tolist():
-        logs[k] = _log_size(add(*map(absolute, program.leaf_numbers[k])))
-    return logs
-
-
-def _log_size(number: Number) -> float:
-    ratio = abs(exact(number))
-    return math.log(ratio.numerator) - math.log(ratio.denominator) if ratio else -math.inf
 
 
 def split_constants(program: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

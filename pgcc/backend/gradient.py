@@ -12,15 +12,9 @@ from functools import cached_property
 import numpy as np
 
 from pgcc.backend.cofactors import Derivatives, Matrices, determinant_derivatives
-from pgcc.backend.direct import (
-    log_leaves_of,
-    log_weights_of,
-    rounding_counts,
-    split_constants,
-    split_doubles,
-    underflow_floor,
-)
-from pgcc.backend.kernels.analysis import log_values
+from pgcc.backend.certificate import Walk, log_leaves_of, log_weights_of, rounding_counts
+from pgcc.backend.direct import split_constants, split_doubles
+from pgcc.backend.kernels.analysis import LOSS
 from pgcc.backend.kernels.gradients import add_linear_gradients, add_scaled_gradients
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_block
 from pgcc.backend.kernels.scaled import RADIX, run_scaled_rows
@@ -118,18 +112,22 @@ class Differentiator:
 
     @cached_property
     def _floor(self) -> float:
-        """What underflow of float64 can add up to: in the root, and in any w·∂F/∂w.
+        """What underflow of float64 can add up to: in the root, and in any θ·∂F/∂θ, by a weight or a constant θ.
 
-        An adjoint loses at most 2⁻¹⁰⁷⁴, and what is lost of x' changes the derivatives below it, each times its weight,
-        by that times x.
+        ∂F/∂θ is a product of an adjoint p' and a value x.
         """
-        program = self.reversed
-        leaves = log_leaves_of(program)
-        floor = underflow_floor(program, leaves)
-        values, arrays = np.empty(program.slots), (program.op, program.target, program.start, program.args)
-        log_values(*arrays, program.first_weight, log_weights_of(program), leaves, np.zeros(0), values)
-        largest = values[: self.adjoint[self.adjoint >= 0].min()].max()
-        return floor + program.instructions * float(np.exp(np.clip(largest, 0.0, 1400.0) - 1074 * np.log(2.0)))
+        walk = Walk(self.reversed.slots).run(self.reversed)
+        high, error = walk.state.high, walk.state.error
+        found = self._above >= 0
+        above, child, place = self._above[found], self._child[found], self._place[found]
+        constants = np.full(self.program.slots, -np.inf)
+        leaves = self.program.op == LEAF
+        constants[self.program.target[leaves]] = log_leaves_of(self.program)[_leaves(self.program)[leaves]]
+        sizes = np.concatenate([log_weights_of(self.program), constants])[place]
+        off = np.logaddexp(np.logaddexp(high[above] + error[child], error[above] + high[child]), LOSS)
+        off = np.logaddexp(off, error[above] + error[child])
+        worst = max(float((sizes + off).max(initial=-np.inf)), float(error[self.program.value]))
+        return float(np.exp(min(worst + 1.0, 700.0)))
 
     @cached_property
     def _constants(self) -> tuple[np.ndarray, ...]:

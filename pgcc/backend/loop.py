@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.backend.certificate import Certificate, Walk
 from pgcc.backend.kernels.bundle import Bundle
 from pgcc.backend.kernels.condensed import (
     PROGRAM_TYPES,
@@ -41,12 +42,14 @@ class Loop:
     program : Program
     kept : slots
         The values that are wanted.
+    signed : bool
+        Whether the second half of them are the magnitudes of the first; otherwise, all are their own.
     lanes : int, optional
         Rows per block. The more, the less reading an instruction costs; but the slots should stay in the cache.
     """
 
-    def __init__(self, program: Program, kept: Sequence[int], lanes: int | None = None):
-        self.unscheduled, self.kept, self._lanes = program, kept, lanes
+    def __init__(self, program: Program, kept: Sequence[int], signed: bool, lanes: int | None = None):
+        self.unscheduled, self.kept, self._signed, self._lanes = program, kept, signed, lanes
         self._rooms = threading.local()  # room for a block, which the system would have to clear for every call
 
     def values(self, evidence: np.ndarray) -> np.ndarray:
@@ -67,6 +70,14 @@ class Loop:
     def condensed(self) -> Condensed:
         """The program in the form for the loop."""
         return condense(self.unscheduled, self.kept)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Of the first half of what is kept, with the second half for magnitudes (see `signed`)."""
+        kept = self.condensed.kept
+        half = len(kept) // 2 if self._signed else 0
+        walk = Walk(self.condensed.program.slots).run_condensed(self.condensed)
+        return walk.certificate(kept[: half or None], kept[half:])
 
     @cached_property
     def _tables(self) -> tuple[Any, ...]:

@@ -10,7 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pgcc.backend.direct import Direct, log_leaves_of, rounding_counts, underflow_floor
+from pgcc.backend.certificate import Certificate, Walk
+from pgcc.backend.direct import Direct
 from pgcc.backend.kernels.bounds import smallest
 from pgcc.backend.kernels.linear import STEP, pack_codes, run_block
 from pgcc.backend.kernels.partials import trusted_partials
@@ -18,7 +19,6 @@ from pgcc.backend.kernels.staged import run_staged
 from pgcc.backend.loop import aligned
 from pgcc.backend.posteriors import Posteriors, read_posteriors
 from pgcc.backend.staged import no_head, padded
-from pgcc.backend.values import rounding_bound
 from pgcc.ir.numbers import add
 from pgcc.lowering.program import DETIN, DETMAG, Program
 from pgcc.lowering.reverse import readings, reverse
@@ -49,19 +49,22 @@ class StagedMarginals:
         return reverse(self.staged.unscheduled)
 
     @cached_property
-    def _gamma(self) -> float:
-        return rounding_bound(float(rounding_counts(self.program)[readings(self.program)].max()))
+    def _walk(self) -> Walk:
+        return self.staged.walk(self.program)
 
     @cached_property
-    def _floor(self) -> float:
-        return underflow_floor(self.program, log_leaves_of(self.program), self.staged.log_totals)
+    def certificate(self) -> Certificate:
+        """Of joint probabilities and the root."""
+        read = readings(self.program)
+        return self._walk.certificate(read[: len(read) // 2], read[len(read) // 2 :])
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
         """Posteriors for int8 rows of evidence (1, 0, −1)."""
         found = Posteriors.empty(*evidence.shape)
         for first, read, least in self._run(evidence, rtol):
-            rows, floor = slice(first, first + len(least)), np.where(least > self._safe, 0.0, self._floor)
-            read_posteriors(read, evidence[rows], True, self._gamma, floor, rtol, found[rows])
+            rows = slice(first, first + len(least))
+            floor = np.where(least > self._safe, 0.0, self.certificate.floor)
+            read_posteriors(read, evidence[rows], True, self.certificate.gamma, floor, rtol, found[rows])
         return found
 
     @cached_property
@@ -109,3 +112,7 @@ class StagedMarginals:
             *self.staged.dets.arrays, d, args[1 : 1 + k], args[1 + k :], work, lanes, flat, start, rows,
             wanted, self.staged.shift[d], self.staged.degree[d], int(program.target[i]),
         )  # fmt: skip
+        # the walk has taken for granted that a derivative is not off by more than it can be large
+        sizes = slice(int(program.target[i]) + k, int(program.target[i]) + 2 * k)
+        here = work.reshape(-1, lanes)[sizes]
+        here[~(here <= np.exp(np.minimum(self._walk.state.high[sizes], 709.0))[:, None])] = np.nan

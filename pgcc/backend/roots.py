@@ -1,28 +1,39 @@
-"""Evaluate at roots of unity of a well-chosen radius and take one inverse FFT.
+"""Evaluate at roots of unity of a well-chosen radius and take one coefficient of the inverse Fourier transform.
 
 The coefficient of t^k comes out with an absolute error of about ε · M(ρ)/ρ^k, where M(ρ) is the magnitude at the
 radius ρ: log M is convex in log ρ, so that the best radius is found on a grid. Cheap when many coefficients would be
 needed; the relative error is what M(ρ)/ρ^k says it is, no better.
+
+What is rounded, in units u = 2⁻⁵³, relative to M. A complex product is off by √5·u at most (Brent, Percival, Zimmermann
+2007), a sum by u: `_COMPLEX` for every rounding of the program. An angle 2π·k/n with k ≤ n/2 is computed with three
+roundings and a π that is off by u/2: it is off by at most 3.5·π·u = 11·u. Its cosine and sine are off by 4 units in the
+last place, that is 8·u, at most, and the product with ρ by u: a point t is off by 20·u. So a leaf a + b·t, with
+the roundings of a and b, a product and a sum, is off by 25·u: `_LEAF` roundings.
+Of the transform only one coefficient is needed, which is a sum of products with numbers that are off by 19·u; these
+are added up without error. Twice that, and two divisions, are `_TRANSFORM` roundings.
 """
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 import numpy as np
 
-from pgcc.backend.direct import roundings, underflow_floor
+from pgcc.backend.certificate import Certificate, Walk, leaf_states
+from pgcc.backend.kernels.analysis import COMPLEX_LOSS, ENDLESS
 from pgcc.backend.kernels.bounds import certify
 from pgcc.backend.kernels.points import run_points
 from pgcc.backend.values import Values, rounding_bound
-from pgcc.lowering.program import Program
+from pgcc.lowering.program import LOWERED, Program
 from pgcc.lowering.schedule import schedule
 
 _POINTS_AT_A_TIME = 256
 # More are not tried: the degree is too high.
 _MOST_POINTS = 1 << 20
-# A complex product rounds like four real ones, √5 of them at most.
+# Roundings that a complex one counts for, and so those of a leaf and of the transform.
 _COMPLEX = 4.0
+_LEAF, _TRANSFORM = 7.0, 12.0
 
 
 class Roots:
@@ -35,17 +46,12 @@ class Roots:
     """
 
     def __init__(self, program: Program, degree: int | None = None):
-        self.unscheduled, self.degree = program, degree
+        self.unscheduled, self.degree = program.expect(*LOWERED), degree
 
     @cached_property
     def program(self) -> Program:
         """The program with shared slots."""
         return schedule(self.unscheduled)
-
-    @cached_property
-    def gamma(self) -> float:
-        """The relative error of a value at a point, relative to its magnitude."""
-        return rounding_bound(_COMPLEX * (roundings(self.unscheduled) + 64.0))
 
     def evaluate(self, evidence: np.ndarray) -> Values:
         """Values for int8 rows of evidence (1, 0, −1)."""
@@ -65,17 +71,22 @@ class Roots:
         if not 1e-290 < scale < 1e290:
             return 0.0, np.inf
         # A real polynomial: half of the points are conjugates of the others.
-        points = radius * np.exp(2j * np.pi * np.arange(n_points // 2 + 1) / n_points)
+        half = np.arange(n_points // 2 + 1)
         with np.errstate(all="ignore"):
-            value = np.fft.irfft(np.conj(self.at_points(codes, points)), n_points)[wanted] / scale
+            found = self.at_points(codes, radius * unit_roots(half, n_points))
+            terms = (found * np.conj(unit_roots(half * wanted, n_points))).real
+            terms[1 : (n_points + 1) // 2] *= 2.0
+            value = _exact_sum(terms) / n_points / scale
         if self.program.has_det:
-            return float(value), np.inf  # nothing is known of a determinant's rounding at a complex point
+            return value, np.inf  # nothing is known of a determinant's rounding at a complex point
+        certificate = self._certificate(codes, radius)
         with np.errstate(all="ignore"):
             magnitude = self.magnitudes(codes, np.array([radius])) / scale
-            floor = max(self._floor(codes, radius) / scale, 5e-324)
+            # each of the products with roots of unity and the divisions lose something, too
+            floor = (certificate.floor + 2.0**-1070) / scale + 2.0**-1070
         bound = np.empty(1)
-        certify(np.array([value]), magnitude, self.gamma, floor, bound)
-        return float(value), float(bound[0])
+        certify(np.array([value]), magnitude, certificate.gamma, floor, bound)
+        return value, float(bound[0])
 
     def _best_radius(self, codes: np.ndarray, wanted: int) -> float:
         """The radius that minimises M(ρ)/ρ^k: a coarse grid of powers of two, then a fine one."""
@@ -110,10 +121,36 @@ class Roots:
             run_points(*self.program.arrays, *self.program.dets, codes, some, work[:, : len(some)], root, here)
         return out
 
-    def _floor(self, codes: np.ndarray, radius: float) -> float:
-        program = self.unscheduled
-        a, b = np.abs(program.leaf_table[:, 0]), np.abs(program.leaf_table[:, 1])
+    def _certificate(self, codes: np.ndarray, radius: float) -> Certificate:
+        """Of values at points of one radius, and of their magnitudes there."""
+        program = self.program
+        leaves = leaf_states(program, _LEAF)
+        a, b = np.abs(program.leaf_table[:, :2]).T
         code = np.where(program.leaf_variable < 0, -1, codes[program.leaf_variable]) if len(codes) else -1
         with np.errstate(divide="ignore"):
-            leaves = np.log(np.where(code == 1, a + b * radius, np.where(code == 0, a, a + b)))
-        return underflow_floor(program, leaves)
+            largest = np.log(np.where(code == 1, a + b * radius, np.where(code == 0, a, a + b)))
+        lost = COMPLEX_LOSS + math.log(1.0 + radius)  # of a, b and b·t
+        states = leaves._replace(
+            high=np.where(np.isfinite(largest), largest, leaves.high + math.log(1.0 + radius)),
+            low=np.full(len(a), -ENDLESS), error=np.full(len(a), lost),
+        )  # fmt: skip
+        walk = Walk(program.slots, loss=COMPLEX_LOSS, weight_first=True).run(program, states)
+        found = walk.certificate([program.value], [program.magnitude])
+        count = float(walk.state.count[[program.value, program.magnitude]].max()) + _TRANSFORM
+        return Certificate(rounding_bound(_COMPLEX * count), found.floor)
+
+
+def unit_roots(powers: np.ndarray, n: int) -> np.ndarray:
+    """exp(2πi·k/n) for whole numbers k.
+
+    >>> unit_roots(np.array([0, 4]), 4).tolist()
+    [(1+0j), (1+0j)]
+    """
+    powers = powers % n
+    angle = 2.0 * np.pi * np.where(2 * powers > n, powers - n, powers) / n
+    return np.cos(angle) + 1j * np.sin(angle)
+
+
+def _exact_sum(terms: np.ndarray) -> float:
+    """Σ, rounded once; NaN where a term is not finite."""
+    return math.fsum(terms.tolist()) if np.isfinite(terms).all() else math.nan

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgcc.backend.direct import log_leaves_of, roundings, underflow_floor
+from pgcc.backend.certificate import Certificate, Walk
 from pgcc.backend.kernels.bounds import certify
 from pgcc.backend.kernels.series import run_bottom, run_top, top_lengths
-from pgcc.backend.values import Values, rounding_bound
-from pgcc.lowering.program import Program
+from pgcc.backend.values import Values
+from pgcc.lowering.program import ARITHMETIC, Program
 
 # Room for the coefficients of all values of a row.
 _MOST_BYTES = 1 << 30
@@ -27,24 +27,24 @@ class Series:
     """
 
     def __init__(self, program: Program, caps: Sequence[tuple[int, Sequence[int]]] = ()):
-        self.program = program
+        self.program = program.expect(*ARITHMETIC)
         counts = np.zeros(program.instructions + 1, np.int64)
         for instruction, scope in caps:
             counts[instruction + 1] = len(scope)
         self.cap_start = np.cumsum(counts)
         self.cap_scope = np.array([v for _, scope in sorted(caps) for v in scope], np.int32)
-        self.floor = underflow_floor(program, log_leaves_of(program))  # a coefficient is at most the value at t = 1
-        self._gammas: dict[int, float] = {}
+        self._certificates: dict[int, Certificate] = {}
 
     @property
     def _roots(self) -> np.ndarray:
         return np.array([self.program.value, self.program.magnitude])
 
-    def gamma(self, length: int) -> float:
-        """The relative error, relative to the magnitude, of a value of `length` coefficients."""
-        if length not in self._gammas:
-            self._gammas[length] = rounding_bound(roundings(self.program, length))
-        return self._gammas[length]
+    def certificate(self, length: int) -> Certificate:
+        """That of a coefficient, where values have so many: their sum is at most the value at t = 1."""
+        if length not in self._certificates:
+            walk = Walk(self.program.slots, weight_first=True).run(self.program, length=length)
+            self._certificates[length] = walk.certificate([self.program.value], [self.program.magnitude])
+        return self._certificates[length]
 
     def lengths(self, evidence: np.ndarray) -> np.ndarray:
         """How many top coefficients each row needs."""
@@ -85,6 +85,7 @@ class Series:
             # length 0: no path to t^|A|, the degree says 0, exactly; −1: it was too much to compute
             bound = np.full(len(rows), 0.0 if length == 0 else np.inf)
             if length > 0:
-                certify(out[0, rows], out[1, rows], self.gamma(length), self.floor, bound)
+                certificate = self.certificate(length)
+                certify(out[0, rows], out[1, rows], certificate.gamma, certificate.floor, bound)
             values.bound[rows] = bound
         return values

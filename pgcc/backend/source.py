@@ -151,7 +151,6 @@ def prune(program: Program, roots: Sequence[int]) -> Program:
         first_weight=np.append(0, np.cumsum(weight_counts[keep]))[:-1].astype(np.int64),
         weights=program.weights[weight_keep],
         numbers=[x for x, kept in zip(program.numbers, weight_keep.tolist(), strict=True) if kept],
-        node=program.node[keep],
         leaf_variable=program.leaf_variable[leaves],
         leaf_table=program.leaf_table[leaves],
         leaf_numbers=[program.leaf_numbers[leaf] for leaf in leaves.tolist()],

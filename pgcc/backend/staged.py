@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.backend.certificate import MOST_UNITS, Certificate, Walk, log_determinant_bound
 from pgcc.backend.determinants import Determinant, Determinants
+from pgcc.backend.kernels.analysis import ENDLESS, State, nothing_known
 from pgcc.backend.kernels.linear import STEP
 from pgcc.backend.kernels.observed import PADDING
 from pgcc.backend.kernels.staged import run_staged
@@ -24,6 +26,8 @@ from pgcc.lowering.stages import stages, without
 
 # Determinants below others need not be known any better.
 _EASY = 1e-11
+# log of how much larger than where everything is free a determinant may be taken to be.
+_LEEWAY = 30.0
 # A weight below it has lost digits; a power of two that loses every weight.
 _SMALLEST, _FAR = 2.0**-1022, 4000
 
@@ -101,13 +105,14 @@ class Staged:
         return [one.total for one in self.dets.each]
 
     @cached_property
-    def log_totals(self) -> np.ndarray:
-        """log of the largest value of every determinant, as it is divided; inf where it is not known."""
-        logs = [
-            math.inf if off == math.inf else math.log(abs(m)) + e * math.log(2.0) if m else -math.inf
-            for m, e, off in self._totals
-        ]
-        return np.array(logs) - self.shift * math.log(2.0)
+    def certificate(self) -> Certificate:
+        """Of the head and the tail, one after the other, with determinants divided as they are."""
+        walk = Walk(self.program.slots, _Bounds(self)).run_condensed(self.head).run(self.program)
+        return walk.certificate([self.program.value], [self.program.magnitude])
+
+    def walk(self, program: Program) -> Walk:
+        """Through a program with the same determinants, which shares no slots."""
+        return Walk(program.slots, _Bounds(self)).run(program)
 
     def run(self, rtol: float, evidence: np.ndarray, lanes: int) -> tuple[np.ndarray, np.ndarray]:
         """Value and, if signed, magnitude of every row, and where a determinant is hopeless; of some more rows perhaps.
@@ -136,6 +141,53 @@ class Staged:
     @cached_property
     def _head(self) -> tuple[Any, ...]:
         return with_tables(self.head, self.unscheduled.n_variables)
+
+
+class _Bounds:
+    """What is known of the determinants of a staged program before it runs."""
+
+    def __init__(self, staged: Staged):
+        self.each, self.shift, self.degree = staged.dets.each, staged.shift, staged.degree
+
+    def children(self, d: int, values: State) -> State:
+        """Variables are read straight from the evidence, not from the slots that stand for them."""
+        one = self.each[d]
+        if one.columns is None:
+            return values
+        found = nothing_known(2 * len(one.phi))
+        found.count[:] = 2.0
+        found.high[:] = found.low[:] = np.log(np.concatenate([one.phi, np.ones(len(one.phi))]))
+        return found
+
+    def log_bound(self, d: int, children: State) -> float:
+        """Without negative coefficients it is largest where everything is free, if all children are; Hadamard's else."""
+        one, k = self.each[d], len(children.high) // 2
+        bound = ENDLESS
+        if self.is_positive(d, children):
+            bound = self._log_total(one, children)
+        if bound == ENDLESS:
+            bound = log_determinant_bound(one.structure, children.high[:k], children.high[k:])
+        return bound - float(self.shift[d]) * math.log(2.0)
+
+    def is_positive(self, d: int, children: State) -> bool:
+        """Whether it is never negative."""
+        return self.each[d].structure.nonnegative and bool(children.positive.all())
+
+    def _log_total(self, one: Determinant, children: State) -> float:
+        """That of `total`, whose children have the values φ and 1: D is homogeneous of degree k in all of them."""
+        mantissa, exponent, off = one.total
+        k = len(one.phi)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            more = children.high - np.log(np.concatenate([one.phi, np.ones(k)]))
+        growth = float(np.nan_to_num(more, nan=0.0, posinf=np.inf, neginf=0.0).max(initial=0.0))  # 0 of 0 stays
+        if not off < 1.0 or mantissa == 0.0 or growth * k > _LEEWAY:
+            return ENDLESS
+        return math.log(abs(mantissa)) + exponent * math.log(2.0) - math.log1p(-off) + growth * k
+
+    def log_units(self, d: int) -> float:
+        """See `run_staged`."""
+        degree = float(self.degree[d])
+        return math.log(MOST_UNITS + (degree if degree < math.inf else 0.0))  # inf makes an infinite magnitude
 
 
 @cache

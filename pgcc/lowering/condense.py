@@ -13,8 +13,7 @@ Four rewrites, each of which only saves loads and stores:
   part of its variables, so it never comes later.) A reverse pass takes them the other way round, so that what was made
   last is read first. Taken where it needs fewer slots.
 
-No bound on rounding errors gets larger: in a sum, terms that were products come after the other values and before
-those that were multiplied in place already, so that no term meets more additions than it did.
+Errors are those of what comes out: `pgcc.backend.certificate` goes through the condensed program and its tables.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from itertools import pairwise
 import numpy as np
 
 from pgcc.ir.bulk import collector_paused
-from pgcc.lowering.program import DOT, LEAF, LOOKUP, MORE, QUOTIENT, SUM, TIMES, Program
+from pgcc.lowering.program import ARITHMETIC, DOT, LEAF, LOOKUP, MORE, QUOTIENT, SUM, TIMES, Program
 from pgcc.lowering.schedule import share_slots
 
 ENTRIES = 16  # of a table of two variables
@@ -156,7 +155,7 @@ class _Condenser:
     """Instructions are known by position, values by slot."""
 
     def __init__(self, program: Program, kept: Sequence[int]):
-        self.program, self.kept = program, list(map(int, kept))
+        self.program, self.kept = program.expect(*ARITHMETIC, QUOTIENT), list(map(int, kept))
         self.op, self.target = program.op.tolist(), program.target.tolist()
         start, args = program.start.tolist(), program.args.tolist()
         self.args = [args[first:last] for first, last in pairwise(start)]
@@ -177,7 +176,7 @@ class _Condenser:
             program,
             leaf_variable=np.array([pairs[self.scope[x]] for x in narrow], np.int32),
             leaf_table=np.zeros((0, 3)),
-            leaf_numbers=[],
+            leaf_numbers=[],  # those of the tables
             n_variables=len(pairs),
         )
         by_size = [(k, [x for x in wide if len(self.scope[x]) == k]) for k in range(3, MOST_VARIABLES + 1)]
@@ -265,15 +264,14 @@ class _Condenser:
             args=np.array(args, np.int32),
             first_weight=_starts(counts)[:-1],
             weights=self.program.weights[weights],
-            node=np.zeros(0, np.int32),
             leaf_variable=np.array(places_of_leaves, np.int32),
             leaf_table=self.program.leaf_table[leaves],
             slots=len(slot),
             value=0,
             magnitude=0,
             n_variables=variables,
-            numbers=[],
-            leaf_numbers=[],
+            numbers=[self.program.numbers[w] for w in weights],
+            leaf_numbers=[self.program.leaf_numbers[leaf] for leaf in leaves],
         )
         top = [slot[value, _PLACES[len(self.scope[value])]] for value in roots]
         return Tables(variables, program, np.array(top, np.int64))
@@ -365,6 +363,7 @@ class _Condenser:
         return np.where(back, own[0], -low), np.where(back, -own[1], high), np.where(of == -2, 2, back)
 
     def _scheduled(self, instructions: list[Instruction]) -> tuple[Program, np.ndarray]:
+        used = [w for _, _, _, weights in instructions for w in weights]
         program = replace(
             self.program,
             op=np.array([op for op, _, _, _ in instructions], np.uint8),
@@ -372,9 +371,8 @@ class _Condenser:
             start=_starts([len(args) for _, _, args, _ in instructions]),
             args=np.array([x for _, _, args, _ in instructions for x in args], np.int32),
             first_weight=_starts([len(weights) for _, _, _, weights in instructions]),
-            weights=self.program.weights[[w for _, _, _, weights in instructions for w in weights]],
-            node=np.zeros(0, np.int32),
-            numbers=[],
+            weights=self.program.weights[used],
+            numbers=[self.program.numbers[w] for w in used],
             value=0,
             magnitude=0,
         )

@@ -171,7 +171,6 @@ class _Writer:
             args=np.concatenate([program.args, np.array(self.args, np.int32)]),
             first_weight=np.concatenate([program.first_weight, np.array(self.first_weight, np.int64)]),
             weights=np.concatenate([program.weights, weights]),
-            node=np.concatenate([program.node, np.full(len(self.op), -1, np.int32)]),
             leaf_variable=np.append(program.leaf_variable, np.int32(-1)),
             leaf_table=np.concatenate([program.leaf_table, [(1.0, 0.0, 1.0)]]),
             slots=self.slots,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pgcc.errors import PgccError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
@@ -25,10 +26,18 @@ def lower(circuit: Circuit) -> Program:
     >>> lower(pgcc.parse("0.5*a*b + 0.25*a + 0.25"))
     <Program: 5 instructions, 7 operations, 4 slots>
     """
+    return lower_with_nodes(circuit)[0]
+
+
+def lower_with_nodes(circuit: Circuit) -> tuple[Program, list[Node]]:
+    """The program of a circuit, and for every instruction the node whose value or magnitude it computes.
+
+    A sum may take two instructions: the first one has only a part of it.
+    """
     with collector_paused():
         writer = _Writer(circuit)
         writer.write_all()
-        return writer.finish()
+        return writer.finish(), [circuit.order[i] for i in writer.node]
 
 
 class _Writer:
@@ -80,12 +89,14 @@ class _Writer:
             self.value[i] = self.magnitude[i] = self._emit(TIMES, [self.value[c] for c in children], i)
             if not self._steady(children):
                 self.magnitude[i] = self._emit(TIMES, [self.magnitude[c] for c in children], i)
-        else:
+        elif node.op is Op.DET:
             which = len(self.structures)
             self.structures.append(DetStructure.of(node))
             self.value[i] = self._emit(DET, [which, *(self.value[c] for c in children)], i)
             sizes = [self.value[i]] if self._steady(children) else [self.magnitude[c] for c in children]
             self.magnitude[i] = self._emit(DETMAG, [which, *sizes], i)
+        else:  # constants and variables are leaves
+            raise PgccError(f"internal error: nobody has said how to lower {node.op}; please report it")
 
     def _write_leaf(self, i: int) -> None:
         """The same for an affine form in one variable."""
@@ -173,7 +184,6 @@ class _Writer:
             args=np.array(self.args, np.int32),
             first_weight=np.array(self.first_weight, np.int64),
             weights=np.array([nearest_float(w) for w in self.numbers], np.float64),
-            node=np.array(self.node, np.int32),
             leaf_variable=np.array(self.leaf_variable, np.int32),
             leaf_table=np.array(table, np.float64).reshape(-1, 3),
             structures=self.structures,

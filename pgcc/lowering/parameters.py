@@ -8,6 +8,7 @@ written, with padding (see `passes.padding`) between a sum and its children if t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 
@@ -105,10 +106,12 @@ class _Writer:
                 at = self._emit(SUM, list(map(self._pad, (slot[c] for c in below), missing)))
                 self.numbers += node.weights
                 return at
-        missing = fillers.missing_from_pairs(below) if fillers else [None] * len(below)
-        children = list(map(self._pad, (slot[c] for c in below), missing))
-        self.dets.append(node)
-        return self._emit(DET, [len(self.dets) - 1, *children])
+            case Op.DET:
+                missing = fillers.missing_from_pairs(below) if fillers else [None] * len(below)
+                children = list(map(self._pad, (slot[c] for c in below), missing))
+                self.dets.append(node)
+                return self._emit(DET, [len(self.dets) - 1, *children])
+        assert_never(node.op)
 
     def _pad(self, slot: int, missing: Node | None) -> int:
         if missing is None:
@@ -136,7 +139,6 @@ class _Writer:
             args=np.array(self.args, np.int32),
             first_weight=np.array(self.first_weight, np.int64),
             weights=np.array([nearest_float(w) for w in self.numbers], np.float64),
-            node=np.full(len(self.op), -1, np.int32),
             leaf_variable=np.array(self.leaf_variable, np.int32),
             leaf_table=np.stack([zero, one, zero + one], axis=1),
             structures=[DetStructure.of(node) for node in self.dets],

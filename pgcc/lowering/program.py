@@ -26,10 +26,15 @@ from functools import cached_property
 
 import numpy as np
 
+from pgcc.errors import PgccError
 from pgcc.ir.numbers import Number
 from pgcc.lowering.determinant import DetStructure
 
 LEAF, SUM, DOT, MORE, TIMES, QUOTIENT, DET, DETMAG, DETBAR, DETIN, LOOKUP = range(11)
+NAMES = ("LEAF", "SUM", "DOT", "MORE", "TIMES", "QUOTIENT", "DET", "DETMAG", "DETBAR", "DETIN", "LOOKUP")
+# What a polynomial is made of, without determinants; and what `lower` makes.
+ARITHMETIC = (LEAF, SUM, DOT, MORE, TIMES)
+LOWERED = (*ARITHMETIC, DET, DETMAG)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +52,6 @@ class Program:
         the determinant, then the slots of f and y; DETMAG: those, then the slots of their magnitudes).
     first_weight : int64 array
         Where its weights start in `weights`.
-    node : int32 array
-        The node, by position in the circuit's order, that the instruction computes.
     leaf_variable : int32 array
         The column of the variable of each leaf; −1 for a constant.
     leaf_table : float64 array, m × 3
@@ -67,7 +70,6 @@ class Program:
     args: np.ndarray
     first_weight: np.ndarray
     weights: np.ndarray
-    node: np.ndarray
     leaf_variable: np.ndarray
     leaf_table: np.ndarray
     structures: list[DetStructure]
@@ -78,6 +80,13 @@ class Program:
     numbers: list[Number]
     leaf_numbers: list[tuple[Number, Number]]
     mirrored: np.ndarray | None = None
+
+    def expect(self, *known: int) -> Program:
+        """This program, if it has no operations but these: what runs it says so, and its last `else` is one of them."""
+        strange = np.setdiff1d(self.op, known)
+        if len(strange):
+            raise PgccError(f"internal error: nobody has said how to run {NAMES[strange[0]]} here; please report it")
+        return self
 
     @property
     def instructions(self) -> int:

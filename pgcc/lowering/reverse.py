@@ -127,7 +127,6 @@ def binarized(program: Program) -> Program:
         start=start.astype(np.int64),
         args=args.astype(np.int32),
         first_weight=program.first_weight[source],
-        node=program.node[source],
         slots=program.slots + int(partial.sum()),
     )
 
@@ -315,7 +314,6 @@ class _Writer:
             args=np.concatenate(self.args).astype(np.int32),
             first_weight=np.concatenate(self.first_weight).astype(np.int64),
             weights=np.concatenate(self.weights),
-            node=np.concatenate([program.node, np.full(len(op) - len(program.node), -1, np.int32)]),
             leaf_variable=np.array(self.leaf_variable, np.int32),
             leaf_table=np.concatenate([program.leaf_table, [(1.0, 0.0, 1.0)]]),
             slots=self.slots,

@@ -70,7 +70,6 @@ def without(program: Program, left_out: np.ndarray) -> Program:
         start=np.concatenate([[0], np.cumsum(lengths[kept])]),
         args=program.args[np.repeat(kept, lengths)],
         first_weight=program.first_weight[kept],
-        node=program.node[kept],
     )
 
 
@@ -94,7 +93,6 @@ def _after(head: Condensed, inputs: np.ndarray, nothing: int, tail: Program) -> 
         start=np.concatenate([np.arange(first), first + tail.start]),
         args=np.concatenate([np.zeros(first, np.int32), tail.args]),
         first_weight=np.concatenate([np.zeros(first, np.int64), tail.first_weight]),
-        node=np.concatenate([np.zeros(first, np.int32), tail.node]),
     )
     shared = schedule(with_given)
     # what is given is all alive at once, in slots of its own; every other slot is new

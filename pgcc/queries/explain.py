@@ -79,7 +79,7 @@ def explain(
     """Facts, strategy and certificate of a compiled circuit; with evidence, how its first row is answered."""
     facts, simplified = circuit.facts, compiled.circuit.facts
     strategy, reason = _strategy(compiled)
-    program = compiled.direct.program if compiled.decomposable else compiled.plain
+    operations, slots = _size(compiled)
     return Explanation(
         variables=len(circuit.variables),
         edges=facts.edges,
@@ -93,12 +93,23 @@ def explain(
         multiaffine=_multiaffine(compiled),
         strategy=strategy,
         reason=reason,
-        operations=program.operations,
-        slots=program.slots,
+        operations=operations,
+        slots=slots,
         certificate=_certificate(compiled, rtol),
         total=float("nan") if total is None else float(total.floats()[0]),
         query=None if evidence is None else _query(compiled, total, rtol, evidence),
     )
+
+
+def _size(compiled: Compiled) -> tuple[int, int]:
+    """Operations per row and slots of what runs in float64: the fast form, what comes after determinants included."""
+    if not compiled.decomposable:
+        return compiled.plain.operations, compiled.plain.slots
+    direct = compiled.direct
+    if direct.staged is None:
+        program = direct.loop.condensed.program
+        return program.operations, program.slots
+    return direct.staged.head.program.operations + direct.staged.program.operations, direct.staged.program.slots
 
 
 def _strategy(compiled: Compiled) -> tuple[str, str]:
@@ -132,7 +143,7 @@ def _multiaffine(compiled: Compiled) -> str:
 
 def _certificate(compiled: Compiled, rtol: float) -> str:
     if compiled.decomposable and compiled.circuit.facts.monotone:
-        gamma = compiled.direct.gamma
+        gamma = compiled.direct.certificate.gamma
         return f"nothing cancels: relative error at most {gamma:.1e} in float64"
     if compiled.decomposable:
         return (

@@ -1,184 +1,178 @@
-"""What can be said of a program's rounding before it runs."""
+"""What can be said of a program's errors before it runs: one walk over its instructions, in the order it runs them.
+
+Every value has a `State`. A product or a sum of computed values gets its own from those of its arguments, so that the
+walk may follow slots that are used again and again: it says what the kernels have in them at that moment.
+
+A computed value is the true one with factors (1 + δ) on its terms, |δ| ≤ 2⁻⁵³, and off by an absolute error besides:
+a product below 2⁻¹⁰²² is rounded to a multiple of 2⁻¹⁰⁷⁴. Logarithms are natural ones.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from pgcc.backend.kernels.policy import kernel
-from pgcc.lowering.program import DET, DETBAR, DETIN, LEAF, MORE, QUOTIENT, SUM, TIMES
+from pgcc.lowering.program import DOT, LEAF, LOOKUP, MORE, QUOTIENT, SUM, TIMES
 
-# Below it doubles lose digits.
-_LOG_SMALLEST = -1022 * math.log(2.0)
+# Products above it are normal numbers, also if they are off by a factor of two. 2⁻¹⁰²² itself.
+_NORMAL, LEAST_NORMAL = -1021 * math.log(2.0), -1022 * math.log(2.0)
+# What rounding to a multiple of 2⁻¹⁰⁷⁴ loses, at most; and a complex product, which takes four.
+LOSS, COMPLEX_LOSS = -1074 * math.log(2.0), -1072 * math.log(2.0)
+# A logarithm that stands for infinity: differences of it are numbers.
+ENDLESS = 1e12
 
 
-@kernel
-def count_roundings(op, target, start, args, length, count):
-    """count[slot] = how many factors (1 + δ), |δ| ≤ 2⁻⁵³, stand on any term of its value.
+class State(NamedTuple):
+    """What is known of some values, whatever the evidence is.
 
-    A term of a sum of k passes its weight's rounding, one multiplication and at most k additions; a coefficient of a
-    product of series with `length` coefficients adds at most so many terms.
+    Attributes
+    ----------
+    count : float64 array
+        How many factors (1 + δ) stand on any term of a value, at most.
+    high : float64 array
+        log of the largest absolute value, −inf for a value that is always 0.
+    low : float64 array
+        log of the least absolute value above 0; `ENDLESS` if there is none.
+    error : float64 array
+        log of what the value is off by besides; −inf if by nothing.
+    positive : uint8 array
+        Whether it is never negative.
     """
-    for i in range(len(op)):
-        kind, first, last, at = op[i], start[i], start[i + 1], target[i]
-        if kind == LEAF:
-            total = 2.0
-        elif kind in (TIMES, QUOTIENT):
-            total = 0.0
-            for j in range(first, last):  # a quotient has a weight too
-                total += count[args[j]] + length
-        elif kind >= DET:  # what a determinant does with the errors of its children is in its magnitude
-            total = 0.0
-            for j in range(first + 1, last):
-                total = max(total, count[args[j]])
-            total += 1.0
-            for j in range(last - first - 1 if kind >= DETBAR else 0):
-                count[at + j] = total
-        else:
-            stride = 1 if kind == SUM else 2
-            worst = count[at] if kind == MORE else 0.0
-            for j in range(first, last, stride):
-                here = count[args[j]] + 2.0
-                if stride == 2:
-                    here += count[args[j + 1]] + length
-                worst = max(worst, here)
-            # a coefficient of a sum of k products of series adds up to k · length terms
-            total = worst + (last - first) // stride * (1 if stride == 1 else length)
-        count[at] = total
+
+    count: np.ndarray
+    high: np.ndarray
+    low: np.ndarray
+    error: np.ndarray
+    positive: np.ndarray
+
+
+def nothing_known(values: int) -> State:
+    """Room for the states of so many values, all of which are 0."""
+    return State(
+        np.zeros(values), np.full(values, -math.inf), np.full(values, ENDLESS), np.full(values, -math.inf),
+        np.ones(values, np.uint8),
+    )  # fmt: skip
 
 
 @kernel
-def _log_add(a, b):
+def log_add(a, b):
+    """log(exp(a) + exp(b))"""
     if a < b:
         a, b = b, a
     return a if b == -math.inf else a + math.log1p(math.exp(b - a))
 
 
 @kernel
-def log_values(op, target, start, args, first_weight, log_weights, log_leaves, log_dets, log_value):
-    """log of every value when leaf l is exp(log_leaves[l]) and all weights are absolute.
+def _product(x_high, x_low, x_error, y_high, y_low, y_error, loss, log_length):
+    """(high, low, error) of a rounded product x·y; of series with exp(log_length) coefficients, of any of its own.
 
-    log_dets : where everything is free, which is where a determinant without negative coefficients is largest.
+    Series have `high` for the sum of their coefficients, and `error` for the largest error of one.
     """
-    for i in range(len(op)):
-        kind, first, last, at = op[i], start[i], start[i + 1], target[i]
-        if kind == LEAF:
-            total = log_leaves[args[first]]
-        elif kind == TIMES:
-            total = 0.0
-            for j in range(first, last):
-                total += log_value[args[j]]
-        elif kind == DETIN:
-            k = (last - first - 1) // 2
-            for j in range(2 * k):  # ∂D/∂f ≤ D/f, because D is affine in f without negative coefficients
-                child = log_value[args[first + 1 + j % k]]
-                log_value[at + j] = log_dets[args[first]] - child if child > -math.inf else -math.inf
-            continue
-        elif kind >= DET:
-            total = log_dets[args[first]]
-        else:
-            total = log_value[at] if kind == MORE else -math.inf
-            k = first_weight[i]
-            stride = 1 if kind == SUM else 2
-            for j in range(first, last, stride):
-                term = log_weights[k] + log_value[args[j]]
-                if stride == 2:
-                    term += log_value[args[j + 1]]
-                total = _log_add(total, term)
-                k += 1
-        log_value[at] = total
+    if x_high == -math.inf or y_high == -math.inf:
+        return -math.inf, ENDLESS, -math.inf
+    error = log_add(log_add(x_error + y_high, x_high + y_error), x_error + y_error + log_length)
+    low = x_low + y_low if error == -math.inf else -ENDLESS
+    if low < _NORMAL:
+        low, error = -ENDLESS, log_add(error, loss + log_length)
+    return x_high + y_high, max(low, -ENDLESS), min(error, ENDLESS)
 
 
 @kernel
-def log_sensitivities(op, target, start, args, first_weight, log_weights, log_value, root, log_adjoint):
-    """log |∂root / ∂value| at those values; returns log Σ of all adjoints, once per rounding. No slot is reused."""
-    log_adjoint[:] = -math.inf
-    log_adjoint[root] = 0.0
-    total = -math.inf
-    for i in range(len(op) - 1, -1, -1):
-        kind, first, last, at = op[i], start[i], start[i + 1], target[i]
-        here, size = log_adjoint[at], log_value[at]
-        if kind == DETIN:  # all that it computes as one: its adjoint times its value
-            here, size = -math.inf, 0.0
-            for j in range(last - first - 1):
-                total = _log_add(total, log_adjoint[at + j])
-                here = _log_add(here, log_adjoint[at + j] + log_value[at + j])
-        if here == -math.inf:
-            continue
-        total = _log_add(total, here + math.log(2.0 * (last - first) + 1.0))
-        if kind == LEAF:
-            continue
-        if kind == TIMES:
-            # prefix and suffix products, never a division: a child may be 0
-            suffix = np.empty(last - first + 1)
-            suffix[last - first] = 0.0
-            for j in range(last - first - 1, -1, -1):
-                suffix[j] = suffix[j + 1] + log_value[args[first + j]]
-            prefix = 0.0
-            for j in range(first, last):
-                x = args[j]
-                others = prefix + suffix[j - first + 1]
-                log_adjoint[x] = _log_add(log_adjoint[x], here + others)
-                total = _log_add(total, here + suffix[j - first + 1])  # what underflows half-way meets the rest
-                prefix += log_value[x]
-        elif kind >= DET:
-            for j in range(first + 1, last):  # ∂D/∂f ≤ D/f, because D is affine in f without negative coefficients
-                x = args[j]
-                if log_value[x] > -math.inf:
-                    log_adjoint[x] = _log_add(log_adjoint[x], here + size - log_value[x])
-        else:
-            k = first_weight[i]
-            stride = 1 if kind == SUM else 2
-            for j in range(first, last, stride):
-                x, y = args[j], args[j + stride - 1]
-                term = here + log_weights[k]
-                if -math.inf < log_weights[k] < _LOG_SMALLEST:
-                    # a subnormal weight is itself off by 2⁻¹⁰⁷⁵
-                    child = log_value[x] if stride == 1 else log_value[x] + log_value[y]
-                    total = _log_add(total, here + child)
-                if stride == 1:
-                    log_adjoint[x] = _log_add(log_adjoint[x], term)
-                else:
-                    log_adjoint[x] = _log_add(log_adjoint[x], term + log_value[y])
-                    log_adjoint[y] = _log_add(log_adjoint[y], term + log_value[x])
-                    # w·x·y, in either order: x·y may underflow before it meets w, w·x before it meets y
-                    total = _log_add(_log_add(total, term), here + log_value[y])
-                k += 1
-    return total
+def _weighted(weight, high, low, error, loss):
+    """The same of w·x, for log |w|. A subnormal weight is itself off; ±1 rounds nothing."""
+    if weight == 0.0:
+        return high, low, error
+    lost = weight < LEAST_NORMAL
+    return _product(weight, -ENDLESS if lost else weight, LOSS if lost else -math.inf, high, low, error, loss, 0.0)
 
 
 @kernel
-def log_least(op, target, start, args, first_weight, log_weights, log_leaves, log_largest, least):
-    """least[slot] = log of the least value above 0 that it can take; returns the least of all that is ever computed.
+def _quotient(x_high, x_low, x_error, y_high, y_low, y_error):
+    """The same of x / y, of values of which x is 0 where y is; a y below 2⁻¹⁰²² makes it 0, whatever x is."""
+    if x_high == -math.inf or y_high == -math.inf:
+        return -math.inf, ENDLESS, -math.inf
+    if y_error > -math.inf or y_low < _NORMAL:
+        return ENDLESS, -ENDLESS, ENDLESS
+    error = x_error - y_low
+    low = x_low - y_high if error == -math.inf else -ENDLESS
+    if low < _NORMAL:
+        low, error = -ENDLESS, log_add(error, LOSS)
+    return x_high - y_low, low, error
 
-    For programs without negative numbers. A sum is at least its least term, a product that of its factors. log_leaves :
-    of the least value above 0 of every leaf (inf if there is none). log_largest : of the largest value of every slot
-    that is divided by.
+
+@kernel
+def walk(
+    op, target, start, args, first_weight, alone, log_weights, negative, begin, end,
+    leaves, lookups, loss, length, weight_first, state,
+):  # fmt: skip
+    """The states that instructions begin … end − 1, none of them a determinant, leave in their slots.
+
+    alone : how many terms of a sum are w·x; the others are w·x·y. negative : of weights. leaves, lookups : the states
+    of what LEAF and LOOKUP read, by their numbers. loss : log of what a product of small numbers loses. length : the
+    coefficients of a value, at most. weight_first : whether w·x·y is (w·x)·y, and not w·(x·y).
+
+    Returns the first instruction that is none of those it knows; `end` if there is none.
     """
-    bottom = 0.0
-    for i in range(len(op)):
+    count, high, low, error, positive = state
+    log_length = math.log(length)
+    for i in range(begin, end):
         kind, first, last, at, k = op[i], start[i], start[i + 1], target[i], first_weight[i]
         if kind == LEAF:
-            total = log_leaves[args[first]]
-        elif kind == TIMES:
-            total = 0.0
+            x = args[first]
+            count[at], high[at], low[at] = leaves.count[x], leaves.high[x], leaves.low[x]
+            error[at], positive[at] = leaves.error[x], leaves.positive[x]
+        elif kind == LOOKUP:
+            x = args[first]
+            count[at], high[at], low[at] = lookups.count[x], lookups.high[x], lookups.low[x]
+            error[at], positive[at] = lookups.error[x], lookups.positive[x]
+        elif kind == TIMES:  # from left to right
+            total, h, l, e, sign = 0.0, 0.0, 0.0, -math.inf, 1
             for j in range(first, last):
-                total += least[args[j]]
-                bottom = min(bottom, total)
-        elif kind == QUOTIENT:
-            ratio = least[args[first]] - log_largest[args[first + 1]]
-            total = log_weights[k] + ratio
-            bottom = min(bottom, ratio)
-        else:
-            total = least[at] if kind == MORE else math.inf
-            stride = 1 if kind == SUM else 2
-            for j in range(first, last, stride):
-                term = least[args[j]] if stride == 1 else least[args[j]] + least[args[j + 1]]
-                bottom = min(bottom, term)
-                if log_weights[k] > -math.inf:
-                    total = min(total, log_weights[k] + term)
+                x = args[j]
+                total, sign = total + count[x] + length, sign & positive[x]
+                if j == first:
+                    h, l, e = high[x], low[x], error[x]
+                else:
+                    h, l, e = _product(h, l, e, high[x], low[x], error[x], loss, log_length)
+            count[at], high[at], low[at], error[at], positive[at] = total, h, l, e, sign
+        elif kind == QUOTIENT:  # divided, multiplied by its weight, which is rounded too
+            x, y = args[first], args[first + 1]
+            h, l, e = _quotient(high[x], low[x], error[x], high[y], low[y], error[y])
+            high[at], low[at], error[at] = _weighted(log_weights[k], h, l, e, loss)
+            count[at], positive[at] = count[x] + count[y] + 3.0, positive[x] & positive[y] & (not negative[k])
+        elif kind == SUM or kind == DOT or kind == MORE:
+            # every term passes its weight's rounding, a multiplication, and as many additions as there are terms
+            total, h, l, e, sign, terms = 0.0, -math.inf, ENDLESS, -math.inf, 1, 0
+            if kind == MORE:
+                total, h, l, e, sign = count[at], high[at], low[at], error[at], positive[at]
+            j = first
+            while j < last:
+                x, w = args[j], log_weights[k]
+                here, th, tl, te = count[x] + 2.0, high[x], low[x], error[x]
+                plus = positive[x] & (not negative[k])
+                if terms < alone[i]:
+                    th, tl, te = _weighted(w, th, tl, te, loss)
+                    total, terms, j = max(total, here), terms + 1, j + 1
+                else:
+                    y = args[j + 1]
+                    if weight_first:
+                        th, tl, te = _weighted(w, th, tl, te, loss)
+                        th, tl, te = _product(th, tl, te, high[y], low[y], error[y], loss, log_length)
+                    else:
+                        th, tl, te = _product(th, tl, te, high[y], low[y], error[y], loss, log_length)
+                        th, tl, te = _weighted(w, th, tl, te, loss)
+                    total, plus = max(total, here + count[y] + length), plus & positive[y]
+                    terms, j = terms + 1, j + 2
+                if th > -math.inf:
+                    h, l, e, sign = log_add(h, th), min(l, tl), log_add(e, te), sign & plus
                 k += 1
-        least[at] = total
-        bottom = min(bottom, total)
-    return bottom
+            # a coefficient of a sum of products of series adds up `length` terms of each
+            count[at] = total + alone[i] + (terms - alone[i]) * length
+            high[at], error[at], positive[at] = h, e, sign
+            low[at] = l if sign and e == -math.inf else -ENDLESS if h > -math.inf else ENDLESS
+        else:
+            return i
+    return end

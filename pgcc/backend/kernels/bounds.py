@@ -12,11 +12,24 @@ SMALL, LARGE = 2.0**-500, 2.0**500
 
 
 @kernel
+def absolute_error(m, gamma, floor):
+    """A bound on the absolute error of a computed value, given its computed magnitude m: see `certify`."""
+    return 1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor)
+
+
+@kernel
+def absolute_errors(value, magnitude, gamma, floor, error):
+    """The same of many; inf where a value is not finite."""
+    for i in range(len(value)):
+        error[i] = absolute_error(magnitude[i], gamma, floor) if abs(value[i]) < math.inf else math.inf
+
+
+@kernel
 def relative_bound(v, m, gamma, floor):
     """A bound on the relative error of a computed value v, given its computed magnitude m: see `certify`."""
     if v == 0.0 and m == 0.0 and floor == 0.0:
         return 0.0
-    error = 1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor)
+    error = absolute_error(m, gamma, floor)
     rest = abs(v) - error
     return error / rest if rest > 0.0 and abs(v) < math.inf else math.inf
 

@@ -17,7 +17,7 @@ from pgcc.lowering.program import DET
 
 _RANGE = 1000
 _POWERS = 2.0 ** np.arange(-_RANGE, _RANGE + 1)
-_LEAST, _MOST = 2.0**-600, 2.0**600
+LEAST, MOST = 2.0**-600, 2.0**600  # what is written of a determinant is between them, or 0, or NaN
 
 
 @kernel
@@ -94,7 +94,7 @@ def _write_values(mantissa, exponent, error, rows, lanes, shift, work, at, doubt
         unknown = not error[row] < 0.1
         doubt[row] |= unknown
         work[at + row] = (
-            0.0 if zero and not unknown else value if not unknown and _LEAST < abs(value) < _MOST else math.nan
+            0.0 if zero and not unknown else value if not unknown and LEAST < abs(value) < MOST else math.nan
         )
     for row in range(rows, lanes):
         doubt[row], work[at + row] = True, math.nan
@@ -112,4 +112,4 @@ def in_range(mantissa, exponent):
     if mantissa == 0.0:
         return 0.0
     value = mantissa * _power_of_two(exponent)
-    return value if _LEAST < abs(value) < _MOST else math.nan
+    return value if LEAST < abs(value) < MOST else math.nan
