@@ -99,7 +99,7 @@ homogeneous = stage("homogenize", lambda: homogenize(simple))
 program = stage("lower", lambda: lower(homogeneous))
 direct = Direct(program)
 stage("condense", lambda: direct.loop.condensed)
-stage("error analysis", lambda: (direct.gamma, direct.floor))
+stage("error analysis", lambda: direct.certificate)
 rows = random_evidence(32, variables)
 stage("first evaluation", lambda: direct.evaluate(rows, 1e-9))
 marks["edges"] = circuit.size

@@ -316,7 +316,6 @@ class TestLoop:
             start=np.append(program.start, program.start[-1] + 1),
             args=np.append(program.args, np.int32(program.value)),
             first_weight=np.append(program.first_weight, program.first_weight[-1]),
-            node=np.append(program.node, program.node[-1]),
             slots=program.slots + 1,
             value=program.slots,
             magnitude=program.slots,

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgcc
-from pgcc.backend.direct import Direct, split_number, underflow_floor
+from pgcc.backend.certificate import Walk
+from pgcc.backend.direct import Direct, split_number
 from pgcc.backend.identity import find_squares
 from pgcc.backend.kernels.bounds import certify
 from pgcc.backend.kernels.dense import factor
@@ -211,9 +212,9 @@ class TestBounds:
 
     def test_underflow_is_weighed_by_what_multiplies_it(self) -> None:
         def floor(weight: float) -> float:
-            inner = product((var("a"), var("b")))
+            inner = product((weighted_sum((1e-200,), (var("a"),)), weighted_sum((1e-200,), (var("b"),))))
             program = lower(homogenize(Circuit(weighted_sum((weight,), (product((inner, var("c"))),)))))
-            return underflow_floor(program, np.zeros(len(program.leaf_variable)))
+            return Walk(program.slots).run(program).certificate([program.value], [program.magnitude]).floor
 
         assert floor(1.0) < 1e-320
         assert floor(1e300) == pytest.approx(floor(1e200) * 1e100, rel=1e-3)

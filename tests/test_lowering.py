@@ -15,7 +15,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate, probability
 from pgcc.ir.node import ONE, Node, Op, const, product, var, weighted_sum
 from pgcc.ir.verify import verify
-from pgcc.lowering.lower import affine_leaf, lower
+from pgcc.lowering.lower import affine_leaf, lower, lower_with_nodes
 from pgcc.lowering.program import DET, DETMAG, DOT, LEAF, MORE, SUM, TIMES, Program
 from pgcc.lowering.schedule import schedule
 from pgcc.lowering.strategy import choose
@@ -158,9 +158,8 @@ class TestProgram:
 
     def test_every_instruction_knows_its_node(self) -> None:
         circuit = homogenize(random_circuit(5, 6, size=30).simplify())
-        program = lower(circuit)
-        for i, op in enumerate(program.op.tolist()):
-            node = circuit.order[program.node[i]]
+        program, nodes = lower_with_nodes(circuit)
+        for op, node in zip(program.op.tolist(), nodes, strict=True):
             if op in (SUM, DOT, MORE):
                 assert node.op is Op.SUM
             elif op == TIMES:

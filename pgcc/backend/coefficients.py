@@ -22,6 +22,9 @@ from pgcc.backend.kernels.coefficients import invert_corners, invert_corners_mod
 from pgcc.backend.residues import Residues, rounds
 from pgcc.backend.values import Values
 from pgcc.errors import PgccError
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Node, Op, const, rebuild, weighted_sum
+from pgcc.ir.numbers import absolute
 
 # Rows that are evaluated at a time, and points modulo p.
 _ROWS, _POINTS = 1 << 15, 1 << 11
@@ -74,6 +77,23 @@ def all_rows(n: int, size: int = _ROWS) -> Iterator[tuple[int, np.ndarray]]:
         rows = np.empty((min(size, (1 << n) - first), n), np.int8)
         write_rows(first, rows)
         yield first, rows
+
+
+def magnitudes(circuit: Circuit) -> Circuit:
+    """The same circuit with absolute numbers; determinants stay as they are.
+
+    >>> import pgcc
+    >>> print(magnitudes(pgcc.parse("a - 2*b")))
+    a + 2*b
+    """
+    new: dict[Node, Node] = {}
+    for node in circuit.order:
+        children = [new[c] for c in node.children]
+        if node.op is Op.SUM:
+            new[node] = weighted_sum(map(absolute, node.weights), children)
+        else:
+            new[node] = const(absolute(node.value)) if node.op is Op.CONST else rebuild(node, children)
+    return Circuit(new[circuit.root], circuit.variables)
 
 
 class _Scanner:

@@ -127,7 +127,7 @@ class Roots:
         leaves = leaf_states(program, _LEAF)
         a, b = np.abs(program.leaf_table[:, :2]).T
         code = np.where(program.leaf_variable < 0, -1, codes[program.leaf_variable]) if len(codes) else -1
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             largest = np.log(np.where(code == 1, a + b * radius, np.where(code == 0, a, a + b)))
         lost = COMPLEX_LOSS + math.log(1.0 + radius)  # of a, b and b·t
         states = leaves._replace(
