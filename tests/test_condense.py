@@ -266,7 +266,7 @@ class TestLoop:
     def test_a_row_does_not_depend_on_how_rows_are_cut(self, n: int) -> None:
         circuit = random_circuit(n, n, size=4 * n)
         program = lower(homogenize(circuit.simplify()))
-        loop = Loop(program, [program.value])
+        loop = Loop(program, [program.value], False)
         rows = np.random.default_rng(n).choice(CODES, size=(600, len(circuit.variables))).astype(np.int8)
         whole = loop.values(rows)[0, :600]
         exact = [run(program, dict(enumerate(row)))[program.value] for row in rows[:20].tolist()]
@@ -278,7 +278,7 @@ class TestLoop:
     def test_room_that_is_not_kept_lives_as_long_as_the_call(self, monkeypatch: pytest.MonkeyPatch) -> None:
         # kernels find it by its address, and keep nothing alive
         program = lower(homogenize(random_circuit(0, 5).simplify()))
-        loop, rows, rooms = Loop(program, [program.value]), np.zeros((3, 5), np.int8), []
+        loop, rows, rooms = Loop(program, [program.value], False), np.zeros((3, 5), np.int8), []
         assert loop._bundle is not None  # what fills tables has room of its own
 
         def watched(size: int) -> np.ndarray:
@@ -296,7 +296,7 @@ class TestLoop:
     def test_what_another_thread_makes_again_is_not_lost(self) -> None:
         # before Python 3.12 two threads never make a cached property at once; since then, the first one is replaced
         program = lower(homogenize(random_circuit(0, 5).simplify()))
-        loop = Loop(program, [program.value])
+        loop = Loop(program, [program.value], False)
         tables = weakref.ref(loop._tables[7])
         program_bundle = loop._bundle
         del loop.__dict__["_tables"], loop.__dict__["condensed"]
@@ -324,7 +324,7 @@ class TestLoop:
         for tables in (lambda self, variables: set(), _Work.worth_tables):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(_Work, "worth_tables", tables)
-                found, plain = Loop(alone, [alone.value]), Loop(program, [program.value])
+                found, plain = Loop(alone, [alone.value], False), Loop(program, [program.value], False)
                 np.testing.assert_array_equal(found.values(rows), plain.values(rows))
 
     def test_no_variables(self) -> None:
