@@ -151,6 +151,22 @@ def test_the_floor_beside_a_determinant_that_is_not_largest_where_everything_is_
         assert abs(Fraction(value) - compiled.exact.rational(row)) <= Fraction(error)
 
 
+@pytest.mark.parametrize("power", [200, 250, 300])
+def test_a_complement_that_is_small_beside_its_child_but_not_in_the_determinant(power: int) -> None:
+    """det(1 + f·u·v) with f near 1e+200, u and v near 1e-100: over scaled numbers, 1 must not be lost beside f."""
+    big, small = Fraction(10) ** power, Fraction(10) ** (-power // 2)
+    child = weighted_sum((big, big), (product((var("a"), var("b"))), var("a")))
+    tiny = weighted_sum((Fraction(1, 10**320), Fraction(1, 10**321)), (var("w"), ONE))
+    compiled = Compiled(Circuit(product((det([[1]], [[small]], [[small]], [child]), tiny)), ["a", "b", "w"]))
+    rows = np.array([[a, b, w] for a in (0, 1, -1) for b in (0, 1, -1) for w in (0, 1, -1)], np.int8)
+    assert count_checked(compiled, "direct", rows) > 5
+    values = compiled.run_auto(rows, 1e-9)[0]
+    assert (values.bound <= 1e-9).all()
+    for i, row in enumerate(rows.tolist()):
+        true = compiled.exact.rational(row)
+        assert abs(exact_value(values, i) - true) <= Fraction(1e-9) * true
+
+
 def test_a_bound_of_every_value_of_a_determinant() -> None:
     """Hadamard's, for children up to f and y; and what is affine in a child is at most that over it."""
     rng = random.Random(3)

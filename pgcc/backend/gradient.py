@@ -20,6 +20,7 @@ from pgcc.backend.kernels.linear import STEP, pack_codes, run_block
 from pgcc.backend.kernels.scaled import RADIX, run_scaled_rows
 from pgcc.backend.loop import aligned
 from pgcc.backend.values import rounding_bound
+from pgcc.errors import PrecisionError
 from pgcc.ir.numbers import absolute
 from pgcc.lowering.program import DET, DETBAR, LEAF, SUM, Program
 from pgcc.lowering.reverse import adjoints
@@ -230,6 +231,11 @@ class Differentiator:
         scale = np.maximum(binary[:, :k], binary[:, k:])
         scale = np.where(scale <= -(2**40), 0, scale)
         numbers = np.ldexp(fraction, np.maximum(binary - np.tile(scale, 2), -2000).astype(np.int32))
+        if ((np.abs(numbers) < 2.0**-1022) & (fraction != 0.0)).any():
+            raise PrecisionError(
+                "a child of a determinant and its complement are more than 1e300 apart, and derivatives are computed "
+                "in float64: put a factor into the matrices (M0, U, V) of the determinant"
+            )
         found = determinant_derivatives(self.matrices[which], numbers[:, :k], numbers[:, k:])
         return _Rescaled(found, scale)
 

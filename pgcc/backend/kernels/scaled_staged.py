@@ -75,8 +75,8 @@ def scaled_determinant(plan, data, ints, bases, d, slots, evidence, row, wanted,
     for j in range(0 if plan[d, VARIABLES] else k):  # variables are read from the evidence
         f, y = slots[j], slots[k + j]
         top = max(e[f], e[y])
-        if m[f] != 0.0 and top - e[f] > 2:
-            error[0] = math.inf  # tiny beside its partner, but perhaps not beside the matrix
+        if (m[f] != 0.0 and top - e[f] > 2) or (m[y] != 0.0 and top - e[y] > 2):
+            error[0] = math.inf  # tiny beside its partner, but perhaps not with what the matrix makes of both
             return 0.0, 0
         work[j] = 0.0 if m[f] == 0.0 else shifted(m[f], top - e[f])
         work[k + j] = 0.0 if m[y] == 0.0 else shifted(m[y], top - e[y])
