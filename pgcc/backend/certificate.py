@@ -1,8 +1,8 @@
 """What rounding and underflow can do to the results of a program: computed from what runs, and kept by what runs it.
 
 The float64 value of a program is off by at most γ·M + floor, with M its magnitude: the same program with absolute
-numbers. γ comes from the number of roundings, the floor from products below the normal numbers. Both depend on the order
-of operations, so that no program says anything of another that computes the same values.
+numbers. γ comes from the number of roundings, the floor from products below the normal numbers. Both depend on the
+order of operations, so that no program says anything of another that computes the same values.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Walk:
         rounding acts on E, too: 2·E + 2·γ·E' covers both for γ below 1/2. The rest is for the logarithms.
         """
         slots = np.concatenate([np.asarray(values), np.asarray(magnitudes)]).astype(np.int64)
-        gamma = rounding_bound(float(self.state.count[slots].max(initial=0.0)))
+        gamma = rounding_bound(float(self.state.rounds[slots].max(initial=0.0)))
         error, beside = (float(self.state.error[list(s)].max(initial=-math.inf)) for s in (values, magnitudes))
         if max(error, beside) == -math.inf:
             return Certificate(gamma, 0.0)
@@ -116,11 +116,11 @@ class Walk:
         which, *slots = program.args[program.start[i] : program.start[i + 1]].tolist()
         below = _picked(self.state, slots)
         if op == DETMAG and len(slots) == 1:  # times what it is off by, in roundings
-            self._put(at, below.count.max() + 1.0, below.high[0], below.error[0], self._log_units(which), True)
+            self._put(at, below.rounds.max() + 1.0, below.high[0], below.error[0], self._log_units(which), True)
             return
         if self.dets is not None:
             below = self.dets.children(which, below)
-        count = float(below.count.max(initial=0.0)) + 1.0
+        count = float(below.rounds.max(initial=0.0)) + 1.0
         bound = ENDLESS if self.dets is None else self.dets.log_bound(which, below)
         off = bound + _log_growth(below)
         if op == DET:
@@ -144,14 +144,14 @@ class Walk:
         state = self.state
         if high == -math.inf:
             error = -math.inf
-        state.count[at], state.high[at], state.positive[at] = count, min(high + log_units, ENDLESS), positive
+        state.rounds[at], state.high[at], state.positive[at] = count, min(high + log_units, ENDLESS), positive
         state.error[at] = min(error + log_units, ENDLESS)
         state.low[at] = ENDLESS if high == -math.inf else math.log(LEAST) if error == -math.inf else -ENDLESS
 
 
 def rounding_counts(program: Program) -> np.ndarray:
     """How many roundings stand on the terms of what every slot of a program holds in the end."""
-    return Walk(program.slots).run(program).state.count
+    return Walk(program.slots).run(program).state.rounds
 
 
 def gamma_of(program: Program, slots: Sequence[int] | np.ndarray) -> float:

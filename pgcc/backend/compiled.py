@@ -70,7 +70,7 @@ class Compiled:
     def _lowered(self) -> tuple[Circuit, Program, list[Node]]:
         """The circuit that `plain` is the program of, that program, and the node that each instruction computes."""
         self._refuse_to_expand(sized_only=True)
-        circuit = simplify(expand_det(self.circuit, sized_only=True))  # another one: `simplify` may go on where it ended
+        circuit = simplify(expand_det(self.circuit, sized_only=True))  # `simplify` may go on where it ended
         return circuit, *lower_with_nodes(circuit)
 
     @cached_property
@@ -214,7 +214,7 @@ class Compiled:
 
 
 def _sum_scopes(circuit: Circuit, some: set[Node]) -> dict[Node, list[int]]:
-    """Columns of the scopes of those of these nodes that are sums and have a product with shared variables below them."""
+    """Columns of the scopes of those nodes that are sums with a product of shared variables below them."""
     scopes = circuit.scopes
     column = {name: i for i, name in enumerate(circuit.variables)}
     columns = [column[name] for name in scopes.names]

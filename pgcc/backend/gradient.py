@@ -11,8 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pgcc.backend.cofactors import Derivatives, Matrices, determinant_derivatives
 from pgcc.backend.certificate import Walk, log_leaves_of, log_weights_of, rounding_counts
+from pgcc.backend.cofactors import Derivatives, Matrices, determinant_derivatives
 from pgcc.backend.direct import split_constants, split_doubles
 from pgcc.backend.kernels.analysis import LOSS
 from pgcc.backend.kernels.gradients import add_linear_gradients, add_scaled_gradients

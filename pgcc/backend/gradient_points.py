@@ -19,7 +19,7 @@ from pgcc.backend.cofactors import Derivatives, Matrices, determinant_derivative
 from pgcc.backend.gradient import Differentiator, Gradients
 from pgcc.errors import PgccError
 from pgcc.lowering.determinant import DetStructure
-from pgcc.lowering.program import DET, DETBAR, DOT, LEAF, MORE, SUM, TIMES, Program
+from pgcc.lowering.program import DET, DETBAR, DOT, LEAF, MORE, NAMES, SUM, TIMES, Program
 
 # Powers of two between which radii are looked for, and how many at a time.
 _WIDEST, _GRID = 40.0, 17
@@ -96,8 +96,10 @@ class PointDifferentiator(Differentiator):
                 degree[at] = variable >= 0 and codes[variable] == 1
             elif op == SUM:
                 degree[at] = degree[args].max(initial=0)
-            else:  # all that stands in a product or in a determinant
+            elif op in (TIMES, DET):  # all that stands in a product or in a determinant
                 degree[at] = degree[args[op == DET :]].sum()
+            else:
+                raise PgccError(f"internal error: nobody has said what degree {NAMES[op]} has; please report it")
         return int(degree[program.value])
 
     def _magnitudes(self, codes: np.ndarray, points: np.ndarray) -> np.ndarray:
@@ -131,6 +133,8 @@ class PointDifferentiator(Differentiator):
                 elif op == DETBAR:
                     found = derivatives[int(args[0])]
                     work[at : at + len(args) - 1] = np.concatenate([found.by_inside, found.by_outside], axis=1).T
+                else:
+                    raise PgccError(f"internal error: nobody has said how to run {NAMES[op]} here; please report it")
         return work, derivatives
 
     def _leaf(self, program: Program, leaf: int, codes: np.ndarray, points: np.ndarray) -> np.ndarray:

@@ -18,8 +18,8 @@ import numpy as np
 from pgcc.backend.kernels.modular import note_squares
 from pgcc.backend.kernels.simd import LANES
 from pgcc.backend.residues import LEAST_PRIME, ROUNDS, chance_of_zero, rounds
-from pgcc.errors import SemanticsError
-from pgcc.lowering.program import DET, DOT, LEAF, MORE, SUM, TIMES, Program
+from pgcc.errors import PgccError, SemanticsError
+from pgcc.lowering.program import DET, DETMAG, DOT, LEAF, MORE, NAMES, SUM, TIMES, Program
 
 _MOST_CHANCE = 1e-6  # of being wrong: a test that is no better is none
 # So many variables share a walk over the instructions: each has two points of its own, and all of them one.
@@ -94,8 +94,10 @@ def _tested_degree(program: Program, affine: np.ndarray) -> int:
         elif op == DET:
             k = len(mine) // 2
             found = sum(max(degree[f], degree[y]) for f, y in zip(mine[1 : 1 + k], mine[1 + k :], strict=True))
-        else:
+        elif op == DETMAG:  # no polynomial
             found = 0
+        else:
+            raise PgccError(f"internal error: nobody has said what degree {NAMES[op]} has; please report it")
         if affine[at]:
             tested = max(tested, found)
             found = min(found, program.n_variables)

@@ -10,8 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pgcc.backend.compiled import Compiled
 from pgcc.backend.certificate import gamma_of
+from pgcc.backend.compiled import Compiled
 from pgcc.backend.direct import split_constants
 from pgcc.backend.kernels.linear import STEP
 from pgcc.backend.kernels.scaled import RADIX, run_scaled

@@ -136,7 +136,7 @@ class Roots:
         )  # fmt: skip
         walk = Walk(program.slots, loss=COMPLEX_LOSS, weight_first=True).run(program, states)
         found = walk.certificate([program.value], [program.magnitude])
-        count = float(walk.state.count[[program.value, program.magnitude]].max()) + _TRANSFORM
+        count = float(walk.state.rounds[[program.value, program.magnitude]].max()) + _TRANSFORM
         return Certificate(rounding_bound(_COMPLEX * count), found.floor)
 
 

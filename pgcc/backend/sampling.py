@@ -17,7 +17,8 @@ from pgcc.backend.kernels.scaled_staged import scaled_determinant
 from pgcc.backend.sampling_sets import find_set_sampler
 from pgcc.backend.sampling_tables import SetSampler, Tables, lay_out
 from pgcc.backend.staged import padded
-from pgcc.lowering.program import DET, DETMAG, LEAF, SUM, TIMES, Program
+from pgcc.errors import PgccError
+from pgcc.lowering.program import DET, DETMAG, DOT, LEAF, MORE, NAMES, SUM, TIMES, Program
 
 # The relative error of a determinant that decides between the terms of a sum.
 _RTOL = 1e-9
@@ -225,11 +226,13 @@ def _nodes(
         elif op == TIMES:
             kind[s] = TIMES
             parts.append((s, args, np.full(len(args), -1), -1))
-        elif op != DETMAG:
+        elif op in (SUM, DOT, MORE):
             kind[s] = SUM
             stride = 1 if op == SUM else 2
             pairs = args[1::2] if stride == 2 else np.full(len(args), -1)
             parts.append((s, args[::stride], pairs, int(program.first_weight[i])))
+        elif op != DETMAG:
+            raise PgccError(f"internal error: nobody has said how to sample {NAMES[op]}; please report it")
     parts.sort(key=lambda part: part[0])
     count = np.zeros(n + 1, np.int64)
     for s, left, _, _ in parts:

@@ -155,12 +155,12 @@ class _Bounds:
         if one.columns is None:
             return values
         found = nothing_known(2 * len(one.phi))
-        found.count[:] = 2.0
+        found.rounds[:] = 2.0
         found.high[:] = found.low[:] = np.log(np.concatenate([one.phi, np.ones(len(one.phi))]))
         return found
 
     def log_bound(self, d: int, children: State) -> float:
-        """Without negative coefficients it is largest where everything is free, if all children are; Hadamard's else."""
+        """Without negative coefficients it is largest where everything is free, if all children are."""
         one, k = self.each[d], len(children.high) // 2
         bound = ENDLESS
         if self.is_positive(d, children):

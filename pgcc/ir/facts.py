@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from pgcc.ir.node import Node, Op
 from pgcc.ir.scopes import Scopes
@@ -96,8 +96,10 @@ def formal_degrees(order: Sequence[Node], links: Sequence[tuple[int, ...]]) -> l
             degree.append(0 if node.is_complement else 1)
         elif node.op is Op.CONST:
             degree.append(0)
-        else:
+        elif node.op is Op.DET:
             degree.append(min(_det_degree(node, below[: len(below) // 2], below[len(below) // 2 :]), MOST_DEGREE))
+        else:
+            assert_never(node.op)
     return degree
 
 

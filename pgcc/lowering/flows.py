@@ -16,8 +16,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from pgcc.errors import PgccError
 from pgcc.ir.numbers import Number, nearest_float
-from pgcc.lowering.program import DOT, LEAF, MORE, QUOTIENT, SUM, TIMES, Program
+from pgcc.lowering.program import DOT, LEAF, MORE, NAMES, QUOTIENT, SUM, TIMES, Program
 
 
 def flows(program: Program) -> Program:
@@ -89,8 +90,10 @@ class _Writer:
                 self._leaf(at, read[0])
             elif op == TIMES:
                 self._product(at, read)
-            else:
+            elif op in (SUM, DOT, MORE):
                 self._sum(at, read, weights[i], 1 if op == SUM else 2)
+            else:
+                raise PgccError(f"internal error: nobody has said what flows through {NAMES[op]}; please report it")
 
     def _leaf(self, at: int, leaf: int) -> None:
         variable, (_, b) = int(self.program.leaf_variable[leaf]), self.program.leaf_numbers[leaf]

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pgcc.ir.numbers import Number, nearest_float
-from pgcc.lowering.program import DET, DETBAR, DETIN, DETMAG, DOT, LEAF, MORE, SUM, TIMES, Program
+from pgcc.lowering.program import DET, DETBAR, DETIN, DETMAG, DOT, LEAF, LOWERED, MORE, SUM, TIMES, Program
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class _Writer:
     """Writes adjoints after the instructions of a program."""
 
     def __init__(self, program: Program):
-        self.program, self.terms = program, terms_of(program)
+        self.program, self.terms = program.expect(*LOWERED), terms_of(program)
         self.slots = program.slots
         born = np.zeros(program.slots, np.int64)
         born[program.target[::-1]] = np.arange(program.instructions)[::-1]  # the first write of each value

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from math import prod
-from typing import Any
+from typing import Any, assert_never
 
 from pgcc.errors import EvidenceError
 from pgcc.ir.bulk import collector_paused
@@ -174,8 +174,9 @@ class _Coefficients:
                 return d, sum_of((w, leading[c]) for w, c in iter_edges(node) if degree[c] == d)
             case Op.PRODUCT:
                 return sum(map(degree.__getitem__, children)), product_of([leading[c] for c in children])
-            case _:
+            case Op.DET:
                 return self._lead_det(node)
+        assert_never(node.op)
 
     def _lead_det(self, node: Node) -> tuple[int, Node]:
         """Σ_T c_T Π_{i∈T} f_i Π_{i∉T} y_i is affine in the pairs (f_i, y_i): each pair leads with its own degree.

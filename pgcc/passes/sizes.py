@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence, Set
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_never
 
 from pgcc.errors import CircuitError
 from pgcc.ir.bulk import collector_paused
@@ -193,8 +193,9 @@ class _Grading:
                 return NOTHING
             case Op.PRODUCT:
                 return (sum(low for low, _ in below), sum(high for _, high in below))
-            case _:
+            case Op.DET:
                 return self._det_range(below)
+        assert_never(node.op)
 
     def _det_range(self, below: list[Range]) -> Range:
         counting = self.counting[-1]

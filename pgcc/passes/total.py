@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -171,10 +171,11 @@ def _exact_node(node: Node, at: dict[Node, Number]) -> Number | None:
             for child in node.children:
                 value = times(value, at[child]) if value is not None else None
             return value
-        case _:
+        case Op.DET:
             if not all(matrix.is_exact for matrix in node.matrices):
                 return None
             return _exact_det(node, [Fraction(at[c]) for c in node.inside], [Fraction(at[c]) for c in node.outside])
+    assert_never(node.op)
 
 
 def _exact_det(node: Node, f: list[Fraction], y: list[Fraction]) -> Number | None:

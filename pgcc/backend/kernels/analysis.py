@@ -30,7 +30,7 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    count : float64 array
+    rounds : float64 array
         How many factors (1 + δ) stand on any term of a value, at most.
     high : float64 array
         log of the largest absolute value, −inf for a value that is always 0.
@@ -42,7 +42,7 @@ class State(NamedTuple):
         Whether it is never negative.
     """
 
-    count: np.ndarray
+    rounds: np.ndarray
     high: np.ndarray
     low: np.ndarray
     error: np.ndarray
@@ -122,32 +122,32 @@ def walk(
         kind, first, last, at, k = op[i], start[i], start[i + 1], target[i], first_weight[i]
         if kind == LEAF:
             x = args[first]
-            count[at], high[at], low[at] = leaves.count[x], leaves.high[x], leaves.low[x]
+            count[at], high[at], low[at] = leaves.rounds[x], leaves.high[x], leaves.low[x]
             error[at], positive[at] = leaves.error[x], leaves.positive[x]
         elif kind == LOOKUP:
             x = args[first]
-            count[at], high[at], low[at] = lookups.count[x], lookups.high[x], lookups.low[x]
+            count[at], high[at], low[at] = lookups.rounds[x], lookups.high[x], lookups.low[x]
             error[at], positive[at] = lookups.error[x], lookups.positive[x]
         elif kind == TIMES:  # from left to right
-            total, h, l, e, sign = 0.0, 0.0, 0.0, -math.inf, 1
+            total, h, least, e, sign = 0.0, 0.0, 0.0, -math.inf, 1
             for j in range(first, last):
                 x = args[j]
                 total, sign = total + count[x] + length, sign & positive[x]
                 if j == first:
-                    h, l, e = high[x], low[x], error[x]
+                    h, least, e = high[x], low[x], error[x]
                 else:
-                    h, l, e = _product(h, l, e, high[x], low[x], error[x], loss, log_length)
-            count[at], high[at], low[at], error[at], positive[at] = total, h, l, e, sign
+                    h, least, e = _product(h, least, e, high[x], low[x], error[x], loss, log_length)
+            count[at], high[at], low[at], error[at], positive[at] = total, h, least, e, sign
         elif kind == QUOTIENT:  # divided, multiplied by its weight, which is rounded too
             x, y = args[first], args[first + 1]
-            h, l, e = _quotient(high[x], low[x], error[x], high[y], low[y], error[y])
-            high[at], low[at], error[at] = _weighted(log_weights[k], h, l, e, loss)
+            h, least, e = _quotient(high[x], low[x], error[x], high[y], low[y], error[y])
+            high[at], low[at], error[at] = _weighted(log_weights[k], h, least, e, loss)
             count[at], positive[at] = count[x] + count[y] + 3.0, positive[x] & positive[y] & (not negative[k])
-        elif kind == SUM or kind == DOT or kind == MORE:
+        elif kind in (SUM, DOT, MORE):
             # every term passes its weight's rounding, a multiplication, and as many additions as there are terms
-            total, h, l, e, sign, terms = 0.0, -math.inf, ENDLESS, -math.inf, 1, 0
+            total, h, least, e, sign, terms = 0.0, -math.inf, ENDLESS, -math.inf, 1, 0
             if kind == MORE:
-                total, h, l, e, sign = count[at], high[at], low[at], error[at], positive[at]
+                total, h, least, e, sign = count[at], high[at], low[at], error[at], positive[at]
             j = first
             while j < last:
                 x, w = args[j], log_weights[k]
@@ -167,12 +167,12 @@ def walk(
                     total, plus = max(total, here + count[y] + length), plus & positive[y]
                     terms, j = terms + 1, j + 2
                 if th > -math.inf:
-                    h, l, e, sign = log_add(h, th), min(l, tl), log_add(e, te), sign & plus
+                    h, least, e, sign = log_add(h, th), min(least, tl), log_add(e, te), sign & plus
                 k += 1
             # a coefficient of a sum of products of series adds up `length` terms of each
             count[at] = total + alone[i] + (terms - alone[i]) * length
             high[at], error[at], positive[at] = h, e, sign
-            low[at] = l if sign and e == -math.inf else -ENDLESS if h > -math.inf else ENDLESS
+            low[at] = least if sign and e == -math.inf else -ENDLESS if h > -math.inf else ENDLESS
         else:
             return i
     return end
