@@ -28,6 +28,41 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     Mutant(
+        "a product of small numbers loses nothing",
+        "backend/kernels/analysis.py",
+        "        low, error = -ENDLESS, log_add(error, loss + log_length)",
+        "        low = -ENDLESS",
+        "test_certificates.py",
+    ),
+    Mutant(
+        "coefficients of series lose no more than numbers",
+        "backend/kernels/analysis.py",
+        "        low, error = -ENDLESS, log_add(error, loss + log_length)",
+        "        low, error = -ENDLESS, log_add(error, loss)",
+        "test_certificates.py",
+    ),
+    Mutant(
+        "a quotient by what underflowed is right",
+        "backend/kernels/analysis.py",
+        "    if y_error > -math.inf or y_low < _NORMAL:",
+        "    if False:",
+        "test_certificates.py",
+    ),
+    Mutant(
+        "a quotient has two roundings",
+        "backend/kernels/analysis.py",
+        "count[x] + count[y] + 3.0",
+        "count[x] + count[y] + 2.0",
+        "test_certificates.py",
+    ),
+    Mutant(
+        "complements are dropped beside large children",
+        "backend/kernels/scaled_staged.py",
+        " or (m[y] != 0.0 and top - e[y] > 2)",
+        "",
+        "test_certificates.py",
+    ),
+    Mutant(
         "sums miss variables",
         "passes/padding.py",
         "            self._missing[key] = self.absent(lacking) if size(lacking) else None",
@@ -51,8 +86,8 @@ MUTANTS = [
     Mutant(
         "bounds that are always small",
         "backend/kernels/bounds.py",
-        "    error = 1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor)",
-        "    error = 1e-17 * abs(v)",
+        "    return 1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor)",
+        "    return 1e-17 * abs(m)",
         "test_accuracy.py",
     ),
     Mutant(
