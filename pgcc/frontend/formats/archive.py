@@ -20,10 +20,11 @@ def read(
     names: Iterable[str] | None = None,
 ) -> Circuit:
     """The circuit in an `.npz` file; the options are for kernels, as in `pgcc.frontend.formats.kernels.read`."""
-    process = kernels.read_archive(path, kernel, symmetric, nearest, names)
+    archive = npz.Archive(path)
+    process = kernels.in_archive(path, archive, kernel, symmetric, nearest, names)
     if process is not None:
         return process
-    circuit = npz.read(path)
+    circuit = npz.read(path, archive)
     if kernel is not None or names is not None or nearest or not symmetric:
         raise FormatError(f"{path} holds a circuit: options of kernels mean nothing for it")
     return circuit
