@@ -31,8 +31,9 @@ def answer_text(answer: dict[str, Any]) -> str:
 def print_csv(header: Iterable[Any], rows: Iterable[Iterable[Any]]) -> None:
     """Names and numbers, a line for each row; nothing before the first row is known."""
     write, rest = csv.writer(sys.stdout, lineterminator="\n").writerow, iter(rows)
-    first = list(islice(rest, 1))
-    write(header)
+    first, names = list(islice(rest, 1)), list(map(str, header))
+    blank = any(name != name.strip() for name in names)  # in quotes they stay what they are
+    csv.writer(sys.stdout, lineterminator="\n", quoting=csv.QUOTE_ALL if blank else csv.QUOTE_MINIMAL).writerow(names)
     for row in chain(first, rest):
         write([f"{x:.15g}" if isinstance(x, float) else x for x in row])
 
