@@ -160,7 +160,7 @@ DAMAGED = {
     "not square in text": ("k.csv", "1,2\n", "L has to be square: it has 1 rows and 2 columns"),
     "indefinite": ("k.csv", "ant,bee\n1,2\n2,1\n", "k.csv: .* eigenvalue -1, to which 'ant' and 'bee'"),
     "equal names": ("k.csv", "ant,ant\n1,0\n0,1\n", "two items are called 'ant'"),
-    "no zip": ("k.npz", b"PK nonsense", "k.npz is damaged, or not in the .npz format"),
+    "no zip": ("k.npz", b"PK nonsense", "k.npz: it is damaged, or not in the .npz format"),
     "one node": ("g.edges", "a b\nc\n", "g.edges, line 2: an edge is two nodes and perhaps a weight, not 'c'"),
     "four words": ("g.edges", "a b 1 2\n", "g.edges, line 1: an edge is two nodes"),
     "a bad weight": ("g.edges", "a b\nb c heavy\n", "g.edges, line 2: the weight 'heavy' is not a finite number"),

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,29 +61,31 @@ def read(
     FormatError
         If the file is damaged, or no kernel.
     """
-    kernel = _kind(path, kernel) or "L"
-    if path.suffix.lower() != ".csv":
-        return _process(path, kernel, _numbers(read_bytes(path, MOST_BYTES), str(path)), names, symmetric, nearest)
-    matrix, labels = _read_csv(path, kernel)
-    return _process(path, kernel, matrix, labels if names is None else names, symmetric, nearest)
+    kind = check_kind(path, kernel) or "L"
+    if path.suffix.lower() == ".csv":
+        found = Kernel(kind, *_read_csv(path, kind))
+    else:
+        matrix = _need_numbers(array_in(read_bytes(path, MOST_BYTES), str(path)), str(path))
+        found = Kernel(kind, matrix, None)
+    return process_of(path, found, names, symmetric, nearest)
 
 
-def in_archive(
-    path: Path, archive: Archive, kernel: str | None, symmetric: bool, nearest: bool, names: Iterable[str] | None
-) -> Circuit | None:
-    """The determinantal point process of an `.npz` file with an array L, K or factor; None if it has no such array."""
+class Kernel(NamedTuple):
+    """A matrix, what it is ("L", "K" or "factor"), and the names of its items, if it has them."""
+
+    kind: str
+    matrix: Any
+    names: Iterable[str] | None
+
+
+def kernel_in(archive: Archive, kernel: str | None) -> Kernel | None:
+    """The array L, K or factor of an `.npz` file, and the one called names; None if it has no such array."""
     there = [kind for kind in KINDS if kind in archive.entries]
     if not there or "header" in archive.entries:
         return None
-    chosen = _choose(path, there, _kind(path, kernel))
-    try:
-        arrays = {name: archive.array(name) for name in (chosen, "names") if name in archive.entries}
-    except FormatError as error:
-        raise FormatError(f"{path}: {error}") from None
-    _need_numbers(arrays[chosen], f"{path}, the array {chosen!r}")
-    if names is None and "names" in arrays:
-        names = _names(arrays["names"], path)
-    return _process(path, chosen, arrays[chosen], names, symmetric, nearest)
+    chosen = _choose(there, kernel)
+    matrix = _need_numbers(archive.array(chosen), f"the array {chosen!r}")
+    return Kernel(chosen, matrix, _names(archive.array("names")) if "names" in archive.entries else None)
 
 
 def number_in(word: str) -> Number | None:
@@ -103,34 +105,33 @@ def number_in(word: str) -> Number | None:
     return None
 
 
-def _kind(path: Path, kernel: str | None) -> str | None:
+def check_kind(path: Path, kernel: str | None) -> str | None:
+    """What a matrix is said to be, if anything."""
     if kernel is not None and kernel not in KINDS:
         raise FormatError(f"{path}: kernel={kernel!r} is not one of {', '.join(KINDS)}")
     return kernel
 
 
-def _choose(path: Path, there: list[str], kernel: str | None) -> str:
+def _choose(there: list[str], kernel: str | None) -> str:
     if kernel is not None and kernel not in there:
-        raise FormatError(f"{path} has no array {kernel!r}, but {', '.join(there)}")
+        raise FormatError(f"it has no array {kernel!r}, but {', '.join(there)}")
     if kernel is None and len(there) > 1:
-        raise FormatError(f"{path} has the arrays {' and '.join(there)}: kernel= says which one is meant")
+        raise FormatError(f"it has the arrays {' and '.join(there)}: kernel= says which one is meant")
     return kernel or there[0]
 
 
-def _process(
-    path: Path, kernel: str, matrix: Any, names: Iterable[str] | None, symmetric: bool, nearest: bool
+def process_of(
+    path: Path, kernel: Kernel, names: Iterable[str] | None, symmetric: bool, nearest: bool
 ) -> Circuit:
+    """The determinantal point process; `names` come before those of the file."""
+    names = kernel.names if names is None else names
     try:
-        return dpp(**{kernel: matrix}, names=names, symmetric=symmetric, nearest=nearest)
+        return dpp(**{kernel.kind: kernel.matrix}, names=names, symmetric=symmetric, nearest=nearest)
     except PgccError as error:
         raise FormatError(f"{path}: {error}") from None
 
 
 # -- arrays --------------------------------------------------------------------------------------------------
-
-
-def _numbers(data: bytes, where: str) -> np.ndarray:
-    return _need_numbers(array_in(data, where), where)
 
 
 def _need_numbers(array: np.ndarray, where: str) -> np.ndarray:
@@ -139,9 +140,9 @@ def _need_numbers(array: np.ndarray, where: str) -> np.ndarray:
     return array
 
 
-def _names(array: np.ndarray, path: Path) -> list[str]:
+def _names(array: np.ndarray) -> list[str]:
     if array.dtype.kind != "U" or array.ndim != 1:
-        raise FormatError(f"{path}: the array 'names' has to be a list of text")
+        raise FormatError("the array 'names' has to be a list of text")
     return array.tolist()
 
 

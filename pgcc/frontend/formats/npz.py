@@ -23,14 +23,13 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from itertools import chain
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from pgcc.errors import CircuitError, FormatError
 from pgcc.frontend.formats.damage import DAMAGE, reason_of
-from pgcc.frontend.formats.reading import array_in, read_bytes
+from pgcc.frontend.formats.reading import array_in
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.literals import number_text, read_exact
@@ -140,7 +139,7 @@ def _pooled(numbers: Iterable[Number]) -> tuple[list[int], list[float], list[str
 
 
 class Archive:
-    """The arrays in an `.npz` file, each unpacked when it is asked for.
+    """The arrays in the bytes of an `.npz` file, each unpacked when it is asked for.
 
     Raises
     ------
@@ -148,18 +147,17 @@ class Archive:
         If it is no zip, is compressed in another way than by deflate, or claims to hold far more than its file can.
     """
 
-    def __init__(self, path: Path):
-        data = read_bytes(path)
+    def __init__(self, data: bytes):
         try:
             self._zip = zipfile.ZipFile(BytesIO(data))
             self.entries = {entry.filename.removesuffix(".npy"): entry for entry in self._zip.infolist()}
         except DAMAGE as error:
-            raise FormatError(f"{path} is damaged, or not in the .npz format: {reason_of(error)}") from None
+            raise FormatError(f"it is damaged, or not in the .npz format: {reason_of(error)}") from None
         if any(e.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for e in self._zip.infolist()):
-            raise FormatError(f"{path}: it uses an unknown compression")
+            raise FormatError(f"it uses an unknown compression")
         claimed = sum(entry.file_size for entry in self._zip.infolist())
         if claimed > max(MIN_ALLOWED, MAX_RATIO * len(data)):
-            raise FormatError(f"{path}: {len(data):,} bytes that claim to be {claimed:,} are refused")
+            raise FormatError(f"{len(data):,} bytes that claim to be {claimed:,} are refused")
 
     def array(self, name: str) -> np.ndarray:
         """One array."""
@@ -170,15 +168,13 @@ class Archive:
         return array_in(data, f"the array {name!r}")
 
 
-def read(path: Path, archive: Archive) -> Circuit:
-    """The circuit in an `.npz` file."""
+def circuit_in(archive: Archive) -> Circuit:
+    """The circuit of an archive."""
     try:
         with collector_paused():
             return _circuit(_read_arrays(archive))
-    except FormatError as error:
-        raise FormatError(f"{path}: {error}") from None
     except (*DAMAGE, CircuitError) as error:
-        raise FormatError(f"{path} is damaged, or not a circuit in the .npz format: {reason_of(error)}") from None
+        raise FormatError(f"it is damaged, or not a circuit in the .npz format: {reason_of(error)}") from None
 
 
 def _read_arrays(archive: Archive) -> dict[str, np.ndarray]:
