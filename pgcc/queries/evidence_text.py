@@ -30,6 +30,7 @@ _LONGEST_LINE = 1 << 24
 _QUOTED = r"""\s*+ (?: "(?P<double>(?:[^"\\]|\\.)++)" | '(?P<single>(?:[^'\\]|\\.)++)' | (?P<bare>[^\s,="']++) ) \s*+"""
 _ITEM = re.compile(_QUOTED + r"""= \s*+ (?P<value>[^\s,="']++) \s*+ (?:,|\Z)""", re.VERBOSE)
 _NAME = re.compile(_QUOTED + r"""(?:,|\Z)""", re.VERBOSE)
+_IN_QUOTES = re.compile(r'"((?:[^"]|"")*+)"')  # an entry of CSV
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -142,8 +143,8 @@ def find_names(lines: Iterable[str], where: str) -> tuple[list[str], Iterator[st
         raise EvidenceError(f"{where} is empty")
     if _is_data(entries):
         return [f"x{i}" for i in range(len(entries))], chain(read, lines)
-    text, written = "".join(read), _as_written(entries, read)
-    names = [entry if _quoted(entry) in text else entry.strip() for entry in entries]
+    written, quoted = _as_written(entries, read), set(_IN_QUOTES.findall("".join(read)))
+    names = [entry if entry.replace('"', '""') in quoted else entry.strip() for entry in entries]
     dropped = [w for w, name in zip(written, names, strict=True) if w != name and not w.lstrip().startswith('"')]
     if dropped:
         warnings.warn(
@@ -177,10 +178,6 @@ def _as_written(entries: list[str], read: list[str]) -> list[str]:
     """The same entries with the blanks before them; as they are if they are not the same without these."""
     written = next((row for row in csv.reader(read) if row), [])
     return written if len(written) == len(entries) else entries
-
-
-def _quoted(entry: str) -> str:
-    return '"' + entry.replace('"', '""') + '"'
 
 
 def _is_data(entries: list[str]) -> bool:

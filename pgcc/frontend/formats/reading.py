@@ -82,8 +82,8 @@ def array_in(data: bytes, where: str) -> np.ndarray:
         raise FormatError(f"{where} holds {dtype}, not numbers: pickles are not read")
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
         raise FormatError(f"{where} is cut off or too long: it claims to have the shape {shape}")
-    if not dtype.itemsize:  # of texts without a letter there may be any number
-        raise FormatError(f"{where} holds nothing but empty entries")
+    if max(shape, default=0) > len(data) or not dtype.itemsize:  # nothing says how many they are but the claim
+        raise FormatError(f"{where} has no entries that take a byte, and claims to have the shape {shape}")
     return np.frombuffer(data, dtype=dtype, offset=stream.tell()).reshape(shape, order="F" if by_columns else "C")
 
 
