@@ -211,7 +211,9 @@ def _name_of(i: int) -> str:
 
 
 def _not_a_folder(path: str | Path) -> CheckpointError:
-    return CheckpointError(f"{path} is a file: a run of several models keeps their checkpoints in a folder; name another")
+    return CheckpointError(
+        f"{path} is a file: a run of several models keeps their checkpoints in a folder; name another"
+    )
 
 
 def _check_folder(path: Path) -> None:

@@ -264,7 +264,9 @@ def _train_apart(
         parts = [(legs[i], run[i]) for i in on]
         for k, came in workers.pursue(_train_leg, parts, workers.send(data), components, threads, pausing):
             if isinstance(came, Lost):
-                raise PgccError(f"run {on[k] + 1} of {len(legs)} was lost with its worker, again and again: {came.reason}")
+                raise PgccError(
+                    f"run {on[k] + 1} of {len(legs)} was lost with its worker, again and again: {came.reason}"
+                )
             _, run[on[k]] = came
             yield on[k]
 

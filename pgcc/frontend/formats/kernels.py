@@ -120,9 +120,7 @@ def _choose(there: list[str], kernel: str | None) -> str:
     return kernel or there[0]
 
 
-def process_of(
-    path: Path, kernel: Kernel, names: Iterable[str] | None, symmetric: bool, nearest: bool
-) -> Circuit:
+def process_of(path: Path, kernel: Kernel, names: Iterable[str] | None, symmetric: bool, nearest: bool) -> Circuit:
     """The determinantal point process; `names` come before those of the file."""
     names = kernel.names if names is None else names
     try:

@@ -154,7 +154,7 @@ class Archive:
         except DAMAGE as error:
             raise FormatError(f"it is damaged, or not in the .npz format: {reason_of(error)}") from None
         if any(e.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for e in self._zip.infolist()):
-            raise FormatError(f"it uses an unknown compression")
+            raise FormatError("it uses an unknown compression")
         claimed = sum(entry.file_size for entry in self._zip.infolist())
         if claimed > max(MIN_ALLOWED, MAX_RATIO * len(data)):
             raise FormatError(f"{len(data):,} bytes that claim to be {claimed:,} are refused")

@@ -65,7 +65,9 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise FormatError(f"{path}, line {line}: this is not text in UTF-8 ({error.reason} at byte {error.start})") from None
+        raise FormatError(
+            f"{path}, line {line}: this is not text in UTF-8 ({error.reason} at byte {error.start})"
+        ) from None
 
 
 def array_in(data: bytes, where: str) -> np.ndarray:
