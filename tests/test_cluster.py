@@ -141,7 +141,7 @@ def test_a_cluster_without_workers(tmp_path, fail, monkeypatch):
 def test_no_cluster(wrong, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr("pgcc.cluster._TIMEOUT", 1)
-    with pytest.raises(PgccError, match="cluster=|no Dask scheduler answers"):
+    with pytest.raises(PgccError, match=r"cluster=|no Dask scheduler answers"):
         MixtureOfTrees(2).fit([[0, 1], [1, 0]], cluster=wrong)
 
 

@@ -71,7 +71,7 @@ def test_a_regular_file_that_is_too_long_is_not_read(tmp_path, extension):
     with open(path, "wb") as file:
         file.truncate(1 << 40)
     tracemalloc.start()
-    with pytest.raises(FormatError, match="more than .* bytes, which is the limit"):
+    with pytest.raises(FormatError, match=r"more than .* bytes, which is the limit"):
         pgcc.load(path)
     assert tracemalloc.get_traced_memory()[1] < 1 << 22
     tracemalloc.stop()
@@ -101,6 +101,14 @@ def test_standard_input_that_never_ends(small_limits, fail, monkeypatch):
 # -- headers that lie ---------------------------------------------------------------------------------------
 
 
+def refusal(read, path) -> PgccError | None:
+    try:
+        read(path)
+    except PgccError as error:
+        return error
+    return None
+
+
 def header_of(shape, kind="|i1", version=(1, 0)) -> bytes:
     text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape!r}, }}".encode()
     pad = -(10 + len(text) + 1) % 64
@@ -117,9 +125,9 @@ def test_an_array_that_claims_more_than_it_has(tmp_path, shape):
     path.write_bytes(header_of(shape))
     tracemalloc.start()
     for learn in (ChowLiu().fit, SimplePGC(1, 1).fit):
-        with pytest.raises(FormatError, match="x.npy"):
+        with pytest.raises(FormatError, match=r"x\.npy"):
             learn(path)
-    with pytest.raises(FormatError, match="x.npy"):
+    with pytest.raises(FormatError, match=r"x\.npy"):
         pgcc.load(path)
     assert tracemalloc.get_traced_memory()[1] < 1 << 22
     tracemalloc.stop()
@@ -131,7 +139,7 @@ def test_and_comes_through_a_pipe(tmp_path, shape):
     os.mkfifo(path)
     writer = threading.Thread(target=path.write_bytes, args=(header_of(shape) + b"\1\0\1",))
     writer.start()
-    with pytest.raises(FormatError, match="x.npy ends after [013] of its|is not an array"):
+    with pytest.raises(FormatError, match=r"x\.npy ends after [013] of its|is not an array"):
         ChowLiu().fit(path)
     writer.join()
 
@@ -182,14 +190,12 @@ def test_arrays_of_every_type_and_shape(tmp_path, kind, shape):
         path = tmp_path / "x.npy"
         path.write_bytes(header_of(shape, kind) + content)
         for read in (pgcc.load, ChowLiu().fit):
-            try:
-                read(path)
-            except PgccError as error:
-                assert "x.npy" in str(error) or isinstance(error, EvidenceError)
+            error = refusal(read, path)
+            assert error is None or "x.npy" in str(error) or isinstance(error, EvidenceError)
         with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
             archive.writestr("L.npy", path.read_bytes())
             archive.writestr("names.npy", path.read_bytes())
-        with pytest.raises(FormatError, match="x.npz"):
+        with pytest.raises(FormatError, match=r"x\.npz"):
             pgcc.load(tmp_path / "x.npz")
 
 
@@ -207,11 +213,9 @@ def test_every_way_to_cut_a_file_or_to_change_a_byte(tmp_path, extension):
         changed.append(bytes(data))
     for data in cuts + changed:
         path.write_bytes(data)
-        try:
-            pgcc.load(path)
-        except PgccError as error:
-            refused += 1
-            assert f"x{extension}" in str(error)
+        error = refusal(pgcc.load, path)
+        assert error is None or f"x{extension}" in str(error)
+        refused += error is not None
     assert refused > 60
 
 
@@ -377,12 +381,16 @@ def test_an_interrupt_at_any_moment_of_a_save(tmp_path):
         assert [p.name for p in tmp_path.iterdir()] == ["x.npz"]
 
 
+def interrupted(file):
+    file.write(b"half")
+    raise KeyboardInterrupt
+
+
 def test_an_interrupt_inside(tmp_path):
     path = tmp_path / "x.pgc"
     pgcc.save(BETA, path)
     with pytest.raises(KeyboardInterrupt), replacing(path) as file:
-        file.write(b"half")
-        raise KeyboardInterrupt
+        interrupted(file)
     assert pgcc.load(path) == BETA
     assert [p.name for p in tmp_path.iterdir()] == ["x.pgc"]
 
@@ -419,13 +427,10 @@ def test_names_without_quotes_lose_them_and_that_is_said(blanks, tmp_path, capsy
     write_table(path, [" a", "b ", "c", "d"], X)
     assert cli.main(["fit", str(path), "--model", "chow-liu", "-o", str(tmp_path / "model.npz")]) == 0
     (line,) = capsys.readouterr().err.splitlines()
-    assert (
-        line
-        == f"pgcc: {path}: column ' a' is called 'a', without the blanks around it: to keep them, put the name in quotes"
-    )
+    assert line.startswith(f"pgcc: {path}: column ' a' is called 'a', without the blanks around it: to keep them, put")
     assert pgcc.load(tmp_path / "model.npz").variables == ("a", "b", "c", "d")
     write_table(path, [" a", "a", "c", "d"], X)
-    with pytest.warns(UserWarning), pytest.raises(EvidenceError, match="'a' stands twice"):
+    with pytest.warns(UserWarning, match="blanks"), pytest.raises(EvidenceError, match="'a' stands twice"):
         ChowLiu().fit(path)
 
 

@@ -133,7 +133,7 @@ def test_all_fail():
                   GridSearch(Broken(), {"error": [PrecisionError("one"), PgccError("two")]})):  # fmt: skip
         with (
             pytest.warns(UserWarning, match="left out"),
-            pytest.raises(PrecisionError, match="every candidate failed; the first one was Broken.*one"),
+            pytest.raises(PrecisionError, match=r"every candidate failed; the first one was Broken.*one"),
         ):
             model.fit(rows())
 

@@ -36,8 +36,8 @@ def csv_header(names: Iterable[Any]) -> str:
     ('a,b\\n', '"a"," b"\\n')
     """
     line, texts = io.StringIO(), list(map(str, names))
-    quoting = csv.QUOTE_ALL if any(name != name.strip() for name in texts) else csv.QUOTE_MINIMAL
-    csv.writer(line, lineterminator="\n", quoting=quoting).writerow(texts)
+    blank = any(name != name.strip() for name in texts)
+    csv.writer(line, lineterminator="\n", quoting=csv.QUOTE_ALL if blank else csv.QUOTE_MINIMAL).writerow(texts)
     return line.getvalue()
 
 

@@ -18,9 +18,9 @@ from pgcc.learn.shared import Shared
 Ask = Callable[[Estimator, Shared], Any]
 Part = tuple[Estimator, Place | None]
 
-# What one candidate may fail with while others do not: it cannot be learned, or not with these numbers, or is too large.
+# What one candidate may fail with while others do not: it cannot be learned, or from other data, or is too large.
 _FAILURES = (PgccError, ArithmeticError, np.linalg.LinAlgError, MemoryError)
-_KINDS = (CircuitError, EvidenceError, FormatError, PrecisionError, SemanticsError)
+_KINDS: tuple[type[PgccError], ...] = (CircuitError, EvidenceError, FormatError, PrecisionError, SemanticsError)
 
 
 class Failed(NamedTuple):
@@ -35,8 +35,8 @@ def fit_each(
 ) -> Iterator[tuple[int, Estimator, Any]]:
     """Fit every candidate. Yields its number, itself, and what `ask` finds of it, as they come.
 
-    A candidate that fails is `Failed`, with a warning, and the others go on; if all of them do, that is an error, of the
-    kind of the first. What is wrong with checkpoints or with the cluster is one at once.
+    A candidate that fails is `Failed`, with a warning, and the others go on; if all of them do, that is an error of
+    the kind of the first. What is wrong with checkpoints or with the cluster is one at once.
 
     Each keeps the state of its run in the folder `checkpoint`. Workers of a cluster write no files: they send home the
     state from time to time, where it is written.
@@ -69,7 +69,7 @@ def _fit(part: Part, data: Shared, ask: Ask) -> tuple[Estimator, Place | None, A
     except CheckpointError:
         raise
     except _FAILURES as error:
-        kind = type(error) if type(error) in _KINDS else PgccError
+        kind = next((kind for kind in _KINDS if type(error) is kind), PgccError)
         return candidate, place, Failed(f"{type(error).__name__}: {error}", kind)
 
 

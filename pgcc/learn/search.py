@@ -71,9 +71,9 @@ class GridSearch(Estimator):
     def fit(self, X: Any, validation: Any = None, *, checkpoint: Place | None = None, cluster: Any = None) -> Self:
         """Fit every candidate to rows of 0 and 1; `validation` is data on which the choice is made.
 
-        A candidate that fails is left out, with a warning. For the forms of data see `Estimator.fit`. `checkpoint` is a folder in which every candidate keeps the state of
-        its run: after a crash those that were done are not fitted again, and the others go on. With the address of a
-        Dask cluster, its workers fit the candidates.
+        A candidate that fails is left out, with a warning. For the forms of data see `Estimator.fit`. `checkpoint` is a
+        folder in which every candidate keeps the state of its run: after a crash those that were done are not fitted
+        again, and the others go on. With the address of a Dask cluster, its workers fit the candidates.
         """
         if not isinstance(self.estimator, Estimator):
             raise PgccError(f"estimator={self.estimator!r}: a search is for the parameters of an estimator")
