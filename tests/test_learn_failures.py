@@ -152,3 +152,41 @@ def test_checkpoints_of_others_are_no_failure_of_a_candidate(tmp_path):
         ChowLiu().fit(rows(), checkpoint=3)
     with pytest.raises(FormatError, match="a checkpoint is text or a path, not 3"):
         PGC([ChowLiu()]).fit(rows(), checkpoint=3)
+
+
+def test_experiments_go_on(monkeypatch):
+    from pgcc.learn import experiments
+
+    class Set:
+        name = "coins"
+
+        def check(self):
+            pass
+
+    def run_one(data, kind, **options):
+        if kind != "MT":
+            raise PrecisionError(f"{kind} is too large")
+        return experiments.Result("coins", kind, -1.0, -1.0, 1.0, 1)
+
+    monkeypatch.setattr(experiments, "run_one", run_one)
+    with pytest.warns(UserWarning, match="coins, DPP failed, and is left out: DPP is too large"):
+        assert [result.model for result in experiments.run([Set()], ["DPP", "MT"])] == ["MT"]
+    with pytest.warns(UserWarning, match="left out"), pytest.raises(PrecisionError, match="DPP is too large"):
+        experiments.run([Set()], ["DPP"])
+
+
+def test_the_model_is_written_though_it_cannot_be_scored(tmp_path, monkeypatch, capsys):
+    from pgcc import cli
+
+    def refuse(self, X, y=None):
+        raise PrecisionError("row 3")
+
+    path, out = tmp_path / "data.csv", tmp_path / "model.npz"
+    path.write_text("a,b\n1,0\n0,1\n1,1\n")
+    monkeypatch.setattr(ChowLiu, "score", refuse)
+    monkeypatch.setattr(MixtureOfTrees, "score", refuse)
+    assert cli.main(["fit", str(path), "--model", "chow-liu", "-o", str(out)]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == "pgcc: the model was written, but rows could not be scored: row 3\n"
+    assert captured.out.startswith("wrote ")
+    assert pgcc.load(out).variables == ("a", "b")
