@@ -12,14 +12,17 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from pgcc.errors import PgccError
+from pgcc.errors import PgccError, brief
 from pgcc.model import Model
 
 T = TypeVar("T")
 # Blocks that wait on every thread of the cluster: the next one is there when one is done, and memory is bounded.
 _AHEAD = 3
-# Seconds to wait for a scheduler.
+# Seconds to wait for a scheduler, and for a worker where there is none.
 _TIMEOUT = 10
+# How often what was lost with a worker is done again.
+_RETRIES = 3
+_NO_WORKERS = "the Dask cluster has no workers: start some (dask worker ADDRESS)"
 # Blocks that are kept prepared here: of more, each is prepared whenever it is asked for, and memory is bounded.
 _PREPARED = 8
 
@@ -28,6 +31,12 @@ class Unfinished(NamedTuple):
     """What a function comes to that did not come to its end: the part from which it goes on."""
 
     part: Any
+
+
+class Lost(NamedTuple):
+    """What a function comes to whose workers were lost, again and again."""
+
+    reason: str
 
 
 class Crew(Protocol):
@@ -45,7 +54,7 @@ class Crew(Protocol):
     def pursue(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[tuple[int, Any]]:
         """function(part, *common) of every part, and again where it is `Unfinished`, as it comes.
 
-        Yields the number of the part, and what it has come to: a result, or the part that goes on.
+        Yields the number of the part, and what it has come to: a result, the part that goes on, or `Lost`.
         """
 
     def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
@@ -65,12 +74,8 @@ def crew(cluster: Any = None, threads: int = 1) -> Iterator[Crew]:
     if cluster is None:
         yield _Here(threads)
         return
-    client, own = _client(cluster)
-    try:
-        yield _There(client)
-    finally:
-        if own:
-            client.close()
+    with _connected(cluster) as workers:
+        yield workers
 
 
 class _Here:
@@ -132,69 +137,169 @@ class _Prepared(Sequence[Any]):
         return self._prepare(self._blocks[i])
 
 
+class _Away:
+    """A thing that workers hold for us: the thing itself stays here, and is sent again if they lose it."""
+
+    def __init__(self, send: Callable[[], Any]):
+        self._send = send
+        self.future = send()
+
+    def renew(self, every: bool) -> None:
+        """Send it again if it is lost, or in any case."""
+        if every or self.future.status != "finished":
+            self.future = self._send()
+
+
 class _There:
+    """The workers of a cluster. What is lost with one of them is sent and done again, a few times."""
+
     def __init__(self, client: Any):
         self._client = client
 
     def send(self, thing: Any) -> Any:
-        return self._client.scatter(thing, broadcast=True, hash=False)
+        return _Away(lambda: self._scattered(thing, broadcast=True))
 
     def keep(self, prepare: Callable[[Any], Any], blocks: Sequence[Any]) -> Sequence[Any]:
-        workers, parts = list(self._client.nthreads()), []
-        for i, block in enumerate(blocks):  # one by one: they may lie on disk, and are not all in memory here
-            neighbour = workers[i * len(workers) // len(blocks)]
-            sent = self._client.scatter(block, workers=[neighbour], hash=False)
-            parts.append(self._client.submit(prepare, sent, pure=False))
-        return parts
+        def send(i: int) -> Any:
+            workers = list(self._client.nthreads())
+            neighbour = [workers[i * len(workers) // len(blocks)]] if workers else None
+            return self._submit(prepare, self._scattered(blocks[i], workers=neighbour))
+
+        # one by one: they may lie on disk, and are not all in memory here
+        return [_Away(partial(send, i)) for i in range(len(blocks))]
 
     def map(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[Any]:
-        futures = deque(self._client.submit(function, part, *common, pure=False) for part in parts)
+        futures = [self._submit(function, part, *common) for part in parts]
         try:
-            while futures:
-                yield _result(futures[0])
-                futures.popleft()
+            for part, future in zip(parts, futures, strict=True):
+                yield self._again(partial(self._submit, function, part, *common), future, part, *common)
         finally:
-            self._client.cancel(list(futures))
+            self._client.cancel(futures)
+
+    def stream(self, function: Callable[..., T], parts: Iterable[Any], *common: Any) -> Iterator[T]:
+        """The same of parts that come one by one, and of which a few wait at a time."""
+        waiting: deque[tuple[Any, Any]] = deque()
+        most = max(1, _AHEAD * sum(self._client.nthreads().values()))
+
+        def first() -> T:
+            part, future = waiting.popleft()
+            return self._again(partial(self._submit, function, part, *common), future, *common)
+
+        for part in parts:
+            waiting.append((part, self._submit(function, part, *common)))
+            if len(waiting) >= most:
+                yield first()
+        while waiting:
+            yield first()
 
     def pursue(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[tuple[int, Any]]:
-        """What is unfinished stays with its worker, too: only a copy of it comes here."""
-        from distributed import as_completed
+        """What is unfinished stays with its worker, too: only a copy of it comes here, to go on from if that is lost.
 
-        if not parts:
-            return
-        submit = partial(self._client.submit, pure=False)
-        sent = self._client.scatter(list(parts), hash=False)
-        number = {submit(function, part, *common): i for i, part in enumerate(sent)}
-        going = as_completed(list(number))
+        A part that is lost again and again, as one that is too large for any worker, comes to `Lost`.
+        """
+        here, losses = list(parts), [0] * len(parts)
+        going = {self._submit(function, part, *common): i for i, part in enumerate(here)}
         try:
-            for future in going:
-                i, found = number.pop(future), _result(future)
-                if isinstance(found, Unfinished):
-                    following = submit(_go_on, future, function, *common)
-                    number[following] = i
-                    going.add(following)
-                yield i, found.part if isinstance(found, Unfinished) else found
+            while going:
+                for future in self._some_of(going):
+                    i = going.pop(future)
+                    try:
+                        found = _come_to(future)
+                    except _LostError as error:
+                        losses[i] += 1
+                        if losses[i] > _RETRIES:
+                            yield i, Lost(str(error))
+                            continue
+                        self._renew(losses[i], *common)
+                        going[self._submit(function, here[i], *common)] = i
+                        continue
+                    if isinstance(found, Unfinished):
+                        here[i], losses[i] = found.part, 0
+                        going[self._submit(_go_on, future, function, *common)] = i
+                        found = found.part
+                    yield i, found
         finally:
-            self._client.cancel(list(number))
+            self._client.cancel(list(going))
 
     def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
         """Added up by the workers, where the terms are: one sum comes back."""
-        submit = partial(self._client.submit, pure=False)
-        terms = (submit(function, part, *common) for part in parts)
-        return _result(_add_in_pairs(terms, partial(submit, add)))
+
+        def sum_up() -> Any:
+            terms = (self._submit(function, part, *common) for part in parts)
+            return _add_in_pairs(terms, partial(self._submit, add))
+
+        return self._again(sum_up, sum_up(), *parts, *common)
+
+    # -- what can be lost -----------------------------------------------------------------------------------
+
+    def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        known = [one.future if isinstance(one, _Away) else one for one in arguments]
+        return self._client.submit(function, *known, pure=False)
+
+    def _scattered(self, thing: Any, **where: Any) -> Any:
+        try:
+            return self._client.scatter(thing, hash=False, **where)
+        except TimeoutError:
+            raise PgccError(_NO_WORKERS) from None
+
+    def _again(self, submit: Callable[[], Any], future: Any, *needed: Any) -> Any:
+        """What a future comes to; if it is lost, what one comes to that is submitted again."""
+        for losses in range(1, _RETRIES + 2):
+            try:
+                self._some_of([future])
+                return _come_to(future)
+            except _LostError as error:
+                if losses > _RETRIES:
+                    raise PgccError(f"the cluster lost a worker {losses} times: {error}") from None
+                self._renew(losses, *needed)
+                future = submit()
+        raise AssertionError
+
+    def _renew(self, losses: int, *needed: Any) -> None:
+        """Send again what was lost; after a second loss everything."""
+        self._wait_for_workers()
+        for one in needed:
+            if isinstance(one, _Away):
+                one.renew(every=losses > 1)
+
+    def _some_of(self, futures: Iterable[Any]) -> list[Any]:
+        """Those that are done, or lost: at least one. While none is, somebody has to be there to work."""
+        from distributed import wait
+
+        futures = list(futures)
+        while True:
+            done = [future for future in futures if future.status != "pending"]
+            if done:
+                return done
+            try:
+                wait(futures, timeout=_TIMEOUT, return_when="FIRST_COMPLETED")
+            except TimeoutError:
+                self._wait_for_workers()
+            except CancelledError:
+                pass
+
+    def _wait_for_workers(self) -> None:
+        try:
+            self._client.wait_for_workers(1, timeout=_TIMEOUT)
+        except TimeoutError:
+            raise PgccError(_NO_WORKERS) from None
+
+
+class _LostError(Exception):
+    """What a worker held, and nobody else."""
 
 
 def _go_on(before: Unfinished, function: Callable[..., Any], *common: Any) -> Any:
     return function(before.part, *common)
 
 
-def _result(future: Any) -> Any:
+def _come_to(future: Any) -> Any:
     from distributed import KilledWorker
 
     try:
         return future.result()
     except (KilledWorker, CancelledError) as error:
-        raise PgccError(f"the cluster lost a worker and what it held: start again ({error})") from None
+        raise _LostError(str(error)) from None
 
 
 def logprobs(address: Any, model: Model, blocks: Iterable[tuple[T, np.ndarray]]) -> Iterator[tuple[T, np.ndarray]]:
@@ -212,18 +317,22 @@ def logprobs(address: Any, model: Model, blocks: Iterable[tuple[T, np.ndarray]])
     ------
     (label, log-probabilities), in the order of the blocks.
     """
+    with _connected(address) as workers:
+        yield from workers.stream(_logprobs, blocks, workers.send(model))
+
+
+def _logprobs(block: tuple[T, np.ndarray], model: Model) -> tuple[T, np.ndarray]:
+    label, codes = block
+    return label, model.logprob(codes)
+
+
+@contextmanager
+def _connected(address: Any) -> Iterator[_There]:
     client, own = _client(address)
     try:
-        sent = client.scatter(model, broadcast=True)
-        most = max(1, _AHEAD * sum(client.nthreads().values()))
-        waiting: deque[tuple[T, Any]] = deque()
-        for label, codes in blocks:
-            waiting.append((label, client.submit(_logprob, sent, codes, pure=False)))
-            if len(waiting) >= most:
-                first, future = waiting.popleft()
-                yield first, _result(future)
-        for first, future in waiting:
-            yield first, _result(future)
+        workers = _There(client)
+        workers._wait_for_workers()
+        yield workers
     finally:
         if own:
             client.close()
@@ -236,12 +345,12 @@ def _client(address: Any) -> tuple[Any, bool]:
     except ImportError:
         raise PgccError("clusters need Dask: pip install 'pgcc[dask]'") from None
     if isinstance(address, Client):
+        if address.asynchronous or address.status != "running":
+            raise PgccError(f"cluster={brief(address)}: a client that is connected, and not asynchronous, is needed")
         return address, False
+    if not isinstance(address, str) and not hasattr(address, "scheduler_address"):
+        raise PgccError(f"cluster={brief(address)}: it is the address of a Dask scheduler, or a client")
     try:
         return Client(address, timeout=_TIMEOUT), True
-    except (OSError, ValueError, TimeoutError) as error:
+    except (OSError, ValueError, TypeError, TimeoutError) as error:
         raise PgccError(f"no Dask scheduler answers at {address!r}: {error}") from None
-
-
-def _logprob(model: Model, codes: np.ndarray) -> np.ndarray:
-    return model.logprob(codes)

@@ -162,7 +162,7 @@ def test_csv_line_endings_and_marks():
     ("text", "message"),
     [
         ("", "x.csv, line 1: expected the names"),
-        ("\n1\n", "x.csv, line 1: expected the names"),
+        ("\n1\n", "x.csv, line 2: column '1' is not a variable"),
         ("a,d\n1,1\n", "x.csv, line 1: column 'd' is not a variable"),
         ("a,\n1,1\n", "x.csv, line 1: column '' is not a variable"),
         ("a,b,a\n1,1,1\n", "x.csv, line 1: column 'a' stands twice"),

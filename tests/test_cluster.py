@@ -1,5 +1,7 @@
 """Scoring on a Dask cluster gives what scoring here does. (For learning: test_learn_stream.)"""
 
+import os
+import signal
 import subprocess
 import sys
 
@@ -7,8 +9,9 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.cluster import crew, logprobs
+from pgcc.cluster import Lost, Unfinished, _LostError, crew, logprobs
 from pgcc.errors import PgccError, SemanticsError
+from pgcc.learn import PGC, ChowLiu, CircuitMLE, MixtureOfTrees, SimplePGC
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +46,103 @@ def test_errors_come_back(cluster):
         list(logprobs(cluster, model, [(0, np.zeros((1, 1), np.int8))]))
 
 
-def test_a_worker_is_lost_with_what_it_held(cluster):
+def test_what_a_worker_held_is_sent_again(cluster):
     with crew(cluster) as workers:
-        parts = workers.keep(abs, [-1, -2, -3])
-        assert list(workers.map(pow, parts, 2)) == [1, 4, 9]
-        cluster.cancel(parts)
-        with pytest.raises(PgccError, match="lost a worker"):
-            list(workers.map(pow, parts, 2))
+        parts, power = workers.keep(abs, [-1, -2, -3]), workers.send(2)
+        for ask in (lambda: list(workers.map(pow, parts, power)), lambda: [workers.total(pow, parts, power)]):
+            expected = ask()
+            cluster.cancel([parts[1].future, power.future])
+            assert ask() == expected
+        assert expected == [14]
+
+
+def test_what_is_lost_again_and_again_is_told(cluster, monkeypatch):
+    with crew(cluster) as workers:
+        monkeypatch.setattr("pgcc.cluster._come_to", _always_lost)
+        with pytest.raises(PgccError, match="lost a worker 4 times"):
+            list(workers.map(abs, [-1]))
+        assert list(workers.pursue(abs, [-1, -2])) == [(0, Lost("gone")), (1, Lost("gone"))]
+
+
+def _always_lost(future):
+    raise _LostError("gone")
+
+
+def halves(part):
+    """Goes on until it is 1; the process dies at 4, once."""
+    number, marker = part
+    if number == 4 and not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Unfinished((number // 2, marker)) if number > 1 else number
+
+
+@pytest.fixture
+def processes():
+    """Two workers that are processes, one of which can be killed."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=":0"
+    ) as cluster, distributed.Client(cluster) as client:  # fmt: skip
+        yield client
+
+
+def test_a_worker_dies(processes, tmp_path):
+    """What it had is done again: from where it was last known, and with the same result."""
+    with crew(processes) as workers:
+        came = list(workers.pursue(halves, [(16, tmp_path / "a"), (9, tmp_path / "b")]))
+    assert sorted(i for i, found in came if found == 1) == [0, 1]
+    assert (tmp_path / "a").exists()
+    assert (tmp_path / "b").exists()
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (300, 6))
+    circuit = pgcc.dpp(L=np.eye(6) + 0.1, names=[f"x{i}" for i in range(6)])
+    for model in (CircuitMLE(circuit, "lbfgs", epochs=4), MixtureOfTrees(3, epochs=4)):
+        here = clone(model).fit(X, X)
+        killer = Killer(processes)
+        model.verbose, model._tell = True, killer
+        there = model.fit(X, X, cluster=processes)
+        assert killer.killed == 1
+        assert there.circuit_ == here.circuit_
+
+
+class Killer:
+    """Kills a worker after the first epoch."""
+
+    def __init__(self, client):
+        self.client, self.killed = client, 0
+
+    def __call__(self, run):
+        if not self.killed:
+            self.killed = 1
+            os.kill(next(iter(self.client.run(os.getpid).values())), signal.SIGKILL)
+
+
+def clone(model):
+    return type(model)(**model.get_params())
+
+
+def test_a_cluster_without_workers(tmp_path, fail, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr("pgcc.cluster._TIMEOUT", 1)
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b\n1,0\n0,1\n")
+    with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster:
+        address = cluster.scheduler_address
+        for model in (ChowLiu(), MixtureOfTrees(2), SimplePGC(1, 1), PGC([ChowLiu()])):
+            with pytest.raises(PgccError, match="has no workers"):
+                model.fit(path, cluster=cluster)
+        with pytest.raises(PgccError, match="has no workers"):
+            list(logprobs(cluster, pgcc.compile(pgcc.parse("a")), []))
+        assert address
+
+
+@pytest.mark.parametrize("wrong", [5, 2.5, [], object(), "nowhere", "tcp://", ""])
+def test_no_cluster(wrong, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("pgcc.cluster._TIMEOUT", 1)
+    with pytest.raises(PgccError, match=r"cluster=|no Dask scheduler answers"):
+        MixtureOfTrees(2).fit([[0, 1], [1, 0]], cluster=wrong)
 
 
 def test_nobody_there(monkeypatch):

@@ -148,7 +148,7 @@ def test_mistakes_in_text_name_the_file(tmp_path):
     with pytest.raises(ParseError, match=r"wrong\.pgc, line 1, column 8"):
         load(path)
     path.write_bytes(b"z + \xff\xfe")
-    with pytest.raises(FormatError, match=r"wrong\.pgc is not text in UTF-8.*byte 4"):
+    with pytest.raises(FormatError, match=r"wrong\.pgc, line 1: this is not text in UTF-8.*byte 4"):
         load(path)
 
 

@@ -29,8 +29,15 @@ EVERY_KIND = [
 IDS = ["SimplePGC", "paper", "DPP", "ChowLiu", "MixtureOfTrees", "PGC"]
 
 
+def test_scikit_learn_clones_them():
+    base = pytest.importorskip("sklearn.base")
+    for model in (SimplePGC(2, 3, epochs=4), DPP(seed=3), ChowLiu(), MixtureOfTrees(7), PGC(seed=1)):
+        assert repr(base.clone(model)) == repr(model)
+        assert base.clone(model) is not model
+
+
 def clone(estimator):
-    """As scikit-learn does it."""
+    """What `sklearn.base.clone` asks of an estimator, which is not needed for these tests."""
     params = estimator.get_params(deep=False)
     new = type(estimator)(**params)
     assert all(new.get_params()[name] is value for name, value in params.items())

@@ -136,10 +136,8 @@ def test_kill_dash_nine(name, tmp_path):
     path = tmp_path / "run"
     child = subprocess.Popen([sys.executable, "-c", CHILD.format(tests=os.path.dirname(__file__)), name, str(path)])
     try:
-        deadline = time.monotonic() + 120
         while not (list(path.glob("*.npz")) if path.is_dir() else path.exists()):
             assert child.poll() is None
-            assert time.monotonic() < deadline
             time.sleep(0.002)
     finally:
         os.kill(child.pid, signal.SIGKILL)

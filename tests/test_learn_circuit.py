@@ -138,7 +138,9 @@ def test_what_is_learned_is_a_distribution(name, tmp_path):
         expected = [math.log(table[frozenset(np.array(circuit.variables)[row == 1].tolist())] / total) for row in X]
         np.testing.assert_allclose(learned.score_samples(X), expected, rtol=1e-9, atol=1e-9)
         assert learned.score(X) > before
-        assert learned.history_["train"][learned.best_epoch_] == pytest.approx(learned.score(X), abs=0.05)
+        told = learned.history_["train"][learned.best_epoch_]  # of mini-batches: before the last step of the epoch
+        assert told == pytest.approx(learned.score(X), abs=1e-3 if optimizer == "adam" else 1e-12)
+        assert told < learned.score(X) or optimizer == "auto"
     assert kinds(learned.circuit_) == kinds(circuit)
     # what is saved is learned on
     path = tmp_path / "learned.npz"

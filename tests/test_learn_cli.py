@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 
 import numpy as np
@@ -10,27 +9,20 @@ import pytest
 
 import pgcc
 from pgcc.cli import fit
+from pgcc.cli.arguments import parse_arguments
 from pgcc.cli.fit import MODELS, read_data
 from pgcc.errors import PgccError
 
 
-class RefusedError(PgccError):
-    pass
-
-
-class Parser:
-    def error(self, message: str) -> None:
-        raise RefusedError(message)
-
-
-def call(path, **said):
-    """`fit.run` with options as `pgcc.cli.arguments` gives them."""
-    options = dict.fromkeys(
-        ("max_group", "components", "recipe", "epochs", "restarts", "smoothing", "seed", "threads", "validation",
-         "checkpoint", "cluster", "output")
-    )  # fmt: skip
-    args = {"file": str(path), "words": [], "model": "simple-pgc", "force": False, "json": False, "parser": Parser()}
-    fit.run(argparse.Namespace(**{**options, **args, **said}))
+def call(path, *words, **said):
+    """`pgcc fit PATH …` as the command line has it: --name value, and --name alone where the value is True."""
+    options = [
+        word
+        for name, value in said.items()
+        if value is not None and value is not False
+        for word in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
+    ]
+    fit.run(parse_arguments(["fit", str(path), *words, *options]))
 
 
 @pytest.fixture
@@ -102,14 +94,18 @@ def test_bad_tables(tmp_path, monkeypatch, text, message):
     ("said", "message"),
     [
         ({"words": ["more"]}, "unexpected 'more'"),
+        ({"nonsense": True}, "unknown option --nonsense"),
+        ({"model": "tree"}, "invalid choice: 'tree'"),
+        ({"epochs": "many"}, "invalid int value: 'many'"),
         ({"output": None}, "expected -o"),
         ({"model": "chow-liu", "components": 3}, "--components means nothing for chow-liu"),
         ({"model": "dpp", "max_group": 3}, "--max-group means nothing for dpp"),
     ],
 )
 def test_bad_usage(table, tmp_path, said, message):
-    with pytest.raises(RefusedError, match=message):
-        call(table, **{"output": str(tmp_path / "model.npz"), **said})
+    words = said.pop("words", [])
+    with pytest.raises(PgccError, match=message):
+        call(table, *words, **{"output": str(tmp_path / "model.npz"), **said})
 
 
 @pytest.mark.parametrize(

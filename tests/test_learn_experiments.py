@@ -10,7 +10,7 @@ from pgcc.errors import EvidenceError, PgccError
 from pgcc.learn import PGC, ChowLiu, CircuitMLE, GridSearch, MixtureOfTrees, SimplePGC, encoding
 from pgcc.learn.encoding import tabulate
 from pgcc.learn.experiments import Result, as_tables, find_sets, t_test, two_sided_p
-from pgcc.learn.published import BABY_REGISTRIES, TWENTY_DATASETS, published
+from pgcc.learn.published import BABY_REGISTRIES, COLUMNS, TWENTY_DATASETS, published
 
 
 def rows(n, seed):
@@ -29,18 +29,25 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_published_numbers():
-    assert len(TWENTY_DATASETS) == 20
-    assert len(BABY_REGISTRIES) == 15
-    assert published("amzn_gifts") is BABY_REGISTRIES["gifts"]
+def test_published_numbers_are_found_by_the_names_of_files():
+    for names, prefix in ((TWENTY_DATASETS, ""), (BABY_REGISTRIES, "amzn_")):
+        for name, line in names.items():
+            assert published(prefix + name) is line
+            columns = line.columns
+            assert list(columns) == list(COLUMNS)
+            assert tuple(columns.values()) == line[: len(COLUMNS)]
+            assert all(value < 0 for value in columns.values())  # logarithms of probabilities
     assert published("coins") is None
-    assert published("dna").columns == {
-        "DPP": -82.19,
-        "Strudel": -87.15,
-        "EiNet": -96.09,
-        "MT": -85.14,
-        "SimplePGC": -80.82,
-    }
+    assert published("amzn_coins") is None
+
+
+def test_the_table_marks_the_best_of_the_published_numbers():
+    """The paper prints SimplePGC of dna and of apparel in bold."""
+    results = [Result(name, "MT", -1e3, -1e3, 1.0, 1) for name in ("dna", "amzn_apparel")]
+    for line in as_tables(results).splitlines():
+        if line.startswith(("dna", "apparel")):
+            assert line.split()[len(COLUMNS)].endswith("*")
+            assert line.count("*") == 1
 
 
 def test_p_values():

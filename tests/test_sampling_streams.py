@@ -205,3 +205,26 @@ def test_a_learned_psdd():
         pairs = model.prob(rows).reshape(16, 16) / model.prob(evidence)
         found = samples.T @ samples / n
         assert (np.abs(found - pairs) <= 5 * np.sqrt(pairs * (1 - pairs).clip(0) / n) + 1e-12).all()
+
+
+def test_kernels_come_back_soon_and_the_pieces_do_not_matter(monkeypatch):
+    """Only between two calls of a kernel is Ctrl-C heard: a call is short, however large the determinant."""
+    B = np.random.default_rng(0).standard_normal((60, 60)) / 4
+    model = pgcc.compile(pgcc.dpp(L=B @ B.T))
+    whole = model.sample(500, rng=3)
+    drawn, draw = [], TopDown.draw
+
+    def noted(self, ready, seed, row, begin, out):
+        drawn.append((len(out), ready.size * out.shape[1]))
+        draw(self, ready, seed, row, begin, out)
+        if sum(count for count, _ in drawn) >= 1000:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(TopDown, "draw", noted)
+    monkeypatch.setattr("pgcc.backend.sampling._MOST_WORK", 1 << 23)
+    assert (model.sample(500, rng=3) == whole).all()
+    assert len(drawn) > 10
+    assert all(count == 1 or count * work <= 1 << 23 for count, work in drawn)
+    with pytest.raises(KeyboardInterrupt):
+        model.sample(100_000, rng=3)
+    assert sum(count for count, _ in drawn) < 1100

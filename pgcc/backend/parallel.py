@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 # Rows in a chunk: few enough for what is computed of them to stay in the cache, and bounded in bytes of evidence.
-_ROWS, _BYTES = 1 << 15, 1 << 24
+MOST_ROWS, _BYTES = 1 << 15, 1 << 24
 
 
 def for_chunks(
@@ -21,11 +21,11 @@ def for_chunks(
     columns: int,
     threads: int,
     work: Callable[[slice], None],
-    most_rows: int = _ROWS,
+    most_rows: int = MOST_ROWS,
     most_bytes: int = _BYTES,
 ) -> None:
     """Call `work(slice)` for chunks of [0, rows); the first exception is raised here."""
-    most = max(32, min(most_rows, most_bytes // max(1, columns)))
+    most = max(1, min(most_rows, max(32, most_bytes // max(1, columns))))
     count = -(-rows // (most * threads)) * threads  # as many for one thread as for another
     size = max(1, -(-rows // max(1, count)))
     pieces = [slice(first, min(first + size, rows)) for first in range(0, rows, size)]

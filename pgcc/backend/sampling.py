@@ -12,6 +12,7 @@ import numpy as np
 from pgcc.backend.compiled import Compiled
 from pgcc.backend.direct import split_constants
 from pgcc.backend.kernels.sampling import choice_tables, mark_reached, walk_down
+from pgcc.backend.kernels.sampling_sets import CHILDREN
 from pgcc.backend.kernels.scaled import RADIX, run_scaled_row
 from pgcc.backend.kernels.scaled_staged import scaled_determinant
 from pgcc.backend.sampling_sets import find_set_sampler
@@ -26,6 +27,8 @@ _RTOL = 1e-9
 _MOST_ODDS = 2.0**400
 # Rows of evidence whose tables are kept for the next call, and the most numbers that each may have.
 _MOST_KEPT, _MOST_KEPT_SIZE = 8, 1 << 21
+# Operations of a kernel that draws samples, until it looks whether it was interrupted.
+_MOST_WORK = 1 << 29
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,12 @@ class Ready:
     def size(self) -> int:
         """How many numbers it holds."""
         return len(self.live) + len(self.cumulative) + len(self.dets[2])
+
+    @property
+    def at_a_time(self) -> int:
+        """How many samples a kernel draws in some tenths of a second: nothing interrupts it before it is back."""
+        children = int(self.dets[0][:, CHILDREN].max(initial=1))  # each of which a determinant eliminates
+        return max(1, _MOST_WORK // (self.size * children + 1))
 
 
 class TopDown:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -35,7 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         args = parse_arguments(sys.argv[1:] if argv is None else argv)
-        code = import_module(f"pgcc.cli.{args.command}").run(args)
+        with warnings.catch_warnings():
+            warnings.showwarning = _tell_warning
+            code = import_module(f"pgcc.cli.{args.command}").run(args)
         sys.stdout.flush()
         return code or 0
     except BrokenPipeError:
@@ -64,6 +67,10 @@ def _explain(error: Exception) -> str:
             return "out of memory"
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return f"internal error, please report it: {text} (PGCC_TRACEBACK=1 shows where)"
+
+
+def _tell_warning(message: Warning | str, *where: object, **more: object) -> None:
+    print(f"pgcc: {message}", file=sys.stderr)
 
 
 def _flush_answers() -> None:

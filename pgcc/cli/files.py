@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, TextIO
 import pgcc
 from pgcc import plot
 from pgcc.errors import PgccError
-from pgcc.frontend.formats.atomic import replacing
+from pgcc.frontend.formats.atomic import is_replaceable, replacing
+from pgcc.frontend.formats.reading import MOST_STREAMED
 
 if TYPE_CHECKING:
     from pgcc.ir.circuit import Circuit
@@ -30,13 +31,21 @@ def read_circuit(args: argparse.Namespace) -> Circuit:
     if text is not None:
         if options:
             args.parser.error(f"options of kernels and graphs mean nothing for the text of {text}")
-        return pgcc.parse(sys.stdin.read() if args.expr is None else args.expr, where=text)
+        return pgcc.parse(_standard_input() if args.expr is None else args.expr, where=text)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         circuit = pgcc.load(args.file, **options)
     for warning in caught:
         print(f"pgcc: {args.file}: {warning.message}", file=sys.stderr)
     return circuit
+
+
+def _standard_input() -> str:
+    """All of it, if it ends soon enough."""
+    text = sys.stdin.read(MOST_STREAMED + 1)
+    if len(text) > MOST_STREAMED:
+        raise PgccError(f"standard input has more than {MOST_STREAMED:,} characters, which is the limit")
+    return text
 
 
 def table_name(path: str) -> str:
@@ -53,6 +62,11 @@ def open_table(path: str) -> contextlib.AbstractContextManager[TextIO]:
 
 def check_can_write(path: str, force: bool) -> None:
     """Refuse to replace a file, and a place where there can be none: before the work, not after it."""
+    try:
+        if not is_replaceable(path):  # a pipe or a device, which is written into
+            return
+    except OSError as error:
+        raise PgccError(f"{path} cannot be written: {error.strerror or error}") from None
     if not force and os.path.lexists(path):
         raise PgccError(f"{path} exists: --force replaces it")
     target = os.path.realpath(path)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
+import warnings
 from typing import Any
 
 import pgcc
 from pgcc.cli.files import check_can_write, table_name
 from pgcc.cli.output import json_text
+from pgcc.errors import PgccError
 from pgcc.frontend.formats import check_can_save
 from pgcc.learn import DPP, PGC, ChowLiu, MixtureOfTrees, SimplePGC
 from pgcc.learn.base import Estimator
@@ -48,11 +51,20 @@ def run(args: argparse.Namespace) -> None:
         "rows": len(rows),
         "variables": rows.n,
         "edges": model.circuit_.size,
-        "train": model.score(rows),
-        "validation": None if validation is None else model.score(validation),
+        "train": _score(model, rows),
+        "validation": None if validation is None else _score(model, validation),
         "seconds": seconds,
     }
     print(json_text(told) if args.json else _text(told))
+
+
+def _score(model: Estimator, rows: Rows) -> float:
+    """The mean log-likelihood; NaN with a warning if it cannot be computed, for the model is written by now."""
+    try:
+        return model.score(rows)
+    except PgccError as error:
+        warnings.warn(f"the model was written, but rows could not be scored: {error}", stacklevel=2)
+        return math.nan
 
 
 def _estimator(args: argparse.Namespace) -> Estimator:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import sys
@@ -28,11 +29,23 @@ def answer_text(answer: dict[str, Any]) -> str:
     )
 
 
+def csv_header(names: Iterable[Any]) -> str:
+    """The first line of a CSV table, which is read back as the same names: blanks around one stay in quotes.
+
+    >>> csv_header(["a", "b"]), csv_header(["a", " b"])
+    ('a,b\\n', '"a"," b"\\n')
+    """
+    line, texts = io.StringIO(), list(map(str, names))
+    blank = any(name != name.strip() for name in texts)
+    csv.writer(line, lineterminator="\n", quoting=csv.QUOTE_ALL if blank else csv.QUOTE_MINIMAL).writerow(texts)
+    return line.getvalue()
+
+
 def print_csv(header: Iterable[Any], rows: Iterable[Iterable[Any]]) -> None:
     """Names and numbers, a line for each row; nothing before the first row is known."""
     write, rest = csv.writer(sys.stdout, lineterminator="\n").writerow, iter(rows)
     first = list(islice(rest, 1))
-    write(header)
+    sys.stdout.write(csv_header(header))
     for row in chain(first, rest):
         write([f"{x:.15g}" if isinstance(x, float) else x for x in row])
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import sys
 from collections.abc import Iterator
 
@@ -12,7 +10,7 @@ import numpy as np
 
 from pgcc.cli.asking import compile_model, counted
 from pgcc.cli.files import check_can_write, write_text
-from pgcc.cli.output import json_text
+from pgcc.cli.output import csv_header, json_text
 from pgcc.queries.evidence_text import parse_evidence
 
 
@@ -33,9 +31,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _as_table(rows: np.ndarray, names: tuple[str, ...]) -> Iterator[str]:
-    header = io.StringIO()
-    csv.writer(header, lineterminator="\n").writerow(names)
-    yield header.getvalue()
+    yield csv_header(names)
     for row in rows.tolist():
         yield ",".join(map(str, row)) + "\n"
 

@@ -11,13 +11,15 @@ from collections.abc import Mapping
 from copy import copy
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
-from pgcc.errors import FormatError, PgccError
+from pgcc.errors import FormatError
 from pgcc.frontend.formats.atomic import replacing
 from pgcc.frontend.formats.damage import DAMAGE
+from pgcc.frontend.formats.npz import Archive
+from pgcc.frontend.formats.reading import as_path, read_bytes
 from pgcc.learn.rows import Rows
 
 State = dict[str, np.ndarray]
@@ -40,6 +42,10 @@ class Pause:
     def is_due(self) -> bool:
         """Whether it has run for long enough."""
         return time.monotonic() - self._began >= PERIOD
+
+
+class CheckpointError(FormatError):
+    """A checkpoint that is damaged, of another run, or cannot be written: whatever is fitted, it is not the model's."""
 
 
 class PausedError(Exception):
@@ -65,9 +71,9 @@ class Carried:
         try:
             for file in [path] if path.is_file() else path.rglob("*.npz"):
                 if file.is_file():
-                    self._files[file] = file.read_bytes()
+                    self._files[file] = read_bytes(file)
         except OSError as error:
-            raise PgccError(f"the checkpoint {path} cannot be read: {error.strerror or error}") from None
+            raise CheckpointError(f"the checkpoint {path} cannot be read: {error.strerror or error}") from None
 
     def __str__(self) -> str:
         return str(self.path)
@@ -80,11 +86,11 @@ class Carried:
         inner.path = self.path / _name_of(i)
         return inner
 
-    def read(self) -> IO[bytes]:
+    def read(self) -> bytes:
         """What was written, or FileNotFoundError."""
         if self.path not in self._files:
             raise FileNotFoundError(str(self.path))
-        return BytesIO(self._files[self.path])
+        return self._files[self.path]
 
     def write(self, content: bytes) -> None:
         """Replace what there is; raise PausedError if it is time."""
@@ -134,7 +140,7 @@ class Checkpoint:
     """
 
     def __init__(self, place: Place | None, settings: Mapping[str, Any], *data: Rows | np.ndarray):
-        self.place = place if place is None or isinstance(place, Carried) else Path(place)
+        self.place = place if place is None or isinstance(place, Carried) else as_path(place, "a checkpoint")
         self.run = "" if place is None else _fingerprint(settings, data)
 
     def write(self, arrays: State, rest: Mapping[str, Any]) -> None:
@@ -164,22 +170,23 @@ class Checkpoint:
         if self.place is None:
             return None
         try:
-            file = self.place.read() if isinstance(self.place, Carried) else self.place
-            with np.load(file, allow_pickle=False) as stored:
-                if any(entry.compress_type for entry in stored.zip.infolist()):
-                    raise ValueError("what was compressed was not written here, and may be of any size")
-                arrays = {name: stored[name] for name in stored.files}
+            stored = Archive(self.place.read() if isinstance(self.place, Carried) else read_bytes(self.place))
+            if any(entry.compress_type for entry in stored.entries.values()):
+                raise ValueError("what was compressed was not written here, and may be of any size")
+            arrays = {name: stored.array(name).copy() for name in stored.entries}
             said = json.loads(arrays.pop("__rest__").tobytes())
             run, rest = said["run"], said["rest"]
         except FileNotFoundError:
             if isinstance(self.place, Path):
                 _check_folder(self.place)
             return None
-        except (OSError, AttributeError, *DAMAGE):
-            raise FormatError(f"{self.place} is not a checkpoint, or it is damaged: delete it to start anew") from None
+        except (OSError, AttributeError, FormatError, *DAMAGE):
+            raise CheckpointError(
+                f"{self.place} is not a checkpoint, or it is damaged: delete it to start anew"
+            ) from None
         if run != self.run:
             other = "of a run with other data or parameters: delete it, or name another file"
-            raise FormatError(f"the checkpoint {self.place} is {other}")
+            raise CheckpointError(f"the checkpoint {self.place} is {other}")
         return arrays, rest
 
 
@@ -189,21 +196,24 @@ def part_of(folder: Place | None, i: int) -> Place | None:
         return None
     if isinstance(folder, Carried):
         return folder.part(i)
+    path = as_path(folder, "a checkpoint")
     try:
-        Path(folder).mkdir(exist_ok=True)
+        path.mkdir(exist_ok=True)
     except FileExistsError:
-        raise _not_a_folder(folder) from None
+        raise _not_a_folder(path) from None
     except OSError as error:
-        raise _unwritable(Path(folder), error) from None
-    return Path(folder) / _name_of(i)
+        raise _unwritable(path, error) from None
+    return path / _name_of(i)
 
 
 def _name_of(i: int) -> str:
     return f"{i}.npz"
 
 
-def _not_a_folder(path: str | Path) -> FormatError:
-    return FormatError(f"{path} is a file: a run of several models keeps their checkpoints in a folder; name another")
+def _not_a_folder(path: str | Path) -> CheckpointError:
+    return CheckpointError(
+        f"{path} is a file: a run of several models keeps their checkpoints in a folder; name another"
+    )
 
 
 def _check_folder(path: Path) -> None:
@@ -213,8 +223,8 @@ def _check_folder(path: Path) -> None:
         raise _unwritable(path, OSError(0, os.strerror(errno.EACCES if folder.is_dir() else errno.ENOENT)))
 
 
-def _unwritable(path: Path, error: OSError) -> PgccError:
-    return PgccError(f"the checkpoint {path} cannot be written: {error.strerror or error}")
+def _unwritable(path: Path, error: OSError) -> CheckpointError:
+    return CheckpointError(f"the checkpoint {path} cannot be written: {error.strerror or error}")
 
 
 def _fingerprint(settings: Mapping[str, Any], data: tuple[Rows | np.ndarray, ...]) -> str:

@@ -15,6 +15,9 @@ from pgcc.queries.evidence import Evidence
 from pgcc.queries.evidence_npy import Npy, is_npy, reading
 from pgcc.queries.evidence_text import find_names, read_csv, rows_at_a_time
 
+# Variables of a model: even pairs of them are a million times as many.
+MOST_COLUMNS = 1 << 20
+
 
 def read_rows(X: Any, names: Sequence[str] | None = None, what: str = "the data") -> Rows:
     """Data of any form.
@@ -92,6 +95,8 @@ def _checked(names: list[str], what: str) -> list[str]:
 
 def default_names(n: int) -> list[str]:
     """Of columns that have none: x0, x1, …"""
+    if n > MOST_COLUMNS:
+        raise EvidenceError(f"a table of {n:,} columns: models of more than {MOST_COLUMNS:,} variables are not learned")
     return [f"x{i}" for i in range(n)]
 
 

@@ -137,14 +137,25 @@ def run_one(data: DataSet, kind: str, **options: Any) -> Result:
 def run(
     sets: Sequence[DataSet], kinds: Sequence[str], tell: Callable[[Result], None] = lambda result: None, **options: Any
 ) -> list[Result]:
-    """Every model on every data set, one after another; `tell` hears of each result as it comes."""
+    """Every model on every data set, one after another; `tell` hears of each result as it comes.
+
+    A model that fails has no result, and a warning; if all of them fail, that is an error.
+    """
     for data in sets:
         data.check()
-    results = []
+    results: list[Result] = []
+    failure: PgccError | None = None
     for data in sets:
         for kind in kinds:
-            results.append(run_one(data, kind, **options))
-            tell(results[-1])
+            try:
+                results.append(run_one(data, kind, **options))
+            except PgccError as error:
+                failure = failure or error
+                warnings.warn(f"{data.name}, {kind} failed, and is left out: {error}", stacklevel=2)
+            else:
+                tell(results[-1])
+    if failure is not None and not results:
+        raise failure
     return results
 
 

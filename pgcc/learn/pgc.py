@@ -9,11 +9,10 @@ from typing import Any, Self
 import numpy as np
 
 from pgcc.errors import PgccError, brief
-from pgcc.frontend.combine import mixture
-from pgcc.ir.circuit import Circuit
 from pgcc.learn.base import Estimator, check_whole
-from pgcc.learn.candidates import fit_each
+from pgcc.learn.candidates import Failed, fit_each
 from pgcc.learn.checkpoint import Place
+from pgcc.learn.mixing import mixture_of_learned
 from pgcc.learn.shared import Shared
 from pgcc.learn.simple_pgc import SimplePGC
 from pgcc.learn.trees import MixtureOfTrees
@@ -48,7 +47,8 @@ class PGC(Estimator):
     weights_ : array
         Their weights.
     history_ : dict of lists
-        Of every candidate: its name, and the mean log-likelihood of the validation data.
+        Of every candidate: its name, the mean log-likelihood of the validation data, and None or why it failed; its
+        likelihood is NaN then, and it is no member.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class PGC(Estimator):
         self.verbose = verbose
 
     def fit(self, X: Any, validation: Any = None, *, checkpoint: Place | None = None, cluster: Any = None) -> Self:
-        """Fit all candidates, then the weights of their mixture.
+        """Fit all candidates, then the weights of their mixture. Those that fail are left out, with a warning.
 
         Parameters
         ----------
@@ -88,21 +88,27 @@ class PGC(Estimator):
         seed, threads = check_whole("seed", self.seed, 0), check_whole("threads", self.threads)
         data = self._read(X, validation, seed)
         fitted = _copies(self.candidates, seed, threads)
-        logs = np.zeros((len(fitted), len(data.held_out)))
+        logs = np.full((len(fitted), len(data.held_out)), np.nan)
+        failures: list[str | None] = [None] * len(fitted)
         for i, candidate, scores in fit_each(fitted, data, _score_held_out, checkpoint, cluster):
+            if isinstance(scores, Failed):
+                failures[i] = scores.reason
+                continue
             fitted[i], logs[i] = candidate, scores
             if self.verbose:
                 print(f"{candidate}: validation {scores.mean():.4f}", file=sys.stderr, flush=True)
         self.history_: dict[str, list[Any]] = {
             "candidate": [repr(candidate) for candidate in fitted],
             "validation": [float(scores.mean()) for scores in logs],
+            "failure": failures,
         }
-        weights = stacking_weights(logs)
-        kept = np.flatnonzero(weights >= min(_LEAST, weights.max()))
+        able = np.array([i for i, failure in enumerate(failures) if failure is None])
+        weights = stacking_weights(logs[able])
+        kept = able[weights >= min(_LEAST, weights.max())]
         self.weights_ = stacking_weights(logs[kept])
         self.members_ = [fitted[i] for i in kept]
-        mixed = mixture(self.weights_.tolist(), [member.circuit_ for member in self.members_])
-        self.circuit_ = Circuit(mixed.root, self.feature_names_in_)
+        circuits = [member.circuit_ for member in self.members_]
+        self.circuit_ = mixture_of_learned(self.weights_.tolist(), circuits, self.feature_names_in_)
         return self
 
     def _score_codes(self, codes: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -11,7 +12,7 @@ import numpy as np
 
 from pgcc.errors import PgccError, brief
 from pgcc.learn.base import Estimator, check_whole
-from pgcc.learn.candidates import fit_each
+from pgcc.learn.candidates import Failed, fit_each
 from pgcc.learn.checkpoint import Place
 from pgcc.learn.shared import Shared
 
@@ -40,7 +41,8 @@ class GridSearch(Estimator):
     best_estimator_ : Estimator
     best_params_ : dict
     results_ : list of dicts
-        Parameters and mean log-likelihood of the validation data of every candidate, the best first.
+        Of every candidate, the best first: its parameters, "validation", the mean log-likelihood of the validation
+        data, and "failure", None or why it could not be fitted. Those that failed are last, with a NaN.
 
     Examples
     --------
@@ -69,17 +71,21 @@ class GridSearch(Estimator):
     def fit(self, X: Any, validation: Any = None, *, checkpoint: Place | None = None, cluster: Any = None) -> Self:
         """Fit every candidate to rows of 0 and 1; `validation` is data on which the choice is made.
 
-        For the forms of data see `Estimator.fit`. `checkpoint` is a folder in which every candidate keeps the state of
-        its run: after a crash those that were done are not fitted again, and the others go on. With the address of a
-        Dask cluster, its workers fit the candidates.
+        A candidate that fails is left out, with a warning. For the forms of data see `Estimator.fit`. `checkpoint` is a
+        folder in which every candidate keeps the state of its run: after a crash those that were done are not fitted
+        again, and the others go on. With the address of a Dask cluster, its workers fit the candidates.
         """
         if not isinstance(self.estimator, Estimator):
             raise PgccError(f"estimator={self.estimator!r}: a search is for the parameters of an estimator")
         threads, seed = check_whole("threads", self.threads), check_whole("seed", self.seed, 0)
         data = self._read(X, validation, seed)
         candidates = self._candidates()
-        scores = [0.0] * len(candidates)
+        scores = [math.nan] * len(candidates)
+        failures: list[str | None] = [None] * len(candidates)
         for i, candidate, score in fit_each(candidates, data, _validation_score, checkpoint, cluster, threads):
+            if isinstance(score, Failed):
+                failures[i] = score.reason
+                continue
             candidates[i], scores[i] = candidate, score
             if self.verbose:
                 print(f"{candidate}: {score:.6f}", file=sys.stderr, flush=True)
@@ -87,7 +93,12 @@ class GridSearch(Estimator):
         best = candidates[order[0]]
         searched = list(self._grid())
         self.results_ = [
-            {**{name: candidates[i].get_params()[name] for name in searched}, "validation": scores[i]} for i in order
+            {
+                **{name: candidates[i].get_params()[name] for name in searched},
+                "validation": scores[i],
+                "failure": failures[i],
+            }
+            for i in order
         ]
         self.best_estimator_, self.best_params_ = best, {name: best.get_params()[name] for name in searched}
         self.circuit_ = best.circuit_

@@ -12,9 +12,8 @@ from typing import Any, Self
 import numpy as np
 
 from pgcc.backend.learning import log_leaf_tables, log_weights
-from pgcc.cluster import Unfinished, crew
+from pgcc.cluster import Lost, Unfinished, crew
 from pgcc.errors import PgccError
-from pgcc.frontend.combine import mixture
 from pgcc.frontend.det_pgc import det_pgc
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
@@ -22,6 +21,7 @@ from pgcc.ir.node import Node, var
 from pgcc.learn.base import Estimator, check_positive, check_whole
 from pgcc.learn.checkpoint import EVERY, Checkpoint, Pause, Place
 from pgcc.learn.encoding import Grouped, leaf_starts
+from pgcc.learn.mixing import mixture_of_learned
 from pgcc.learn.partition import check_group
 from pgcc.learn.training import Leg, Progress, Recipe, Run, Training, epochs_of, join_legs, run_from, state_of
 from pgcc.passes.building import product_of, sum_of
@@ -71,6 +71,8 @@ class SimplePGC(Estimator):
     Attributes
     ----------
     circuit_ : Circuit
+    parameters_ : array
+        Kernel, leaves and weight of every component, a row each. They are there even if the circuit could not be built.
     partition_ : list of lists of str
         The groups.
     history_ : dict of lists
@@ -166,10 +168,11 @@ class SimplePGC(Estimator):
             raise PgccError(
                 "no epoch gave the validation data a finite likelihood: training diverged, take a lower rate"
             )
-        self.history_, self.best_epoch_ = progress.history, progress.best_epoch
         names, groups = self.feature_names_in_, data[0].groups
+        # what was learned is kept, whatever becomes of the circuit
+        self.__dict__.pop("circuit_", None)
+        self.history_, self.best_epoch_, self.parameters_ = progress.history, progress.best_epoch, progress.best
         self.partition_ = [[names[i] for i in group] for group in groups]
-        self.parameters_ = progress.best
         self.circuit_ = simple_pgc_circuit(self.partition_, names, leaf_starts(groups), progress.best)
         return self
 
@@ -237,7 +240,7 @@ def simple_pgc_circuit(
             for row, table in zip(parameters, tables, strict=True)
         ]
         weights = np.exp(log_weights(parameters))
-        return Circuit(mixture(weights.tolist(), parts).root, names)
+        return mixture_of_learned(weights.tolist(), parts, names)
 
 
 def _train_in_turn(legs: Sequence[Leg], run: Run, data: Data, components: int, threads: int) -> Iterator[int]:
@@ -259,8 +262,12 @@ def _train_apart(
     with crew(cluster) as workers:
         on = [i for i, progress in enumerate(run) if _is_on(progress)]
         parts = [(legs[i], run[i]) for i in on]
-        for k, (_, progress) in workers.pursue(_train_leg, parts, workers.send(data), components, threads, pausing):
-            run[on[k]] = progress
+        for k, came in workers.pursue(_train_leg, parts, workers.send(data), components, threads, pausing):
+            if isinstance(came, Lost):
+                raise PgccError(
+                    f"run {on[k] + 1} of {len(legs)} was lost with its worker, again and again: {came.reason}"
+                )
+            _, run[on[k]] = came
             yield on[k]
 
 

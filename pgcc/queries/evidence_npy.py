@@ -12,8 +12,11 @@ import numpy as np
 
 from pgcc.errors import EvidenceError, FormatError, PgccError
 from pgcc.frontend.formats.damage import DAMAGE, reason_of
+from pgcc.frontend.formats.reading import as_path, read_array_header
 from pgcc.queries.evidence import as_codes
 from pgcc.queries.evidence_text import rows_at_a_time
+
+_PIECE = 1 << 20  # bytes that are read at a time where nobody knows how many there are
 
 
 def is_npy(path: str | os.PathLike[str]) -> bool:
@@ -39,6 +42,26 @@ class Npy:
     def __init__(self, file: IO[bytes], path: str):
         self._file, self._path = file, path
         self.rows, self.columns, self._kind = _header(file, path)
+        self._begun = self._first_row()
+
+    def _first_row(self) -> bytes:
+        """What was read of the data to see that the header does not lie: nothing is set aside for what it claims."""
+        width = self.columns * self._kind.itemsize
+        left = _bytes_left(self._file)
+        if left is not None:
+            if left < self.rows * width:
+                raise self._cut_off(left // width)
+            return b""
+        begun = bytearray()
+        while len(begun) < width:
+            piece = self._file.read(min(width - len(begun), _PIECE))
+            if not piece:
+                raise self._cut_off(0)
+            begun += piece
+        return bytes(begun)
+
+    def _cut_off(self, rows: int) -> FormatError:
+        return FormatError(f"{self._path} ends after {rows:,} of its {self.rows:,} rows: it is damaged")
 
     def chunks(self, variables: Sequence[str]) -> Iterator[np.ndarray]:
         """The rows as int8 codes, some at a time."""
@@ -48,10 +71,10 @@ class Npy:
         step = rows_at_a_time(variables)
         for first in range(0, self.rows, step):
             size = (min(first + step, self.rows) - first) * n * self._kind.itemsize
-            text = self._file.read(size)
+            text = self._begun + self._file.read(size - len(self._begun))
+            self._begun = b""
             if len(text) < size:
-                last = first + len(text) // (n * self._kind.itemsize)
-                raise FormatError(f"{path} ends after {last:,} of its {self.rows:,} rows: it is damaged")
+                raise self._cut_off(first + len(text) // (n * self._kind.itemsize))
             try:
                 yield as_codes(np.frombuffer(text, self._kind).reshape(-1, n), variables, first)
             except EvidenceError as error:
@@ -61,9 +84,7 @@ class Npy:
 def _header(file: IO[bytes], path: str) -> tuple[int, int, np.dtype]:
     """Rows, columns and type of the array in a .npy file."""
     try:
-        version = np.lib.format.read_magic(file)
-        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, columns_first, kind = header(file)
+        shape, columns_first, kind = read_array_header(file)
     except DAMAGE as error:
         raise FormatError(f"{path} is not an array in .npy: {reason_of(error)}") from None
     if len(shape) != 2 or min(shape) < 1 or kind.kind not in "biuf":
@@ -75,11 +96,21 @@ def _header(file: IO[bytes], path: str) -> tuple[int, int, np.dtype]:
     return shape[0], shape[1], kind
 
 
+def _bytes_left(file: IO[bytes]) -> int | None:
+    """Of a regular file, or of one in memory; None if it cannot be known."""
+    try:
+        here = file.tell()
+        status = os.fstat(file.fileno())
+        return status.st_size - here if stat.S_ISREG(status.st_mode) else None
+    except (OSError, ValueError):  # a pipe, or no file of the system
+        return None
+
+
 @contextmanager
 def reading(path: str) -> Iterator[IO[bytes]]:
     """A file to read once, from which nothing may be taken away and to which nothing may be added meanwhile."""
     try:
-        with open(path, "rb") as file:
+        with open(as_path(path), "rb") as file:
             before = os.fstat(file.fileno())
             yield file
             after = os.fstat(file.fileno())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
@@ -22,11 +23,14 @@ _MEANING = "1 (in), 0 (out) or ? (unobserved)"
 
 # Rows of a table, and entries of them, that are read at a time: they bound the memory.
 _ROWS, _AT_A_TIME = 1 << 15, 1 << 20
+# Characters of a line.
+_LONGEST_LINE = 1 << 24
 
 # `name = value`; a name with spaces, commas or equals signs stands in quotes, in which \ escapes a quote.
 _QUOTED = r"""\s*+ (?: "(?P<double>(?:[^"\\]|\\.)++)" | '(?P<single>(?:[^'\\]|\\.)++)' | (?P<bare>[^\s,="']++) ) \s*+"""
 _ITEM = re.compile(_QUOTED + r"""= \s*+ (?P<value>[^\s,="']++) \s*+ (?:,|\Z)""", re.VERBOSE)
 _NAME = re.compile(_QUOTED + r"""(?:,|\Z)""", re.VERBOSE)
+_IN_QUOTES = re.compile(r'"((?:[^"]|"")*+)"')  # an entry of CSV
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -107,28 +111,60 @@ def rows_at_a_time(variables: Sequence[str]) -> int:
     return max(1, min(_ROWS, _AT_A_TIME // max(1, len(variables))))
 
 
+def bounded_lines(lines: Iterable[str], where: str) -> Iterator[str]:
+    """The lines of a text file, none of which is longer than memory should hold."""
+    readline = getattr(lines, "readline", None)
+    if readline is None:
+        yield from lines
+        return
+    number = 0
+    while line := readline(_LONGEST_LINE + 1):
+        number += 1
+        if len(line) > _LONGEST_LINE:
+            raise EvidenceError(f"{where}, line {number}: more than {_LONGEST_LINE:,} characters, which is the limit")
+        yield line
+
+
 def find_names(lines: Iterable[str], where: str) -> tuple[list[str], Iterator[str]]:
     """The names of the columns of a CSV table whose variables are not known, and all its lines.
 
-    Those of the first line; or x0, x1, … if that holds observations.
+    Those of the first line; or x0, x1, … if that holds observations. Blanks around a name belong to it in quotes;
+    without quotes they are dropped, with a warning.
 
     >>> names, lines = find_names(["1,?\\n", "0,1\\n"], "x.csv")
     >>> names, len(list(lines))
     (['x0', 'x1'], 2)
+    >>> find_names(['a," b"\\n'], "x.csv")[0]
+    ['a', ' b']
     """
-    lines, read = iter(lines), list[str]()
+    lines = bounded_lines(lines, where)
+    entries, read = _first_row(lines, where)
+    if not entries:
+        raise EvidenceError(f"{where} is empty")
+    if _is_data(entries):
+        return [f"x{i}" for i in range(len(entries))], chain(read, lines)
+    written, quoted = _as_written(entries, read), set(_IN_QUOTES.findall("".join(read)))
+    names = [entry if entry.replace('"', '""') in quoted else entry.strip() for entry in entries]
+    dropped = [w for w, name in zip(written, names, strict=True) if w != name and not w.lstrip().startswith('"')]
+    if dropped:
+        warnings.warn(
+            f"{where}: column {dropped[0]!r} is called {dropped[0].strip()!r}, without the blanks around it: to keep "
+            "them, put the name in quotes",
+            stacklevel=2,
+        )
+    return names, chain(read, lines)
+
+
+def _first_row(lines: Iterator[str], where: str) -> tuple[list[str], list[str]]:
+    """The entries of the first line that is not blank, and the lines that were read for it."""
+    read: list[str] = []
     reader = csv.reader(_noted(lines, read), skipinitialspace=True)
     try:
-        names = next((row for row in reader if row), None)
+        return next((row for row in reader if row), []), read
     except csv.Error as error:
         raise EvidenceError(f"{where}, line {reader.line_num}: not CSV: {error}") from None
     except UnicodeDecodeError:
         raise EvidenceError(f"{where} is not text in UTF-8") from None
-    if names is None:
-        raise EvidenceError(f"{where} is empty")
-    if _is_data(names):
-        return [f"x{i}" for i in range(len(names))], chain(read, lines)
-    return list(map(str.strip, names)), chain(read, lines)
 
 
 def _noted(lines: Iterator[str], read: list[str]) -> Iterator[str]:
@@ -136,6 +172,12 @@ def _noted(lines: Iterator[str], read: list[str]) -> Iterator[str]:
     for line in lines:
         read.append(line if read else line.removeprefix("\ufeff"))
         yield read[-1]
+
+
+def _as_written(entries: list[str], read: list[str]) -> list[str]:
+    """The same entries with the blanks before them; as they are if they are not the same without these."""
+    written = next((row for row in csv.reader(read) if row), [])
+    return written if len(written) == len(entries) else entries
 
 
 def _is_data(entries: list[str]) -> bool:
@@ -174,7 +216,7 @@ def read_csv(
     >>> [(line, codes.tolist()) for line, codes in read_csv(io.StringIO("b,a\\n1,0\\n?,1\\n"), ["a", "b"], 10, "x.csv")]
     [(2, [[0, 1], [1, -1]])]
     """
-    lines = iter(lines)
+    lines = bounded_lines(lines, where)
     try:
         columns, lines, line = _columns(lines, variables, where, header)
         while some := list(islice(lines, rows)):
@@ -192,15 +234,11 @@ def _columns(
     lines: Iterator[str], variables: Sequence[str], where: str, header: bool | None
 ) -> tuple[list[int], Iterator[str], int]:
     """The columns of the table, the lines that are left, and how many were read."""
-    first = next(lines, "").removeprefix("\ufeff")  # a byte order mark
-    reader = csv.reader(chain([first], lines), skipinitialspace=True)
-    try:
-        names = next(reader, None)
-    except csv.Error as error:
-        raise EvidenceError(f"{where}, line {reader.line_num}: not CSV: {error}") from None
-    if header is None and names and _is_data(names):
-        return list(range(len(variables))), chain([first], lines), 0
-    return _header(names, variables, where), lines, reader.line_num
+    entries, read = _first_row(lines, where)
+    if header is None and entries and _is_data(entries):
+        return list(range(len(variables))), chain(read, lines), 0
+    where = f"{where}, line {max(1, len(read))}"
+    return _header(entries, _as_written(entries, read), variables, where), lines, len(read)
 
 
 _PLAIN = np.full(256, -2, np.int8)
@@ -240,20 +278,20 @@ def _read_rows(
         raise EvidenceError(f"{where}, line {before + reader.line_num}: not CSV: {error}") from None
 
 
-def _header(names: list[str] | None, variables: Sequence[str], where: str) -> list[int]:
-    """The column of every name in the first line."""
-    if not names:
-        raise EvidenceError(f"{where}, line 1: expected the names of the columns")
+def _header(entries: list[str], written: list[str], variables: Sequence[str], where: str) -> list[int]:
+    """The column of every name in the first line: with the blanks around it, or else without them."""
+    if not entries:
+        raise EvidenceError(f"{where}: expected the names of the columns")
     known = {name: i for i, name in enumerate(variables)}
-    columns: list[int] = []
-    for name in map(str.strip, names):
-        if name not in known:
-            raise EvidenceError(f"{where}, line 1: column {name!r} is not a variable of the circuit")
-        columns.append(known[name])
-    if len(set(columns)) < len(columns):
-        twice = next(column for i, column in enumerate(columns) if column in columns[:i])
-        raise EvidenceError(f"{where}, line 1: column {variables[twice]!r} stands twice")
-    return columns
+    columns: dict[int, None] = {}
+    for spellings in zip(written, entries, map(str.strip, entries), strict=True):
+        column = next((known[name] for name in spellings if name in known), None)
+        if column is None:
+            raise EvidenceError(f"{where}: column {spellings[-1]!r} is not a variable of the circuit")
+        if column in columns:
+            raise EvidenceError(f"{where}: column {variables[column]!r} stands twice")
+        columns[column] = None
+    return list(columns)
 
 
 def _entries(reader: Iterator[list[str]], before: int, width: int, where: str) -> Iterator[tuple[int, list[str]]]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.backend.kernels.random import STATE, start_streams, uniforms
-from pgcc.backend.parallel import for_chunks
+from pgcc.backend.parallel import MOST_ROWS, for_chunks
 from pgcc.backend.sampling import Ready, TopDown, find_top_down
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.queries.distribution import Distribution
@@ -76,7 +76,8 @@ class FromRoot:
         if ready is None:
             Sequential(self.distribution, "float64 is not accurate enough").draw(codes, seed, row, out, threads)
         else:
-            for_chunks(len(out), out.shape[1], threads, partial(self._draw_some, ready, seed, row, out))
+            draw = partial(self._draw_some, ready, seed, row, out)
+            for_chunks(len(out), out.shape[1], threads, draw, most_rows=min(MOST_ROWS, ready.at_a_time))
 
     def _draw_some(self, ready: Ready, seed: int, row: int, out: np.ndarray, some: slice) -> None:
         self.top_down.draw(ready, seed, row, some.start, out[some])

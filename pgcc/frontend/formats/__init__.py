@@ -11,6 +11,7 @@ from typing import Any
 
 from pgcc.errors import FormatError
 from pgcc.frontend.formats.atomic import replacing
+from pgcc.frontend.formats.reading import as_path
 from pgcc.ir.circuit import Circuit
 
 # One line for every format: a module with `read(path) -> Circuit` and `write(circuit, file)`, either of which may be
@@ -63,7 +64,7 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
     ...     print(pgcc.load(path))
     1/2*z + 1/2
     """
-    path = _checked(path)
+    path = as_path(path)
     read = _function(path, "read")
     if path.is_dir():
         raise FormatError(f"{path} is a directory, not a circuit")
@@ -73,8 +74,8 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
         raise FormatError(f"{path}: the format {path.suffix} has no option {unknown[0]!r}")
     try:
         return read(path, **options)
-    except FileNotFoundError:
-        raise FormatError(f"{path}: there is no such file") from None
+    except FileNotFoundError as error:
+        raise FormatError(f"{error.filename or path}: there is no such file") from None
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None
 
@@ -82,7 +83,8 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
 def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
     """Write a circuit to a file that `load` reads back as the same polynomial over the same variables.
 
-    The file appears whole or not at all: on an error, what was there before is still there.
+    The file appears whole or not at all: on an error, what was there before is still there. A pipe, or a device such as
+    /dev/null, is written into.
 
     Parameters
     ----------
@@ -99,7 +101,7 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
     """
     if not isinstance(circuit, Circuit):
         raise FormatError(f"only a circuit can be saved, not {type(circuit).__name__}")
-    path = _checked(path)
+    path = as_path(path)
     write = _function(path, "write")
     try:
         with replacing(path) as file:
@@ -110,13 +112,7 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
 
 def check_can_save(path: str | os.PathLike[str]) -> None:
     """Refuse a name whose format `save` does not write: before a long work, not after it."""
-    _function(_checked(path), "write")
-
-
-def _checked(path: str | os.PathLike[str]) -> Path:
-    if "\0" in os.fspath(path):
-        raise FormatError(f"{path!r} cannot be the name of a file")
-    return Path(path)
+    _function(as_path(path), "write")
 
 
 def _function(path: Path, name: str) -> Callable:

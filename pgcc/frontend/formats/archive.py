@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pgcc.errors import FormatError
 from pgcc.frontend.formats import kernels, npz
+from pgcc.frontend.formats.reading import read_bytes
 from pgcc.ir.circuit import Circuit
 
 write = npz.write
@@ -20,10 +21,15 @@ def read(
     names: Iterable[str] | None = None,
 ) -> Circuit:
     """The circuit in an `.npz` file; the options are for kernels, as in `pgcc.frontend.formats.kernels.read`."""
-    process = kernels.read_archive(path, kernel, symmetric, nearest, names)
-    if process is not None:
-        return process
-    circuit = npz.read(path)
+    kernels.check_kind(path, kernel)
+    data = read_bytes(path)
+    try:
+        archive = npz.Archive(data)
+        found = kernels.kernel_in(archive, kernel) or npz.circuit_in(archive)
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from None
+    if isinstance(found, kernels.Kernel):
+        return kernels.process_of(path, found, names, symmetric, nearest)
     if kernel is not None or names is not None or nearest or not symmetric:
         raise FormatError(f"{path} holds a circuit: options of kernels mean nothing for it")
-    return circuit
+    return found

@@ -19,6 +19,7 @@ from typing import Any
 from pgcc.errors import FormatError, PgccError
 from pgcc.frontend.formats.kernels import number_in
 from pgcc.frontend.formats.lines import shown
+from pgcc.frontend.formats.reading import read_text
 from pgcc.frontend.spanning_tree import arborescence, spanning_forest, spanning_tree
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.numbers import Number
@@ -81,13 +82,7 @@ def _rate(killing: Any, path: Path) -> Any:
 
 
 def _edges(path: Path) -> Iterator[Edge]:
-    data = path.read_bytes()
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        bad = data.count(b"\n", 0, error.start) + 1
-        raise FormatError(f"{path}, line {bad}: this is not text in UTF-8 ({error.reason})") from None
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
         kept = _COMMENT.sub("", line).strip()
         if kept:
             yield _edge(kept, f"{path}, line {number}")

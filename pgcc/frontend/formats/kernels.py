@@ -12,23 +12,21 @@ Nothing is unpickled, and nothing is evaluated.
 from __future__ import annotations
 
 import csv
-import io
 import math
 import re
-import zipfile
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgcc.errors import FormatError, PgccError
 from pgcc.frontend.determinant import MOST_ENTRIES
 from pgcc.frontend.dpp import dpp
-from pgcc.frontend.formats.damage import DAMAGE, reason_of
 from pgcc.frontend.formats.lines import shown
-from pgcc.frontend.formats.npz import MAX_RATIO, MIN_ALLOWED
+from pgcc.frontend.formats.npz import Archive
+from pgcc.frontend.formats.reading import array_in, read_bytes, read_text
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.numbers import Number
 
@@ -63,36 +61,31 @@ def read(
     FormatError
         If the file is damaged, or no kernel.
     """
-    kernel = _kind(path, kernel) or "L"
-    if path.suffix.lower() != ".csv":
-        return _process(path, kernel, _array(_bytes(path), str(path)), names, symmetric, nearest)
-    matrix, labels = _read_csv(path, kernel)
-    return _process(path, kernel, matrix, labels if names is None else names, symmetric, nearest)
+    kind = check_kind(path, kernel) or "L"
+    if path.suffix.lower() == ".csv":
+        found = Kernel(kind, *_read_csv(path, kind))
+    else:
+        matrix = _need_numbers(array_in(read_bytes(path, MOST_BYTES), str(path)), str(path))
+        found = Kernel(kind, matrix, None)
+    return process_of(path, found, names, symmetric, nearest)
 
 
-def read_archive(
-    path: Path, kernel: str | None, symmetric: bool, nearest: bool, names: Iterable[str] | None
-) -> Circuit | None:
-    """The determinantal point process of an `.npz` file with an array L, K or factor; None if it has no such array."""
-    if not zipfile.is_zipfile(path):
+class Kernel(NamedTuple):
+    """A matrix, what it is ("L", "K" or "factor"), and the names of its items, if it has them."""
+
+    kind: str
+    matrix: Any
+    names: Iterable[str] | None
+
+
+def kernel_in(archive: Archive, kernel: str | None) -> Kernel | None:
+    """The array L, K or factor of an `.npz` file, and the one called names; None if it has no such array."""
+    there = [kind for kind in KINDS if kind in archive.entries]
+    if not there or "header" in archive.entries:
         return None
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
-            there = [kind for kind in KINDS if kind in entries]
-            if not there or "header" in entries:
-                return None
-            chosen = _choose(path, there, _kind(path, kernel))
-            arrays = {
-                name: _array(_unpacked(archive, entries[name], path), f"{path}, array {name!r}")
-                for name in (chosen, "names")
-                if name in entries
-            }
-    except DAMAGE as error:
-        raise FormatError(f"{path} is damaged: {reason_of(error)}") from None
-    if names is None and "names" in arrays:
-        names = _names(arrays["names"], path)
-    return _process(path, chosen, arrays[chosen], names, symmetric, nearest)
+    chosen = _choose(there, kernel)
+    matrix = _need_numbers(archive.array(chosen), f"the array {chosen!r}")
+    return Kernel(chosen, matrix, _names(archive.array("names")) if "names" in archive.entries else None)
 
 
 def number_in(word: str) -> Number | None:
@@ -112,25 +105,26 @@ def number_in(word: str) -> Number | None:
     return None
 
 
-def _kind(path: Path, kernel: str | None) -> str | None:
+def check_kind(path: Path, kernel: str | None) -> str | None:
+    """What a matrix is said to be, if anything."""
     if kernel is not None and kernel not in KINDS:
         raise FormatError(f"{path}: kernel={kernel!r} is not one of {', '.join(KINDS)}")
     return kernel
 
 
-def _choose(path: Path, there: list[str], kernel: str | None) -> str:
+def _choose(there: list[str], kernel: str | None) -> str:
     if kernel is not None and kernel not in there:
-        raise FormatError(f"{path} has no array {kernel!r}, but {', '.join(there)}")
+        raise FormatError(f"it has no array {kernel!r}, but {', '.join(there)}")
     if kernel is None and len(there) > 1:
-        raise FormatError(f"{path} has the arrays {' and '.join(there)}: kernel= says which one is meant")
+        raise FormatError(f"it has the arrays {' and '.join(there)}: kernel= says which one is meant")
     return kernel or there[0]
 
 
-def _process(
-    path: Path, kernel: str, matrix: Any, names: Iterable[str] | None, symmetric: bool, nearest: bool
-) -> Circuit:
+def process_of(path: Path, kernel: Kernel, names: Iterable[str] | None, symmetric: bool, nearest: bool) -> Circuit:
+    """The determinantal point process; `names` come before those of the file."""
+    names = kernel.names if names is None else names
     try:
-        return dpp(**{kernel: matrix}, names=names, symmetric=symmetric, nearest=nearest)
+        return dpp(**{kernel.kind: kernel.matrix}, names=names, symmetric=symmetric, nearest=nearest)
     except PgccError as error:
         raise FormatError(f"{path}: {error}") from None
 
@@ -138,44 +132,15 @@ def _process(
 # -- arrays --------------------------------------------------------------------------------------------------
 
 
-def _bytes(path: Path) -> bytes:
-    with path.open("rb") as file:
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise FormatError(f"{path} has more than {MOST_BYTES:,} bytes, which is the limit of a kernel")
-    return data
+def _need_numbers(array: np.ndarray, where: str) -> np.ndarray:
+    if array.dtype.kind not in "fiubcU":  # dpp says which text is no number
+        raise FormatError(f"{where} holds {array.dtype}, not numbers")
+    return array
 
 
-def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path) -> bytes:
-    """One array of an archive, unless it claims to be far larger than the file."""
-    if entry.file_size > min(MOST_BYTES, max(MIN_ALLOWED, MAX_RATIO * path.stat().st_size)):
-        raise FormatError(f"{path}: {path.stat().st_size:,} bytes that claim to be {entry.file_size:,} are refused")
-    return archive.read(entry)
-
-
-def _array(data: bytes, where: str) -> np.ndarray:
-    """An array in the format of numpy; memory is taken for what is there, not for what its header claims."""
-    try:
-        stream = io.BytesIO(data)
-        version = np.lib.format.read_magic(stream)
-        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        if version not in readers:
-            raise ValueError(f"version {version} of the format is not known")
-        shape, by_columns, dtype = readers[version](stream)
-    except DAMAGE as error:
-        raise FormatError(f"{where} is damaged, or not an array in the format of numpy: {reason_of(error)}") from None
-    if dtype.kind not in "fiubcU":
-        pickled = ": pickles are not read" if dtype.hasobject else ""
-        raise FormatError(f"{where} holds {dtype}, not numbers{pickled}")
-    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
-        raise FormatError(f"{where} is cut off or too long: it claims to have the shape {shape}")
-    flat = np.frombuffer(data, dtype=dtype, offset=stream.tell())
-    return flat.reshape(shape, order="F" if by_columns else "C")
-
-
-def _names(array: np.ndarray, path: Path) -> list[str]:
+def _names(array: np.ndarray) -> list[str]:
     if array.dtype.kind != "U" or array.ndim != 1:
-        raise FormatError(f"{path}: the array 'names' has to be a list of text")
+        raise FormatError("the array 'names' has to be a list of text")
     return array.tolist()
 
 
@@ -218,10 +183,7 @@ def _read_csv(path: Path, kernel: str) -> tuple[list[list[Number]], list[str] | 
 
 def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The lines that are neither empty nor comments, with their numbers."""
-    try:
-        text = _bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{path} is not text in UTF-8: {error.reason} at byte {error.start}") from None
+    text = read_text(path, MOST_BYTES)
     separator: str | None = None
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):

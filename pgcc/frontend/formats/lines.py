@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pgcc.errors import FormatError
+from pgcc.frontend.formats.reading import read_text
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node, Op, product, var, weighted_sum
 from pgcc.passes.padding import smooth
 
-# Variables cost memory even where nothing mentions them. A file may have this many, or as many as it has room to
-# mention: past 100,000, a variable takes seven bytes.
-MANY_VARIABLES, BYTES_PER_VARIABLE = 100_000, 7
+# Variables cost memory and time even where nothing mentions them. A file may have this many, or as many as it has room
+# to mention: past 10,000, a variable takes six bytes.
+MANY_VARIABLES, BYTES_PER_VARIABLE = 10_000, 6
 
 
 class Lines:
@@ -21,13 +22,8 @@ class Lines:
     def __init__(self, path: Path):
         self.path = path
         self.number = 0
-        data = path.read_bytes()
-        self.size = len(data)
-        try:
-            self._text = data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            self.number = data.count(b"\n", 0, error.start) + 1
-            raise self.error(f"this is not text in UTF-8 ({error.reason})") from None
+        self._text = read_text(path)
+        self.size = len(self._text)
 
     def __iter__(self) -> Iterator[list[str]]:
         # Python reads "1_0" and "١" as integers; no file means that.

@@ -19,18 +19,17 @@ counted         uint8, one per child f_i of every Det: whether its size counts i
 from __future__ import annotations
 
 import json
-import math
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from itertools import chain
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from pgcc.errors import CircuitError, FormatError
 from pgcc.frontend.formats.damage import DAMAGE, reason_of
+from pgcc.frontend.formats.reading import array_in
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.literals import number_text, read_exact
@@ -139,31 +138,58 @@ def _pooled(numbers: Iterable[Number]) -> tuple[list[int], list[float], list[str
 # -- reading --------------------------------------------------------------------------------------
 
 
-def read(path: Path) -> Circuit:
-    """The circuit in an `.npz` file."""
+class Archive:
+    """The arrays in the bytes of an `.npz` file, each unpacked when it is asked for.
+
+    Raises
+    ------
+    FormatError
+        If it is no zip, is compressed in another way than by deflate, or claims to hold far more than its file can.
+    """
+
+    def __init__(self, data: bytes):
+        try:
+            self._zip = zipfile.ZipFile(BytesIO(data))
+            self.entries = {entry.filename.removesuffix(".npy"): entry for entry in self._zip.infolist()}
+        except DAMAGE as error:
+            raise FormatError(f"it is damaged, or not in the .npz format: {reason_of(error)}") from None
+        if any(e.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for e in self._zip.infolist()):
+            raise FormatError("it uses an unknown compression")
+        claimed = sum(entry.file_size for entry in self._zip.infolist())
+        if claimed > max(MIN_ALLOWED, MAX_RATIO * len(data)):
+            raise FormatError(f"{len(data):,} bytes that claim to be {claimed:,} are refused")
+
+    def array(self, name: str) -> np.ndarray:
+        """One array."""
+        try:
+            data = self._zip.read(self.entries[name])
+        except DAMAGE as error:
+            raise FormatError(f"the array {name!r} is damaged: {reason_of(error)}") from None
+        return array_in(data, f"the array {name!r}")
+
+
+def circuit_in(archive: Archive) -> Circuit:
+    """The circuit of an archive."""
     try:
         with collector_paused():
-            return _circuit(_read_arrays(path))
-    except FormatError as error:
-        raise FormatError(f"{path}: {error}") from None
+            return _circuit(_read_arrays(archive))
     except (*DAMAGE, CircuitError) as error:
-        raise FormatError(f"{path} is damaged, or not a circuit in the .npz format: {reason_of(error)}") from None
+        raise FormatError(f"it is damaged, or not a circuit in the .npz format: {reason_of(error)}") from None
 
 
-def _read_arrays(path: Path) -> dict[str, np.ndarray]:
-    with zipfile.ZipFile(path) as archive:
-        entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
-        _need("header" in entries, "it has no header: pgcc did not write it")
-        _need_small(entries.values(), path.stat().st_size)
-        header = _json(_array(archive, entries["header"], "header"), dict, "header")
-        _need(header.get("format") == FORMAT, "its header is not that of a pgcc circuit")
-        version = header.get("version")
-        known = type(version) is int and version in VERSIONS
-        _need(known, f"it has version {version!r} of the format, and this pgcc reads versions {UNSIZED} to {COUNTED}")
-        names = _names(version)
-        missing = [name for name in names if name not in entries]
-        _need(not missing, f"the array {missing[0] if missing else ''!r} is missing")
-        return {name: _array(archive, entries[name], name) for name in names}
+def _read_arrays(archive: Archive) -> dict[str, np.ndarray]:
+    entries = archive.entries
+    _need("header" in entries, "it has no header: pgcc did not write it")
+    _need(entries["header"].file_size <= MAX_HEADER, "its header is too long")
+    header = _json(_checked(archive.array("header"), "header"), dict, "header")
+    _need(header.get("format") == FORMAT, "its header is not that of a pgcc circuit")
+    version = header.get("version")
+    known = type(version) is int and version in VERSIONS
+    _need(known, f"it has version {version!r} of the format, and this pgcc reads versions {UNSIZED} to {COUNTED}")
+    names = _names(version)
+    missing = [name for name in names if name not in entries]
+    _need(not missing, f"the array {missing[0] if missing else ''!r} is missing")
+    return {name: _checked(archive.array(name), name) for name in names}
 
 
 def _need(condition: object, message: str) -> None:
@@ -171,31 +197,11 @@ def _need(condition: object, message: str) -> None:
         raise FormatError(message)
 
 
-def _need_small(entries: Iterable[zipfile.ZipInfo], file_size: int) -> None:
-    """Refuse to unpack what is far larger than its file, before any of it is unpacked."""
-    total = 0
-    for entry in entries:
-        _need(entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED), "it uses an unknown compression")
-        total += entry.file_size
-        if entry.filename.startswith("header"):
-            _need(entry.file_size <= MAX_HEADER, "its header is too long")
-    allowed = max(MIN_ALLOWED, MAX_RATIO * file_size)
-    _need(total <= allowed, f"{file_size:,} bytes that claim to be {total:,} are refused")
-
-
-def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> np.ndarray:
-    """One array; memory is taken for what is there, not for the shape that the array claims to have."""
-    data = archive.read(entry)
-    stream = BytesIO(data)
-    version = np.lib.format.read_magic(stream)
-    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    _need(version in readers, f"the array {name!r} has an unknown version {version}")
-    shape, by_columns, dtype = readers[version](stream)
-    _need(dtype == DTYPES[name], f"the array {name!r} holds {dtype}, not {np.dtype(DTYPES[name])}")
-    _need(len(shape) == (2 if name == "shape" else 1) and not (by_columns and len(shape) > 1), f"{name!r} is no list")
-    _need(min(shape) >= 0, f"the array {name!r} has a negative length")
-    _need(math.prod(shape) * dtype.itemsize == len(data) - stream.tell(), f"the array {name!r} is cut off or too long")
-    return np.frombuffer(data, dtype=dtype, offset=stream.tell()).reshape(shape)
+def _checked(array: np.ndarray, name: str) -> np.ndarray:
+    """An array of the type and shape that the format has for it."""
+    _need(array.dtype == DTYPES[name], f"the array {name!r} holds {array.dtype}, not {np.dtype(DTYPES[name])}")
+    _need(array.ndim == (2 if name == "shape" else 1) and array.flags.c_contiguous, f"{name!r} is no list")
+    return array
 
 
 def _json(array: np.ndarray, kind: type, name: str) -> Any:

@@ -24,6 +24,7 @@ import numpy as np
 
 from pgcc.errors import CircuitError, FormatError
 from pgcc.frontend.elimination import MOST_NEIGHBOURS, Factor, WidthError, eliminate
+from pgcc.frontend.formats.reading import read_text
 from pgcc.ir.circuit import Circuit
 
 KINDS = ("BAYES", "MARKOV")
@@ -128,11 +129,7 @@ class _Tokens:
 
     def __init__(self, path: Path):
         self.path = path
-        try:
-            text = path.read_bytes().decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise FormatError(f"{path} is not text: {error.reason} at byte {error.start}") from None
-        lines = [line.split() for line in text.split("\n")]
+        lines = [line.split() for line in read_text(path).split("\n")]
         self.words = [word for line in lines for word in line]
         self.ends: list[int] = np.cumsum([len(line) for line in lines]).tolist()  # words up to the end of each line
         self.next = 0

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pgcc.errors import FormatError
 from pgcc.frontend.formats.lines import Lines, shown
+from pgcc.frontend.formats.reading import as_path
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ def read(path: str | os.PathLike[str]) -> Vtree:
     ...     read(path).children
     {2: (0, 1)}
     """
-    lines = Lines(Path(path))
+    path = as_path(path, "a vtree, or the name of its file,")
+    lines = Lines(path)
     header, body = lines.need_header("vtree", "vtree count")
     lines.integer(header[1], "the count of nodes")
     variable: dict[int, int] = {}
@@ -91,7 +93,7 @@ def read(path: str | os.PathLike[str]) -> Vtree:
     if len(set(variable.values())) != len(variable):
         raise FormatError(f"{path}: a variable stands at two leaves")
     root = next(iter(tops))
-    return Vtree(Path(path), root, variable, children, _spans(root, children))
+    return Vtree(path, root, variable, children, _spans(root, children))
 
 
 def _new_id(lines: Lines, word: str, *tables: dict[int, int] | dict[int, tuple[int, int]]) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 
 from pgcc.errors import CircuitError, FormatError
 from pgcc.frontend.formats.lines import shown
+from pgcc.frontend.formats.reading import as_path, read_text
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, weighted_sum
 from pgcc.ir.numbers import Number, as_number
@@ -61,7 +62,7 @@ def literal_weights(weights: Weights | None) -> dict[int, Number]:
     if weights is None:
         return {}
     if not isinstance(weights, Mapping):
-        return _complete(_read(Path(weights)), f"{weights}: ")
+        return _complete(_read(as_path(weights, "weights= is a mapping, or the name of a file, which")), f"{weights}: ")
     numbers = {}
     for literal, weight in weights.items():
         if isinstance(literal, bool) or not isinstance(literal, int) or not literal:
@@ -81,12 +82,8 @@ def _complete(weights: dict[int, Number], where: str) -> dict[int, Number]:
 
 
 def _read(path: Path) -> dict[int, Number]:
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{path} is not text in UTF-8: {error.reason} at byte {error.start}") from None
     weights: dict[int, Number] = {}
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
         words = line.split()
         if words[:3] == ["c", "p", "weight"]:
             words = words[3:-1] if words[-1] == "0" and len(words) == 6 else words[3:]

@@ -1,0 +1,192 @@
+"""What was learned is not lost: totals that cannot be computed, candidates that fail, data that lie."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import pgcc
+from pgcc.errors import EvidenceError, FormatError, PgccError, PrecisionError
+from pgcc.learn import DPP, PGC, ChowLiu, GridSearch, MixtureOfTrees, SimplePGC
+from pgcc.learn.mixing import mixture_of_learned
+
+
+def rows(count: int = 120, n: int = 5) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 2, (count, n))
+
+
+class Broken(ChowLiu):
+    """Cannot be fitted, or not be scored."""
+
+    def __init__(self, error: Exception | None = None, late: bool = False):
+        super().__init__()
+        self.error, self.late = error, late
+
+    def fit(self, X, validation=None, **more):
+        if self.error is not None and not self.late:
+            raise self.error
+        return super().fit(X, validation, **more)
+
+    def score_samples(self, X):
+        if self.error is not None:
+            raise self.error
+        return super().score_samples(X)
+
+    def score(self, X, y=None):
+        return float(np.mean(self.score_samples(X)))
+
+
+@pytest.fixture
+def no_totals(monkeypatch):
+    """No total of more than one node can be had to 1e-12."""
+
+    def refuse(part, what):
+        raise PrecisionError(f"{what}: its total cannot be computed to 1e-12")
+
+    monkeypatch.setattr("pgcc.frontend.combine.positive_total", refuse)
+
+
+@pytest.mark.parametrize("make", [lambda: SimplePGC(2, 3, epochs=2), lambda: DPP(epochs=2)])
+def test_a_fit_survives_totals_that_cannot_be_computed(make, monkeypatch, request):
+    X = rows()
+    whole = make().fit(X)
+    request.getfixturevalue("no_totals")
+    with pytest.warns(UserWarning, match="right to 1e-09"):
+        model = make().fit(X)
+    assert (model.parameters_ == whole.parameters_).all()
+    np.testing.assert_allclose(model.score_samples(X), whole.score_samples(X), rtol=0, atol=1e-8)
+    assert model.model_.prob({}) == pytest.approx(1, rel=1e-9)
+
+
+def test_a_stack_survives_them_too(request):
+    X = rows()
+    whole = PGC([SimplePGC(2, 2, epochs=2), ChowLiu()]).fit(X)
+    request.getfixturevalue("no_totals")
+    with pytest.warns(UserWarning, match="right to 1e-09"):
+        model = PGC([SimplePGC(2, 2, epochs=2), ChowLiu()]).fit(X)
+    np.testing.assert_allclose(model.score_samples(X), whole.score_samples(X), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(model.model_.logprob(X), whole.model_.logprob(X), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("log_total", [0.0, 5.5, -700.0, 800.0, 3000.0, -3000.0])
+def test_weights_of_totals_beyond_the_floats(log_total, monkeypatch, request):
+    """Σ w·g/Z is the same, wherever Z is."""
+    power = round(log_total / math.log(2))
+    parts = [pgcc.parse(f"2**{power}*(a + 3)" if power >= 0 else f"(a + 3)/2**{-power}"), pgcc.parse("a/2 + 1/2")]
+    request.getfixturevalue("no_totals")
+    with pytest.warns(UserWarning, match="right to"):
+        mixed = mixture_of_learned([0.25, 0.75], parts, ["a"])
+    assert pgcc.compile(mixed).prob({"a": 1}) == pytest.approx(0.25 / 4 + 0.75 / 2, rel=2e-9)
+
+
+def test_parameters_stay_if_there_is_no_circuit(monkeypatch):
+    def refuse(*arguments):
+        raise PrecisionError("no circuit")
+
+    model, X = SimplePGC(2, 2, epochs=2), rows()
+    parameters = SimplePGC(2, 2, epochs=2).fit(X).parameters_
+    model.fit(rows(100))
+    monkeypatch.setattr("pgcc.learn.simple_pgc.simple_pgc_circuit", refuse)
+    with pytest.raises(PrecisionError, match="no circuit"):
+        model.fit(X)
+    assert (model.parameters_ == parameters).all()
+    assert len(model.history_["train"]) >= 2
+    with pytest.raises(PgccError, match="has not learned"):  # not the circuit of the fit before
+        model.score(X)
+
+
+FAILURES = {
+    "precision": PrecisionError("too large"),
+    "evidence": EvidenceError("gaps"),
+    "any": PgccError("training diverged"),
+    "arithmetic": FloatingPointError("overflow"),
+    "linear algebra": np.linalg.LinAlgError("singular"),
+    "memory": MemoryError("40 GB"),
+}
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("what", FAILURES)
+def test_the_others_go_on(what, late):
+    X, error = rows(), FAILURES[what]
+    good = [ChowLiu(), MixtureOfTrees(2, epochs=2)]
+    with pytest.warns(UserWarning, match=f"left out: Broken.*{type(error).__name__}: {error}"):
+        stacked = PGC([good[0], Broken(error, late), good[1]]).fit(X)
+    alone = PGC(good).fit(X)
+    assert stacked.circuit_ == alone.circuit_
+    assert stacked.history_["failure"] == [None, f"{type(error).__name__}: {error}", None]
+    assert math.isnan(stacked.history_["validation"][1])
+    assert alone.history_["failure"] == [None, None]
+    grid = {"error": [error, None], "late": [late]}
+    with pytest.warns(UserWarning, match="left out"):
+        search = GridSearch(Broken(), grid).fit(X)
+    assert [result["failure"] for result in search.results_] == [None, f"{type(error).__name__}: {error}"]
+    assert math.isnan(search.results_[1]["validation"])
+    assert search.best_params_["error"] is None
+    assert search.circuit_ == GridSearch(Broken(), {"error": [None]}).fit(X).circuit_
+
+
+def test_all_fail():
+    for model in (PGC([Broken(PrecisionError("one")), Broken(PgccError("two"))]),
+                  GridSearch(Broken(), {"error": [PrecisionError("one"), PgccError("two")]})):  # fmt: skip
+        with (
+            pytest.warns(UserWarning, match="left out"),
+            pytest.raises(PrecisionError, match=r"every candidate failed; the first one was Broken.*one"),
+        ):
+            model.fit(rows())
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), TypeError("a mistake in the program")])
+def test_what_is_no_failure_of_a_candidate_is_raised(error):
+    with pytest.raises(type(error)):
+        PGC([ChowLiu(), Broken(error)]).fit(rows())
+
+
+def test_checkpoints_of_others_are_no_failure_of_a_candidate(tmp_path):
+    PGC([ChowLiu(), MixtureOfTrees(2, epochs=2)]).fit(rows(), checkpoint=tmp_path / "run")
+    with pytest.raises(FormatError, match="other data or parameters"):
+        PGC([ChowLiu(), MixtureOfTrees(3, epochs=2)]).fit(rows(), checkpoint=tmp_path / "run")
+    with pytest.raises(FormatError, match="a checkpoint is text or a path, not 3"):
+        ChowLiu().fit(rows(), checkpoint=3)
+    with pytest.raises(FormatError, match="a checkpoint is text or a path, not 3"):
+        PGC([ChowLiu()]).fit(rows(), checkpoint=3)
+
+
+def test_experiments_go_on(monkeypatch):
+    from pgcc.learn import experiments
+
+    class Set:
+        name = "coins"
+
+        def check(self):
+            pass
+
+    def run_one(data, kind, **options):
+        if kind != "MT":
+            raise PrecisionError(f"{kind} is too large")
+        return experiments.Result("coins", kind, -1.0, -1.0, 1.0, 1)
+
+    monkeypatch.setattr(experiments, "run_one", run_one)
+    with pytest.warns(UserWarning, match="coins, DPP failed, and is left out: DPP is too large"):
+        assert [result.model for result in experiments.run([Set()], ["DPP", "MT"])] == ["MT"]
+    with pytest.warns(UserWarning, match="left out"), pytest.raises(PrecisionError, match="DPP is too large"):
+        experiments.run([Set()], ["DPP"])
+
+
+def test_the_model_is_written_though_it_cannot_be_scored(tmp_path, monkeypatch, capsys):
+    from pgcc import cli
+
+    def refuse(self, X, y=None):
+        raise PrecisionError("row 3")
+
+    path, out = tmp_path / "data.csv", tmp_path / "model.npz"
+    path.write_text("a,b\n1,0\n0,1\n1,1\n")
+    monkeypatch.setattr(ChowLiu, "score", refuse)
+    monkeypatch.setattr(MixtureOfTrees, "score", refuse)
+    assert cli.main(["fit", str(path), "--model", "chow-liu", "-o", str(out)]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == "pgcc: the model was written, but rows could not be scored: row 3\n"
+    assert captured.out.startswith("wrote ")
+    assert pgcc.load(out).variables == ("a", "b")
