@@ -59,7 +59,9 @@ def _by_marginals(structure: DetStructure) -> SetSampler | None:
         return None
     if (np.abs(K - K.T) <= 4 * off * len(m0) * UNIT).all():
         return _from_marginal_kernel(K / 2 + K.T / 2, structure, off)
-    if structure.size is None and (structure.nonnegative or np.linalg.eigvalsh(K + K.T - 2 * K.T @ K).min(initial=0.0) >= -_NOISE):
+    if structure.size is None and (
+        structure.nonnegative or np.linalg.eigvalsh(K + K.T - 2 * K.T @ K).min(initial=0.0) >= -_NOISE
+    ):
         return Elimination(structure)
     return None
 

@@ -221,7 +221,7 @@ class DetStructure:
             return True
         m0, _, v = self.floats
         if self.ratio is not None and self._is_symmetric(0):
-            return self._has_diagonal_m0 and bool((np.diag(m0) >= 0).all()) or surely_definite(m0)
+            return (self._has_diagonal_m0 and bool((np.diag(m0) >= 0).all())) or surely_definite(m0)
         if self.identity_u and self.identity_m0:
             return surely_definite(v + v.T, 2.0 * UNIT * (np.abs(v) + np.abs(v.T)))
         if self.is_marginal_kernel and self._is_symmetric(2):
