@@ -15,14 +15,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 from weakref import WeakKeyDictionary
 
-from flint import arb, arb_mat, fmpq
+from flint import arb, arb_mat
 
 from pgcc.errors import PrecisionError, SemanticsError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op, iter_edges
 from pgcc.ir.numbers import Number, as_number
-from pgcc.passes.balls import ball_determinant, precision
+from pgcc.passes.balls import ball, ball_determinant, precision
 from pgcc.passes.condition import interpolation_weights
 from pgcc.passes.simplify import constant_determinant, plus, times
 
@@ -217,20 +217,22 @@ def _rows(node: Node, f: list[Fraction], y: list[Fraction]) -> list[list[Fractio
 # -- balls -----------------------------------------------------------------------------------------------------
 
 
-def _in_balls(root: Node) -> Number | arb:
+def _in_balls(root: Node) -> arb:
     """The total as a ball: with so many bits that 64 of them are right, or as many as there can be.
 
     What may be 0 is computed in fractions, where that is possible: balls never say that a number is 0.
     """
     bits = _FIRST_BITS
     while True:
+        first = bits == _FIRST_BITS
         with precision(bits):
-            ball = _ball_total(_postorder(root, rounded=bits == _FIRST_BITS), bits == _FIRST_BITS)
-        if ball.is_exact() or ball.rel_accuracy_bits() >= _ENOUGH or bits == _MOST_BITS:
-            return ball
-        if bits >= _ZERO_BITS and ball.contains(0):
+            found = _ball_total(_postorder(root, rounded=first), rounded=first)
+        if found.is_exact() or found.rel_accuracy_bits() >= _ENOUGH or bits == _MOST_BITS:
+            return found
+        if bits >= _ZERO_BITS and found.contains(0):
             exact = _exactly(_postorder(root, rounded=False), floats=True)
-            return ball if exact is None else _ball(exact)
+            with precision(_MOST_BITS):
+                return found if exact is None else ball(exact)
         bits *= 2
 
 
@@ -240,20 +242,21 @@ def _ball_total(order: Sequence[Node], rounded: bool) -> arb:
     for node in order:
         if _is_known(node, rounded):
             known = _known[node]
-            at[node] = known if isinstance(known, arb) else _ball(known)
+            at[node] = known if isinstance(known, arb) else ball(known)
         else:
             at[node] = _ball_node(node, at)
     return at[order[-1]]
 
 
-def _rounded(ball: arb) -> Number:
+def _rounded(value: arb) -> Number:
     """The nearest number of a float's bits, if the ball is small enough."""
-    if ball.is_zero():
+    if value.is_zero():
         return 0.0
-    middle, radius = (_dyadic(x) for x in (ball.mid(), ball.rad())) if ball.is_finite() else (Fraction(0), Fraction(1))
+    parts = (value.mid(), value.rad()) if value.is_finite() else (arb(0), arb(1))
+    middle, radius = map(_dyadic, parts)
     if radius > Fraction(ACCURACY) * abs(middle):
         raise PrecisionError(
-            f"its total g(1) = {ball.str(4)} cannot be computed to a relative error of 1e-12 with {_MOST_BITS:,} bits"
+            f"its total g(1) = {value.str(4)} cannot be computed to a relative error of 1e-12 with {_MOST_BITS:,} bits"
         )
     return _float_like(middle)
 
@@ -267,19 +270,14 @@ def _dyadic(x: arb) -> Fraction:
     return mantissa * Fraction(2) ** exponent
 
 
-def _ball(value: Number) -> arb:
-    """A number to the working precision; integers and floats are exact."""
-    return arb(fmpq(value.numerator, value.denominator)) if isinstance(value, Fraction) else arb(value)
-
-
 def _ball_node(node: Node, at: dict[Node, arb]) -> arb:
     match node.op:
         case Op.CONST:
-            return _ball(node.value)
+            return ball(node.value)
         case Op.VAR:
             return arb(1)
         case Op.SUM:
-            return sum((_ball(weight) * at[child] for weight, child in iter_edges(node)), arb(0))
+            return sum((ball(weight) * at[child] for weight, child in iter_edges(node)), arb(0))
         case Op.PRODUCT:
             value = arb(1)
             for child in node.children:
@@ -302,12 +300,12 @@ def _ball_det(node: Node, f: list[arb], y: list[arb]) -> arb:
     found = arb(0)
     for weight, s in zip(interpolation_weights(points, node.size), points, strict=True):
         s_f = [s * x if counts else x for x, counts in zip(f, node.counted, strict=True)]
-        found += _ball(weight) * ball_determinant(_ball_rows(*matrices, s_f, y))
+        found += ball(weight) * ball_determinant(_ball_rows(*matrices, s_f, y))
     return found
 
 
 def _ball_matrix(matrix: Matrix) -> arb_mat:
-    return arb_mat(*matrix.shape, [_ball(x) for row in matrix.numbers() for x in row])
+    return arb_mat(*matrix.shape, [ball(x) for row in matrix.numbers() for x in row])
 
 
 def _ball_rows(m0: arb_mat, u: arb_mat, v: arb_mat, f: list[arb], y: list[arb]) -> arb_mat:
