@@ -32,7 +32,7 @@ def structure(m0, u, v):
 
 def exact_determinant(rows):
     n = len(rows)
-    entries = [fmpq(x.numerator, x.denominator) for row in rows for x in map(F, row)]
+    entries = [fmpq(x.numerator, x.denominator) for row in rows for x in map(Fraction, row)]
     value = fmpq_mat(n, n, entries).det()
     return Fraction(int(value.p), int(value.q))
 

@@ -291,16 +291,16 @@ def _ball_node(node: Node, at: dict[Node, arb]) -> arb:
 
 def _ball_det(node: Node, f: list[arb], y: list[arb]) -> arb:
     """Of a sized one, the coefficient of s^size where f is s·f for what counts, by interpolation."""
-    matrices = [_ball_matrix(m) for m in node.matrices]
+    m0, u, v = (_ball_matrix(m) for m in node.matrices)
     if node.size is None:
-        return ball_determinant(_ball_rows(*matrices, f, y))
+        return ball_determinant(_ball_rows(m0, u, v, f, y))
     points = range(1 + min(sum(node.counted), node.matrices[0].shape[0]))
     if node.size >= len(points):
         return arb(0)
     found = arb(0)
     for weight, s in zip(interpolation_weights(points, node.size), points, strict=True):
         s_f = [s * x if counts else x for x, counts in zip(f, node.counted, strict=True)]
-        found += ball(weight) * ball_determinant(_ball_rows(*matrices, s_f, y))
+        found += ball(weight) * ball_determinant(_ball_rows(m0, u, v, s_f, y))
     return found
 
 

@@ -11,8 +11,8 @@ and the determinant of the rest by a factor within τ/(1 − τ) of 1. This is a
 QUICK·τ < 0.1, that is τ < 0.08, the product is off by at most ε·a·b/(1 − τ)² + τ/(1 − τ)·|s|, times what is
 eliminated: QUICK = 1.25 times either is enough. Where X comes from the inverse, which is off by η·X·|J| itself, a, b,
 ‖X‖ and ‖Y‖ are at most 1/(1 − η·‖X̂‖) < 1.07 times what is computed (FULL·τ < 0.1), and FULL = 1.7 is enough.
-Without the inverse, X·e ≤ 2·(2I − |L̂|)⁻¹·e − e is known of the rows that are eliminated, and a ≤ √|s| + 2·Σ|(L·D)_p|·x_p/√|D_p|:
-running sums as the elimination goes on.
+Without the inverse, X·e ≤ 2·(2I − |L̂|)⁻¹·e − e is known of the rows that are eliminated, and
+a ≤ √|s| + 2·Σ|(L·D)_p|·x_p/√|D_p|: running sums as the elimination goes on.
 """
 
 from __future__ import annotations
