@@ -88,16 +88,18 @@ def _magnification(structure: DetStructure, inverse: np.ndarray, left: np.ndarra
 def _rounded(
     structure: DetStructure, g: arb_mat, phi: np.ndarray, left: np.ndarray, right: np.ndarray, exact: bool
 ) -> Base | None:
-    """Doubles, scaled; an entry (i, j) of g may be off by left[i]·right[j]; exact: they all are doubles.
+    """Doubles, scaled; an entry (i, j) of g may be off by its radius and left[i]·right[j]; exact: they all are doubles.
 
     None where they leave the range.
     """
     k, ratio = len(phi), structure.exact_ratio
     entries = np.array([float(x) for x in g.entries()]).reshape(k, k)
+    radii = np.array([float(x.rad()) for x in g.entries()]).reshape(k, k)
     size = np.abs(np.diag(entries))
     square = np.ldexp(1.0, (-2 * np.floor(np.frexp(np.where(size > 0, size, 1.0))[1] / 2)).astype(int))
     half = np.sqrt(square)
-    error = (left * half).max(initial=0.0) * (right * half).max(initial=0.0)
+    scaling = half * half[:, None]
+    error = (left * half).max(initial=0.0) * (right * half).max(initial=0.0) + (radii * scaling).max(initial=0.0)
     if not np.isfinite(entries).all() or not error <= _ERROR or _is_lost(g, entries, size):
         return None
     gap, gap_low = np.full(k, np.nan), np.full(k, np.nan)
@@ -111,7 +113,7 @@ def _rounded(
                 gap[i] = middle * square[i]
             if off <= 2.0**-108 * middle and middle * square[i] * _ERROR_OF_PAIRS >= error:
                 gap_low[i] = float((distance - middle).mid()) * square[i]
-    scaling, scale = half * half[:, None], square / np.array(ratio, float)
+    scale = square / np.array(ratio, float)
     kernel, low = entries * scaling, None
     if structure.symmetric and error <= _ERROR_OF_PAIRS:
         low = np.zeros((k, k)) if exact else _low_parts(g, entries) * scaling

@@ -47,6 +47,8 @@ _ONE: Value = (0.5, 1, 0.0)
 _UNKNOWN: Value = (0.0, 0, np.inf)
 # Sums below it are doubles, and what they leave is one too.
 _LARGE = 2.0**1000
+# What is left of numbers near 1 that cancel, and is known as a double, where these are pairs of doubles.
+_KNOWN_SUM = 2.0**-40
 # How well a determinant is known where everything is free, until more is asked for.
 _TOTAL_ERROR = 5e-11
 
@@ -248,8 +250,12 @@ def _ready(one: Determinant, base: Base | None, form: int) -> tuple[np.ndarray, 
         other, other_low = -base.gap, -base.gap_low
     else:
         other, other_low = diagonal + base.scale / phi, np.full(len(phi), np.nan)
+        cancels = (diagonal < 0.0) & ~(-4.0 * diagonal <= other)  # see `added` of the kernels
         for i in np.flatnonzero(other < _LARGE).tolist() if base.low is not None else []:
             other[i], other_low[i] = _exact_sum(one, base, i)
+        known = base.low is not None and other < _LARGE
+        other[cancels & ~(known & (np.abs(other) > _KNOWN_SUM))] = np.nan
+        other_low[cancels] = np.nan
     ready = np.concatenate([change, -change if form == FREE else change, diagonal, other])
     return ready, None if base.low is None else np.concatenate([base.low.ravel(), np.diag(base.low), other_low])
 

@@ -21,7 +21,7 @@ from pgcc.backend.posteriors import Posteriors, read_posteriors
 from pgcc.backend.staged import no_head, padded
 from pgcc.ir.numbers import add
 from pgcc.lowering.program import DETIN, DETMAG, Program
-from pgcc.lowering.reverse import readings, reverse
+from pgcc.lowering.reverse import readings, reverse, variables_in_complements
 
 # Rows per block, in steps of 32, and the bytes of values and adjoints beyond which they are as few as can be.
 _STEPS, _BYTES = 4, 1 << 21
@@ -29,10 +29,16 @@ _NO_UNDERFLOW = 2.0**-300
 
 
 def has_partials(program: Program) -> bool:
-    """Whether its determinants have all sizes, and children whose magnitudes are their values."""
+    """Whether its determinants have all sizes, children whose magnitudes are their values, and no z in a complement.
+
+    Derivatives are taken by the children f alone, and those by their complements y are needed wherever a variable
+    (and not only ȳ) occurs below one: in `Circuit.complement` of a determinant, for instance.
+    """
     trusts = np.flatnonzero(program.op == DETMAG)
     steady = (np.diff(program.start)[trusts] == 2).all()
-    return bool(steady) and all(s.size is None and s.children for s in program.structures)
+    if not steady or not all(s.size is None and s.children for s in program.structures):
+        return False
+    return not variables_in_complements(program)
 
 
 class StagedMarginals:

@@ -34,13 +34,11 @@ from flint import acb, acb_mat, arb, arb_mat, ctx, fmpq, fmpq_mat
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node
 from pgcc.ir.numbers import Number, exact
+from pgcc.passes.balls import ball_determinant
 
 Sparse = list[tuple[int, Any]]  # the entries of a vector that are not 0, with their places
 Term = tuple[Any, Sparse, Sparse]  # f·u·vᵀ
 
-# Balls are eliminated in blocks of so many rows: the first of them, and what is left.
-_BLOCK = 100
-_HEAD, _TAIL = slice(_BLOCK), slice(_BLOCK, None)
 # Newton's identities cancel: they take so many times the bits. Of powers of the matrix, so many entries are kept.
 _NEWTON = 4
 _MOST_ENTRIES = 1 << 20
@@ -84,30 +82,6 @@ def _ball_matrix(rows: int, columns: int, entries: list[Any]) -> Any:
     return (acb_mat if is_complex else arb_mat)(rows, columns, entries)
 
 
-def _ball_det(matrix: Any) -> Any:
-    """By blocks, on which flint is three times as fast; as a whole where that costs half of the bits."""
-    if matrix.nrows() <= _BLOCK:
-        return matrix.det()
-    try:
-        value = _det_by_blocks(matrix)
-    except ZeroDivisionError:  # a block is singular, the matrix may not be
-        return matrix.det()
-    return value if value.rel_accuracy_bits() >= ctx.prec // 2 else matrix.det()
-
-
-def _det_by_blocks(matrix: Any) -> Any:
-    """det [[A, B], [C, D]] = det A · det(D − C·A⁻¹·B)"""
-    kind, value = type(matrix), arb(1)
-    while matrix.nrows() > _BLOCK:
-        rows, n = matrix.tolist(), matrix.nrows() - _BLOCK
-        top, low = rows[:_BLOCK], rows[_BLOCK:]
-        A, B = (kind(_BLOCK, m, _flat([row[part] for row in top])) for m, part in ((_BLOCK, _HEAD), (n, _TAIL)))
-        C, D = (kind(n, m, _flat([row[part] for row in low])) for m, part in ((_BLOCK, _HEAD), (n, _TAIL)))
-        value = A.det() * value
-        matrix = D - C * A.solve(B)
-    return matrix.det() * value
-
-
 def _ball_coefficient(P: Any, Q: Any, wanted: int, degree: int) -> Any:
     n = P.nrows()
     both_ways = (P, Q, wanted), (Q, P, n - wanted)  # det(P + s·Q) = s^n·det(Q + P/s)
@@ -122,10 +96,10 @@ def _ball_coefficient(P: Any, Q: Any, wanted: int, degree: int) -> Any:
 def _coefficient_by_traces(P: Any, Q: Any, wanted: int) -> Any:
     """det(P + s·Q) = det P · det(1 + s·P⁻¹·Q), for a regular P"""
     if wanted == 0:
-        return _ball_det(P)
+        return ball_determinant(P)
     kind: Any = arb_mat if isinstance(P, arb_mat) and isinstance(Q, arb_mat) else acb_mat
     with ctx.workprec(_NEWTON * ctx.prec):
-        return _ball_det(P) * elementary_symmetric(kind(P).solve(kind(Q)), wanted)[wanted]
+        return ball_determinant(P) * elementary_symmetric(kind(P).solve(kind(Q)), wanted)[wanted]
 
 
 def elementary_symmetric(A: Any, k: int) -> list[Any]:
@@ -158,7 +132,7 @@ def _coefficient_at_radius(P: Any, Q: Any, wanted: int, degree: int) -> Any:
     is_real = isinstance(P, arb_mat) and isinstance(Q, arb_mat)
     radius = acb(fmpq(2) ** _radius(P, Q, wanted))
     p, q = acb_mat(P), acb_mat(Q)
-    total = coefficient_from_roots(lambda s: _ball_det(p + q * (radius * s)), wanted, degree + 1, is_real)
+    total = coefficient_from_roots(lambda s: ball_determinant(p + q * (radius * s)), wanted, degree + 1, is_real)
     found = total / radius**wanted
     return found.real if is_real else found
 
@@ -232,7 +206,7 @@ def interpolated_coefficient(values: Sequence[Any], wanted: int) -> Any:
     return coefficients[wanted]
 
 
-BALLS = Ring(as_ball, _ball_matrix, _ball_det, _ball_coefficient)
+BALLS = Ring(as_ball, _ball_matrix, ball_determinant, _ball_coefficient)
 RATIONALS = Ring(as_rational, fmpq_mat, fmpq_mat.det, _rational_coefficient)
 
 

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from flint import arb, ctx
+from flint import arb
 
 from pgcc.ir.numbers import UNIT
+from pgcc.passes.balls import flint_lock, precision
 
-# flint's precision is one number for the whole process.
-flint_lock = threading.RLock()
-
-
-@contextmanager
-def precision(bits: int) -> Iterator[None]:
-    """So many bits, for one thread at a time."""
-    with flint_lock, ctx.workprec(bits):
-        yield
+__all__ = ["ball_parts", "flint_lock", "precision"]
 
 
 def ball_parts(ball: Any) -> tuple[float, int, float]:

@@ -59,7 +59,9 @@ def _by_marginals(structure: DetStructure) -> SetSampler | None:
         return None
     if (np.abs(K - K.T) <= 4 * off * len(m0) * UNIT).all():
         return _from_marginal_kernel(K / 2 + K.T / 2, structure, off)
-    if structure.size is None and (structure.nonnegative or np.linalg.eigvalsh(K + K.T - 2 * K.T @ K)[0] >= -_NOISE):
+    if structure.size is None and (
+        structure.nonnegative or np.linalg.eigvalsh(K + K.T - 2 * K.T @ K).min(initial=0.0) >= -_NOISE
+    ):
         return Elimination(structure)
     return None
 
@@ -112,7 +114,7 @@ def _eigenvectors(structure: DetStructure) -> Eigenvectors | None:
 def _from_marginal_kernel(K: np.ndarray, structure: DetStructure, off: float) -> Eigenvectors | None:
     """Of a symmetric K whose eigenvalues are off by so many roundings."""
     values, Q = np.linalg.eigh(K)
-    if not _is_positive(values) or values[-1] > 1.0 + _NOISE:
+    if not _is_positive(values) or values.max(initial=0.0) > 1.0 + _NOISE:
         return None
     values = np.clip(values, 0.0, 1.0)
     return Eigenvectors(np.diag(1.0 - values), Q * np.sqrt(values), structure, off)

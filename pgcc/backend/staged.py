@@ -230,12 +230,11 @@ def _variable_columns(program: Program, inside: np.ndarray, outside: np.ndarray)
     columns = program.leaf_variable[f]
     if (columns < 0).any() or len(np.unique(columns)) < len(columns) or (program.leaf_variable[y] != columns).any():
         return None
-    zero, one, _ = program.leaf_table[f].T
-    if (
-        (zero != 0.0).any()
-        or not ((one > 2.0**-960) & (one < 2.0**960)).all()
-        or (program.leaf_table[y] != (1.0, 0.0, 1.0)).any()
-    ):
+    numbers, one = program.leaf_numbers, program.leaf_table[f, 1]
+    if not ((one > 2.0**-960) & (one < 2.0**960)).all():
+        return None
+    # read off the numbers themselves: as doubles, z + 10⁻⁴⁰⁰ is the variable z
+    if any(numbers[i][0] != 0 for i in f.tolist()) or any(numbers[i] != (1, 0) for i in y.tolist()):
         return None
     return columns.astype(np.int64)
 

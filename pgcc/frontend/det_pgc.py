@@ -26,6 +26,7 @@ def det_pgc(
     factor: Any = None,
     symmetric: bool = True,
     nearest: bool = False,
+    rank: int | str | None = None,
 ) -> Circuit:
     """A determinantal PGC (Zhang, Juba, Van den Broeck 2021, Section 5.2).
 
@@ -39,6 +40,7 @@ def det_pgc(
         One per row, without common variables. A name is the variable. A circuit whose total is not 1 is divided by it
         (exactly, or, with floats, to 1e-12), so that the kernel alone says how likely a group is.
     symmetric, nearest : bool
+    rank : int or "full", optional
         As for `pgcc.dpp`.
 
     Returns
@@ -77,7 +79,7 @@ def det_pgc(
     if rows is not None and rows != len(parts):
         raise CircuitError(f"the kernel has {rows} rows, but there are {len(parts)} leaves")
     groups = [f"leaf {i}" for i in range(len(parts))]
-    process = dpp(L=L, K=K, factor=factor, names=groups, symmetric=symmetric, nearest=nearest)
+    process = dpp(L=L, K=K, factor=factor, names=groups, symmetric=symmetric, nearest=nearest, rank=rank)
     return compose(process, dict(zip(groups, map(_normalized, parts, groups), strict=True)))
 
 

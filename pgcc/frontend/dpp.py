@@ -5,15 +5,18 @@
     marginal kernel Pr(S ⊆ X) = det K_S         g = det(I − K + diag(z)·K)     M0 = I − K,  U = I,  V = Kᵀ
     spectrum of K   K = Q·diag(λ)·Qᵀ            g = det(diag(1 − λ) + √λ·Qᵀ·diag(z)·Q·√λ)
 
-Numbers stay as they are given. The one exception: a float kernel of rank r < n comes with rounding errors in place of
-its zero eigenvalues, and sets that cannot be would get probabilities of the size of that noise, and of either sign.
-Where the eigenvalues leave no doubt which of them are noise, the kernel becomes its factor, or its spectrum.
+Numbers stay as they are given. There are two exceptions, and a warning tells of each. A float kernel of rank r < n
+comes with rounding errors in place of its zero eigenvalues, of either sign: sets that cannot be would get probabilities
+of the size of that noise, some of them negative. Where the eigenvalues leave no doubt which of them are noise, and the
+kernel as it stands is not proved to be a DPP, it becomes its factor, or its spectrum. And of two float entries that
+should be one number, and differ by rounding, the mean is taken.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -23,8 +26,10 @@ import numpy as np
 from pgcc.errors import CircuitError, SemanticsError, brief
 from pgcc.frontend.determinant import check_size
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, det, var
 from pgcc.ir.numbers import Number, add, as_number, nearest_float, one_minus
+from pgcc.passes.balls import is_definite
 
 # All of these are relative: to the largest eigenvalue, or to the size of the numbers that are compared.
 ASYMMETRY = 1e-10  # entries that differ by less are one number
@@ -36,6 +41,8 @@ MOST_ENUMERATED = 12  # items of a nonsymmetric kernel whose sets are all looked
 
 Rows = Sequence[Sequence[Number]]
 
+_STACK = 4  # from a warning up to who called `dpp`
+
 
 def dpp(
     L: Any = None,
@@ -45,6 +52,7 @@ def dpp(
     names: Iterable[str] | None = None,
     symmetric: bool = True,
     nearest: bool = False,
+    rank: int | str | None = None,
 ) -> Circuit:
     """A determinantal point process (DPP), by exactly one of three kernels.
 
@@ -66,6 +74,12 @@ def dpp(
         probabilities that are not negative is then *not proven*. The same holds for K, with K + Kᵀ − 2·Kᵀ·K.
     nearest : bool
         Replace a symmetric kernel by the nearest valid one: eigenvalues below 0 (and, of K, above 1) are clipped.
+    rank : int or "full", optional
+        Of a symmetric kernel. A number r keeps the r largest eigenvalues (of L scaled to a diagonal of ones, or of K)
+        and drops the others: no set has more items. "full" keeps every number as it is given, whatever it looks like:
+        of rounding errors in place of zeros some sets then get negative probabilities, which are refused when they are
+        asked for. By default a float kernel that is no DPP but for rounding errors becomes the one of lower rank that
+        it clearly stands for, with a warning (see Notes).
 
     Returns
     -------
@@ -82,12 +96,16 @@ def dpp(
     Notes
     -----
     Matrices may be arrays of any real dtype, nested lists or DataFrames. Integers, fractions and text such as ``"1/3"``
-    or ``"0.1"`` are exact numbers, and are kept. A symmetric *float* kernel is kept as it is too, unless it clearly has
-    less than full rank: if every eigenvalue (of L scaled to a diagonal of ones) is below 1e-13 or above 1e-9 of the
-    largest, the small ones are rounding errors, and L becomes the factor that belongs to the large ones. In the same
-    way a K with eigenvalues that are clearly 0 or 1 becomes its spectrum; of a projection kernel, which has no others,
-    only the vectors are left, and every set has exactly as many items as the rank. Rounding to float32 is too coarse
-    to be told from the rest: for such kernels of low rank, give the factor, or say ``nearest=True``.
+    or ``"0.1"`` are exact numbers, and are kept. A symmetric *float* kernel is kept as it is too, if it is proved to be
+    a DPP as it stands. Most kernels of less than full rank are not: rounding errors stand where their zero eigenvalues
+    should be. If every eigenvalue (of L scaled to a diagonal of ones) is below 1e-13 or above 1e-9 of the
+    largest, the small ones are taken for rounding errors, and L becomes the factor that belongs to the large ones. In
+    the same way a K with eigenvalues that are clearly 0 or 1 becomes its spectrum; of a projection kernel, which has no
+    others, only the vectors are left, and every set has exactly as many items as the rank. A `UserWarning` says what
+    was dropped, and `Model.explain` repeats it; ``rank=`` decides otherwise, or says that this is what is meant.
+    Rounding to float32 is too coarse to be told from the rest: for such kernels of low rank, give the factor, or say
+    ``nearest=True`` or ``rank=r``. Two float entries of a symmetric kernel that differ by less than 1e-10 of their size
+    are replaced by their mean, with a warning too.
 
     Examples
     --------
@@ -119,6 +137,8 @@ def dpp(
             "a factor is always valid" if what == "factor" else "the nearest kernel is only known for symmetric ones"
         )
         raise CircuitError(f"nearest=True: {reason}")
+    if rank is not None:
+        _check_rank(rank, what, symmetric, len(kernel.items))
     if what == "factor":
         return _from_factor(kernel, kernel.floats if kernel.rows is None else kernel.rows)
     if len(kernel.items) != kernel.floats.shape[1]:
@@ -127,9 +147,19 @@ def dpp(
         raise CircuitError(f"the kernel {what} has to be square: it has {n} rows and {m} columns{hint}")
     if symmetric:
         kernel = _symmetrised(kernel)
-        return _symmetric_l(kernel, nearest) if what == "L" else _symmetric_k(kernel, nearest)
+        return _symmetric_l(kernel, nearest, rank) if what == "L" else _symmetric_k(kernel, nearest, rank)
     _check_nonsymmetric(kernel)
     return _from_l(kernel) if what == "L" else _from_k(kernel)
+
+
+def _check_rank(rank: int | str, what: str, symmetric: bool, items: int) -> None:
+    if what == "factor" or not symmetric:
+        reason = "that of a factor is its number of columns" if what == "factor" else "only for symmetric kernels"
+        raise CircuitError(f"rank={rank!r}: {reason}")
+    if rank == "full":
+        return
+    if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or not 0 <= rank <= items:
+        raise CircuitError(f"rank={rank!r} is neither 'full' nor a number between 0 and {items}, that of the items")
 
 
 # -- the three forms, and the fourth -------------------------------------------------------------------------
@@ -159,7 +189,7 @@ def _from_spectrum(kernel: _Kernel, eigenvalues: np.ndarray, Q: np.ndarray) -> C
 def _circuit(kernel: _Kernel, M0: Any, U: Any, V: Any) -> Circuit:
     if not len(M0):
         return Circuit(ONE, kernel.items)  # of rank 0: nothing is ever in
-    return Circuit(det(M0, U, V, [var(name) for name in kernel.items]), kernel.items)
+    return Circuit(det(M0, U, Matrix(V, note=kernel.note), [var(name) for name in kernel.items]), kernel.items)
 
 
 def _identity(kernel: _Kernel) -> np.ndarray | Rows:
@@ -213,35 +243,82 @@ def _symmetrised(kernel: _Kernel) -> _Kernel:
             f"the kernel {kernel.what} is not symmetric: {a} is {A[i, j]:.6g}, but {b} is {A[j, i]:.6g}, a difference "
             f"of {difference[i, j]:.3g}; symmetric=False allows kernels that are not"
         )
-    if kernel.rows is None:
-        return kernel.replaced(np.where(A == A.T, A, A / 2 + A.T / 2))
-    rows = [[_mean(x, kernel.rows[j][i]) for j, x in enumerate(row)] for i, row in enumerate(kernel.rows)]
-    return _Kernel(kernel.what, kernel.items, A, rows, kernel.rounding)
+    if kernel.rows is not None:
+        return _exactly_symmetric(kernel)
+    told = (
+        f"the kernel {kernel.what} is not symmetric: entries of its two triangles differ by up to "
+        f"{difference.max():.2g}, and their means are taken; symmetric=False keeps them"
+    )
+    return kernel.replaced(np.where(A == A.T, A, A / 2 + A.T / 2)).noted(told)
 
 
-def _mean(x: Number, y: Number) -> Number:
-    return x if x == y else as_number((Fraction(x) + Fraction(y)) / 2)
+def _exactly_symmetric(kernel: _Kernel) -> _Kernel:
+    """A kernel of exact numbers, or an error where it is not symmetric: these do not come with rounding errors."""
+    assert kernel.rows is not None
+    for i, row in enumerate(kernel.rows):
+        for j, x in enumerate(row[:i]):
+            if x != kernel.rows[j][i]:
+                a, b = kernel.entry(i, j), kernel.entry(j, i)
+                gap = nearest_float(Fraction(x) - Fraction(kernel.rows[j][i]))
+                raise CircuitError(
+                    f"the kernel {kernel.what} is not symmetric: {a} and {b} are exact numbers that differ by "
+                    f"{abs(gap):.3g}; symmetric=False allows kernels that are not"
+                )
+    return kernel
 
 
-def _symmetric_l(kernel: _Kernel, nearest: bool) -> Circuit:
+def _symmetric_l(kernel: _Kernel, nearest: bool, rank: int | str | None) -> Circuit:
     if not nearest:
         _check_positive(kernel, "positive semi-definite")
-    B = _clear_factor(kernel.floats) if kernel.rows is None else None
-    if B is None and nearest:
-        eigenvalues, Q = np.linalg.eigh(kernel.floats)
-        B = Q[:, eigenvalues > 0] * np.sqrt(eigenvalues[eigenvalues > 0])
-    return _from_l(kernel) if B is None else _from_factor(kernel, B)
+    L = kernel.floats
+    if isinstance(rank, (int, np.integer)):
+        return _from_factor(kernel, _largest_factor(L, int(rank)))
+    if nearest:
+        B = _clear_factor(L) if rank is None and kernel.rows is None else None
+        if B is None:
+            eigenvalues, Q = np.linalg.eigh(L)
+            B = Q[:, eigenvalues > 0] * np.sqrt(eigenvalues[eigenvalues > 0])
+        return _from_factor(kernel, B)
+    B = _clear_factor(L) if rank is None and kernel.rows is None else None
+    if B is None or _is_proved(L):
+        return _from_l(kernel)
+    return _from_factor(kernel.noted(_told_rank(kernel, B.shape[1], np.abs(B @ B.T - L).max())), B)
+
+
+def _told_rank(kernel: _Kernel, rank: int, change: float) -> str:
+    """What is said of an L that is replaced by one of lower rank."""
+    n = len(kernel.items)
+    return (
+        f"the kernel L of {n} items has rank {rank} but for rounding errors, and is replaced by one that has it "
+        f"exactly: {n - rank} eigenvalue{'s are' if n - rank > 1 else ' is'} taken for 0, and no entry changes by more "
+        f"than {change:.1e}. rank='full' keeps every number, rank={rank} says that this is meant; best is factor=B, "
+        "where L = B·Bᵀ"
+    )
+
+
+def _is_proved(L: np.ndarray) -> bool:
+    """Whether it is proved that L is semidefinite: definite, but for rows and columns of zeros."""
+    there = L.any(axis=1)
+    return is_definite(L[np.ix_(there, there)].tolist())
 
 
 def _clear_factor(L: np.ndarray) -> np.ndarray | None:
     """B with L = B·Bᵀ up to rounding and fewer columns than L has; None if the rank is full, or not clear."""
-    spread, eigenvalues, Q = _scaled_spectrum(L)
+    _, eigenvalues, _ = _scaled_spectrum(L)
     top = max(eigenvalues, default=0.0)
     large = eigenvalues > SIGNAL * top
     if large.all() or (np.abs(eigenvalues[~large]) > NOISE * top).any():
         return None
-    B = np.zeros((len(L), int(large.sum())))
-    B[spread > 0] = Q[:, large] * np.sqrt(eigenvalues[large]) * spread[spread > 0, None]
+    return _largest_factor(L, int(large.sum()))
+
+
+def _largest_factor(L: np.ndarray, rank: int) -> np.ndarray:
+    """B of so many columns, or fewer, with B·Bᵀ for L: the largest eigenvalues of L scaled to a diagonal of ones."""
+    spread, eigenvalues, Q = _scaled_spectrum(L)
+    kept = np.argsort(-eigenvalues, kind="stable")[:rank]
+    kept = np.sort(kept[eigenvalues[kept] > 0.0])
+    B = np.zeros((len(L), len(kept)))
+    B[spread > 0] = Q[:, kept] * np.sqrt(eigenvalues[kept]) * spread[spread > 0, None]
     return B
 
 
@@ -257,19 +334,46 @@ def _scaled_spectrum(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return spread, eigenvalues, Q
 
 
-def _symmetric_k(kernel: _Kernel, nearest: bool) -> Circuit:
+def _symmetric_k(kernel: _Kernel, nearest: bool, rank: int | str | None) -> Circuit:
     if not nearest:
         _check_positive(kernel, MARGINAL)
         _check_at_most_one(kernel)
-    if kernel.rows is not None and not nearest:
+    r = int(rank) if isinstance(rank, (int, np.integer)) else None
+    if r is None and not nearest and (kernel.rows is not None or rank == "full"):
         return _from_k(kernel)
-    eigenvalues, Q = _spectrum_of_marginals(kernel.floats)
-    clusters = _has_clusters(kernel.floats, eigenvalues)
-    if not clusters and not nearest:
+    K = kernel.floats
+    eigenvalues, Q = _spectrum_of_marginals(K)
+    clusters = rank is None and _has_clusters(K, eigenvalues)
+    if r is None and not nearest and (not clusters or _is_proved_marginal(K)):
         return _from_k(kernel)
     kept = eigenvalues > (SIGNAL * max(eigenvalues) if clusters else 0.0)
+    if r is not None:
+        kept[np.argsort(-eigenvalues, kind="stable")[r:]] = False
     rounded = np.where(eigenvalues > 1 - NEARLY_ONE, 1.0, eigenvalues)
-    return _from_spectrum(kernel, rounded[kept], Q[:, kept])
+    if r is None and not nearest:
+        kernel = kernel.noted(_told_clusters(kernel, kept, rounded, Q))
+    return _from_spectrum(kernel, np.minimum(rounded[kept], 1.0), Q[:, kept])
+
+
+def _told_clusters(kernel: _Kernel, kept: np.ndarray, eigenvalues: np.ndarray, Q: np.ndarray) -> str:
+    """What is said of a marginal kernel that is replaced by its spectrum."""
+    change = float(np.abs((Q[:, kept] * eigenvalues[kept]) @ Q[:, kept].T - kernel.floats).max())
+    rank, ones = int(kept.sum()), int((eigenvalues[kept] == 1.0).sum())
+    return (
+        f"the kernel K of {len(kept)} items has the eigenvalue 0 {len(kept) - rank} times and 1 {ones} times but for "
+        f"rounding errors, and is replaced by one that has them exactly: no entry changes by more than {change:.1e}. "
+        f"rank='full' keeps every number, rank={rank} says that this is meant"
+    )
+
+
+def _is_proved_marginal(K: np.ndarray) -> bool:
+    """Whether it is proved that K and I − K are semidefinite: definite on the items that depend on others."""
+    diagonal, others = np.diag(K), _dependent(K)
+    if not ((diagonal >= 0.0) & (diagonal <= 1.0)).all():
+        return False
+    some = K[np.ix_(others, others)]
+    left = identity_minus(some)
+    return is_definite(some.tolist()) and is_definite(left.tolist() if isinstance(left, np.ndarray) else left)
 
 
 def _spectrum_of_marginals(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -422,6 +526,12 @@ class _Kernel:
     floats: np.ndarray
     rows: Rows | None  # the numbers, where they are not simply the floats
     rounding: float  # relative, of the type of the entries
+    note: str = ""  # what is to be said of its numbers
+
+    def noted(self, told: str) -> _Kernel:
+        """The same, with a note on how its numbers were changed, which is also a warning."""
+        warnings.warn(told, stacklevel=_STACK)
+        return replace(self, note=f"{self.note}; {told}" if self.note else told)
 
     def entry(self, i: int, j: int) -> str:
         return _entry(self.what, self.items, i, j)
@@ -430,7 +540,7 @@ class _Kernel:
         return "{" + ", ".join(self.items[i] for i in members) + "}"
 
     def replaced(self, floats: np.ndarray) -> _Kernel:
-        return _Kernel(self.what, self.items, floats, None, self.rounding)
+        return replace(self, floats=floats, rows=None)
 
 
 def _entry(what: str, items: Sequence[str], i: int, j: int) -> str:

@@ -15,17 +15,26 @@ from pgcc.ir.numbers import Number, as_number, nearest_float
 class Matrix:
     """A constant matrix. A float64 array stays one; anything else is held as exact numbers.
 
+    note : what a reader of the circuit should know of where it comes from, in words; of no matter for what it equals.
+
     >>> Matrix([[1, "1/3"], [0, 2]]).exact()[0][1]
     Fraction(1, 3)
     """
 
-    __slots__ = ("_array", "_hash", "_rows", "shape")
+    __slots__ = ("_array", "_hash", "_rows", "note", "shape")
 
     shape: tuple[int, int]
+    note: str
     _hash: int
 
-    def __init__(self, entries: Matrix | np.ndarray | Sequence[Sequence[Any]], shape: tuple[int, int] | None = None):
+    def __init__(
+        self,
+        entries: Matrix | np.ndarray | Sequence[Sequence[Any]],
+        shape: tuple[int, int] | None = None,
+        note: str = "",
+    ):
         self._array: np.ndarray | None = None
+        self.note = note or (entries.note if isinstance(entries, Matrix) else "")
         self._rows: tuple[tuple[Number, ...], ...] | None = None
         if isinstance(entries, Matrix):
             self._array, self._rows, self.shape, self._hash = (
@@ -104,7 +113,7 @@ class Matrix:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Made anew where it is read: another process has other hashes."""
-        return Matrix, (self._rows if self._array is None else self._array, self.shape)
+        return Matrix, (self._rows if self._array is None else self._array, self.shape, self.note)
 
     def __repr__(self) -> str:
         return f"Matrix({self.shape[0]}×{self.shape[1]}, {'float64' if self.is_float else 'exact'})"

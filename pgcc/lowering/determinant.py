@@ -1,6 +1,7 @@
 """What is special about the matrices of a determinant: symmetry, Laplacians, coefficients that cannot be negative.
 
-Everything here is read off the numbers M0, U, V of  det(M0 + Σ f_i·u_i·v_iᵀ), and decides which forms of it are right.
+Everything here is read off the numbers M0, U, V of  det(M0 + Σ f_i·u_i·v_iᵀ), and decides which forms of it are right:
+off the numbers themselves, for matrices may differ whose nearest doubles do not.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pgcc.ir.definite import surely_definite
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node
 from pgcc.ir.numbers import UNIT
@@ -18,6 +20,10 @@ from pgcc.ir.numbers import UNIT
 _NORMAL, _ORDINARY = 2.0**-960, 2.0**-400
 # Numbers in matrices that are still compared as rationals.
 _MOST_EXACT = 1 << 16
+# Above it, what the product of two doubles loses is a double.
+_SMALLEST_EXACT = 2.0**-900
+
+Column = tuple[Fraction, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +109,17 @@ class DetStructure:
         off = ~np.eye(self.rank, dtype=bool)
         if not np.array_equal(m0[off], -v.T[off]):
             return False
-        diagonals = zip(*([m.numbers()[i][i] for i in range(self.rank)] for m in self.matrices[::2]), strict=True)
+        if not (self.doubles[0] and self.doubles[2]):
+            return self._adds_up_to_one()
+        diagonals = zip(np.diag(m0).tolist(), np.diag(v).tolist(), strict=True)
         return all(Fraction(a) + Fraction(b) == 1 for a, b in diagonals)
+
+    def _adds_up_to_one(self) -> bool:
+        """Whether M0 + Vᵀ = I, in exact numbers."""
+        m0, v = (self.matrices[i].numbers() for i in (0, 2))
+        n = range(self.rank)
+        off = all(m0[i][j] == -v[j][i] for i in n for j in n if i != j)
+        return off and all(Fraction(m0[i][i]) + Fraction(v[i][i]) == 1 for i in n)
 
     @cached_property
     def ratio(self) -> np.ndarray | None:
@@ -115,53 +130,61 @@ class DetStructure:
         if not u.size:
             return np.ones(self.children)
         top = np.abs(v).argmax(axis=0), np.arange(self.children)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             ratio = np.where((u[top] == 0.0) & (v[top] == 0.0), 1.0, u[top] / v[top])
-        if not (np.isfinite(ratio).all() and (ratio > 0).all() and np.array_equal(u, v * ratio)):
-            return None
-        return ratio if self._is_exact_ratio(ratio) else None
+            fits = np.isfinite(ratio).all() and (ratio > 0).all() and np.array_equal(u, v * ratio)
+        return ratio if fits and self._is_exact_ratio(ratio) else None
 
     def _is_exact_ratio(self, ratio: np.ndarray) -> bool:
-        """Whether U = V·diag(s) holds without rounding, for s that does with it."""
+        """Whether U = V·diag(s) holds in exact numbers, for an s without zeros or negative numbers."""
         if all(self.doubles[1:]) and not _products_round(self.floats[2], ratio).any():
             return True
-        if self.rank * self.children > _MOST_EXACT:
-            return False
-        u, v = (m.exact() for m in self.matrices[1:])
-        pairs = [next(((a, b) for a, b in zip(*column, strict=True) if b), (1, 1)) for column in _columns(u, v)]
-        return all(
-            a * q == b * p
-            for row_u, row_v in zip(u, v, strict=True)
-            for a, b, (p, q) in zip(row_u, row_v, pairs, strict=True)
-        )
+        return self.rank * self.children <= _MOST_EXACT and _ratios(*self._exact_columns) is not None
+
+    @property
+    def _exact_columns(self) -> tuple[list[Column], list[Column]]:
+        """The columns of U and V as rationals."""
+        u, v = (list(zip(*m.exact(), strict=True)) for m in self.matrices[1:])
+        return u, v
 
     @cached_property
     def exact_ratio(self) -> list[Fraction]:
         """The same s, exactly; 1 where there is none."""
-        if self.ratio is None:
+        if self.ratio is None or not self.rank:
             return [Fraction(1)] * self.children
         u, v = (m.numbers() for m in self.matrices[1:])
-        top = np.abs(self.floats[2]).argmax(axis=0).tolist() if self.rank else []
-        pairs = ((u[row][i], v[row][i]) for i, row in enumerate(top))
-        return [Fraction(a) / Fraction(b) if b else Fraction(1) for a, b in pairs] or [Fraction(1)] * self.children
+        found = []
+        for i in range(self.children):
+            row = next((row for row in range(self.rank) if v[row][i]), None)
+            found.append(Fraction(1) if row is None else Fraction(u[row][i]) / Fraction(v[row][i]))
+        return found
 
     @cached_property
     def symmetric(self) -> bool:
         """Whether Vᵀ·N⁻¹·U is symmetric at every base N, up to the factors s_i of its columns."""
-        m0, _, v = self.floats
-        if not np.array_equal(m0, m0.T):
+        if not self._is_symmetric(0):
             return False
-        if self.identity_u and np.array_equal(v, v.T):
+        if self.identity_u and self._is_symmetric(2):
             return self.identity_m0 or self.is_marginal_kernel
         return self.ratio is not None
+
+    def _is_symmetric(self, which: int) -> bool:
+        """Whether M0 or V (0 or 2) is a symmetric matrix, in exact numbers."""
+        rounded = self.floats[which]
+        if not np.array_equal(rounded, rounded.T) or self.doubles[which]:
+            return bool(np.array_equal(rounded, rounded.T))
+        rows = self.matrices[which].numbers()
+        return all(x == rows[j][i] for i, row in enumerate(rows) for j, x in enumerate(row[:i]))
 
     @cached_property
     def laplacian(self) -> Laplacian | None:
         """The graph, where M0 = diag(κ ≥ 0) and every u_i·v_iᵀ is w ≥ 0 times the Laplacian of an edge."""
         m0, u, v = self.floats
         r, k = u.shape
-        if r == 0 or k == 0 or not self.doubles[2] or (np.diag(m0) < 0).any() or not _is_diagonal(m0):
+        if r == 0 or k == 0 or not self.doubles[2] or not (self._has_diagonal_m0 and (np.diag(m0) >= 0).all()):
             return None
+        if not (self.doubles[1] or np.array_equal(u == 0.0, _zeros(self.matrices[1], u))):
+            return None  # what is 0 only as a double
         count_u, count_v = (np.count_nonzero(m, axis=0) for m in (u, v))
         if (count_v == 0).any() or (count_v > 2).any() or (count_u == 0).any() or (count_u > 2).any():
             return None
@@ -197,32 +220,43 @@ class DetStructure:
         if self.laplacian is not None:
             return True
         m0, _, v = self.floats
-        if self.ratio is not None:
-            return bool((np.diag(m0) >= 0).all()) if _is_diagonal(m0) else _surely_definite(m0)
+        if self.ratio is not None and self._is_symmetric(0):
+            return (self._has_diagonal_m0 and bool((np.diag(m0) >= 0).all())) or surely_definite(m0)
         if self.identity_u and self.identity_m0:
-            return _surely_definite(v + v.T)
-        if self.is_marginal_kernel and np.array_equal(v, v.T):
-            return _surely_definite(v) and _surely_definite(m0)
+            return surely_definite(v + v.T, 2.0 * UNIT * (np.abs(v) + np.abs(v.T)))
+        if self.is_marginal_kernel and self._is_symmetric(2):
+            return surely_definite(v) and surely_definite(m0)
         return False
 
+    @cached_property
+    def _has_diagonal_m0(self) -> bool:
+        """Whether M0 is 0 beside its diagonal, in exact numbers, and the sign of its diagonal that of its doubles."""
+        zero = _zeros(self.matrices[0], self.floats[0])
+        lost = (self.floats[0] == 0.0) & ~zero
+        return bool((zero | np.eye(self.rank, dtype=bool)).all()) and not lost.any()
 
-def _columns(u: list[list[Fraction]], v: list[list[Fraction]]) -> list[tuple[tuple[Fraction, ...], ...]]:
-    return list(zip(zip(*u, strict=True), zip(*v, strict=True), strict=True))
+
+def _ratios(u: list[Column], v: list[Column]) -> list[Fraction] | None:
+    """s > 0 with u_i = s_i·v_i, column by column, 1 for a column of zeros; None where there is none."""
+    found = []
+    for left, right in zip(u, v, strict=True):
+        s = next((a / b for a, b in zip(left, right, strict=True) if b), Fraction(1))
+        if s <= 0 or any(a != s * b for a, b in zip(left, right, strict=True)):
+            return None
+        found.append(s)
+    return found
 
 
 def _products_round(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Where the product of two doubles is not a double (Dekker's exact product)."""
+    """Where the product of two doubles is not a double (Dekker's exact product), or so small that this cannot tell."""
     split = 2.0**27 + 1.0
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         high_a, high_b = split * a - (split * a - a), split * b - (split * b - b)
         low_a, low_b = a - high_a, b - high_b
         product = a * b
         lost = ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
-    return ~(lost == 0.0)  # NaN where the splitting overflows
-
-
-def _is_diagonal(matrix: np.ndarray) -> bool:
-    return np.count_nonzero(matrix) == np.count_nonzero(np.diag(matrix))
+    small = (np.abs(product) < _SMALLEST_EXACT) & (a != 0.0) & (b != 0.0)
+    return ~(lost == 0.0) | small  # NaN where the splitting overflows
 
 
 def _all_equal(a: list, b: list) -> bool:
@@ -234,16 +268,3 @@ def _zeros(matrix: Matrix, rounded: np.ndarray) -> np.ndarray:
     if matrix.is_float:
         return rounded == 0.0
     return np.array([[x == 0 for x in row] for row in matrix.numbers()], bool).reshape(rounded.shape)
-
-
-def _surely_definite(matrix: np.ndarray) -> bool:
-    """Whether a symmetric matrix is positive definite by more than rounding could make it."""
-    if not len(matrix):
-        return True
-    if not np.array_equal(matrix, matrix.T) or not np.isfinite(matrix).all():
-        return False
-    scale = np.sqrt(np.abs(np.diag(matrix)))
-    if (scale == 0.0).any():
-        return False
-    values = np.linalg.eigvalsh(matrix / scale / scale[:, None])
-    return bool(values[0] > 8 * len(matrix) ** 2 * UNIT)

@@ -39,7 +39,8 @@ class Terms:
 def reverse(program: Program) -> Program:
     """Values and adjoints of a program, in slots of their own.
 
-    The children of its determinants have no negative numbers: a determinant D adds D'·∂D/∂f to the adjoint of child f,
+    The children of its determinants have no negative numbers, and their complements y depend on no variable z (see
+    `variables_in_complements`): a determinant D adds D'·∂D/∂f to the adjoint of child f,
     and the same of their magnitudes to that of its magnitude, which is f too. The last instruction adds up what can be
     read off the program, and so names the slots (`readings`): Pr(evidence, X_i = 1) for every variable i, and the root;
     then their magnitudes if the program is signed.
@@ -51,11 +52,44 @@ def reverse(program: Program) -> Program:
     >>> len(readings(reverse(lower(pgcc.parse("0.5*a*b + 0.25*a + 0.25")))))
     3
     """
+    if variables_in_complements(program):
+        raise ValueError("a program whose determinants have variables in complements has no derivatives by f alone")
     forward = binarized(program)
     writer = _Writer(forward)
     writer.differentiate_by_inside()
     roots = [forward.value, forward.magnitude] if forward.signed else [forward.value]
     return writer.finish([slot for root in roots for slot in (*writer.joints(root), root)])
+
+
+def variables_in_complements(program: Program) -> bool:
+    """Whether a complement y of a determinant's child depends on a variable z: not on ȳ and constants alone.
+
+    >>> import pgcc
+    >>> from pgcc.lowering.lower import lower
+    >>> from pgcc.passes.padding import homogenize
+    >>> d = pgcc.dpp(L=[[2, 1], [1, 3]])
+    >>> [variables_in_complements(lower(homogenize(c))) for c in (d, d.complement())]
+    [False, True]
+    """
+    if not program.structures:
+        return False
+    depends = np.zeros(program.slots, bool)
+    for i, op in enumerate(program.op.tolist()):
+        args, at = program.args[program.start[i] : program.start[i + 1]], program.target[i]
+        if op == LEAF:
+            depends[at] = program.leaf_variable[args[0]] >= 0 and program.leaf_numbers[args[0]][1] != 0
+        elif op in (DET, DETMAG):
+            children = args[1:]
+            if op == DET and depends[children[len(children) // 2 :]].any():
+                return True
+            depends[at] = depends[children].any()
+        elif op in (SUM, DOT, TIMES):
+            depends[at] = depends[args].any()
+        elif op == MORE:
+            depends[at] |= depends[args].any()
+        else:
+            raise ValueError(f"operation {op} is none of a circuit's program")
+    return False
 
 
 @dataclass(frozen=True)

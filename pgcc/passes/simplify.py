@@ -271,8 +271,8 @@ def delete_absent(draft: Draft) -> None:
 
 def _columns(matrix: Matrix, kept: Sequence[int]) -> Matrix:
     if matrix.is_float:
-        return Matrix(matrix.floats()[:, list(kept)])
-    return Matrix([[row[j] for j in kept] for row in matrix.numbers()], shape=(0, len(kept)))
+        return Matrix(matrix.floats()[:, list(kept)], note=matrix.note)
+    return Matrix([[row[j] for j in kept] for row in matrix.numbers()], shape=(0, len(kept)), note=matrix.note)
 
 
 def repeats(node: Node) -> bool:

@@ -1,48 +1,41 @@
 """The total of a circuit: g(1), which is 1 if it is a distribution.
 
-Exact numbers give an exact total. With floats, or where fractions would become enormous, it is computed with 50 decimal
-digits and any exponent, and a bound on its error is carried along. Determinants are factorised in float64, with an
-estimate of the error by the inverse matrix; a small one for which that is above 1e-13 is computed in fractions. What
-comes out has a relative error below 1e-12, or is a `PrecisionError`: a float, or beyond the range of floats m·2^e, as a
-fraction (a DPP of 300 items that are mostly in has such a total). Totals of roots are remembered as long
-as the nodes live, so that building a mixture of mixtures of mixtures walks over every part once.
+Exact numbers give an exact total. With floats, or where fractions would become enormous, it is computed in ball
+arithmetic, determinants too, with more and more bits until it is known well: however ill-conditioned a kernel is, its
+numbers are exact, and so its total is some definite number. What comes out has a relative error below 1e-12, or is a
+`PrecisionError`: a float, or beyond the range of floats m·2^e, as a fraction (a DPP of 300 items that are mostly in has
+such a total). Totals of roots are remembered as long as the nodes live, so that building a mixture of mixtures of
+mixtures walks over every part once.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
-from typing import NamedTuple, assert_never
+from typing import assert_never
 from weakref import WeakKeyDictionary
 
-import numpy as np
+from flint import arb, arb_mat
 
 from pgcc.errors import PrecisionError, SemanticsError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op, iter_edges
 from pgcc.ir.numbers import Number, as_number
+from pgcc.passes.balls import ball, ball_determinant, precision
 from pgcc.passes.condition import interpolation_weights
 from pgcc.passes.simplify import constant_determinant, plus, times
 
 TOLERANCE = 1e-9  # how far the total of floats may be from 1
-ACCURACY = Decimal("1e-12")  # the relative error of a total that is no exact number
-_DIGITS = Context(prec=50, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
-_ROUNDING = Decimal("1e-49")
-_FACTORED = Decimal("1e-13")  # the relative error of a determinant in float64 that is good enough, by estimate
+ACCURACY = 1e-12  # the relative error of a total that is no exact number
+# Bits of balls, the first that are tried and the last; how many of them have to be right for a total to be remembered.
+_FIRST_BITS, _MOST_BITS, _ENOUGH = 128, 1 << 13, 64
+# From so many bits on, what may be 0 is computed in fractions, if no determinant has more rows and columns than that.
+_ZERO_BITS, _MOST_EXACT = 1024, 40
 _MOST_DIGITS = 39_000  # of a total, as many as MAX_BITS make
-_MOST_EXACT = 40  # rows and columns of a determinant of floats that is computed in fractions, where that is not so
 
-
-class _Value(NamedTuple):
-    """A number that is off by at most `error`."""
-
-    number: Decimal
-    error: Decimal
-
-
-_known: WeakKeyDictionary[Node, Number | _Value] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Node, Number | arb] = WeakKeyDictionary()
 
 
 def total(circuit: Circuit) -> Number:
@@ -62,12 +55,11 @@ def total(circuit: Circuit) -> Number:
     root = circuit.root
     found = _known.get(root)
     if found is None:
-        order = _unknown(root)
-        found = _exactly(order)
+        found = _exactly(_postorder(root))
         if found is None:
-            found = _in_decimals(order)
+            found = _in_balls(root)
         _known[root] = found
-    return _rounded(found) if isinstance(found, _Value) else found
+    return _rounded(found) if isinstance(found, arb) else found
 
 
 def is_one(value: Number) -> bool:
@@ -121,8 +113,8 @@ def _float_like(value: Fraction) -> Number:
     return as_number(round(value / unit) * unit)
 
 
-def _unknown(root: Node) -> list[Node]:
-    """A postorder of the nodes down to those whose totals are known."""
+def _postorder(root: Node, rounded: bool = True) -> list[Node]:
+    """The nodes, children first, down to those whose totals are known: only exactly, unless `rounded`."""
     order: list[Node] = []
     seen = {root}
     path = [(root, iter(root.children))]
@@ -131,7 +123,7 @@ def _unknown(root: Node) -> list[Node]:
         for child in children:
             if child not in seen:
                 seen.add(child)
-                path.append((child, iter(() if child in _known else child.children)))
+                path.append((child, iter(() if _is_known(child, rounded) else child.children)))
                 break
         else:
             order.append(node)
@@ -139,31 +131,39 @@ def _unknown(root: Node) -> list[Node]:
     return order
 
 
+def _is_known(node: Node, rounded: bool) -> bool:
+    return node in _known and (rounded or not isinstance(_known[node], arb))
+
+
 # -- exact numbers -------------------------------------------------------------------------------------------
 
 
-def _exactly(order: Sequence[Node]) -> Number | None:
-    """The total of the last node as an exact number; None if a float stands in the way, or it becomes enormous."""
+def _exactly(order: Sequence[Node], floats: bool = False) -> Number | None:
+    """The total of the last node as an exact number; None if it becomes enormous, or a float stands in the way.
+
+    floats : these are the rationals that they stand for, and do not stand in the way.
+    """
     at: dict[Node, Number] = {}
     for node in order:
-        value = _known[node] if node in _known else _exact_node(node, at)
-        if value is None or isinstance(value, (float, _Value)):
+        value = _known[node] if _is_known(node, not floats) else _exact_node(node, at, floats)
+        if value is None or isinstance(value, arb):
             return None
         at[node] = value
     return at[order[-1]]
 
 
-def _exact_node(node: Node, at: dict[Node, Number]) -> Number | None:
+def _exact_node(node: Node, at: dict[Node, Number], floats: bool) -> Number | None:
     value: Number | None
     match node.op:
         case Op.CONST:
-            return node.value
+            return _exact_number(node.value, floats)
         case Op.VAR:
             return 1
         case Op.SUM:
             value = 0
             for weight, child in iter_edges(node):
-                term = times(weight, at[child]) if type(weight) is not float else None
+                factor = _exact_number(weight, floats)
+                term = times(factor, at[child]) if factor is not None else None
                 value = plus(value, term) if term is not None and value is not None else None
             return value
         case Op.PRODUCT:
@@ -172,10 +172,18 @@ def _exact_node(node: Node, at: dict[Node, Number]) -> Number | None:
                 value = times(value, at[child]) if value is not None else None
             return value
         case Op.DET:
-            if not all(matrix.is_exact for matrix in node.matrices):
+            if floats:
+                if max(node.matrices[1].shape) > _MOST_EXACT:
+                    return None
+            elif not all(matrix.is_exact for matrix in node.matrices):
                 return None
             return _exact_det(node, [Fraction(at[c]) for c in node.inside], [Fraction(at[c]) for c in node.outside])
     assert_never(node.op)
+
+
+def _exact_number(value: Number, floats: bool) -> Number | None:
+    """An exact number; a float as a rational, or None."""
+    return value if type(value) is not float else as_number(Fraction(value)) if floats else None
 
 
 def _exact_det(node: Node, f: list[Fraction], y: list[Fraction]) -> Number | None:
@@ -206,131 +214,108 @@ def _rows(node: Node, f: list[Fraction], y: list[Fraction]) -> list[list[Fractio
     return top + [[*(-v[i][j] for i in rows), *(y[j] if i == j else Fraction(0) for i in k)] for j in k]
 
 
-# -- decimals, with a bound ------------------------------------------------------------------------------------
+# -- balls -----------------------------------------------------------------------------------------------------
 
 
-def _in_decimals(order: Sequence[Node]) -> _Value:
-    with localcontext(_DIGITS), np.errstate(all="ignore"):
-        at: dict[Node, _Value] = {}
-        for node in order:
-            known = _known.get(node)
-            if known is None:
-                at[node] = _decimal_node(node, at)
-            else:
-                at[node] = known if isinstance(known, _Value) else _decimal(known)
-        return at[order[-1]]
+def _in_balls(root: Node) -> arb:
+    """The total as a ball: with so many bits that 64 of them are right, or as many as there can be.
+
+    What may be 0 is computed in fractions, where that is possible: balls never say that a number is 0.
+    """
+    bits = _FIRST_BITS
+    while True:
+        first = bits == _FIRST_BITS
+        with precision(bits):
+            found = _ball_total(_postorder(root, rounded=first), rounded=first)
+        if found.is_exact() or found.rel_accuracy_bits() >= _ENOUGH or bits == _MOST_BITS:
+            return found
+        if bits >= _ZERO_BITS and found.contains(0):
+            exact = _exactly(_postorder(root, rounded=False), floats=True)
+            with precision(_MOST_BITS):
+                return found if exact is None else ball(exact)
+        bits *= 2
 
 
-def _rounded(value: _Value) -> Number:
-    """The nearest number of a float's bits, if the bound on the error is small enough."""
-    number, error = value
-    if not number:
+def _ball_total(order: Sequence[Node], rounded: bool) -> arb:
+    """The total of the last node, to the working precision."""
+    at: dict[Node, arb] = {}
+    for node in order:
+        if _is_known(node, rounded):
+            known = _known[node]
+            at[node] = known if isinstance(known, arb) else ball(known)
+        else:
+            at[node] = _ball_node(node, at)
+    return at[order[-1]]
+
+
+def _rounded(value: arb) -> Number:
+    """The nearest number of a float's bits, if the ball is small enough."""
+    if value.is_zero():
         return 0.0
-    if error > ACCURACY * abs(number):
-        raise PrecisionError(f"its total g(1), about {number:.3e}, cannot be computed to a relative error of 1e-12")
-    if abs(number.adjusted()) > _MOST_DIGITS:
-        raise PrecisionError(f"its total g(1) = {number:.3e} has more than {_MOST_DIGITS:,} digits")
-    return _float_like(Fraction(number))
+    parts = (value.mid(), value.rad()) if value.is_finite() else (arb(0), arb(1))
+    middle, radius = map(_dyadic, parts)
+    if radius > Fraction(ACCURACY) * abs(middle):
+        raise PrecisionError(
+            f"its total g(1) = {value.str(4)} cannot be computed to a relative error of 1e-12 with {_MOST_BITS:,} bits"
+        )
+    return _float_like(middle)
 
 
-def _decimal(value: Number) -> _Value:
-    """The nearest decimal."""
-    numerator, denominator = value.as_integer_ratio()
-    number = Decimal(numerator) / denominator
-    return _Value(number, Decimal(0) if denominator == 1 and abs(numerator) < 10**50 else abs(number) * _ROUNDING)
+def _dyadic(x: arb) -> Fraction:
+    """A midpoint or a radius: m·2^e."""
+    mantissa, exponent = (int(part) for part in x.man_exp())
+    binary = exponent + mantissa.bit_length()
+    if mantissa and abs(binary) > _MOST_DIGITS * math.log2(10):
+        raise PrecisionError(f"its total g(1), about 2**{binary}, has more than {_MOST_DIGITS:,} digits")
+    return mantissa * Fraction(2) ** exponent
 
 
-def _decimal_node(node: Node, at: dict[Node, _Value]) -> _Value:
+def _ball_node(node: Node, at: dict[Node, arb]) -> arb:
     match node.op:
         case Op.CONST:
-            return _decimal(node.value)
+            return ball(node.value)
         case Op.VAR:
-            return _Value(Decimal(1), Decimal(0))
+            return arb(1)
         case Op.SUM:
-            return _decimal_sum([_product(_decimal(w), at[c]) for w, c in iter_edges(node)])
+            return sum((ball(weight) * at[child] for weight, child in iter_edges(node)), arb(0))
         case Op.PRODUCT:
-            value = _Value(Decimal(1), Decimal(0))
+            value = arb(1)
             for child in node.children:
-                value = _product(value, at[child])
+                value *= at[child]
             return value
-        case _:
-            return _decimal_det(node, [at[c] for c in node.inside], [at[c] for c in node.outside])
+        case Op.DET:
+            return _ball_det(node, [at[c] for c in node.inside], [at[c] for c in node.outside])
+    assert_never(node.op)
 
 
-def _product(a: _Value, b: _Value) -> _Value:
-    number = a.number * b.number
-    error = a.error * abs(b.number) + b.error * (abs(a.number) + a.error)
-    return _Value(number, error + abs(number) * _ROUNDING)
+def _ball_det(node: Node, f: list[arb], y: list[arb]) -> arb:
+    """Of a sized one, the coefficient of s^size where f is s·f for what counts, by interpolation."""
+    m0, u, v = (_ball_matrix(m) for m in node.matrices)
+    if node.size is None:
+        return ball_determinant(_ball_rows(m0, u, v, f, y))
+    points = range(1 + min(sum(node.counted), node.matrices[0].shape[0]))
+    if node.size >= len(points):
+        return arb(0)
+    found = arb(0)
+    for weight, s in zip(interpolation_weights(points, node.size), points, strict=True):
+        s_f = [s * x if counts else x for x, counts in zip(f, node.counted, strict=True)]
+        found += ball(weight) * ball_determinant(_ball_rows(m0, u, v, s_f, y))
+    return found
 
 
-def _decimal_sum(terms: list[_Value]) -> _Value:
-    number = sum((term.number for term in terms), Decimal(0))
-    size = sum((abs(term.number) for term in terms), Decimal(0))
-    return _Value(number, sum((term.error for term in terms), Decimal(0)) + size * _ROUNDING * (len(terms) > 1))
+def _ball_matrix(matrix: Matrix) -> arb_mat:
+    return arb_mat(*matrix.shape, [ball(x) for row in matrix.numbers() for x in row])
 
 
-def _decimal_det(node: Node, f: list[_Value], y: list[_Value]) -> _Value:
-    by_floats = _float_det(node, f, y) if node.size is None else None
-    if by_floats is not None and by_floats.error <= _FACTORED * abs(by_floats.number):
-        return by_floats
-    exact = None
-    if max(node.matrices[1].shape) <= _MOST_EXACT:
-        exact = _exact_det(node, [Fraction(x.number) for x in f], [Fraction(x.number) for x in y])
-    if exact is not None:
-        number, relative = _decimal(exact).number, _relative_error([*f, *y])
-        error = _sensitivity(node, f, y) * relative if relative else Decimal(0)
-        return _Value(number, error + abs(number) * _ROUNDING)
-    if by_floats is None:
-        raise PrecisionError("it has a determinant whose value can be had neither in float64 nor, by its size, exactly")
-    return by_floats
-
-
-def _relative_error(values: list[_Value]) -> Decimal:
-    return max((v.error / abs(v.number) if v.number else v.error for v in values), default=Decimal(0))
-
-
-def _sensitivity(node: Node, f: list[_Value], y: list[_Value]) -> Decimal:
-    """How much a determinant without cancellation could be, times its rows: what relative errors of f, y can do."""
-    rows = _float_rows(node, f, y)
-    norms = [Decimal(float(x)) for x in np.linalg.norm(rows, axis=1)]
-    bound = Decimal(1 + len(rows))
-    for norm in norms:
-        bound *= norm
-    return bound
-
-
-def _float_det(node: Node, f: list[_Value], y: list[_Value]) -> _Value | None:
-    """By factorisation in float64, with an estimate of the error: |M⁻¹| against the rounding of the entries of M."""
-    rows = _float_rows(node, f, y)
-    if not len(rows):
-        return _Value(Decimal(1), Decimal(0))
-    scale = np.abs(rows).max(axis=1)
-    if not np.isfinite(rows).all() or not scale.all():
-        return None
-    _, exponents = np.frexp(scale)
-    scaled = np.ldexp(rows, -exponents[:, None])
-    sign, logarithm = np.linalg.slogdet(scaled)
-    if not sign:
-        return None
-    try:
-        inverse = np.linalg.inv(scaled)
-    except np.linalg.LinAlgError:
-        return None
-    sizes = np.ldexp(_float_rows(node, f, y, absolute=True), -exponents[:, None])
-    eps = float(np.finfo(float).eps)
-    entries = (eps + float(_relative_error([*f, *y]))) * float((np.abs(inverse).T * sizes).sum())
-    relative = entries + 2 * eps * (1 + abs(float(logarithm)))
-    if not np.isfinite(relative):
-        return None
-    number = Decimal(float(sign)) * Decimal(float(logarithm)).exp() * Decimal(2) ** int(exponents.sum())
-    return _Value(number, abs(number) * Decimal(relative))
-
-
-def _float_rows(node: Node, f: list[_Value], y: list[_Value], absolute: bool = False) -> np.ndarray:
-    m0, u, v = (np.abs(m.floats()) if absolute else m.floats() for m in node.matrices)
-    inside, outside = (np.array([float(x.number) for x in values]) for values in (f, y))
-    if absolute:
-        inside, outside = np.abs(inside), np.abs(outside)
-    if (outside == 1).all():
-        return m0 + (u * inside) @ v.T
-    return np.block([[m0, u * inside], [v.T if absolute else -v.T, np.diag(outside)]])
+def _ball_rows(m0: arb_mat, u: arb_mat, v: arb_mat, f: list[arb], y: list[arb]) -> arb_mat:
+    """M0 + U·diag(f)·Vᵀ where all of y are 1, else [[M0, U·diag(f)], [−Vᵀ, diag(y)]]"""
+    r, k = u.nrows(), u.ncols()
+    scaled = [x * f[i % k] for i, x in enumerate(u.entries())]
+    if all(x == 1 for x in y):
+        return m0 + arb_mat(r, k, scaled) * v.transpose()
+    entries: list[arb] = []
+    for i in range(r):
+        entries += [m0[i, j] for j in range(r)] + scaled[i * k : (i + 1) * k]
+    for j in range(k):
+        entries += [-v[i, j] for i in range(r)] + [y[j] if i == j else arb(0) for i in range(k)]
+    return arb_mat(r + k, r + k, entries)

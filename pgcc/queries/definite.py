@@ -8,7 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from pgcc.ir.numbers import UNIT, Number
+from pgcc.ir.definite import surely_definite
+from pgcc.ir.numbers import Number
 
 # Exact elimination is not tried on larger matrices: its numbers grow with every row.
 MOST_EXACT_ROWS = 64
@@ -28,16 +29,6 @@ def is_semidefinite(rows: Rows) -> bool:
     if all(not x for i, row in enumerate(rows) for j, x in enumerate(row) if i != j):
         return all(row[i] >= 0 for i, row in enumerate(rows))
     return len(rows) <= MOST_EXACT_ROWS and is_semidefinite_exactly(rows)
-
-
-def surely_definite(matrix: np.ndarray) -> bool:
-    """Whether it is positive definite by more than rounding its entries and its eigenvalues could make it."""
-    if not len(matrix):
-        return True
-    if not np.isfinite(matrix).all() or not np.array_equal(matrix, matrix.T) or (np.diag(matrix) < 2.0**-500).any():
-        return False
-    scale = np.sqrt(np.diag(matrix))
-    return bool(np.linalg.eigvalsh(matrix / scale / scale[:, None])[0] > 8 * len(matrix) ** 2 * UNIT)
 
 
 def is_semidefinite_exactly(rows: Rows) -> bool:

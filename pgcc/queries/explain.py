@@ -10,6 +10,7 @@ import numpy as np
 from pgcc.backend.compiled import Compiled
 from pgcc.backend.values import Values
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Op
 from pgcc.lowering.strategy import METHODS
 from pgcc.queries.evidence import Evidence
 from pgcc.queries.probability import probabilities
@@ -36,6 +37,7 @@ class Explanation:
     certificate: str
     total: float
     query: dict[str, float | int | str] | None = None
+    notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict:
         """Plain data, for JSON."""
@@ -64,6 +66,7 @@ class Explanation:
             f"accuracy: {self.certificate}",
             "total g(1): not divided by (normalize=False)" if np.isnan(self.total) else _total_text(self.total),
         ]
+        lines += [f"note: {note}" for note in self.notes]
         if self.query is not None:
             lines.append("query: " + ", ".join(f"{key} {value}" for key, value in self.query.items()))
         return "\n".join(lines)
@@ -98,6 +101,7 @@ def explain(
         certificate=_certificate(compiled, rtol),
         total=float("nan") if total is None else float(total.floats()[0]),
         query=None if evidence is None else _query(compiled, total, rtol, evidence),
+        notes=_notes(circuit),
     )
 
 
@@ -110,6 +114,12 @@ def _size(compiled: Compiled) -> tuple[int, int]:
         program = direct.loop.condensed.program
         return program.operations, program.slots
     return direct.staged.head.program.operations + direct.staged.program.operations, direct.staged.program.slots
+
+
+def _notes(circuit: Circuit) -> tuple[str, ...]:
+    """What is to be said of where the matrices of determinants come from."""
+    matrices = [m for node in circuit.order if node.op is Op.DET for m in node.matrices]
+    return tuple(dict.fromkeys(m.note for m in matrices if m.note))
 
 
 def _strategy(compiled: Compiled) -> tuple[str, str]:

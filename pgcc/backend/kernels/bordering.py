@@ -7,9 +7,12 @@ its own √|s| included), and b that of Y likewise, s is off by
 
     |F_ss| + |F_s·(D − F)⁻¹·F_·s| ≤ ε·a·b·(1 + τ/(1 − τ)),      F = L⁻¹·E·R⁻¹,
 
-and the determinant of the rest by a factor within 1.1·τ of 1. This is absolute: it holds where s is 0. Without the
-inverse, X·e ≤ 2·(2I − |L̂|)⁻¹·e − e is known of the rows that are eliminated, and a ≤ √|s| + 2·Σ|(L·D)_p|·x_p/√|D_p|:
-running sums as the elimination goes on.
+and the determinant of the rest by a factor within τ/(1 − τ) of 1. This is absolute: it holds where s is 0. For
+QUICK·τ < 0.1, that is τ < 0.08, the product is off by at most ε·a·b/(1 − τ)² + τ/(1 − τ)·|s|, times what is
+eliminated: QUICK = 1.25 times either is enough. Where X comes from the inverse, which is off by η·X·|J| itself, a, b,
+‖X‖ and ‖Y‖ are at most 1/(1 − η·‖X̂‖) < 1.07 times what is computed (FULL·τ < 0.1), and FULL = 1.7 is enough.
+Without the inverse, X·e ≤ 2·(2I − |L̂|)⁻¹·e − e is known of the rows that are eliminated, and
+a ≤ √|s| + 2·Σ|(L·D)_p|·x_p/√|D_p|: running sums as the elimination goes on.
 """
 
 from __future__ import annotations

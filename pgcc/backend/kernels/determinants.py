@@ -342,7 +342,7 @@ def _trust(matrix, q, symmetric, roundings, spread, wanted, scale, room, inverse
     store(tau, 0, growth)
     good = True
     for lane in range(LANES):
-        tau[lane] *= 1.1 * (roundings + spread)
+        tau[lane] *= 1.11 * (roundings + spread)
         good &= tau[lane] <= wanted
     if good:
         return

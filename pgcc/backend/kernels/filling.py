@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from pgcc.backend.kernels.plan import CHILDREN, COLUMNS, FREE, LOW, MATRICES, READY, SYMMETRIC, TABLE, VARIABLES, K, R
@@ -15,6 +17,16 @@ _CHUNK = 64  # terms that are added up by themselves
 def next_diagonal(i, symmetric, q):
     """How far it is from the diagonal entry of row i to the next one."""
     return (i + 2 if symmetric else q + 1) * LANES
+
+
+@inlined_kernel
+def added(entry, term):
+    """entry + term, term > 0, for a diagonal: NaN where that would magnify the rounding of what is added.
+
+    Of an entry of the kernel below 0, at most a quarter of the sum: then all that is rounded is 5 roundings of it.
+    """
+    total = entry + term
+    return total if entry >= 0.0 or -4.0 * entry <= total else math.nan
 
 
 @bare_kernel
@@ -122,7 +134,8 @@ def fill_base(
         f, y = work[inside[c] * lanes + row], work[outside[c] * lanes + row]
         change = f - y * phi
         if i < positive:
-            matrix[at] += 0.0 if y == 0.0 else scale / change
+            if y != 0.0:
+                matrix[at] = added(matrix[at], scale / change)
         else:
             matrix[at] = -(data[phis + 2 * k + c] + scale * (f / (phi * -change)))
         factors[i * LANES + lane] = change / scale

@@ -121,7 +121,8 @@ def tree_sum(r, directed, tail, head, weight, kill, f, y, W, parent, label, chos
             W[label[a], label[b]] += w
             if not directed:
                 W[label[b], label[a]] += w
-    roundings = 3.0 * count + m * (3.0 + merges)
+    # an edge that is in: α, α·β, and two products; any other weight: α, α·β, and one product
+    roundings = 4.0 * count + m * (3.0 + merges)
     for p in range(m - 1, -1, -1):
         row = W[p]
         s = _compensated_sum(row, p, to_ground[p])

@@ -33,7 +33,7 @@ from pgcc.backend.kernels.bordering import (
     put,
     solve_borders,
 )
-from pgcc.backend.kernels.filling import fill_rank
+from pgcc.backend.kernels.filling import added, fill_rank
 from pgcc.backend.kernels.observed import ordinary, row_values
 from pgcc.backend.kernels.plan import CHILDREN, DEFINITE, FREE, HAS, MATRICES, OUT, RANK, SYMMETRIC, TABLE, K, R
 from pgcc.backend.kernels.policy import bare_kernel, kernel
@@ -214,7 +214,7 @@ def _order_base(plan, data, d, form, f, y, index, diagonal, bare, factor):
             bare[last - 1] = data[table + i * (k + 1)]
             factor[last - 1] = change / scale
             if change > 0.0:
-                diagonal[last - 1] = bare[last - 1] + (0.0 if y[i] == 0.0 else scale / change)
+                diagonal[last - 1] = bare[last - 1] if y[i] == 0.0 else added(bare[last - 1], scale / change)
             else:
                 diagonal[last - 1] = -(data[phis + 2 * k + i] + scale * (f[i] / (phi * -change)))
     return hard, count, last

@@ -22,6 +22,7 @@ import math
 
 import numpy as np
 
+from pgcc.backend.kernels.filling import added
 from pgcc.backend.kernels.policy import kernel
 from pgcc.ir.numbers import UNIT
 
@@ -67,7 +68,8 @@ def sized_sum(kernel_matrix, scale, gap, phi, f, y, size, counted):
         for c in range(p + 1):
             matrix[p, c] = matrix[c, p] = weight[p] * kernel_matrix[index[p], index[c]] * weight[c]
     for p in range(positive):
-        matrix[p, p] += y[index[p]]
+        if y[index[p]] != 0.0:
+            matrix[p, p] = added(matrix[p, p], y[index[p]])
     for p in range(positive, a):
         i = index[p]
         matrix[p, p] = -(weight[p] * weight[p] * gap[i] + f[i] / phi[i])

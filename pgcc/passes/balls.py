@@ -1,0 +1,93 @@
+"""Balls of flint: its working precision, determinants, and whether a matrix is definite."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import arb, arb_mat, ctx, fmpq
+
+from pgcc.ir.definite import surely_definite
+from pgcc.ir.numbers import Number, nearest_float
+
+# flint's precision is one number for the whole process.
+flint_lock = threading.RLock()
+# Balls are eliminated in blocks of so many rows: the first of them, and what is left.
+_BLOCK = 100
+_HEAD, _TAIL = slice(_BLOCK), slice(_BLOCK, None)
+# Enough that what balls round is nothing beside what is asked of X·A·Xᵀ.
+_DEFINITE_BITS = 256
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """So many bits, for one thread at a time."""
+    with flint_lock, ctx.workprec(bits):
+        yield
+
+
+def ball_determinant(matrix: Any) -> Any:
+    """By blocks, on which flint is three times as fast; as a whole where that costs half of the bits."""
+    if matrix.nrows() <= _BLOCK:
+        return matrix.det()
+    try:
+        value = _by_blocks(matrix)
+    except ZeroDivisionError:  # a block is singular, the matrix may not be
+        return matrix.det()
+    return value if value.rel_accuracy_bits() >= ctx.prec // 2 else matrix.det()
+
+
+def _by_blocks(matrix: Any) -> Any:
+    """det [[A, B], [C, D]] = det A · det(D − C·A⁻¹·B)"""
+    kind, value = type(matrix), arb(1)
+    while matrix.nrows() > _BLOCK:
+        rows, n = matrix.tolist(), matrix.nrows() - _BLOCK
+        top, low = rows[:_BLOCK], rows[_BLOCK:]
+        A, B = (kind(_BLOCK, m, _flat([row[part] for row in top])) for m, part in ((_BLOCK, _HEAD), (n, _TAIL)))
+        C, D = (kind(n, m, _flat([row[part] for row in low])) for m, part in ((_BLOCK, _HEAD), (n, _TAIL)))
+        value = A.det() * value
+        matrix = D - C * A.solve(B)
+    return matrix.det() * value
+
+
+def ball(number: Number) -> arb:
+    """A number to the working precision; integers and floats are exact."""
+    return arb(fmpq(number.numerator, number.denominator)) if isinstance(number, Fraction) else arb(number)
+
+
+def is_definite(rows: Sequence[Sequence[Number]]) -> bool:
+    """Whether a symmetric matrix is positive definite: proved; False where that is in doubt.
+
+    With X = |Λ|^-½·Qᵀ of approximate eigenvectors, X·A·Xᵀ is about I, however small the eigenvalues of A are.
+
+    >>> is_definite([[1.0, 1.0 - 1e-13], [1.0 - 1e-13, 1.0]]), is_definite([[1.0, 1.0], [1.0, 1.0]])
+    (True, False)
+    """
+    n = len(rows)
+    floats = np.array([[nearest_float(x) for x in row] for row in rows], float).reshape(n, n)
+    if surely_definite(floats):
+        return True
+    diagonal = np.diag(floats)
+    if not np.isfinite(floats).all() or not ((diagonal > 2.0**-900) & (diagonal < 2.0**900)).all():
+        return False
+    power = -(np.frexp(diagonal)[1] // 2)
+    values, Q = np.linalg.eigh(np.ldexp(floats, power + power[:, None]))
+    if not values[0] > 0.0:
+        return False
+    X = np.ldexp((Q / np.sqrt(values)).T, power)
+    with precision(_DEFINITE_BITS):
+        A = arb_mat(n, n, [ball(x) for row in rows for x in row])
+        left = arb_mat(n, n, [arb(x) for x in X.ravel().tolist()])
+        near = (left * A * left.transpose()).entries()
+        middle = np.array([float(x.mid()) for x in near]).reshape(n, n)
+        radius = np.array([float(x.rad()) for x in near]).reshape(n, n)
+    lower = np.tril(middle)
+    return surely_definite(lower + np.tril(middle, -1).T, np.maximum(radius, radius.T))
+
+
+def _flat(rows: list[list[Any]]) -> list[Any]:
+    return [x for row in rows for x in row]
