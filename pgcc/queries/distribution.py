@@ -11,7 +11,7 @@ import numpy as np
 from pgcc.backend.compiled import Compiled
 from pgcc.backend.parallel import for_chunks
 from pgcc.backend.values import Values
-from pgcc.errors import EvidenceError, SemanticsError
+from pgcc.errors import EvidenceError, SemanticsError, brief
 from pgcc.ir.circuit import Circuit
 from pgcc.queries.evidence import Evidence
 from pgcc.queries.probability import probabilities
@@ -55,6 +55,8 @@ class Distribution:
         """The columns of variables by name; all of them for None."""
         if names is None:
             return np.arange(len(self.variables))
+        if hasattr(names, "keys"):
+            raise EvidenceError(f"{brief(names)} is evidence, where names of variables are asked for")
         try:
             names = [names] if isinstance(names, str) else list(names)
         except TypeError:
