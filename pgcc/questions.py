@@ -482,12 +482,13 @@ class Questions:
         0.625
         """
         from pgcc.queries.counts import size_circuit
+        from pgcc.queries.probability import ZeroTotal
 
         self._distribution().columns(over)  # refuses unknown names, and those that stand twice
         circuit = size_circuit(self.circuit, size, over)
         try:
             return self._compile(circuit)
-        except SemanticsError:  # its total is not positive
+        except ZeroTotal:
             raise SemanticsError(f"no set of size {size} is possible: nothing can be conditioned on it") from None
 
 

@@ -128,7 +128,8 @@ def test_tables_of_evidence():
     model = pgcc.compile(random_circuit(3, 5, negative=False))
     rows = np.array([[1, -1, -1, -1, -1], [-1, 1, -1, -1, -1], [-1, -1, -1, -1, -1]])
     names = ["z2", "z3", "z5"]
-    for ask in (model.any_of, model.none_of, model.all_of, model.parity):
+    np.testing.assert_allclose(model.parity(rows, over=names), [model.parity(r, over=names) for r in rows], rtol=1e-12)
+    for ask in (model.any_of, model.none_of, model.all_of):
         np.testing.assert_allclose(ask(names, rows), [ask(names, row) for row in rows], rtol=1e-12)
     np.testing.assert_allclose(model.exactly(2, names, rows), [model.exactly(2, names, r) for r in rows], rtol=1e-12)
     np.testing.assert_allclose(model.any_of(names, rows) + model.none_of(names, rows), 1, rtol=1e-12)

@@ -18,6 +18,8 @@ from pgcc.queries.probability import probabilities
 
 # Codes of queries that are asked together, in bytes.
 _MOST_CODES = 1 << 26
+# Of a quotient of doubles.
+_ROUNDING = 2.0**-50
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Distribution:
     rtol : float
         The relative error that every number returned keeps.
     threads : int
+    proved : bool
+        Whether no coefficient is known to be negative; otherwise every answer is looked at.
     """
 
     circuit: Circuit
@@ -41,6 +45,7 @@ class Distribution:
     total: Values | None
     rtol: float
     threads: int
+    proved: bool = False
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -80,8 +85,8 @@ class Distribution:
     def _ask(self, codes: np.ndarray, rtol: float | None, *, logs: bool) -> np.ndarray:
         evidence, rtol = Evidence(self.variables, codes), self.rtol if rtol is None else rtol
         answers = probabilities(
-            self.compiled, evidence, self.total, rtol=rtol / 2, threads=self.threads, logs=logs
-        )  # fmt: skip
+            self.compiled, evidence, self.total, rtol=rtol / 2, threads=self.threads, logs=logs, proved=self.proved
+        )
         for row in np.flatnonzero(np.isnan(answers.numbers))[:1].tolist():
             raise self.negative(evidence, row)  # the logarithm of a raw polynomial's coefficient
         return answers.numbers
@@ -101,7 +106,30 @@ class Distribution:
     def negative(self, given: Evidence, row: int) -> SemanticsError:
         """The error of a polynomial that is no distribution."""
         return SemanticsError(
-            f"a 'probability' given {given.describe(row)} is negative: the polynomial has negative coefficients"
+            f"a 'probability' given {given.describe(row)} is negative: the polynomial has negative coefficients "
+            "and is no distribution"
+        )
+
+    def shares(self, part: Values, whole: Values, given: Evidence, rows: np.ndarray) -> np.ndarray:
+        """part / whole, at most 1: what is observed in `whole` is observed in `part`, and more.
+
+        rows : the row of evidence of each, for an error: where one is negative, the whole is 0 or less than its part.
+        """
+        whole_mantissa = np.broadcast_to(whole.mantissa, part.mantissa.shape)
+        for bad in np.flatnonzero((part.mantissa < 0.0) | (whole_mantissa < 0.0))[:1].tolist():
+            raise self.negative(given, int(rows[bad]))
+        for bad in np.flatnonzero(whole_mantissa == 0.0)[:1].tolist():
+            raise self.impossible(given, int(rows[bad]))
+        found = part.over(whole)
+        for bad in np.flatnonzero(found > 1.0 + 2.0 * (part.bound + whole.bound) + _ROUNDING)[:1].tolist():
+            raise self.above_one(given, int(rows[bad]), float(found[bad]))
+        return np.minimum(found, 1.0)
+
+    def above_one(self, given: Evidence, row: int, number: float) -> SemanticsError:
+        """The same where a quotient shows it: what is left of 1 is negative."""
+        return SemanticsError(
+            f"a 'probability' given {given.describe(row)} is {number:.6g}, above 1: the polynomial has negative "
+            "coefficients and is no distribution"
         )
 
     def values(self, codes: np.ndarray, rtol: float | None = None) -> Values:
@@ -114,11 +142,7 @@ class Distribution:
     def ratios(self, codes: np.ndarray, given: Evidence, row: int) -> np.ndarray:
         """Pr(codes[j]) / Pr(codes[0]) for j ≥ 1; codes[0] is row `row` of the evidence."""
         values = self.values(codes, self.rtol / 4)
-        if values.mantissa[0] == 0.0:
-            raise self.impossible(given, row)
-        if (values.mantissa < 0.0).any():
-            raise self.negative(given, row)
-        return values[1:].over(values[:1])
+        return self.shares(values[1:], values[:1], given, np.full(len(codes) - 1, row))
 
     def portions(self, queries: int) -> Iterator[slice]:
         """So many queries in portions that fit into memory."""
