@@ -168,7 +168,8 @@ class Questions:
         return table[0] if given.single else table
 
     def covariance(self, evidence: Any = None, *, rtol: float | None = None, threads: int | None = None) -> np.ndarray:
-        """Cov(X_i, X_j | evidence), the variances on the diagonal; with an error below 3·rtol·Pr(i)·Pr(j).
+        """Cov(X_i, X_j | evidence), the variances on the diagonal; with an error below
+        3·rtol·max(Pr(i, j), Pr(i)·Pr(j)) (rtol·Pr(i) on the diagonal).
 
         Examples
         --------
@@ -304,6 +305,8 @@ class Questions:
     def moments(self, evidence: Any = None, *, over: Iterable[str] | None = None) -> Any:
         """Mean, variance, skewness and kurtosis of |S ∩ T| given the evidence, as a named tuple.
 
+        Right to `rtol`; the skewness, whose terms cancel, to an absolute error of rtol·√kurtosis.
+
         Examples
         --------
         >>> import pgcc
@@ -369,8 +372,9 @@ class Questions:
     def mode(self, evidence: Any = None, *, nodes: int = 10_000, rtol: float | None = None) -> Any:
         """The most probable assignment that agrees with the evidence.
 
-        Branch and bound: exact for few variables. It is NP-hard, so that for many the best one found is returned, and
-        how much better one could be.
+        Branch and bound: exact for few variables, which is to say that nothing is more probable by more than a relative
+        `rtol`. It is NP-hard, so that for many the best one found is returned, and how much better one could be. (The
+        bound takes it for granted that no coefficient is negative: see `Model.standing`.)
 
         Parameters
         ----------
@@ -400,7 +404,7 @@ class Questions:
         """−Σ Pr(x | evidence)·log Pr(x | evidence), in nats.
 
         Exact for up to 16 unobserved variables; otherwise estimated from samples, with the attribute
-        ``standard_error``.
+        ``standard_error``, which counts what so many samples cannot have seen.
 
         Examples
         --------
@@ -419,7 +423,9 @@ class Questions:
         """The Kullback–Leibler divergence Σ p(x)·log(p(x) / q(x)) from this distribution p to another q, in nats.
 
         Exact for up to 16 unobserved variables, with an error below rtol·(D + √D); otherwise estimated from samples,
-        with the attribute ``standard_error``. Infinite where q excludes what p allows.
+        with the attribute ``standard_error``. Infinite where q excludes what p allows. Samples do not show everything
+        that q excludes: unless the circuit of q shows that it excludes nothing, ``standard_error`` is inf, and
+        ``scatter`` is the standard error of the mean over what the samples met.
 
         Examples
         --------

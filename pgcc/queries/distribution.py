@@ -78,14 +78,15 @@ class Distribution:
         """Pr(row) for int8 rows of codes, to `rtol`; 0 below the range of doubles."""
         return self._ask(codes, rtol, logs=False)
 
-    def logprobs(self, codes: np.ndarray, rtol: float | None = None) -> np.ndarray:
-        """log Pr(row) for int8 rows of codes, to a relative error `rtol` of the probability."""
-        return self._ask(codes, rtol, logs=True)
+    def logprobs(self, codes: np.ndarray, rtol: float | None = None, *, relative: bool = False) -> np.ndarray:
+        """log Pr(row) for int8 rows of codes, to a relative error `rtol` of the probability, or of the logarithm."""
+        return self._ask(codes, rtol, logs=True, relative=relative)
 
-    def _ask(self, codes: np.ndarray, rtol: float | None, *, logs: bool) -> np.ndarray:
+    def _ask(self, codes: np.ndarray, rtol: float | None, *, logs: bool, relative: bool = False) -> np.ndarray:
         evidence, rtol = Evidence(self.variables, codes), self.rtol if rtol is None else rtol
         answers = probabilities(
-            self.compiled, evidence, self.total, rtol=rtol / 2, threads=self.threads, logs=logs, proved=self.proved
+            self.compiled, evidence, self.total, rtol=rtol / 2, threads=self.threads, logs=logs, proved=self.proved,
+            relative=relative,
         )
         for row in np.flatnonzero(np.isnan(answers.numbers))[:1].tolist():
             raise self.negative(evidence, row)  # the logarithm of a raw polynomial's coefficient
@@ -110,8 +111,10 @@ class Distribution:
             "and is no distribution"
         )
 
-    def shares(self, part: Values, whole: Values, given: Evidence, rows: np.ndarray) -> np.ndarray:
-        """part / whole, at most 1: what is observed in `whole` is observed in `part`, and more.
+    def shares(
+        self, part: Values, whole: Values, given: Evidence, rows: np.ndarray, *, logs: bool = False
+    ) -> np.ndarray:
+        """part / whole, at most 1, or its logarithm: what is observed in `whole` is observed in `part`, and more.
 
         rows : the row of evidence of each, for an error: where one is negative, the whole is 0 or less than its part.
         """
@@ -123,7 +126,15 @@ class Distribution:
         found = part.over(whole)
         for bad in np.flatnonzero(found > 1.0 + 2.0 * (part.bound + whole.bound) + _ROUNDING)[:1].tolist():
             raise self.above_one(given, int(rows[bad]), float(found[bad]))
-        return np.minimum(found, 1.0)
+        return np.minimum(part.log_over(whole), 0.0) if logs else np.minimum(found, 1.0)
+
+    def log_shares(self, codes: np.ndarray, whole: Values, given: Evidence, row: int) -> np.ndarray:
+        """log(Pr(codes[j]) / Pr(row)), an absolute error of `rtol`; whole : the value of that row of evidence."""
+        logs = np.empty(len(codes))
+        for some in self.portions(len(codes)):
+            part = self.values(codes[some], self.rtol / 4)
+            logs[some] = self.shares(part, whole, given, np.full(len(part.mantissa), row), logs=True)
+        return logs
 
     def above_one(self, given: Evidence, row: int, number: float) -> SemanticsError:
         """The same where a quotient shows it: what is left of 1 is negative."""
