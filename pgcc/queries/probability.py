@@ -73,9 +73,12 @@ def probabilities(
         codes = evidence.chunk(rows, checked=False)  # what is no evidence is left, and refused below
         numbers = answers.numbers[rows]
         left = compiled.settle(codes, settled_rtol, by, logs, numbers)
-        if near and len(codes) and not numbers.max() <= -near:  # NaN where it is left
-            left = np.flatnonzero(~((np.abs(numbers) if total is None else -numbers) >= near))
-        elif not (proved or near or total is None):
+        if len(left) == len(codes):
+            pass  # then nothing was written
+        elif near:
+            if not numbers.max() <= -near:  # NaN where it is left
+                left = np.flatnonzero(~((np.abs(numbers) if total is None else -numbers) >= near))
+        elif not (proved or total is None):
             refuse_above_one(rows, np.arange(len(codes)), np.exp(numbers) if logs else numbers, 2.0 * rtol)
         with lock:
             answers.settled += len(codes) - len(left)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import UNIT, Number, exact
 from pgcc.lowering.determinant import DetStructure
+
+# Terms of a sum that are looked at, again for every variable that tells them apart.
+_MOST_TERMS = 20_000
 
 
 def least_log_coefficient(compiled: Compiled) -> float:
@@ -53,23 +56,39 @@ def least_log_coefficient(compiled: Compiled) -> float:
     return bound - 1e-9 * (1.0 + abs(bound)) if math.isfinite(bound) else -math.inf  # for rounding here
 
 
+Literal = tuple[str, bool]  # a variable, and whether it is the complement
+Term = tuple[float, frozenset[Literal]]  # what it is at least where these literals are 1
+
+
 def _of_sum(circuit: Circuit, i: int, least: list[float]) -> float:
     weights = circuit.order[i].weights
     if min(weights, default=0) < 0:
         return -math.inf
-    whole = -math.inf
-    split: defaultdict[str, list[float]] = defaultdict(lambda: [-math.inf, -math.inf])  # given that it is in, or out
+    terms: list[Term] = []
     for weight, child in zip(weights, circuit.links[i], strict=True):
-        log = _log(weight)
-        whole = float(np.logaddexp(whole, log + least[child]))
         factors = circuit.links[child] if circuit.order[child].op is Op.PRODUCT else (child,)
-        for factor in factors:
-            node = circuit.order[factor]
-            if node.op is Op.VAR:
-                rest = sum(least[other] for other in factors if other != factor)
-                sides = split[node.name]
-                sides[node.is_complement] = float(np.logaddexp(sides[node.is_complement], log + rest))
-    return max([whole, *(min(sides) for sides in split.values())])
+        nodes = [circuit.order[factor] for factor in factors]
+        literals = frozenset((node.name, node.is_complement) for node in nodes if node.op is Op.VAR)
+        rest = sum(least[factor] for factor, node in zip(factors, nodes, strict=True) if node.op is not Op.VAR)
+        if rest > -math.inf and weight:
+            terms.append((_log(weight) + rest, literals))
+    return _of_terms(terms, [_MOST_TERMS])
+
+
+def _of_terms(terms: list[Term], room: list[int]) -> float:
+    """The least sum of terms over all values of their literals; room : how many terms may still be looked at."""
+    room[0] -= len(terms)
+    whole = float(np.logaddexp.reduce([log for log, literals in terms if not literals] or [-math.inf]))
+    count = Counter(literal for _, literals in terms for literal in literals)
+    both = [name for name, complement in count if not complement and (name, True) in count]
+    if not both or room[0] < 0:
+        return whole
+    name = max(both, key=lambda name: count[name, False] + count[name, True])
+    sides = (
+        [(log, literals - {(name, out)}) for log, literals in terms if (name, not out) not in literals]
+        for out in (False, True)
+    )
+    return max(whole, min(_of_terms(side, room) for side in sides))
 
 
 def _of_kernel(node: Node) -> float:
