@@ -132,7 +132,7 @@ class Model(Questions):
         rtol: float | None = None,
         threads: int | None = None,
     ) -> Any:
-        """Natural logarithm of Pr(evidence), right far below the range of floats and near 0; −inf exactly where Pr is 0.
+        """Natural logarithm of Pr(evidence), right far below the range of floats and near 0; −inf exactly for 0.
 
         Takes what `prob` takes.
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pgcc.queries.distribution import Distribution
 
 
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def _evidence_first(question: Callable[P, T]) -> Callable[P, T]:
@@ -488,13 +489,13 @@ class Questions:
         0.625
         """
         from pgcc.queries.counts import size_circuit
-        from pgcc.queries.probability import ZeroTotal
+        from pgcc.queries.probability import ZeroTotalError
 
         self._distribution().columns(over)  # refuses unknown names, and those that stand twice
         circuit = size_circuit(self.circuit, size, over)
         try:
             return self._compile(circuit)
-        except ZeroTotal:
+        except ZeroTotalError:
             raise SemanticsError(f"no set of size {size} is possible: nothing can be conditioned on it") from None
 
 

@@ -149,7 +149,7 @@ class TestCompile:
 
     def test_refuses_a_negative_probability_when_it_meets_one(self) -> None:
         model = pgcc.compile(pgcc.parse("1.5*z - 0.5"), validate=False)
-        with pytest.raises(pgcc.SemanticsError, match="evidence z=1 is 1.5, above 1"):
+        with pytest.raises(pgcc.SemanticsError, match=r"evidence z=1 is 1\.5, above 1"):
             model.prob({"z": 1})
         with pytest.raises(pgcc.SemanticsError, match="evidence z=0"):
             model.prob({"z": 0})

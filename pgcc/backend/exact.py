@@ -114,11 +114,13 @@ class Exact:
                 mantissa, exponent, bound = ball_parts(quotient.log())
             if bound <= rtol:
                 return math.ldexp(mantissa, max(exponent, -2000))
-            if bits == ZERO_BITS and self.exact_bits <= MOST_EXACT_BITS:
-                if self.rational(codes) == (1 if by is None else self.rational(by)):
-                    return 0.0
+            if bits == ZERO_BITS and self.exact_bits <= MOST_EXACT_BITS and self._is_quotient_one(codes, by):
+                return 0.0
             bits *= 2
         raise PrecisionError(f"a logarithm is still uncertain with {MOST_BITS} bits: raise rtol")
+
+    def _is_quotient_one(self, codes: Codes, by: Codes | None) -> bool:
+        return self.rational(codes) == (1 if by is None else self.rational(by))
 
     def balls(self, bits: int) -> list[Row]:
         """The tape with its numbers as balls; kept for the last precision used."""

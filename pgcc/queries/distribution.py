@@ -85,7 +85,13 @@ class Distribution:
     def _ask(self, codes: np.ndarray, rtol: float | None, *, logs: bool, relative: bool = False) -> np.ndarray:
         evidence, rtol = Evidence(self.variables, codes), self.rtol if rtol is None else rtol
         answers = probabilities(
-            self.compiled, evidence, self.total, rtol=rtol / 2, threads=self.threads, logs=logs, proved=self.proved,
+            self.compiled,
+            evidence,
+            self.total,
+            rtol=rtol / 2,
+            threads=self.threads,
+            logs=logs,
+            proved=self.proved,
             relative=relative,
         )
         for row in np.flatnonzero(np.isnan(answers.numbers))[:1].tolist():

@@ -5,6 +5,7 @@ Sums are exact where at most 2¹⁶ assignments are left; elsewhere the mean ove
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any
 
@@ -132,9 +133,7 @@ def kl(p: Distribution, q: Distribution, given: Evidence, samples: int, rng: Any
     return found
 
 
-def _sampled_divergence(
-    drawn: np.ndarray, log_p: np.ndarray, log_q: np.ndarray, floor: float, rtol: float
-) -> Estimate:
+def _sampled_divergence(drawn: np.ndarray, log_p: np.ndarray, log_q: np.ndarray, floor: float, rtol: float) -> Estimate:
     """The mean of log p − log q over samples of p; the sum over what they have seen, if that is nearly all there is.
 
     What was not seen has known probabilities u of p and v of q, and adds at least u·log(u/v) (the log-sum inequality).
@@ -147,7 +146,7 @@ def _sampled_divergence(
     part, slack = float(mass @ terms), rtol * float(1.0 + mass @ np.abs(terms))
     u = _enclosed(1.0 - float(mass.sum()), rtol)
     v = _enclosed(1.0 - float(np.exp(log_q[first]).sum()), rtol)[1]
-    lowest = min(x * np.log(x / v) if x else 0.0 for x in (*u, min(max(v / np.e, u[0]), u[1])))
+    lowest = min(x * np.log(x / v) if x else 0.0 for x in (*u, min(max(v / math.e, u[0]), u[1])))
     least = max(0.0, part + lowest - slack)
     mean = _mean(log_p - log_q, min(u[1], _MISSED / len(drawn)) * -floor)
     half = (part + slack - u[1] * floor - least) / 2

@@ -72,7 +72,10 @@ def mode(distribution: Distribution, given: Evidence, nodes: int) -> list[Mode]:
     if isinstance(nodes, bool) or not isinstance(nodes, (int, np.integer)) or nodes < 0:
         raise PgccError(f"nodes={nodes!r} is not how many partial assignments to look at: a number ≥ 0")
     base = distribution.possible(given)
-    tolerance, distribution = distribution.rtol, replace(distribution, rtol=max(_LEAST_RTOL, distribution.rtol / _SHARE))
+    tolerance, distribution = (
+        distribution.rtol,
+        replace(distribution, rtol=max(_LEAST_RTOL, distribution.rtol / _SHARE)),
+    )
     return [
         _Search(distribution, given.chunk(slice(row, row + 1))[0], float(base[row]), tolerance).run(nodes)
         for row in range(given.rows)

@@ -97,7 +97,9 @@ def probabilities(
                 refuse_above_one(rows, some, values.floats(), values.bound)
         answers.numbers[rows][some] = values.logs() if logs else values.floats()
         if relative and method == "auto":
-            answers.numbers[rows][some] = relative_logs(compiled, codes, values, total, rtol, answers.numbers[rows][some])
+            answers.numbers[rows][some] = relative_logs(
+                compiled, codes, values, total, rtol, answers.numbers[rows][some]
+            )
         if answers.bounds is not None:
             answers.bounds[rows] = values.bound if logs else values.float_bounds()
         with lock:
@@ -129,7 +131,7 @@ def total_mass(compiled: Compiled, rtol: float) -> Values:
     values, _ = compiled.run_auto(np.full((1, len(compiled.circuit.variables)), -1, np.int8), rtol)
     if values.mantissa[0] <= 0.0:
         size = "0" if values.mantissa[0] == 0.0 else f"{values.floats()[0]:.6g}"
-        kind = ZeroTotal if values.mantissa[0] == 0.0 else SemanticsError
+        kind = ZeroTotalError if values.mantissa[0] == 0.0 else SemanticsError
         raise kind(
             f"the total g(1) is {size}: it must be positive to be a distribution; "
             "normalize=False keeps the polynomial as it is"
@@ -137,7 +139,7 @@ def total_mass(compiled: Compiled, rtol: float) -> Values:
     return values
 
 
-class ZeroTotal(SemanticsError):
+class ZeroTotalError(SemanticsError):
     """A total g(1) of 0: nothing is possible."""
 
 
