@@ -489,13 +489,14 @@ class Questions:
         0.625
         """
         from pgcc.queries.counts import size_circuit
-        from pgcc.queries.probability import ZeroTotalError
 
         self._distribution().columns(over)  # refuses unknown names, and those that stand twice
         circuit = size_circuit(self.circuit, size, over)
         try:
             return self._compile(circuit)
-        except ZeroTotalError:
+        except SemanticsError as error:
+            if "the total g(1) is 0" not in str(error):  # negative: no distribution
+                raise
             raise SemanticsError(f"no set of size {size} is possible: nothing can be conditioned on it") from None
 
 

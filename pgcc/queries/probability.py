@@ -131,16 +131,11 @@ def total_mass(compiled: Compiled, rtol: float) -> Values:
     values, _ = compiled.run_auto(np.full((1, len(compiled.circuit.variables)), -1, np.int8), rtol)
     if values.mantissa[0] <= 0.0:
         size = "0" if values.mantissa[0] == 0.0 else f"{values.floats()[0]:.6g}"
-        kind = ZeroTotalError if values.mantissa[0] == 0.0 else SemanticsError
-        raise kind(
+        raise SemanticsError(
             f"the total g(1) is {size}: it must be positive to be a distribution; "
             "normalize=False keeps the polynomial as it is"
         )
     return values
-
-
-class ZeroTotalError(SemanticsError):
-    """A total g(1) of 0: nothing is possible."""
 
 
 # -- logarithms near 0 -----------------------------------------------------------------------------------------------
