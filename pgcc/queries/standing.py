@@ -12,11 +12,14 @@ from fractions import Fraction
 
 import numpy as np
 
+from pgcc.backend.coefficients import scan_coefficients
 from pgcc.backend.compiled import Compiled
 from pgcc.backend.values import Values
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
+from pgcc.queries.provenance import prove_nonnegative
+from pgcc.queries.search import find_negative
 from pgcc.queries.verdict import assignment_text, number_text
 
 # Nodes and multiplications of exact numbers (the cubes of the rows of determinants) up to which `compile` tries rules.
@@ -75,8 +78,6 @@ def find_standing(circuit: Circuit, compiled: Compiled, total: Values) -> Standi
 
 def follows_from_rules(circuit: Circuit, compiled: Compiled) -> bool:
     """Whether the rules of `check` prove it, as it was written or simplified."""
-    from pgcc.queries.provenance import prove_nonnegative  # the prover is loaded where it is needed
-
     return prove_nonnegative(circuit).proved or prove_nonnegative(compiled.circuit).proved
 
 
@@ -118,9 +119,6 @@ def _slack(circuit: Circuit, total: Values) -> Fraction | None:
 
 
 def _by_coefficients(compiled: Compiled, slack: Fraction) -> Standing:
-    from pgcc.backend.coefficients import scan_coefficients
-    from pgcc.queries.search import find_negative
-
     n, row = len(compiled.circuit.variables), compiled.circuit.size + sum(_cubes(compiled.circuit)) + 1
     try:
         if row << n <= _MOST_SCANNED:
