@@ -54,7 +54,7 @@ def _in_edges() -> Table:
     for n in (500, 1000, 2000, 4000, 8000):
         circuit = _chain(n)
         model, over = pgcc.compile(circuit), circuit.variables[:: n // 64][:64]
-        seconds = _cpu(lambda m=model, t=over: m.cardinality(t))
+        seconds = _cpu(lambda m=model, t=over: m.cardinality(over=t))
         sizes.append(float(circuit.size))
         times.append(seconds)
         table.add(circuit.size, seconds * 1e3, seconds / circuit.size / 64 * 1e9)
@@ -68,7 +68,7 @@ def _in_variables() -> Table:
     sizes, times = [], []
     for k in (250, 500, 1000, 2000, 4000):
         over = circuit.variables[:: 4000 // k]
-        seconds = _cpu(lambda t=over: model.cardinality(t))
+        seconds = _cpu(lambda t=over: model.cardinality(over=t))
         sizes.append(float(k))
         times.append(seconds)
         table.add(k, seconds * 1e3, seconds / circuit.size / k * 1e9)

@@ -20,6 +20,7 @@ from pgcc.queries.distribution import Distribution
 from pgcc.queries.evidence import Evidence
 from pgcc.queries.explain import Explanation, explain
 from pgcc.queries.probability import Answers, exact_probability, probabilities, total_mass
+from pgcc.queries.standing import BY_RULES, CONDITIONED, RAW, Standing, find_standing, follows_from_rules
 from pgcc.questions import Questions
 
 # The smallest relative error that float64 results can promise.
@@ -41,11 +42,29 @@ class Model(Questions):
     Thread-safe, and picklable: a worker process compiles it again from the circuit.
     """
 
-    def __init__(self, circuit: Circuit, settings: _Settings):
+    def __init__(self, circuit: Circuit, settings: _Settings, standing: Standing | None = None):
         self.circuit = circuit
         self._settings = settings
         self._compiled = Compiled(circuit, settings.validate)
         self._total = total_mass(self._compiled, settings.rtol / 4) if settings.normalize else None
+        if self._total is None:
+            self._standing = RAW
+        else:
+            self._standing = standing or find_standing(circuit, self._compiled, self._total)
+
+    @property
+    def standing(self) -> Standing:
+        """Whether it is proved that no probability is negative, and by what; rules that take long are tried here.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> print(pgcc.compile(pgcc.parse("0.4*a*b + 0.6")).standing)
+        proved: there are no negative numbers
+        """
+        if not (self._standing.proved or self._standing is RAW) and follows_from_rules(self.circuit, self._compiled):
+            self._standing = BY_RULES
+        return self._standing
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -113,7 +132,7 @@ class Model(Questions):
         rtol: float | None = None,
         threads: int | None = None,
     ) -> Any:
-        """Natural logarithm of Pr(evidence), right far below the range of floats; −inf exactly where it is 0.
+        """Natural logarithm of Pr(evidence), right far below the range of floats and near 0; −inf exactly for 0.
 
         Takes what `prob` takes.
 
@@ -153,17 +172,20 @@ class Model(Questions):
             threads=settings.threads if threads is None else _count_threads(threads),
             logs=logs,
             bounds=bounds,
+            proved=self._standing.proved,
+            relative=logs,
         )
 
     def _distribution(self, rtol: float | None = None, threads: int | None = None) -> Distribution:
         settings = self._settings
         rtol = settings.rtol if rtol is None else _check_rtol(rtol)
         threads = settings.threads if threads is None else _count_threads(threads)
-        return Distribution(self.circuit, self._compiled, self._total_to(rtol / 8), rtol, threads)
+        total = self._total_to(rtol / 8)
+        return Distribution(self.circuit, self._compiled, total, rtol, threads, self._standing.proved)
 
     def _compile(self, circuit: Circuit) -> Model:
-        """Another circuit with the settings of this model."""
-        return Model(circuit, self._settings)
+        """A part of this distribution, given something, with the settings of this model."""
+        return Model(circuit, self._settings, CONDITIONED if self._standing.proved else None)
 
     def _total_to(self, rtol: float) -> Values | None:
         if self._total is not None and not self._total.bound[0] <= rtol:
@@ -192,13 +214,13 @@ class Model(Questions):
         ...
         """
         given = None if evidence is None else Evidence(self.variables, evidence)
-        return explain(self.circuit, self._compiled, self._total, self._settings.rtol, given)
+        return explain(self.circuit, self._compiled, self._total, self._settings.rtol, given, self.standing)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"circuit": self.circuit, "settings": self._settings}
+        return {"circuit": self.circuit, "settings": self._settings, "standing": self._standing}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["circuit"], state["settings"])  # type: ignore[misc]
+        self.__init__(state["circuit"], state["settings"], state["standing"])  # type: ignore[misc]
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
@@ -208,7 +230,8 @@ class Model(Questions):
         facts = self._compiled.circuit.facts
         n = len(self.variables)
         how = "one number per node" if facts.decomposable else "polynomials in t"
-        return f"<Model: {n} variable{'s' if n != 1 else ''}, {facts.edges} edges, {how}>"
+        doubt = "" if self._standing.proved or self._standing is RAW else ", not proven to be a distribution"
+        return f"<Model: {n} variable{'s' if n != 1 else ''}, {facts.edges} edges, {how}{doubt}>"
 
 
 def compile(
@@ -234,7 +257,10 @@ def compile(
         Divide by the total g(1), which must be positive. Without it the raw coefficients are returned.
     validate : bool
         Refuse a circuit in which a variable is squared (structure decides where it can; otherwise a randomised identity
-        test on the exact coefficients, modulo primes that are drawn anew every time).
+        test on the exact coefficients, modulo primes that are drawn anew every time), or in which a negative
+        coefficient is found: by all of them if they are few, else by a short search (not with ``normalize=False``).
+        Without it, or where neither the rules of `pgcc.check` nor that decides, `repr` and `explain` say so, and every
+        answer is looked at: a probability that certainly is above 1 or below 0 is an error.
     threads : int
         Threads for batches of rows; −1 for all cores.
 

@@ -88,17 +88,17 @@ def marginals(model: Model, evidence: Any = None, *, ax: Axes | None = None, top
 
 
 def cardinality(
-    model: Model, over: Iterable[str] | None = None, evidence: Any = None, *, ax: Axes | None = None
+    model: Model, evidence: Any = None, *, over: Iterable[str] | None = None, ax: Axes | None = None
 ) -> Axes:
     """Bars of Pr(|S ∩ T| = k | evidence), how many of the variables T are in, and a line at the mean.
 
     Parameters
     ----------
     model : Model
-    over : iterable of str, optional
-        The variables that count; all by default.
     evidence : dict or array
         One piece of evidence, as in `Model.prob`.
+    over : iterable of str, optional
+        The variables that count; all by default.
     ax : matplotlib Axes, optional
         Where to draw.
 
@@ -116,7 +116,7 @@ def cardinality(
     """
     given = _one(model, evidence)
     counted = None if over is None else list(over)
-    pmf = model.cardinality(over=counted, evidence=evidence)
+    pmf = model.cardinality(evidence, over=counted)
     sizes = np.arange(len(pmf))
     mean = float(sizes @ pmf)
     ax = _axes(ax, 6.0, 3.2)

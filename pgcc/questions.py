@@ -5,8 +5,9 @@ Answers live in `pgcc.queries`, one file per kind of question; each is loaded wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pgcc.errors import EvidenceError, PgccError, SemanticsError
 
@@ -16,6 +17,35 @@ if TYPE_CHECKING:
     from pgcc.ir.circuit import Circuit
     from pgcc.model import Model
     from pgcc.queries.distribution import Distribution
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _evidence_first(question: Callable[P, T]) -> Callable[P, T]:
+    """Refuse the order of arguments that some questions had once, names before evidence, and say which it is now."""
+
+    @wraps(question)
+    def ask(*args: P.args, **kwargs: P.kwargs) -> T:
+        if len(args) > 2 or (len(args) == 2 and _are_names(args[1])):
+            name = question.__name__
+            raise EvidenceError(
+                f"evidence comes first, and names are said by keyword: {name}(evidence, over=[…]), or {name}(over=[…])"
+            )
+        return question(*args, **kwargs)
+
+    return ask
+
+
+def _are_names(given: Any) -> bool:
+    """Whether it is names of variables, and not evidence."""
+    if isinstance(given, (str, Iterator)):
+        return True
+    try:
+        return not hasattr(given, "keys") and len(given) > 0 and all(isinstance(name, str) for name in given)
+    except TypeError:
+        return False
 
 
 class Questions:
@@ -139,7 +169,8 @@ class Questions:
         return table[0] if given.single else table
 
     def covariance(self, evidence: Any = None, *, rtol: float | None = None, threads: int | None = None) -> np.ndarray:
-        """Cov(X_i, X_j | evidence), the variances on the diagonal; with an error below 3·rtol·Pr(i)·Pr(j).
+        """Cov(X_i, X_j | evidence), the variances on the diagonal; with an error below
+        3·rtol·max(Pr(i, j), Pr(i)·Pr(j)) (rtol·Pr(i) on the diagonal).
 
         Examples
         --------
@@ -152,11 +183,12 @@ class Questions:
 
         return covariance(self.pairwise(evidence, rtol=rtol, threads=threads))
 
+    @_evidence_first
     def cardinality(
         self,
-        over: Iterable[str] | None = None,
         evidence: Any = None,
         *,
+        over: Iterable[str] | None = None,
         atol: float | None = None,
         rtol: float | None = None,
         threads: int | None = None,
@@ -165,10 +197,10 @@ class Questions:
 
         Parameters
         ----------
-        over : names, optional
-            T; all variables unless said otherwise.
         evidence
             As in `prob`. What is observed to be in counts.
+        over : names, optional
+            T; all variables unless said otherwise.
         atol : float, optional
             The absolute error that is enough: then long distributions are multiplied by FFT. Otherwise every
             probability has a relative error below `rtol`, however small it is.
@@ -242,20 +274,22 @@ class Questions:
 
         return self._of_names(exactly, names, evidence, k)
 
-    def parity(self, names: Iterable[str] | None = None, evidence: Any = None) -> Any:
-        """Pr(an odd number of these, or of all variables, are in | evidence), right however small it is.
+    @_evidence_first
+    def parity(self, evidence: Any = None, *, over: Iterable[str] | None = None) -> Any:
+        """Pr(an odd number of the variables `over`, or of all, are in | evidence), right however small it is.
 
         Examples
         --------
         >>> import pgcc
-        >>> pgcc.compile(pgcc.parse("(1e-20*a + 1)*(1e-21*b + 1)")).parity(["a", "b"])
+        >>> pgcc.compile(pgcc.parse("(1e-20*a + 1)*(1e-21*b + 1)")).parity(over=["a", "b"])
         1.1e-20
         """
         from pgcc.queries.counts import parity
 
-        return self._of_names(parity, names, evidence)
+        return self._of_names(parity, over, evidence)
 
-    def expected_count(self, over: Iterable[str] | None = None, evidence: Any = None) -> Any:
+    @_evidence_first
+    def expected_count(self, evidence: Any = None, *, over: Iterable[str] | None = None) -> Any:
         """E[|S ∩ T| | evidence]: how many of the variables T, or of all, are in on average.
 
         Examples
@@ -268,8 +302,11 @@ class Questions:
 
         return self._of_names(expected_count, over, evidence)
 
-    def moments(self, over: Iterable[str] | None = None, evidence: Any = None) -> Any:
+    @_evidence_first
+    def moments(self, evidence: Any = None, *, over: Iterable[str] | None = None) -> Any:
         """Mean, variance, skewness and kurtosis of |S ∩ T| given the evidence, as a named tuple.
+
+        Right to `rtol`; the skewness, whose terms cancel, to an absolute error of rtol·√kurtosis.
 
         Examples
         --------
@@ -336,8 +373,9 @@ class Questions:
     def mode(self, evidence: Any = None, *, nodes: int = 10_000, rtol: float | None = None) -> Any:
         """The most probable assignment that agrees with the evidence.
 
-        Branch and bound: exact for few variables. It is NP-hard, so that for many the best one found is returned, and
-        how much better one could be.
+        Branch and bound: exact for few variables, which is to say that nothing is more probable by more than a relative
+        `rtol`. It is NP-hard, so that for many the best one found is returned, and how much better one could be. (The
+        bound takes it for granted that no coefficient is negative: see `Model.standing`.)
 
         Parameters
         ----------
@@ -367,7 +405,7 @@ class Questions:
         """−Σ Pr(x | evidence)·log Pr(x | evidence), in nats.
 
         Exact for up to 16 unobserved variables; otherwise estimated from samples, with the attribute
-        ``standard_error``.
+        ``standard_error``, which counts what so many samples cannot have seen.
 
         Examples
         --------
@@ -386,7 +424,9 @@ class Questions:
         """The Kullback–Leibler divergence Σ p(x)·log(p(x) / q(x)) from this distribution p to another q, in nats.
 
         Exact for up to 16 unobserved variables, with an error below rtol·(D + √D); otherwise estimated from samples,
-        with the attribute ``standard_error``. Infinite where q excludes what p allows.
+        with the attribute ``standard_error``. Infinite where q excludes what p allows. Samples do not show everything
+        that q excludes: unless the circuit of q shows that it excludes nothing, ``standard_error`` is inf, and
+        ``scatter`` is the standard error of the mean over what the samples met.
 
         Examples
         --------
@@ -454,7 +494,9 @@ class Questions:
         circuit = size_circuit(self.circuit, size, over)
         try:
             return self._compile(circuit)
-        except SemanticsError:  # its total is not positive
+        except SemanticsError as error:
+            if "the total g(1) is 0" not in str(error):  # negative: no distribution
+                raise
             raise SemanticsError(f"no set of size {size} is possible: nothing can be conditioned on it") from None
 
 

@@ -106,7 +106,7 @@ def test_more_than_all():
 def test_what_is_refused():
     model = pgcc.compile(pgcc.parse("(a + 1)*(b + 1)/4"))
     with pytest.raises(EvidenceError, match="3 is no sequence of names"):
-        model.cardinality(3)
+        model.cardinality(over=3)
     with pytest.raises(EvidenceError, match="unknown variable"):
         model.any_of([["a"]])
     with pytest.raises(PrecisionError, match="atol='x'"):

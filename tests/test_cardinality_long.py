@@ -69,7 +69,7 @@ def test_evidence_and_a_part_of_the_variables():
     model = pgcc.compile(two_wide(np.random.default_rng(2)))
     seen = {f"z{i}": int(i % 3 == 0) for i in range(500)}
     over = model.variables[100:7000]
-    found, expected = model.cardinality(over, seen, atol=ATOL), model.cardinality(over, seen)
+    found, expected = model.cardinality(seen, over=over, atol=ATOL), model.cardinality(seen, over=over)
     assert np.abs(found - expected).max() <= ATOL
     assert (found[:133] == 0).all()  # so many are observed in
 

@@ -1,5 +1,6 @@
 """At least one, none, all, exactly k, parity; moments; models given a size."""
 
+import inspect
 import math
 from fractions import Fraction
 
@@ -31,7 +32,9 @@ def test_against_all_sets(family):
     for i, (circuit, table, seen) in enumerate(cases(family, seed=21)):
         model, over = pgcc.compile(circuit), chosen(circuit, i)
         if table.prob(seen) == 0:
-            for question in (model.any_of, model.none_of, model.all_of, model.parity):
+            with pytest.raises(SemanticsError, match="probability 0"):
+                model.parity(seen, over=over)
+            for question in (model.any_of, model.none_of, model.all_of):
                 with pytest.raises(SemanticsError, match="probability 0"):
                     question(over, seen)
             continue
@@ -42,10 +45,10 @@ def test_against_all_sets(family):
         close(model.any_of(over, seen), chance(lambda k: k > 0))
         close(model.none_of(over, seen), chance(lambda k: k == 0))
         close(model.all_of(over, seen), table.expectation(seen, lambda s, over=over: int(s >= set(over))))
-        close(model.parity(over, seen), chance(lambda k: k % 2))
+        close(model.parity(seen, over=over), chance(lambda k: k % 2))
         for k in {0, len(over) // 2, len(over)}:
             close(model.exactly(k, over, seen), chance(lambda j, k=k: j == k))
-        close(model.expected_count(over, seen), table.expectation(seen, lambda s, over=over: len(s & set(over))))
+        close(model.expected_count(seen, over=over), table.expectation(seen, lambda s, over=over: len(s & set(over))))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -58,7 +61,7 @@ def test_moments(family):
         def expected(function, table=table, seen=seen, over=over):
             return table.expectation(seen, lambda s: function(len(s & set(over))))
 
-        found = pgcc.compile(circuit).moments(over, seen)
+        found = pgcc.compile(circuit).moments(seen, over=over)
         mean = expected(lambda k: k)
         second, third, fourth = (expected(lambda k, p=p, m=mean: (k - m) ** p) for p in (2, 3, 4))
         close(found.mean, mean)
@@ -94,13 +97,13 @@ def test_tiny_probabilities_keep_their_digits():
     model = pgcc.compile(pgcc.product([pgcc.parse(f"1e-20*{z} + 1") for z in names]))
     p = Fraction(1, 10**20) / (1 + Fraction(1, 10**20))
     close(model.any_of(names), 1 - (1 - p) ** 6)
-    close(model.parity(names), (1 - (1 - 2 * p) ** 6) / 2)
+    close(model.parity(over=names), (1 - (1 - 2 * p) ** 6) / 2)
     close(model.exactly(2, names), 15 * p**2 * (1 - p) ** 4)
     moments = model.moments()
     close(moments.mean, 6 * p)
     close(moments.variance, 6 * p * (1 - p))
     assert model.any_of([]) == 0.0
-    assert model.parity([]) == 0.0
+    assert model.parity(over=[]) == 0.0
     assert model.none_of([]) == model.all_of([]) == 1.0
 
 
@@ -127,14 +130,15 @@ def test_tables_of_evidence():
     model = pgcc.compile(random_circuit(3, 5, negative=False))
     rows = np.array([[1, -1, -1, -1, -1], [-1, 1, -1, -1, -1], [-1, -1, -1, -1, -1]])
     names = ["z2", "z3", "z5"]
-    for ask in (model.any_of, model.none_of, model.all_of, model.parity):
+    np.testing.assert_allclose(model.parity(rows, over=names), [model.parity(r, over=names) for r in rows], rtol=1e-12)
+    for ask in (model.any_of, model.none_of, model.all_of):
         np.testing.assert_allclose(ask(names, rows), [ask(names, row) for row in rows], rtol=1e-12)
     np.testing.assert_allclose(model.exactly(2, names, rows), [model.exactly(2, names, r) for r in rows], rtol=1e-12)
     np.testing.assert_allclose(model.any_of(names, rows) + model.none_of(names, rows), 1, rtol=1e-12)
     np.testing.assert_allclose(
-        np.array(model.moments(names, rows)).T, [model.moments(names, r) for r in rows], rtol=1e-9
+        np.array(model.moments(rows, over=names)).T, [model.moments(r, over=names) for r in rows], rtol=1e-9
     )
-    np.testing.assert_allclose(model.expected_count(names, rows), model.moments(names, rows).mean, rtol=1e-9)
+    np.testing.assert_allclose(model.expected_count(rows, over=names), model.moments(rows, over=names).mean, rtol=1e-9)
 
 
 @settings(max_examples=25, deadline=None)
@@ -179,3 +183,29 @@ def test_moments_of_a_binomial():
     np.testing.assert_allclose(found.variance, 2.1)
     np.testing.assert_allclose(found.skewness, 0.4 / math.sqrt(2.1))
     np.testing.assert_allclose(found.kurtosis, 3 + (1 - 6 * 0.21) / 2.1)
+
+
+# -- evidence comes first ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("question", ["cardinality", "expected_count", "parity", "moments"])
+def test_evidence_comes_first(question):
+    """`cardinality({"b": 0})` took the evidence for names, and answered another question."""
+    model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3*c"))
+    ask = getattr(model, question)
+    given = model.condition({"b": 0})
+    np.testing.assert_allclose(ask({"b": 0}, over=["a", "c"]), getattr(given, question)(), rtol=1e-9)
+    assert next(iter(inspect.signature(ask).parameters)) == "evidence"
+    for old in ((["a"],), ("a",), (("a", "c"), {"b": 0}), (iter("ab"),), ({"a", "b"},), (None, {"b": 0})):
+        with pytest.raises(EvidenceError, match=rf"evidence comes first.*{question}\(evidence, over="):
+            ask(*old)
+    with pytest.raises(EvidenceError, match="is evidence, where names"):
+        ask(over={"b": 0})
+
+
+@pytest.mark.parametrize("question", ["any_of", "none_of", "all_of"])
+def test_evidence_is_no_set_of_names(question):
+    with pytest.raises(EvidenceError, match="is evidence, where names"):
+        getattr(pgcc.compile(pgcc.parse("0.4*a*b + 0.6")), question)({"b": 0})
+    with pytest.raises(EvidenceError, match="is evidence, where names"):
+        pgcc.compile(pgcc.parse("0.4*a*b + 0.6")).exactly(1, {"b": 0})

@@ -148,12 +148,13 @@ class TestCompile:
             pgcc.compile(pgcc.parse(text))
 
     def test_refuses_a_negative_probability_when_it_meets_one(self) -> None:
-        model = pgcc.compile(pgcc.parse("1.5*z - 0.5"))
-        assert model.prob({"z": 1}) == 1.5
+        model = pgcc.compile(pgcc.parse("1.5*z - 0.5"), validate=False)
+        with pytest.raises(pgcc.SemanticsError, match=r"evidence z=1 is 1\.5, above 1"):
+            model.prob({"z": 1})
         with pytest.raises(pgcc.SemanticsError, match="evidence z=0"):
             model.prob({"z": 0})
         with pytest.raises(pgcc.SemanticsError, match=r"\(row 1\)"):
-            model.logprob([[1], [0]])
+            model.logprob([[-1], [0]])
         with pytest.raises(pgcc.SemanticsError, match="negative"):
             model.prob({"z": 0}, exact=True)
         raw = pgcc.compile(pgcc.parse("1.5*z - 0.5"), normalize=False)

@@ -48,7 +48,8 @@ def emit(circuit: Circuit, *, name: str = "evaluate", normalize: bool = True, va
     The module has ``VARIABLES``, ``TOTAL`` (g(1), by which everything is divided), ``prob(evidence)`` and
     ``logprob(evidence)`` for a dict or an array of rows, and ``evaluate(rows, out)`` on int8 rows (1 / 0 / −1). As a
     program it answers a query: ``python evaluator.py z1=1 z3=0``. It computes in plain float64: unlike `pgcc.compile`
-    it certifies nothing, and what is below 1e-308 underflows.
+    it certifies nothing: what is below 1e-308 underflows, and where terms cancel (negative weights, determinants, those
+    of plain DPPs too) a small probability may even come out negative.
 
     Parameters
     ----------
@@ -130,8 +131,9 @@ def _header(circuit: Circuit, program: Program, method: str, name: str, normaliz
         f"Circuit: {n} variable{'s' if n != 1 else ''}, {circuit.size} edges.",
         f"Method: {method}; {program.instructions} instructions, {program.operations} operations a row.",
         f"Results: {'probabilities, divided by TOTAL = g(1)' if normalize else 'coefficients of g, not normalised'}.",
-        "Accuracy: plain float64, rounded at every step, no certificate. A polynomial with negative weights may",
-        "cancel; what is below 1e-308 underflows. pgcc.compile certifies its results.",
+        "Accuracy: plain float64, rounded at every step, no certificate. Where weights are negative, and in",
+        "determinants (those of plain DPPs too), terms cancel: a small probability can come out wrong, or below 0,",
+        "where logprob is NaN. What is below 1e-308 underflows. pgcc.compile certifies its results.",
         "",
         'From Python:   prob({"name": 1, "other": 0}), prob(rows), logprob(rows); 1 in, 0 out, -1 unobserved',
         f"               {name}(rows, out) on int8 rows, without checks",

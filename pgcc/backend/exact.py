@@ -88,15 +88,39 @@ class Exact:
     def ball(self, codes: Codes, bits: int) -> tuple[float, int, float]:
         """(mantissa, exponent, relative error bound) of the value, computed with so many bits."""
         with precision(bits):
-            rows = self.balls(bits)
-            if self.homogeneous:
-                result = walk(rows, self._literals(codes, arb(1), arb(0)))
-            else:
-                wanted, n_points = self._points(codes)
-                result = coefficient_from_roots(
-                    lambda t: walk(rows, self._literals(codes, t, arb(0))), wanted, n_points, is_real=True
-                ).real
-            return ball_parts(result)
+            return ball_parts(self._value(codes, bits))
+
+    def _value(self, codes: Codes, bits: int) -> Any:
+        """The value as a ball; inside of `precision(bits)`."""
+        rows = self.balls(bits)
+        if self.homogeneous:
+            return arb(walk(rows, self._literals(codes, arb(1), arb(0))))
+        wanted, n_points = self._points(codes)
+        return coefficient_from_roots(
+            lambda t: walk(rows, self._literals(codes, t, arb(0))), wanted, n_points, is_real=True
+        ).real
+
+    def log_quotient(self, codes: Codes, by: Codes | None, rtol: float) -> float:
+        """log(value of `codes` / value of `by`), to a relative error of `rtol` also where it is nearly 0.
+
+        by : None for 1. Both values are positive.
+        """
+        bits = FIRST_BITS
+        while bits <= MOST_BITS:
+            with precision(bits):
+                quotient = self._value(codes, bits)
+                if by is not None:
+                    quotient /= self._value(by, bits)
+                mantissa, exponent, bound = ball_parts(quotient.log())
+            if bound <= rtol:
+                return math.ldexp(mantissa, max(exponent, -2000))
+            if bits == ZERO_BITS and self.exact_bits <= MOST_EXACT_BITS and self._is_quotient_one(codes, by):
+                return 0.0
+            bits *= 2
+        raise PrecisionError(f"a logarithm is still uncertain with {MOST_BITS} bits: raise rtol")
+
+    def _is_quotient_one(self, codes: Codes, by: Codes | None) -> bool:
+        return self.rational(codes) == (1 if by is None else self.rational(by))
 
     def balls(self, bits: int) -> list[Row]:
         """The tape with its numbers as balls; kept for the last precision used."""

@@ -302,7 +302,7 @@ def prob(evidence):
 
 
 def logprob(evidence):
-    """Natural logarithm of prob(evidence); -inf where that is 0."""
+    """Natural logarithm of prob(evidence); -inf where that is 0, NaN where rounding made it negative."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(prob(evidence))
     return float(logs) if logs.ndim == 0 else logs

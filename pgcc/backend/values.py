@@ -81,10 +81,20 @@ class Values:
 
     def over(self, other: Values) -> np.ndarray:
         """The quotients by other values (as many, or one), which are not 0, as doubles: 0 below their range."""
-        (m, binary), (by, by_binary) = np.frexp(self.mantissa), np.frexp(other.mantissa)  # m / by is near 1
+        mantissa, exponent = self._quotients(other)
         with np.errstate(over="ignore", under="ignore"):
-            gap = np.clip(self.exponent + binary - other.exponent - by_binary, -(2**20), 2**20)
-            return np.ldexp(m / by, gap.astype(np.int32))
+            return np.ldexp(mantissa, np.clip(exponent, -(2**20), 2**20).astype(np.int32))
+
+    def log_over(self, other: Values) -> np.ndarray:
+        """The logarithms of the quotients: as accurate as these are, however large the logarithms of both are."""
+        mantissa, exponent = self._quotients(other)
+        with np.errstate(divide="ignore"):
+            return np.where(mantissa == 0.0, -np.inf, np.log(mantissa) + exponent * np.log(2.0))
+
+    def _quotients(self, other: Values) -> tuple[np.ndarray, np.ndarray]:
+        """Mantissas near 1, and exponents."""
+        (m, binary), (by, by_binary) = np.frexp(self.mantissa), np.frexp(other.mantissa)
+        return m / by, self.exponent + binary - other.exponent - by_binary
 
 
 def rounding_bound(count: float) -> float:

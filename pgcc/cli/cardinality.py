@@ -20,11 +20,11 @@ def run(args: argparse.Namespace) -> None:
     model, over = compile_model(args, "rtol", "threads"), counted(args).get("over")
 
     def answers(evidence: Any) -> list[dict[str, Any]]:
-        found = np.atleast_2d(model.cardinality(over=over, evidence=evidence, atol=args.atol))
+        found = np.atleast_2d(model.cardinality(evidence, over=over, atol=args.atol))
         return [{"pmf": row} for row in found.tolist()]
 
     if args.plot is not None:
-        plot.save(plot.cardinality(model, over=over, evidence=only_evidence(args)), args.plot)
+        plot.save(plot.cardinality(model, only_evidence(args), over=over), args.plot)
     found = each_answer(args, model, answers)
     if args.json:
         print_answers(found, as_json=True)

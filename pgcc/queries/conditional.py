@@ -17,12 +17,7 @@ def conditional(distribution: Distribution, query: Evidence, given: Evidence) ->
     clash = (asked >= 0) & (known >= 0) & (asked != known)
     both = np.where(known >= 0, known, asked).astype(np.int8)
     base = distribution.values(given.chunk(slice(None)), distribution.rtol / 4)
-    for row in np.flatnonzero(base.mantissa == 0.0)[:1].tolist():
-        raise distribution.impossible(given, row)
     joint = distribution.values(both, distribution.rtol / 4)
-    for codes, values in ((known, base), (both, joint)):
-        for row in np.flatnonzero(values.mantissa < 0.0)[:1].tolist():
-            raise distribution.negative(Evidence(distribution.variables, codes), row)
-    result = joint.over(base)
+    result = distribution.shares(joint, base, given, np.arange(len(both)) % max(1, given.rows))
     result[clash.any(axis=1)] = 0.0  # what is asked contradicts what is known
     return result

@@ -36,17 +36,11 @@ def _all_are(distribution: Distribution, given: Evidence, columns: np.ndarray, c
     """Pr(every variable of T is `code` | evidence)"""
     codes = given.chunk(slice(None))
     joint = codes.copy()
-    joint[:, columns] = code
+    joint[:, columns] = np.where(codes[:, columns] < 0, code, codes[:, columns])
     against = (codes[:, columns] == 1 - code).any(axis=1)
     values = distribution.values(np.concatenate([codes, joint]), distribution.rtol / 4)
-    for row in np.flatnonzero(values.mantissa[: len(codes)] == 0.0)[:1].tolist():
-        raise distribution.impossible(given, row)
-    for row in np.flatnonzero(values.mantissa < 0.0)[:1].tolist():
-        raise distribution.negative(given, row % len(codes))
-    shares = np.where(against, 0.0, values[len(codes) :].over(values[: len(codes)]))
-    for row in np.flatnonzero(shares > 1.0 + distribution.rtol)[:1].tolist():
-        raise distribution.negative(given, row)  # so is what is left of 1
-    return np.minimum(shares, 1.0)
+    shares = distribution.shares(values[len(codes) :], values[: len(codes)], given, np.arange(len(codes)))
+    return np.where(against, 0.0, shares)
 
 
 def any_of(distribution: Distribution, given: Evidence, columns: np.ndarray) -> np.ndarray:

@@ -11,13 +11,15 @@ import numpy as np
 from pgcc.backend.compiled import Compiled
 from pgcc.backend.parallel import for_chunks
 from pgcc.backend.values import Values
-from pgcc.errors import EvidenceError, SemanticsError
+from pgcc.errors import EvidenceError, SemanticsError, brief
 from pgcc.ir.circuit import Circuit
 from pgcc.queries.evidence import Evidence
 from pgcc.queries.probability import probabilities
 
 # Codes of queries that are asked together, in bytes.
 _MOST_CODES = 1 << 26
+# Of a quotient of doubles.
+_ROUNDING = 2.0**-50
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Distribution:
     rtol : float
         The relative error that every number returned keeps.
     threads : int
+    proved : bool
+        Whether no coefficient is known to be negative; otherwise every answer is looked at.
     """
 
     circuit: Circuit
@@ -41,6 +45,7 @@ class Distribution:
     total: Values | None
     rtol: float
     threads: int
+    proved: bool = False
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -55,6 +60,8 @@ class Distribution:
         """The columns of variables by name; all of them for None."""
         if names is None:
             return np.arange(len(self.variables))
+        if hasattr(names, "keys"):
+            raise EvidenceError(f"{brief(names)} is evidence, where names of variables are asked for")
         try:
             names = [names] if isinstance(names, str) else list(names)
         except TypeError:
@@ -71,15 +78,22 @@ class Distribution:
         """Pr(row) for int8 rows of codes, to `rtol`; 0 below the range of doubles."""
         return self._ask(codes, rtol, logs=False)
 
-    def logprobs(self, codes: np.ndarray, rtol: float | None = None) -> np.ndarray:
-        """log Pr(row) for int8 rows of codes, to a relative error `rtol` of the probability."""
-        return self._ask(codes, rtol, logs=True)
+    def logprobs(self, codes: np.ndarray, rtol: float | None = None, *, relative: bool = False) -> np.ndarray:
+        """log Pr(row) for int8 rows of codes, to a relative error `rtol` of the probability, or of the logarithm."""
+        return self._ask(codes, rtol, logs=True, relative=relative)
 
-    def _ask(self, codes: np.ndarray, rtol: float | None, *, logs: bool) -> np.ndarray:
+    def _ask(self, codes: np.ndarray, rtol: float | None, *, logs: bool, relative: bool = False) -> np.ndarray:
         evidence, rtol = Evidence(self.variables, codes), self.rtol if rtol is None else rtol
         answers = probabilities(
-            self.compiled, evidence, self.total, rtol=rtol / 2, threads=self.threads, logs=logs
-        )  # fmt: skip
+            self.compiled,
+            evidence,
+            self.total,
+            rtol=rtol / 2,
+            threads=self.threads,
+            logs=logs,
+            proved=self.proved,
+            relative=relative,
+        )
         for row in np.flatnonzero(np.isnan(answers.numbers))[:1].tolist():
             raise self.negative(evidence, row)  # the logarithm of a raw polynomial's coefficient
         return answers.numbers
@@ -99,7 +113,40 @@ class Distribution:
     def negative(self, given: Evidence, row: int) -> SemanticsError:
         """The error of a polynomial that is no distribution."""
         return SemanticsError(
-            f"a 'probability' given {given.describe(row)} is negative: the polynomial has negative coefficients"
+            f"a 'probability' given {given.describe(row)} is negative: the polynomial has negative coefficients "
+            "and is no distribution"
+        )
+
+    def shares(
+        self, part: Values, whole: Values, given: Evidence, rows: np.ndarray, *, logs: bool = False
+    ) -> np.ndarray:
+        """part / whole, at most 1, or its logarithm: what is observed in `whole` is observed in `part`, and more.
+
+        rows : the row of evidence of each, for an error: where one is negative, the whole is 0 or less than its part.
+        """
+        whole_mantissa = np.broadcast_to(whole.mantissa, part.mantissa.shape)
+        for bad in np.flatnonzero((part.mantissa < 0.0) | (whole_mantissa < 0.0))[:1].tolist():
+            raise self.negative(given, int(rows[bad]))
+        for bad in np.flatnonzero(whole_mantissa == 0.0)[:1].tolist():
+            raise self.impossible(given, int(rows[bad]))
+        found = part.over(whole)
+        for bad in np.flatnonzero(found > 1.0 + 2.0 * (part.bound + whole.bound) + _ROUNDING)[:1].tolist():
+            raise self.above_one(given, int(rows[bad]), float(found[bad]))
+        return np.minimum(part.log_over(whole), 0.0) if logs else np.minimum(found, 1.0)
+
+    def log_shares(self, codes: np.ndarray, whole: Values, given: Evidence, row: int) -> np.ndarray:
+        """log(Pr(codes[j]) / Pr(row)), an absolute error of `rtol`; whole : the value of that row of evidence."""
+        logs = np.empty(len(codes))
+        for some in self.portions(len(codes)):
+            part = self.values(codes[some], self.rtol / 4)
+            logs[some] = self.shares(part, whole, given, np.full(len(part.mantissa), row), logs=True)
+        return logs
+
+    def above_one(self, given: Evidence, row: int, number: float) -> SemanticsError:
+        """The same where a quotient shows it: what is left of 1 is negative."""
+        return SemanticsError(
+            f"a 'probability' given {given.describe(row)} is {number:.6g}, above 1: the polynomial has negative "
+            "coefficients and is no distribution"
         )
 
     def values(self, codes: np.ndarray, rtol: float | None = None) -> Values:
@@ -112,11 +159,7 @@ class Distribution:
     def ratios(self, codes: np.ndarray, given: Evidence, row: int) -> np.ndarray:
         """Pr(codes[j]) / Pr(codes[0]) for j ≥ 1; codes[0] is row `row` of the evidence."""
         values = self.values(codes, self.rtol / 4)
-        if values.mantissa[0] == 0.0:
-            raise self.impossible(given, row)
-        if (values.mantissa < 0.0).any():
-            raise self.negative(given, row)
-        return values[1:].over(values[:1])
+        return self.shares(values[1:], values[:1], given, np.full(len(codes) - 1, row))
 
     def portions(self, queries: int) -> Iterator[slice]:
         """So many queries in portions that fit into memory."""

@@ -14,6 +14,7 @@ from pgcc.ir.node import Op
 from pgcc.lowering.strategy import METHODS
 from pgcc.queries.evidence import Evidence
 from pgcc.queries.probability import probabilities
+from pgcc.queries.standing import Standing
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Explanation:
     monotone: bool
     determinants: int
     multiaffine: str
+    nonnegative: str
     strategy: str
     reason: str
     operations: int
@@ -60,6 +62,7 @@ class Explanation:
             ", ".join(name if holds else f"not {name}" for name, holds in kinds)
             + (f", {self.determinants} determinants" if self.determinants else ""),
             f"multiaffine: {self.multiaffine}",
+            f"nonnegative: {self.nonnegative}",
             f"simplified to {self.edges_simplified} edges; program of {self.operations} operations per row "
             f"in {self.slots} slots",
             f"strategy: {self.strategy} ({self.reason})",
@@ -77,7 +80,12 @@ def _total_text(total: float) -> str:
 
 
 def explain(
-    circuit: Circuit, compiled: Compiled, total: Values | None, rtol: float, evidence: Evidence | None
+    circuit: Circuit,
+    compiled: Compiled,
+    total: Values | None,
+    rtol: float,
+    evidence: Evidence | None,
+    standing: Standing,
 ) -> Explanation:
     """Facts, strategy and certificate of a compiled circuit; with evidence, how its first row is answered."""
     facts, simplified = circuit.facts, compiled.circuit.facts
@@ -94,13 +102,14 @@ def explain(
         monotone=simplified.monotone,
         determinants=simplified.dets,
         multiaffine=_multiaffine(compiled),
+        nonnegative=str(standing),
         strategy=strategy,
         reason=reason,
         operations=operations,
         slots=slots,
         certificate=_certificate(compiled, rtol),
         total=float("nan") if total is None else float(total.floats()[0]),
-        query=None if evidence is None else _query(compiled, total, rtol, evidence),
+        query=None if evidence is None else _query(compiled, total, rtol, evidence, standing),
         notes=_notes(circuit),
     )
 
@@ -163,8 +172,10 @@ def _certificate(compiled: Compiled, rtol: float) -> str:
     return f"each value carries a bound; past {rtol:.0e} it is recomputed with balls"
 
 
-def _query(compiled: Compiled, total: Values | None, rtol: float, evidence: Evidence) -> dict[str, float | int | str]:
-    answers = probabilities(compiled, evidence, total, rtol=rtol / 2, bounds=True)
+def _query(
+    compiled: Compiled, total: Values | None, rtol: float, evidence: Evidence, standing: Standing
+) -> dict[str, float | int | str]:
+    answers = probabilities(compiled, evidence, total, rtol=rtol / 2, bounds=True, proved=standing.proved)
     assert answers.bounds is not None
     answered = " then ".join(method for method, rows in answers.used.items() if rows)
     return {"method": answered, "value": float(answers.numbers[0]), "bound": float(answers.bounds[0])}

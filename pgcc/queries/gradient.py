@@ -184,6 +184,8 @@ def grad(circuit: Circuit, evidence: Any = None, *, weights: Any = None, normali
     for row in np.flatnonzero(~np.isfinite(logs))[:1].tolist():
         what = "a negative value" if np.isnan(logs[row]) and not circuit.facts.monotone else "probability 0"
         raise SemanticsError(f"{given.describe(row)} has {what}: its logarithm has no derivative")
+    for row in np.flatnonzero(logs > _AGREEMENT)[:1].tolist() if normalize else ():
+        raise SemanticsError(f"the 'probability' of {given.describe(row)} is above 1: the circuit is no distribution")
     # where a float64 value is not the certified one, its derivatives are not right either
     for row in np.flatnonzero(~(np.abs(found.logs - logs) <= _AGREEMENT))[:1].tolist():
         raise PrecisionError(f"the terms of {given.describe(row)} cancel so far that float64 has lost its derivatives")

@@ -5,76 +5,97 @@ Sums are exact where at most 2¹⁶ assignments are left; elsewhere the mean ove
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+from pgcc.backend.values import Values
 from pgcc.errors import EvidenceError, PgccError
+from pgcc.ir.numbers import UNIT
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.evidence import Evidence
 from pgcc.queries.sampling import sample
+from pgcc.queries.support import least_log_coefficient
 
 # Unobserved variables whose assignments are still listed.
 MOST_LISTED = 16
+# An event of probability 3/n is missed by n samples with probability e⁻³: two standard errors.
+_MISSED = 1.5
 
 
 class Estimate(float):
-    """A number in nats, exact or the mean over samples.
+    """A number in nats, exact or estimated from samples.
 
     Attributes
     ----------
     standard_error : float
-        Of the mean; 0 if the number is exact.
+        Of the estimate, with what the samples cannot have seen: events of a probability of about one in as many as
+        there are samples. inf where these may matter to any extent; 0 if the number is exact.
+    scatter : float
+        The standard error of the mean over the samples alone, which knows nothing but what they met.
     exact : bool
     """
 
     standard_error: float
+    scatter: float
     exact: bool
 
-    def __new__(cls, value: float, standard_error: float = 0.0, exact: bool = True) -> Estimate:
+    def __new__(
+        cls, value: float, standard_error: float = 0.0, exact: bool = True, scatter: float | None = None
+    ) -> Estimate:
         number = super().__new__(cls, value)
         number.standard_error, number.exact = standard_error, exact
+        number.scatter = standard_error if scatter is None else scatter
         return number
 
-    def __getnewargs__(self) -> tuple[float, float, bool]:  # type: ignore[override]
-        return float(self), self.standard_error, self.exact
+    def __getnewargs__(self) -> tuple[float, float, bool, float]:  # type: ignore[override]
+        return float(self), self.standard_error, self.exact, self.scatter
 
     def __repr__(self) -> str:
-        return float.__repr__(self) if self.exact else f"{float(self):.6g} ± {self.standard_error:.2g}"
+        if self.exact:
+            return float.__repr__(self)
+        if np.isfinite(self.standard_error):
+            return f"{float(self):.6g} ± {self.standard_error:.2g}"
+        return f"{float(self):.6g} ± {self.scatter:.2g} over the samples, not bounded beyond what they met"
 
     __str__ = __repr__
 
 
 def entropy(distribution: Distribution, given: Evidence, samples: int, rng: Any) -> list[Estimate]:
     """−Σ Pr(x | e)·log Pr(x | e) for every row e, in nats."""
-    base = distribution.possible(given)
+    base = distribution.values(given.chunk(slice(None)), distribution.rtol / 8)
     found = []
     for row in range(given.rows):
-        codes = given.chunk(slice(row, row + 1))[0]
-        if (codes < 0).sum() <= MOST_LISTED:
-            logs = _listed(distribution, codes, distribution.variables) - base[row]
-            found.append(Estimate(_entropy(logs)))
+        codes, whole = given.chunk(slice(row, row + 1))[0], base[row : row + 1]
+        free = int((codes < 0).sum())
+        if free <= MOST_LISTED:
+            found.append(Estimate(_entropy(_listed(distribution, codes, distribution.variables, whole, given, row))))
         else:
+            distribution.shares(whole, whole, given, np.array([row]))  # refuses what is impossible
             drawn = _draw(distribution, codes, samples, rng)
-            logs = distribution.logprobs(drawn) - base[row]
-            found.append(_sampled_entropy(drawn, logs, int((codes < 0).sum()), distribution.rtol))
+            logs = distribution.log_shares(drawn, whole, given, row)
+            found.append(_sampled_entropy(drawn, logs, free, distribution.rtol))
     return found
 
 
 def _sampled_entropy(drawn: np.ndarray, logs: np.ndarray, free: int, rtol: float) -> Estimate:
     """The mean of −log Pr over samples; the sum over what they have seen, if that is nearly all there is.
 
-    For then their scatter tells nothing of what they missed. It has a probability u, which so many samples may miss
-    while u·samples is below 3 or so, and adds −u·log u + u·H, 0 ≤ H ≤ free·log 2.
+    A set of probability u adds −u·log u + u·H to the entropy, 0 ≤ H ≤ free·log 2. So what was not seen, whose
+    probability is known, encloses the entropy between two numbers; and a set of u ≈ 1/samples, which may well be missed
+    as a whole, shifts the mean by so much without adding to the scatter.
     """
-    _, first = np.unique(drawn, axis=0, return_index=True)
-    seen = logs[first]
-    u = max(1.0 - float(np.exp(seen).sum()), rtol)
-    if u * len(drawn) > 3.0:
-        return _mean(-logs)
-    half = float(u * (free * np.log(2.0) - np.log(u))) / 2
-    return Estimate(float(-(np.exp(seen) @ seen)) + half, half, exact=False)
+    seen = logs[_distinct(drawn)]
+    mass, part = np.exp(seen), float(-(np.exp(seen) @ seen))
+    u = _enclosed(1.0 - float(mass.sum()), rtol)
+    least = part - rtol * (1.0 + part) + min(map(_times_log, u))
+    most = part + rtol * (1.0 + part) + max(map(_times_log, u)) + u[1] * free * np.log(2.0)
+    missed = _MISSED / len(drawn) * (free * np.log(2.0) + np.log(len(drawn)))
+    mean = _mean(-logs, missed)
+    half = (most - least) / 2
+    return Estimate(max(0.0, least) + half, half, exact=False) if half <= mean.standard_error else mean
 
 
 def kl(p: Distribution, q: Distribution, given: Evidence, samples: int, rng: Any) -> list[Estimate]:
@@ -87,26 +108,52 @@ def kl(p: Distribution, q: Distribution, given: Evidence, samples: int, rng: Any
         odd = sorted(set(p.variables) ^ set(q.variables))
         raise PgccError(f"distributions over different variables have no divergence: only one of them has {odd[0]!r}")
     order = p.columns(q.variables)
-    base_p = p.possible(given)
-    base_q = q.logprobs(np.ascontiguousarray(given.chunk(slice(None))[:, order]))
+    codes = given.chunk(slice(None))
+    base_p = p.values(codes, p.rtol / 8)
+    p.shares(base_p, base_p, given, np.arange(given.rows))  # refuses what is impossible
+    of_q = Evidence(q.variables, np.ascontiguousarray(codes[:, order]))
+    base_q = q.values(of_q.chunk(slice(None)), q.rtol / 8)
     found = []
     for row in range(given.rows):
-        codes = given.chunk(slice(row, row + 1))[0]
-        exact = (codes < 0).sum() <= MOST_LISTED
-        if exact:
-            log_p, log_q = (_listed(each, codes, p.variables) for each in (p, q))
-        else:
-            rows = _draw(p, codes, samples, rng)
-            log_p, log_q = p.logprobs(rows), q.logprobs(np.ascontiguousarray(rows[:, order]))
-        with np.errstate(invalid="ignore"):
-            log_p, log_q = log_p - base_p[row], log_q - base_q[row]
-        if np.isneginf(base_q[row]) or (np.isneginf(log_q) & ~np.isneginf(log_p)).any():
+        whole_p, whole_q = base_p[row : row + 1], base_q[row : row + 1]
+        if whole_q.mantissa[0] == 0.0:
             found.append(Estimate(np.inf))
-        elif exact:
-            found.append(Estimate(float(_divergences(np.exp(log_p), np.exp(log_q), log_p, log_q).sum())))
+        elif (codes[row] < 0).sum() <= MOST_LISTED:
+            log_p = _listed(p, codes[row], p.variables, whole_p, given, row)
+            log_q = _listed(q, codes[row], p.variables, whole_q, of_q, row)
+            excluded = bool((np.isneginf(log_q) & ~np.isneginf(log_p)).any())
+            terms = 0.0 if excluded else _divergences(np.exp(log_p), np.exp(log_q), log_p, log_q).sum()
+            found.append(Estimate(np.inf if excluded else float(terms)))
         else:
-            found.append(_mean(log_p - log_q))
+            drawn = _draw(p, codes[row], samples, rng)
+            log_p = p.log_shares(drawn, whole_p, given, row)
+            log_q = q.log_shares(np.ascontiguousarray(drawn[:, order]), whole_q, of_q, row)
+            floor = least_log_coefficient(q.compiled) - float(whole_q.logs()[0])
+            found.append(_sampled_divergence(drawn, log_p, log_q, floor, p.rtol + q.rtol))
     return found
+
+
+def _sampled_divergence(drawn: np.ndarray, log_p: np.ndarray, log_q: np.ndarray, floor: float, rtol: float) -> Estimate:
+    """The mean of log p − log q over samples of p; the sum over what they have seen, if that is nearly all there is.
+
+    What was not seen has known probabilities u of p and v of q, and adds at least u·log(u/v) (the log-sum inequality).
+    It adds at most −u·floor if no log q is below `floor`, and any number, inf among them, if that is not known.
+    """
+    if np.isneginf(log_q).any():
+        return Estimate(np.inf)
+    first = _distinct(drawn)
+    mass, terms = np.exp(log_p[first]), (log_p - log_q)[first]
+    part, slack = float(mass @ terms), rtol * float(1.0 + mass @ np.abs(terms))
+    u = _enclosed(1.0 - float(mass.sum()), rtol)
+    v = _enclosed(1.0 - float(np.exp(log_q[first]).sum()), rtol)[1]
+    lowest = min(x * np.log(x / v) if x else 0.0 for x in (*u, min(max(v / math.e, u[0]), u[1])))
+    least = max(0.0, part + lowest - slack)
+    mean = _mean(log_p - log_q, min(u[1], _MISSED / len(drawn)) * -floor)
+    half = (part + slack - u[1] * floor - least) / 2
+    if half <= mean.standard_error and np.isfinite(half):
+        return Estimate(least + half, half, exact=False)
+    low = max(0.0, least - float(mean))  # the mean may be below what it cannot be
+    return Estimate(float(mean) + low, mean.standard_error + low, exact=False, scatter=mean.scatter)
 
 
 def mutual_information(distribution: Distribution, given: Evidence, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -115,7 +162,7 @@ def mutual_information(distribution: Distribution, given: Evidence, a: np.ndarra
         raise PgccError(f"mutual information lists the 2^(|A| + |B|) assignments: at most {MOST_LISTED} variables")
     if set(a.tolist()) & set(b.tolist()):
         raise EvidenceError("mutual information is between different variables")
-    base = distribution.possible(given)
+    base = distribution.values(given.chunk(slice(None)), distribution.rtol / 8)
     cells = np.array(list(product((0, 1), repeat=len(a) + len(b))), np.int8)
     found = np.empty(given.rows)
     for row in range(given.rows):
@@ -123,7 +170,9 @@ def mutual_information(distribution: Distribution, given: Evidence, a: np.ndarra
         rows = np.repeat(codes[None], len(cells), axis=0)
         seen = codes[np.concatenate([a, b])]
         rows[:, np.concatenate([a, b])] = cells
-        values = np.exp(distribution.logprobs(rows, distribution.rtol / 8) - base[row])
+        rows[((seen >= 0) & (cells != seen)).any(axis=1)] = codes
+        part = distribution.values(rows, distribution.rtol / 8)
+        values = distribution.shares(part, base[row : row + 1], given, np.full(len(rows), row))
         values[((seen >= 0) & (cells != seen)).any(axis=1)] = 0.0
         joint = (values / values.sum()).reshape(1 << len(a), 1 << len(b))
         of_a, of_b = joint.sum(axis=1)[:, None], joint.sum(axis=0)
@@ -141,16 +190,32 @@ def log_odds(distribution: Distribution, given: Evidence) -> np.ndarray:
     row, variable = np.nonzero(codes < 0)
     for some in distribution.portions(len(row)):
         place, at = row[some], variable[some]
-        queries = codes[place]
-        queries[np.arange(len(place)), at] = 1
-        result[place, at] = distribution.logprobs(queries, distribution.rtol / 2)
-        queries[np.arange(len(place)), at] = 0
-        result[place, at] -= distribution.logprobs(queries, distribution.rtol / 2)
+        queries = np.repeat(codes[place], 2, axis=0)
+        queries[np.arange(0, len(queries), 2), at], queries[np.arange(1, len(queries), 2), at] = 1, 0
+        values = distribution.values(queries, distribution.rtol / 4)
+        for bad in np.flatnonzero(values.mantissa < 0.0)[:1].tolist():
+            raise distribution.negative(given, int(place[bad // 2]))
+        result[place, at] = _log_quotients(distribution, values, queries)
     return result
 
 
-def _listed(distribution: Distribution, codes: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-    """log Pr of all rows that agree with what is observed; names : whose columns the codes are."""
+def _log_quotients(distribution: Distribution, values: Values, queries: np.ndarray) -> np.ndarray:
+    """log of every other value over the next one; with more bits where they are nearly the same."""
+    inside, outside = values[::2], values[1::2]
+    certain = outside.mantissa == 0.0
+    divisor = Values(np.where(certain, 1.0, outside.mantissa), outside.exponent, outside.bound)
+    logs = np.where(certain, np.inf, inside.log_over(divisor))
+    doubt = inside.bound + outside.bound + 4 * UNIT > distribution.rtol / 2 * np.abs(logs)
+    for k in np.flatnonzero(doubt).tolist():
+        pair = (queries[2 * k].tolist(), queries[2 * k + 1].tolist())
+        logs[k] = distribution.compiled.exact.log_quotient(*pair, distribution.rtol / 2)
+    return logs
+
+
+def _listed(
+    distribution: Distribution, codes: np.ndarray, names: tuple[str, ...], whole: Values, given: Evidence, row: int
+) -> np.ndarray:
+    """log Pr(x | row of evidence) of all rows x that agree with what is observed; names : whose columns codes are."""
     free = np.flatnonzero(codes < 0)
     logs = np.empty(1 << len(free))
     column = {name: i for i, name in enumerate(names)}
@@ -158,7 +223,8 @@ def _listed(distribution: Distribution, codes: np.ndarray, names: tuple[str, ...
     for some in distribution.portions(len(logs)):
         rows = np.repeat(codes[None], some.stop - some.start, axis=0)
         rows[:, free] = np.arange(some.start, some.stop)[:, None] >> np.arange(len(free))[::-1] & 1
-        logs[some] = distribution.logprobs(np.ascontiguousarray(rows[:, order]), distribution.rtol / 8)
+        part = distribution.values(np.ascontiguousarray(rows[:, order]), distribution.rtol / 8)
+        logs[some] = distribution.shares(part, whole, given, np.full(len(rows), row), logs=True)
     return logs
 
 
@@ -192,6 +258,20 @@ def _draw(distribution: Distribution, codes: np.ndarray, samples: int, rng: Any)
     return sample(distribution, Evidence(distribution.variables, codes), int(samples), rng)[0]
 
 
-def _mean(terms: np.ndarray) -> Estimate:
-    error = float(terms.std(ddof=1) / np.sqrt(len(terms)))
-    return Estimate(float(terms.mean()), error, exact=False)
+def _mean(terms: np.ndarray, missed: float) -> Estimate:
+    """The mean; missed : what an event that no sample has met would add to it."""
+    scatter = float(terms.std(ddof=1) / np.sqrt(len(terms)))
+    return Estimate(float(terms.mean()), float(np.hypot(scatter, missed)), exact=False, scatter=scatter)
+
+
+def _distinct(drawn: np.ndarray) -> np.ndarray:
+    """Where each of the distinct rows stands first."""
+    return np.unique(drawn, axis=0, return_index=True)[1]
+
+
+def _enclosed(probability: float, error: float) -> tuple[float, float]:
+    return min(1.0, max(0.0, probability - error)), min(1.0, max(0.0, probability) + error)
+
+
+def _times_log(u: float) -> float:
+    return -u * float(np.log(u)) if u > 0.0 else 0.0

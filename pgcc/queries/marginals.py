@@ -34,7 +34,7 @@ def marginals(distribution: Distribution, given: Evidence) -> np.ndarray:
             posterior = one_by_one(distribution, given, rows.start + some, codes[some], row, variable)
             result[rows.start + some[row], variable] = posterior
         for row in np.flatnonzero((result[rows] > 1.0 + 4 * distribution.rtol).any(axis=1))[:1].tolist():
-            raise distribution.negative(given, rows.start + row)  # Pr(X_i = 0) is
+            raise distribution.above_one(given, rows.start + row, float(result[rows.start + row].max()))
         np.minimum(result[rows], 1.0, out=result[rows])
 
     distribution.for_chunks(given.rows, answer)
@@ -54,16 +54,15 @@ def one_by_one(
     Where determinants have as many rows as variables are observed, n of them cost less than one inverse of all.
     """
     base = distribution.values(codes, distribution.rtol / 4)
-    for impossible in np.flatnonzero(base.mantissa == 0.0)[:1].tolist():
+    for impossible in np.flatnonzero(base.mantissa == 0.0)[:1].tolist():  # also where nothing is asked
         raise distribution.impossible(given, int(rows[impossible]))
     result = np.empty(len(row))
     for some in distribution.portions(len(row)):
         queries = codes[row[some]]
         asked = np.arange(len(queries)), variable[some]
         contradicted = queries[asked] == 0
-        queries[asked] = 1
+        queries[asked] = np.where(contradicted, 0, 1)
         values = distribution.values(queries, distribution.rtol / 4)
-        for negative in np.flatnonzero((values.mantissa < 0.0) | (base.mantissa[row[some]] < 0.0))[:1].tolist():
-            raise distribution.negative(given, int(rows[row[some][negative]]))
-        result[some] = np.where(contradicted, 0.0, values.over(base[row[some]]))
+        shares = distribution.shares(values, base[row[some]], given, rows[row[some]])
+        result[some] = np.where(contradicted, 0.0, shares)
     return result

@@ -11,11 +11,12 @@ stops when nothing is left, or after so many partial assignments, and then says 
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pgcc.errors import PgccError
+from pgcc.ir.numbers import UNIT
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.evidence import Evidence
 from pgcc.queries.marginals import marginals
@@ -24,8 +25,8 @@ from pgcc.queries.marginals import marginals
 _TOGETHER = 64
 # Variables for which exchanging one that is in for one that is out is tried too.
 _MOST_SWAPS = 100
-# Two probabilities that differ by less are taken for the same: what is promised of them is no more.
-_SAME = 1e-8
+# What a search may lose to errors is a share of the relative error that is promised of probabilities.
+_SHARE, _LEAST_RTOL = 16, 1e-15
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,14 @@ class Mode:
         Its log-probability (with the evidence, not given it).
     bound : float
         No assignment has a larger log-probability.
+    tolerance : float
+        How much log-probabilities may differ and still count as the same: `rtol`, and what rounding them takes.
     """
 
     assignment: dict[str, int]
     logprob: float
     bound: float
+    tolerance: float = 0.0
 
     @property
     def gap(self) -> float:
@@ -53,8 +57,8 @@ class Mode:
 
     @property
     def exact(self) -> bool:
-        """Whether it is proved that nothing is more probable."""
-        return self.gap == 0.0
+        """Whether it is proved that nothing is more probable (by more than `tolerance`)."""
+        return self.bound <= self.logprob + self.tolerance
 
     def __repr__(self) -> str:
         inside = [name for name, value in self.assignment.items() if value]
@@ -68,8 +72,12 @@ def mode(distribution: Distribution, given: Evidence, nodes: int) -> list[Mode]:
     if isinstance(nodes, bool) or not isinstance(nodes, (int, np.integer)) or nodes < 0:
         raise PgccError(f"nodes={nodes!r} is not how many partial assignments to look at: a number ≥ 0")
     base = distribution.possible(given)
+    tolerance, distribution = (
+        distribution.rtol,
+        replace(distribution, rtol=max(_LEAST_RTOL, distribution.rtol / _SHARE)),
+    )
     return [
-        _Search(distribution, given.chunk(slice(row, row + 1))[0], float(base[row])).run(nodes)
+        _Search(distribution, given.chunk(slice(row, row + 1))[0], float(base[row]), tolerance).run(nodes)
         for row in range(given.rows)
     ]
 
@@ -77,28 +85,31 @@ def mode(distribution: Distribution, given: Evidence, nodes: int) -> list[Mode]:
 class _Search:
     """Best first: the partial assignment that promises most is looked at next."""
 
-    def __init__(self, distribution: Distribution, codes: np.ndarray, logprob: float):
+    def __init__(self, distribution: Distribution, codes: np.ndarray, logprob: float, tolerance: float):
         self.distribution, self.codes = distribution, codes
         self.best, self.logprob = greedy(distribution, codes)
+        # Half of it for what is pruned, half for errors: those of logarithms grow with their size.
+        self.tolerance = tolerance + 64 * UNIT * abs(self.logprob)
         self.count = 0
         self.open: list[tuple[float, int, float, np.ndarray]] = []  # −bound, tie, log Pr, codes
         self._push(logprob, logprob, codes)
 
     def _push(self, bound: float, logprob: float, codes: np.ndarray) -> None:
-        if bound > self.logprob + _SAME:
+        if bound > self.logprob + self.tolerance / 2:
             heapq.heappush(self.open, (-bound, self.count, logprob, codes))
             self.count += 1
 
     def run(self, nodes: int) -> Mode:
         """Search until nothing is left or `nodes` partial assignments were looked at."""
-        while self.open and nodes > 0 and -self.open[0][0] > self.logprob + _SAME:
+        while self.open and nodes > 0 and -self.open[0][0] > self.logprob + self.tolerance / 2:
             batch = [heapq.heappop(self.open) for _ in range(min(_TOGETHER, nodes, len(self.open)))]
             nodes -= len(batch)
             self._expand(np.stack([codes for *_, codes in batch]), np.array([log for _, _, log, _ in batch]))
         names = self.distribution.variables
         assignment = dict(zip(names, self.best.tolist(), strict=True))
-        bound = max(self.logprob, -self.open[0][0] if self.open else -np.inf)
-        return Mode(assignment, self.logprob, bound if bound > self.logprob + _SAME else self.logprob)
+        logprob = float(self.distribution.logprobs(self.best[None], relative=True)[0])
+        left = -self.open[0][0] + self.tolerance / 2 if self.open else -np.inf
+        return Mode(assignment, logprob, max(logprob + self.tolerance, left), self.tolerance)
 
     def _expand(self, codes: np.ndarray, logprob: np.ndarray) -> None:
         """Bound partial assignments by their marginals, and decide the most doubtful variable of each, both ways."""
@@ -149,7 +160,7 @@ def climb(distribution: Distribution, codes: np.ndarray, row: np.ndarray, logpro
         neighbours = _neighbours(row, free)
         logs = distribution.logprobs(neighbours)
         top = int(logs.argmax())
-        if not logs[top] > logprob + _SAME:
+        if not logs[top] > logprob + 4 * distribution.rtol:  # what is the same but for errors leads round in circles
             break
         row, logprob = neighbours[top], float(logs[top])
     return row, logprob

@@ -43,8 +43,10 @@ class Search:
     smallest: Fraction | None = field(default=None, repr=False)  # negative, but within the slack
 
 
-def find_negative(compiled: Compiled, slack: Fraction, seconds: float, rng: np.random.Generator) -> Search:
-    """Search for a coefficient below −slack until one is found or time is up.
+def find_negative(
+    compiled: Compiled, slack: Fraction, seconds: float, rng: np.random.Generator, most: float = np.inf
+) -> Search:
+    """Search for a coefficient below −slack until one is found, time is up or so many coefficients were looked at.
 
     Parameters
     ----------
@@ -53,8 +55,10 @@ def find_negative(compiled: Compiled, slack: Fraction, seconds: float, rng: np.r
     slack : Fraction
     seconds : float
     rng : numpy Generator
+    most : float
+        Coefficients that are looked at, at most.
     """
-    return _Descent(compiled, slack, seconds, rng).run()
+    return _Descent(compiled, slack, seconds, rng, most).run()
 
 
 class _Found(Exception):  # noqa: N818 - not an error: the way out of the loops
@@ -67,8 +71,8 @@ class _Late(Exception):  # noqa: N818
 
 
 class _Descent:
-    def __init__(self, compiled: Compiled, slack: Fraction, seconds: float, rng: np.random.Generator):
-        self.compiled, self.slack, self.rng = compiled, slack, rng
+    def __init__(self, compiled: Compiled, slack: Fraction, seconds: float, rng: np.random.Generator, most: float):
+        self.compiled, self.slack, self.rng, self.most = compiled, slack, rng, most
         self.n = len(compiled.circuit.variables)
         self.draws = TermSampler(compiled.circuit, rng)
         self.result = Search()
@@ -136,7 +140,7 @@ class _Descent:
 
     def _scores(self, rows: np.ndarray) -> np.ndarray:
         """(P − N) / (P + N) of every row, or what is like it; leaves by _Found at a negative coefficient."""
-        if time.monotonic() > self.end:
+        if time.monotonic() > self.end or self.result.looked_at + len(rows) > self.most:
             raise _Late
         if not len(rows):
             return np.zeros(0)

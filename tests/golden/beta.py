@@ -5,8 +5,9 @@
 # Circuit: 3 variables, 14 edges.
 # Method: one number per instruction, straight-line code; 7 instructions, 11 operations a row.
 # Results: probabilities, divided by TOTAL = g(1).
-# Accuracy: plain float64, rounded at every step, no certificate. A polynomial with negative weights may
-# cancel; what is below 1e-308 underflows. pgcc.compile certifies its results.
+# Accuracy: plain float64, rounded at every step, no certificate. Where weights are negative, and in
+# determinants (those of plain DPPs too), terms cancel: a small probability can come out wrong, or below 0,
+# where logprob is NaN. What is below 1e-308 underflows. pgcc.compile certifies its results.
 #
 # From Python:   prob({"name": 1, "other": 0}), prob(rows), logprob(rows); 1 in, 0 out, -1 unobserved
 #                evaluate(rows, out) on int8 rows, without checks
@@ -92,7 +93,7 @@ def prob(evidence):
 
 
 def logprob(evidence):
-    """Natural logarithm of prob(evidence); -inf where that is 0."""
+    """Natural logarithm of prob(evidence); -inf where that is 0, NaN where rounding made it negative."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(prob(evidence))
     return float(logs) if logs.ndim == 0 else logs
