@@ -7,20 +7,19 @@ an exact factor. Whether it is a witness is decided by exact arithmetic (`proof.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from fractions import Fraction
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from flint import fmpq
 
-from pgcc.ir.numbers import Number, nearest_float
+from pgcc.queries.proof import Rows, is_symmetric
 from pgcc.queries.proof import is_semidefinite as is_witnessed
 
 # Exact elimination is not tried on larger matrices: its numbers grow with every row.
 MOST_EXACT_ROWS = 64
 
-Rows = Sequence[Sequence[Number]]
 Plain = int | float | str  # a number as plain data: text is a fraction
 
 
@@ -39,43 +38,44 @@ def find_witness(rows: Rows) -> list[Any]:
     >>> find_witness([[2, 1], [1, 2]])
     [None]
     """
-    exact = [[Fraction(x) for x in row] for row in rows]
-    if any(exact[i][j] != exact[j][i] for i in range(len(exact)) for j in range(i)):
-        return []
-    if any(row[i] < 0 for i, row in enumerate(exact)):
+    exact = [[x if type(x) is fmpq else fmpq(*x.as_integer_ratio()) for x in row] for row in rows]
+    if not is_symmetric(exact) or any(row[i] < 0 for i, row in enumerate(exact)):
         return []
     return next(([x] for x in _candidates(exact) if is_witnessed(exact, x)), [])
 
 
-def _candidates(rows: list[list[Fraction]]) -> Iterator[list[list[Plain]] | None]:
+def _candidates(rows: list[list[fmpq]]) -> Iterator[list[list[Plain]] | None]:
     yield None
     for find in (_by_cholesky, _by_elimination):
         if (found := find(rows)) is not None:
             yield found
 
 
-def _by_cholesky(rows: list[list[Fraction]]) -> list[list[Plain]] | None:
+def _by_cholesky(rows: list[list[fmpq]]) -> list[list[Plain]] | None:
     """The inverse of a factor in doubles, of rows and columns scaled by powers of 2 so that the diagonal is about 1."""
     if any(not row[i] for i, row in enumerate(rows)):
         return None
-    half = [Fraction(2) ** (-_exponent(row[i]) // 2) for i, row in enumerate(rows)]
-    scaled = [[nearest_float(x * half[i] * half[j]) for j, x in enumerate(row)] for i, row in enumerate(rows)]
+    half = [fmpq(2) ** (-_exponent(row[i]) // 2) for i, row in enumerate(rows)]
+    scaled = [[_nearest(x * half[i] * half[j]) for j, x in enumerate(row)] for i, row in enumerate(rows)]
     try:
-        inverse = np.linalg.inv(np.linalg.cholesky(np.array(scaled)))
+        inverse = np.linalg.inv(np.linalg.cholesky(np.array(scaled).reshape(len(rows), len(rows))))
     except np.linalg.LinAlgError:
         return None
     if not np.isfinite(inverse).all() or not np.diag(inverse).all():
         return None
-    return [[plain(Fraction(x) * half[j]) for j, x in enumerate(row[: i + 1])] for i, row in enumerate(inverse.tolist())]
+    return [
+        [plain(fmpq(*x.as_integer_ratio()) * half[j]) for j, x in enumerate(row[: i + 1])]
+        for i, row in enumerate(inverse.tolist())
+    ]
 
 
-def _by_elimination(rows: list[list[Fraction]]) -> list[list[Plain]] | None:
+def _by_elimination(rows: list[list[fmpq]]) -> list[list[Plain]] | None:
     """X with X·A·Xᵀ diagonal, exactly: symmetric elimination, in which a pivot of 0 is only allowed in a row of zeros."""
     n = len(rows)
     if n > MOST_EXACT_ROWS:
         return None
-    a = [[fmpq(*x.as_integer_ratio()) for x in row] for row in rows]
-    x = [[fmpq(i == j) for j in range(i + 1)] for i in range(n)]
+    a = [list(row) for row in rows]
+    x = [[fmpq(int(i == j)) for j in range(i + 1)] for i in range(n)]
     for k in range(n):
         pivot = a[k][k]
         if pivot < 0 or (pivot == 0 and any(a[k][k + 1 :])):
@@ -88,20 +88,27 @@ def _by_elimination(rows: list[list[Fraction]]) -> list[list[Plain]] | None:
                 a[i][j] -= factor * a[k][j]
             for j in range(k + 1):
                 x[i][j] -= factor * x[k][j]
-    return [[plain(Fraction(int(value.p), int(value.q))) for value in row] for row in x]
+    return [[plain(value) for value in row] for row in x]
 
 
-def _exponent(x: Fraction) -> int:
-    return x.numerator.bit_length() - x.denominator.bit_length()
+def _exponent(x: fmpq) -> int:
+    return int(x.p).bit_length() - int(x.q).bit_length()
 
 
-def plain(x: Fraction) -> Plain:
-    """A fraction as plain data, of the same value.
+def _nearest(x: fmpq) -> float:
+    try:
+        return int(x.p) / int(x.q)  # correctly rounded
+    except OverflowError:
+        return math.inf
 
-    >>> plain(Fraction(3)), plain(Fraction(1, 4)), plain(Fraction(1, 3))
+
+def plain(x: fmpq) -> Plain:
+    """A rational as plain data, of the same value.
+
+    >>> plain(fmpq(3)), plain(fmpq(1, 4)), plain(fmpq(1, 3))
     (3, 0.25, '1/3')
     """
-    if x.denominator == 1:
-        return x.numerator
-    near = nearest_float(x)
-    return near if np.isfinite(near) and Fraction(near) == x else str(x)
+    if x.q == 1:
+        return int(x.p)
+    near = _nearest(x)
+    return near if math.isfinite(near) and fmpq(*near.as_integer_ratio()) == x else str(x)

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import chain
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -23,6 +24,7 @@ from flint import arb, arb_mat, fmpq, fmpq_mat, fmpq_poly, fmpz, fmpz_mod_ctx, f
 from pgcc.backend.precision import precision
 from pgcc.errors import ProofError
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import nearest_float
 
@@ -130,20 +132,23 @@ class _Case:
 
 
 class Ring(NamedTuple):
-    """A field: how rationals become numbers of it, and the determinant of a matrix of them."""
+    """A field: how rationals become numbers of it, and how rows of them become a matrix (of flint)."""
 
     lift: Callable[[Any], Any]
-    det: Callable[[Rows], Any]
+    matrix: Callable[[int, int, list[Any]], Any]
 
 
 def _lift_exact(x: Any) -> fmpq:
-    return fmpq(*Fraction(x).as_integer_ratio())
+    return fmpq(*(Fraction(x) if type(x) is str else x).as_integer_ratio())
 
 
-RATIONALS = Ring(_lift_exact, lambda rows: fmpq_mat(len(rows), len(rows), [x for row in rows for x in row]).det())
-BALLS = Ring(
-    lambda x: arb(_lift_exact(x)), lambda rows: arb_mat(len(rows), len(rows), [x for row in rows for x in row]).det()
-)
+def exact_rows(matrix: Matrix) -> list[list[fmpq]]:
+    """The entries as rationals."""
+    return [[_lift_exact(x) for x in row] for row in matrix.numbers()]
+
+
+RATIONALS = Ring(_lift_exact, fmpq_mat)
+BALLS = Ring(lambda x: arb(_lift_exact(x)), arb_mat)
 
 
 def modular(prime: int) -> Ring:
@@ -154,7 +159,7 @@ def modular(prime: int) -> Ring:
         above, below = Fraction(x).as_integer_ratio()
         return context(above) if below == 1 else context(above) / context(below)
 
-    return Ring(lift, lambda rows: fmpz_mod_mat(len(rows), len(rows), [x for row in rows for x in row], context).det())
+    return Ring(lift, lambda m, n, entries: fmpz_mod_mat(m, n, entries, context))
 
 
 def evaluate(circuit: Circuit, point: Mapping[str, Any], ring: Ring) -> Any:
@@ -189,7 +194,9 @@ def _determinant(node: Node, below: Sequence[Any], ring: Ring) -> Any:
     matrices = tuple([[ring.lift(x) for x in row] for row in m.numbers()] for m in node.matrices)
     if node.size is None:
         return _bordered(matrices, f, y, ring)
-    top = sum(node.counted)
+    top = sum(counts and x != 0 for x, counts in zip(f, node.counted, strict=True))  # the degree in s, at most
+    if node.size > top:
+        return ring.lift(0)
     values = [
         _bordered(matrices, [ring.lift(s) * x if c else x for x, c in zip(f, node.counted, strict=True)], y, ring)
         for s in range(top + 1)
@@ -200,23 +207,21 @@ def _determinant(node: Node, below: Sequence[Any], ring: Ring) -> Any:
 def _bordered(matrices: Sequence[Rows], f: Sequence[Any], y: Sequence[Any], ring: Ring) -> Any:
     """det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]: a child with y = 1 is f·u·vᵀ in M0, one with f = 0 is the factor y."""
     m0, u, v = matrices
-    one, zero, factor = ring.lift(1), ring.lift(0), ring.lift(1)
-    rows, border = [list(row) for row in m0], []
-    for j in range(len(f)):
-        if f[j] == 0:
-            factor *= y[j]
-        elif y[j] == 1:
-            right = [(b, row[j]) for b, row in enumerate(v) if row[j] != 0]
-            for a, row in enumerate(u):
-                if row[j] != 0:
-                    for b, x in right:
-                        rows[a][b] += row[j] * f[j] * x
-        else:
-            border.append(j)
-    for a, row in enumerate(rows):
-        row += [u[a][j] * f[j] for j in border]
-    low = [[-row[j] for row in v] + [y[j] if i == j else zero for i in border] for j in border]
-    return factor * one * ring.det(rows + low)
+    r, factor = len(m0), math.prod((y[j] for j in range(len(f)) if f[j] == 0), start=ring.lift(1))
+    inside = [j for j in range(len(f)) if f[j] != 0 and y[j] == 1]
+    border = [j for j in range(len(f)) if f[j] != 0 and y[j] != 1]
+    top = ring.matrix(r, r, [x for row in m0 for x in row])
+    if inside and r:
+        left = ring.matrix(r, len(inside), [row[j] * f[j] for row in u for j in inside])
+        top += left * ring.matrix(len(inside), r, [row[j] for j in inside for row in v])
+    if border:
+        k, rows = len(border), top.tolist()
+        entries = [x for a in range(r) for x in (*rows[a], *(u[a][j] * f[j] for j in border))]
+        entries += [
+            x for j in border for x in (*(-row[j] for row in v), *(y[j] if i == j else ring.lift(0) for i in border))
+        ]
+        top = ring.matrix(r + k, r + k, entries)
+    return factor * top.det()
 
 
 def _from_points(values: Sequence[Any], k: int, ring: Ring) -> Any:
@@ -552,7 +557,7 @@ def _choose(which: np.ndarray, first: Any, second: Any) -> Any:
 def _expanded_det(node: Node, pairs: Sequence[tuple[Any, Any]], lift: Callable[[Any], Any]) -> Any:
     """Σ_T c_T · Π_{i∈T} f_i · Π_{i∉T} y_i, one child after the other."""
     k = len(pairs)
-    matrices = tuple([[_lift_exact(x) for x in row] for row in m.numbers()] for m in node.matrices)
+    matrices = tuple(map(exact_rows, node.matrices))
     values = []
     for T in range(1 << k):
         inside = [T >> i & 1 for i in range(k)]
@@ -593,10 +598,10 @@ def is_semidefinite(rows: Rows, witness: Any) -> bool:
     if not is_symmetric(rows):
         return False
     if witness is not None:
-        if len(witness) != n or any(len(row) != i + 1 or not Fraction(row[i]) for i, row in enumerate(witness)):
+        if len(witness) != n or any(len(row) != i + 1 or not _lift_exact(row[i]) for i, row in enumerate(witness)):
             return False
         x = fmpq_mat(n, n, [_lift_exact(row[j]) if j < len(row) else 0 for row in witness for j in range(n)])
-        rows = (x * fmpq_mat(n, n, [_lift_exact(a) for row in rows for a in row]) * x.transpose()).table()
+        rows = (x * fmpq_mat(n, n, [a for row in rows for a in row]) * x.transpose()).tolist()
     return all(2 * row[i] >= sum(map(abs, row)) for i, row in enumerate(rows))  # a_ii ≥ Σ_{j≠i} |a_ij|, so a_ii ≥ 0
 
 
@@ -605,16 +610,14 @@ def is_laplacian(m0: Rows, u: Rows, v: Rows, witness: Any = None) -> bool:
 
     So has M0 + Σ f_i·u_i·v_iᵀ, as linear forms in f: its determinant counts forests (matrix-tree theorem).
     """
-    parts = [{(a, b): x for a, row in enumerate(m0) for b, x in enumerate(row) if x}]
-    for left, right in zip(zip(*u, strict=True), zip(*v, strict=True), strict=True):
-        ends = [(b, y) for b, y in enumerate(right) if y]
-        parts.append({(a, b): x * y for a, x in enumerate(left) if x for b, y in ends})
-    for part in parts:
-        sums: dict[int, Fraction] = {}
+    columns = zip(zip(*u, strict=True), zip(*v, strict=True), strict=True)
+    products = ({(a, b): x * y for a, x in enumerate(left) if x for b, y in enumerate(right) if y} for left, right in columns)
+    for part in chain([{(a, b): x for a, row in enumerate(m0) for b, x in enumerate(row) if x}], products):
+        sums: dict[int, fmpq] = {}
         for (a, b), x in part.items():
             if a != b and x > 0:
                 return False
-            sums[a] = sums.get(a, Fraction(0)) + x
+            sums[a] = sums.get(a, fmpq(0)) + x
         if any(x < 0 for x in sums.values()):
             return False
     return True
@@ -655,7 +658,7 @@ def kernel_of(m0: Rows, u: Rows, v: Rows) -> list[list[Any]] | None:
 
 def marginal_kernel_of(m0: Rows, u: Rows, v: Rows) -> list[list[Any]] | None:
     """K where M0 = I − K, the columns of U are unit vectors and those of V the same columns of K."""
-    K = [[(i == j) - x for j, x in enumerate(row)] for i, row in enumerate(m0)]
+    K = [[int(i == j) - x for j, x in enumerate(row)] for i, row in enumerate(m0)]
     units = _unit_rows(u)
     fits = units is not None and all(row[j] == K[unit][i] for i, row in enumerate(v) for j, unit in enumerate(units))
     return K if fits else None
@@ -712,7 +715,7 @@ class _Walk:
     def has_rule(self, node: Node, rule: str, witness: Any) -> bool:
         """Whether a determinant has nonnegative coefficients in its children, by one of `DET_RULES`."""
         key = rule, node.matrices
-        if key not in self.matrices and DET_RULES[rule](*(m.exact() for m in node.matrices), witness):
+        if key not in self.matrices and DET_RULES[rule](*map(exact_rows, node.matrices), witness):
             self.matrices.add(key)
         return key in self.matrices
 
@@ -877,7 +880,7 @@ def _symmetric_determinant(walk: _Walk, i: int, node: Node, sign: Any, witness: 
     forms = all(map(is_form, node.inside)) and all(y.op is Op.CONST and y.value >= 0 for y in node.outside)
     symmetric = rule in ("Gram determinant", "marginal kernel")
     if rule == "positive semidefinite kernel":
-        L = kernel_of(*(m.exact() for m in node.matrices))
+        L = kernel_of(*map(exact_rows, node.matrices))
         symmetric = L is not None and is_symmetric(L)
     return _stable(walk, i, sign, forms and all(node.counted) and symmetric and walk.has_rule(node, rule, data))
 

@@ -25,6 +25,7 @@ from pgcc.queries.proof import (
     Proof,
     Step,
     are_parallel,
+    exact_rows,
     is_form,
     is_laplacian,
     is_symmetric,
@@ -46,7 +47,7 @@ class Witnesses:
         """[what the checker wants to see] if the rule with this name holds, else []."""
         key = name, node.matrices
         if key not in self._known:
-            self._known[key] = DETERMINANTS[name](*(m.exact() for m in node.matrices))
+            self._known[key] = DETERMINANTS[name](*map(exact_rows, node.matrices))
         return self._known[key]
 
 
@@ -414,7 +415,7 @@ def _symmetric_rule(node: Node, witnesses: Witnesses) -> list[Any] | None:
     """(rule, witness) that shows that it is det(M0 + Σ f_i·A_i) with symmetric A_i ⪰ 0, or is a limit of such."""
     for name in ("Gram determinant", "positive semidefinite kernel", "marginal kernel"):
         found = witnesses.of(name, node)
-        L = kernel_of(*(m.exact() for m in node.matrices)) if name == "positive semidefinite kernel" and found else []
+        L = kernel_of(*map(exact_rows, node.matrices)) if name == "positive semidefinite kernel" and found else []
         if found and is_symmetric(L or []):
             return [name, found[0]]
     return None
