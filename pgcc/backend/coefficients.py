@@ -8,6 +8,7 @@ then as a fraction.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from pgcc.backend.values import Values
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op, const, rebuild, weighted_sum
-from pgcc.ir.numbers import absolute
+from pgcc.ir.numbers import absolute, nearest_float
 from pgcc.lowering.lower import lower
 from pgcc.passes.pipeline import simplify
 
@@ -178,7 +179,7 @@ class _Scanner:
         yield 0, signs
 
     def _judge_enclosed(self, value: np.ndarray, error: np.ndarray) -> np.ndarray:
-        signs, slack = np.full(len(value), UNDECIDED), float(self.slack)
+        signs, slack = np.full(len(value), UNDECIDED), min(nearest_float(self.slack), sys.float_info.max)
         signs[value - error >= -slack * 0.999] = FINE
         signs[value + error < -slack * 1.001] = NEGATIVE
         return signs

@@ -383,11 +383,11 @@ class _Nonnegative:
         seconds: float, tolerance: float, rng: Any,
     ):  # fmt: skip
         self.circuit, self.multiaffine, self.seconds, self.rng = circuit, multiaffine, seconds, rng
-        size: Fraction | float = abs(total) if isinstance(total, Fraction) else abs(total.middle)
-        exact = circuit.facts.exact or not math.isfinite(size)
-        self.slack = Fraction(0) if exact else Fraction(tolerance) * Fraction(size)
-        known = isinstance(total, Fraction)
-        self.data = {"tolerated": known if self.slack else None}  # whether the total is exact
+        size = total if isinstance(total, Fraction) else total.middle
+        known = isinstance(size, Fraction) or math.isfinite(size)
+        exact = circuit.facts.exact or not known
+        self.slack = Fraction(0) if exact else Fraction(tolerance) * abs(Fraction(size))
+        self.data = {"tolerated": isinstance(total, Fraction) if self.slack else None}  # whether the total is exact
         self.tolerated = f"; down to -{tolerance:.0e}·g(1) is tolerated of floats" if self.slack else ""
 
     def judge(self) -> tuple[Verdict, Certificate]:

@@ -510,10 +510,8 @@ def _coefficients(circuit: Circuit, lift: Callable[[Any], Any]) -> Any:
 
     absent = [along(i, one, one if shared else zero) for i in range(n)]
 
-    def padded(x: Any, missing: int) -> Any:
-        for i in range(n):
-            x = x * absent[i] if missing >> i & 1 else x
-        return x
+    def padded(x: Any, missing: int, needed: bool = not shared) -> Any:
+        return x * math.prod((absent[i] for i in range(n) if missing >> i & 1), start=one) if missing and needed else x
 
     uses = Counter(c for links in circuit.links for c in links)
     at: dict[int, Any] = {}
@@ -525,7 +523,7 @@ def _coefficients(circuit: Circuit, lift: Callable[[Any], Any]) -> Any:
                 i = axis[node.name]
                 value = absent[i] if node.is_complement else along(i, zero, one)
             case Op.SUM:
-                value = padded(zero, scopes[k])
+                value = padded(zero, scopes[k], True)
                 for w, c in zip(node.weights, links, strict=True):
                     value = value + padded(lift(w) * at[c], scopes[k] & ~scopes[c])
             case Op.PRODUCT:
@@ -544,7 +542,7 @@ def _coefficients(circuit: Circuit, lift: Callable[[Any], Any]) -> Any:
             uses[c] -= 1
             if not uses[c]:
                 at.pop(c, None)
-    found = padded(at[len(circuit.order) - 1], ((1 << n) - 1) & ~scopes[-1])
+    found = padded(at[len(circuit.order) - 1], ((1 << n) - 1) & ~scopes[-1], True)
     return _differences(found, n) if shared else found
 
 
@@ -640,12 +638,11 @@ def _is_gram(m0: Rows, u: Rows, v: Rows, witness: Any) -> bool:
 
 
 def _unit_rows(u: Rows) -> list[int] | None:
-    """Which unit vectors the columns of U are, if they are different ones."""
+    """Which unit vectors the columns of U are. (Two that are the same one only add up.)"""
     units = [[i for i, x in enumerate(column) if x] for column in zip(*u, strict=True)]
     if any(len(one) != 1 or u[one[0]][j] != 1 for j, one in enumerate(units)):
         return None
-    rows = [one[0] for one in units]
-    return rows if len(set(rows)) == len(rows) else None
+    return [one[0] for one in units]
 
 
 def kernel_of(m0: Rows, u: Rows, v: Rows) -> list[list[Any]] | None:

@@ -187,7 +187,7 @@ class _Descent:
         """The most negative of the values that look negative, as fractions."""
         looks = values.floats()
         doubtful = ~(values.bound <= _RTOL)
-        candidates = np.flatnonzero((values.mantissa < 0.0) & ((looks < -float(self.slack)) | doubtful))
+        candidates = np.flatnonzero((values.mantissa < 0.0) & ((looks < -nearest_float(self.slack)) | doubtful))
         for row in candidates[np.argsort(looks[candidates])][:4].tolist():
             codes = rows[row].tolist()
             try:
