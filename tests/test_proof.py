@@ -684,6 +684,13 @@ def test_totals_beyond_doubles():
     assert report.normalized.refuted
 
 
+def test_coefficients_below_doubles():
+    """A total of −10^−401 beside a float: its only coefficient was taken for a 0 that is tolerated."""
+    circuit = Circuit(det([[1]], [[0]], [[0]], [const(0.1)], [const(F(-1, 10**400))]), ["x"])
+    assert check(circuit).nonnegative.refuted
+    assert check(Circuit(weighted_sum([-1, 0.1], [const(F(1, 10**400)), const(0)]), ["x"])).nonnegative.refuted
+
+
 def test_signs_that_underflow():
     """10^800·det(…) + 2 = 2 − z, where t = 10^−400 is 0 as a double."""
     t = F(1, 10**400)

@@ -180,8 +180,9 @@ class _Scanner:
 
     def _judge_enclosed(self, value: np.ndarray, error: np.ndarray) -> np.ndarray:
         signs, slack = np.full(len(value), UNDECIDED), min(nearest_float(self.slack), sys.float_info.max)
-        signs[value - error >= -slack * 0.999] = FINE
-        signs[value + error < -slack * 1.001] = NEGATIVE
+        with np.errstate(invalid="ignore"):  # inf − inf decides nothing
+            signs[value - error >= -slack * 0.999] = FINE
+            signs[value + error < -slack * 1.001] = NEGATIVE
         return signs
 
     def _corners(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -285,7 +286,9 @@ def _error(values: Values) -> np.ndarray:
     """Bounds on the absolute errors; inf where not even the sign is certain."""
     error = np.full(len(values.bound), np.inf)
     certain = values.bound <= _CERTAIN
-    error[certain] = 2.0 * values.bound[certain] * np.abs(values.floats()[certain])
+    size = np.abs(values.floats())
+    error[certain] = 2.0 * values.bound[certain] * size[certain]
+    error[certain & (values.mantissa != 0.0) & (size < _TINY)] = 2.0 * _TINY  # its double says nothing
     return error
 
 
