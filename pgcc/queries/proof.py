@@ -471,25 +471,28 @@ class _Interval:
         return _Interval(self.low[at], self.high[at])
 
     def __add__(self, other: _Interval) -> _Interval:
-        low, high = _outwards(np.add, self.low, other.low)[0], _outwards(np.add, self.high, other.high)[1]
-        return _Interval(low, high)
+        return _Interval(_rounded(np.add, self.low, other.low, -1), _rounded(np.add, self.high, other.high, 1))
 
     def __neg__(self) -> _Interval:
         return _Interval(-self.high, -self.low)
 
     def __mul__(self, other: _Interval) -> _Interval:
-        ends = [_outwards(np.multiply, x, y) for x in (self.low, self.high) for y in (other.low, other.high)]
-        lows, highs = zip(*ends, strict=True)
+        if np.min(other.low) >= 0 and np.min(self.low) >= 0:
+            pairs = [(self.low, other.low)], [(self.high, other.high)]
+        else:
+            ends = [(x, y) for x in (self.low, self.high) for y in (other.low, other.high)]
+            pairs = ends, ends
+        lows, highs = ([_rounded(np.multiply, x, y, d) for x, y in some] for some, d in zip(pairs, (-1, 1), strict=True))
         return _Interval(np.minimum.reduce(lows), np.maximum.reduce(highs))
 
 
-def _outwards(operation: Any, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """x + y or x·y, rounded down and up; a sum with 0, and a product with 0, are not rounded."""
+def _rounded(operation: Any, x: np.ndarray, y: np.ndarray, direction: int) -> np.ndarray:
+    """x + y or x·y, down or up by one unit in the last place at least; a sum or a product with 0 is not rounded."""
     with np.errstate(all="ignore"):
         near = operation(x, y)
+        moved = near + direction * (np.abs(near) * 2.0**-52 + 2.0**-1074)
         exact = (x == 0) | (y == 0)
-        near = np.where(exact & (operation is np.multiply), 0.0, near)
-        return np.where(exact, near, np.nextafter(near, -np.inf)), np.where(exact, near, np.nextafter(near, np.inf))
+        return np.where(exact, 0.0 if operation is np.multiply else near, moved)
 
 
 def _coefficients(circuit: Circuit, lift: Callable[[Any], Any]) -> Any:
