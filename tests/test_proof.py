@@ -6,7 +6,7 @@ import ast
 import json
 import pickle
 from dataclasses import replace
-from fractions import Fraction as F
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from pgcc.queries.proof import CLAIMS, RULES, Proof, verify
 from pgcc.queries.provenance import DETERMINANTS, EXPANSION, EXTRACTION, STABLE, is_strongly_rayleigh, prove_nonnegative
 from pgcc.queries.provenance import RULES as PROVER_RULES
 
+F = Fraction
 X, Y, Z = var("x"), var("y"), var("z")
 I2 = [[1, 0], [0, 1]]
 KERNEL, GRAM, TREE, MARGINAL = (
@@ -128,6 +129,7 @@ def test_right_steps_are_followed(root, rule, sign, witness):
 def test_wrong_steps_are_refused(root, rule, sign, witness):
     circuit, steps = node_steps(root, rule, sign, witness)
     assert refused(circuit, by_steps(circuit, steps))
+    assert prove_nonnegative(circuit).proved <= (min(expand(circuit).values(), default=0) >= 0)  # nor by the prover
 
 
 def test_a_sign_that_was_not_shown():
@@ -171,7 +173,7 @@ def test_multiplied_out():
     steps = prove_nonnegative(circuit).steps
     assert {"terms", EXPANSION.name} <= {step[1] for step in steps}
     assert verify(circuit, [by_steps(circuit, steps)])
-    for k, (i, rule, sign, space) in enumerate(steps):
+    for k, (i, rule, _, space) in enumerate(steps):
         if rule == "terms":  # every one of them is needed
             assert refused(circuit, by_steps(circuit, steps[:k] + steps[k + 1 :]))
             assert refused(circuit, by_steps(circuit, [*steps[:k], (i, rule, 1, space), *steps[k + 1 :]]))
@@ -329,7 +331,7 @@ def test_wrong_stability(root, rule, witness):
 
 def test_stability_of_another_polynomial():
     circuit = Circuit(BOTH)
-    other, proof = stability(SYMMETRIC, "symmetric determinant", [KERNEL, None])
+    _, proof = stability(SYMMETRIC, "symmetric determinant", [KERNEL, None])
     assert refused(circuit, multiaffine(circuit), prove_nonnegative(circuit).proof, proof)
 
 
@@ -467,7 +469,9 @@ def test_tables_with_determinants():
         outside = [ONE, weighted_sum([1, 2], [X, ONE]), var("x", complement=True)]
         inside = [Y, X, weighted_sum([1, -1], [Z, ONE])] if seed % 2 else [Y, X, Z]
         outside[0] = var("y", complement=True)
-        circuit = Circuit(det(m0, u, v, inside, [outside[0], outside[1], ONE], size, [1, 0, 1] if seed % 5 and size == 1 else None))
+        circuit = Circuit(
+            det(m0, u, v, inside, [outside[0], outside[1], ONE], size, [1, 0, 1] if seed % 5 and size == 1 else None)
+        )
         terms = expand(circuit)
         table = checker._coefficients(circuit, checker._as_object)
         interval = checker._coefficients(circuit, checker._Interval.lift)
@@ -667,7 +671,10 @@ def test_damaged_proofs_prove_nothing_false(root, data):
         forged = list(steps)
         k = data.draw(st.integers(0, len(circuit.order) - 1))
         rule = data.draw(st.sampled_from(sorted(RULES)))
-        sign, witness = data.draw(st.sampled_from([0, 1, None])), data.draw(st.sampled_from([None, 8, [None, None], [GRAM, None]]))
+        sign, witness = (
+            data.draw(st.sampled_from([0, 1, None])),
+            data.draw(st.sampled_from([None, 8, [None, None], [GRAM, None]])),
+        )
         forged.append((k, rule, sign, witness))
         forged.append((len(circuit.order) - 1, data.draw(st.sampled_from(sorted(RULES))), 1, witness))
         try:

@@ -1,7 +1,7 @@
 """Witnesses that symmetric matrices are positive semidefinite, as the checker of proofs wants them.
 
-A witness of A is a lower triangular X without zeros on its diagonal such that X·A·Xᵀ is diagonally dominant; None stands
-for the identity. It is the inverse of a Cholesky factor in doubles, where there is room for rounding, else that of
+A witness of A is a lower triangular X without zeros on its diagonal such that X·A·Xᵀ is diagonally dominant; None
+stands for the identity. It is the inverse of a Cholesky factor in doubles, where there is room for rounding, else that of
 an exact factor. Whether it is a witness is decided by exact arithmetic (`proof.is_semidefinite`), never by doubles.
 """
 
@@ -70,7 +70,7 @@ def _by_cholesky(rows: list[list[fmpq]]) -> list[list[Plain]] | None:
 
 
 def _by_elimination(rows: list[list[fmpq]]) -> list[list[Plain]] | None:
-    """X with X·A·Xᵀ diagonal, exactly: symmetric elimination, in which a pivot of 0 is only allowed in a row of zeros."""
+    """X with X·A·Xᵀ diagonal, exactly: symmetric elimination; a pivot of 0 is only allowed in a row of zeros."""
     n = len(rows)
     if n > MOST_EXACT_ROWS:
         return None

@@ -482,7 +482,9 @@ class _Interval:
         else:
             ends = [(x, y) for x in (self.low, self.high) for y in (other.low, other.high)]
             pairs = ends, ends
-        lows, highs = ([_rounded(np.multiply, x, y, d) for x, y in some] for some, d in zip(pairs, (-1, 1), strict=True))
+        lows, highs = (
+            [_rounded(np.multiply, x, y, d) for x, y in some] for some, d in zip(pairs, (-1, 1), strict=True)
+        )
         return _Interval(np.minimum.reduce(lows), np.maximum.reduce(highs))
 
 
@@ -612,7 +614,9 @@ def is_laplacian(m0: Rows, u: Rows, v: Rows, witness: Any = None) -> bool:
     So has M0 + Σ f_i·u_i·v_iᵀ, as linear forms in f: its determinant counts forests (matrix-tree theorem).
     """
     columns = zip(zip(*u, strict=True), zip(*v, strict=True), strict=True)
-    products = ({(a, b): x * y for a, x in enumerate(left) if x for b, y in enumerate(right) if y} for left, right in columns)
+    products = (
+        {(a, b): x * y for a, x in enumerate(left) if x for b, y in enumerate(right) if y} for left, right in columns
+    )
     for part in chain([{(a, b): x for a, row in enumerate(m0) for b, x in enumerate(row) if x}], products):
         sums: dict[int, fmpq] = {}
         for (a, b), x in part.items():
@@ -695,6 +699,11 @@ Monomial = frozenset[tuple[str | int, int]]  # (variable, or position of a part 
 Terms = dict[Monomial, Fraction]
 
 
+def _holds(rule: str, node: Node, witness: Any) -> bool:
+    m0, u, v = map(exact_rows, node.matrices)
+    return DET_RULES[rule](m0, u, v, witness)
+
+
 @dataclass
 class _Walk:
     """What the steps have shown so far, by position in the circuit's order.
@@ -715,7 +724,7 @@ class _Walk:
     def has_rule(self, node: Node, rule: str, witness: Any) -> bool:
         """Whether a determinant has nonnegative coefficients in its children, by one of `DET_RULES`."""
         key = rule, node.matrices
-        if key not in self.matrices and DET_RULES[rule](*map(exact_rows, node.matrices), witness):
+        if key not in self.matrices and _holds(rule, node, witness):
             self.matrices.add(key)
         return key in self.matrices
 
@@ -825,7 +834,7 @@ def _part_of_determinant(walk: _Walk, i: int, node: Node, sign: Any, witness: An
     degrees = [_degree_in_s(walk, [links[c][p] for c in links[i]], points) for p in range(2 * half)]
     if None in degrees or not walk.has_rule(dets[0], *witness):
         return False
-    most = sum(max(degrees[p], degrees[half + p]) for p in range(half))  # type: ignore[type-var]
+    most = sum(max(degrees[p] or 0, degrees[half + p] or 0) for p in range(half))
     sums = (sum(Fraction(w) * s**d for w, s in zip(node.weights, points, strict=True)) for d in range(most + 1))
     return sign in (-1, 0, 1) and {_sign(x) for x in sums} <= {0, sign}
 

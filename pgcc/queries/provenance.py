@@ -440,7 +440,7 @@ STABLE: dict[Op, tuple[Stability, ...]] = {
 
 
 def prove_stable(circuit: Circuit) -> Proof | None:
-    """A proof that it is strongly Rayleigh, if that follows from the way it is built. (It is to be multiaffine, too.)"""
+    """A proof that it is strongly Rayleigh, if that follows from the way it is built. (It has to be multiaffine.)"""
     stable: list[bool] = []
     steps: list[Step] = []
     witnesses = Witnesses()
