@@ -1,8 +1,9 @@
 """Witnesses that symmetric matrices are positive semidefinite, as the checker of proofs wants them.
 
 A witness of A is a lower triangular X without zeros on its diagonal such that X·A·Xᵀ is diagonally dominant; None
-stands for the identity. It is the inverse of a Cholesky factor in doubles, where there is room for rounding, else that of
-an exact factor. Whether it is a witness is decided by exact arithmetic (`proof.is_semidefinite`), never by doubles.
+stands for the identity. It is the inverse of a Cholesky factor in doubles, where there is room for rounding, else
+that of an exact factor. Whether it is a witness is decided by exact arithmetic (`proof.is_semidefinite`), never by
+doubles.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ def _determinant(node: Node, below: Sequence[Any], ring: Ring) -> Any:
     matrices = tuple([[ring.lift(x) for x in row] for row in m.numbers()] for m in node.matrices)
     if node.size is None:
         return _bordered(matrices, f, y, ring)
-    top = sum(counts and x != 0 for x, counts in zip(f, node.counted, strict=True))  # the degree in s, at most
+    top = sum(counts and not x == 0 for x, counts in zip(f, node.counted, strict=True))  # noqa: SIM201 - balls
     if node.size > top:
         return ring.lift(0)
     values = [
@@ -207,9 +207,10 @@ def _determinant(node: Node, below: Sequence[Any], ring: Ring) -> Any:
 def _bordered(matrices: Sequence[Rows], f: Sequence[Any], y: Sequence[Any], ring: Ring) -> Any:
     """det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]: a child with y = 1 is f·u·vᵀ in M0, one with f = 0 is the factor y."""
     m0, u, v = matrices
-    r, factor = len(m0), math.prod((y[j] for j in range(len(f)) if f[j] == 0), start=ring.lift(1))
-    inside = [j for j in range(len(f)) if f[j] != 0 and y[j] == 1]
-    border = [j for j in range(len(f)) if f[j] != 0 and y[j] != 1]
+    r, left_out = len(m0), {j for j in range(len(f)) if f[j] == 0}
+    factor = math.prod((y[j] for j in left_out), start=ring.lift(1))
+    inside = [j for j in range(len(f)) if j not in left_out and y[j] == 1]
+    border = [j for j in range(len(f)) if j not in left_out and j not in inside]  # a ball may be neither = 1 nor ≠ 1
     top = ring.matrix(r, r, [x for row in m0 for x in row])
     if inside and r:
         left = ring.matrix(r, len(inside), [row[j] * f[j] for row in u for j in inside])
