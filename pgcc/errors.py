@@ -42,6 +42,10 @@ class PrecisionError(PgccError):
     """A number that could not be computed to the accuracy asked for."""
 
 
+class ProofError(PgccError):
+    """A proof with a step that does not hold."""
+
+
 class FormatError(PgccError):
     """A file that is damaged or not of the format its name promises."""
 

@@ -13,6 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+from mutations_check import CHECK_MUTANTS
+
 HOME = Path(__file__).resolve().parent.parent
 
 
@@ -203,6 +205,8 @@ MUTANTS = [
         "test_expression.py",
     ),
 ]
+
+MUTANTS += [Mutant(*one) for one in CHECK_MUTANTS]
 
 
 def mutate(folder: Path, mutant: Mutant) -> None:

@@ -40,7 +40,7 @@ THIRD_PARTY = {
     "numpy": ("pgcc",),
     "numba": ("pgcc.backend",),
     "llvmlite": ("pgcc.backend",),
-    "flint": ("pgcc.backend", "pgcc.passes.balls", "pgcc.passes.total"),
+    "flint": ("pgcc.backend", "pgcc.passes.balls", "pgcc.passes.total", "pgcc.queries.proof", "pgcc.queries.definite"),
     "sympy": ("pgcc.frontend.symbolic",),
     "networkx": ("pgcc.frontend", "pgcc.plot", "pgcc.testing"),
     "hypothesis": ("pgcc.testing",),

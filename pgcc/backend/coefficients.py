@@ -8,6 +8,7 @@ then as a fraction.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from pgcc.backend.values import Values
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op, const, rebuild, weighted_sum
-from pgcc.ir.numbers import absolute
+from pgcc.ir.numbers import absolute, nearest_float
 
 # Rows that are evaluated at a time, and points modulo p.
 _ROWS, _POINTS = 1 << 15, 1 << 11
@@ -177,9 +178,10 @@ class _Scanner:
         yield 0, signs
 
     def _judge_enclosed(self, value: np.ndarray, error: np.ndarray) -> np.ndarray:
-        signs, slack = np.full(len(value), UNDECIDED), float(self.slack)
-        signs[value - error >= -slack * 0.999] = FINE
-        signs[value + error < -slack * 1.001] = NEGATIVE
+        signs, slack = np.full(len(value), UNDECIDED), min(nearest_float(self.slack), sys.float_info.max)
+        with np.errstate(invalid="ignore"):  # inf − inf decides nothing
+            signs[value - error >= -slack * 0.999] = FINE
+            signs[value + error < -slack * 1.001] = NEGATIVE
         return signs
 
     def _corners(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -275,5 +277,7 @@ def _error(values: Values) -> np.ndarray:
     """Bounds on the absolute errors; inf where not even the sign is certain."""
     error = np.full(len(values.bound), np.inf)
     certain = values.bound <= _CERTAIN
-    error[certain] = 2.0 * values.bound[certain] * np.abs(values.floats()[certain])
+    size = np.abs(values.floats())
+    error[certain] = 2.0 * values.bound[certain] * size[certain]
+    error[certain & (values.mantissa != 0.0) & (size < _TINY)] = 2.0 * _TINY  # its double says nothing
     return error

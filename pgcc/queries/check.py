@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -13,22 +13,23 @@ import numpy as np
 from pgcc.backend.coefficients import scan_coefficients
 from pgcc.backend.compiled import Compiled
 from pgcc.backend.exact import Exact
-from pgcc.errors import PgccError
+from pgcc.errors import PgccError, ProofError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
 from pgcc.queries.dependence import judge_dependence
+from pgcc.queries.proof import TOTAL_TOLERANCE, Proof, coefficient, verify
 from pgcc.queries.provenance import Certificate, prove_nonnegative
-from pgcc.queries.search import find_negative
+from pgcc.queries.search import TermSampler, find_negative
 from pgcc.queries.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, assignment_text, number_text
 
-# How far from 1 the total of a circuit with float weights may be.
-TOTAL_TOLERANCE = 1e-9
 # With at most so many variables, all coefficients are computed.
 MOST_EXHAUSTIVE = 22
 # The total is computed in fractions while they are shorter than this, and determinants no larger than this.
 _MOST_BITS, _MOST_ROWS = 1 << 14, 120
 _BALL_RTOL = 1e-13
+# Children of a determinant with a size, above which its total is not computed to prove that it is positive.
+_MANY = 40
 
 CLAIMS = ("multiaffine", "normalized", "nonnegative")
 
@@ -55,6 +56,8 @@ class Report:
     certificate: Certificate = field(repr=False)
     seconds: float = field(default=5.0, repr=False)
     seed: Any = field(default=0, repr=False)
+    tolerance: float = field(default=1e-12, repr=False)
+    normalize: bool = field(default=False, repr=False)
 
     @property
     def ok(self) -> bool:
@@ -91,6 +94,43 @@ class Report:
             return Verdict(NOT_PROVEN, "it is not known to be a distribution")
         return judge_dependence(self.circuit, self.seconds, np.random.default_rng(self.seed))
 
+    @property
+    def proofs(self) -> list[Proof]:
+        """What shows each verdict that is proved or refuted, for `pgcc.queries.proof.verify`."""
+        verdicts = [*self._verdicts.values(), self.__dict__.get("negative_dependence")]
+        return [verdict.proof for verdict in verdicts if verdict is not None and verdict.proof is not None]
+
+    def verify(self) -> dict[str, bool]:
+        """Have everything that is proved or refuted checked by code that shares nothing with the prover.
+
+        Every step is verified over exact numbers. Where a proof is by an identity test, it is made anew.
+
+        Returns
+        -------
+        dict
+            True for what is proved and False for what is refuted; what is not proven is not there.
+
+        Raises
+        ------
+        ProofError
+            If a verdict is not what its proof shows.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.check(pgcc.parse("1.5*x - 0.5")).verify()
+        {'multiaffine': True, 'normalized': True, 'nonnegative': False}
+        """
+        found = verify(self.circuit, self.proofs, tolerance=self.tolerance, normalize=self.normalize)
+        verdicts = dict(self._verdicts)
+        if "negative_dependence" in self.__dict__:
+            verdicts["negative_dependence"] = self.negative_dependence
+        for name, verdict in verdicts.items():
+            told = None if verdict.state == NOT_PROVEN else verdict.proved
+            if found.get(name) is not told or not _is_witness(verdict):
+                raise ProofError(f"{name} is {verdict.state}, but that is not what its proof shows")
+        return found
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
         verdicts = {name: verdict.as_dict() for name, verdict in self._verdicts.items()}
@@ -102,6 +142,24 @@ class Report:
         lines = [f"{head[self.state]}: {n} variable{'' if n == 1 else 's'}, {size:,} edge{'' if size == 1 else 's'}"]
         lines += [f"{name}: {verdict}" for name, verdict in self._verdicts.items()]
         return "\n".join(lines)
+
+
+def _is_witness(verdict: Verdict) -> bool:
+    """Whether a verdict tells the witness of its proof."""
+    if not verdict.refuted or verdict.proof is None:
+        return not verdict.refuted
+    data = verdict.proof.data
+    match verdict.proof.rule:
+        case "square":
+            return bool(verdict.witness == data["variable"])
+        case "negative coefficient":
+            return bool(verdict.witness == data["row"] and verdict.value == Fraction(data["value"]))
+        case "correlated pair":
+            same = all(verdict.witness.get("point", {}).get(name, "1") == w for name, w in data["point"].items())
+            return bool(same and verdict.witness["pair"] == data["pair"] and verdict.value == Fraction(data["excess"]))
+        case "total":
+            return not data["exact"] or bool(verdict.witness == Fraction(data["total"]))
+    return False
 
 
 def check(
@@ -147,8 +205,12 @@ def check(
         total = find_total(circuit)
         nonnegative, certificate = _Nonnegative(circuit, multiaffine, total, float(time), float(tolerance), rng).judge()
     normalized = _judge_total(circuit, total, normalize)
+    if normalize and normalized.proved and multiaffine.proved and certificate.proved and _is_long(circuit):
+        normalized = replace(normalized, proof=_positive_coefficient(circuit) or normalized.proof)
     shown = total if isinstance(total, Fraction) else total.middle
-    return Report(circuit, multiaffine, normalized, nonnegative, shown, certificate, float(time), rng)
+    return Report(
+        circuit, multiaffine, normalized, nonnegative, shown, certificate, float(time), rng, float(tolerance), normalize
+    )
 
 
 def _check_arguments(circuit: Any, time: Any, tolerance: Any) -> None:
@@ -166,10 +228,13 @@ def _check_arguments(circuit: Any, time: Any, tolerance: Any) -> None:
 
 def _judge_multiaffine(circuit: Circuit) -> Verdict:
     if circuit.overlap is None:
-        return Verdict(PROVED, "by structure, no two factors of a product share a variable")
+        proof = Proof("multiaffine", True, "structure", circuit)
+        return Verdict(PROVED, "by structure, no two factors of a product share a variable", proof=proof)
     compiled = Compiled(circuit, validate=False)
     if compiled.decomposable:
-        return Verdict(PROVED, "by structure, after simplification no two factors of a product share a variable")
+        proof = Proof("multiaffine", True, "structure", compiled.circuit)
+        reason = "by structure, after simplification no two factors of a product share a variable"
+        return Verdict(PROVED, reason, proof=proof)
     try:
         found = compiled.multiaffinity
     except PgccError as error:
@@ -177,9 +242,11 @@ def _judge_multiaffine(circuit: Circuit) -> Verdict:
     if found.squared:
         name = circuit.variables[found.squared[0]]
         hint = "" if circuit.facts.exact else "; some weights are floats, whose sums do not cancel exactly"
-        return Verdict(REFUTED, f"{name!r} occurs to a power above 1{hint}", name)
+        proof = Proof("multiaffine", False, "square", circuit, {"variable": name})
+        return Verdict(REFUTED, f"{name!r} occurs to a power above 1{hint}", name, proof=proof)
     wrong = f"wrong with probability below {found.chance:.1e}"
-    return Verdict(PROVED, f"by a randomised identity test modulo random primes ({wrong})")
+    proof = Proof("multiaffine", True, "identity test", circuit)
+    return Verdict(PROVED, f"by a randomised identity test modulo random primes ({wrong})", proof=proof)
 
 
 # -- the total -------------------------------------------------------------------------------------------------------
@@ -217,10 +284,12 @@ def _plain_total(circuit: Circuit) -> Fraction | None:
                 total = one
             case Op.SUM:
                 total = sum((_scaled(w, totals[c]) for w, c in zip(node.weights, children, strict=True)), Fraction(0))
-            case _:
+            case Op.PRODUCT:
                 total = one
                 for c in children:
                     total = total if totals[c] == 1 else total * totals[c]
+            case _:
+                raise PgccError(f"the total of {node!r} is not known")
         if total.denominator.bit_length() + total.numerator.bit_length() > _MOST_BITS:
             return None
         totals.append(total)
@@ -253,8 +322,13 @@ def _enclosed_total(circuit: Circuit) -> Enclosure:
 
 
 def _judge_total(circuit: Circuit, total: Fraction | Enclosure, normalize: bool) -> Verdict:
-    if normalize:
-        return _judge_positive(total)
+    verdict = _judge_positive(total) if normalize else _judge_one(circuit, total)
+    exact = {"exact": True, "total": str(total)} if isinstance(total, Fraction) else {"exact": False}
+    proof = Proof("normalized", verdict.proved, "total", circuit, exact)
+    return verdict if verdict.state == NOT_PROVEN else replace(verdict, proof=proof)
+
+
+def _judge_one(circuit: Circuit, total: Fraction | Enclosure) -> Verdict:
     tolerance = Fraction(0) if circuit.facts.exact else Fraction(TOTAL_TOLERANCE)
     if isinstance(total, Fraction):
         off = abs(total - 1)
@@ -283,6 +357,21 @@ def _judge_positive(total: Fraction | Enclosure) -> Verdict:
     return Verdict(REFUTED, f"g(1) = {text}: it cannot be divided by", total if isinstance(total, Fraction) else text)
 
 
+def _is_long(circuit: Circuit) -> bool:
+    """Whether a determinant of a size is so large that its total takes long to check."""
+    return any(node.op is Op.DET and node.size is not None and sum(node.counted) > _MANY for node in circuit.order)
+
+
+def _positive_coefficient(circuit: Circuit) -> Proof | None:
+    """A proof of g(1) > 0 for a polynomial without negative coefficients, if a few draws find a positive one."""
+    draws = TermSampler(circuit, np.random.default_rng(0))
+    for _ in range(20):
+        row = dict(zip(circuit.variables, draws.draw(greedy=False)[0].tolist(), strict=True))
+        if coefficient(circuit, row) > 0:
+            return Proof("normalized", True, "positive coefficient", circuit, {"row": row})
+    return None
+
+
 # -- nonnegative -----------------------------------------------------------------------------------------------------
 
 
@@ -294,9 +383,11 @@ class _Nonnegative:
         seconds: float, tolerance: float, rng: Any,
     ):  # fmt: skip
         self.circuit, self.multiaffine, self.seconds, self.rng = circuit, multiaffine, seconds, rng
-        size: Fraction | float = abs(total) if isinstance(total, Fraction) else abs(total.middle)
-        exact = circuit.facts.exact or not math.isfinite(size)
-        self.slack = Fraction(0) if exact else Fraction(tolerance) * Fraction(size)
+        size = total if isinstance(total, Fraction) else total.middle
+        known = isinstance(size, Fraction) or math.isfinite(size)
+        exact = circuit.facts.exact or not known
+        self.slack = Fraction(0) if exact else Fraction(tolerance) * abs(Fraction(size))
+        self.data = {"tolerated": isinstance(total, Fraction) if self.slack else None}  # whether the total is exact
         self.tolerated = f"; down to -{tolerance:.0e}·g(1) is tolerated of floats" if self.slack else ""
 
     def judge(self) -> tuple[Verdict, Certificate]:
@@ -309,7 +400,7 @@ class _Nonnegative:
             nodes = len(certificate.circuit.order)
             simplified = "" if certificate.circuit is self.circuit else ", simplified"
             reason = f"by the rules of its {nodes:,} node{'' if nodes == 1 else 's'}{simplified} (see certificate)"
-            return Verdict(PROVED, reason), certificate
+            return Verdict(PROVED, reason, proof=certificate.proof), certificate
         return self._judge_coefficients(), certificate
 
     def _judge_coefficients(self) -> Verdict:
@@ -327,7 +418,8 @@ class _Nonnegative:
             return None
         few = f" ({found.zeros:,} of them 0 modulo random primes)" if found.zeros else ""
         n = len(self.circuit.variables)
-        return Verdict(PROVED, f"by all {1 << n:,} coefficients{few}{self.tolerated}")
+        proof = Proof("nonnegative", True, "all coefficients", self.circuit, self.data)
+        return Verdict(PROVED, f"by all {1 << n:,} coefficients{few}{self.tolerated}", proof=proof)
 
     def _search(self, compiled: Compiled) -> Verdict:
         try:
@@ -345,4 +437,6 @@ class _Nonnegative:
     def _refuted(self, row: list[int], value: Fraction) -> Verdict:
         assignment = dict(zip(self.circuit.variables, row, strict=True))
         text = f"the coefficient of {assignment_text(assignment)} is {number_text(value)}{self.tolerated}"
-        return Verdict(REFUTED, text, assignment, value)
+        data = {**self.data, "row": assignment, "value": str(value)}
+        proof = Proof("nonnegative", False, "negative coefficient", self.circuit, data)
+        return Verdict(REFUTED, text, assignment, value, proof)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -17,7 +18,8 @@ from pgcc.backend.compiled import Compiled
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, weighted_sum
-from pgcc.queries.provenance import is_strongly_rayleigh
+from pgcc.queries.proof import Proof
+from pgcc.queries.provenance import prove_stable
 from pgcc.queries.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, number_text
 
 MOST_VARIABLES, MOST_EDGES = 60, 50_000
@@ -31,8 +33,10 @@ def judge_dependence(circuit: Circuit, seconds: float, rng: np.random.Generator)
     The witness of a refutation is a dict with the ``pair`` and, unless all weights are 1, the ``point``; its value is
     the exact excess g·∂ij g − ∂i g·∂j g there.
     """
-    if any(map(is_strongly_rayleigh, (circuit, circuit.simplify()))):
-        return Verdict(PROVED, "strongly Rayleigh, by the way it is built: all kinds of negative dependence")
+    proof = prove_stable(circuit) or prove_stable(circuit.simplify())
+    if proof is not None:
+        reason = "strongly Rayleigh, by the way it is built: all kinds of negative dependence"
+        return Verdict(PROVED, reason, proof=proof)
     n = len(circuit.variables)
     if n > MOST_VARIABLES or circuit.size > MOST_EDGES:
         return Verdict(
@@ -43,7 +47,7 @@ def judge_dependence(circuit: Circuit, seconds: float, rng: np.random.Generator)
         while points == 0 or (time.monotonic() < end and points < _MOST_POINTS):
             point = _point(circuit, points, rng)
             if (found := _violation(tilted(circuit, point), point)) is not None:
-                return found
+                return replace(found, proof=_refutation(circuit, found, point))
             points += 1
     except PgccError as error:
         return Verdict(NOT_PROVEN, f"the pairs could not be evaluated ({error})")
@@ -52,6 +56,12 @@ def judge_dependence(circuit: Circuit, seconds: float, rng: np.random.Generator)
         NOT_PROVEN,
         f"no pair of {pairs:,} is positively correlated, nor at {points - 1} random positive points (Rayleigh)",
     )
+
+
+def _refutation(circuit: Circuit, verdict: Verdict, point: Mapping[str, Fraction]) -> Proof:
+    weights = {name: str(w) for name, w in point.items()}
+    data = {"pair": verdict.witness["pair"], "point": weights, "excess": str(verdict.value)}
+    return Proof("negative_dependence", False, "correlated pair", circuit, data)
 
 
 def tilted(circuit: Circuit, point: Mapping[str, Fraction]) -> Circuit:

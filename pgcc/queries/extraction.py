@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Any
 
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
@@ -20,26 +21,26 @@ Sign = int | None
 
 
 def sign_of_combination(
-    circuit: Circuit, i: int, signs: Sequence[Sign], sign_of_det: Callable[[Node, Sequence[Sign]], Sign]
-) -> Sign:
-    """The common sign of the coefficients of node i, if it is such a combination; None otherwise.
+    circuit: Circuit, i: int, signs: Sequence[Sign], rule_of: Callable[[Node], list[Any] | None]
+) -> tuple[Sign, Any]:
+    """The common sign of the coefficients of node i, if it is such a combination, and the rule for D; or (None, None).
 
-    signs : of the nodes before it. sign_of_det : of a determinant, given the signs of its children.
+    signs : of the nodes before it. rule_of : why a determinant has nonnegative coefficients in its children, or None.
     """
     node, links = circuit.order[i], circuit.links
     dets = [circuit.order[c] for c in links[i]] if node.op is Op.SUM else []
     if len(dets) < 2 or any(d.op is not Op.DET or d.data != dets[0].data for d in dets):
-        return None
+        return None, None
     points, half, degrees = counting_points(len(dets)), len(dets[0].inside), list[int]()
     for p in range(2 * half):
         degree = _degree_of_child(circuit, [links[c][p] for c in links[i]], points, signs)
         if degree is None:
-            return None
+            return None, None
         degrees.append(degree)
-    if sign_of_det(dets[0], [1] * (2 * half)) != 1:
-        return None
+    rule = rule_of(dets[0])
     most = sum(map(max, degrees[:half], degrees[half:]))
-    return _common_sign(node.weights, points, most)
+    sign = _common_sign(node.weights, points, most) if rule is not None else None
+    return (sign, rule) if sign is not None else (None, None)
 
 
 def _degree_of_child(
@@ -61,11 +62,13 @@ def _degree_of_child(
 
 
 def _form(circuit: Circuit, c: int) -> dict[int, Fraction]:
-    """A node as a combination of others, by position."""
-    node = circuit.order[c]
+    """A node as a combination of others, by position; the weights of one that occurs twice add up."""
+    node, form = circuit.order[c], dict[int, Fraction]()
     if node.op is not Op.SUM:
         return {c: Fraction(1)}
-    return {part: Fraction(w) for w, part in zip(node.weights, circuit.links[c], strict=True)}
+    for w, part in zip(node.weights, circuit.links[c], strict=True):
+        form[part] = form.get(part, Fraction(0)) + Fraction(w)
+    return form
 
 
 def _power(weights: Sequence[Fraction], points: Sequence[int]) -> int | None:

@@ -3,26 +3,52 @@
 Nonnegative: no coefficient of the node's polynomial is negative. The same walk keeps track of polynomials without
 positive coefficients, so that −1·(−z) is no obstacle. Rules are data: a name, the law that makes it right, and what
 it needs. A node that no rule proves, and that has few terms, is multiplied out, exactly; large parts of it that are
-proved themselves are taken for variables.
+proved themselves are taken for variables. What is found is written down in steps, which `proof` checks.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op
 from pgcc.ir.structure import describe
-from pgcc.lowering.determinant import DetStructure
-from pgcc.queries.definite import Rows, is_semidefinite
+from pgcc.queries.definite import Rows, find_witness
 from pgcc.queries.extraction import Sign, sign_of_combination
+from pgcc.queries.proof import (
+    Proof,
+    Step,
+    are_parallel,
+    exact_rows,
+    is_form,
+    is_laplacian,
+    is_symmetric,
+    kernel_of,
+    marginal_kernel_of,
+    plus_transpose,
+)
 
 Signs = Sequence[Sign]
+
+
+class Witnesses:
+    """What shows that determinants have nonnegative coefficients in their children: looked for once per matrices."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, tuple[Matrix, ...]], list[Any]] = {}
+
+    def of(self, name: str, node: Node) -> list[Any]:
+        """[what the checker wants to see] if the rule with this name holds, else []."""
+        key = name, node.matrices
+        if key not in self._known:
+            self._known[key] = DETERMINANTS[name](*map(exact_rows, node.matrices))
+        return self._known[key]
 
 
 class Rule(NamedTuple):
@@ -31,10 +57,12 @@ class Rule(NamedTuple):
     Attributes
     ----------
     name : str
+        As the checker knows it (`proof.RULES`).
     law : str
         The fact of mathematics behind it.
     sign : callable
-        From the node and the signs of its children to its own, None where the rule does not apply.
+        From the node and the signs of its children to its own, None where the rule does not apply. (Of determinants,
+        the matrices have to have a witness, too.)
     """
 
     name: str
@@ -78,92 +106,35 @@ def _of_product(node: Node, below: Signs) -> Sign:
     return found
 
 
-def _of_det(holds: Callable[[DetStructure], bool]) -> Callable[[Node, Signs], Sign]:
+def _of_det(node: Node, below: Signs) -> Sign:
     """A determinant whose coefficients as a polynomial in its children are nonnegative, of children that are."""
-
-    def sign(node: Node, below: Signs) -> Sign:
-        nonnegative = all(s in (0, 1) for s in below)
-        return 1 if nonnegative and holds(DetStructure.of(node)) else None
-
-    return sign
+    return 1 if all(s in (0, 1) for s in below) else None
 
 
-def is_tree(s: DetStructure) -> bool:
-    """The Laplacian of a graph with nonnegative weights, maybe directed."""
-    return s.in_range and s.laplacian is not None
+def _tree_witness(m0: Rows, u: Rows, v: Rows) -> list[Any]:
+    return [None] if is_laplacian(m0, u, v) else []
 
 
-def is_gram(s: DetStructure) -> bool:
-    """M0 is positive semidefinite and u_i = s_i·v_i with s_i > 0."""
-    return s.ratio is not None and is_semidefinite(s.matrices[0].numbers())
+def _gram_witness(m0: Rows, u: Rows, v: Rows) -> list[Any]:
+    return find_witness(m0) if are_parallel(u, v) else []
 
 
-def is_kernel(s: DetStructure) -> bool:
-    """M0 = diag(d ≥ 0), the columns of U are unit vectors, and L + Lᵀ is positive semidefinite (see `_kernel`)."""
-    L = _kernel(s)
-    return L is not None and is_semidefinite(L if _is_symmetric(L) else _plus_transpose(L))
+def _kernel_witness(m0: Rows, u: Rows, v: Rows) -> list[Any]:
+    L = kernel_of(m0, u, v)
+    return find_witness(plus_transpose(L)) if L is not None else []
 
 
-def is_symmetric_kernel(s: DetStructure) -> bool:
-    """The same, and L is symmetric."""
-    L = _kernel(s)
-    return L is not None and _is_symmetric(L) and is_semidefinite(L)
+def _marginal_kernel_witness(m0: Rows, u: Rows, v: Rows) -> list[Any]:
+    K = marginal_kernel_of(m0, u, v)
+    return [[x, y] for x in find_witness(m0) for y in find_witness(K)] if K is not None else []
 
 
-def is_marginal_kernel(s: DetStructure) -> bool:
-    """M0 = I − K, the columns of U are unit vectors, V has their columns of K; K and I − K are semidefinite."""
-    units = _units(s)
-    if units is None:
-        return False
-    m0, v = (s.matrices[k].numbers() for k in (0, 2))
-    if not _is_symmetric(m0) or not all(_is_column(m0, v, j, unit) for j, unit in enumerate(units)):
-        return False
-    K = [[(i == j) - Fraction(x) for j, x in enumerate(row)] for i, row in enumerate(m0)]
-    return is_semidefinite(m0) and is_semidefinite(K)
-
-
-def _is_column(m0: Rows, v: Rows, j: int, unit: int) -> bool:
-    """Whether column j of V is column `unit` of I − M0."""
-    for i, row in enumerate(v):
-        x, y = row[j], m0[unit][i]
-        if (Fraction(x) + Fraction(y) != 1) if i == unit else x != -y:
-            return False
-    return True
-
-
-def _units(s: DetStructure) -> list[int] | None:
-    """Which unit vectors the columns of U are, if they are different ones."""
-    if s.identity_u:
-        return list(range(s.rank))
-    u = s.floats[1]
-    if not s.doubles[1] or not s.children or not ((u != 0.0).sum(axis=0) == 1).all() or (u.max(axis=0) != 1.0).any():
-        return None
-    units = u.argmax(axis=0).tolist()
-    return units if len(set(units)) == len(units) else None
-
-
-def _kernel(s: DetStructure) -> Rows | None:
-    """L where the coefficients are its principal minors times entries of M0 = diag(d ≥ 0): the rows of V at the units.
-
-    (A row of M0 + Σ f_i·e_i·v_iᵀ is f_i·v_iᵀ where i is in, and d_i·e_iᵀ where it is not.)
-    """
-    units = _units(s)
-    if units is None or not (s.identity_m0 or _is_diagonal(s.matrices[0].numbers())):
-        return None
-    v = s.matrices[2].numbers()
-    return [v[i] for i in units]
-
-
-def _is_diagonal(rows: Rows) -> bool:
-    return all(x >= 0 if i == j else not x for i, row in enumerate(rows) for j, x in enumerate(row))
-
-
-def _is_symmetric(rows: Rows) -> bool:
-    return all(rows[i][j] == rows[j][i] for i in range(len(rows)) for j in range(i))
-
-
-def _plus_transpose(rows: Rows) -> Rows:
-    return [[Fraction(x) + Fraction(rows[j][i]) for j, x in enumerate(row)] for i, row in enumerate(rows)]
+DETERMINANTS: dict[str, Callable[[Rows, Rows, Rows], list[Any]]] = {
+    "matrix-tree theorem": _tree_witness,
+    "Gram determinant": _gram_witness,
+    "positive semidefinite kernel": _kernel_witness,
+    "marginal kernel": _marginal_kernel_witness,
+}
 
 
 RULES: dict[Op, tuple[Rule, ...]] = {
@@ -177,13 +148,13 @@ RULES: dict[Op, tuple[Rule, ...]] = {
     ),
     Op.DET: (
         Rule("matrix-tree theorem", "the coefficients of a Laplacian's determinant are weights of trees",
-             _of_det(is_tree)),
+             _of_det),
         Rule("Gram determinant", "det(M0 + Σ f_i·s_i·v_i·v_iᵀ), M0 ⪰ 0: mixed discriminants are nonnegative",
-             _of_det(is_gram)),
+             _of_det),
         Rule("positive semidefinite kernel", "the coefficients of det(D + diag(f)·L) are principal minors of L, and "
-             "L + Lᵀ ⪰ 0", _of_det(is_kernel)),
+             "L + Lᵀ ⪰ 0", _of_det),
         Rule("marginal kernel", "det(I − K + diag(f)·K) with 0 ⪯ K ⪯ I is a determinantal point process",
-             _of_det(is_marginal_kernel)),
+             _of_det),
     ),
 }  # fmt: skip
 
@@ -218,13 +189,21 @@ class Certificate:
         For every node of the circuit's order the rule that proves it, None where none does.
     proved : bool
         Whether the root is proved to have no negative coefficient.
+    steps : list of tuples
+        The proof as plain data: (position in the circuit's order, rule, sign, witness), for `proof.verify`.
     """
 
     circuit: Circuit
     rules: list[Rule | None]
     proved: bool
+    steps: list[Step] = field(repr=False)
 
     SHOWN = 60
+
+    @property
+    def proof(self) -> Proof:
+        """What the checker takes."""
+        return Proof("nonnegative", True, "steps", self.circuit, {"steps": self.steps})
 
     @cached_property
     def gaps(self) -> list[Node]:
@@ -260,34 +239,59 @@ def prove_nonnegative(circuit: Circuit) -> Certificate:
     """
     signs: list[Sign] = []
     rules: list[Rule | None] = []
-    expansions = [_Expansion(circuit, signs, most) for most in (_Expansion.MOST_TERMS, 8)]
+    steps: list[Step] = []
+    witnesses = Witnesses()
+    expansions = [_Expansion(circuit, signs, steps, most) for most in (_Expansion.MOST_TERMS, 8)]
     for i, (node, children) in enumerate(zip(circuit.order, circuit.links, strict=True)):
-        sign, rule = _apply(node, [signs[c] for c in children])
-        if sign is None and (sign := sign_of_combination(circuit, i, signs, _det_sign)) is not None:
-            rule = EXTRACTION
+        sign, rule, witness = _apply(node, [signs[c] for c in children], witnesses)
         if sign is None:
-            sign = next((s for e in expansions if (s := e.sign(i)) is not None), None)
-            rule = None if sign is None else EXPANSION
+            sign, witness = sign_of_combination(circuit, i, signs, lambda det: _det_rule(det, witnesses))
+            rule = EXTRACTION if sign is not None else None
+        if sign is None:
+            sign, witness = next(((s, e.most_kept) for e in expansions if (s := e.sign(i)) is not None), (None, None))
+            rule = EXPANSION if sign is not None else None
+        if rule is not None:
+            steps.append((i, rule.name, sign, witness))
         signs.append(sign)
         rules.append(rule)
-    return Certificate(circuit, rules, signs[-1] in (0, 1))
+    return Certificate(circuit, rules, signs[-1] in (0, 1), _without_unused_terms(circuit, steps))
 
 
-def _det_sign(node: Node, below: Signs) -> Sign:
-    return _apply(node, below)[0]
-
-
-def _apply(node: Node, below: Signs) -> tuple[Sign, Rule | None]:
+def _apply(node: Node, below: Signs, witnesses: Witnesses) -> tuple[Sign, Rule | None, Any]:
     for rule in RULES[node.op]:
         sign = rule.sign(node, below)
-        if sign is not None:
-            return sign, rule
-    return None, None
+        found = [None] if sign is None or node.op is not Op.DET else witnesses.of(rule.name, node)
+        if sign is not None and found:
+            return sign, rule, found[0]
+    return None, None, None
+
+
+def _det_rule(node: Node, witnesses: Witnesses) -> list[Any] | None:
+    """(rule, witness) that shows that a determinant has nonnegative coefficients in its children."""
+    return next(([name, found[0]] for name in DETERMINANTS if (found := witnesses.of(name, node))), None)
+
+
+def _without_unused_terms(circuit: Circuit, steps: list[Step]) -> list[Step]:
+    """The steps without polynomials that were multiplied out in vain."""
+    kept: list[Step] = []
+    wanted: set[tuple[Any, int]] = set()
+    for step in reversed(steps):
+        i, rule, _, space = step
+        if rule == EXPANSION.name:
+            wanted.add((space, i))
+        elif rule in ("terms", "part"):
+            if (space, i) not in wanted:
+                continue
+            wanted.remove((space, i))
+            if rule == "terms":
+                wanted.update((space, c) for c in circuit.links[i])
+        kept.append(step)
+    return kept[::-1]
 
 
 # -- multiplying out -------------------------------------------------------------------------------------------------
 
-Monomial = tuple[tuple[str, int], ...]  # (variable, power), by name
+Monomial = frozenset[tuple[str | int, int]]  # (variable, or position of a part; power)
 Terms = dict[Monomial, Fraction]
 
 
@@ -299,8 +303,9 @@ class _Expansion:
 
     MOST_TERMS, ALLOWANCE, MOST_BITS = 128, 300_000, 4096
 
-    def __init__(self, circuit: Circuit, signs: Signs, most_kept: int):
-        self.circuit, self.signs, self.most_kept, self.left = circuit, signs, most_kept, self.ALLOWANCE
+    def __init__(self, circuit: Circuit, signs: Signs, steps: list[Step], most_kept: int):
+        self.circuit, self.signs, self.steps = circuit, signs, steps
+        self.most_kept, self.left = most_kept, self.ALLOWANCE
         self.known: dict[int, Terms | None] = {}
 
     def sign(self, position: int) -> Sign:
@@ -330,19 +335,22 @@ class _Expansion:
     def _kept(self, i: int, terms: Terms | None) -> Terms | None:
         proved = i < len(self.signs) and self.signs[i] == 1
         if proved and (terms is None or len(terms) > self.most_kept):
-            return {((f"#{i}", 1),): Fraction(1)}
+            self.steps.append((i, "part", None, self.most_kept))
+            return {frozenset({(i, 1)}): Fraction(1)}
+        if terms is not None:
+            self.steps.append((i, "terms", None, self.most_kept))
         return terms
 
     def _combine(self, node: Node, links: Sequence[int]) -> Terms | None:
         below = [self.known.get(c) for c in links]
         match node.op:
             case Op.CONST:
-                return {(): Fraction(node.value)} if node.value else {}
+                return {frozenset(): Fraction(node.value)} if node.value else {}
             case Op.VAR:
-                return {() if node.is_complement else ((node.name, 1),): Fraction(1)}
+                return {frozenset() if node.is_complement else frozenset({(node.name, 1)}): Fraction(1)}
             case Op.DET:
                 return None
-        total: Terms = {} if node.op is Op.SUM else {(): Fraction(1)}
+        total: Terms = {} if node.op is Op.SUM else {frozenset(): Fraction(1)}
         for k, terms in enumerate(below):
             if terms is None:
                 return None
@@ -379,7 +387,7 @@ def _times(m: Monomial, n: Monomial) -> Monomial:
     powers = dict(m)
     for name, power in n:
         powers[name] = powers.get(name, 0) + power
-    return tuple(sorted(powers.items()))
+    return frozenset(powers.items())
 
 
 # -- strongly Rayleigh -----------------------------------------------------------------------------------------------
@@ -393,57 +401,64 @@ class Stability(NamedTuple):
     holds: Callable[[Node, Sequence[bool]], bool]
 
 
-def _is_form(node: Node) -> bool:
-    """Σ w_i·z_i + c with nonnegative numbers."""
-    match node.op:
-        case Op.CONST:
-            return node.value >= 0
-        case Op.VAR:
-            return True
-        case Op.SUM:
-            return min(node.weights, default=0) >= 0 and all(not c.children and _is_form(c) for c in node.children)
-    return False
-
-
 def _is_multiple(node: Node, below: Sequence[bool]) -> bool:
     terms = [(w, stable) for w, stable in zip(node.weights, below, strict=True) if w]
     return len(terms) == 1 and terms[0][0] > 0 and terms[0][1]
 
 
-def _is_stable_det(node: Node, below: Sequence[bool]) -> bool:
-    plain = all(map(_is_form, node.inside)) and all(y.op is Op.CONST and y.value >= 0 for y in node.outside)
-    plain = plain and all(node.counted)  # (a + u)·(b + v) is stable, its part a·v + b·u of degree 1 in a, b is not
-    s = DetStructure.of(node)
-    return plain and (
-        is_gram(s) or is_symmetric_kernel(s) or is_marginal_kernel(s)
-    )  # fmt: skip
+def _has_forms(node: Node, _: Sequence[bool]) -> bool:
+    plain = all(map(is_form, node.inside)) and all(y.op is Op.CONST and y.value >= 0 for y in node.outside)
+    return plain and all(node.counted)  # (a + u)·(b + v) is stable, its part a·v + b·u of degree 1 in a, b is not
+
+
+def _symmetric_rule(node: Node, witnesses: Witnesses) -> list[Any] | None:
+    """(rule, witness) that shows that it is det(M0 + Σ f_i·A_i) with symmetric A_i ⪰ 0, or is a limit of such."""
+    for name in ("Gram determinant", "positive semidefinite kernel", "marginal kernel"):
+        found = witnesses.of(name, node)
+        L = kernel_of(*map(exact_rows, node.matrices)) if name == "positive semidefinite kernel" and found else []
+        if found and is_symmetric(L or []):
+            return [name, found[0]]
+    return None
 
 
 STABLE: dict[Op, tuple[Stability, ...]] = {
-    Op.CONST: (Stability("number", "a nonnegative number has no zeros, or is 0", lambda n, _: n.value >= 0),),
-    Op.VAR: (Stability("variable", "a variable is stable", lambda n, _: True),),
+    Op.CONST: (Stability("stable number", "a nonnegative number has no zeros, or is 0", lambda n, _: n.value >= 0),),
+    Op.VAR: (Stability("stable variable", "a variable is stable", lambda n, _: True),),
     Op.SUM: (
         Stability("linear form", "Σ w_i·z_i + c with w, c ≥ 0 maps the upper half-plane to itself",
-                  lambda n, _: _is_form(n)),
+                  lambda n, _: is_form(n)),
         Stability("multiple", "c·g with c ≥ 0 is stable if g is", _is_multiple),
     ),
-    Op.PRODUCT: (Stability("product", "a product of stable polynomials is stable", lambda n, below: all(below)),),
+    Op.PRODUCT: (
+        Stability("stable product", "a product of stable polynomials is stable", lambda n, below: all(below)),
+    ),
     Op.DET: (
         Stability("symmetric determinant", "det(M0 + Σ f_i·A_i) with A_i ⪰ 0 is stable in f, and so are its "
-                  "homogeneous parts (Borcea, Brändén, Liggett 2009); f_i are linear forms", _is_stable_det),
+                  "homogeneous parts (Borcea, Brändén, Liggett 2009); f_i are linear forms", _has_forms),
     ),
 }  # fmt: skip
 
 
+def prove_stable(circuit: Circuit) -> Proof | None:
+    """A proof that it is strongly Rayleigh, if that follows from the way it is built. (It has to be multiaffine.)"""
+    stable: list[bool] = []
+    steps: list[Step] = []
+    witnesses = Witnesses()
+    for i, (node, children) in enumerate(zip(circuit.order, circuit.links, strict=True)):
+        below = [stable[c] for c in children]
+        rule = next((rule for rule in STABLE[node.op] if rule.holds(node, below)), None)
+        witness = _symmetric_rule(node, witnesses) if rule is not None and node.op is Op.DET else None
+        stable.append(rule is not None and (node.op is not Op.DET or witness is not None))
+        if rule is not None and stable[-1]:
+            steps.append((i, rule.name, None, witness))
+    return Proof("negative_dependence", True, "steps", circuit, {"steps": steps}) if stable[-1] else None
+
+
 def is_strongly_rayleigh(circuit: Circuit) -> bool:
-    """Whether stability follows from the way the circuit is built. (It is to be multiaffine, too.)
+    """Whether stability follows from the way the circuit is built.
 
     >>> import pgcc
     >>> is_strongly_rayleigh(pgcc.dpp(L=[[2, 1], [1, 2]])), is_strongly_rayleigh(pgcc.parse("0.5*a*b + 0.5"))
     (True, False)
     """
-    stable: list[bool] = []
-    for node, children in zip(circuit.order, circuit.links, strict=True):
-        below = [stable[c] for c in children]
-        stable.append(any(rule.holds(node, below) for rule in STABLE[node.op]))
-    return stable[-1]
+    return prove_stable(circuit) is not None

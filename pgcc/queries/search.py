@@ -191,7 +191,7 @@ class _Descent:
         """The most negative of the values that look negative, as fractions."""
         looks = values.floats()
         doubtful = ~(values.bound <= _RTOL)
-        candidates = np.flatnonzero((values.mantissa < 0.0) & ((looks < -float(self.slack)) | doubtful))
+        candidates = np.flatnonzero((values.mantissa < 0.0) & ((looks < -nearest_float(self.slack)) | doubtful))
         for row in candidates[np.argsort(looks[candidates])][:4].tolist():
             codes = rows[row].tolist()
             try:
@@ -218,14 +218,14 @@ class TermSampler:
         """At most so many assignments, of terms with a negative sign."""
         rows: list[np.ndarray] = []
         for _ in range(self.TRIES * count):
-            row, sign = self._draw(greedy=len(rows) % 3 == 2)
+            row, sign = self.draw(greedy=len(rows) % 3 == 2)
             if sign < 0:
                 rows.append(row)
             if len(rows) == count:
                 break
         return np.array(rows, np.int8).reshape(len(rows), len(self.column))
 
-    def _draw(self, greedy: bool) -> tuple[np.ndarray, int]:
+    def draw(self, greedy: bool) -> tuple[np.ndarray, int]:
         """An assignment and the sign of its term; greedy: below the first choice, always the larger part."""
         row, sign, chosen = np.zeros(len(self.column), np.int8), 1, 0
         stack = [len(self.circuit.order) - 1]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
+
+from pgcc.queries.proof import Proof
 
 PROVED, REFUTED, NOT_PROVEN = "proved", "refuted", "not proven"
 
@@ -23,12 +25,15 @@ class Verdict:
         Where it is refuted: what shows it.
     value : Fraction or None
         The exact number that goes with the witness.
+    proof : Proof or None
+        What the checker of proofs takes (`pgcc.queries.proof`); None if it is not proven.
     """
 
     state: str
     reason: str
     witness: Any = None
     value: Fraction | None = None
+    proof: Proof | None = field(default=None, repr=False, compare=False)
 
     @property
     def proved(self) -> bool:
