@@ -1,0 +1,250 @@
+"""Exact answers: the coefficients of all 2ⁿ monomials as rationals, and sums over them.
+
+A circuit is evaluated at all corners of {0, 1}ⁿ, where z² = z, so that every multiaffine polynomial is read off by
+Möbius inversion, however it is written. Only the nodes of the circuit are used, nothing of the code under test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import flint
+import numpy as np
+from flint import fmpq, fmpq_mat
+
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Node, Op
+
+BITS = 4000  # of balls that stand for logarithms
+
+
+def rational(x: Any) -> fmpq:
+    """A number as the rational that it is."""
+    if isinstance(x, fmpq):
+        return x
+    exact = Fraction(x)
+    return fmpq(exact.numerator, exact.denominator)
+
+
+def ball(x: fmpq) -> flint.arb:
+    """A rational as a ball of `BITS` bits."""
+    with flint.ctx.workprec(BITS):
+        return flint.arb(x)
+
+
+def log(x: fmpq) -> flint.arb:
+    with flint.ctx.workprec(BITS):
+        return flint.arb(x).log()
+
+
+class Table:
+    """A distribution, or any multiaffine polynomial, by its coefficients.
+
+    Parameters
+    ----------
+    names : the variables, in order
+    coefficients : object array of shape (2,)·n; index 1 along an axis where the variable is in
+    """
+
+    def __init__(self, names: Sequence[str], coefficients: np.ndarray):
+        self.names, self.coefficients = tuple(names), coefficients
+
+    @classmethod
+    def of(cls, circuit: Circuit) -> Table:
+        n = len(circuit.variables)
+        corners = list(product((0, 1), repeat=n))
+        at = [fmpq(v) for v in (0, 1)]
+        columns = {name: np.array([at[c[i]] for c in corners], object) for i, name in enumerate(circuit.variables)}
+        values = _evaluate(circuit, columns, len(corners)).reshape((2,) * n)
+        return cls(circuit.variables, _inverted(values))
+
+    @classmethod
+    def by_sets(cls, names: Sequence[str], weight: Any) -> Table:
+        """weight(indices) of every set of variables."""
+        n = len(names)
+        sets = [[i for i in range(n) if c[i]] for c in product((0, 1), repeat=n)]
+        found = np.empty(len(sets), object)
+        found[:] = [rational(weight(s)) for s in sets]
+        return cls(names, found.reshape((2,) * n))
+
+    def complement(self) -> Table:
+        return Table(self.names, np.flip(self.coefficients))
+
+    def scaled(self, factor: Any) -> Table:
+        return Table(self.names, self.coefficients * rational(factor))
+
+    def plus(self, other: Table) -> Table:
+        order = [other.names.index(name) for name in self.names]
+        return Table(self.names, self.coefficients + other.coefficients.transpose(order))
+
+    @cached_property
+    def sums(self) -> np.ndarray:
+        """(3,)·n: index 2 along an axis where the variable is summed out."""
+        found = self.coefficients
+        for axis in range(found.ndim):
+            found = np.concatenate([found, found.sum(axis=axis, keepdims=True)], axis=axis)
+        return found
+
+    @cached_property
+    def total(self) -> fmpq:
+        return self.sums[(2,) * len(self.names)] if self.names else self.coefficients[()]
+
+    @cached_property
+    def is_distribution(self) -> bool:
+        return self.total > 0 and all(x >= 0 for x in self.coefficients.ravel())
+
+    def raw(self, codes: Sequence[int]) -> fmpq:
+        """The coefficient of evidence: 1 in, 0 out, −1 summed out."""
+        return self.sums[tuple(2 if c < 0 else int(c) for c in codes)]
+
+    def prob(self, codes: Sequence[int]) -> fmpq:
+        return self.raw(codes) / self.total
+
+    def given(self, codes: Sequence[int], *more: tuple[int, int]) -> fmpq:
+        """Pr(variable i is v for all (i, v) | codes)"""
+        asked = list(codes)
+        for i, v in more:
+            if asked[i] >= 0 and asked[i] != v:
+                return fmpq(0)
+            asked[i] = v
+        return self.raw(asked) / self.raw(codes)
+
+    def listed(self, codes: Sequence[int]) -> list[tuple[tuple[int, ...], fmpq]]:
+        """Every complete assignment that agrees, with its raw coefficient."""
+        choices = [(0, 1) if c < 0 else (int(c),) for c in codes]
+        return [(s, self.coefficients[s]) for s in product(*choices)]
+
+    def counts(self, codes: Sequence[int], over: Sequence[int]) -> list[fmpq]:
+        """Pr(|S ∩ over| = k | codes)"""
+        found = [fmpq(0)] * (len(over) + 1)
+        for s, p in self.listed(codes):
+            found[sum(s[i] for i in over)] += p
+        base = self.raw(codes)
+        return [x / base for x in found]
+
+
+def _inverted(values: np.ndarray) -> np.ndarray:
+    """Coefficients from values at the corners, which are sums over subsets."""
+    for axis in range(values.ndim):
+        low, high = np.take(values, 0, axis), np.take(values, 1, axis)
+        values = np.stack([low, high - low], axis)
+    return values
+
+
+def _evaluate(circuit: Circuit, columns: dict[str, np.ndarray], rows: int) -> np.ndarray:
+    """The polynomial at several points at once."""
+    one = np.empty(rows, object)
+    one[:] = [fmpq(1)] * rows
+    at: dict[Node, np.ndarray] = {}
+    for node in circuit.order:
+        at[node] = _value(node, at, columns, one)
+    return at[circuit.root]
+
+
+def _value(node: Node, at: dict[Node, np.ndarray], columns: dict[str, np.ndarray], one: np.ndarray) -> np.ndarray:
+    match node.op:
+        case Op.CONST:
+            return one * rational(node.value)
+        case Op.VAR:
+            return one if node.is_complement else columns[node.name]
+        case Op.SUM:
+            value = one * fmpq(0)
+            for weight, child in zip(node.weights, node.children, strict=True):
+                value = value + at[child] * rational(weight)
+            return value
+        case Op.PRODUCT:
+            value = one
+            for child in node.children:
+                value = value * at[child]
+            return value
+        case Op.DET:
+            f, y = [at[c] for c in node.inside], [at[c] for c in node.outside]
+            value = one * fmpq(0)
+            for i in range(len(one)):
+                value[i] = _determinant(node, [x[i] for x in f], [x[i] for x in y])
+            return value
+    raise AssertionError(f"an operation that the oracle does not know: {node.op}")
+
+
+def _determinant(node: Node, f: list[fmpq], y: list[fmpq]) -> fmpq:
+    """det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]; of a sized one the coefficient of s^size, by interpolation."""
+    m0, u, v = ([[rational(x) for x in row] for row in m.exact()] for m in node.matrices)
+    if node.size is None:
+        return _bordered(m0, u, v, f, y)
+    degree = sum(node.counted)
+    points = [fmpq(s) for s in range(degree + 1)]
+    values = [
+        _bordered(m0, u, v, [x * s if c else x for x, c in zip(f, node.counted, strict=True)], y) for s in points
+    ]
+    powers = fmpq_mat([[s**k for k in range(degree + 1)] for s in points])
+    return powers.solve(fmpq_mat([[x] for x in values]))[node.size, 0]
+
+
+def _bordered(m0: list, u: list, v: list, f: list[fmpq], y: list[fmpq]) -> fmpq:
+    r, k = len(m0), len(f)
+    if r + k == 0:
+        return fmpq(1)
+    top = [m0[i] + [u[i][j] * f[j] for j in range(k)] for i in range(r)]
+    low = [[-v[i][j] for i in range(r)] + [y[j] if i == j else fmpq(0) for i in range(k)] for j in range(k)]
+    return fmpq_mat(top + low).det()
+
+
+def minor(matrix: Sequence[Sequence[Any]], rows: Sequence[int]) -> fmpq:
+    """A principal minor of a matrix of numbers."""
+    if not len(rows):
+        return fmpq(1)
+    return fmpq_mat([[rational(matrix[i][j]) for j in rows] for i in rows]).det()
+
+
+# -- derivatives ---------------------------------------------------------------------------------------------------
+
+
+def weight_derivatives(circuit: Circuit, target: Node) -> list[Table]:
+    """∂g/∂w for every weight w of a sum: dual numbers at the corners."""
+    n = len(circuit.variables)
+    corners = list(product((0, 1), repeat=n))
+    columns = {
+        name: np.array([fmpq(c[i]) for c in corners], object) for i, name in enumerate(circuit.variables)
+    }  # fmt: skip
+    one = np.empty(len(corners), object)
+    one[:] = [fmpq(1)] * len(corners)
+    at: dict[Node, np.ndarray] = {}
+    for node in circuit.order:
+        at[node] = _value(node, at, columns, one)
+    found = []
+    for place in range(len(target.children)):
+        slope: dict[Node, np.ndarray] = {}
+        for node in circuit.order:
+            slope[node] = _slope(node, at, slope, one)
+            if node is target:
+                slope[node] = slope[node] + at[node.children[place]]
+        found.append(Table(circuit.variables, _inverted(slope[circuit.root].reshape((2,) * n))))
+    return found
+
+
+def _slope(node: Node, at: dict[Node, np.ndarray], slope: dict[Node, np.ndarray], one: np.ndarray) -> np.ndarray:
+    value = one * fmpq(0)
+    match node.op:
+        case Op.SUM:
+            for weight, child in zip(node.weights, node.children, strict=True):
+                value = value + slope[child] * rational(weight)
+        case Op.PRODUCT:
+            for i, child in enumerate(node.children):
+                term = slope[child]
+                for j, other in enumerate(node.children):
+                    term = term if i == j else term * at[other]
+                value = value + term
+        case Op.DET:  # affine in every child
+            k = len(node.inside)
+            for i in range(len(one)):
+                here = [at[c][i] for c in node.children]
+                for j, child in enumerate(node.children):
+                    if slope[child][i]:
+                        ends = [here[:j] + [fmpq(x)] + here[j + 1 :] for x in (0, 1)]
+                        low, high = (_determinant(node, end[:k], end[k:]) for end in ends)
+                        value[i] += slope[child][i] * (high - low)
+    return value
