@@ -121,26 +121,15 @@ def flows_order(pick: Picker) -> Case:
     outer, inner = names[0], names[1:]
     k = pick.of([100, 150, 160, 180, 200])
     terms = []
-    for _ in range(2):
-        exponents = [0] * len(inner)
-        if pick.chance(0.8):
-            signs = [-1] + [1] * (len(inner) - 1)
-            exponents = [k * signs[i] for i in pick.rng.permutation(len(inner))]
-            if len(inner) > 2 and pick.chance(0.5):
-                exponents[pick(len(inner))] = 0
-        terms.append(product([_affine(pick, n, 1, F(10) ** e) for n, e in zip(inner, exponents, strict=True)]))
-    spread = _balanced(terms, names[1:], pick)
-    return _case(product([_affine(pick, outer, 0, F(10) ** -k), spread]), names)
+    for _ in range(pick.between(1, 3)):
+        exponents = [k] + [0] * (len(inner) - 1)
+        if len(inner) > 2 and pick.chance(0.7):
+            exponents[1:3] = [k, -k]
+        shuffled = [exponents[i] for i in pick.rng.permutation(len(inner))]
+        terms.append(product([_affine(pick, n, 0, F(10) ** e) for n, e in zip(inner, shuffled, strict=True)]))
+    body = weighted_sum([pick.of([F(1), pick.fraction()]) for _ in terms], terms)
+    return _case(product([_affine(pick, outer, 0, F(10) ** -k), body]), names)
 
-
-def _balanced(terms: list[Node], names: list[str], pick: Picker) -> Node:
-    """The sum of terms, weighted so that their totals are of about one size."""
-    totals = [Table.of(Circuit(t, names)).total for t in terms]
-    weights = []
-    for t in totals:
-        magnitude = len(str(int(t.p))) - len(str(int(t.q)))
-        weights.append(F(10) ** (-magnitude if pick.chance(0.7) else 0) * pick.fraction())
-    return weighted_sum(weights, terms)
 
 
 def subnormal(pick: Picker) -> Case:
@@ -216,15 +205,20 @@ def entangled_scales(pick: Picker) -> Case:
 
 
 def series_floor(pick: Picker) -> Case:
-    """Many coefficients near the smallest normal number: every one of them may have lost what underflowed."""
-    names = pick.names(3, 7)
-    exponent = pick.between(296, 318)
-    halves = [product([_affine(pick, n, 1) for n in part]) for part in pick.cut(names)]
-    first = weighted_sum([F(10) ** -(exponent // 2), 0], [halves[0], const(1)])
-    second = weighted_sum([F(10) ** -(exponent - exponent // 2), 0], [halves[1], const(1)])
+    """Products of long series near the smallest normal number: every one of their terms loses what underflows."""
+    names = pick.names(4, 8)
+    exponent, half = pick.between(300, 318), len(names) // 2
+    cut = pick.between(100, 200)
+    halves = [product([_affine(pick, n, 0) for n in part]) for part in (names[:half], names[half:])]
+    first, second = (
+        weighted_sum([F(10) ** -e * pick.fraction()], [h]) for e, h in zip((cut, exponent - cut), halves, strict=True)
+    )
+    if pick.chance(0.3):
+        return _case(makers.polarize(first, second), names)
     one = weighted_sum([1, 1], [var(names[0]), const(1)])
     body = weighted_sum([1, -1], [product([first, second, one]), product([first, second, var(names[0])])])
     return _case(body, names)
+
 
 
 def shared_sums(pick: Picker) -> Case:
@@ -337,20 +331,23 @@ def dpp_exact(pick: Picker) -> Case:
 
 
 def dpp_floats(pick: Picker) -> Case:
-    """L of doubles as it is given, nearly singular or of low rank with noise: no entry may be changed in silence."""
+    """L of doubles, nearly singular or of low rank with noise: no entry may be changed unless a warning says so."""
     n = pick.between(2, 5)
     rank = pick.between(1, n)
     B = pick.rng.standard_normal((n, rank)) * 10.0 ** pick.rng.integers(-4, 5, (n, 1))
     L = B @ B.T
-    L = (L + L.T) / 2 + np.diag(10.0 ** -pick.rng.integers(6, 14, n) * np.diag(L) + 1e-30)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    L = (L + L.T) / 2
+    noise = 10.0 ** -pick.rng.integers(6, 16, n) if pick.chance(0.5) else 10.0 ** -pick.between(6, 15)
+    L += np.diag(noise * np.diag(L))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
         circuit = pgcc.dpp(L=L)
     names = [f"x{i}" for i in range(1, n + 1)]
-    table = _minors(L.tolist(), names)
+    table = Table.of(circuit) if said else _minors(L.tolist(), names)
     if pick.chance(0.3):
-        return Case(circuit.complement(), table.complement())
-    return Case(circuit, table)
+        return Case(circuit.complement(), table.complement(), raw=False)
+    return Case(circuit, table, raw=False)
+
 
 
 def dpp_features(pick: Picker) -> Case:
@@ -454,6 +451,25 @@ def cancelling_columns(pick: Picker) -> Case:
     return _nonnegative(pick, pgcc.determinant(M0, U, V, names))
 
 
+def orthogonal_columns(pick: Picker) -> Case:
+    """Huge rational U and V with inner products of size 1: v·u cancels by 2^150 … 2^200, about what balls have bits."""
+    k = pick.between(1, 3)
+    names = [f"v{i}" for i in range(k)]
+    bits = pick.between(150, 200)
+    left = pick.between(60, bits - 60)
+    U: list[list[F]] = []
+    V: list[list[F]] = []
+    for i in range(k):
+        a = [F(pick.between(1, 40), pick.of([3, 7, 11])) for _ in range(k)]
+        b = [F(pick.between(-20, 20), pick.of([3, 7, 13])) for _ in range(k)]
+        small = [F(int(i == j) * pick.between(1, 9), pick.of([1, 3])) / 2**bits for j in range(k)]
+        U += [[x * 2**left for x in a], [(x + e) * 2**left for x, e in zip(a, small, strict=True)]]
+        V += [[-y * 2 ** (bits - left) for y in b], [y * 2 ** (bits - left) for y in b]]
+    eye = [[int(i == j) for j in range(2 * k)] for i in range(2 * k)]
+    return _nonnegative(pick, pgcc.determinant(eye, U, V, names))
+
+
+
 def tiny_beside_determinant(pick: Picker) -> Case:
     """A determinant with negative coefficients, small where everything is free, beside a leaf of 1e-320."""
     k = pick.between(1, 2)
@@ -513,16 +529,16 @@ def growing_pivots(pick: Picker) -> Case:
     """Matrices of Wilkinson's kind, on which elimination with pivots loses a bit a row."""
     r, k = pick.of([8, 24, 32, 44, 52]), pick.between(1, 2)
     names = [f"v{i}" for i in range(k)]
-    sign = -1.0
-    W = [[1.0 if i == j or j == r - 1 else (sign if i > j else 0.0) for j in range(r)] for i in range(r)]
-    noise = pick.rng.random((r, r)) * 2.0**-20 if pick.chance(0.7) else np.zeros((r, r))
+    W = [[1.0 if i == j or j == r - 1 else (-1.0 if i > j else 0.0) for j in range(r)] for i in range(r)]
+    noise = pick.rng.random((r, r)) * 2.0 ** -pick.between(3, 25) * np.tri(r)
     U = np.abs(pick.rng.standard_normal((r, k)))
-    V = pick.rng.standard_normal((r, k)) * 2.0 ** -pick.between(0, 30)
+    V = pick.rng.standard_normal((r, k)) * 2.0 ** -pick.between(20, 50)
     circuit = Circuit(det(np.array(W) + noise, U, V, [var(n) for n in names]), names)
     table = Table.of(circuit)
     if table.is_distribution:
         return Case(circuit, table)
     return _nonnegative(pick, circuit)
+
 
 
 def normalised(pick: Picker) -> Case:
@@ -645,7 +661,7 @@ GENERATORS: dict[str, Generator] = {
         *(scales, flows_order, subnormal, cancelling, nearly_zero, entangled, entangled_scales, series_floor),
         *(shared_sums, rare, near_one, probabilistic, floats, deep),
         *(dpp_exact, dpp_floats, dpp_features, dpp_marginal, nonsymmetric, almost_symmetric, signed_determinant),
-        *(cancelling_columns, tiny_beside_determinant, nearly_a_variable, underflowing_signs, growing_pivots),
+        *(cancelling_columns, orthogonal_columns, tiny_beside_determinant, nearly_a_variable, underflowing_signs, growing_pivots),
         *(normalised, trees, composed, entangled_determinant, not_a_distribution),
     )
 }

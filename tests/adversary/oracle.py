@@ -203,18 +203,24 @@ def minor(matrix: Sequence[Sequence[Any]], rows: Sequence[int]) -> fmpq:
 # -- derivatives ---------------------------------------------------------------------------------------------------
 
 
-def weight_derivatives(circuit: Circuit, target: Node) -> list[Table]:
-    """∂g/∂w for every weight w of a sum: dual numbers at the corners."""
-    n = len(circuit.variables)
-    corners = list(product((0, 1), repeat=n))
-    columns = {
-        name: np.array([fmpq(c[i]) for c in corners], object) for i, name in enumerate(circuit.variables)
-    }  # fmt: skip
-    one = np.empty(len(corners), object)
-    one[:] = [fmpq(1)] * len(corners)
+def weight_derivatives(circuit: Circuit, target: Node, codes: Sequence[int]) -> list[fmpq]:
+    """∂/∂w of the coefficient of t^|A| of g(z_A = t, z_B = 0, z_U = 1), for every weight w of a sum.
+
+    That is what a probability means while a weight changes, where the polynomial is then no longer multiaffine. By dual
+    numbers at as many t as the formal degree asks for.
+    """
+    points = [fmpq(t) for t in range(circuit.facts.degree + 1)]
+    one = np.empty(len(points), object)
+    one[:] = [fmpq(1)] * len(points)
+    t = np.empty(len(points), object)
+    t[:] = points
+    values = {1: t, 0: one * fmpq(0), -1: one}
+    columns = {name: values[int(c)] for name, c in zip(circuit.variables, codes, strict=True)}
     at: dict[Node, np.ndarray] = {}
     for node in circuit.order:
         at[node] = _value(node, at, columns, one)
+    powers = fmpq_mat([[x**k for k in range(len(points))] for x in points])
+    wanted = sum(c == 1 for c in codes)
     found = []
     for place in range(len(target.children)):
         slope: dict[Node, np.ndarray] = {}
@@ -222,7 +228,8 @@ def weight_derivatives(circuit: Circuit, target: Node) -> list[Table]:
             slope[node] = _slope(node, at, slope, one)
             if node is target:
                 slope[node] = slope[node] + at[node.children[place]]
-        found.append(Table(circuit.variables, _inverted(slope[circuit.root].reshape((2,) * n))))
+        coefficients = powers.solve(fmpq_mat([[x] for x in slope[circuit.root]]))
+        found.append(coefficients[wanted, 0] if wanted < len(points) else fmpq(0))
     return found
 
 

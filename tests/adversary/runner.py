@@ -248,11 +248,11 @@ def ask(generator: str, seed: int, questions: Iterable[str], ledger: Ledger, mod
         ledger.reasons["make", generator, str(error)[:60]] += 1
         return
     asking = Asking(case, generator, seed, mode, ledger)
+    asking.question = "compile"
+    if asking.attempt("compile", lambda: asking.model) is None:
+        return
     for name in questions:
         asking.question = name
-        compiled = asking.attempt("compile", lambda: asking.model)
-        if compiled is None:
-            continue
         if case.rounded and name not in _ROUNDED:
             continue
         QUESTIONS[name](asking)
