@@ -21,7 +21,7 @@ from pgcc.ir.node import ONE, Node, Op, const, det, product, rebuild, var, weigh
 from pgcc.testing import makers
 from pgcc.testing import random_circuit, random_pc
 
-from .oracle import Table, minor, rational
+from .oracle import ByPoints, Table, minor, rational
 
 Number = int | float | F
 
@@ -131,7 +131,6 @@ def flows_order(pick: Picker) -> Case:
     return _case(product([_affine(pick, outer, 0, F(10) ** -k), body]), names)
 
 
-
 def subnormal(pick: Picker) -> Case:
     """Leaves and weights near 1e-320 beside others near 1e300."""
     names = pick.names(2, 5)
@@ -207,18 +206,28 @@ def entangled_scales(pick: Picker) -> Case:
 def series_floor(pick: Picker) -> Case:
     """Products of long series near the smallest normal number: every one of their terms loses what underflows."""
     names = pick.names(4, 8)
-    exponent, half = pick.between(300, 318), len(names) // 2
+    exponent, half = pick.between(306, 317), len(names) // 2
     cut = pick.between(100, 200)
     halves = [product([_affine(pick, n, 0) for n in part]) for part in (names[:half], names[half:])]
     first, second = (
         weighted_sum([F(10) ** -e * pick.fraction()], [h]) for e, h in zip((cut, exponent - cut), halves, strict=True)
     )
-    if pick.chance(0.3):
+    if pick.chance(0.2):
         return _case(makers.polarize(first, second), names)
+    if pick.chance(0.6):  # nothing but one product underflows
+        sums = []
+        for part, e in ((names[:half], cut), (names[half:], exponent - cut)):
+            terms = [product([weighted_sum([_near(pick), _near(pick)], [var(n), ONE]) for n in part]) for _ in range(2)]
+            sums.append(weighted_sum([_near(pick) * F(10) ** -e for _ in terms], terms))
+        return _case(product(sums), names)
     one = weighted_sum([1, 1], [var(names[0]), const(1)])
     body = weighted_sum([1, -1], [product([first, second, one]), product([first, second, var(names[0])])])
     return _case(body, names)
 
+
+def _near(pick: Picker) -> F:
+    """A number near 1."""
+    return F(pick.between(20, 60), pick.between(30, 50))
 
 
 def shared_sums(pick: Picker) -> Case:
@@ -349,7 +358,6 @@ def dpp_floats(pick: Picker) -> Case:
     return Case(circuit, table, raw=False)
 
 
-
 def dpp_features(pick: Picker) -> Case:
     """Features as a factor, rows nearly equal: L = B·Bᵀ must not be formed in floats."""
     n, rank = pick.between(2, 6), pick.between(1, 4)
@@ -469,7 +477,6 @@ def orthogonal_columns(pick: Picker) -> Case:
     return _nonnegative(pick, pgcc.determinant(eye, U, V, names))
 
 
-
 def tiny_beside_determinant(pick: Picker) -> Case:
     """A determinant with negative coefficients, small where everything is free, beside a leaf of 1e-320."""
     k = pick.between(1, 2)
@@ -529,16 +536,19 @@ def growing_pivots(pick: Picker) -> Case:
     """Matrices of Wilkinson's kind, on which elimination with pivots loses a bit a row."""
     r, k = pick.of([8, 24, 32, 44, 52]), pick.between(1, 2)
     names = [f"v{i}" for i in range(k)]
-    W = [[1.0 if i == j or j == r - 1 else (-1.0 if i > j else 0.0) for j in range(r)] for i in range(r)]
-    noise = pick.rng.random((r, r)) * 2.0 ** -pick.between(3, 25) * np.tri(r)
-    U = np.abs(pick.rng.standard_normal((r, k)))
-    V = pick.rng.standard_normal((r, k)) * 2.0 ** -pick.between(20, 50)
-    circuit = Circuit(det(np.array(W) + noise, U, V, [var(n) for n in names]), names)
+    W = np.eye(r) - np.tri(r, k=-1)
+    W[:, -2] = 1.0
+    # of two columns that grow to 2^r, only the difference counts, which is of size 1
+    W[:, -1] = pick.rng.random() * W[:, -2] + np.eye(r)[-1] + pick.rng.random(r) * pick.of([0.0, 2.0**-r])
+    U = np.abs(pick.rng.standard_normal((r, k))) / r
+    V = np.abs(pick.rng.standard_normal((r, k))) / r
+    if pick.chance(0.5):
+        V[: r - 1] = 0.0
+    circuit = Circuit(det(W, U, V, [var(n) for n in names]), names)
     table = Table.of(circuit)
     if table.is_distribution:
         return Case(circuit, table)
     return _nonnegative(pick, circuit)
-
 
 
 def normalised(pick: Picker) -> Case:
@@ -637,6 +647,99 @@ def entangled_determinant(pick: Picker) -> Case:
     return _case(makers.polarize(dpp.root, extra), [*dpp.variables, "w"])
 
 
+# -- large ones --------------------------------------------------------------------------------------------------------
+
+
+def _large(root: Node | Circuit, names: Sequence[str] | None = None) -> Case:
+    circuit = root if isinstance(root, Circuit) else Circuit(root, names)
+    return Case(circuit, ByPoints(circuit))
+
+
+def long_series(pick: Picker) -> Case:
+    """A product of two series of many coefficients near 1e-314, each term of which may underflow."""
+    half = pick.between(8, 40)
+    names = [f"z{i}" for i in range(2 * half)]
+    exponent = pick.between(308, 316)
+    cut = pick.between(120, 190)
+    sums = []
+    for part, e in ((names[:half], cut), (names[half:], exponent - cut)):
+        terms = [product([weighted_sum([_near(pick), _near(pick)], [var(n), ONE]) for n in part]) for _ in range(2)]
+        size = sum(1 for _ in part) * 3 // 10  # about the decimal digits of their values
+        sums.append(weighted_sum([_near(pick) * F(10) ** (-e - size * pick(2)) for _ in terms], terms))
+    return _large(product(sums), names)
+
+
+def many_points(pick: Picker) -> Case:
+    """((x + y)² − (x − y)²)/4 with so many variables that roots of unity are used."""
+    names = [f"z{i}" for i in range(pick.between(50, 90))]
+    middle = len(names) // 2
+    x, y = (
+        product([_affine(pick, n, pick.of([0, 0, 3])) for n in part]) for part in (names[:middle], names[middle:])
+    )
+    return _large(makers.polarize(x, y), names)
+
+
+def many_edges(pick: Picker) -> Case:
+    """More than 10,000 edges, which are simplified only as far as it is worth, around sums that are."""
+    k = 11
+    names = ["p", "q", *(f"z{i}" for i in range(3)), *(f"h{i}" for i in range(k))]
+    u = weighted_sum([1, 1], [var("p"), var("q")])
+    head = weighted_sum([1, 1, 1], [u, u, ONE])
+    squares = []
+    for name in names[2:5]:
+        z1 = weighted_sum([1, 1], [var(name), ONE])
+        squares.append(weighted_sum([1, -1], [product([z1, z1]), product([var(name), var(name)])]))
+    monomials = [product([var(f"h{i}") for i in range(k) if s >> i & 1]) for s in range(1 << k)]
+    dense = weighted_sum([pick.between(1, 3) for _ in monomials], monomials)
+    return _large(product([head, *squares, dense]), names)
+
+
+def many_terms(pick: Picker) -> Case:
+    """Hundreds of edges over a dozen variables, of scales that compensate: blocks, wide tables, shared slots."""
+    names = pick.names(9, 14)
+    layer = [_affine(pick, n, 1) for n in names]
+    while len(layer) > 1:
+        shift = pick.scale(pick.of([0, 50]))
+        pairs = [layer[i : i + 2] for i in range(0, len(layer), 2)]
+        layer = [
+            weighted_sum(
+                [pick.number(1) for _ in range(3)],
+                [product(pair), product([_again(pick, node) for node in pair]), product([_again(pick, x) for x in pair])],
+            )
+            for pair in pairs
+        ]
+        if len(layer) > 1:
+            layer[0] = weighted_sum([shift], [layer[0]])
+            layer[1] = weighted_sum([1 / shift], [layer[1]])
+    return _large(layer[0], names)
+
+
+def _again(pick: Picker, node: Node) -> Node:
+    """The same with other weights in its uppermost sum."""
+    if node.op is not Op.SUM:
+        return node
+    return weighted_sum([pick.number(1) for _ in node.weights], node.children)
+
+
+def large_dpp(pick: Picker) -> Case:
+    """A kernel of doubles of 12 to 30 items, by L, with its complement, or beside a leaf."""
+    n = pick.between(12, 30)
+    B = pick.rng.standard_normal((n, n)) / np.sqrt(n)
+    L = B @ B.T + np.diag(10.0 ** pick.rng.uniform(-6, 1, n))
+    circuit = pgcc.dpp(L=(L + L.T) / 2)
+    if pick.chance(0.3):
+        circuit = circuit.complement()
+    elif pick.chance(0.5):
+        circuit = Circuit(product([circuit.root, _affine(pick, "w", 3)]), [*circuit.variables, "w"])
+    return _large(circuit)
+
+
+def many_variables(pick: Picker) -> Case:
+    """More than a thousand independent variables: long counts, probabilities far below the range of doubles."""
+    names = [f"z{i}" for i in range(pick.between(1030, 1100))]
+    return _large(product([_affine(pick, n, pick.of([0, 2])) for n in names]), names)
+
+
 # -- what is no distribution --------------------------------------------------------------------------------------------
 
 
@@ -654,6 +757,7 @@ def not_a_distribution(pick: Picker) -> Case:
 
 
 Generator = Callable[[Picker], Case]
+LARGE = ("long_series", "many_points", "many_edges", "many_terms", "large_dpp", "many_variables")
 
 GENERATORS: dict[str, Generator] = {
     make.__name__: make
@@ -663,6 +767,7 @@ GENERATORS: dict[str, Generator] = {
         *(dpp_exact, dpp_floats, dpp_features, dpp_marginal, nonsymmetric, almost_symmetric, signed_determinant),
         *(cancelling_columns, orthogonal_columns, tiny_beside_determinant, nearly_a_variable, underflowing_signs, growing_pivots),
         *(normalised, trees, composed, entangled_determinant, not_a_distribution),
+        *(long_series, many_points, many_edges, many_terms, large_dpp, many_variables),
     )
 }
 
@@ -671,7 +776,7 @@ def make(name: str, seed: Any) -> Case:
     """The case of a generator with this seed, a distribution unless the generator says otherwise."""
     for attempt in range(100):
         case = GENERATORS[name](Picker([seed, attempt, *name.encode()]))
-        if case.table.total > 0 and (case.table.is_distribution or name == "not_a_distribution"):
+        if name in LARGE or case.table.total > 0 and (case.table.is_distribution or name == "not_a_distribution"):
             case.seed = (name, seed, attempt)
             return case
     raise AssertionError(f"{name} made no distribution with seed {seed} in 100 attempts")

@@ -6,6 +6,7 @@ Möbius inversion, however it is written. Only the nodes of the circuit are used
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -125,6 +126,56 @@ class Table:
             found[sum(s[i] for i in over)] += p
         base = self.raw(codes)
         return [x / base for x in found]
+
+
+class ByPoints(Table):
+    """Of circuits with too many variables for a table: the coefficient of t^|A| in g(z_A = t, z_B = 0, z_U = 1).
+
+    The polynomial is multiaffine, so that its degree in t is |A| at most, and its top coefficient is a difference
+    quotient of its values at t = 0, …, |A|. What it is made of is trusted to be a distribution.
+    """
+
+    is_distribution = True  # type: ignore[assignment]
+
+    def __init__(self, circuit: Circuit):
+        self.circuit, self.names = circuit, tuple(circuit.variables)
+        self._known: dict[tuple[int, ...], fmpq] = {}
+
+    @cached_property
+    def total(self) -> fmpq:  # type: ignore[override]
+        return self.raw([-1] * len(self.names))
+
+    def raw(self, codes: Sequence[int]) -> fmpq:
+        key = tuple(int(c) for c in codes)
+        if key not in self._known:
+            self._known[key] = self._coefficient(key, fmpq(1))
+        return self._known[key]
+
+    def _coefficient(self, codes: Sequence[int], s: fmpq, over: Sequence[int] = ()) -> fmpq:
+        """Where the unobserved variables of `over` are s instead of 1."""
+        k = sum(c == 1 for c in codes)
+        t, one = np.empty(k + 1, object), np.empty(k + 1, object)
+        t[:], one[:] = [fmpq(j) for j in range(k + 1)], [fmpq(1)] * (k + 1)
+        values = {1: t, 0: one * fmpq(0), -1: one}
+        columns = {name: values[c] for name, c in zip(self.names, codes, strict=True)}
+        for i in over:
+            if codes[i] < 0:
+                columns[self.names[i]] = one * s
+        found = _evaluate(self.circuit, columns, k + 1)
+        signed = sum(((-1) ** (k - j) * math.comb(k, j) * found[j] for j in range(k + 1)), fmpq(0))
+        return signed / math.factorial(k)
+
+    def counts(self, codes: Sequence[int], over: Sequence[int]) -> list[fmpq]:
+        free, inside = [i for i in over if codes[i] < 0], sum(codes[i] == 1 for i in over)
+        points = [fmpq(s) for s in range(len(free) + 1)]
+        values = [[self._coefficient(codes, s, free)] for s in points]
+        powers = fmpq_mat([[s**j for j in range(len(points))] for s in points])
+        solved = powers.solve(fmpq_mat(values))
+        base = self.raw(codes)
+        found = [fmpq(0)] * (len(over) + 1)
+        for j in range(len(points)):
+            found[inside + j] = solved[j, 0] / base
+        return found
 
 
 def _inverted(values: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from flint import fmpq
 
 import pgcc
 
-from .generators import GENERATORS, Case, Picker, make
+from .generators import GENERATORS, LARGE, Case, Picker, make
 from .oracle import BITS, Table, ball, rational
 
 RTOL = 1e-9
@@ -111,11 +111,13 @@ class Asking:
     def rows(self) -> np.ndarray:
         """Evidence: nothing, and random rows, of which many are complete."""
         n = len(self.table.names)
-        density = self.pick.rng.random((_ROWS, 1))
-        codes = self.pick.rng.integers(0, 2, (_ROWS, n))
-        codes[self.pick.rng.random((_ROWS, n)) < density] = -1
+        rows = 5 if self.generator in LARGE else _ROWS
+        density = self.pick.rng.random((rows, 1))
+        codes = self.pick.rng.integers(0, 2, (rows, n))
+        codes[self.pick.rng.random((rows, n)) < density] = -1
         codes[0] = -1
         codes[1::5] = np.maximum(codes[1::5], 0)
+        codes[2:4] = np.where(self.pick.rng.random((2, n)) < 0.85, 1, codes[2:4])  # long series
         return np.unique(codes, axis=0).astype(np.int8)
 
     @cached_property
@@ -253,12 +255,23 @@ def ask(generator: str, seed: int, questions: Iterable[str], ledger: Ledger, mod
         return
     for name in questions:
         asking.question = name
-        if case.rounded and name not in _ROUNDED:
+        if (case.rounded and name not in _ROUNDED) or name not in _BY_POINTS.get(generator, QUESTIONS):
             continue
         QUESTIONS[name](asking)
 
 
 # Questions whose answers change by no more than a circuit's probabilities do, relatively.
 _ROUNDED = ("prob", "prob without bound", "marginals", "conditional", "pairwise", "cardinality")
+
+# Questions about large circuits: few, for their exact answers are expensive without a table.
+_FEW = ("prob", "raw", "logprob", "conditional")
+_BY_POINTS = {
+    "long_series": ("prob", "raw", "logprob"),
+    "many_points": ("prob", "logprob", "cardinality"),
+    "many_edges": ("prob",),
+    "many_terms": (*_FEW, "marginals", "cardinality"),
+    "large_dpp": (*_FEW, "marginals"),
+    "many_variables": ("prob", "logprob"),
+}
 
 __all__ = ["Asking", "Ledger", "Table", "Wrong", "ask", "run"]
