@@ -18,10 +18,9 @@ import numpy as np
 import pgcc
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, Op, const, det, product, rebuild, var, weighted_sum
-from pgcc.testing import makers
-from pgcc.testing import random_circuit, random_pc
+from pgcc.testing import makers, random_circuit, random_pc
 
-from .oracle import ByPoints, Table, minor, rational
+from .oracle import ByPoints, Independent, Table, minor, rational
 
 Number = int | float | F
 
@@ -489,7 +488,9 @@ def tiny_beside_determinant(pick: Picker) -> Case:
     lift = product([weighted_sum([1, 1], [var(n), ONE]) for n in names])
     terms = [product([leaf, node]), product([leaf, lift])]
     more = pick.chance(0.5)
-    root = weighted_sum([1, 1], terms) if more else weighted_sum([big, 1], [product([leaf, node]), product([leaf, lift])])
+    root = (
+        weighted_sum([1, 1], terms) if more else weighted_sum([big, 1], [product([leaf, node]), product([leaf, lift])])
+    )
     circuit = Circuit(root, [*names, "w"])
     return _nonnegative(pick, circuit)
 
@@ -499,7 +500,9 @@ def nearly_a_variable(pick: Picker) -> Case:
     n = pick.between(2, 4)
     names = [f"v{i}" for i in range(n)]
     t = F(1, 10 ** pick.of([320, 330, 400]))
-    children = [pick.of([var(x), weighted_sum([1, t], [var(x), ONE]), weighted_sum([t, 1], [var(x), ONE])]) for x in names]
+    children = [
+        pick.of([var(x), weighted_sum([1, t], [var(x), ONE]), weighted_sum([t, 1], [var(x), ONE])]) for x in names
+    ]
     if pick.chance(0.5):
         L = _gram(pick, n, pick.between(1, n))
         eye = [[int(i == j) for j in range(n)] for i in range(n)]
@@ -553,6 +556,7 @@ def growing_pivots(pick: Picker) -> Case:
 
 def normalised(pick: Picker) -> Case:
     """`normalize` and `mixture`, which divide by totals to 1e-12: of floats, of determinants with growing pivots."""
+
     def part() -> Case:
         return pick.of([growing_pivots, floats, dpp_floats])(pick)
 
@@ -673,9 +677,7 @@ def many_points(pick: Picker) -> Case:
     """((x + y)² − (x − y)²)/4 with so many variables that roots of unity are used."""
     names = [f"z{i}" for i in range(pick.between(50, 90))]
     middle = len(names) // 2
-    x, y = (
-        product([_affine(pick, n, pick.of([0, 0, 3])) for n in part]) for part in (names[:middle], names[middle:])
-    )
+    x, y = (product([_affine(pick, n, pick.of([0, 0, 3])) for n in part]) for part in (names[:middle], names[middle:]))
     return _large(makers.polarize(x, y), names)
 
 
@@ -704,7 +706,11 @@ def many_terms(pick: Picker) -> Case:
         layer = [
             weighted_sum(
                 [pick.number(1) for _ in range(3)],
-                [product(pair), product([_again(pick, node) for node in pair]), product([_again(pick, x) for x in pair])],
+                [
+                    product(pair),
+                    product([_again(pick, node) for node in pair]),
+                    product([_again(pick, x) for x in pair]),
+                ],
             )
             for pair in pairs
         ]
@@ -737,7 +743,9 @@ def large_dpp(pick: Picker) -> Case:
 def many_variables(pick: Picker) -> Case:
     """More than a thousand independent variables: long counts, probabilities far below the range of doubles."""
     names = [f"z{i}" for i in range(pick.between(1030, 1100))]
-    return _large(product([_affine(pick, n, pick.of([0, 2])) for n in names]), names)
+    factors = [(pick.fraction(9) * pick.scale(1), pick.fraction(9)) for _ in names]
+    leaves = [weighted_sum(pair, [var(n), ONE]) for pair, n in zip(factors, names, strict=True)]
+    return Case(Circuit(product(leaves), names), Independent(names, factors))
 
 
 # -- what is no distribution --------------------------------------------------------------------------------------------
@@ -765,7 +773,14 @@ GENERATORS: dict[str, Generator] = {
         *(scales, flows_order, subnormal, cancelling, nearly_zero, entangled, entangled_scales, series_floor),
         *(shared_sums, rare, near_one, probabilistic, floats, deep),
         *(dpp_exact, dpp_floats, dpp_features, dpp_marginal, nonsymmetric, almost_symmetric, signed_determinant),
-        *(cancelling_columns, orthogonal_columns, tiny_beside_determinant, nearly_a_variable, underflowing_signs, growing_pivots),
+        *(
+            cancelling_columns,
+            orthogonal_columns,
+            tiny_beside_determinant,
+            nearly_a_variable,
+            underflowing_signs,
+            growing_pivots,
+        ),
         *(normalised, trees, composed, entangled_determinant, not_a_distribution),
         *(long_series, many_points, many_edges, many_terms, large_dpp, many_variables),
     )
@@ -776,7 +791,7 @@ def make(name: str, seed: Any) -> Case:
     """The case of a generator with this seed, a distribution unless the generator says otherwise."""
     for attempt in range(100):
         case = GENERATORS[name](Picker([seed, attempt, *name.encode()]))
-        if name in LARGE or case.table.total > 0 and (case.table.is_distribution or name == "not_a_distribution"):
+        if name in LARGE or (case.table.total > 0 and (case.table.is_distribution or name == "not_a_distribution")):
             case.seed = (name, seed, attempt)
             return case
     raise AssertionError(f"{name} made no distribution with seed {seed} in 100 attempts")

@@ -15,7 +15,7 @@ from typing import Any
 
 import flint
 import numpy as np
-from flint import fmpq, fmpq_mat
+from flint import fmpq, fmpq_mat, fmpq_poly
 
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
@@ -178,6 +178,35 @@ class ByPoints(Table):
         return found
 
 
+class Independent(Table):
+    """Of Π (a_i·z_i + b_i), with any number of variables."""
+
+    is_distribution = True  # type: ignore[assignment]
+
+    def __init__(self, names: Sequence[str], factors: Sequence[tuple[Any, Any]]):
+        self.names, self.factors = tuple(names), [(rational(a), rational(b)) for a, b in factors]
+
+    @cached_property
+    def total(self) -> fmpq:  # type: ignore[override]
+        return self.raw([-1] * len(self.names))
+
+    def raw(self, codes: Sequence[int]) -> fmpq:
+        chosen = [a if c == 1 else b if c == 0 else a + b for (a, b), c in zip(self.factors, codes, strict=True)]
+        while len(chosen) > 1:  # in pairs, so that numbers grow late
+            chosen = [x * y for x, y in zip(chosen[::2], [*chosen[1::2], fmpq(1)], strict=False)]
+        return chosen[0]
+
+    def counts(self, codes: Sequence[int], over: Sequence[int]) -> list[fmpq]:
+        counted, parts = set(over), []
+        for i, ((a, b), c) in enumerate(zip(self.factors, codes, strict=True)):
+            inside, out = (a if c else fmpq(0)), (b if c != 1 else fmpq(0))
+            parts.append(fmpq_poly([out, inside]) if i in counted else fmpq_poly([out + inside]))
+        while len(parts) > 1:
+            parts = [x * y for x, y in zip(parts[::2], [*parts[1::2], fmpq_poly([1])], strict=False)]
+        base = self.raw(codes)
+        return [parts[0][k] / base for k in range(len(over) + 1)]
+
+
 def _inverted(values: np.ndarray) -> np.ndarray:
     """Coefficients from values at the corners, which are sums over subsets."""
     for axis in range(values.ndim):
@@ -228,9 +257,7 @@ def _determinant(node: Node, f: list[fmpq], y: list[fmpq]) -> fmpq:
         return _bordered(m0, u, v, f, y)
     degree = sum(node.counted)
     points = [fmpq(s) for s in range(degree + 1)]
-    values = [
-        _bordered(m0, u, v, [x * s if c else x for x, c in zip(f, node.counted, strict=True)], y) for s in points
-    ]
+    values = [_bordered(m0, u, v, [x * s if c else x for x, c in zip(f, node.counted, strict=True)], y) for s in points]
     powers = fmpq_mat([[s**k for k in range(degree + 1)] for s in points])
     return powers.solve(fmpq_mat([[x] for x in values]))[node.size, 0]
 

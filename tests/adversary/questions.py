@@ -331,7 +331,11 @@ def entropy(asking: Asking) -> None:
             if value.exact:
                 allowed = true * (4 * asking.rtol) + 1e-320
             else:
-                allowed = arb(8 * value.standard_error) + true * (4 * asking.rtol) if value.standard_error < math.inf else arb("inf")
+                allowed = (
+                    arb(8 * value.standard_error) + true * (4 * asking.rtol)
+                    if value.standard_error < math.inf
+                    else arb("inf")
+                )
             asking.near("exact" if value.exact else "estimate", value, true, allowed, evidence)
 
 
@@ -523,7 +527,7 @@ def _without_numba(source: str) -> types.ModuleType:
     before = sys.modules.get("numba")
     sys.modules["numba"] = plain
     try:
-        exec(compile(source, "emitted", "exec"), module.__dict__)  # noqa: S102 - our own source
+        exec(compile(source, "emitted", "exec"), module.__dict__)
     finally:
         if before is None:
             del sys.modules["numba"]
@@ -544,7 +548,9 @@ def total(asking: Asking) -> None:
     error = 1.1e-12 if isinstance(value, float) or not asking.circuit.facts.exact else 0.0
     off = abs(rational(value) - asking.table.total)
     holds = off <= rational(error) * abs(asking.table.total)
-    asking.fact("auto", holds, f"{value!r} for {float_of(asking.table.total)}: off by {float_of(off / asking.table.total)}")
+    asking.fact(
+        "auto", holds, f"{value!r} for {float_of(asking.table.total)}: off by {float_of(off / asking.table.total)}"
+    )
 
 
 def check(asking: Asking) -> None:

@@ -144,7 +144,7 @@ class Asking:
         except pgcc.PgccError as error:
             self.ledger.reasons[self.question, method, str(error)[:60]] += 1
             self._count(self.ledger.refused, method, count)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is not an error that was promised
+        except Exception as error:
             self._wrong(method, f"{type(error).__name__}: {error}")
         return None
 
@@ -271,7 +271,7 @@ _BY_POINTS = {
     "many_edges": ("prob",),
     "many_terms": (*_FEW, "marginals", "cardinality"),
     "large_dpp": (*_FEW, "marginals"),
-    "many_variables": ("prob", "logprob"),
+    "many_variables": ("prob", "logprob", "cardinality"),
 }
 
 __all__ = ["Asking", "Ledger", "Table", "Wrong", "ask", "run"]
