@@ -105,7 +105,7 @@ def _tree(pick: Picker, names: list[str], decades: int, shift: F = F(1)) -> Node
     return terms[0] if len(terms) == 1 and pick.chance(0.5) else weighted_sum(weights, terms)
 
 
-# -- circuits without determinants ---------------------------------------------------------------------------------
+# -- circuits without determinants -----------------------------------------------------------------------------------
 
 
 def scales(pick: Picker) -> Case:
@@ -651,7 +651,7 @@ def entangled_determinant(pick: Picker) -> Case:
     return _case(makers.polarize(dpp.root, extra), [*dpp.variables, "w"])
 
 
-# -- large ones --------------------------------------------------------------------------------------------------------
+# -- large ones ------------------------------------------------------------------------------------------------------
 
 
 def _large(root: Node | Circuit, names: Sequence[str] | None = None) -> Case:
@@ -748,7 +748,7 @@ def many_variables(pick: Picker) -> Case:
     return Case(Circuit(product(leaves), names), Independent(names, factors))
 
 
-# -- what is no distribution --------------------------------------------------------------------------------------------
+# -- what is no distribution -----------------------------------------------------------------------------------------
 
 
 def not_a_distribution(pick: Picker) -> Case:

@@ -329,7 +329,7 @@ def _slope(node: Node, at: dict[Node, np.ndarray], slope: dict[Node, np.ndarray]
                 here = [at[c][i] for c in node.children]
                 for j, child in enumerate(node.children):
                     if slope[child][i]:
-                        ends = [here[:j] + [fmpq(x)] + here[j + 1 :] for x in (0, 1)]
+                        ends = [[*here[:j], fmpq(x), *here[j + 1 :]] for x in (0, 1)]
                         low, high = (_determinant(node, end[:k], end[k:]) for end in ends)
                         value[i] += slope[child][i] * (high - low)
     return value

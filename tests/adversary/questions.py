@@ -25,7 +25,7 @@ UNIT = 2.0**-53
 LEAST_NORMAL = 2.0**-1022
 
 
-# -- probabilities -----------------------------------------------------------------------------------------------------
+# -- probabilities ---------------------------------------------------------------------------------------------------
 
 
 def prob(asking: Asking) -> None:
@@ -181,7 +181,7 @@ def covariance(asking: Asking) -> None:
             asking.number("auto", found[i, j], both - a * b, 0.0, absolute=error, about=about, probability=False)
 
 
-# -- counts --------------------------------------------------------------------------------------------------------------
+# -- counts ----------------------------------------------------------------------------------------------------------
 
 
 def _over(asking: Asking) -> list[int]:
@@ -293,7 +293,7 @@ def sized(asking: Asking) -> None:
             asking.number("prob", value, inside.prob(codes), bound, about=about, tiny=False)
 
 
-# -- information ---------------------------------------------------------------------------------------------------------
+# -- information -----------------------------------------------------------------------------------------------------
 
 
 def log_odds(asking: Asking) -> None:
@@ -411,7 +411,7 @@ def mutual_information(asking: Asking) -> None:
             asking.near("auto", value, true, _close_to(true, asking.rtol), (a, b, evidence))
 
 
-# -- mode, samples, derivatives, source, totals, proofs -------------------------------------------------------------------
+# -- mode, samples, derivatives, source, totals, proofs --------------------------------------------------------------
 
 
 def mode(asking: Asking) -> None:
