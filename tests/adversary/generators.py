@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction as F
+from fractions import Fraction
 from typing import Any
 
 import networkx as nx
@@ -22,7 +22,8 @@ from pgcc.testing import makers, random_circuit, random_pc
 
 from .oracle import ByPoints, Independent, Table, minor, rational
 
-Number = int | float | F
+F = Fraction
+Number = int | float | Fraction
 
 
 @dataclass

@@ -97,7 +97,7 @@ class Asking:
         self.rtol = self.pick.of([RTOL, RTOL, RTOL, 1e-12, 1e-4])
         self.slack = 4 * case.rounded
 
-    # -- what is asked ---------------------------------------------------------------------------------------------------
+    # -- what is asked -----------------------------------------------------------------------------------------------
 
     @cached_property
     def model(self) -> Any:
@@ -128,7 +128,7 @@ class Asking:
     def evidence(self, codes: Iterable[int]) -> dict[str, int]:
         return {name: int(c) for name, c in zip(self.table.names, codes, strict=True) if c >= 0}
 
-    # -- judging ---------------------------------------------------------------------------------------------------------
+    # -- judging -----------------------------------------------------------------------------------------------------
 
     def attempt(self, method: str, ask: Callable[[], Any], count: int = 1) -> Any:
         """The answer, or None for a refusal. Any other exception, and the blame of a distribution, are wrong."""
