@@ -185,7 +185,8 @@ MUTANTS = [
 ]
 
 
-# Every term of every bound. What a bound is made of is compared with what it must be at least (test_bounds), or the bound with exact errors of cases that are made to exceed it (the adversary).
+# Every term of every bound. What a bound is made of is compared with what it must be at least (test_bounds),
+# or the bound with exact errors of cases that are made to exceed it (the adversary).
 BOUNDS = [
     # the formulas
     Mutant(

@@ -86,13 +86,13 @@ def _case(root: Node | Circuit, names: Sequence[str] | None = None) -> Case:
     return Case(circuit, Table.of(circuit))
 
 
-def _affine(pick: Picker, name: str, decades: int, shift: F = F(1)) -> Node:
+def _affine(pick: Picker, name: str, decades: int, shift: Number = 1) -> Node:
     """a·z + b, both of scale `shift` and then up to so many decades apart."""
     a, b = (shift * pick.fraction() * pick.scale(decades) for _ in range(2))
     return weighted_sum([a, b], [var(name), const(1)])
 
 
-def _tree(pick: Picker, names: list[str], decades: int, shift: F = F(1)) -> Node:
+def _tree(pick: Picker, names: list[str], decades: int, shift: Number = 1) -> Node:
     """A decomposable circuit over these names: sums of products of parts, whose scales differ and mostly compensate."""
     if len(names) == 1:
         return _affine(pick, names[0], min(decades, 3), shift)

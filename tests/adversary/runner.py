@@ -186,7 +186,9 @@ class Asking:
     def near(self, method: str, value: float, exact: flint.arb, allowed: flint.arb | float, about: Any = "") -> None:
         """Judge a number whose exact value is a ball."""
         with flint.ctx.workprec(BITS):
-            right = math.isfinite(value) and bool(abs(flint.arb(float(value)) - exact) <= allowed)
+            right = math.isfinite(value) and bool(
+                abs(flint.arb(float(value)) - exact) <= allowed + flint.arb(2.0**-1074)
+            )
         if right:
             self._count(self.ledger.right, method)
         else:
