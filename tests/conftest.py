@@ -7,6 +7,12 @@ import pytest
 from pgcc import cli
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--adversary", type=int, default=0, metavar="N", help="compare at least N adversarial numbers with exact ones"
+    )
+
+
 @pytest.fixture
 def run(capsys):
     """What a command that succeeds prints."""

@@ -1,15 +1,26 @@
 """Break the compiler in known ways, and show that the tests notice: ``python tests/mutations.py [NAME …]``.
 
-Every mutant is a copy of the package with one line changed, on which a few test files are run. It is killed if one of
-their tests fails; the script ends with an error if one survives, or if a line that it wants to change is not there.
+Every mutant is a copy of the package with one text changed, on which a few tests are run: files of tests, or cases of
+the adversary. It is killed if one of them fails. The script ends with an error if a mutant survives, if its tests fail
+without it (which would kill anything), and at once if a text that it wants to change does not stand exactly once in its
+file: whoever rewrites that line mends the mutant too.
+
+    python tests/mutations.py --list                    the names, and whether their texts are there
+    python tests/mutations.py --sample 3 --seed 1       some of them, as CI does (`test_mutations`)
+    python tests/mutations.py --jobs 4                  several at a time
+    python tests/mutations.py "the floor of a bound"    one
 """
 
 from __future__ import annotations
 
+import argparse
+import os
+import random
 import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,13 +30,17 @@ HOME = Path(__file__).resolve().parent.parent
 
 
 class Mutant(NamedTuple):
-    """One line of one file, what it becomes, and the tests that should notice."""
+    """A text of one file, what it becomes, and what should notice.
+
+    tests : files of tests, or one test as file::name. adversary : generators, " / ", questions.
+    """
 
     name: str
     file: str
     line: str
     becomes: str
-    tests: str
+    tests: str = ""
+    adversary: str = ""
 
 
 MUTANTS = [
@@ -209,39 +224,490 @@ MUTANTS = [
 MUTANTS += [Mutant(*one) for one in CHECK_MUTANTS]
 
 
-def mutate(folder: Path, mutant: Mutant) -> None:
-    """Change the one line."""
-    path = folder / "pgcc" / mutant.file
-    text = path.read_text(encoding="utf-8")
-    if text.count(mutant.line) != 1:
-        raise SystemExit(f"{mutant.name}: {mutant.file} has this line {text.count(mutant.line)} times: {mutant.line!r}")
-    path.write_text(text.replace(mutant.line, mutant.becomes), encoding="utf-8")
+# Every term of every bound. What a bound is made of is compared with what it must be at least (test_bounds),
+# or the bound with exact errors of cases that are made to exceed it (the adversary).
+BOUNDS = [
+    # the formulas
+    Mutant(
+        "the floor of a bound",
+        "backend/kernels/bounds.py",
+        "(gamma * (m + floor) / (1.0 - gamma) + floor)",
+        "(gamma * (m + floor) / (1.0 - gamma))",
+        "test_bounds.py",
+    ),
+    Mutant(
+        "the magnitude that underflow hid",
+        "backend/kernels/bounds.py",
+        "(gamma * (m + floor) / (1.0 - gamma) + floor)",
+        "(gamma * m / (1.0 - gamma) + floor)",
+        "test_bounds.py",
+    ),
+    Mutant(
+        "the computed magnitude for the true one",
+        "backend/kernels/bounds.py",
+        "(gamma * (m + floor) / (1.0 - gamma) + floor)",
+        "(gamma * (m + floor) + floor)",
+        "test_bounds.py",
+    ),
+    Mutant(
+        "relative to the computed value",
+        "backend/kernels/bounds.py",
+        "    return error / rest if rest > 0.0",
+        "    return error / abs(v) if rest > 0.0",
+        "test_bounds.py",
+    ),
+    Mutant(
+        "zero without a floor",
+        "backend/kernels/bounds.py",
+        "    if v == 0.0 and m == 0.0 and floor == 0.0:",
+        "    if v == 0.0 and m == 0.0:",
+        "test_bounds.py",
+    ),
+    Mutant(
+        "the error of what divides",
+        "backend/kernels/bounds.py",
+        "    more, times = by_bound + 2.0 * UNIT,",
+        "    more, times = 2.0 * UNIT,",
+        "test_bounds.py",
+    ),
+    Mutant(
+        "the rounding of a quotient",
+        "backend/kernels/bounds.py",
+        "    more, times = by_bound + 2.0 * UNIT,",
+        "    more, times = by_bound,",
+        "test_bounds.py",
+    ),
+    Mutant(
+        "a quotient by what is smaller than it seems",
+        "backend/kernels/bounds.py",
+        "(1.0 + 4.0 * UNIT) / max(1.0 - by_bound, 0.5)",
+        "(1.0 + 4.0 * UNIT)",
+        "test_bounds.py",
+    ),
+    Mutant(
+        "the root's error in a posterior",
+        "backend/kernels/bounds.py",
+        "gamma, floor[row]) + root_bound) * (1.0 + 1e-6) + 1e-15",
+        "gamma, floor[row])) * (1.0 + 1e-6) + 1e-15",
+        "test_bounds.py",
+    ),
+    Mutant(
+        "the variable's error in a posterior",
+        "backend/kernels/bounds.py",
+        "                bound = (relative_bound(x, sizes[i, row], gamma, floor[row]) + root_bound)",
+        "                bound = root_bound",
+        "test_bounds.py",
+    ),
+    Mutant(
+        "subnormal floats are as good as others",
+        "backend/values.py",
+        "            bound[tiny] += np.where(floats > 0.0, 2.0**-1074 / floats, np.inf)[tiny]",
+        "            bound[tiny] += 0.0",
+        "test_bounds.py",
+    ),
+    Mutant(
+        "roundings beyond the first order",
+        "backend/values.py",
+        "    return total / (1.0 - total) if total < 0.5 else np.inf",
+        "    return total if total < 0.5 else np.inf",
+        "test_bounds.py",
+    ),
+    # roundings of operations
+    *(
+        Mutant(
+            f"roundings: {name}",
+            "backend/kernels/analysis.py",
+            line,
+            becomes,
+            "test_bounds.py test_certificates.py",
+        )
+        for name, line, becomes in [
+            (
+                "of factors",
+                "total + count[x] + length, sign & positive[x]",
+                "max(total, count[x]) + 1.0, sign & positive[x]",
+            ),
+            ("of products", "total + count[x] + length, sign & positive[x]", "total + count[x], sign & positive[x]"),
+            ("of a quotient", "count[x] + count[y] + 3.0,", "count[x] + count[y] + 2.0,"),
+            ("of the divisor", "count[x] + count[y] + 3.0,", "count[x] + 3.0,"),
+            ("of weights", "here, th, tl, te = count[x] + 2.0,", "here, th, tl, te = count[x] + 0.0,"),
+            ("of the second factor", "max(total, here + count[y] + length)", "max(total, here + length)"),
+            ("of a product in a sum", "max(total, here + count[y] + length)", "max(total, here + count[y])"),
+            (
+                "of what is added to",
+                "total, h, l, e, sign = count[at], high[at],",
+                "total, h, l, e, sign = 0.0, high[at],",
+            ),
+            (
+                "of additions",
+                "= total + alone[i] + (terms - alone[i]) * length",
+                "= total + (terms - alone[i]) * length",
+            ),
+            ("of added series", "+ (terms - alone[i]) * length", "+ (terms - alone[i])"),
+        ]
+    ),
+    Mutant(
+        "roundings: of leaves",
+        "backend/certificate.py",
+        "def leaf_states(program: Program, count: float = 2.0)",
+        "def leaf_states(program: Program, count: float = 0.0)",
+        "test_bounds.py test_certificates.py",
+    ),
+    # underflow
+    *(
+        Mutant(
+            f"underflow: {name}",
+            file,
+            line,
+            becomes,
+            "test_certificates.py",
+            "flows_order subnormal scales series_floor deep / prob raw marginals",
+        )
+        for name, file, line, becomes in [
+            ("of products", "backend/kernels/analysis.py", "log_add(error, loss + log_length)", "error"),
+            (
+                "of long products",
+                "backend/kernels/analysis.py",
+                "log_add(error, loss + log_length)",
+                "log_add(error, loss)",
+            ),
+            (
+                "of the first factor",
+                "backend/kernels/analysis.py",
+                "log_add(x_error + y_high, x_high + y_error)",
+                "x_high + y_error",
+            ),
+            (
+                "of the second factor",
+                "backend/kernels/analysis.py",
+                "log_add(x_error + y_high, x_high + y_error)",
+                "x_error + y_high",
+            ),
+            ("of weights", "backend/kernels/analysis.py", "LOSS if lost else -math.inf", "-math.inf"),
+            ("of a quotient", "backend/kernels/analysis.py", "    error = x_error - y_low\n", "    error = x_error\n"),
+            (
+                "of quotients",
+                "backend/kernels/analysis.py",
+                "low, error = -ENDLESS, log_add(error, LOSS)",
+                "low = -ENDLESS",
+            ),
+            (
+                "of a divisor",
+                "backend/kernels/analysis.py",
+                "if y_error > -math.inf or y_low < _NORMAL:",
+                "if y_error > -math.inf:",
+            ),
+            (
+                "of terms",
+                "backend/kernels/analysis.py",
+                "min(l, tl), log_add(e, te), sign & plus",
+                "min(l, tl), e, sign & plus",
+            ),
+            (
+                "of what is added to",
+                "backend/kernels/analysis.py",
+                "count[at], high[at], low[at], error[at], positive[at]\n            j",
+                "count[at], high[at], low[at], -math.inf, positive[at]\n            j",
+            ),
+            (
+                "of leaves",
+                "backend/certificate.py",
+                "        np.where(lost, LOSS, -math.inf),",
+                "        np.full(len(table), -math.inf),",
+            ),
+            ("of the value", "backend/certificate.py", "_bounded_exp(error + 1.0) + min(gamma", "min(gamma"),
+            ("of the magnitude", "backend/certificate.py", " + min(gamma, 1.0) * _bounded_exp(beside + 1.0)", ""),
+        ]
+    ),
+    # determinants
+    *(
+        Mutant(f"determinants: {name}", file, line, becomes, tests, adversary)
+        for name, file, line, becomes, tests, adversary in [
+            (
+                "errors of children",
+                "backend/certificate.py",
+                "        off = bound + _log_growth(below)",
+                "        off = -math.inf",
+                "test_certificates.py",
+                "tiny_beside_determinant composed / prob raw",
+            ),
+            (
+                "negative coefficients",
+                "backend/staged.py",
+                "        if self.is_positive(d, children):",
+                "        if True:",
+                "test_certificates.py",
+                "tiny_beside_determinant / prob raw",
+            ),
+            (
+                "radii of the kernel",
+                "backend/bases.py",
+                " + (radii * scaling).max(initial=0.0)",
+                "",
+                "",
+                "orthogonal_columns / prob raw",
+            ),
+            (
+                "the residual of the inverse",
+                "backend/bases.py",
+                "        error = _sizes(x, r)[1] * largest / (1.0 - norm) * 1.001",
+                "        error = 0.0",
+                "test_attacks_det.py test_near_duplicates.py",
+                "cancelling_columns dpp_features / prob raw",
+            ),
+            (
+                "growth, quickly",
+                "backend/kernels/determinants.py",
+                "        tau[lane] *= 1.1 * (roundings + spread)",
+                "        tau[lane] *= 1e-3 * (roundings + spread)",
+                "test_attacks_det.py test_near_duplicates.py",
+                "dpp_features dpp_floats / prob raw",
+            ),
+            (
+                "growth",
+                "backend/kernels/determinants.py",
+                "        better = 1.5 * (roundings + q * spread) * room[lane]",
+                "        better = 1e-4 * (roundings + q * spread) * room[lane]",
+                "test_attacks_det.py test_near_duplicates.py",
+                "dpp_features dpp_floats / prob raw",
+            ),
+            (
+                "the border's size",
+                "backend/kernels/bordering.py",
+                "(roundings * UNIT * size + relative * abs(pivot))",
+                "(relative * abs(pivot))",
+                "test_marginals_det.py test_attacks_marginals.py",
+                "dpp_floats dpp_features / marginals pairwise",
+            ),
+            (
+                "the border's growth",
+                "backend/kernels/bordering.py",
+                "    tau = roundings * UNIT * growth",
+                "    tau = 0.0 * growth",
+                "test_marginals_det.py test_attacks_marginals.py",
+                "dpp_floats dpp_features / marginals pairwise",
+            ),
+            (
+                "errors of sizes",
+                "backend/kernels/sized.py",
+                "(math.sqrt(m - j + 1.0) * error + (m - j + 1.0) * shift) * before / e",
+                "0.0",
+                "test_sized_det.py test_dpp_forms.py",
+                "dpp_exact / prob raw",
+            ),
+            (
+                "trees",
+                "backend/kernels/laplacian.py",
+                "    return value, exponent, 1.01 * roundings * UNIT if reliable else math.nan",
+                "    return value, exponent, 0.0 * roundings",
+                "test_spanning_tree.py",
+                "trees / prob raw",
+            ),
+        ]
+    ),
+    # other methods
+    *(
+        Mutant(f"{name}", file, line, becomes, tests, adversary)
+        for name, file, line, becomes, tests, adversary in [
+            (
+                "fft: rounding of sums",
+                "backend/literal.py",
+                "(len(weights) + 3) * (UNIT * size + _TINY)",
+                "0.0 * size",
+                "test_accuracy.py test_strategies.py",
+                "entangled cancelling nearly_zero / prob raw",
+            ),
+            (
+                "fft: rounding of products",
+                "backend/literal.py",
+                "    return product, (spread + rounding) * (1 + 64 * UNIT) + _TINY * n",
+                "    return product, spread",
+                "test_accuracy.py test_strategies.py",
+                "entangled entangled_scales / prob raw",
+            ),
+            (
+                "fft: errors of factors",
+                "backend/literal.py",
+                "    return product, (spread + rounding) * (1 + 64 * UNIT) + _TINY * n",
+                "    return product, rounding",
+                "test_accuracy.py test_strategies.py",
+                "entangled entangled_scales / prob raw",
+            ),
+            (
+                "fft: leaves",
+                "backend/literal.py",
+                "at[node] = np.array([value]), UNIT * abs(value) + _TINY",
+                "at[node] = np.array([value]), 0.0",
+                "test_accuracy.py test_strategies.py",
+                "subnormal / prob raw",
+            ),
+            (
+                "roots: underflow",
+                "backend/roots.py",
+                "            floor = (certificate.floor + 2.0**-1070) / scale + 2.0**-1070",
+                "            floor = 0.0",
+                "test_certificates.py",
+                "subnormal entangled_scales / prob raw",
+            ),
+            (
+                "roots: complex roundings",
+                "backend/roots.py",
+                "        return Certificate(rounding_bound(_COMPLEX * count), found.floor)",
+                "        return Certificate(rounding_bound(0.05 * count), found.floor)",
+                "test_certificates.py",
+                "many_points near_one / prob raw",
+            ),
+            (
+                "balls: their radius",
+                "backend/precision.py",
+                "ratio / (1 - ratio) + 2 * UNIT if ratio < 0.5",
+                "2 * UNIT if ratio < 0.5",
+                "test_bounds.py",
+                "",
+            ),
+            (
+                "counts: gamma",
+                "backend/counting.py",
+                "magnitude[0] * (gamma / (1.0 - gamma))",
+                "magnitude[0] * 0.0",
+                "test_cardinality.py test_attacks_counts.py",
+                "cancelling nearly_zero / cardinality counts",
+            ),
+            (
+                "counts: between two runs",
+                "backend/counting.py",
+                "        error = 1.5 * np.maximum(high[0] - below, 0.0) + 5.0 * gamma / (1.0 - gamma) * high[0]",
+                "        error = 0.0 * high[0]",
+                "test_counted_det.py test_attacks_counts.py",
+                "dpp_exact dpp_floats / cardinality counts",
+            ),
+            (
+                "long counts: lost tails",
+                "backend/counting_long.py",
+                "1.01 * (2.0 * gamma * top + lost)",
+                "1.01 * (2.0 * gamma * top)",
+                "test_cardinality_long.py",
+                "",
+            ),
+            (
+                "long counts: transforms",
+                "backend/counting_long.py",
+                "    epsilon = 7.0 * UNIT * math.log2(points) + 4.0 * UNIT",
+                "    epsilon = 0.0",
+                "test_cardinality_long.py",
+                "",
+            ),
+            (
+                "gradients: what is lost",
+                "queries/gradient.py",
+                "        return self.differentiator.gamma * total",
+                "        return 0.0 * total",
+                "test_gradients.py",
+                "cancelling / gradient",
+            ),
+            (
+                "gradients: certified values",
+                "queries/gradient.py",
+                "<= _AGREEMENT))[:1]",
+                "<= 1e9))[:1]",
+                "test_gradients.py",
+                "cancelling nearly_zero / gradient",
+            ),
+        ]
+    ),
+]
 
 
-def is_killed(mutant: Mutant) -> bool:
-    """Whether a test fails on the mutant."""
+# -- running them ---------------------------------------------------------------------------------------------------
+
+
+def problem(mutant: Mutant) -> str | None:
+    """Why a mutant cannot be made: the text does not stand exactly once in its file, or does not change."""
+    path = HOME / "pgcc" / mutant.file
+    if not path.exists():
+        return f"{mutant.name}: there is no pgcc/{mutant.file}"
+    times = path.read_text(encoding="utf-8").count(mutant.line)
+    if times != 1:
+        return f"{mutant.name}: pgcc/{mutant.file} has this {times} times: {mutant.line!r}"
+    if mutant.line == mutant.becomes or not (mutant.tests or mutant.adversary):
+        return f"{mutant.name}: it changes nothing, or nothing is to notice it"
+    missing = [t for t in mutant.tests.split() if not (HOME / "tests" / t.split("::")[0]).exists()]
+    return f"{mutant.name}: there is no tests/{missing[0]}" if missing else None
+
+
+def commands(mutant: Mutant) -> list[list[str]]:
+    """What should fail on the mutant, the quickest first."""
+    found = []
+    if mutant.tests:
+        tests = [f"tests/{name}" for name in mutant.tests.split()]
+        found.append([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests])
+    if mutant.adversary:
+        generators, questions = (part.split() for part in mutant.adversary.split(" / "))
+        words = [w for g in generators for w in ("--generator", g)] + [w for q in questions for w in ("--question", q)]
+        found.append([sys.executable, "-m", "tests.adversary", "6000", "--thresholds", "as-is", *words])
+    return found
+
+
+def run_in_copy(mutant: Mutant | None, command: list[str]) -> int:
+    """The exit code of a command in a copy of everything, mutated or (None) as it is."""
     with tempfile.TemporaryDirectory() as room:
         folder = Path(room) / "copy"
         # Machine code kept by Numba is as good as new, unless a kernel changes: its callers do not notice.
-        stale = ["*.nbi", "*.nbc"] if "kernels" in mutant.file else []
-        shutil.copytree(HOME, folder, ignore=shutil.ignore_patterns(".git", ".venv", *stale))
-        mutate(folder, mutant)
-        tests = [f"tests/{name}" for name in mutant.tests.split()]
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
-        return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 1
+        stale = ["*.nbi", "*.nbc"] if mutant is not None and "kernels" in mutant.file else []
+        shutil.copytree(HOME, folder, ignore=shutil.ignore_patterns(".git", ".venv", ".hypothesis", *stale))
+        if mutant is not None:
+            path = folder / "pgcc" / mutant.file
+            text = path.read_text(encoding="utf-8")
+            path.write_text(text.replace(mutant.line, mutant.becomes), encoding="utf-8")
+        environment = {**os.environ, "PYTHONPATH": str(folder)}
+        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False).returncode
 
 
-def main(names: list[str]) -> None:
-    wanted = [m for m in MUTANTS if not names or m.name in names]
+def is_killed(mutant: Mutant) -> bool:
+    """Whether something fails on the mutant."""
+    return any(run_in_copy(mutant, command) == 1 for command in commands(mutant))
+
+
+def baseline_failures(wanted: list[Mutant]) -> list[str]:
+    """Commands that fail although nothing was changed."""
+    distinct = {" ".join(c[1:]): c for mutant in wanted for c in commands(mutant)}
+    return [text for text, command in distinct.items() if run_in_copy(None, command) != 0]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python tests/mutations.py", description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="*", help="only these; all unless said otherwise")
+    parser.add_argument("--list", action="store_true", help="the names, without running anything")
+    parser.add_argument("--sample", type=int, metavar="K", help="so many of them, by chance")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="how many at a time")
+    parser.add_argument("--no-baseline", action="store_true", help="take it for granted that the tests pass unchanged")
+    options = parser.parse_args(arguments)
+    everything = [*MUTANTS, *BOUNDS]
+    unknown = set(options.names) - {m.name for m in everything}
+    if unknown:
+        raise SystemExit(f"no mutant is called {sorted(unknown)[0]!r}")
+    wanted = [m for m in everything if not options.names or m.name in options.names]
+    if options.sample is not None:
+        wanted = random.Random(options.seed).sample(wanted, min(options.sample, len(wanted)))
+    problems = [told for told in map(problem, wanted) if told]
+    if options.list:
+        print(*(m.name for m in wanted), sep="\n")
+    if problems:
+        raise SystemExit("\n".join(problems))
+    if options.list:
+        return
+    if not options.no_baseline and (failing := baseline_failures(wanted)):
+        raise SystemExit("these fail without any mutation:\n" + "\n".join(failing))
     survivors = []
-    for i, mutant in enumerate(wanted, 1):
-        killed = is_killed(mutant)
-        print(f"{i:3}/{len(wanted)}  {'killed  ' if killed else 'SURVIVED'}  {mutant.name}", flush=True)
-        if not killed:
-            survivors.append(mutant.name)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for i, (mutant, killed) in enumerate(zip(wanted, pool.map(is_killed, wanted), strict=True), 1):
+            print(f"{i:3}/{len(wanted)}  {'killed  ' if killed else 'SURVIVED'}  {mutant.name}", flush=True)
+            if not killed:
+                survivors.append(mutant.name)
     if survivors:
         raise SystemExit(f"{len(survivors)} of {len(wanted)} mutants survived: {', '.join(survivors)}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

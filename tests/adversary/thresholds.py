@@ -1,0 +1,67 @@
+"""The sizes at which pgcc changes its ways, made so small that circuits of a few variables take every way there is.
+
+Only constants that Python reads each time: what kernels were compiled with stays. A name that is no longer there is an
+error: whoever renames a threshold, or removes it, does it here too.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+# module, name, the value with which small circuits are large
+SMALL: list[tuple[str, str, Any]] = [
+    ("passes.pipeline", "SMALL", 3),  # edges that are simplified to the end
+    ("passes.pipeline", "WORTH", 0.3),
+    ("passes.total", "_MOST_EXACT", 1),  # rows of a float determinant that is computed in fractions
+    ("backend.compiled", "_MOST_SCOPE", 6),  # of sums known to be multiaffine
+    ("lowering.strategy", "MANY_COEFFICIENTS", 2),  # above it, roots of unity
+    ("lowering.condense", "_MOST_READERS", 1),
+    ("lowering.condense", "_TO_NUMBER", 0),  # wide tables, however little they save
+    ("lowering.condense", "_NEAREST", 0),
+    ("lowering.condense", "_NEXT", 0),
+    ("lowering.condense", "_TO_PACK", 0),
+    ("lowering.condense", "_TO_PACK_VARIABLE", 0),
+    ("lowering.determinant", "_MOST_EXACT", 2),
+    ("backend.loop", "_ROOM", 1),
+    ("backend.loop", "_NEAR", 1),
+    ("backend.loop", "_NEXT", 1),
+    ("backend.direct", "_BESIDE_MATRICES", 1),
+    ("backend.roots", "_POINTS_AT_A_TIME", 2),
+    ("backend.coefficients", "_FEW", 2),
+    ("backend.counting", "_LONG", 1),  # counts by FFT
+    ("backend.counting_exact", "_FEW_EXACT_BITS", 8),
+    ("backend.counting_exact", "_FEW_POINTS", 1),
+    ("backend.determinants", "_MOST_CHILDREN", 2),
+    ("backend.pencil", "_MOST_ENTRIES", 4),
+    ("backend.pencil", "_WORTH", 1),
+    ("backend.pencil", "_PATIENCE", 0),
+    ("backend.gradient", "_MOST_NUMBERS", 8),
+    ("backend.gradient", "_BYTES", 1),
+    ("backend.marginals_det", "_BYTES", 1),
+    ("backend.source", "STRAIGHT_LINE", 4),
+    ("backend.emit", "STRAIGHT_LINE", 4),
+    ("queries.probability", "_FEW", 0),
+    ("queries.distribution", "_MOST_CODES", 8),
+    ("queries.marginals", "_QUERIES", 4),
+    ("queries.information", "MOST_LISTED", 2),  # above it, estimates from samples
+    ("queries.mode", "_TOGETHER", 1),
+    ("queries.mode", "_MOST_SWAPS", 1),
+    ("queries.sampling", "_MANY", 2),
+    ("queries.counts", "_LARGE", 0.5),
+]
+
+
+@contextmanager
+def small_thresholds() -> Iterator[None]:
+    """All thresholds small, until the end of the block."""
+    with ExitStack() as stack:
+        for module, name, value in SMALL:
+            home = importlib.import_module(f"pgcc.{module}")
+            if not hasattr(home, name):
+                raise LookupError(f"pgcc.{module} has no threshold {name} any more: mend tests/adversary/thresholds.py")
+            stack.enter_context(patch.object(home, name, value))
+        yield
