@@ -251,6 +251,7 @@ def test_parts_of_determinants():
         combination([-1, 1], [weighted_sum([1], [X]), weighted_sum([F(1, 2)], [X])]),
         combination([2, -1], [weighted_sum([1], [X]), weighted_sum([3], [X])]),
         combination([1, 1], [weighted_sum([1, -1], [X, Y])] * 2),
+        combination([-1, 1], [weighted_sum([s], [product([weighted_sum([1, -1], [X, Y]), Z])]) for s in (1, 2)]),
         Circuit(weighted_sum([-1, 1], [det([[k]], [[1]], [[1]], [c]) for k, c in zip((3, 1), scaled(1), strict=True)])),
         Circuit(weighted_sum([-1, 1], [det([[-1]], [[1]], [[-1]], [c]) for c in scaled(1)])),
         Circuit(weighted_sum([1, -1], [det([[1]], [[1]], [[1]], [X], [c]) for c in scaled(1)])),
