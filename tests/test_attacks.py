@@ -24,13 +24,17 @@ Z1, Z2, Z3 = (var(f"z{i}") for i in (1, 2, 3))
 def assert_truthful(
     circuit: Circuit, evidence: dict[str, int], methods: tuple[str, ...] = ("auto",), **options
 ) -> None:
-    """The bound holds, by every method that can be asked."""
+    """The bound holds, by every method that can be asked; one of them has one, unless the number is none of doubles."""
     true = probability(circuit, evidence)
     model = pgcc.compile(circuit, normalize=False, **options)
+    bounded = 0
     for method in methods:
         value, bound = model.prob(evidence, bound=True, method=method)
         if bound < math.inf:
+            bounded += 1
             assert abs(F(value) - true) <= F(bound) * abs(true), (method, value, bound, float(true))
+    in_range = true == 0 or F(1, 2**1022) <= abs(true) < 2**1024
+    assert bounded or not in_range, f"no method has a bound for {float(true)}"
 
 
 ALL = ("auto", "top", "bottom", "roots", "fft", "ball")
@@ -95,13 +99,17 @@ def test_degrees_do_not_wrap() -> None:
     circuit = (z / 2 + F(1, 2)) * (1 + nothing) ** (2**63)
     model = pgcc.compile(circuit, normalize=False)
     assert model.prob({"z": 1}) == pytest.approx(0.5, rel=1e-9)
-    raw = pgcc.compile((z + 1) ** (2**64), validate=False, normalize=False)
-    for method in ("auto", "top", "roots", "fft", "ball"):
-        try:
-            value, bound = raw.prob({"z": 1}, method=method, bound=True)
-        except pgcc.PgccError:
-            continue
-        assert bound == math.inf or value == pytest.approx(2.0**64, rel=1e-9)
+    for power, least in ((2**10, 3), (2**64, 0)):  # of the larger one nothing can be known, and nothing is claimed
+        raw = pgcc.compile((z + 1) ** power, validate=False, normalize=False)
+        answered = 0
+        for method in ("auto", "top", "roots", "fft", "ball"):
+            try:
+                value, bound = raw.prob({"z": 1}, method=method, bound=True)
+            except pgcc.PgccError:
+                continue
+            answered += bound < math.inf
+            assert bound == math.inf or value == pytest.approx(power, rel=1e-9)
+        assert answered >= least
 
 
 def test_subnormal_weights() -> None:
@@ -144,6 +152,7 @@ def test_a_bound_is_of_the_float_that_is_returned(text: str) -> None:
 
 
 def test_towers_of_squares() -> None:
+    skipped = 0
     for height in (60, 66, 69, 72):
         n = const(F(1, 2))
         for _ in range(height):
@@ -153,8 +162,10 @@ def test_towers_of_squares() -> None:
         try:
             log = model.logprob({"z": 1})
         except pgcc.PrecisionError:
+            skipped += 1
             continue
         assert log == pytest.approx(-math.log(2) * 2.0**height, rel=1e-9)
+    assert skipped < 4
 
 
 def test_expanding_determinants_of_floats_is_exact() -> None:

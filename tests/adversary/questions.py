@@ -191,7 +191,7 @@ def _over(asking: Asking) -> list[int]:
 
 
 def cardinality(asking: Asking) -> None:
-    """Every number to rtol; with atol, to that."""
+    """Every number to rtol, or to atol."""
     over = _over(asking)
     names = [asking.table.names[i] for i in over]
     for atol in (None, 1e-9):
@@ -202,7 +202,7 @@ def cardinality(asking: Asking) -> None:
 
         for codes, values in asking.attempt_rows(label, ask, asking.possible):
             for k, (value, true) in enumerate(zip(values, asking.table.counts(codes, over), strict=True)):
-                relative = (asking.rtol if atol is None else 0.0) + asking.slack
+                relative = asking.rtol + asking.slack  # with atol, either of them is enough
                 about = (k, names, asking.evidence(codes))
                 asking.number(label, value, true, relative, absolute=atol or 0.0, about=about)
 
