@@ -2,7 +2,7 @@
 
 - `LevelByLevel`: numpy, one vectorised step per level of the circuit and fan-in; in log-space, or in plain floats.
 - `Lambdified`: SymPy's `lambdify(..., "numpy", cse=True)`, evaluating the polynomial at numbers.
-- the paper's evaluation in R[t] is `pgcc.backend.literal.evaluate_literally`.
+- the paper's evaluation in R[t] is `pgcc.rings.paper.evaluate_literally`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from benchmarks.common import best_of
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import nearest_float
-from pgcc.lowering.lower import affine_leaf
 from pgcc.passes.padding import homogenize
+from pgcc.program.lower import affine_leaf
 
 _LOWEST = np.finfo(float).min
 _SAMPLE = 10_000

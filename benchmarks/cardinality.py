@@ -11,8 +11,8 @@ import numpy as np
 import pgcc
 from benchmarks.circuits import random_circuit
 from benchmarks.common import DATA, Table, best, best_of, fitted_exponent
-from pgcc.backend.counting import Counting
-from pgcc.backend.counting_long import LongCounting
+from pgcc.evaluate.counting import Counting
+from pgcc.evaluate.counting_long import LongCounting
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Op, product, var, weighted_sum
 from pgcc.passes.padding import homogenize

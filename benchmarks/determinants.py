@@ -12,7 +12,7 @@ import numpy as np
 
 import pgcc
 from benchmarks.common import Table, best_of, fitted_exponent
-from pgcc.queries.evidence import Evidence
+from pgcc.data.evidence import Evidence
 
 QUERIES = 10_000
 ITEMS = (20, 50, 100)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from pgcc.backend.kernels.simd import add_up, load, mul, muladd, splat, store
+from pgcc.kernels.simd import add_up, load, mul, muladd, splat, store
 
 
 @njit(nogil=True, error_model="numpy")

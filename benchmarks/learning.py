@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import DATA, Table, best_of
-from pgcc.backend.learning import Adam, Likelihood
 from pgcc.learn import SimplePGC
 from pgcc.learn.encoding import Encoded, encode
+from pgcc.learn.evaluator import Adam, Likelihood
 
 # Sets, with the most variables in a group and the number of components that the paper took.
 SETS = {"amzn_apparel": (5, 7), "amzn_carseats": (1, 10), "nltcs": (1, 20)}

@@ -10,8 +10,8 @@ import pgcc
 from benchmarks import kernels
 from benchmarks.circuits import random_circuit, random_evidence, variables_for
 from benchmarks.common import Table, best
-from pgcc.backend.loop import Loop, aligned
-from pgcc.lowering.program import SUM, TIMES, Program
+from pgcc.program.program import SUM, TIMES, Program
+from pgcc.rings.float64.loop import Loop, aligned
 
 BLOCK = 256  # rows
 EDGES = (100, 1_000, 10_000, 100_000, 1_000_000)

@@ -83,9 +83,9 @@ start, cpu = time.perf_counter(), time.process_time()
 from benchmarks.circuits import random_circuit, random_evidence
 from benchmarks.common import peak_megabytes
 import pgcc, pgcc.model
-from pgcc.backend.direct import Direct
+from pgcc.rings.direct import Direct
 from pgcc.ir.bulk import collector_paused
-from pgcc.lowering.lower import lower
+from pgcc.program.lower import lower
 from pgcc.passes.padding import homogenize
 from pgcc.passes.pipeline import simplify
 marks["import"] = time.perf_counter() - start, time.process_time() - cpu, peak_megabytes()

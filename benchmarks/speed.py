@@ -12,8 +12,8 @@ import pgcc
 from benchmarks.baselines import Lambdified, LevelByLevel, best_block
 from benchmarks.circuits import random_circuit, random_evidence, variables_for
 from benchmarks.common import Table, best, best_of, time_limit
-from pgcc.backend.literal import evaluate_literally
 from pgcc.ir.circuit import Circuit
+from pgcc.rings.paper import evaluate_literally
 
 ROWS = 100_000
 EDGES = (100, 1_000, 10_000)

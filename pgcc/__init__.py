@@ -15,7 +15,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pgcc.backend.emit import emit
+    from pgcc.codegen.emit import emit
+    from pgcc.draw import plot
     from pgcc.errors import (
         CircuitError,
         EvidenceError,
@@ -25,25 +26,25 @@ if TYPE_CHECKING:
         PrecisionError,
         SemanticsError,
     )
+    from pgcc.formats import load, save
     from pgcc.frontend import builders, pc
     from pgcc.frontend.combine import mixture, product, subsets, superpose
     from pgcc.frontend.det_pgc import det_pgc
     from pgcc.frontend.determinant import determinant
     from pgcc.frontend.dpp import dpp
     from pgcc.frontend.expression import parse
-    from pgcc.frontend.formats import load, save
     from pgcc.frontend.spanning_tree import arborescence, spanning_forest, spanning_tree
     from pgcc.frontend.symbolic import from_sympy
     from pgcc.ir.circuit import Circuit, variables
     from pgcc.model import Model, compile
-    from pgcc.queries.check import check
     from pgcc.queries.gradient import grad
+    from pgcc.validity.check import check
 
 __version__ = "0.1.0"
 
 # Where each public name lives.
 _HOME = {
-    "emit": "pgcc.backend.emit",
+    "emit": "pgcc.codegen.emit",
     "CircuitError": "pgcc.errors",
     "EvidenceError": "pgcc.errors",
     "FormatError": "pgcc.errors",
@@ -60,9 +61,10 @@ _HOME = {
     "dpp": "pgcc.frontend.dpp",
     "parse": "pgcc.frontend.expression",
     "builders": "pgcc.frontend",
+    "plot": "pgcc.draw",
     "pc": "pgcc.frontend",
-    "load": "pgcc.frontend.formats",
-    "save": "pgcc.frontend.formats",
+    "load": "pgcc.formats",
+    "save": "pgcc.formats",
     "arborescence": "pgcc.frontend.spanning_tree",
     "spanning_forest": "pgcc.frontend.spanning_tree",
     "spanning_tree": "pgcc.frontend.spanning_tree",
@@ -70,7 +72,7 @@ _HOME = {
     "Circuit": "pgcc.ir.circuit",
     "variables": "pgcc.ir.circuit",
     "Model": "pgcc.model",
-    "check": "pgcc.queries.check",
+    "check": "pgcc.validity.check",
     "grad": "pgcc.queries.gradient",
     "compile": "pgcc.model",
 }
@@ -99,6 +101,7 @@ __all__ = [
     "mixture",
     "parse",
     "pc",
+    "plot",
     "product",
     "save",
     "spanning_forest",

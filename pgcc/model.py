@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.backend.compiled import Compiled
-from pgcc.backend.values import Values
+from pgcc.compiler import Compiled
+from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, PrecisionError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.lowering.strategy import METHODS
+from pgcc.program.strategy import METHODS
 from pgcc.queries.distribution import Distribution
-from pgcc.queries.evidence import Evidence
 from pgcc.queries.explain import Explanation, explain
 from pgcc.queries.probability import Answers, exact_probability, probabilities, total_mass
-from pgcc.queries.standing import BY_RULES, CONDITIONED, RAW, Standing, find_standing, follows_from_rules
 from pgcc.questions import Questions
+from pgcc.rings.values import Values
+from pgcc.validity.standing import BY_RULES, CONDITIONED, RAW, Standing, find_standing, follows_from_rules
 
 # The smallest relative error that float64 results can promise.
 _SMALLEST_RTOL = 1e-14
@@ -249,7 +249,7 @@ def compile(
     ----------
     circuit : Circuit
     method : str
-        "auto" chooses per query; see `pgcc.lowering.strategy.METHODS` for the strategies by name.
+        "auto" chooses per query; see `pgcc.program.strategy.METHODS` for the strategies by name.
     rtol : float
         Every number returned has a relative error below this; what float64 cannot promise is recomputed with balls or
         exact rationals.

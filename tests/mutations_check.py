@@ -1,12 +1,12 @@
 """Mutants of the prover and of the checker of proofs, for `mutations.py`: (name, file, line, becomes, tests).
 
-Every rule of `queries/provenance.py` and of `queries/proof.py` is broken once at least.
+Every rule of `validity/provenance.py` and of `validity/proof.py` is broken once at least.
 """
 
 # ruff: noqa: E501 - lines are those of the files
 from __future__ import annotations
 
-PROVER, CHECKER = "queries/provenance.py", "queries/proof.py"
+PROVER, CHECKER = "validity/provenance.py", "validity/proof.py"
 TESTS = "test_proof.py"
 
 CHECK_MUTANTS = [
@@ -48,16 +48,16 @@ CHECK_MUTANTS = [
     ("parts of degree 1 in some are stable", PROVER, "    return plain and all(node.counted)  #", "    return plain  #", TESTS),
     ("children that are no forms", PROVER, "    plain = all(map(is_form, node.inside)) and", "    plain = True and", TESTS),
     # -- parts of determinants
-    ("a child that occurs twice loses a weight", "queries/extraction.py",
+    ("a child that occurs twice loses a weight", "validity/extraction.py",
      "        form[part] = form.get(part, Fraction(0)) + Fraction(w)", "        form[part] = Fraction(w)", TESTS),
-    ("parts may be negative", "queries/extraction.py", "        if power is None or signs[part] not in (0, 1):",
+    ("parts may be negative", "validity/extraction.py", "        if power is None or signs[part] not in (0, 1):",
      "        if power is None:", TESTS),
-    ("children that differ", "queries/extraction.py",
+    ("children that differ", "validity/extraction.py",
      "    if any(form.keys() != forms[0].keys() for form in forms):\n        return None\n",
      "    forms = [{part: form.get(part, Fraction(0)) for part in forms[0] if part in forms[0]} for form in forms]\n"
      "    forms = [{part: x for part, x in form.items() if all(f[part] for f in forms)} for form in forms]\n", TESTS),
-    ("degrees are cut", "queries/extraction.py", "    for _ in range(most + 1):", "    for _ in range(most):", TESTS),
-    ("determinants of other matrices", "queries/extraction.py", "d.op is not Op.DET or d.data != dets[0].data for",
+    ("degrees are cut", "validity/extraction.py", "    for _ in range(most + 1):", "    for _ in range(most):", TESTS),
+    ("determinants of other matrices", "validity/extraction.py", "d.op is not Op.DET or d.data != dets[0].data for",
      "d.op is not Op.DET for", TESTS),
     # -- the checker's rules
     ("the checker: numbers", CHECKER, "    return sign == _sign(node.value)", "    return True", TESTS),
@@ -172,10 +172,10 @@ CHECK_MUTANTS = [
     ("the checker: sizes of determinants", CHECKER, "    return _from_points(values, node.size, ring)", "    return _from_points(values, top, ring)",
      TESTS),
     # -- reports
-    ("reports without proofs", "queries/check.py", "            if found.get(name) is not told or not _is_witness(verdict):",
+    ("reports without proofs", "validity/check.py", "            if found.get(name) is not told or not _is_witness(verdict):",
      "            if not _is_witness(verdict):", TESTS),
-    ("witnesses that are not those of the proof", "queries/check.py",
+    ("witnesses that are not those of the proof", "validity/check.py",
      "            if found.get(name) is not told or not _is_witness(verdict):", "            if found.get(name) is not told:", TESTS),
-    ("coefficients that underflow", "backend/coefficients.py",
+    ("coefficients that underflow", "evaluate/coefficients.py",
      "    error[certain & (values.mantissa != 0.0) & (size < _TINY)] = 2.0 * _TINY  # its double says nothing\n", "", TESTS),
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from adversary.runner import Ledger, run
 from adversary.thresholds import small_thresholds
 from flint import fmpq
 
-from pgcc.backend.values import Values
+from pgcc.rings.values import Values
 
 MODES = {"as it is": nullcontext, "small thresholds": small_thresholds}
 SMALL = [name for name in GENERATORS if name not in LARGE]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.backend.compiled import Compiled
+from pgcc.compiler import Compiled
 from pgcc.queries.information import Estimate
-from pgcc.queries.support import least_log_coefficient
+from pgcc.validity.support import least_log_coefficient
 
 F = Fraction
 
@@ -229,7 +229,7 @@ def test_covariances_of_rare_pairs(p):
 
 
 def test_counts_of_methods_do_not_depend_on_threads():
-    from pgcc.queries.evidence import Evidence
+    from pgcc.data.evidence import Evidence
     from pgcc.queries.probability import probabilities
 
     compiled = Compiled(pgcc.parse("(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)"))

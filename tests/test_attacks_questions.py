@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.backend.cofactors import cofactors
-from pgcc.backend.values import Values
+from pgcc.determinants.cofactors import cofactors
 from pgcc.errors import EvidenceError, PgccError, PrecisionError, SemanticsError
+from pgcc.rings.values import Values
 
 EXAMPLE = pgcc.parse("0.4*a*b + 0.3*a + 0.3")
 

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 from flint import arb
 
-from pgcc.backend.kernels.bounds import certify, divide, posteriors
-from pgcc.backend.precision import ball_parts
-from pgcc.backend.values import Values, rounding_bound
+from pgcc.certify.kernels.bounds import certify, divide, posteriors
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import const, product, var, weighted_sum
-from pgcc.lowering.lower import lower
-from pgcc.lowering.program import DOT, LEAF, MORE, SUM, TIMES, Program
-from pgcc.lowering.reverse import reverse
 from pgcc.passes.padding import homogenize
+from pgcc.program.lower import lower
+from pgcc.program.program import DOT, LEAF, MORE, SUM, TIMES, Program
+from pgcc.program.reverse import reverse
+from pgcc.rings.precision import ball_parts
+from pgcc.rings.values import Values, rounding_bound
 
 UNIT = Exact(1, 2**53)
 
@@ -118,7 +118,7 @@ def test_balls_as_doubles_keep_their_radius(radius):
 
 
 def rounding_counts(program: Program, length: int = 1) -> np.ndarray:
-    from pgcc.backend.certificate import Walk
+    from pgcc.certify.certificate import Walk
 
     return Walk(program.slots).run(program, length=length).state.count
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgcc
-from pgcc.backend.counting import Counting
 from pgcc.errors import EvidenceError, PgccError, PrecisionError, SemanticsError
+from pgcc.evaluate.counting import Counting
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, product, var, weighted_sum
 from pgcc.testing import circuits, evidence, kernels, random_circuit

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.backend.counting_long import LongCounting, multiply
+from pgcc.evaluate.counting_long import LongCounting, multiply
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, product, var, weighted_sum
 from pgcc.testing import random_circuit

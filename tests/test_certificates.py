@@ -12,23 +12,23 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.backend.certificate import Walk, log_determinant_bound
-from pgcc.backend.compiled import Compiled
-from pgcc.backend.marginals import find_marginals
-from pgcc.backend.values import Values
+from pgcc.certify.certificate import Walk, log_determinant_bound
+from pgcc.compiler import Compiled
 from pgcc.errors import PgccError
+from pgcc.evaluate.marginals import find_marginals
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate
 from pgcc.ir.node import ONE, Node, const, det, product, var, weighted_sum
 from pgcc.ir.numbers import UNIT
-from pgcc.lowering import condense
-from pgcc.lowering.determinant import DetStructure
-from pgcc.lowering.flows import flows
-from pgcc.lowering.lower import lower
-from pgcc.lowering.program import ARITHMETIC, DETBAR, QUOTIENT
-from pgcc.lowering.reverse import adjoints
 from pgcc.passes import pipeline
 from pgcc.passes.padding import homogenize
+from pgcc.program import condense
+from pgcc.program.determinant import DetStructure
+from pgcc.program.flows import flows
+from pgcc.program.lower import lower
+from pgcc.program.program import ARITHMETIC, DETBAR, QUOTIENT
+from pgcc.program.reverse import adjoints
+from pgcc.rings.values import Values
 
 
 def exact_value(values: Values, i: int) -> Fraction:

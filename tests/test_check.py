@@ -12,16 +12,16 @@ from check_cases import check, expand, invalid_mixture, random_case, truth, witn
 from hypothesis import given, settings
 
 import pgcc
-from pgcc.backend.coefficients import Scan, all_rows, magnitudes, scan_coefficients
-from pgcc.backend.compiled import Compiled
+from pgcc.compiler import Compiled
 from pgcc.errors import PgccError
+from pgcc.evaluate.coefficients import Scan, all_rows, magnitudes, scan_coefficients
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate
 from pgcc.ir.node import ONE, const, det, product, var, weighted_sum
-from pgcc.queries.definite import is_semidefinite
-from pgcc.queries.dependence import tilted
-from pgcc.queries.provenance import EXPANSION, RULES, prove_nonnegative
 from pgcc.testing import brute_force, circuits, oracle_probability, random_circuit, random_pc
+from pgcc.validity.definite import is_semidefinite
+from pgcc.validity.dependence import tilted
+from pgcc.validity.provenance import EXPANSION, RULES, prove_nonnegative
 
 BETA = "(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)"
 RNG = np.random.default_rng
@@ -466,7 +466,7 @@ def test_rayleigh_violation_under_weights():
 
 def test_strongly_rayleigh_is_never_refuted():
     """What is proved by provenance has no violation that the search finds."""
-    from pgcc.queries.dependence import _violation
+    from pgcc.validity.dependence import _violation
 
     for seed in range(10):
         dpp = pgcc.dpp(L=random_kernel(seed, 5))

@@ -16,9 +16,9 @@ import pytest
 
 import pgcc
 from pgcc import cli
+from pgcc.data.text import parse_evidence, read_csv
 from pgcc.errors import EvidenceError
-from pgcc.lowering.strategy import METHODS
-from pgcc.queries.evidence_text import parse_evidence, read_csv
+from pgcc.program.strategy import METHODS
 
 BETA = "(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)"
 EXAMPLE = str(Path(__file__).parents[1] / "examples" / "beta.pgc")
@@ -295,7 +295,7 @@ def test_table_without_rows(beta, table):
 
 
 def test_table_as_json(beta, table, monkeypatch):
-    monkeypatch.setattr("pgcc.queries.evidence_text._AT_A_TIME", 6)  # two rows at a time
+    monkeypatch.setattr("pgcc.data.text._AT_A_TIME", 6)  # two rows at a time
     rows = [json.loads(line) for line in beta("--evidence", table("z1\n1\n0\n?\n1\n0\n"), "--json").lines]
     assert [row["row"] for row in rows] == [0, 1, 2, 3, 4]
     assert [row["prob"] for row in rows] == pytest.approx([0.3, 0.7, 1.0, 0.3, 0.7])
@@ -321,7 +321,7 @@ def test_table_errors_name_the_place(run, beta, table, monkeypatch):
     )
     assert "is not text in UTF-8" in beta("--evidence", table("z1\n\u00e9\n", "latin-1")).error
     assert beta("--evidence", "nosuch.csv").error == "nosuch.csv: No such file or directory"
-    monkeypatch.setattr("pgcc.queries.evidence_text._AT_A_TIME", 2)
+    monkeypatch.setattr("pgcc.data.text._AT_A_TIME", 2)
     bad = run("query", "--expr", "1.5*z - 0.5", "--evidence", table("z\n1\n?\n1\n0\n"))
     assert bad.code == 2
     assert "rows.csv, row 0 being line 4: the 'probability' of evidence z=0 (row 1) is -0.5" in bad.err

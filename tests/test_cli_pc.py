@@ -14,7 +14,7 @@ from operations import count_calls
 
 import pgcc
 from pgcc.cli import score
-from pgcc.queries.evidence_text import read_csv
+from pgcc.data.text import read_csv
 
 G = "0.4*a*b + 0.3*a + 0.3"
 
@@ -138,7 +138,7 @@ def test_score_in_pieces_is_the_same(run, model, data, monkeypatch):
     rows[:, 0] |= rows[:, 1]
     path = data("\n".join(",".join(map(str, row)) for row in rows))
     whole = run("score", model, path, "--json", "--rows")
-    monkeypatch.setattr("pgcc.queries.evidence_text._AT_A_TIME", 6)
+    monkeypatch.setattr("pgcc.data.text._AT_A_TIME", 6)
     pieces = run("score", model, path, "--json", "--rows", "--threads", "2")
     for one, other in zip(whole.splitlines(), pieces.splitlines(), strict=True):
         assert json.loads(one) == pytest.approx(json.loads(other), rel=1e-13)
@@ -149,7 +149,7 @@ def test_score_an_array(run, fail, model, data, tmp_path, monkeypatch):
     rows = np.random.default_rng(0).integers(-1, 2, (50, 2))
     np.save(tmp_path / "rows.npy", rows.astype(np.int8))
     table = data("".join(f"{a},{b}\n" for a, b in rows.tolist()).replace("-1", "?"))
-    monkeypatch.setattr("pgcc.queries.evidence_text._AT_A_TIME", 14)
+    monkeypatch.setattr("pgcc.data.text._AT_A_TIME", 14)
     assert run("score", model, tmp_path / "rows.npy", "--rows") == run("score", model, table, "--rows")
     np.save(tmp_path / "rows.npy", rows[:, :1])
     assert "1 columns" in fail("score", model, tmp_path / "rows.npy")

@@ -15,20 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgcc
-from pgcc.backend.direct import Direct
-from pgcc.backend.kernels.bounds import relative_bound
-from pgcc.backend.kernels.condensed import Codes, Pairs, join_block, join_columns, settle
-from pgcc.backend.kernels.linear import are_codes, pack_block
-from pgcc.backend.loop import Loop, aligned, order_of_bytes
-from pgcc.backend.staged import no_head
+from pgcc.certify.kernels.bounds import relative_bound
+from pgcc.determinants.staged import no_head
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, product, var, weighted_sum
-from pgcc.lowering.condense import MOST_VARIABLES, Condensed, _Condenser, _Work, condense, state_numbers, states
-from pgcc.lowering.flows import flows
-from pgcc.lowering.lower import lower
-from pgcc.lowering.program import DOT, LEAF, LOOKUP, MORE, QUOTIENT, SUM, TIMES, Program
-from pgcc.lowering.reverse import readings
 from pgcc.passes.padding import homogenize
+from pgcc.program.condense import MOST_VARIABLES, Condensed, _Condenser, _Work, condense, state_numbers, states
+from pgcc.program.flows import flows
+from pgcc.program.lower import lower
+from pgcc.program.program import DOT, LEAF, LOOKUP, MORE, QUOTIENT, SUM, TIMES, Program
+from pgcc.program.reverse import readings
+from pgcc.rings.direct import Direct
+from pgcc.rings.float64.kernels.condensed import Codes, Pairs, join_block, join_columns, settle
+from pgcc.rings.float64.kernels.linear import are_codes, pack_block
+from pgcc.rings.float64.loop import Loop, aligned, order_of_bytes
 from pgcc.testing import circuits, random_circuit
 
 CODES = (0, 1, -1)
@@ -286,10 +286,10 @@ class TestLoop:
             rooms.append(weakref.ref(room.base))
             return room
 
-        monkeypatch.setattr(pgcc.backend.loop, "_ROOM", 0)
-        monkeypatch.setattr(pgcc.backend.loop, "aligned", watched)
+        monkeypatch.setattr(pgcc.rings.float64.loop, "_ROOM", 0)
+        monkeypatch.setattr(pgcc.rings.float64.loop, "aligned", watched)
         monkeypatch.setattr(
-            pgcc.backend.loop, "settle_bundled", lambda *arguments: [room() is not None for room in rooms]
+            pgcc.rings.float64.loop, "settle_bundled", lambda *arguments: [room() is not None for room in rooms]
         )
         assert loop.settle(rows) == [True, True]
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 import pgcc
 from pgcc.errors import CircuitError, FormatError, ParseError
-from pgcc.frontend.formats import npz
+from pgcc.formats import npz
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import probability
 from pgcc.ir.node import ONE, ZERO, Op, det, var
 from pgcc.ir.printer import dot_text
-from pgcc.queries.provenance import is_strongly_rayleigh
 from pgcc.testing import brute_force
+from pgcc.validity.provenance import is_strongly_rayleigh
 
 A, B, C = var("a"), var("b"), var("c")
 IDENTITY = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]

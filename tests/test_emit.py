@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import pgcc
-import pgcc.backend.emit as emit_module
-from pgcc.backend.compiled import Compiled
+import pgcc.codegen.emit as emit_module
+from pgcc.compiler import Compiled
 from pgcc.ir.interpret import probability
 from pgcc.ir.node import const, det, product, var, weighted_sum
 from pgcc.testing import random_circuit, random_det

@@ -10,12 +10,12 @@ from flint import acb, arb, ctx, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgcc.backend.exact import Exact
-from pgcc.backend.pencil import BALLS, RATIONALS, Determinant, Layout
+from pgcc.determinants.pencil import BALLS, RATIONALS, Determinant, Layout
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import probability
 from pgcc.ir.node import det, var
 from pgcc.passes.padding import homogenize
+from pgcc.rings.balls import Exact
 from pgcc.testing import evidence, random_det
 
 

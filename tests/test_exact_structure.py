@@ -15,12 +15,12 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.definite import surely_definite
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import det, var
-from pgcc.lowering.determinant import DetStructure
-from pgcc.lowering.lower import lower
-from pgcc.lowering.reverse import reverse
 from pgcc.passes.balls import is_definite
 from pgcc.passes.padding import homogenize
 from pgcc.passes.total import total
+from pgcc.program.determinant import DetStructure
+from pgcc.program.lower import lower
+from pgcc.program.reverse import reverse
 
 I2 = [[1, 0], [0, 1]]
 TINY = Fraction(1, 10**400)

@@ -10,8 +10,8 @@ from check_cases import check
 import pgcc
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op, weighted_sum
-from pgcc.queries.provenance import prove_nonnegative
 from pgcc.testing import oracle_probability
+from pgcc.validity.provenance import prove_nonnegative
 
 
 def grouped(groups, seed=0):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.backend.cofactors import cofactors
+from pgcc.determinants.cofactors import cofactors
 from pgcc.errors import PgccError, PrecisionError, SemanticsError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op, const, det, rebuild, weighted_sum

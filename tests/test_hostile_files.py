@@ -20,13 +20,13 @@ import numpy as np
 import pytest
 
 import pgcc
+from pgcc.data import text as evidence_text
 from pgcc.errors import EvidenceError, FormatError, PgccError
-from pgcc.frontend.formats import FORMATS, reading
-from pgcc.frontend.formats.atomic import replacing
-from pgcc.frontend.formats.lines import MANY_VARIABLES
+from pgcc.formats import FORMATS, reading
+from pgcc.formats.atomic import replacing
+from pgcc.formats.lines import MANY_VARIABLES
 from pgcc.learn import ChowLiu, SimplePGC
 from pgcc.learn.data import MOST_COLUMNS
-from pgcc.queries import evidence_text
 
 BETA = pgcc.parse("z/2 + 1/2")
 WRITTEN = (".pgc", ".npz")
@@ -296,7 +296,7 @@ def test_a_socket_is_refused(tmp_path, monkeypatch, fail):
 SAVES = """
 import os, sys, signal
 from pathlib import Path
-from pgcc.frontend.formats.atomic import replacing
+from pgcc.formats.atomic import replacing
 with replacing(Path(sys.argv[1])) as file:
     file.write(b"half")
     file.flush()

@@ -11,23 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgcc
-from pgcc.backend.certificate import Walk
-from pgcc.backend.direct import Direct, split_number
-from pgcc.backend.identity import find_squares
-from pgcc.backend.kernels.bounds import certify
-from pgcc.backend.kernels.dense import factor
-from pgcc.backend.kernels.linear import pack_codes
-from pgcc.backend.kernels.modular import divide_mod, mul_mod
-from pgcc.backend.kernels.policy import kernel
-from pgcc.backend.kernels.scaled import normalized
-from pgcc.backend.kernels.simd import LANES, load, store
-from pgcc.backend.residues import random_prime, residues, rounds
-from pgcc.backend.values import Values, rounding_bound
+from pgcc.certify.certificate import Walk
+from pgcc.certify.kernels.bounds import certify
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, product, var, weighted_sum
-from pgcc.lowering.lower import lower
-from pgcc.lowering.program import MORE
+from pgcc.kernels.policy import kernel
+from pgcc.kernels.simd import LANES, load, store
 from pgcc.passes.padding import homogenize
+from pgcc.program.lower import lower
+from pgcc.program.program import MORE
+from pgcc.rings.direct import Direct, split_number
+from pgcc.rings.float64.kernels.linear import pack_codes
+from pgcc.rings.identity import find_squares
+from pgcc.rings.kernels.dense import factor
+from pgcc.rings.kernels.modular import divide_mod, mul_mod
+from pgcc.rings.kernels.scaled import normalized
+from pgcc.rings.residues import random_prime, residues, rounds
+from pgcc.rings.values import Values, rounding_bound
 from pgcc.testing import random_circuit, random_det
 
 # The least and the greatest primes that are drawn, and a few between them.

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgcc
-from pgcc.backend.learning_trees import Sets
 from pgcc.errors import EvidenceError, PgccError
 from pgcc.learn import DPP, PGC, ChowLiu, CircuitMLE, GridSearch, MixtureOfTrees, SimplePGC
+from pgcc.learn.tree_evaluator import Sets
 from pgcc.learn.trees import Trees
 from pgcc.testing import brute_force
 

@@ -16,7 +16,7 @@ from pgcc.learn.descent import LBFGS
 from pgcc.learn.likelihood import Likelihood
 from pgcc.learn.matrices import kind_of
 from pgcc.learn.parameters import Parameters, with_weights_only
-from pgcc.lowering.parameters import parametrize
+from pgcc.program.parameters import parametrize
 from pgcc.testing import brute_force
 
 

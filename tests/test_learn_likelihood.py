@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from numba import njit
 
 import pgcc
-from pgcc.backend.distinct import number_rows
-from pgcc.backend.kernels.elementary import exp_eight, log_eight
-from pgcc.backend.kernels.learning_dense import invert, invert_eight, multiply
-from pgcc.backend.kernels.simd import load, store
-from pgcc.backend.learning import Likelihood, component_scores, log_likelihoods, log_weights
+from pgcc.evaluate.distinct import number_rows
+from pgcc.kernels.elementary import exp_eight, log_eight
+from pgcc.kernels.simd import load, store
 from pgcc.learn.encoding import encode
+from pgcc.learn.evaluator import Likelihood, component_scores, log_likelihoods, log_weights
+from pgcc.learn.kernels.dense import invert, invert_eight, multiply
 from pgcc.learn.partition import partition_variables, positive_dependence
 from pgcc.learn.rows import distinct_rows
 from pgcc.learn.simple_pgc import simple_pgc_circuit
@@ -102,7 +102,7 @@ def test_gradient_does_not_depend_on_threads(components):
 def both_ways(monkeypatch, parameters: np.ndarray, data) -> list[tuple[float, np.ndarray]]:
     found = []
     for fewest in (1, 100):  # by eights, one by one
-        monkeypatch.setattr("pgcc.backend.learning._FEWEST", fewest)
+        monkeypatch.setattr("pgcc.learn.evaluator._FEWEST", fewest)
         value, gradient = Likelihood(data.table, len(parameters)).gradient(parameters, data.where)
         found.append((value, gradient.copy()))
     return found

@@ -15,11 +15,11 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate, probability
 from pgcc.ir.node import ONE, Node, Op, const, product, var, weighted_sum
 from pgcc.ir.verify import verify
-from pgcc.lowering.lower import affine_leaf, lower, lower_with_nodes
-from pgcc.lowering.program import DET, DETMAG, DOT, LEAF, MORE, SUM, TIMES, Program
-from pgcc.lowering.schedule import schedule
-from pgcc.lowering.strategy import choose
 from pgcc.passes.padding import aligned_blocks, homogenize
+from pgcc.program.lower import affine_leaf, lower, lower_with_nodes
+from pgcc.program.program import DET, DETMAG, DOT, LEAF, MORE, SUM, TIMES, Program
+from pgcc.program.schedule import schedule
+from pgcc.program.strategy import choose
 from pgcc.testing import circuits, random_circuit, random_det
 
 LITERALS = {1: (1, 0), 0: (0, 1), -1: (1, 1)}  # z and ȳ of a variable observed 1, observed 0, free

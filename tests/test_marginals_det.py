@@ -8,12 +8,12 @@ import pytest
 from families import FAMILIES, cases, minor
 
 import pgcc
-from pgcc.backend.determinants import Determinant, lay_out
-from pgcc.backend.kernels.partials import partial_rows
-from pgcc.backend.kernels.plan import FREE, HAS, OUT, RANK
-from pgcc.backend.marginals import find_marginals
+from pgcc.determinants.forms import Determinant, lay_out
+from pgcc.determinants.kernels.partials import partial_rows
+from pgcc.determinants.kernels.plan import FREE, HAS, OUT, RANK
+from pgcc.evaluate.marginals import find_marginals
 from pgcc.ir.node import Op
-from pgcc.lowering.determinant import DetStructure
+from pgcc.program.determinant import DetStructure
 
 RTOL = 1e-9
 FORMS = {"free": FREE, "out": OUT, "rank": RANK}

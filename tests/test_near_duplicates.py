@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgcc
-from pgcc.backend.kernels.pairs import eliminate_pairs
-from pgcc.backend.kernels.policy import kernel
-from pgcc.backend.kernels.simd import LANES
-from pgcc.queries.evidence import Evidence
+from pgcc.data.evidence import Evidence
+from pgcc.determinants.kernels.pairs import eliminate_pairs
+from pgcc.kernels.policy import kernel
+from pgcc.kernels.simd import LANES
 
 
 def det(matrix: list[list[Fraction]]) -> Fraction:

@@ -11,8 +11,8 @@ from real_data import DATA
 
 import pgcc
 from pgcc.errors import FormatError
-from pgcc.frontend.formats import nnf, psdd, sdd, vtree
-from pgcc.frontend.formats.weights import literal_weights
+from pgcc.formats import nnf, psdd, sdd, vtree
+from pgcc.formats.weights import literal_weights
 
 CIRCUITS = DATA / "circuits"
 needs_data = pytest.mark.skipif(not CIRCUITS.is_dir(), reason=f"the circuits made by others are not at {CIRCUITS}")

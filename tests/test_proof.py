@@ -19,10 +19,17 @@ import pgcc
 from pgcc.errors import ProofError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, const, det, product, var, weighted_sum
-from pgcc.queries import proof as checker
-from pgcc.queries.proof import CLAIMS, RULES, Proof, verify
-from pgcc.queries.provenance import DETERMINANTS, EXPANSION, EXTRACTION, STABLE, is_strongly_rayleigh, prove_nonnegative
-from pgcc.queries.provenance import RULES as PROVER_RULES
+from pgcc.validity import proof as checker
+from pgcc.validity.proof import CLAIMS, RULES, Proof, verify
+from pgcc.validity.provenance import (
+    DETERMINANTS,
+    EXPANSION,
+    EXTRACTION,
+    STABLE,
+    is_strongly_rayleigh,
+    prove_nonnegative,
+)
+from pgcc.validity.provenance import RULES as PROVER_RULES
 
 F = Fraction
 X, Y, Z = var("x"), var("y"), var("z")
@@ -594,7 +601,7 @@ def test_the_checker_stands_alone():
     tree = ast.parse(Path(checker.__file__).read_text(encoding="utf-8"))
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert {name for name in modules if name.startswith("pgcc")} == {
-        "pgcc.backend.precision", "pgcc.errors", "pgcc.ir.circuit", "pgcc.ir.matrix", "pgcc.ir.node", "pgcc.ir.numbers",
+        "pgcc.rings.precision", "pgcc.errors", "pgcc.ir.circuit", "pgcc.ir.matrix", "pgcc.ir.node", "pgcc.ir.numbers",
     }  # fmt: skip
 
 

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from test_exact_det import by_subsets
 
 import pgcc
-from pgcc.backend.emit import emit
-from pgcc.backend.literal import evaluate_literally
+from pgcc.codegen.emit import emit
 from pgcc.errors import CircuitError, FormatError, ParseError, PgccError
-from pgcc.frontend.formats import npz
+from pgcc.formats import npz
 from pgcc.frontend.symbolic import to_sympy
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate, probability
@@ -25,6 +24,7 @@ from pgcc.ir.verify import verify
 from pgcc.passes.expand_det import expand_det
 from pgcc.passes.padding import homogenize
 from pgcc.passes.sizes import of_size
+from pgcc.rings.paper import evaluate_literally
 from pgcc.testing import brute_force, circuits, random_det
 
 A, B, C = var("a"), var("b"), var("c")

@@ -9,10 +9,10 @@ import pytest
 
 import pgcc
 from pgcc.ir.circuit import Circuit
-from pgcc.lowering.lower import lower
-from pgcc.lowering.program import DET, LEAF, MORE, SUM
-from pgcc.lowering.stages import stages
 from pgcc.passes.padding import homogenize
+from pgcc.program.lower import lower
+from pgcc.program.program import DET, LEAF, MORE, SUM
+from pgcc.program.stages import stages
 from pgcc.testing import random_circuit
 
 CODES = (0, 1, -1)

@@ -12,8 +12,8 @@ from real_data import DATA
 
 import pgcc
 from pgcc.errors import CircuitError, FormatError, PgccError
+from pgcc.formats import uai
 from pgcc.frontend.elimination import Factor, WidthError, eliminate, make_plan
-from pgcc.frontend.formats import uai
 
 CIRCUITS = DATA / "circuits"
 Table = tuple[tuple[int, ...], np.ndarray]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pgcc
 from pgcc.cli.files import check_can_draw, open_table, read_circuit, table_name
+from pgcc.data.text import parse_evidence, parse_names, read_csv, rows_at_a_time
 from pgcc.errors import PgccError
 from pgcc.model import Model
-from pgcc.queries.evidence_text import parse_evidence, parse_names, read_csv, rows_at_a_time
 
 Answer = dict[str, Any]
 

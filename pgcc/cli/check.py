@@ -7,7 +7,7 @@ import argparse
 import pgcc
 from pgcc.cli.files import read_circuit
 from pgcc.cli.output import json_text
-from pgcc.queries.verdict import NOT_PROVEN, PROVED, REFUTED
+from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED
 
 EXIT_CODES = {PROVED: 0, REFUTED: 1, NOT_PROVEN: 3}
 

@@ -6,8 +6,8 @@ import argparse
 import json
 import sys
 
-from pgcc import plot
 from pgcc.cli.files import check_can_draw, check_can_write, write_text
+from pgcc.draw import plot
 from pgcc.learn import experiments
 from pgcc.learn.experiments import Result
 

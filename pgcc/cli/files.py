@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import pgcc
-from pgcc import plot
+from pgcc.draw import plot
 from pgcc.errors import PgccError
-from pgcc.frontend.formats.atomic import is_replaceable, replacing
-from pgcc.frontend.formats.reading import MOST_STREAMED
+from pgcc.formats.atomic import is_replaceable, replacing
+from pgcc.formats.reading import MOST_STREAMED
 
 if TYPE_CHECKING:
     from pgcc.ir.circuit import Circuit

@@ -13,7 +13,7 @@ import pgcc
 from pgcc.cli.files import check_can_write, table_name
 from pgcc.cli.output import json_text
 from pgcc.errors import PgccError
-from pgcc.frontend.formats import check_can_save
+from pgcc.formats import check_can_save
 from pgcc.learn import DPP, PGC, ChowLiu, MixtureOfTrees, SimplePGC
 from pgcc.learn.base import Estimator
 from pgcc.learn.data import read_csv_chunks, read_rows

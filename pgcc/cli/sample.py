@@ -11,7 +11,7 @@ import numpy as np
 from pgcc.cli.asking import compile_model, counted
 from pgcc.cli.files import check_can_write, write_text
 from pgcc.cli.output import csv_header, json_text
-from pgcc.queries.evidence_text import parse_evidence
+from pgcc.data.text import parse_evidence
 
 
 def run(args: argparse.Namespace) -> None:

@@ -16,10 +16,10 @@ import pgcc
 from pgcc.cli.files import open_table, read_circuit, table_name
 from pgcc.cli.output import json_text, print_answers
 from pgcc.cluster import logprobs
+from pgcc.data.npy import Npy, is_npy, reading
+from pgcc.data.text import read_csv, rows_at_a_time
 from pgcc.errors import PgccError
 from pgcc.model import Model
-from pgcc.queries.evidence_npy import Npy, is_npy, reading
-from pgcc.queries.evidence_text import read_csv, rows_at_a_time
 
 
 def run(args: argparse.Namespace) -> None:

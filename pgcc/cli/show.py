@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 
 import pgcc
-from pgcc import plot
 from pgcc.cli.files import check_can_draw, read_circuit
 from pgcc.cli.output import json_text
+from pgcc.data.text import parse_evidence
+from pgcc.draw import plot
 from pgcc.ir.printer import dot_text
-from pgcc.queries.evidence_text import parse_evidence
 
 
 def run(args: argparse.Namespace) -> None:

@@ -427,7 +427,7 @@ class Circuit:
         return f"<Circuit: {n} variable{'s' if n != 1 else ''}, {self.size} edges: {text}>"
 
     def _repr_svg_(self) -> str:
-        from pgcc.ir.drawing import circuit_svg
+        from pgcc.draw.svg import circuit_svg
 
         return circuit_svg(self)
 

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from pgcc.backend.distinct import number_rows
 from pgcc.errors import PgccError
+from pgcc.evaluate.distinct import number_rows
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.checkpoint import Place
 from pgcc.learn.data import default_names, read_chunks, read_rows

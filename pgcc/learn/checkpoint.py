@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from pgcc.errors import FormatError
-from pgcc.frontend.formats.atomic import replacing
-from pgcc.frontend.formats.damage import DAMAGE
-from pgcc.frontend.formats.npz import Archive
-from pgcc.frontend.formats.reading import as_path, read_bytes
+from pgcc.formats.atomic import replacing
+from pgcc.formats.damage import DAMAGE
+from pgcc.formats.npz import Archive
+from pgcc.formats.reading import as_path, read_bytes
 from pgcc.learn.rows import Rows
 
 State = dict[str, np.ndarray]

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pgcc.cluster import crew
 from pgcc.errors import EvidenceError, PgccError, brief
-from pgcc.frontend.formats.npz import to_arrays
+from pgcc.formats.npz import to_arrays
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.base import Estimator, check_positive, check_whole
 from pgcc.learn.checkpoint import Checkpoint, Place

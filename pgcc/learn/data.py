@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.data.evidence import Evidence
+from pgcc.data.npy import Npy, is_npy, reading
+from pgcc.data.text import find_names, read_csv, rows_at_a_time
 from pgcc.errors import CircuitError, EvidenceError
 from pgcc.ir.node import var
 from pgcc.learn.rows import Rows, pack_rows, slices
-from pgcc.queries.evidence import Evidence
-from pgcc.queries.evidence_npy import Npy, is_npy, reading
-from pgcc.queries.evidence_text import find_names, read_csv, rows_at_a_time
 
 # Variables of a model: even pairs of them are a million times as many.
 MOST_COLUMNS = 1 << 20

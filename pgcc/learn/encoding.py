@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.backend.kernels.learning_tables import Table
+from pgcc.learn.kernels.tables import Table
 from pgcc.learn.rows import BLOCK, FEW, Rows, batches, distinct_rows, shuffled, tally, unpack
 
 

@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgcc.backend.cofactors import Matrices
-from pgcc.backend.gradient import Gradients
 from pgcc.cluster import Crew
+from pgcc.determinants.cofactors import Matrices
 from pgcc.errors import PgccError
+from pgcc.evaluate.gradient import Gradients
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.checkpoint import State
 from pgcc.learn.descent import LBFGS, Adam
 from pgcc.learn.parameters import Parameters, with_weights_only
 from pgcc.learn.rows import Block, Rows, batches, distinct_rows
-from pgcc.lowering.program import SUM
+from pgcc.program.program import SUM
 from pgcc.queries.gradient import GradientFunction
 
 Numbers = tuple[np.ndarray, list[Matrices]]  # all weights and matrices of a program

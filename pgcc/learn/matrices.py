@@ -19,10 +19,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pgcc.backend.cofactors import Matrices
+from pgcc.determinants.cofactors import Matrices
 from pgcc.frontend.dpp import identity_minus
 from pgcc.ir.matrix import Matrix
-from pgcc.lowering.determinant import DetStructure
+from pgcc.program.determinant import DetStructure
 
 # Eigenvalues that are negative by less than this, relative to the largest entry, are rounding.
 _ROUNDING = 1e-9

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.backend.cofactors import Matrices
+from pgcc.determinants.cofactors import Matrices
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, Op, det, rebuild, weighted_sum
 from pgcc.ir.numbers import mul
 from pgcc.learn.matrices import kind_of
-from pgcc.lowering.parameters import Parametrized
+from pgcc.program.parameters import Parametrized
 
 
 @dataclass(frozen=True)

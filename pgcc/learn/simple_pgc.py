@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from pgcc.backend.learning import log_leaf_tables, log_weights
 from pgcc.cluster import Lost, Unfinished, crew
 from pgcc.errors import PgccError
 from pgcc.frontend.det_pgc import det_pgc
@@ -21,6 +20,7 @@ from pgcc.ir.node import Node, var
 from pgcc.learn.base import Estimator, check_positive, check_whole
 from pgcc.learn.checkpoint import EVERY, Checkpoint, Pause, Place
 from pgcc.learn.encoding import Grouped, leaf_starts
+from pgcc.learn.evaluator import log_leaf_tables, log_weights
 from pgcc.learn.mixing import mixture_of_learned
 from pgcc.learn.partition import check_group
 from pgcc.learn.training import Leg, Progress, Recipe, Run, Training, epochs_of, join_legs, run_from, state_of
@@ -230,7 +230,7 @@ class DPP(SimplePGC):
 def simple_pgc_circuit(
     groups: Sequence[Sequence[str]], names: Sequence[str], leaf: np.ndarray, parameters: np.ndarray
 ) -> Circuit:
-    """The mixture of determinantal PGCs with these parameters (see `pgcc.backend.learning`), as a circuit."""
+    """The mixture of determinantal PGCs with these parameters (see `pgcc.learn.evaluator`), as a circuit."""
     m = len(groups)
     with collector_paused():
         monomials = [_monomials(group) for group in groups]

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from pgcc.backend.learning import mixture_of_groups
 from pgcc.learn.encoding import Encoded
+from pgcc.learn.evaluator import mixture_of_groups
 
 # Rows that smooth the components of EM, its rounds, and how far its kernels are turned off their diagonals: at a
 # diagonal kernel the gradient off the diagonal is zero.

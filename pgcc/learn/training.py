@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.backend.kernels.learning_tables import Table
-from pgcc.backend.learning import Adam, Likelihood, log_likelihoods
 from pgcc.learn.checkpoint import State
 from pgcc.learn.encoding import Grouped
+from pgcc.learn.evaluator import Adam, Likelihood, log_likelihoods
+from pgcc.learn.kernels.tables import Table
 from pgcc.learn.starting import prior_codes, start_by_em
 
 

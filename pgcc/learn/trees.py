@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from pgcc.backend.learning_trees import Forest, Sets
 from pgcc.cluster import Crew, crew
 from pgcc.frontend.builders import chow_liu
 from pgcc.frontend.combine import mixture
@@ -22,6 +21,7 @@ from pgcc.learn.data import read_rows
 from pgcc.learn.epochs import Run, run_epochs
 from pgcc.learn.rows import Block, Rows
 from pgcc.learn.shared import Shared
+from pgcc.learn.tree_evaluator import Forest, Sets
 
 # Steps of EM for a single tree from rows with gaps.
 _STEPS = 50

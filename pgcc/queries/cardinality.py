@@ -6,10 +6,10 @@ from numbers import Real
 
 import numpy as np
 
-from pgcc.backend.counting import Counting
+from pgcc.data.evidence import Evidence
 from pgcc.errors import PrecisionError
+from pgcc.evaluate.counting import Counting
 from pgcc.queries.distribution import Distribution
-from pgcc.queries.evidence import Evidence
 
 # The smallest absolute error that can be asked for, and the largest.
 _LEAST_ATOL, _MOST_ATOL = 1e-15, 1e-2

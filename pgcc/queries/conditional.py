@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from pgcc.data.evidence import Evidence
 from pgcc.errors import EvidenceError
 from pgcc.queries.distribution import Distribution
-from pgcc.queries.evidence import Evidence
 
 
 def conditional(distribution: Distribution, query: Evidence, given: Evidence) -> np.ndarray:

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.data.evidence import Evidence
 from pgcc.errors import CircuitError
 from pgcc.ir.circuit import Circuit
 from pgcc.passes.sizes import between
 from pgcc.queries.cardinality import cardinality
 from pgcc.queries.distribution import Distribution
-from pgcc.queries.evidence import Evidence
 
 # From here on a sum of some of the entries is accurate enough if they all are accurate absolutely.
 _LARGE = 0.01

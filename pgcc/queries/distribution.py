@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.backend.compiled import Compiled
-from pgcc.backend.parallel import for_chunks
-from pgcc.backend.values import Values
+from pgcc.compiler import Compiled
+from pgcc.data.evidence import Evidence
 from pgcc.errors import EvidenceError, SemanticsError, brief
+from pgcc.evaluate.parallel import for_chunks
 from pgcc.ir.circuit import Circuit
-from pgcc.queries.evidence import Evidence
 from pgcc.queries.probability import probabilities
+from pgcc.rings.values import Values
 
 # Codes of queries that are asked together, in bytes.
 _MOST_CODES = 1 << 26

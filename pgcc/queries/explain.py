@@ -7,14 +7,14 @@ from html import escape
 
 import numpy as np
 
-from pgcc.backend.compiled import Compiled
-from pgcc.backend.values import Values
+from pgcc.compiler import Compiled
+from pgcc.data.evidence import Evidence
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
-from pgcc.lowering.strategy import METHODS
-from pgcc.queries.evidence import Evidence
+from pgcc.program.strategy import METHODS
 from pgcc.queries.probability import probabilities
-from pgcc.queries.standing import Standing
+from pgcc.rings.values import Values
+from pgcc.validity.standing import Standing
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.backend.compiled import Compiled
-from pgcc.backend.gradient import Differentiator, Gradients
-from pgcc.backend.gradient_points import PointDifferentiator
+from pgcc.compiler import Compiled
+from pgcc.data.evidence import Evidence
 from pgcc.errors import EvidenceError, PgccError, PrecisionError, SemanticsError
+from pgcc.evaluate.gradient import Differentiator, Gradients
+from pgcc.evaluate.gradient_points import PointDifferentiator
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
-from pgcc.lowering.parameters import Parametrized, parametrize
-from pgcc.queries.evidence import Evidence
+from pgcc.program.parameters import Parametrized, parametrize
 from pgcc.queries.probability import total_mass
 
 # How well certified values are known, and how well those of float64 must agree with them.

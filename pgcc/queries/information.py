@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.backend.values import Values
+from pgcc.data.evidence import Evidence
 from pgcc.errors import EvidenceError, PgccError
 from pgcc.ir.numbers import UNIT
 from pgcc.queries.distribution import Distribution
-from pgcc.queries.evidence import Evidence
 from pgcc.queries.sampling import sample
-from pgcc.queries.support import least_log_coefficient
+from pgcc.rings.values import Values
+from pgcc.validity.support import least_log_coefficient
 
 # Unobserved variables whose assignments are still listed.
 MOST_LISTED = 16

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgcc.backend.marginals import find_marginals
+from pgcc.data.evidence import Evidence
+from pgcc.evaluate.marginals import find_marginals
 from pgcc.queries.distribution import Distribution
-from pgcc.queries.evidence import Evidence
 
 # Queries that are asked together.
 _QUERIES = 1 << 13

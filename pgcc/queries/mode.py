@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError
 from pgcc.ir.numbers import UNIT
 from pgcc.queries.distribution import Distribution
-from pgcc.queries.evidence import Evidence
 from pgcc.queries.marginals import marginals
 
 # Partial assignments that are looked at together.

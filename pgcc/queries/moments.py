@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pgcc.data.evidence import Evidence
 from pgcc.queries.cardinality import cardinality
 from pgcc.queries.distribution import Distribution
-from pgcc.queries.evidence import Evidence
 from pgcc.queries.marginals import marginals
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from pgcc.backend.marginals import find_marginals
+from pgcc.data.evidence import Evidence
+from pgcc.evaluate.marginals import find_marginals
 from pgcc.queries.distribution import Distribution
-from pgcc.queries.evidence import Evidence
 from pgcc.queries.marginals import marginals
 
 

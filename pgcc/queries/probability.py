@@ -8,12 +8,12 @@ from threading import Lock
 
 import numpy as np
 
-from pgcc.backend.compiled import Compiled
-from pgcc.backend.parallel import for_chunks
-from pgcc.backend.values import Values
+from pgcc.compiler import Compiled
+from pgcc.data.evidence import Evidence
 from pgcc.errors import SemanticsError
+from pgcc.evaluate.parallel import for_chunks
 from pgcc.ir.numbers import UNIT
-from pgcc.queries.evidence import Evidence
+from pgcc.rings.values import Values
 
 _FEW = 1000
 # Of a chunk of rows that take the short way, which computes one number for a row.
@@ -148,7 +148,9 @@ def _near_zero(compiled: Compiled, total: Values | None, rtol: float) -> float:
     """
     if not compiled.decomposable:
         return _NEAR
-    known = 4.0 * compiled.direct.certificate.gamma + (0.0 if total is None else 4.0 * float(total.bound[0])) + 16.0 * UNIT
+    known = (
+        4.0 * compiled.direct.certificate.gamma + (0.0 if total is None else 4.0 * float(total.bound[0])) + 16.0 * UNIT
+    )
     return min(1.0, max(_NEAR, known / rtol))
 
 

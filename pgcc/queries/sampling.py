@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.backend.kernels.random import STATE, start_streams, uniforms
-from pgcc.backend.parallel import MOST_ROWS, for_chunks
-from pgcc.backend.sampling import Ready, TopDown, find_top_down
+from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, SemanticsError
+from pgcc.evaluate.parallel import MOST_ROWS, for_chunks
+from pgcc.evaluate.sampling import Ready, TopDown, find_top_down
+from pgcc.kernels.random import STATE, start_streams, uniforms
 from pgcc.queries.distribution import Distribution
-from pgcc.queries.evidence import Evidence
 
 # Bytes of samples that are not drawn at once.
 _MOST_BYTES = 1 << 34

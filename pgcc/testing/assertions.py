@@ -16,8 +16,8 @@ from pgcc.errors import PgccError
 from pgcc.frontend.pc import PC
 from pgcc.ir.circuit import Circuit
 from pgcc.model import Model, compile
-from pgcc.queries.check import TOTAL_TOLERANCE, check
-from pgcc.queries.verdict import number_text
+from pgcc.validity.check import TOTAL_TOLERANCE, check
+from pgcc.validity.verdict import number_text
 
 # With at most so many variables, all assignments are compared.
 MOST_COMPARED = 12

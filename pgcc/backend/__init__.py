@@ -1,1 +1,0 @@
-"""Program → numbers, in every number system."""

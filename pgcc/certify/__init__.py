@@ -1,0 +1,1 @@
+"""Roundings, underflow floors and bounds, of the program that runs."""

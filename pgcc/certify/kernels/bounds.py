@@ -1,0 +1,124 @@
+"""Error bounds of computed values."""
+
+from __future__ import annotations
+
+import math
+
+from pgcc.ir.numbers import UNIT
+from pgcc.kernels.policy import kernel
+
+# The quotient of two numbers between them is in the range of doubles.
+SMALL, LARGE = 2.0**-500, 2.0**500
+
+
+@kernel
+def absolute_error(m, gamma, floor):
+    """A bound on the absolute error of a computed value, given its computed magnitude m: see `certify`."""
+    return 1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor)
+
+
+@kernel
+def absolute_errors(value, magnitude, gamma, floor, error):
+    """The same of many; inf where a value is not finite."""
+    for i in range(len(value)):
+        error[i] = absolute_error(magnitude[i], gamma, floor) if abs(value[i]) < math.inf else math.inf
+
+
+@kernel
+def relative_bound(v, m, gamma, floor):
+    """A bound on the relative error of a computed value v, given its computed magnitude m: see `certify`."""
+    if v == 0.0 and m == 0.0 and floor == 0.0:
+        return 0.0
+    error = absolute_error(m, gamma, floor)
+    rest = abs(v) - error
+    return error / rest if rest > 0.0 and abs(v) < math.inf else math.inf
+
+
+@kernel
+def certify(value, magnitude, gamma, floor, bound):
+    """Write relative error bounds for computed values, given computed magnitudes.
+
+    The true value is within γ·M + floor of the computed one, where M, the true magnitude, is at most the computed one
+    over 1 − γ (plus what underflow hid); and relative to the *true* value, e/(|v| − e) for an absolute error e.
+    The factor 1.0001 pays for the roundings of this very formula.
+    """
+    for i in range(len(value)):
+        bound[i] = relative_bound(value[i], magnitude[i], gamma, floor)
+
+
+@kernel
+def posteriors(read, sizes, evidence, gamma, floor, rtol, numbers, certain, impossible):
+    """Quotients of what a reverse pass read: numbers[row, i] = read[i, row] / (root of the row), if they are `certain`.
+
+    read, sizes : values and their magnitudes, variables and then the root × rows. evidence : int8, rows × variables;
+    what is observed is its own posterior. floor : what underflow may have added to any of them, row by row.
+    impossible : rows whose root is certainly 0.
+    """
+    n = evidence.shape[1]
+    for row in range(evidence.shape[0]):
+        root = read[n, row]
+        root_bound = relative_bound(root, sizes[n, row], gamma, floor[row])
+        impossible[row] = root == 0.0 and root_bound == 0.0
+        if root < 0.0:
+            root_bound = math.inf  # no probability: negative / negative is none either
+        for i in range(n):
+            if evidence[row, i] >= 0:
+                numbers[row, i], bound = evidence[row, i], root_bound
+            else:
+                x = read[i, row]
+                numbers[row, i] = x / root
+                bound = (relative_bound(x, sizes[i, row], gamma, floor[row]) + root_bound) * (1.0 + 1e-6) + 1e-15
+                if not numbers[row, i] >= 0.0:
+                    bound = math.inf
+            certain[row, i] = bound <= rtol or impossible[row]
+
+
+@kernel
+def smallest(work, lanes, least):
+    """least[row] = the smallest number but 0, in absolute value, of every row of a block (NaN counts for nothing)."""
+    least[:] = math.inf
+    for first in range(0, len(work), lanes):
+        for row in range(len(least)):
+            size = abs(work[first + row])
+            if 0.0 < size < least[row]:
+                least[row] = size
+
+
+@kernel
+def divide(mantissa, exponent, bound, by_mantissa, by_exponent, by_bound):
+    """Divide values in place by one positive value; the first that is certainly negative, or −1."""
+    negative, tame = -1, SMALL < by_mantissa < LARGE
+    for i in range(len(mantissa)):
+        tame &= (mantissa[i] > SMALL) & (mantissa[i] < LARGE)
+    more, times = by_bound + 2.0 * UNIT, (1.0 + 4.0 * UNIT) / max(1.0 - by_bound, 0.5)
+    if tame:  # nearly always
+        for i in range(len(mantissa)):
+            mantissa[i] /= by_mantissa
+            exponent[i] -= by_exponent
+            bound[i] = (bound[i] + more) * times
+        return negative
+    by, by_binary = math.frexp(by_mantissa)
+    plain = SMALL < by_mantissa < LARGE
+    for i in range(len(mantissa)):
+        if mantissa[i] == 0.0 and bound[i] == 0.0:
+            continue  # an exact zero stays one
+        if mantissa[i] < 0.0 and bound[i] < 1.0 and negative < 0:
+            negative = i
+        if plain and (SMALL < abs(mantissa[i]) < LARGE):
+            mantissa[i] /= by_mantissa
+            exponent[i] -= by_exponent
+        else:  # the quotient might leave the range of doubles
+            m, binary = math.frexp(mantissa[i])
+            mantissa[i] = m / by
+            exponent[i] += binary - by_binary - by_exponent
+        bound[i] = (bound[i] + more) * times
+    return negative
+
+
+@kernel
+def all_within(bound, rtol):
+    """Whether every bound is at most `rtol`."""
+    for b in bound:  # noqa: SIM110 - no generators in Numba
+        if not b <= rtol:
+            return False
+    return True

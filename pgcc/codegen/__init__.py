@@ -1,0 +1,1 @@
+"""Source of an evaluator that needs numpy and Numba only."""

@@ -1,0 +1,261 @@
+"""`emit`: a circuit as readable, standalone Python source of a Numba evaluator (numpy and numba only, no pgcc).
+
+Small decomposable circuits become straight-line code, one assignment per instruction, which LLVM vectorises over rows.
+Above `STRAIGHT_LINE` operations (compile time grows by milliseconds for each), and where there are determinants, the
+instructions are tables and a small loop interprets them; circuits that are not decomposable are tables interpreted
+over polynomials in t. The same circuit always gives the same text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pgcc import __version__
+from pgcc.codegen import templates
+from pgcc.codegen.source import (
+    RESERVED,
+    STRAIGHT_LINE,
+    WIDTH,
+    check_range,
+    identifiers,
+    prune,
+    statements,
+    straight_line,
+    value,
+)
+from pgcc.compiler import Compiled
+from pgcc.errors import PgccError, SemanticsError
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Op
+from pgcc.program.lower import lower
+from pgcc.program.program import Program
+from pgcc.program.schedule import schedule
+
+# The algebra of a table with at most this many instructions is also written out, as a comment.
+_MOST_LISTED = 200
+# The polynomial is shown in the header up to this length.
+_MOST_SHOWN = 1000
+# g(1) is rounded once, from balls of at least 128 bits.
+_TOTAL_RTOL = 1e-15
+
+
+def emit(circuit: Circuit, *, name: str = "evaluate", normalize: bool = True, validate: bool = True) -> str:
+    """Readable, standalone Python source of an evaluator, needing numpy and numba only.
+
+    The module has ``VARIABLES``, ``TOTAL`` (g(1), by which everything is divided), ``prob(evidence)`` and
+    ``logprob(evidence)`` for a dict or an array of rows, and ``evaluate(rows, out)`` on int8 rows (1 / 0 / −1). As a
+    program it answers a query: ``python evaluator.py z1=1 z3=0``. It computes in plain float64: unlike `pgcc.compile`
+    it certifies nothing: what is below 1e-308 underflows, and where terms cancel (negative weights, determinants, those
+    of plain DPPs too) a small probability may even come out negative.
+
+    Parameters
+    ----------
+    circuit : Circuit
+    name : str
+        What the function over rows is called.
+    normalize : bool
+        Divide by the total g(1), which must be positive.
+    validate : bool
+        Refuse a circuit in which a variable is squared, as `pgcc.compile` does.
+
+    Returns
+    -------
+    str
+        The same text for the same circuit.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> source = pgcc.emit(pgcc.parse("0.4*a*b + 0.6"))
+    >>> print(source[source.index("    for k") : source.index(" / TOTAL")])
+        for k in range(BLOCK):
+            a = z[0, k]
+            b = z[1, k]
+            v0 = _leaf(a, 0.0, 1.0, 1.0)
+            v1 = _leaf(b, 0.0, 1.0, 1.0)
+            v2 = _leaf(a, 1.0, 0.0, 1.0)
+            v3 = _leaf(b, 1.0, 0.0, 1.0)
+            v4 = 0.4*v0*v1 + 0.6*v2*v3
+            p[k] = v4
+    """
+    if not isinstance(circuit, Circuit):
+        raise PgccError(f"emit takes a Circuit, not {type(circuit).__name__}: pgcc.parse makes one from text")
+    _check_name(name)
+    compiled = Compiled(circuit, validate)
+    _refuse_sizes(compiled)
+    total = _total(compiled) if normalize else 1.0
+    # `series` refuses to expand large determinants.
+    program = lower(compiled.homogenized) if compiled.decomposable else compiled.series.program
+    program = prune(program, (program.value,))
+    check_range(program)
+    if not compiled.decomposable:
+        method, body = (
+            "polynomials in t up to t^|A| (A: the variables observed 1)",
+            _series_form(program, circuit, name),
+        )
+    elif program.has_det or program.operations > STRAIGHT_LINE:
+        method, body = "one number per instruction, instructions in tables", _table_form(program, circuit, name)
+    else:
+        method, body = "one number per instruction, straight-line code", _straight_form(program, circuit, name)
+    parts = [
+        _header(circuit, program, method, name, normalize),
+        templates.IMPORTS,
+        _constants(circuit, total, normalize),
+        body,
+        templates.QUESTIONS.replace("EVALUATE", name),
+    ]
+    return "".join(parts)
+
+
+def _refuse_sizes(compiled: Compiled) -> None:
+    """The tables have no determinant of a given size. (Polynomials in t are made of expanded ones, of any size.)"""
+    if compiled.decomposable and any(node.op is Op.DET and node.size is not None for node in compiled.circuit.order):
+        raise PgccError(
+            "the circuit has a determinant of a given size (a k-DPP), which emitted source cannot evaluate: use "
+            "pgcc.compile, or, if it is small, emit pgcc.passes.expand_det.expand_det(circuit)"
+        )
+
+
+# -- parts of the source ----------------------------------------------------------------------------------------
+
+
+def _header(circuit: Circuit, program: Program, method: str, name: str, normalize: bool) -> str:
+    n = len(circuit.variables)
+    lines = [
+        f"Generated by pgcc {__version__}. Needs numpy and numba only.",
+        "",
+        *_shown(circuit),
+        f"Circuit: {n} variable{'s' if n != 1 else ''}, {circuit.size} edges.",
+        f"Method: {method}; {program.instructions} instructions, {program.operations} operations a row.",
+        f"Results: {'probabilities, divided by TOTAL = g(1)' if normalize else 'coefficients of g, not normalised'}.",
+        "Accuracy: plain float64, rounded at every step, no certificate. Where weights are negative, and in",
+        "determinants (those of plain DPPs too), terms cancel: a small probability can come out wrong, or below 0,",
+        "where logprob is NaN. What is below 1e-308 underflows. pgcc.compile certifies its results.",
+        "",
+        'From Python:   prob({"name": 1, "other": 0}), prob(rows), logprob(rows); 1 in, 0 out, -1 unobserved',
+        f"               {name}(rows, out) on int8 rows, without checks",
+        "From a shell:  python THIS_FILE name=1 other=0",
+    ]
+    return "".join(f"# {line}".rstrip() + "\n" for line in lines) + "# fmt: off\n\n"
+
+
+def _shown(circuit: Circuit) -> list[str]:
+    """The polynomial, if it is short and its names are such that nobody has to wonder what they do in a comment."""
+    if circuit.size > _MOST_SHOWN or not all(v.isascii() and v.isidentifier() for v in circuit.variables):
+        return []
+    text = str(circuit)
+    return [*(f"  {line}" for line in text.splitlines()), ""] if len(text) <= _MOST_SHOWN else []
+
+
+def _constants(circuit: Circuit, total: float, normalize: bool) -> str:
+    names = repr(circuit.variables)
+    if len(names) > WIDTH:
+        names = "(\n" + "".join(f"    {line}\n" for line in _wrapped([f"{v!r}," for v in circuit.variables])) + ")"
+    why = "" if normalize else "  # not normalised"
+    return f"\nVARIABLES = {names}\nTOTAL = {total!r}{why}\n"
+
+
+def _straight_form(program: Program, circuit: Circuit, name: str) -> str:
+    body = straight_line(program, circuit.variables, [f"p[k] = {value(program.value)} / TOTAL"])
+    last = templates.STRAIGHT_EVALUATE.replace("COLUMNS", str(len(circuit.variables))).replace("EVALUATE", name)
+    return templates.STRAIGHT_HEAD + body + "\n" + templates.TRANSPOSE + last
+
+
+def _table_form(program: Program, circuit: Circuit, name: str) -> str:
+    has_det = program.has_det
+    kernel = templates.TABLE_EVALUATE.replace("DET_BRANCH", templates.DET_BRANCH if has_det else "")
+    kernel = kernel.replace("DETS_", "det_rank, det_start, det_data, " if has_det else "")
+    helpers = templates.DETERMINANTS if has_det else ""
+    return _tables(program, circuit) + kernel + "\n" + templates.TRANSPOSE + helpers + _entry(has_det, name)
+
+
+def _series_form(program: Program, circuit: Circuit, name: str) -> str:
+    return _tables(program, circuit) + templates.SERIES_EVALUATE + _entry(False, name)
+
+
+def _entry(has_det: bool, name: str) -> str:
+    """The function people call: the tables are arguments of the compiled loop, not constants frozen into it."""
+    dets = "DET_RANK, DET_START, DET_DATA, " if has_det else ""
+    return (
+        f"\n\ndef {name}(rows, out):\n"
+        '    """Write the probability of every row of an int8 array (1 in, 0 out, -1 unobserved) to out."""\n'
+        "    tables = (OP, TARGET, START, ARGS, FIRST_WEIGHT, WEIGHTS, LEAF_VARIABLE, LEAF_TABLE)\n"
+        f"    _run(*tables, {dets}SLOTS, ROOT, TOTAL, rows, out)\n"
+    )
+
+
+def _tables(program: Program, circuit: Circuit) -> str:
+    """The program as data; before that, if it is short, its algebra as a comment."""
+    shared = schedule(program)
+    text = templates.TABLE_HEAD
+    if program.instructions <= _MOST_LISTED:
+        lines = statements(program, identifiers(circuit.variables), "leaf")
+        text += "#\n# In words, before values share slots:\n" + "".join(f"#   {line}\n" for line in lines)
+    tables = [
+        ("OP", shared.op),
+        ("TARGET", shared.target),
+        ("START", shared.start),
+        ("ARGS", shared.args),
+        ("FIRST_WEIGHT", shared.first_weight),
+        ("WEIGHTS", shared.weights),
+        ("LEAF_VARIABLE", shared.leaf_variable),
+        ("LEAF_TABLE", shared.leaf_table),
+    ]
+    if program.has_det:
+        tables += [
+            ("DET_RANK", shared.det_shape[:, 0]),
+            ("DET_START", shared.det_start),
+            ("DET_DATA", shared.det_data),
+        ]
+    text += "".join(_array(name, array) for name, array in tables)
+    return text + f"SLOTS, ROOT = {shared.slots}, {shared.value}\n"
+
+
+def _array(name: str, array: np.ndarray) -> str:
+    kind = "float" if array.dtype.kind == "f" else "int"
+    lines = _wrapped([repr(x) for x in array.ravel().tolist()])
+    words = lines[0] if len(lines) == 1 else "\n" + "\n".join(lines) + "\n" if lines else ""
+    quote = '"' if len(lines) <= 1 else '"""'
+    shape = ".reshape(-1, 3)" if array.ndim == 2 else ""
+    return f"{name} = _numbers({quote}{words}{quote}, {kind}){shape}\n"
+
+
+def _wrapped(words: Sequence[str]) -> list[str]:
+    """Words, set in lines. (Not `textwrap`, which breaks words that have spaces in them.)"""
+    lines: list[str] = []
+    line: list[str] = []
+    room = WIDTH
+    for word in words:
+        if line and room < len(word):
+            lines.append(" ".join(line))
+            line, room = [], WIDTH
+        line.append(word)
+        room -= len(word) + 1
+    return [*lines, " ".join(line)] if line else lines
+
+
+def _total(compiled: Compiled) -> float:
+    """g(1), rounded once."""
+    free = np.full((1, len(compiled.circuit.variables)), -1, np.int8)
+    total = float(compiled.exact.evaluate(free, _TOTAL_RTOL).floats()[0])
+    if not total > 0.0:
+        raise SemanticsError(
+            f"the total g(1) is {total:.6g}: it must be positive to be a distribution; "
+            "normalize=False keeps the polynomial as it is"
+        )
+    if math.isinf(total):
+        raise PgccError(
+            "the total g(1) is out of the range of float64, in which emitted code computes: use pgcc.compile"
+        )
+    return total
+
+
+def _check_name(name: str) -> None:
+    good = isinstance(name, str) and name.isascii() and name.isidentifier()
+    if not good or name in RESERVED or name.startswith("_") or name.isupper():
+        raise PgccError(
+            f"name={name!r} cannot be the name of the evaluator: it is no identifier, or means something else"
+        )

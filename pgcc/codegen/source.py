@@ -1,0 +1,186 @@
+"""A program as the text of assignments, one per instruction: `v3 = 0.4*v1*v2 + 0.6*v0`."""
+
+from __future__ import annotations
+
+import keyword
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pgcc.errors import PgccError
+from pgcc.program.program import DET, LEAF, MORE, SUM, TIMES, Program
+
+# More operations than this are not written out: compile time grows by milliseconds for each.
+STRAIGHT_LINE = 2000
+# Room on a line.
+WIDTH = 100
+
+# What emitted code calls its own; locals of straight-line code among them. All others start with an underscore.
+RESERVED = {
+    *("np", "njit", "sys", "range", "min", "max", "len", "abs", "float", "int", "print", "isinstance", "enumerate"),
+    *("VARIABLES", "TOTAL", "BLOCK", "LEAF", "SUM", "DOT", "MORE", "TIMES", "DET", "PROGRAM"),
+    *("prob", "logprob", "rows", "out", "z", "p", "k", "first", "count"),
+    *keyword.kwlist,
+    *keyword.softkwlist,
+}
+
+
+# -- the algebra ------------------------------------------------------------------------------------------------
+
+
+def straight_line(program: Program, variables: Sequence[str], results: Iterable[str]) -> str:
+    """The body of the loop over the rows k of a block: codes, values, results."""
+    names = identifiers(variables)
+    used = sorted({int(v) for v in program.leaf_variable if v >= 0})
+    codes = [f"{names[column]} = z[{column}, k]" for column in used]
+    lines = [*codes, *statements(program, names, "_leaf"), *results]
+    return "".join(f"        {line}\n" for line in lines)
+
+
+def value(slot: int) -> str:
+    """What a value is called."""
+    return f"v{slot}"
+
+
+def statements(program: Program, names: Sequence[str], leaf: str) -> Iterator[str]:
+    """The instructions of a program whose values have slots of their own: one assignment each, long ones in several."""
+    target, first = program.target.tolist(), program.start.tolist()
+    args, weights = program.args.tolist(), program.weights.tolist()
+    for i, op in enumerate(program.op.tolist()):
+        here = args[first[i] : first[i + 1]]
+        here_weights = weights[program.first_weight[i] :]
+        to = value(target[i])
+        if op == LEAF:
+            yield f"{to} = {_leaf_text(program, here[0], names, leaf)}"
+        elif op == TIMES:
+            yield from _folded(to, [("*", value(x)) for x in here], "1.0", "*")
+        elif op == DET:
+            k = len(here) // 2
+            f, y = (", ".join(map(value, part)) for part in (here[1 : 1 + k], here[1 + k :]))
+            yield f"{to} = determinant {here[0]} of f = ({f}), y = ({y})"
+        else:
+            step = 1 if op == SUM else 2
+            factors = [[value(x) for x in here[j : j + step]] for j in range(0, len(here), step)]
+            terms = [_term(w, f) for w, f in zip(here_weights, factors, strict=False)]
+            yield from _folded(to, terms, "0.0", "+", more=op == MORE)
+
+
+def _leaf_text(program: Program, number: int, names: Sequence[str], leaf: str) -> str:
+    out, in_, free = program.leaf_table[number].tolist()
+    variable = program.leaf_variable[number]
+    return repr(free) if variable < 0 else f"{leaf}({names[variable]}, {out!r}, {in_!r}, {free!r})"
+
+
+def _term(weight: float, factors: list[str]) -> tuple[str, str]:
+    """Sign and size of one term: 1*x is written x."""
+    numbers = [] if abs(weight) == 1.0 else [repr(abs(weight))]
+    return "-" if weight < 0 else "+", "*".join(numbers + factors)
+
+
+def _folded(to: str, terms: list[tuple[str, str]], empty: str, operator: str, more: bool = False) -> Iterator[str]:
+    """`to = a + b - c`, continued with `to += …` where the line gets long (Python dislikes deep expressions, too)."""
+    if not terms:
+        yield f"{to} = {empty}"
+    space = "" if operator == "*" else " "
+    text = ""
+    for sign, term in terms:
+        if len(text) + len(term) > WIDTH:
+            yield text
+            text, more = "", True
+        if text:
+            text += f"{space}{sign}{space}{term}"
+        else:
+            start = f"{to} {operator}= " if more else f"{to} = "
+            text = start + ("-" if sign == "-" else "") + term
+    if text:
+        yield text
+
+
+def identifiers(variables: Sequence[str]) -> list[str]:
+    """A Python identifier for each variable: distinct, ASCII, none that the source uses for something else.
+
+    >>> identifiers(["a", "a-b", "a_b", "np", "v0", "3", "lambda", "été"])
+    ['a', 'a_b', 'a_b_2', 'x_np', 'x_v0', 'x_3', 'x_lambda', 'x__t_']
+    """
+    taken: set[str] = set()
+    found = []
+    for name in variables:
+        plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        if plain in RESERVED or re.match(r"_|[0-9]|v[0-9]+$", plain):
+            plain = f"x_{plain}"
+        unique, count = plain, 1
+        while unique in taken:
+            count += 1
+            unique = f"{plain}_{count}"
+        taken.add(unique)
+        found.append(unique)
+    return found
+
+
+# -- programs ---------------------------------------------------------------------------------------------------
+
+
+def prune(program: Program, roots: Sequence[int]) -> Program:
+    """Only the instructions that these values need, and the values numbered anew in the order they are made.
+
+    The first root becomes the program's value, the last its magnitude.
+    """
+    keep = _needed(program, roots)
+    counts = np.diff(program.start)
+    weight_counts = np.diff(np.append(program.first_weight, len(program.weights)))
+    op, args = program.op[keep], program.args[np.repeat(keep, counts)]
+    start = np.append(0, np.cumsum(counts[keep])).astype(np.int64)
+    is_value = np.ones(len(args), bool)
+    is_value[start[:-1][(op == LEAF) | (op >= DET)]] = False
+    leaf_at = start[:-1][op == LEAF]
+    leaves, args[leaf_at] = np.unique(args[leaf_at], return_inverse=True)
+    new = np.full(program.slots, -1, np.int32)
+    made = list(dict.fromkeys(program.target[keep].tolist()))
+    new[made] = np.arange(len(made))
+    args[is_value] = new[args[is_value]]
+    weight_keep = np.repeat(keep, weight_counts)
+    return replace(
+        program,
+        op=op,
+        target=new[program.target[keep]],
+        start=start,
+        args=args,
+        first_weight=np.append(0, np.cumsum(weight_counts[keep]))[:-1].astype(np.int64),
+        weights=program.weights[weight_keep],
+        numbers=[x for x, kept in zip(program.numbers, weight_keep.tolist(), strict=True) if kept],
+        leaf_variable=program.leaf_variable[leaves],
+        leaf_table=program.leaf_table[leaves],
+        leaf_numbers=[program.leaf_numbers[leaf] for leaf in leaves.tolist()],
+        slots=len(made),
+        value=int(new[roots[0]]),
+        magnitude=int(new[roots[-1]]),
+    )
+
+
+def _needed(program: Program, roots: Sequence[int]) -> np.ndarray:
+    """Which instructions the roots need."""
+    wanted = np.zeros(program.slots, bool)
+    wanted[list(roots)] = True
+    keep = np.zeros(program.instructions, bool)
+    op, target, start = program.op.tolist(), program.target.tolist(), program.start.tolist()
+    for i in reversed(range(len(op))):
+        if wanted[target[i]]:
+            keep[i] = True
+            if op[i] != LEAF:
+                wanted[program.args[start[i] + (op[i] >= DET) : start[i + 1]]] = True
+    return keep
+
+
+def check_range(program: Program) -> None:
+    """Refuse numbers that float64 cannot hold: ones that would become inf, or 0 though they are not."""
+    leaves = [x for pair in program.leaf_numbers for x in pair]
+    floats = [*program.weights.tolist(), *program.leaf_table[:, :2].ravel().tolist(), *program.det_data.tolist()]
+    for exact, rounded in zip([*program.numbers, *leaves, *program.det_numbers], floats, strict=True):
+        if not math.isfinite(rounded) or (rounded == 0.0) != (exact == 0):
+            raise PgccError(
+                "a number of the circuit is out of the range of float64 (1e-308 to 1e308), "
+                "in which emitted code computes: use pgcc.compile"
+            )

@@ -1,0 +1,1 @@
+"""Evidence and tables from everywhere: dicts, arrays, frames, text, .npy."""

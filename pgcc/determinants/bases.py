@@ -1,0 +1,203 @@
+"""The kernel G = Vᵀ·N⁻¹·U of a determinant at a base point N = M0 + U·diag(φ)·Vᵀ, every entry to the last bit.
+
+N⁻¹ is found in doubles, improved by Newton's iteration X ← X + X·(I − N·X) in ball arithmetic, and certified by its
+residual R = I − N·X: no entry of X is off by more than the largest row sum of |X| times the largest entry of |R|, over
+1 − ‖R‖.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from flint import arb, arb_mat
+
+from pgcc.determinants.pencil import BALLS, as_ball
+from pgcc.ir.matrix import Matrix
+from pgcc.program.determinant import DetStructure
+from pgcc.rings.precision import ball_parts, precision
+
+_BITS = 192
+_STEPS = 3
+# What an entry of the scaled kernel may be off by, before it is rounded: to a double, to a pair of doubles.
+_ERROR, _ERROR_OF_PAIRS = 2.0**-100, 2.0**-122
+# A diagonal entry below it would be scaled up together with what the entries beside it lose in doubles.
+_NORMAL = 2.0**-960
+
+
+@dataclass(frozen=True, eq=False)
+class Base:
+    """The kernel G_ij = v_iᵀ·N⁻¹·u_j, scaled to c_i·G_ij·c_j with a diagonal near 1.
+
+    Where u_i = σ_i·v_i, the kernel is that of V alone, which is symmetric, and σ_i counts as a factor of child i.
+
+    Attributes
+    ----------
+    kernel : float64 array, k × k
+    scale : float64 array
+        c_i² / σ_i.
+    gap : float64 array
+        c_i²·(1/(σ_i·φ_i) − G_ii); NaN where it is not known to the last bit.
+    low : float64 array, k × k, optional
+        What the entries of a symmetric kernel are beyond their doubles, to doubles again, if it is known so well.
+    gap_low : float64 array
+        The same of the gap, or NaN.
+    square : float64 array
+        c_i².
+    """
+
+    kernel: np.ndarray
+    scale: np.ndarray
+    gap: np.ndarray
+    low: np.ndarray | None
+    gap_low: np.ndarray
+    square: np.ndarray
+
+
+@np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore")
+def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
+    """The base at these values of the children; None where N is singular or too close to it to be sure."""
+    if not structure.rank:
+        return None
+    with precision(_BITS):
+        m0, u, v = _balls(structure)
+        left = np.abs(structure.floats[2]).sum(axis=0)
+        columns, right = (u, np.abs(structure.floats[1]).sum(axis=0)) if structure.ratio is None else (v, left)
+        if structure.identity_m0 if not phi.any() else structure.is_marginal_kernel and (phi == 1.0).all():
+            inverse, error = None, 0.0  # N = I
+        else:
+            n = _at(structure, m0, u, v, phi)
+            start = inverse_in_doubles(n, structure.rank)
+            if start is None:
+                return None
+            inverse, error = improved(n, start, _ERROR_OF_PAIRS / _magnification(structure, start, left, right))
+        right_factor = columns if inverse is None else inverse if structure.identity_u else inverse * columns
+        g = v.transpose() if structure.identity_u and inverse is None else v.transpose() * right_factor
+        given = inverse is None and structure.identity_u and structure.doubles[2]
+        return _rounded(structure, g, phi, error * left, right, given)
+
+
+def _magnification(structure: DetStructure, inverse: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
+    """About how many times the error of N⁻¹ an entry of the scaled kernel is off."""
+    _, u, v = structure.floats
+    diagonal = np.abs(((v.T @ inverse) * (u.T if structure.ratio is None else v.T)).sum(axis=1))
+    scale = np.where(diagonal > 0.0, 1.0 / np.sqrt(diagonal), 0.0)
+    return max(float((left * scale).max(initial=0.0) * (right * scale).max(initial=0.0)), 1.0)
+
+
+def _rounded(
+    structure: DetStructure, g: arb_mat, phi: np.ndarray, left: np.ndarray, right: np.ndarray, exact: bool
+) -> Base | None:
+    """Doubles, scaled; an entry (i, j) of g may be off by its radius and left[i]·right[j]; exact: they all are doubles.
+
+    None where they leave the range.
+    """
+    k, ratio = len(phi), structure.exact_ratio
+    entries = np.array([float(x) for x in g.entries()]).reshape(k, k)
+    radii = np.array([float(x.rad()) for x in g.entries()]).reshape(k, k)
+    size = np.abs(np.diag(entries))
+    square = np.ldexp(1.0, (-2 * np.floor(np.frexp(np.where(size > 0, size, 1.0))[1] / 2)).astype(int))
+    half = np.sqrt(square)
+    scaling = half * half[:, None]
+    error = (left * half).max(initial=0.0) * (right * half).max(initial=0.0) + (radii * scaling).max(initial=0.0)
+    if not np.isfinite(entries).all() or not error <= _ERROR or _is_lost(g, entries, size):
+        return None
+    gap, gap_low = np.full(k, np.nan), np.full(k, np.nan)
+    for i in range(k):
+        if phi[i] > 0.0:
+            distance = 1 / (as_ball(float(phi[i])) * as_ball(ratio[i])) - g[i, i]
+            middle = float(distance.mid())
+            off = float(distance.rad()) + left[i] * right[i]
+            # beside a smaller gap the errors of the rest of its row would count
+            if off <= 2.0**-56 * middle and middle * square[i] >= 2.0**56 * _ERROR:
+                gap[i] = middle * square[i]
+            if off <= 2.0**-108 * middle and middle * square[i] * _ERROR_OF_PAIRS >= error:
+                gap_low[i] = float((distance - middle).mid()) * square[i]
+    scale = square / np.array(ratio, float)
+    kernel, low = entries * scaling, None
+    if structure.symmetric and error <= _ERROR_OF_PAIRS:
+        low = np.zeros((k, k)) if exact else _low_parts(g, entries) * scaling
+    if not (np.isfinite(kernel).all() and np.isfinite(scale).all() and (scale > 0.0).all()):
+        return None
+    return Base(np.ascontiguousarray(kernel), scale, gap, low, gap_low, square)
+
+
+def _low_parts(g: arb_mat, rounded: np.ndarray) -> np.ndarray:
+    """What the entries of a symmetric matrix are beyond their doubles."""
+    k, balls = len(rounded), g.entries()
+    lower, low = np.tril_indices(k), np.zeros((k, k))
+    where = (lower[0] * k + lower[1]).tolist()
+    low[lower] = [float(balls[i] - x) for i, x in zip(where, rounded[lower].tolist(), strict=True)]
+    low.T[lower] = low[lower]
+    return low
+
+
+def _is_lost(g: arb_mat, entries: np.ndarray, size: np.ndarray) -> bool:
+    """Whether doubles round an entry by more than they should, beside a diagonal that is small or 0."""
+    if (size >= _NORMAL).all():
+        return False
+    zero = size == 0.0
+    beside = (entries == 0.0) & (zero | zero[:, None])
+    return bool(((size > 0.0) & (size < _NORMAL)).any()) or not all(
+        g[i, j] == 0 for i, j in np.argwhere(beside).tolist()
+    )
+
+
+def determinant_at(structure: DetStructure, phi: np.ndarray) -> tuple[float, int, float]:
+    """det(M0 + U·diag(φ)·Vᵀ) as mantissa, binary exponent and relative error: inf where it may be 0."""
+    with precision(_BITS):
+        n = _at(structure, *_balls(structure), phi)
+        return ball_parts(BALLS.det(n) if structure.rank else arb(1))
+
+
+def _at(structure: DetStructure, m0: arb_mat, u: arb_mat, v: arb_mat, phi: np.ndarray) -> arb_mat:
+    """M0 + U·diag(φ)·Vᵀ"""
+    if not phi.any():
+        return m0
+    if not (phi == 1.0).all():
+        k, columns = len(phi), phi.tolist()
+        v = arb_mat(v.nrows(), k, [x * columns[i % k] for i, x in enumerate(v.entries())])
+    return m0 + (v.transpose() if structure.identity_u else u * v.transpose())
+
+
+def _balls(structure: DetStructure) -> tuple[arb_mat, arb_mat, arb_mat]:
+    """M0, U and V."""
+    one = arb_mat(structure.rank, structure.rank, 1)
+    m0, u, v = structure.matrices
+    return one if structure.identity_m0 else as_arb(m0), one if structure.identity_u else as_arb(u), as_arb(v)
+
+
+def as_arb(matrix: Matrix) -> arb_mat:
+    """The same numbers as balls of the working precision."""
+    rows, columns = matrix.shape
+    return arb_mat(rows, columns, [as_ball(x) for row in matrix.numbers() for x in row])
+
+
+def inverse_in_doubles(n: arb_mat, r: int) -> np.ndarray | None:
+    try:
+        inverse = np.linalg.inv(np.array([float(x) for x in n.entries()]).reshape(r, r))
+    except np.linalg.LinAlgError:
+        return None
+    return inverse if np.isfinite(inverse).all() else None
+
+
+def improved(n: arb_mat, start: np.ndarray, enough: float) -> tuple[arb_mat, float]:
+    """(X, largest error of an entry): the inverse of a matrix, with exact entries; an error of inf: it is in doubt."""
+    r = len(start)
+    x, identity = arb_mat(r, r, [arb(value) for value in start.ravel().tolist()]), arb_mat(r, r, 1)
+    for step in range(_STEPS + 1):
+        residual = identity - n * x
+        largest, norm = _sizes(residual, r)
+        if norm >= 0.5:
+            return x, np.inf
+        error = _sizes(x, r)[1] * largest / (1.0 - norm) * 1.001
+        if error <= enough or step == _STEPS:
+            break
+        x = arb_mat(r, r, [entry.mid() for entry in (x + x * residual).entries()])
+    return x, error
+
+
+def _sizes(matrix: arb_mat, r: int) -> tuple[float, float]:
+    """The largest entry and the largest row sum, in absolute value."""
+    sizes = np.array([float(x.abs_upper()) for x in matrix.entries()]).reshape(r, r)
+    return float(sizes.max(initial=0.0)) * 1.0001, float(sizes.sum(axis=1).max(initial=0.0)) * 1.0001

@@ -1,0 +1,275 @@
+"""The determinants of a program: which forms of each are at hand, laid out for the kernel."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from pgcc.determinants.bases import Base, determinant_at, find_base
+from pgcc.determinants.kernels.forms import determinant_rows
+from pgcc.determinants.kernels.plan import (
+    CHILDREN,
+    COLUMNS,
+    COUNTED,
+    DEFINITE,
+    DIRECTED,
+    EDGES,
+    FREE,
+    HAS,
+    LOW,
+    MATRICES,
+    OUT,
+    PLAN_COLUMNS,
+    RANK,
+    READY,
+    SIZE,
+    SYMMETRIC,
+    TABLE,
+    TREES,
+    VARIABLES,
+    K,
+    R,
+)
+from pgcc.program.determinant import DetStructure
+
+Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+Value = tuple[float, int, float]  # mantissa, binary exponent, relative error
+
+# Kernels G of more children than this are not written down.
+_MOST_CHILDREN = 1024
+# Nor are matrices for the form RANK with more numbers than this.
+_MOST_NUMBERS = 1 << 24
+_ONE: Value = (0.5, 1, 0.0)
+_UNKNOWN: Value = (0.0, 0, np.inf)
+# Sums below it are doubles, and what they leave is one too.
+_LARGE = 2.0**1000
+# What is left of numbers near 1 that cancel, and is known as a double, where these are pairs of doubles.
+_KNOWN_SUM = 2.0**-40
+# How well a determinant is known where everything is free, until more is asked for.
+_TOTAL_ERROR = 5e-11
+
+
+class Determinant:
+    """One determinant and the bases found for it so far.
+
+    Parameters
+    ----------
+    structure : DetStructure
+    phi : float64 array
+        The values of its children where nothing is observed.
+    columns : int array, optional
+        If the children are φ_i times distinct variables: the columns of these. n_variables : how many there are in all.
+    """
+
+    def __init__(
+        self, structure: DetStructure, phi: np.ndarray, columns: np.ndarray | None = None, n_variables: int = 0
+    ):
+        self.structure, self.phi = structure, np.array(phi)
+        everything = [structure.size is not None] * structure.children
+        self.counted = np.array(everything if structure.size is None else structure.counted or everything, bool)
+        self.columns, self.n_variables = columns, n_variables
+        self.refined = False  # whether all was done to know `total`
+        small = structure.children <= _MOST_CHILDREN and structure.in_range
+        self.may_have_free = small
+        self.free: Base | None = None
+        self.out: Base | None = None
+        if small and (structure.laplacian is None or structure.size is not None):
+            self.out = find_base(structure, np.zeros(structure.children))
+        if structure.size is not None:
+            self.may_have_free = self.may_have_free and structure.symmetric and not np.all(self.counted)
+        if structure.size is not None or structure.is_marginal_kernel:
+            self.find_free_base()
+
+    def find_free_base(self) -> bool:
+        """The base at which everything that no size counts is free; whether there was none before and is one now."""
+        if not self.may_have_free:
+            return False
+        self.may_have_free = False
+        self.free = find_base(self.structure, self._free_phi)
+        return self.free is not None
+
+    @property
+    def forms(self) -> list[str]:
+        """In words: by what it can be computed in float64, the smallest first for queries that observe little."""
+        structure = self.structure
+        if structure.size is not None:
+            return ["elementary symmetric polynomials"] if (self.free or self.out) and structure.symmetric else []
+        plan = lay_out([self], [_UNKNOWN])[0][0]
+        return [
+            *(["observed rows of the marginal kernel"] if self.free or self.may_have_free else []),
+            *(["rows that are not out"] if plan[HAS + OUT] else []),
+            *([f"{structure.rank} rows and those that are in"] if plan[HAS + RANK] else []),
+            *(["star–mesh elimination"] if plan[HAS + TREES] else []),
+        ]
+
+    @property
+    def _free_phi(self) -> np.ndarray:
+        """The children at the base FREE."""
+        return np.where(self.counted, 0.0, self.phi)
+
+    @cached_property
+    def total(self) -> Value:
+        """Its value where everything is free: in float64 by a form that is certain enough, else in ball arithmetic."""
+        structure, k = self.structure, self.structure.children
+        if not structure.in_range:
+            return _UNKNOWN
+        if structure.size is None and structure.is_marginal_kernel and (self.phi == 1.0).all():
+            return _ONE
+        mantissa, exponent, error = np.zeros(1), np.zeros(1, np.int64), np.zeros(1)
+        slots, work = np.arange(2 * k, dtype=np.int32), np.concatenate([self.phi, np.ones(k)])
+        determinant_rows(
+            *lay_out([self], [_UNKNOWN], bare=True), 0, slots[:k], slots[k:], work, 1, np.zeros(0, np.uint8), 0, 1,
+            _TOTAL_ERROR, mantissa, exponent, error,
+        )  # fmt: skip
+        if error[0] <= _TOTAL_ERROR or structure.size is not None:
+            return float(mantissa[0]), int(exponent[0]), float(error[0])
+        return determinant_at(structure, self.phi)
+
+    def refine(self, rtol: float) -> None:
+        """Know `total` to `rtol`, if that is possible."""
+        if not (self.total[2] <= rtol or self.refined):
+            self.refined = True
+            if self.structure.in_range and self.structure.size is None:
+                self.total = determinant_at(self.structure, self.phi)
+
+    @cached_property
+    def at_free(self) -> Value:
+        """Its value at the base FREE, without regard to its size."""
+        return determinant_at(self.structure, self._free_phi) if self.free else _UNKNOWN
+
+    @cached_property
+    def at_nothing(self) -> Value:
+        """Its value where every child is 0: det M0."""
+        if self.out is None:
+            return _UNKNOWN
+        return _ONE if self.structure.identity_m0 else determinant_at(self.structure, np.zeros(len(self.phi)))
+
+
+class Determinants:
+    """All determinants of a program, as the kernels take them."""
+
+    def __init__(self, each: Sequence[Determinant]):
+        self.each = list(each)
+        self._lock = threading.Lock()
+        self.arrays = lay_out(self.each, [one.total for one in self.each])
+
+    def refine(self, rtol: float) -> None:
+        """Know every determinant to `rtol` where everything is free; new `arrays` if that took something."""
+        if all(one.total[2] <= rtol or one.refined for one in self.each):
+            return
+        with self._lock:
+            for one in self.each:
+                one.refine(rtol)
+            self.arrays = lay_out(self.each, [one.total for one in self.each])
+
+    def find_free_bases(self) -> None:
+        """The bases for queries that observe little: new `arrays` if there is one more than before."""
+        with self._lock:
+            found = [one.find_free_base() for one in self.each]
+            if any(found):
+                self.arrays = lay_out(self.each, [one.total for one in self.each])
+
+
+class _Pool:
+    """Arrays put one after another into a flat one."""
+
+    def __init__(self, dtype: type):
+        self.parts: list[np.ndarray] = [np.zeros(0, dtype)]
+        self.size = 0
+
+    def put(self, *arrays: np.ndarray) -> int:
+        """Where they start."""
+        start = self.size
+        for array in arrays:
+            self.parts.append(array.ravel())
+            self.size += array.size
+        return start
+
+    def flat(self) -> np.ndarray:
+        return np.concatenate(self.parts)
+
+
+def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = False) -> Arrays:
+    """plan, data, ints and bases of `determinant_rows`; `bare`: none that need `totals`, children only as numbers."""
+    data, ints = _Pool(np.float64), _Pool(np.int64)
+    plan = np.zeros((len(each), PLAN_COLUMNS), np.int64)
+    bases = np.zeros((2 * len(each), 3))
+    for d, one in enumerate(each):
+        structure, trees = one.structure, one.structure.laplacian
+        r, k, ratio = structure.rank, structure.children, structure.ratio
+        plan[d, [R, K, SYMMETRIC]] = r, k, structure.symmetric
+        plan[d, DEFINITE] = structure.nonnegative and ratio is not None
+        plan[d, SIZE] = -1 if structure.size is None else structure.size
+        if structure.size is not None:
+            plan[d, COUNTED] = ints.put(one.counted.astype(np.int64))
+        nothing = np.zeros(k)
+        free, out = None if bare and structure.size is None else one.free, one.out
+        plan[d, CHILDREN] = data.put(
+            one.phi,
+            free.scale if free else nothing,
+            free.gap if free else nothing,
+            out.scale if out else nothing,
+            trees.weight if trees else nothing if ratio is None else ratio,
+            trees.kill if trees else nothing,
+        )
+        for form, base in ((FREE, free), (OUT, out)):
+            if base is not None:
+                plan[d, HAS + form], plan[d, TABLE + form] = 1, data.put(base.kernel)
+        bases[2 * d + FREE] = totals[d] if structure.size is None else one.at_free
+        bases[2 * d + OUT] = one.at_nothing
+        if one.columns is not None and not bare:
+            plan[d, VARIABLES], plan[d, COLUMNS] = one.n_variables, ints.put(*_columns(one.columns, one.n_variables))
+            ready, low = zip(*(_ready(one, base, form) for form, base in ((FREE, free), (OUT, out))), strict=True)
+            plan[d, READY] = data.put(*ready)
+            plan[d, [LOW + FREE, LOW + OUT]] = [0 if x is None else data.put(x) for x in low]
+        if trees is not None and structure.in_range:
+            plan[d, HAS + TREES], plan[d, DIRECTED] = 1, trees.directed
+            plan[d, EDGES] = ints.put(trees.tail, trees.head)
+        elif structure.in_range and r * (2 * k + r) <= _MOST_NUMBERS and (ratio is not None or not structure.symmetric):
+            m0, u, v = structure.floats
+            plan[d, HAS + RANK], plan[d, MATRICES] = 1, data.put(m0, u.T, v.T)
+    return plan, data.flat(), ints.flat(), bases
+
+
+@np.errstate(over="ignore", under="ignore", divide="ignore")
+def _ready(one: Determinant, base: Base | None, form: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """What `fill_variables` reads of a form, and `fill_low`, if pairs of doubles are known.
+
+    d, unscaled, of a variable that is observed 1, and of another that differs from the base; then both diagonals. The
+    low parts of the kernel, and of both diagonals.
+    """
+    phi = one.phi
+    if base is None:
+        return np.zeros(4 * len(phi)), None
+    change, diagonal = phi / base.scale, np.diag(base.kernel)
+    if form == FREE:
+        other, other_low = -base.gap, -base.gap_low
+    else:
+        other, other_low = diagonal + base.scale / phi, np.full(len(phi), np.nan)
+        cancels = (diagonal < 0.0) & ~(-4.0 * diagonal <= other)  # see `added` of the kernels
+        for i in np.flatnonzero(other < _LARGE).tolist() if base.low is not None else []:
+            other[i], other_low[i] = _exact_sum(one, base, i)
+        known = base.low is not None and other < _LARGE
+        other[cancels & ~(known & (np.abs(other) > _KNOWN_SUM))] = np.nan
+        other_low[cancels] = np.nan
+    ready = np.concatenate([change, -change if form == FREE else change, diagonal, other])
+    return ready, None if base.low is None else np.concatenate([base.low.ravel(), np.diag(base.low), other_low])
+
+
+def _exact_sum(one: Determinant, base: Base, i: int) -> tuple[float, float]:
+    """G_ii + 1/φ_i, scaled, as a pair of doubles."""
+    assert base.low is not None
+    entry = Fraction(base.kernel[i, i]) + Fraction(base.low[i, i])
+    exact = entry + Fraction(base.square[i]) / (one.structure.exact_ratio[i] * Fraction(one.phi[i]))
+    return float(exact), float(exact - Fraction(float(exact)))
+
+
+def _columns(columns: np.ndarray, n_variables: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """See `_observe` of the kernel."""
+    child_of, there = np.zeros(n_variables, np.int64), np.zeros(-(-n_variables // 64) * 64, np.uint8)
+    child_of[columns], there[columns] = np.arange(len(columns)), 1
+    return child_of, columns.astype(np.int64), np.packbits(there, bitorder="little").view("<u8").view(np.int64)

@@ -1,0 +1,241 @@
+"""The matrices of `determinants`, filled in: one lane of eight at a time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pgcc.determinants.kernels.plan import (
+    CHILDREN,
+    COLUMNS,
+    FREE,
+    LOW,
+    MATRICES,
+    READY,
+    SYMMETRIC,
+    TABLE,
+    VARIABLES,
+    K,
+    R,
+)
+from pgcc.kernels.policy import bare_kernel, inlined_kernel
+from pgcc.kernels.simd import LANES, WORD, gather, lowest_bit, peek, poke, store
+
+_CHUNK = 64  # terms that are added up by themselves
+
+
+@inlined_kernel
+def next_diagonal(i, symmetric, q):
+    """How far it is from the diagonal entry of row i to the next one."""
+    return (i + 2 if symmetric else q + 1) * LANES
+
+
+@inlined_kernel
+def added(entry, term):
+    """entry + term, term > 0, for a diagonal: NaN where that would magnify the rounding of what is added.
+
+    Of an entry of the kernel below 0, at most a quarter of the sum: then all that is rounded is 5 roundings of it.
+    """
+    total = entry + term
+    return total if entry >= 0.0 or -4.0 * entry <= total else math.nan
+
+
+@bare_kernel
+def pad(matrix, q, size, lane, symmetric, diagonal):
+    """The rows from `size` on, of one lane, become those of the identity (times `diagonal`): no determinant notices."""
+    for i in range(size, q):
+        if symmetric:
+            at = i * (i + 1) // 2
+            for j in range(i):
+                matrix[(at + j) * LANES + lane] = 0.0
+            matrix[(at + i) * LANES + lane] = diagonal
+        else:
+            for j in range(q):
+                matrix[(i * q + j) * LANES + lane] = matrix[(j * q + i) * LANES + lane] = 0.0
+            matrix[i * (q + 1) * LANES + lane] = diagonal
+
+
+@inlined_kernel
+def fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, factors, index):
+    """`fill_base` for up to eight rows whose children are variables: (f, y) is (φ, 0), (0, 1) or (φ, 1)."""
+    k, symmetric, table = plan[d, K], plan[d, SYMMETRIC] == 1, plan[d, TABLE + form]
+    changes = plan[d, READY] + 4 * form * k
+    diagonals = changes + 2 * k
+    starts, states, zeros = q * LANES, 2 * q * LANES, 3 * q * LANES  # see `_list_children`
+    if len(group) < LANES or sizes[group[0]] < q:
+        index[:zeros] = 0
+    index[zeros : zeros + LANES] = 0
+    for lane in range(len(group)):
+        _list_children(plan, ints, d, form, q, masks, group[lane], sizes[group[lane]], lane, index)
+    at = 0
+    for i in range(q):
+        here = i * LANES
+        store(factors, here, gather(data, changes, index, states + here, index, zeros))
+        for j in range(i if symmetric else q):
+            store(matrix, at, gather(data, table, index, starts + here, index, j * LANES))
+            at += LANES
+        diagonal = at if symmetric else i * (q + 1) * LANES
+        store(matrix, diagonal, gather(data, diagonals, index, states + here, index, zeros))
+        at += LANES if symmetric else 0
+
+
+@inlined_kernel
+def fill_low(plan, data, d, form, q, low, index):
+    """What the entries of a symmetric matrix that `fill_variables` has just filled in are beyond their doubles."""
+    k, table = plan[d, K], plan[d, LOW + form]
+    starts, states, zeros = q * LANES, 2 * q * LANES, 3 * q * LANES
+    at = 0
+    for i in range(q):
+        for j in range(i):
+            store(low, at, gather(data, table, index, starts + i * LANES, index, j * LANES))
+            at += LANES
+        store(low, at, gather(data, table + k * k, index, states + i * LANES, index, zeros))
+        at += LANES
+
+
+@inlined_kernel
+def _list_children(plan, ints, d, form, q, masks, row, size, lane, index):
+    """The children of a row that differ from the base, `size` of them, first those observed 1.
+
+    index : of q vectors each, the children c; where their rows in the table start, c·k; and their states, c, or k + c
+    of a child that is not observed 1.
+    """
+    k, n, columns = plan[d, K], plan[d, VARIABLES], plan[d, COLUMNS]
+    starts, states, at, last = q * LANES, 2 * q * LANES, lane, lane + size * LANES
+    for state in range(2):
+        for w in range(masks.shape[1] if at < last else 0):
+            bits = masks[0, w, row]
+            if state == 1:
+                bits = (
+                    masks[1, w, row]
+                    if form == FREE
+                    else np.uint64(ints[columns + n + k + w]) & ~(bits | masks[1, w, row])
+                )
+            while bits != 0:
+                c = peek(ints, columns + WORD * w + lowest_bit(bits))
+                bits &= bits - np.uint64(1)
+                poke(index, at, c)
+                poke(index, starts + at, c * k)
+                poke(index, states + at, state * k + c)
+                at += LANES
+
+
+@bare_kernel
+def fill_base(
+    plan, data, d, form, q, inside, outside, work, lanes, row, masks, lane, matrix, factors, index
+):  # fmt: skip
+    """G + diag(y/d) over the children that differ from the base, those with d > 0 first; factors: d, unscaled.
+
+    masks : see `compare_values`
+    """
+    k, symmetric, table = plan[d, K], plan[d, SYMMETRIC] == 1, plan[d, TABLE + form]
+    phis, scales = plan[d, CHILDREN], plan[d, CHILDREN] + (1 if form == FREE else 3) * k
+    positive = _list_bits(masks[0 if form == FREE else 2], row, index, 0)
+    count = _list_bits(masks[1], row, index, positive) if form == FREE else positive
+    if symmetric:
+        _fill_triangle(data, table, k, index, count, lane, matrix)
+    else:
+        _fill_kernel(data, table, k, q, index, count, lane, matrix)
+        for i in range(count):
+            matrix[i * (q + 1) * LANES + lane] = data[table + index[i] * (k + 1)]
+    at = lane
+    for i in range(count):
+        c = index[i]
+        phi, scale = data[phis + c] if form == FREE else 0.0, data[scales + c]
+        f, y = work[inside[c] * lanes + row], work[outside[c] * lanes + row]
+        change = f - y * phi
+        if i < positive:
+            if y != 0.0:
+                matrix[at] = added(matrix[at], scale / change)
+        else:
+            matrix[at] = -(data[phis + 2 * k + c] + scale * (f / (phi * -change)))
+        factors[i * LANES + lane] = change / scale
+        at += next_diagonal(i, symmetric, q)
+
+
+@bare_kernel
+def _list_bits(words, row, index, count):
+    """Append the numbers of the bits that are set in the words of a row; how many there are now."""
+    for w in range(len(words)):
+        bits = words[w, row]
+        while bits != 0:
+            index[count] = 64 * w + lowest_bit(bits)
+            bits &= bits - np.uint64(1)
+            count += 1
+    return count
+
+
+@bare_kernel
+def _fill_kernel(data, table, k, q, index, count, lane, matrix):
+    """The kernel off the diagonal."""
+    for i in range(count):
+        at, here = i * q * LANES + lane, table + index[i] * k
+        for j in range(count):
+            if j != i:
+                matrix[at + j * LANES] = data[here + index[j]]
+
+
+@bare_kernel
+def _fill_triangle(data, table, k, index, count, lane, matrix):
+    """The kernel on and below the diagonal."""
+    at = lane
+    for i in range(count):
+        here = table + index[i] * k
+        for j in range(i + 1):
+            matrix[at] = data[here + index[j]]
+            at += LANES
+
+
+@bare_kernel
+def fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index, room):
+    """[[M1, U_A], [−V_Aᵀ, 0]] with the f of A taken out; symmetric: [[M1, U_A], [U_Aᵀ, 0]], where u = s·v.
+
+    Returns how many roundings stand on a term of M1, and the largest ratio of Σ|terms| to |Σ terms| over its entries.
+    """
+    r, k, symmetric = plan[d, R], plan[d, K], plan[d, SYMMETRIC] == 1
+    m0 = plan[d, MATRICES]
+    u, v = m0 + r * r, m0 + r * r + r * k
+    total, sizes, part = room[: r * r], room[r * r : 2 * r * r], room[2 * r * r : 3 * r * r]
+    for i in range(r * r):
+        total[i], sizes[i], part[i] = data[m0 + i], abs(data[m0 + i]), 0.0
+    count, terms = 0, 0
+    for i in range(k):
+        if y[i] == 0.0:
+            index[count] = i
+            count += 1
+        elif f[i] != 0.0:
+            terms += 1
+            for a in range(r):
+                left = f[i] * data[u + i * r + a]
+                for b in range(a + 1 if symmetric else r):
+                    term = left * data[v + i * r + b]
+                    part[a * r + b] += term
+                    sizes[a * r + b] += abs(term)
+            if terms % _CHUNK == 0:  # partial sums: fewer roundings follow one another
+                for j in range(r * r):
+                    total[j] += part[j]
+                    part[j] = 0.0
+    lost = 1.0
+    for a in range(r):
+        at = a * (a + 1) // 2 if symmetric else a * q
+        for b in range(a + 1 if symmetric else r):
+            entry = total[a * r + b] + part[a * r + b]
+            matrix[(at + b) * LANES + lane] = entry
+            if sizes[a * r + b] > 0.0:
+                lost = max(lost, sizes[a * r + b] / abs(entry))
+        factors[a * LANES + lane] = 1.0
+    for j in range(count):
+        i, here = index[j], r + j
+        at = here * (here + 1) // 2 if symmetric else here * q
+        for a in range(r):
+            if symmetric:
+                matrix[(at + a) * LANES + lane] = data[u + i * r + a]
+            else:
+                matrix[(a * q + here) * LANES + lane] = data[u + i * r + a]
+                matrix[(at + a) * LANES + lane] = -data[v + i * r + a]
+        for b in range(j + 1 if symmetric else count):
+            matrix[(at + r + b) * LANES + lane] = 0.0
+        # the row below is −vᵀ = −uᵀ/s
+        factors[here * LANES + lane] = -f[i] / data[plan[d, CHILDREN] + 4 * k + i] if symmetric else f[i]
+    return min(terms, _CHUNK + terms // _CHUNK) + 4.0, lost

@@ -1,0 +1,397 @@
+"""Determinants of a block of rows, by whichever form is smallest for each row.
+
+With (f_i, y_i) the values of child i and its complement, and a *base* (φ_i, 1) at which the determinant D_base and
+G = Vᵀ·N⁻¹·U, N = M0 + U·diag(φ)·Vᵀ, are known, only the children that differ from the base matter:
+
+    D(f, y) = D_base · det( diag(y) + G·diag(d) )  =  D_base · Π d_i · det( G + diag(y/d) ),     d_i = f_i − y_i·φ_i,
+
+over those children. The base φ = (all free) is the K form of a determinantal point process (G = K, sizes |A| + |B|),
+the base φ = 0 its L form (G = L, sizes |A| + what is free). On the diagonal, G_ii + y_i/d_i would cancel for d_i < 0:
+there it is −(h_i + f_i/(φ_i·|d_i|)) with h_i = 1/φ_i − G_ii known by itself. Children with d_i > 0 come first, so that
+for a symmetric kernel both diagonal blocks are definite, of opposite signs, and elimination adds and never cancels.
+
+    RANK    det [[M1, U_A], [−V_Aᵀ, 0]], M1 = M0 + Σ_{y_i = 1} f_i·u_i·v_iᵀ: the cost does not grow with |B|
+    TREES   star–mesh elimination, where M0 and the u_i·v_iᵀ are Laplacians (see `laplacian`)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pgcc.determinants.kernels.factors import (
+    eliminate,
+    eliminate_symmetric,
+    full_growth,
+    inverse_roots,
+    quick_growth,
+)
+from pgcc.determinants.kernels.filling import fill_base, fill_low, fill_rank, fill_variables, next_diagonal, pad
+from pgcc.determinants.kernels.laplacian import tree_sum
+from pgcc.determinants.kernels.observed import compare_values, observe, ordinary, row_values
+from pgcc.determinants.kernels.pairs import UNIT_OF_PAIRS, eliminate_pairs
+from pgcc.determinants.kernels.plan import (
+    CHILDREN,
+    COLUMNS,
+    COUNTED,
+    DEFINITE,
+    DIRECTED,
+    EDGES,
+    FORMS,
+    FREE,
+    HAS,
+    LOW,
+    OUT,
+    RANK,
+    SIZE,
+    SYMMETRIC,
+    TABLE,
+    TREES,
+    VARIABLES,
+    K,
+    R,
+)
+from pgcc.determinants.kernels.sized import sized_sum
+from pgcc.ir.numbers import UNIT
+from pgcc.kernels.policy import bare_kernel, inlined_kernel, kernel
+from pgcc.kernels.simd import LANES, larger, load, magnitude, mul, root, smaller, splat, store
+
+_SMALL, _LARGE = 2.0**-400, 2.0**400
+_NORMAL = 2.0**-1000  # a number above it has all its digits
+
+
+@kernel
+def determinant_rows(
+    plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, wanted, mantissa, exponent, error
+):  # fmt: skip
+    """mantissa[row]·2^exponent[row] = determinant d, off by at most error[row] relatively, for rows 0 … rows − 1.
+
+    inside, outside : slots of f and y in `work`, which holds `lanes` doubles for each slot.
+    evidence, start : rows of codes (1, 0, 255), flat and with PADDING bytes more, and where the first one starts; the
+    last row repeats. If the children are variables they are read there, and not from `work`; plan[d, VARIABLES] is then
+    the length of a row.
+    bases : one row per determinant and base: mantissa, exponent, relative error of D_base.
+    wanted : an error that is good enough. An error of inf says that nothing is known.
+    Returns whether the base of everything free was missed: whether it would have been the smallest form of some row.
+    """
+    r, k = plan[d, R], plan[d, K]
+    if plan[d, SIZE] >= 0:
+        _run_sized(
+            plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, wanted, mantissa, exponent,
+            error,
+        )  # fmt: skip
+        return False
+    form, size = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    masks = np.empty((3, -(-max(k, plan[d, VARIABLES]) // 64), rows), np.uint64)
+    missed = _choose_forms(
+        plan, data, ints, d, inside, outside, work, lanes, evidence, start, rows, form, size, masks,
+        mantissa, exponent, error,
+    )  # fmt: skip
+    for pairs in (False, True):  # doubles; and pairs of them, where these were not enough
+        if pairs and not _keep_uncertain(plan, d, form, error, wanted):
+            break
+        order, largest = _by_form_and_size(form, size, r + k + 1)
+        _run_groups(
+            plan, data, ints, bases, d, form, size, inside, outside, work, lanes, evidence, start, order, masks, wanted,
+            mantissa, exponent, error, *_room(largest, k, pairs),
+        )  # fmt: skip
+    if plan[d, HAS + TREES]:
+        for row in range(rows):
+            form[row] = TREES if not error[row] <= wanted else -1
+        _run_trees(plan, data, ints, d, inside, outside, work, lanes, evidence, start, form, mantissa, exponent, error)
+    return missed
+
+
+@bare_kernel
+def cost_of(form, size, r, k):
+    """Nanoseconds, roughly: what elimination and filling in take."""
+    if form == TREES:
+        return 500.0 + 2.0 * k + size * size * size / 6.0
+    if form == RANK:
+        return 100.0 + 4.0 * k + k * r * r / 2.0 + size * size * size / 12.0
+    return 30.0 + size * size + size * size * size / 16.0
+
+
+@kernel
+def _choose_forms(
+    plan, data, ints, d, inside, outside, work, lanes, evidence, start, rows, form, size, masks,
+    mantissa, exponent, error,
+):  # fmt: skip
+    """The cheapest form of every row, and its size; −1 where the answer is 0 or where no form applies."""
+    r, k = plan[d, R], plan[d, K]
+    # FREE, OUT: how many children differ from the base; RANK: how many are in. Negative: no answer, or 0.
+    known = np.empty((FORMS, rows), np.int64)
+    strange, zero = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
+    if plan[d, VARIABLES]:
+        observe(evidence, start, plan[d, VARIABLES], ints[plan[d, COLUMNS] :], k, rows, masks, known)
+    else:
+        compare_values(data, plan[d, CHILDREN], k, inside, outside, work, lanes, rows, masks, known, strange, zero)
+    mantissa[:rows], exponent[:rows], error[:rows] = 0.0, 0, math.inf
+    missed = False
+    chosen, largest = -1, 0  # of the last row that was decided, whose counts were these
+    inner_before, outer_before, observed_before = -1, -1, -1
+    for row in range(rows):
+        inner, outer, observed = known[RANK, row], known[OUT, row], known[FREE, row]
+        form[row], size[row] = -1, 0
+        if strange[row]:
+            continue
+        if zero[row] or inner > r:  # a child that is impossible, or more vectors than dimensions
+            error[row] = 0.0
+            continue
+        if inner != inner_before or outer != outer_before or observed != observed_before:
+            inner_before, outer_before, observed_before = inner, outer, observed
+            known[RANK, row] += r
+            known[TREES, row] = r - inner
+            best, chosen, largest = math.inf, -1, 0
+            for candidate in range(FORMS):
+                if plan[d, HAS + candidate]:
+                    here = cost_of(candidate, known[candidate, row], r, k)
+                    if here < best:
+                        best, chosen, largest = here, candidate, known[candidate, row]
+            if not plan[d, HAS + FREE] and (observed > 0 or best == math.inf):
+                missed |= cost_of(FREE, observed, r, k) < best
+        form[row], size[row] = chosen, largest
+    return missed
+
+
+@kernel
+def _keep_uncertain(plan, d, form, error, wanted):
+    """form = −1 for all rows but those that are not certain enough and that pairs of doubles may help; is there any?"""
+    some = False
+    for row in range(len(form)):
+        if error[row] <= wanted or form[row] < 0 or form[row] > OUT or plan[d, LOW + form[row]] == 0:
+            form[row] = -1
+        some |= form[row] >= 0
+    return some
+
+
+@kernel
+def _by_form_and_size(form, size, base):
+    """The rows that have a form, not TREES, those of one form together and small ones first; and the largest size."""
+    rows, same = len(form), 0 <= form[0] < TREES
+    for row in range(1, rows):
+        same &= form[row] == form[0] and size[row] == size[0]
+    if same:
+        return np.arange(rows), size[0]
+    # counting sort: rows of a form and size start where those of smaller ones end
+    start, largest = np.zeros(TREES * base + 1, np.int64), 0
+    for row in range(rows):
+        if 0 <= form[row] < TREES:
+            start[form[row] * base + size[row] + 1] += 1
+            largest = max(largest, size[row])
+    for key in range(TREES * base):
+        start[key + 1] += start[key]
+    order = np.empty(start[-1], np.int64)
+    for row in range(rows):
+        if 0 <= form[row] < TREES:
+            key = form[row] * base + size[row]
+            order[start[key]] = row
+            start[key] += 1
+    return order, largest
+
+
+@kernel
+def _run_trees(plan, data, ints, d, inside, outside, work, lanes, evidence, start, form, mantissa, exponent, error):
+    r, k, at = plan[d, R], plan[d, K], plan[d, EDGES]
+    tail, head = ints[at : at + k], ints[at + k : at + 2 * k]
+    weights = plan[d, CHILDREN] + 4 * k
+    W, f, y = np.empty((r, r)), np.empty(k), np.empty(k)
+    parent, label, chosen = np.empty(r + 1, np.int64), np.empty(r + 1, np.int64), np.empty(r + 1, np.bool_)
+    for row in range(len(form)):
+        if form[row] == TREES:
+            row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y)
+            if not ordinary(f, y):
+                continue
+            m, e, off = tree_sum(
+                r, plan[d, DIRECTED] == 1, tail, head, data[weights : weights + k],
+                data[weights + k : weights + k + r], f, y, W, parent, label, chosen,
+            )  # fmt: skip
+            if off == off:
+                mantissa[row], exponent[row], error[row] = m, e, off
+
+
+@kernel
+def _run_sized(
+    plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, wanted, mantissa, exponent, error
+):  # fmt: skip
+    """Determinants with a size, of symmetric kernels, one row after another; by a second base where one is not enough.
+
+    FREE is the base where what does not count is free, and what counts is out.
+    """
+    k, children = plan[d, K], plan[d, CHILDREN]
+    f, y, phi, counted = np.empty(k), np.empty(k), np.zeros(k), ints[plan[d, COUNTED] : plan[d, COUNTED] + k]
+    for row in range(rows):
+        mantissa[row], exponent[row], error[row] = 0.0, 0, math.inf
+        if not plan[d, SYMMETRIC]:
+            continue
+        row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y)
+        if not ordinary(f, y):
+            continue
+        for form in (FREE, OUT):
+            if plan[d, HAS + form] and not error[row] <= wanted:
+                for i in range(k):
+                    phi[i] = data[children + i] if form == FREE and not counted[i] else 0.0
+                table, scales = plan[d, TABLE + form], children + (1 if form == FREE else 3) * k
+                m, e, off = sized_sum(
+                    data[table : table + k * k].reshape((k, k)), data[scales : scales + k],
+                    data[children + 2 * k : children + 3 * k], phi, f, y, plan[d, SIZE], counted,
+                )  # fmt: skip
+                off += 0.0 if m == 0.0 else bases[2 * d + form, 2]
+                if off < error[row]:
+                    mantissa[row], exponent[row] = m * bases[2 * d + form, 0], e + int(bases[2 * d + form, 1])
+                    error[row] = off
+
+
+@kernel
+def _room(q, k, pairs):
+    """Room for matrices, their low parts, factors of pivots, an inverse, three vectors, children, and their values."""
+    return (
+        np.empty(q * q * LANES),
+        np.empty(max(1, q * (q + 1) // 2) * LANES if pairs else 0),
+        np.empty(q * LANES),
+        np.empty(q * (q + 1) // 2 * LANES),
+        np.empty((3, max(1, q) * LANES)),
+        np.empty(max(2 * k + 1, (3 * q + 1) * LANES), np.int64),
+        np.empty((2, k)),
+    )
+
+
+@bare_kernel
+def _run_groups(
+    plan, data, ints, bases, d, forms, sizes, inside, outside, work, lanes, evidence, start, order, masks, wanted,
+    mantissa, exponent, error, matrix, low, factors, inverse, vectors, index, values,
+):  # fmt: skip
+    """Up to eight rows of one form at a time, padded to the largest size among them.
+
+    With room for low parts (`low`), over pairs of doubles: rows of variables, symmetric, in the forms that have them.
+    """
+    symmetric, variables, pairs = plan[d, SYMMETRIC] == 1, plan[d, VARIABLES] > 0, len(low) > 0
+    unit = UNIT_OF_PAIRS if pairs else UNIT
+    scale, room, tau = vectors[0], vectors[1], vectors[2]
+    f, y = values[0], values[1]
+    last = 0
+    while last < len(order):
+        first, form = last, forms[order[last]]
+        while last < min(first + LANES, len(order)) and forms[order[last]] == form:
+            last += 1
+        group, q = order[first:last], sizes[order[last - 1]]
+        cancelled, spread = 0.0, 0.0  # what forming the entries adds to their roundings; to those of √(M_ii·M_jj)
+        if variables and form != RANK:
+            fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, factors, index)
+        else:
+            for lane in range(last - first):
+                if form == RANK:
+                    row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, group[lane], f, y)
+                    sums, lost = fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index, inverse)
+                    if plan[d, DEFINITE]:  # Σ|f·u_i·v_j| ≤ √(M_ii·M_jj)
+                        spread = max(spread, sums)
+                    else:
+                        cancelled = max(cancelled, sums * lost)
+                else:
+                    fill_base(
+                        plan, data, d, form, q, inside, outside, work, lanes, group[lane], masks, lane,
+                        matrix, factors, index,
+                    )  # fmt: skip
+        if pairs:
+            fill_low(plan, data, d, form, q, low, index)
+        if last - first < LANES or sizes[order[first]] != q:
+            for lane in range(LANES):
+                size = sizes[group[lane]] if lane < last - first else 0
+                pad(matrix, q, size, lane, symmetric, 1.0)
+                for i in range(size, q):
+                    factors[i * LANES + lane] = 1.0
+                if pairs:
+                    pad(low, q, size, lane, symmetric, 0.0)
+        if pairs:
+            eliminate_pairs(matrix, low, q, scale, room)
+        elif symmetric:
+            eliminate_symmetric(matrix, q, scale)
+        else:
+            eliminate(matrix, q)
+        _trust(matrix, q, symmetric, (q + 8.0 + cancelled) * unit, spread * unit, wanted, scale, room, inverse, tau)
+        in_range = _multiply_pivots(matrix, q, symmetric, factors, scale, room)
+        times, binary, off = 1.0, 0, 5.0 * q * UNIT
+        if form != RANK:
+            times, binary, off = bases[2 * d + form, 0], int(bases[2 * d + form, 1]), off + bases[2 * d + form, 2]
+        for lane in range(last - first):
+            row, value, more, tame = group[lane], scale[lane], 0, True
+            if not in_range:
+                value, more, tame = _careful_product(matrix, q, symmetric, factors, lane)
+            value *= times
+            known = tame and tau[lane] + off < min(0.1, error[row]) and 0.0 < abs(value) < math.inf
+            if known or not pairs:
+                mantissa[row], exponent[row] = value, binary + more
+                error[row] = tau[lane] + off if known else math.inf
+
+
+@inlined_kernel
+def _trust(matrix, q, symmetric, roundings, spread, wanted, scale, room, inverse, tau):
+    """tau[lane] = relative error bounds of eight eliminations (see `factors`).
+
+    roundings : of every entry, in all, relative to |L||D||R|. spread : those relative to √(M_ii·M_jj), for which
+    ‖X·e‖² stands where ‖X‖² does for the others: it is what `quick_growth` bounds, and at most q·‖X‖².
+    """
+    if q == 0:
+        tau[:LANES] = 0.0
+        return
+    inverse_roots(matrix, q, symmetric, scale)
+    growth = quick_growth(matrix, q, symmetric, False, scale, room)
+    if not symmetric:
+        growth = root(mul(growth, quick_growth(matrix, q, symmetric, True, scale, room)))
+    store(tau, 0, growth)
+    good = True
+    for lane in range(LANES):
+        tau[lane] *= 1.11 * (roundings + spread)
+        good &= tau[lane] <= wanted
+    if good:
+        return
+    growth = full_growth(matrix, q, symmetric, False, scale, inverse)
+    if not symmetric:
+        growth = root(mul(growth, full_growth(matrix, q, symmetric, True, scale, inverse)))
+    store(room, 0, growth)
+    for lane in range(LANES):
+        better = 1.5 * (roundings + q * spread) * room[lane]
+        # the inverse itself is rounded, by (q + 8)·u·X·|L̂⁻¹|: not too much, if that is small beside it
+        if better < tau[lane] and (q + 8.0) * UNIT * math.sqrt(room[lane]) < 0.1:
+            tau[lane] = better
+
+
+@inlined_kernel
+def _multiply_pivots(matrix, q, symmetric, factors, products, extremes):
+    """Products of pivots and factors, in every lane; whether none of them came near the limits of doubles."""
+    product, least, most, at = splat(1.0), splat(1.0), splat(1.0), 0
+    for i in range(q):
+        pivot, factor = load(matrix, at), load(factors, i * LANES)
+        at += next_diagonal(i, symmetric, q)
+        size = magnitude(pivot)
+        least, most = smaller(size, least), larger(size, most)
+        size = magnitude(factor)
+        least, most = smaller(size, least), larger(size, most)
+        product = mul(mul(product, pivot), factor)
+        size = magnitude(product)
+        least, most = smaller(size, least), larger(size, most)
+    store(products, 0, product)
+    store(extremes, 0, least)
+    low = math.inf
+    for lane in range(LANES):
+        low = min(low, extremes[lane])
+    store(extremes, 0, most)
+    high = 0.0
+    for lane in range(LANES):
+        high = max(high, extremes[lane])
+    return low > _SMALL and high < _LARGE
+
+
+@bare_kernel
+def _careful_product(matrix, q, symmetric, factors, lane):
+    """The same of one lane, whatever its range; and whether nothing that matters has underflowed."""
+    value, binary, tame, at = 1.0, 0, True, lane
+    for i in range(q):
+        pivot, factor = matrix[at], factors[i * LANES + lane]
+        at += next_diagonal(i, symmetric, q)
+        tame &= _SMALL < abs(pivot) < _LARGE and _NORMAL < abs(factor) < math.inf
+        factor, more = math.frexp(factor)
+        value, carry = math.frexp(value * pivot * factor)  # in the order of `_multiply_pivots`: the same bits
+        binary += more + carry
+    return value, binary, tame

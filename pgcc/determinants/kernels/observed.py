@@ -1,0 +1,90 @@
+"""What the rows of a block say about the children of a determinant: as bits where they are variables; as numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pgcc.determinants.kernels.plan import CHILDREN, COLUMNS, FREE, OUT, RANK, VARIABLES, K
+from pgcc.kernels.policy import bare_kernel
+from pgcc.kernels.simd import WORD, count_bits, equal_bytes
+
+PADDING = WORD  # bytes that follow the last row of flat evidence: so many are read at a time, from any variable on
+
+
+@bare_kernel
+def _row_start(evidence, start, n, row):
+    return min(start + row * n, len(evidence) - PADDING - n)
+
+
+@bare_kernel
+def observe(evidence, start, n, columns, k, rows, masks, known):
+    """masks[0], masks[1] = the children observed 1 and 0 of every row, as bits; and how many they are.
+
+    columns : for every variable the number of its child, or 0; then the variable of every child; then for every 64
+    variables a word that says which of them are children. known[FREE] = children observed, known[OUT] = those not
+    observed 0, known[RANK] = those observed 1.
+    """
+    for row in range(rows):
+        at = _row_start(evidence, start, n, row)
+        inner, outer = 0, 0
+        for w in range(masks.shape[1]):
+            here = np.uint64(columns[n + k + w])
+            ones, zeros = equal_bytes(evidence, at + WORD * w, 1) & here, equal_bytes(evidence, at + WORD * w, 0) & here
+            masks[0, w, row], masks[1, w, row] = ones, zeros
+            inner += count_bits(ones)
+            outer += count_bits(zeros)
+        known[FREE, row], known[OUT, row], known[RANK, row] = inner + outer, k - outer, inner
+
+
+@bare_kernel
+def compare_values(data, phis, k, inside, outside, work, lanes, rows, masks, known, strange, zero):
+    """masks[0], masks[1] = the children of every row that are above and below φ, as bits, masks[2] those above 0.
+
+    A child that is in is above both. `known` is as in `observe`; `strange` are rows of which nothing is known, `zero`
+    those with a child that is impossible.
+    """
+    known[:] = 0
+    for w in range(masks.shape[1]):
+        above, below, there = masks[0, w], masks[1, w], masks[2, w]
+        above[:], below[:], there[:] = np.uint64(0), np.uint64(0), np.uint64(0)
+        for i in range(64 * w, min(64 * w + 64, k)):
+            phi, bit = data[phis + i], np.uint64(1) << np.uint64(i - 64 * w)
+            f, y = work[inside[i] * lanes :], work[outside[i] * lanes :]
+            for row in range(rows):
+                a, b = f[row], y[row]
+                inner = b == 0.0
+                above[row] |= bit if inner | (a > phi) else np.uint64(0)
+                below[row] |= np.uint64(0) if inner | (a >= phi) else bit
+                there[row] |= bit if inner | (a != 0.0) else np.uint64(0)
+                known[RANK, row] += inner
+                zero[row] |= (a == 0.0) & inner
+                strange[row] |= (not inner) & (b != 1.0) | (not (a >= 0.0 and a < math.inf))
+        for row in range(rows):
+            known[FREE, row] += count_bits(above[row]) + count_bits(below[row])
+            known[OUT, row] += count_bits(there[row])
+
+
+@bare_kernel
+def row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y):
+    """f and y of every child."""
+    k, n = plan[d, K], plan[d, VARIABLES]
+    if n:
+        at, children, columns = _row_start(evidence, start, n, row), plan[d, CHILDREN], plan[d, COLUMNS] + n
+        for i in range(k):
+            code = evidence[at + ints[columns + i]]
+            f[i] = 0.0 if code == 0 else data[children + i]
+            y[i] = 0.0 if code == 1 else 1.0
+    else:
+        for i in range(k):
+            f[i], y[i] = work[inside[i] * lanes + row], work[outside[i] * lanes + row]
+
+
+@bare_kernel
+def ordinary(f, y):
+    """Whether every complement is 0 or 1 and every value finite and not negative."""
+    fine = True
+    for i in range(len(f)):
+        fine &= (y[i] == 0.0 or y[i] == 1.0) and 0.0 <= f[i] < math.inf
+    return fine

@@ -1,0 +1,91 @@
+"""Programs with determinants over scaled numbers, one row after another."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pgcc.determinants.kernels.forms import determinant_rows
+from pgcc.determinants.kernels.observed import PADDING
+from pgcc.determinants.kernels.plan import VARIABLES
+from pgcc.ir.numbers import UNIT
+from pgcc.kernels.policy import kernel
+from pgcc.program.program import DET
+from pgcc.rings.kernels.scaled import RADIX, normalized, run_scaled_row, shifted
+
+_MOST_UNITS = 0.1 / UNIT  # an error past which nothing is known
+
+
+@kernel
+def run_scaled_staged(
+    op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
+    weight_exponents, leaf_exponents, plan, data, ints, bases, degree, wanted,
+    evidence, roots, mantissas, exponents, slots,
+):  # fmt: skip
+    """`run_scaled` for programs with determinants."""
+    m, e = np.zeros(slots), np.zeros(slots, np.int64)
+    error, variables = np.zeros(1), evidence.shape[1]
+    flat = np.zeros(evidence.size + PADDING, np.uint8)
+    for row in range(evidence.shape[0]):
+        for v in range(variables):
+            flat[row * variables + v] = evidence[row, v]
+    for row in range(evidence.shape[0]):
+        i = 0
+        while i < len(op):
+            begin = i
+            while i < len(op) and op[i] < DET:
+                i += 1
+            run_scaled_row(
+                op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
+                weight_exponents, leaf_exponents, begin, i, evidence[row], m, e,
+            )  # fmt: skip
+            if i == len(op):
+                break
+            d, slot_list, at = np.int64(args[start[i]]), args[start[i] + 1 : start[i + 1]], target[i]
+            is_value = op[i] == DET
+            size, power, off = 0.0, 0, 0.0
+            if is_value or len(slot_list) > 1:
+                if not is_value:
+                    off = error[0]  # that of the value, which was just computed
+                size, power = scaled_determinant(
+                    plan, data, ints, bases, d, slot_list, flat, row * variables, wanted, m, e, error
+                )
+                off += error[0]
+            else:
+                size, power, off = m[slot_list[0]], e[slot_list[0]], error[0]
+            if not is_value:  # DETMAG: the law is that of `run_staged`
+                units = degree[d] + off / UNIT
+                if size != 0.0 or off > 0.0:
+                    size = abs(size) * units if units < _MOST_UNITS else math.inf
+            m[at], e[at] = (math.inf, 0) if size == math.inf else normalized(size, power)
+            i += 1
+        for r in range(len(roots)):
+            mantissas[r, row], exponents[r, row] = m[roots[r]], e[roots[r]]
+
+
+@kernel
+def scaled_determinant(plan, data, ints, bases, d, slots, evidence, row, wanted, m, e, error):
+    """Determinant d of scaled f (the first half of the slots) and y (the others); error[0]: its relative error.
+
+    (f, y) = 2^(256·p)·(f', y') makes 2^(256·p) times the determinant: a child that must be in may be of any size.
+    """
+    k = len(slots) // 2
+    work, power = np.empty(2 * k), 0
+    for j in range(0 if plan[d, VARIABLES] else k):  # variables are read from the evidence
+        f, y = slots[j], slots[k + j]
+        top = max(e[f], e[y])
+        if (m[f] != 0.0 and top - e[f] > 2) or (m[y] != 0.0 and top - e[y] > 2):
+            error[0] = math.inf  # tiny beside its partner, but perhaps not with what the matrix makes of both
+            return 0.0, 0
+        work[j] = 0.0 if m[f] == 0.0 else shifted(m[f], top - e[f])
+        work[k + j] = 0.0 if m[y] == 0.0 else shifted(m[y], top - e[y])
+        if m[f] != 0.0 or m[y] != 0.0:
+            power += top
+    mantissa, binary = np.empty(1), np.empty(1, np.int64)
+    where = np.arange(2 * k).astype(np.int32)
+    determinant_rows(
+        plan, data, ints, bases, d, where[:k], where[k:], work, 1, evidence, row, 1, wanted, mantissa, binary, error
+    )
+    whole = binary[0] // RADIX
+    return normalized(math.ldexp(mantissa[0], binary[0] - whole * RADIX), power + whole)

@@ -1,0 +1,124 @@
+"""All marginals of a program with determinants, from one forward and one reverse pass in float64.
+
+Rows whose bounds are not good enough are said to be uncertain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+
+from pgcc.certify.certificate import Certificate, Walk
+from pgcc.certify.kernels.bounds import smallest
+from pgcc.determinants.kernels.partials import trusted_partials
+from pgcc.determinants.kernels.staged import run_staged
+from pgcc.determinants.staged import no_head, padded
+from pgcc.ir.numbers import add
+from pgcc.program.program import DETIN, DETMAG, Program
+from pgcc.program.reverse import readings, reverse, variables_in_complements
+from pgcc.rings.direct import Direct
+from pgcc.rings.float64.kernels.linear import STEP, pack_codes, run_block
+from pgcc.rings.float64.loop import aligned
+from pgcc.rings.posteriors import Posteriors, read_posteriors
+
+# Rows per block, in steps of 32, and the bytes of values and adjoints beyond which they are as few as can be.
+_STEPS, _BYTES = 4, 1 << 21
+_NO_UNDERFLOW = 2.0**-300
+
+
+def has_partials(program: Program) -> bool:
+    """Whether its determinants have all sizes, children whose magnitudes are their values, and no z in a complement.
+
+    Derivatives are taken by the children f alone, and those by their complements y are needed wherever a variable
+    (and not only ȳ) occurs below one: in `Circuit.complement` of a determinant, for instance.
+    """
+    trusts = np.flatnonzero(program.op == DETMAG)
+    steady = (np.diff(program.start)[trusts] == 2).all()
+    if not steady or not all(s.size is None and s.children for s in program.structures):
+        return False
+    return not variables_in_complements(program)
+
+
+class StagedMarginals:
+    """The evaluator of all marginals of a homogenised program with determinants."""
+
+    def __init__(self, direct: Direct):
+        assert direct.staged is not None
+        self.staged = direct.staged
+
+    @cached_property
+    def program(self) -> Program:
+        """Values, derivatives of determinants, adjoints: in slots of their own."""
+        self.staged.dets.find_free_bases()
+        return reverse(self.staged.unscheduled)
+
+    @cached_property
+    def _walk(self) -> Walk:
+        return self.staged.walk(self.program)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Of joint probabilities and the root."""
+        read = readings(self.program)
+        return self._walk.certificate(read[: len(read) // 2], read[len(read) // 2 :])
+
+    def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
+        """Posteriors for int8 rows of evidence (1, 0, −1)."""
+        found = Posteriors.empty(*evidence.shape)
+        for first, read, least in self._run(evidence, rtol):
+            rows = slice(first, first + len(least))
+            floor = np.where(least > self._safe, 0.0, self.certificate.floor)
+            read_posteriors(read, evidence[rows], True, self.certificate.gamma, floor, rtol, found[rows])
+        return found
+
+    @cached_property
+    def _safe(self) -> float:
+        """Where no number of a row but 0 is smaller, nothing has underflowed: a product of three is still normal."""
+        program = self.program
+        numbers = [*program.numbers, *(x for a, b in program.leaf_numbers for x in (a, b, add(a, b)))]
+        doubles = np.abs(np.append(program.weights, program.leaf_table)).tolist()
+        lost = any(x != 0 and not y > _NO_UNDERFLOW for x, y in zip(numbers, doubles, strict=True))
+        return np.inf if lost else _NO_UNDERFLOW
+
+    def _run(self, evidence: np.ndarray, rtol: float) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """(first row, what is read off every row, the least number above 0 of each), block by block."""
+        program, staged, n = self.program, self.staged, evidence.shape[1]
+        staged.dets.refine(rtol / 8)
+        lanes = STEP * max(1, min(_STEPS, _BYTES // (8 * STEP * program.slots), -(-len(evidence) // STEP)))
+        flat = padded(evidence)
+        codes, work = np.empty((1, n * lanes), np.uint8), aligned(program.slots * lanes)
+        work[:] = 0.0
+        nothing = np.zeros(0, np.int64), np.zeros((0, lanes)), np.zeros(lanes, bool)
+        read = readings(program)
+        inside = np.flatnonzero(program.op == DETIN)
+        for first in range(0, len(evidence), lanes):
+            rows = min(lanes, len(evidence) - first)
+            pack_codes(evidence.reshape(-1).view(np.uint8), n, first, lanes, codes)
+            run_staged(
+                *program.arrays, *staged.dets.arrays, staged.shift, staged.degree, rtol / 8, flat, n, first,
+                0, int(inside[0]), *no_head(), codes[0], lanes, work, *nothing,
+            )  # fmt: skip
+            for i in inside.tolist():
+                self._put_partials(i, flat, first * n, rows, lanes, rtol / 8, work)
+            run_block(*program.arrays, int(inside[-1]) + 1, program.instructions, codes[0], lanes, work)
+            least = np.empty(rows)
+            smallest(work, lanes, least)
+            yield first, work.reshape(-1, lanes)[read], least
+
+    def _put_partials(
+        self, i: int, flat: np.ndarray, start: int, rows: int, lanes: int, wanted: float, work: np.ndarray
+    ) -> None:
+        """The derivatives of a determinant and their magnitudes."""
+        program = self.program
+        args = program.args[program.start[i] : program.start[i + 1]]
+        d, k = int(args[0]), len(args) // 2
+        trusted_partials(
+            *self.staged.dets.arrays, d, args[1 : 1 + k], args[1 + k :], work, lanes, flat, start, rows,
+            wanted, self.staged.shift[d], self.staged.degree[d], int(program.target[i]),
+        )  # fmt: skip
+        # the walk has taken for granted that a derivative is not off by more than it can be large
+        sizes = slice(int(program.target[i]) + k, int(program.target[i]) + 2 * k)
+        here = work.reshape(-1, lanes)[sizes]
+        here[~(here <= np.exp(np.minimum(self._walk.state.high[sizes], 709.0))[:, None])] = np.nan

@@ -1,0 +1,295 @@
+"""Programs with determinants: what each is where nothing is observed, and how they stay in the range of doubles."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+
+from pgcc.certify.certificate import MOST_UNITS, Certificate, Walk, log_determinant_bound
+from pgcc.certify.kernels.analysis import ENDLESS, State, nothing_known
+from pgcc.determinants.forms import Determinant, Determinants
+from pgcc.determinants.kernels.observed import PADDING
+from pgcc.determinants.kernels.staged import run_staged
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import ONE
+from pgcc.ir.numbers import add
+from pgcc.program.condense import condense
+from pgcc.program.lower import lower
+from pgcc.program.program import DET, DETMAG, LEAF, MORE, SUM, TIMES, Program
+from pgcc.program.stages import stages, without
+from pgcc.rings.float64.kernels.linear import STEP
+from pgcc.rings.float64.loop import aligned, room_for_codes, with_tables
+
+# Determinants below others need not be known any better.
+_EASY = 1e-11
+# log of how much larger than where everything is free a determinant may be taken to be.
+_LEEWAY = 30.0
+# A weight below it has lost digits; a power of two that loses every weight.
+_SMALLEST, _FAR = 2.0**-1022, 4000
+
+
+class Staged:
+    """A program whose determinants are computed for blocks of rows, in between stretches of the fast loop.
+
+    A determinant may be 10⁷⁰⁰ where its probabilities are ordinary numbers. Each is divided by a power of two that
+    brings its largest value near 1, and the weights of the sums above are multiplied by what that leaves to pay.
+
+    Parameters
+    ----------
+    program : Program
+        As `lower` makes it.
+    """
+
+    def __init__(self, program: Program):
+        self.structures = program.structures
+        self.where = np.flatnonzero(program.op == DET)
+        self.dets = self._plan(program)
+        self.degree = self._degrees(program)
+        below = _under_determinants(program)
+        exponents = np.array([e for _, e, _ in self._totals], np.int64)
+        self.shift = np.where([bool(below[program.target[i]]) for i in self.where], 0, exponents)
+        weights, self.exponent = _shifted_weights(program, self.shift)
+        self.unscheduled = replace(program, weights=weights)
+        # Variables that only determinants read are read straight from the evidence.
+        unread = _unread_leaves(program, [one.columns is not None for one in self.dets.each])
+        both = stages(self.unscheduled, unread)
+        self.program, self.head = both.tail, both.head
+
+    def _plan(self, program: Program) -> Determinants:
+        """Every determinant at the values that its children have, in this very arithmetic, where all is free."""
+        each: list[Determinant] = []
+        codes = np.full(program.n_variables * STEP, 255, np.uint8)
+        free = padded(np.full(program.n_variables, -1, np.int8))
+        work, nothing = (
+            np.zeros(program.slots * STEP),
+            (np.zeros(0, np.int64), np.zeros((0, STEP)), np.zeros(STEP, bool)),
+        )
+        begin = 0
+        for d, i in enumerate(self.where.tolist()):
+            dets, unscaled, degrees = Determinants(each), np.zeros(d, np.int64), np.zeros(d)
+            run_staged(
+                *program.arrays, *dets.arrays, unscaled, degrees, _EASY, free, program.n_variables, 0, begin, i,
+                *no_head(), codes, STEP, work, *nothing,
+            )  # fmt: skip
+            slots = program.args[program.start[i] + 1 : program.start[i + 1]]
+            k = len(slots) // 2
+            columns = _variable_columns(program, slots[:k], slots[k:])
+            each.append(Determinant(self.structures[d], work[slots[:k] * STEP], columns, program.n_variables))
+            begin = i
+        return Determinants(each)
+
+    def _degrees(self, program: Program) -> np.ndarray:
+        """How many times the relative error of the children's values a determinant is off; inf where nobody knows.
+
+        Without negative coefficients, at most once for every child in a set. Exact children have no error.
+        """
+        exact, bits = _exact_values(program)
+        degree = np.empty(len(self.where))
+        for d, i in enumerate(self.where.tolist()):
+            slots = program.args[program.start[i] + 1 : program.start[i + 1]]
+            structure, k = self.structures[d], len(slots) // 2
+            if not bits[slots[k:]].all():
+                degree[d] = math.inf
+            elif exact[slots[:k]].all():
+                degree[d] = 1.0
+            else:
+                degree[d] = 1.0 + min(structure.rank, k) if structure.nonnegative else math.inf
+        return degree
+
+    @property
+    def _totals(self) -> list[tuple[float, int, float]]:
+        return [one.total for one in self.dets.each]
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Of the head and the tail, one after the other, with determinants divided as they are."""
+        walk = Walk(self.program.slots, _Bounds(self)).run_condensed(self.head).run(self.program)
+        return walk.certificate([self.program.value], [self.program.magnitude])
+
+    def walk(self, program: Program) -> Walk:
+        """Through a program with the same determinants, which shares no slots."""
+        return Walk(program.slots, _Bounds(self)).run(program)
+
+    def run(self, rtol: float, evidence: np.ndarray, lanes: int) -> tuple[np.ndarray, np.ndarray]:
+        """Value and, if signed, magnitude of every row, and where a determinant is hopeless; of some more rows perhaps.
+
+        It is computed with the bases that the rows ask for.
+        """
+        program, rows = self.program, -(-len(evidence) // lanes) * lanes
+        roots = np.array([program.value, program.magnitude] if program.signed else [program.value])
+        out, hopeless = np.empty((len(roots), rows)), np.empty(rows, bool)
+        flat, variables = padded(evidence), evidence.shape[1]
+        rest = (
+            rtol / 8, flat, variables, 0, 0, program.instructions, self._head,
+            room_for_codes(self.head, variables, lanes), np.zeros(0, np.uint8), lanes,
+            aligned(program.slots * lanes), roots, out, hopeless,
+        )  # fmt: skip
+        self.dets.refine(rtol / 8)
+        missed = True
+        while missed:
+            dets = self.dets.arrays
+            missed = run_staged(*program.arrays, *dets, self.shift, self.degree, *rest)
+            if missed:
+                self.dets.find_free_bases()
+                missed = self.dets.arrays is not dets  # another thread may have found them
+        return out, hopeless
+
+    @cached_property
+    def _head(self) -> tuple[Any, ...]:
+        return with_tables(self.head, self.unscheduled.n_variables)
+
+
+class _Bounds:
+    """What is known of the determinants of a staged program before it runs."""
+
+    def __init__(self, staged: Staged):
+        self.each, self.shift, self.degree = staged.dets.each, staged.shift, staged.degree
+
+    def children(self, d: int, values: State) -> State:
+        """Variables are read straight from the evidence, not from the slots that stand for them."""
+        one = self.each[d]
+        if one.columns is None:
+            return values
+        found = nothing_known(2 * len(one.phi))
+        found.rounds[:] = 2.0
+        found.high[:] = found.low[:] = np.log(np.concatenate([one.phi, np.ones(len(one.phi))]))
+        return found
+
+    def log_bound(self, d: int, children: State) -> float:
+        """Without negative coefficients it is largest where everything is free, if all children are."""
+        one, k = self.each[d], len(children.high) // 2
+        bound = ENDLESS
+        if self.is_positive(d, children):
+            bound = self._log_total(one, children)
+        if bound == ENDLESS:
+            bound = log_determinant_bound(one.structure, children.high[:k], children.high[k:])
+        return bound - float(self.shift[d]) * math.log(2.0)
+
+    def is_positive(self, d: int, children: State) -> bool:
+        """Whether it is never negative."""
+        return self.each[d].structure.nonnegative and bool(children.positive.all())
+
+    def _log_total(self, one: Determinant, children: State) -> float:
+        """That of `total`, whose children have the values φ and 1: D is homogeneous of degree k in all of them."""
+        mantissa, exponent, off = one.total
+        k = len(one.phi)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            more = children.high - np.log(np.concatenate([one.phi, np.ones(k)]))
+        growth = float(np.nan_to_num(more, nan=0.0, posinf=np.inf, neginf=0.0).max(initial=0.0))  # 0 of 0 stays
+        if not off < 1.0 or mantissa == 0.0 or growth * k > _LEEWAY:
+            return ENDLESS
+        return math.log(abs(mantissa)) + exponent * math.log(2.0) - math.log1p(-off) + growth * k
+
+    def log_units(self, d: int) -> float:
+        """See `run_staged`."""
+        degree = float(self.degree[d])
+        return math.log(MOST_UNITS + (degree if degree < math.inf else 0.0))  # inf makes an infinite magnitude
+
+
+@cache
+def no_head() -> tuple[Any, Any]:
+    """What `run_staged` takes where there is no head."""
+    nothing = condense(without(lower(Circuit(ONE)), np.ones(1, bool)), [])
+    return with_tables(nothing, 0), room_for_codes(nothing, 0, 0)
+
+
+def padded(codes: np.ndarray) -> np.ndarray:
+    """Rows of int8 codes as the kernels of determinants read them: flat, with PADDING bytes more."""
+    flat = np.zeros(codes.size + PADDING, np.uint8)
+    flat[:-PADDING] = codes.reshape(-1).view(np.uint8)
+    return flat
+
+
+def _exact_values(program: Program) -> tuple[np.ndarray, np.ndarray]:
+    """Which values (of a program that shares no slots) doubles hold exactly, and which are never but 0 or 1."""
+    exact, bits = np.zeros(program.slots, bool), np.zeros(program.slots, bool)
+    for i in np.flatnonzero((program.op == LEAF) | (program.op == TIMES)).tolist():
+        slots, at = program.args[program.start[i] : program.start[i + 1]], program.target[i]
+        if program.op[i] == TIMES:
+            exact[at] = bits[at] = bits[slots].all()
+        else:
+            a, b = program.leaf_numbers[slots[0]]
+            table = program.leaf_table[slots[0]].tolist()
+            exact[at] = table == [a, b, add(a, b)]
+            bits[at] = exact[at] and {*table} <= {0.0, 1.0}
+    return exact, bits
+
+
+def _variable_columns(program: Program, inside: np.ndarray, outside: np.ndarray) -> np.ndarray | None:
+    """The columns of the variables z_i, if the children are c_i·z_i, c_i > 0, of distinct variables and their ȳ_i."""
+    leaf = np.full(program.slots, -1)
+    leaves = program.op == LEAF
+    leaf[program.target[leaves]] = program.args[program.start[:-1][leaves]]
+    f, y = leaf[inside], leaf[outside]
+    if (f < 0).any() or (y < 0).any():
+        return None
+    columns = program.leaf_variable[f]
+    if (columns < 0).any() or len(np.unique(columns)) < len(columns) or (program.leaf_variable[y] != columns).any():
+        return None
+    numbers, one = program.leaf_numbers, program.leaf_table[f, 1]
+    if not ((one > 2.0**-960) & (one < 2.0**960)).all():
+        return None
+    # read off the numbers themselves: as doubles, z + 10⁻⁴⁰⁰ is the variable z
+    if any(numbers[i][0] != 0 for i in f.tolist()) or any(numbers[i] != (1, 0) for i in y.tolist()):
+        return None
+    return columns.astype(np.int64)
+
+
+def _unread_leaves(program: Program, of_variables: list[bool]) -> np.ndarray:
+    """Which instructions are leaves that nothing reads but determinants of variables."""
+    read = np.zeros(program.slots, bool)
+    read[[program.value, program.magnitude]] = True
+    for i in np.flatnonzero(program.op != LEAF).tolist():
+        first = program.start[i]
+        if program.op[i] < DET or not of_variables[program.args[first]] or program.op[i] == DETMAG:
+            read[program.args[first + (program.op[i] >= DET) : program.start[i + 1]]] = True
+    return (program.op == LEAF) & ~read[program.target]
+
+
+def _under_determinants(program: Program) -> np.ndarray:
+    """Which values are used, directly or not, by a determinant."""
+    under = np.zeros(program.slots, bool)
+    if (program.op == DET).sum() > 1:
+        for i in range(program.instructions - 1, -1, -1):
+            if program.op[i] == DET or (program.op[i] != LEAF and under[program.target[i]]):
+                first = program.start[i] + (program.op[i] >= DET)
+                under[program.args[first : program.start[i + 1]]] = True
+    return under
+
+
+def _shifted_weights(program: Program, shift: np.ndarray) -> tuple[np.ndarray, int]:
+    """The weights when determinant d is divided by 2^shift[d], and by which power of two the root is."""
+    weights = program.weights.copy()
+    if not shift.any():
+        return weights, 0
+    of = np.zeros(program.slots, np.int64)
+    i = 0
+    while i < program.instructions:
+        first, last, at, kind = program.start[i], program.start[i + 1], program.target[i], program.op[i]
+        if kind >= DET:
+            of[at] = shift[program.args[first]]
+        elif kind == TIMES:
+            of[at] = of[program.args[first:last]].sum()
+        elif kind != LEAF:
+            stretch = [i]
+            while i + 1 < program.instructions and program.op[i + 1] == MORE and program.target[i + 1] == at:
+                i += 1
+                stretch.append(i)
+            terms = [_term_shifts(program, j, of) for j in stretch]
+            of[at] = max(int(t.max()) for t in terms)
+            for j, term in zip(stretch, terms, strict=True):
+                span = slice(program.first_weight[j], program.first_weight[j] + len(term))
+                shifted = np.ldexp(weights[span], np.maximum(term - of[at], -_FAR))
+                lost = (np.abs(shifted) < _SMALLEST) & (weights[span] != 0.0)
+                weights[span] = np.where(lost, np.nan, shifted)  # rows that need it run over scaled numbers
+        i += 1
+    return weights, int(of[program.value])
+
+
+def _term_shifts(program: Program, i: int, of: np.ndarray) -> np.ndarray:
+    slots = program.args[program.start[i] : program.start[i + 1]]
+    return of[slots] if program.op[i] == SUM else of[slots[0::2]] + of[slots[1::2]]

@@ -1,0 +1,74 @@
+"""What the kernel needs to draw the sets of a program's determinants."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pgcc.determinants.kernels.sampling_sets import (
+    CHILDREN,
+    DRAWN,
+    FIXED,
+    FREE,
+    ITEMS,
+    KIND,
+    PLAN_COLUMNS,
+    RANK,
+    REALS,
+    SIZE,
+    WALKS,
+)
+
+# How far, in total variation, the distribution that is sampled may be from the one that was asked for.
+TOLERANCE = 1e-8
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What the kernel needs to draw the sets of one determinant: see the columns of its plan."""
+
+    kind: int
+    inside: np.ndarray  # which children are surely in
+    free: int
+    ints: np.ndarray
+    reals: np.ndarray
+    size: int = -1
+    rank: int = 0
+    drawn: int = 0
+
+    def among(self, children: np.ndarray, inside: np.ndarray) -> Tables:
+        """The same when these children are some of all."""
+        ints = self.ints.copy()
+        edges = slice(self.free + 1 + int(ints[self.free]), None) if self.kind == WALKS else slice(None)
+        ints[edges] = np.where(ints[edges] >= 0, children[ints[edges]], -1)
+        return replace(self, inside=inside, ints=ints)
+
+
+def lay_out(tables: list[Tables | None]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """plan, ints and reals of `pick_children`; None: this determinant is never reached."""
+    plan = np.zeros((len(tables), PLAN_COLUMNS), np.int64)
+    ints, reals = [np.zeros(0, np.int64)], [np.zeros(0)]
+    ints_size = reals_size = 0
+    for d, one in enumerate(tables):
+        if one is None:
+            continue
+        plan[d, [KIND, CHILDREN, FREE]] = one.kind, len(one.inside), one.free
+        plan[d, [SIZE, RANK, DRAWN]] = one.size, one.rank, one.drawn
+        plan[d, [FIXED, ITEMS, REALS]] = ints_size, ints_size + len(one.inside), reals_size
+        ints += [one.inside.astype(np.int64), one.ints]
+        reals.append(one.reals)
+        ints_size += len(one.inside) + len(one.ints)
+        reals_size += len(one.reals)
+    return plan, np.concatenate(ints), np.concatenate(reals)
+
+
+class SetSampler(ABC):
+    """One determinant, ready to be given the values of its children."""
+
+    name: str
+
+    @abstractmethod
+    def prepare(self, phi: np.ndarray, inside: np.ndarray) -> Tables | None:
+        """The tables for the odds `phi` (0: surely out) of the children that are not `inside`; None: inaccurate."""

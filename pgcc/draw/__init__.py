@@ -1,0 +1,1 @@
+"""Pictures of circuits and answers: layout, SVG, DOT labels, matplotlib."""

@@ -1,0 +1,410 @@
+"""Pictures: bars of marginals, the distribution of a size, a heat map of covariances, a circuit as a graph.
+
+Every function draws into `ax`, or into a figure of its own, and returns the Axes; `save` writes them to files. Figures
+are made without pyplot: nothing is opened, nothing is global. matplotlib is loaded when something is first drawn.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgcc.data.evidence import Evidence
+from pgcc.draw.layout import RADIUS, Drawing, Mark, Wire, lay_out
+from pgcc.draw.svg import FILLS, INK, LINE, size_text, wire_colour
+from pgcc.errors import EvidenceError, FormatError, PgccError
+from pgcc.formats.atomic import replacing
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Op
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from pgcc.model import Model
+
+FREE, OBSERVED, MEAN = "#4c78a8", "#bdbdbd", "#d1495b"
+UPRIGHT = 12  # more bars than this lie, so that their names can be read
+NAMED = 60  # more bars, or rows of a heat map, than this have numbers instead of names
+LONGEST_NAME = 20  # characters
+VISIBLE = 1e-3  # sizes less probable than this, relative to the most probable one, are outside of the picture
+PIXELS = 72  # of a drawn circuit, per inch: its letters then have the same size as all others
+
+# Extension to the metadata without which equal pictures are equal files.
+FORMATS: dict[str, dict[str, Any]] = {
+    ".pdf": {"CreationDate": None},
+    ".png": {},
+    ".svg": {"Date": None, "Creator": None},
+}
+
+
+def marginals(model: Model, evidence: Any = None, *, ax: Axes | None = None, top: int | None = None) -> Axes:
+    """Bars of Pr(X_i = 1 | evidence); what is observed is grey and hatched.
+
+    Parameters
+    ----------
+    model : Model
+    evidence : dict or array
+        One piece of evidence, as in `Model.prob`.
+    ax : matplotlib Axes, optional
+        Where to draw.
+    top : int, optional
+        Only so many variables, the most probable ones first.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> ax = marginals(pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")))
+    >>> [round(float(bar.get_height()), 12) for bar in ax.patches]
+    [0.7, 0.4]
+    """
+    given = _one(model, evidence)
+    values = model.marginals(evidence)
+    shown = np.arange(len(values)) if top is None else np.argsort(-values, kind="stable")[: _positive(top)]
+    names = [model.variables[i] for i in shown]
+    ax = _axes(ax, *_bar_size(names))
+    lying = len(names) > UPRIGHT
+    bars = (ax.barh if lying else ax.bar)(np.arange(len(names)), values[shown], color=FREE)
+    labels = _name_ticks(ax.yaxis if lying else ax.xaxis, names, 0 if lying else _slant(names))
+    observed = np.flatnonzero(given.chunk(slice(None))[0][shown] >= 0)
+    for i in observed:
+        bars[i].set(facecolor=OBSERVED, hatch="///", edgecolor="white")
+    for i in observed[: len(labels)]:
+        labels[i].set_color(LINE)  # also where the bar has no height
+    if lying:
+        ax.set(xlim=(0, 1), ylim=(len(names) - 0.4, -0.6))  # the first one on top
+    else:
+        ax.set(xlim=(-0.6, len(names) - 0.4), ylim=(0, 1))
+    (ax.xaxis if lying else ax.yaxis).set_label_text(f"probability{_bar(given)}", parse_math=False)
+    return _plain(ax)
+
+
+def cardinality(
+    model: Model, evidence: Any = None, *, over: Iterable[str] | None = None, ax: Axes | None = None
+) -> Axes:
+    """Bars of Pr(|S ∩ T| = k | evidence), how many of the variables T are in, and a line at the mean.
+
+    Parameters
+    ----------
+    model : Model
+    evidence : dict or array
+        One piece of evidence, as in `Model.prob`.
+    over : iterable of str, optional
+        The variables that count; all by default.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+        The bars are one artist, ``ax.patches[0]``; where none can be seen is outside of the limits.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> ax = cardinality(pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")))
+    >>> ax.lines[0].get_label()
+    'mean 1.1'
+    """
+    given = _one(model, evidence)
+    counted = None if over is None else list(over)
+    pmf = model.cardinality(evidence, over=counted)
+    sizes = np.arange(len(pmf))
+    mean = float(sizes @ pmf)
+    ax = _axes(ax, 6.0, 3.2)
+    # A step for every bar and one of height 0 for the gap after it.
+    steps = np.column_stack([pmf, np.zeros_like(pmf)]).ravel()[:-1]
+    ax.stairs(steps, np.column_stack([sizes - 0.4, sizes + 0.4]).ravel(), fill=True, color=FREE)
+    ax.axvline(mean, color=MEAN, linestyle="--", linewidth=1.2, label=f"mean {mean:.4g}")
+    seen = np.flatnonzero(pmf >= VISIBLE * pmf.max())
+    ax.set_xlim(seen[0] - 0.7, seen[-1] + 0.7)
+    ax.set_ylim(0, 1.08 * pmf.max())
+    ax.locator_params("x", integer=True)
+    ax.set_xlabel(f"how many of {'the' if counted is None else 'these'} {len(pmf) - 1} variables are 1")
+    ax.yaxis.set_label_text(f"probability{_bar(given)}", parse_math=False)
+    ax.legend(frameon=False)
+    return _plain(ax)
+
+
+def covariance(model: Model, evidence: Any = None, *, ax: Axes | None = None) -> Axes:
+    """A heat map of Cov(X_i, X_j | evidence): blue where two variables repel each other, red where they attract.
+
+    White is 0, and the darkest colour is that of the strongest pair. The variances on the diagonal, which are often
+    larger, are no darker.
+
+    Parameters
+    ----------
+    model : Model
+    evidence : dict or array
+        One piece of evidence, as in `Model.prob`.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+        The map is ``ax.images[0]``.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> ax = covariance(pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")))
+    >>> ax.images[0].get_array().round(12).tolist()
+    [[0.21, 0.12], [0.12, 0.24]]
+    """
+    given = _one(model, evidence)
+    matrix = model.covariance(evidence)
+    names = model.variables
+    side = 2.4 + 0.26 * min(len(names), NAMED)
+    ax = _axes(ax, side + 0.9, side)
+    most = _largest_pair(matrix)
+    image = ax.imshow(matrix, cmap="RdBu_r", vmin=-most, vmax=most, interpolation="nearest")
+    beyond = "max" if matrix.size and matrix.max() > most else "neither"
+    ax.figure.colorbar(image, ax=ax, extend=beyond, shrink=0.85).set_label(f"covariance{_bar(given)}", parse_math=False)
+    _name_ticks(ax.xaxis, names, _slant(names))
+    _name_ticks(ax.yaxis, names, 0)
+    ax.tick_params(length=0)
+    return ax
+
+
+def _largest_pair(matrix: np.ndarray) -> float:
+    """The largest |Cov(X_i, X_j)|, i ≠ j; if all are 0, the largest variance, and 1 if there is nothing at all."""
+    pairs = np.abs(matrix - np.diag(np.diag(matrix))).max(initial=0.0)
+    return float(pairs or np.abs(matrix).max(initial=0.0) or 1.0)
+
+
+# -- circuits -------------------------------------------------------------------------------------
+
+
+def circuit(circuit: Circuit, *, ax: Axes | None = None, most_nodes: int = 80) -> Axes:
+    """The circuit drawn as a layered graph, as notebooks show it.
+
+    Parameters
+    ----------
+    circuit : Circuit
+    ax : matplotlib Axes, optional
+        Where to draw.
+    most_nodes : int
+        Of a circuit with more nodes, only the size is told.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> ax = circuit(pgcc.parse("0.4*a*b + 0.6"))
+    >>> sorted(text.get_text() for text in ax.texts)
+    ['+', '2/5', '3/5', 'a', 'b', '×']
+    """
+    if not isinstance(circuit, Circuit):
+        raise PgccError(f"only a circuit is drawn as a graph, not {type(circuit).__name__}: a model has one, .circuit")
+    drawing = lay_out(circuit, most_nodes)
+    if drawing is None:
+        ax = _axes(ax, 6.0, 0.6)
+        ax.text(0.5, 0.5, size_text(circuit), ha="center", va="center", transform=ax.transAxes, color=INK)
+    else:
+        ax = _axes(ax, drawing.width / PIXELS, drawing.height / PIXELS)
+        _draw(ax, drawing)
+    ax.set_axis_off()
+    return ax
+
+
+def _draw(ax: Axes, drawing: Drawing) -> None:
+    for wire in drawing.wires:
+        _draw_wire(ax, wire)
+    for mark in drawing.marks:
+        _draw_mark(ax, mark)
+    ax.set_xlim(0, drawing.width)
+    ax.set_ylim(drawing.height, 0)
+    ax.set_aspect("equal")
+
+
+def _draw_wire(ax: Axes, wire: Wire) -> None:
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Curve
+
+    points = wire.curve
+    codes = [Curve.MOVETO, *[Curve.CURVE4] * (len(points) - 1)]
+    ax.add_patch(PathPatch(Curve(points, codes), fill=False, edgecolor=LINE, linewidth=1))
+    if wire.label_at is not None:
+        paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+        _write(ax, *wire.label_at, wire.label, fontsize=8, color=wire_colour(wire), bbox=paper)
+
+
+def _draw_mark(ax: Axes, mark: Mark) -> None:
+    from matplotlib.patches import Ellipse, FancyBboxPatch
+
+    op = mark.node.op
+    edge = "none" if op is Op.CONST else INK
+    style: dict[str, Any] = {"facecolor": FILLS[op], "edgecolor": edge, "linewidth": 1, "zorder": 4}
+    if op in (Op.SUM, Op.PRODUCT):
+        ax.add_patch(Ellipse((mark.x, mark.y), mark.width, 2 * RADIUS, **style))
+    else:
+        corner = mark.x - mark.width / 2, mark.y - RADIUS
+        ax.add_patch(FancyBboxPatch(corner, mark.width, 2 * RADIUS, "round,pad=0,rounding_size=4", **style))
+    _write(ax, mark.x, mark.y, mark.label, fontsize=10, color=INK, zorder=5)
+
+
+def _write(ax: Axes, x: float, y: float, text: str, **style: Any) -> None:
+    ax.text(x, y, text, ha="center", va="center_baseline", parse_math=False, **style)
+
+
+# -- figures and files ----------------------------------------------------------------------------
+
+
+def likelihoods(results: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
+    """How models did on data sets: log-likelihoods less that of the paper's SimplePGC (or of our first model).
+
+    Parameters
+    ----------
+    results : dict
+        What `pgcc.learn.experiments.as_data` gives.
+    ax : Axes of matplotlib, optional
+
+    Examples
+    --------
+    >>> line = {"data": "coins", "model": "DPP", "test": -1.5}
+    >>> ax = likelihoods({"results": [line], "published": {}})
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['coins']
+    """
+    names = list(dict.fromkeys(result["data"] for result in results["results"]))
+    columns: dict[str, dict[str, float]] = {}
+    for name, line in results["published"].items():
+        for column, value in line.items():
+            columns.setdefault(f"{column} (paper)", {})[name] = value
+    for result in results["results"]:
+        columns.setdefault(result["model"], {})[result["data"]] = result["test"]
+    base = columns.get("SimplePGC (paper)", {})
+    first = next(iter(columns.values()), {})
+    ax = _axes(ax, 7.0, 1.5 + 0.3 * len(names))
+    for column, values in columns.items():
+        places = [i for i, name in enumerate(names) if name in values]
+        gains = [values[names[i]] - base.get(names[i], first.get(names[i], 0.0)) for i in places]
+        ours = not column.endswith("(paper)")
+        ax.plot(gains, places, "o" if ours else "|", markersize=7 if ours else 10, label=column)
+    _name_ticks(ax.yaxis, [name.removeprefix("amzn_") for name in names], 0)
+    ax.invert_yaxis()
+    ax.axvline(0.0, color="0.8", zorder=0)
+    ax.set_xlabel("mean test log-likelihood, less that of the paper's SimplePGC (nats)")
+    ax.legend(fontsize="small")
+    return _plain(ax)
+
+
+def save(picture: Axes | Figure, path: str | os.PathLike[str]) -> None:
+    """Write a picture to a file, which appears whole or not at all. Equal pictures are equal files.
+
+    Parameters
+    ----------
+    picture : matplotlib Axes or Figure
+        What the functions of this module return, or any other.
+    path : str or path-like
+        The extension says which format: `.png`, `.svg` or `.pdf`.
+
+    Raises
+    ------
+    FormatError
+        If the extension is another one, or the file cannot be written.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> save(circuit(pgcc.parse("z/2 + 1/2")), "coin.doc")
+    Traceback (most recent call last):
+    pgcc.errors.FormatError: coin.doc: a picture cannot have the extension '.doc'; it can have .pdf, .png or .svg
+    """
+    path, extension, rc_context = Path(path), format_of(path), _matplotlib().rc_context
+    figure: Any = getattr(picture, "figure", None)
+    if not hasattr(figure, "savefig"):
+        raise PgccError(f"only a picture (Axes or Figure of matplotlib) can be saved, not {type(picture).__name__}")
+    try:
+        # Text stays text, in letters that the reader has: small files.
+        with replacing(path) as file, rc_context({"svg.fonttype": "none", "svg.hashsalt": "pgcc"}):
+            figure.savefig(file, format=extension[1:], metadata=dict.fromkeys(FORMATS[extension]))
+    except OSError as error:
+        raise FormatError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """The extension of a picture's file, if such a picture can be drawn.
+
+    >>> format_of("tree.SVG")
+    '.svg'
+    """
+    _matplotlib()
+    suffix = Path(path).suffix
+    if suffix.lower() not in FORMATS:
+        *others, last = FORMATS
+        raise FormatError(
+            f"{path}: a picture cannot have the extension {suffix!r}; it can have {', '.join(others)} or {last}"
+        )
+    return suffix.lower()
+
+
+def _matplotlib() -> Any:
+    try:
+        import matplotlib.figure
+    except ImportError:
+        raise PgccError("pictures need matplotlib: pip install 'pgcc[plot]'") from None
+    return matplotlib
+
+
+def _axes(ax: Axes | None, width: float, height: float) -> Axes:
+    """The given Axes, or those of a new figure of so many inches."""
+    if ax is not None:
+        return ax
+    return _matplotlib().figure.Figure(figsize=(width, height), layout="constrained").add_subplot()
+
+
+def _plain(ax: Axes) -> Axes:
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _bar_size(names: Sequence[str]) -> tuple[float, float]:
+    if len(names) > UPRIGHT:
+        return 6.0, 1.0 + 0.2 * min(len(names), NAMED)
+    return 2.0 + 0.5 * len(names), 3.2
+
+
+def _name_ticks(axis: Any, names: Sequence[str], rotation: float) -> list[Any]:
+    """Names if there is room for them, and their texts; otherwise there are numbers, counted from 0."""
+    if len(names) > NAMED:
+        return []
+    shown = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…" for name in names]
+    axis.set_ticks(np.arange(len(names)), shown, rotation=rotation, parse_math=False)
+    return axis.get_ticklabels()
+
+
+def _slant(names: Sequence[str]) -> float:
+    """Names below an axis stand slanted if they are too long to stand side by side."""
+    return 90 if max(map(len, names), default=0) > 5 else 0
+
+
+def _one(model: Model, evidence: Any) -> Evidence:
+    given = Evidence(model.variables, evidence)
+    if not given.single:
+        raise EvidenceError("a picture shows one piece of evidence, not a table of them")
+    return given
+
+
+def _bar(given: Evidence) -> str:
+    """The evidence after a bar |, if there is any."""
+    text = given.describe(0)
+    return "" if text == "no evidence" else f" | {text.removeprefix('evidence ')}"
+
+
+def _positive(top: int) -> int:
+    if isinstance(top, bool) or not isinstance(top, (int, np.integer)) or top < 1:
+        raise PgccError(f"top={top!r} is not how many variables to show: a number ≥ 1")
+    return int(top)

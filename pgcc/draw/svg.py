@@ -1,0 +1,85 @@
+"""A circuit drawn as a layered graph, in plain SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from pgcc.draw.layout import LETTER, MARGIN, RADIUS, Mark, Wire, lay_out, text_width
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Op
+
+FILLS = {Op.CONST: "#f2f2f2", Op.VAR: "#ffffff", Op.SUM: "#d9e8f8", Op.PRODUCT: "#fbe6cf", Op.DET: "#e2f1dd"}
+INK, LINE, NEGATIVE = "#222222", "#8a8a8a", "#b3261e"
+
+
+def circuit_svg(circuit: Circuit, most_nodes: int = 80) -> str:
+    """The circuit drawn as a layered graph, as the text of an SVG picture.
+
+    Parameters
+    ----------
+    circuit : Circuit
+    most_nodes : int
+        Of a circuit with more nodes, only the size is told.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> print(circuit_svg(pgcc.parse("a*b/2 + 1/2"), most_nodes=3))  # doctest: +ELLIPSIS
+    <svg ...>5 nodes, 4 edges: too many to draw</text>
+    </svg>
+    """
+    drawing = lay_out(circuit, most_nodes)
+    if drawing is None:
+        text = size_text(circuit)
+        width, height = text_width(text, LETTER) + 2 * MARGIN, 2 * (MARGIN + RADIUS)
+        return _svg(width, height, [_text(width / 2, height / 2, text)])
+    return _svg(drawing.width, drawing.height, [*map(_wire_svg, drawing.wires), *map(_mark_svg, drawing.marks)])
+
+
+def size_text(circuit: Circuit) -> str:
+    """What is said of a circuit that is too large to be drawn."""
+    return f"{len(circuit.order):,} nodes, {circuit.size:,} edges: too many to draw"
+
+
+def _svg(width: float, height: float, parts: Sequence[str]) -> str:
+    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.1f} {height:.1f}"'
+    font = 'font-family="Helvetica, Arial, sans-serif" text-anchor="middle"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} style="max-width: 100%; height: auto" {font}>'
+    paper = '<rect width="100%" height="100%" rx="6" fill="#ffffff"/>'  # of its own: notebooks may be dark
+    return "\n".join([head, paper, *parts, "</svg>"])
+
+
+def _text(x: float, y: float, text: str, size: int = 12, colour: str = INK, more: str = "") -> str:
+    """Centred: the baseline is 0.35 of the size below the middle. (Not every program knows `dominant-baseline`.)"""
+    where = f'x="{x:.1f}" y="{y + 0.35 * size:.1f}"'
+    return f'<text {where} font-size="{size}" fill="{colour}"{more}>{escape(text)}</text>'
+
+
+def _wire_svg(wire: Wire) -> str:
+    start, *rest = (f"{x:.1f} {y:.1f}" for x, y in wire.curve)
+    path = f'<path d="M {start} C {" ".join(rest)}" fill="none" stroke="{LINE}"/>'
+    text = ""
+    if wire.label_at is not None:
+        halo = ' stroke="#ffffff" stroke-width="3" paint-order="stroke"'
+        text = _text(*wire.label_at, wire.label, 10, wire_colour(wire), halo)
+    title = f"<title>{escape(wire.title)}</title>" if wire.title else ""
+    return f'<g class="edge">{title}{path}{text}</g>'
+
+
+def wire_colour(wire: Wire) -> str:
+    """Of its label: negative weights are seen."""
+    return NEGATIVE if wire.label.startswith("-") else INK
+
+
+def _mark_svg(mark: Mark) -> str:
+    round_ = mark.node.op in (Op.SUM, Op.PRODUCT)
+    style = f'fill="{FILLS[mark.node.op]}" stroke="{"none" if mark.node.op is Op.CONST else INK}"'
+    x, y = mark.x - mark.width / 2, mark.y - RADIUS
+    shape = (
+        f'<circle cx="{mark.x:.1f}" cy="{mark.y:.1f}" r="{RADIUS:.1f}" {style}/>'
+        if round_
+        else f'<rect x="{x:.1f}" y="{y:.1f}" width="{mark.width:.1f}" height="{2 * RADIUS:.1f}" rx="4" {style}/>'
+    )
+    title = f"<title>{escape(mark.title)}</title>" if mark.title != mark.label else ""
+    return f'<g class="node">{title}{shape}{_text(mark.x, mark.y, mark.label)}</g>'

@@ -1,0 +1,177 @@
+"""How many of some variables are in: Σ_k Pr(evidence, |S ∩ T| = k)·t^k, every coefficient with a bound.
+
+In the homogenised circuit z_i becomes t·z_i for the free variables of T, and every value a polynomial in t. These run
+in scaled float64 with a bound for each coefficient (see `kernels.counting`; determinants: see `counting_det`). The
+coefficients that this cannot promise are computed in balls or as fractions (`counting_exact`).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pgcc.determinants.counting import CountedDeterminants, Enclosed, Evaluator
+from pgcc.errors import PrecisionError
+from pgcc.evaluate.counting_exact import CountingExact
+from pgcc.evaluate.counting_long import LongCounting
+from pgcc.ir.circuit import Circuit
+from pgcc.program.program import Program
+from pgcc.rings.kernels.counting import plan_polynomials, run_polynomials
+from pgcc.rings.kernels.scaled import RADIX
+from pgcc.rings.values import Values, rounding_bound
+
+if TYPE_CHECKING:
+    from pgcc.compiler import Compiled
+
+# Coefficients that are kept at a time.
+_MOST_COEFFICIENTS = 1 << 28
+# With an absolute error allowed, more variables than this are counted without the negligible ends of distributions.
+_LONG = 1024
+_NO_DETS = (np.ones(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))
+
+Polynomial = tuple[np.ndarray, np.ndarray]  # mantissas, exponents of 2^256
+
+
+class Counting:
+    """The polynomials in t of one circuit.
+
+    Parameters
+    ----------
+    compiled : Compiled
+    """
+
+    def __init__(self, compiled: Compiled):
+        self.compiled = compiled
+
+    def coefficients(self, evidence: np.ndarray, counted: np.ndarray, rtol: float, atol: float | None = None) -> Values:
+        """The coefficients of t^0, …, t^|T| for int8 rows of evidence, one row after another, each to `rtol`.
+
+        counted : for every variable, whether it is in T. atol : an error that is small enough too, relative to the sum
+        of the row's coefficients.
+        """
+        size = int(counted.sum()) + 1
+        values = Values.empty(len(evidence) * size)
+        values.bound[:] = 0.0  # what is not written is exactly 0
+        for row, codes in enumerate(evidence):
+            found = self._row(codes, counted, rtol, atol)
+            first = row * size + int((counted & (codes == 1)).sum())  # what is observed in counts
+            values.put(slice(first, first + len(found.bound)), found)
+        return values
+
+    def _row(self, codes: np.ndarray, counted: np.ndarray, rtol: float, atol: float | None) -> Values:
+        if atol is not None and (counted & (codes < 0)).sum() > _LONG and self._is_monotone:
+            long, off = LongCounting(self.compiled.direct, codes, counted, atol).run()
+            if off <= atol:
+                bound = np.where(long > 2.0 * off, 2.0 * off / np.maximum(long, off), np.inf)
+                return Values(long, np.zeros(len(long), np.int64), bound)
+        found = self._in_float64(codes, counted, rtol)
+        if found is not None:
+            values = _certified(*found)
+            if (values.bound <= rtol).all() or (atol is not None and _total_error(*found) <= 0.5 * atol):
+                return values
+        return self.exact.coefficients(codes, counted, rtol)
+
+    @cached_property
+    def exact(self) -> CountingExact:
+        """Balls and fractions."""
+        return CountingExact(self.compiled.exact)
+
+    # -- float64 --------------------------------------------------------------------------------------
+
+    def _in_float64(self, codes: np.ndarray, counted: np.ndarray, rtol: float) -> tuple[Polynomial, Polynomial] | None:
+        """The coefficients, and what they can be off by; None if there is no way."""
+        if not self.compiled.decomposable:
+            return None
+        if not self._program.has_det:
+            (value, magnitude), gamma = self._run(codes, counted, _NO_DETS)
+            return value, (magnitude[0] * (gamma / (1.0 - gamma)), magnitude[1])
+        if self._dets is None:
+            return None
+        enclosed = self._dets.enclose(codes, counted, rtol / 4)
+        return None if enclosed is None else self._between(codes, counted, enclosed)
+
+    def _between(self, codes: np.ndarray, counted: np.ndarray, dets: list[Enclosed]) -> tuple[Polynomial, Polynomial]:
+        """What lies between the results with the least and with the largest polynomials of the determinants."""
+        lengths = np.array([len(one.low[0]) for one in dets], np.int64)
+        starts = np.cumsum([0, *lengths])[:-1].astype(np.int64)
+        ends = [[one.low for one in dets], [one.high for one in dets]]
+        runs = [
+            self._run(codes, counted, (lengths, starts, *(np.concatenate(part) for part in zip(*end, strict=True))))
+            for end in ends
+        ]
+        (low, _), gamma = runs[0]
+        (high, _), _ = runs[1]
+        below = np.ldexp(low[0], _steps(low[1] - high[1]))
+        value = (0.5 * (high[0] + below), high[1])
+        # the true one is within (high − low) of low, whatever its sign; and all of these are rounded
+        error = 1.5 * np.maximum(high[0] - below, 0.0) + 5.0 * gamma / (1.0 - gamma) * high[0]
+        return value, (error, high[1])
+
+    def _run(
+        self, codes: np.ndarray, counted: np.ndarray, dets: tuple[np.ndarray, ...]
+    ) -> tuple[list[Polynomial], float]:
+        """The polynomials of value and magnitude, and the relative error to which they are computed."""
+        program = self._program
+        op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
+        weights, weight_exponents, table, table_exponents = self.compiled.direct.scaled_constants
+        lengths, room = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
+        count = np.zeros(program.slots)
+        plan_polynomials(
+            op, target, start, args, leaf_variable, table, dets[0], codes, counted, lengths, room, count
+        )  # fmt: skip
+        if room.sum() > _MOST_COEFFICIENTS:
+            raise PrecisionError(
+                f"the distribution of a count of {int(counted.sum())} variables to a relative error takes "
+                f"{int(room.sum()):,} coefficients at a time: with atol=1e-10 the small ones are left away"
+            )
+        roots = np.array([program.value, program.magnitude])
+        out_m, out_e = np.zeros((2, room[roots].max())), np.zeros((2, room[roots].max()), np.int64)
+        run_polynomials(
+            op, target, start, args, first_weight, weights, leaf_variable, table, weight_exponents, table_exponents,
+            *dets, codes, counted, lengths, room, roots, out_m, out_e,
+        )  # fmt: skip
+        # a slot may have held longer polynomials than that of the root
+        size = int((counted & (codes < 0)).sum()) + 1
+        pair = [(out_m[r, :size], out_e[r, :size]) for r in range(2)]
+        return pair, rounding_bound(float(count[roots].max()))
+
+    @property
+    def _is_monotone(self) -> bool:
+        return self.compiled.decomposable and not self._program.signed
+
+    @property
+    def _program(self) -> Program:
+        return self.compiled.direct.program
+
+    @cached_property
+    def _dets(self) -> CountedDeterminants | None:
+        def compile(part: Circuit) -> Evaluator:
+            compiled = type(self.compiled)(part, validate=False)
+            return lambda rows, rtol: compiled.run_auto(rows, rtol)[0]
+
+        return CountedDeterminants.of(self.compiled.homogenized, compile)
+
+
+def _steps(gap: np.ndarray) -> np.ndarray:
+    """So many times 2^256, as an exponent of two that `ldexp` takes: past four of them nothing is left, or too much."""
+    return (np.clip(gap, -8, 8) * RADIX).astype(np.int32)
+
+
+def _certified(value: Polynomial, error: Polynomial) -> Values:
+    """Values with bounds on their relative errors."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        ratio = 1.0001 * np.ldexp(error[0] / np.abs(value[0]), _steps(error[1] - value[1]))
+        bound = np.where(ratio < 1.0, ratio / (1.0 - ratio), np.inf)
+    bound[(value[0] == 0.0) & (error[0] == 0.0)] = 0.0
+    mantissa, binary = np.frexp(value[0])
+    return Values(mantissa, np.where(mantissa == 0.0, 0, value[1] * RADIX + binary), bound)
+
+
+def _total_error(value: Polynomial, error: Polynomial) -> float:
+    """The sum of the errors over the sum of the values."""
+    top = np.max(np.where(value[0] == 0.0, -(2**40), value[1]), initial=-(2**40))
+    with np.errstate(over="ignore"):  # an error may be far larger
+        total, off = (float(np.ldexp(x[0], _steps(x[1] - top)).sum()) for x in (value, error))
+    return off / (total - off) if off < total else np.inf

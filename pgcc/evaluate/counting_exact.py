@@ -1,0 +1,229 @@
+"""The same polynomials over balls and fractions: the circuit runs in R[t], as flint has it.
+
+A homogenised circuit is run as it is. In any other, what is observed in becomes t^(d + 1), with d the largest degree
+that the free variables of T can reach: of the powers of t those from |A|·(d + 1) on are the coefficients in question.
+
+A determinant whose entries are linear in t is det(P + t·(Q − P)): from e_k of the eigenvalues of Q⁻¹·(Q − P), which
+products of matrices give, around t = 1. Of any other the values at points are interpolated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import acb, arb, arb_poly, fmpq, fmpq_mat, fmpq_poly
+
+from pgcc.determinants.pencil import BALLS, Determinant, Pencil, elementary_symmetric
+from pgcc.errors import PrecisionError
+from pgcc.ir.node import Op
+from pgcc.rings.balls import (
+    FIRST_BITS,
+    MOST_BITS,
+    MOST_EXACT_BITS,
+    ZERO_BITS,
+    Exact,
+    Row,
+    split_ball,
+    walk,
+)
+from pgcc.rings.precision import ball_parts, flint_lock, precision
+from pgcc.rings.values import Values
+
+# Shorter fractions are computed as soon as balls are in doubt: mostly these are zeros.
+_FEW_EXACT_BITS = 1 << 18
+# Determinants of fewer points than this are interpolated at once.
+_FEW_POINTS = 8
+_MOST_POINTS = 5_000
+# Of powers of a matrix, so many entries are kept.
+_MOST_ENTRIES = 1 << 20
+
+
+class CountingExact:
+    """The evaluator in balls and fractions of one circuit."""
+
+    def __init__(self, exact: Exact):
+        self.exact = exact
+
+    def coefficients(self, codes: np.ndarray, counted: np.ndarray, rtol: float) -> Values:
+        """The coefficients of t^0, …, t^f, f free variables that count, each to `rtol`."""
+        row, mask = codes.tolist(), counted.tolist()
+        size = int((counted & (codes < 0)).sum()) + 1
+        bits = FIRST_BITS + size
+        values = Values.empty(size)
+        while bits <= MOST_BITS:
+            with precision(bits):
+                found = self._polynomial(self.exact.balls(bits), row, mask, size, arb, arb_poly)
+                parts = [ball_parts(x) for x in found]
+            for k, (mantissa, exponent, bound) in enumerate(parts):
+                if bound < values.bound[k]:
+                    values.mantissa[k], values.exponent[k], values.bound[k] = mantissa, exponent, bound
+            if not len(values.uncertain(rtol)):
+                return values
+            if self.exact.exact_bits * size <= (_FEW_EXACT_BITS if bits < ZERO_BITS else MOST_EXACT_BITS):
+                return self._fractions(row, mask, size)
+            bits *= 2
+        raise PrecisionError(
+            f"a coefficient of the distribution of a count is still uncertain with {MOST_BITS} bits: raise rtol, or "
+            "ask for absolute accuracy with atol=1e-12"
+        )
+
+    def _fractions(self, row: list[int], mask: list[bool], size: int) -> Values:
+        with flint_lock:
+            found = self._polynomial(self.exact.rationals, row, mask, size, fmpq, fmpq_poly)
+        values = Values.empty(size)
+        for k, x in enumerate(map(fmpq, found)):
+            values.mantissa[k], values.exponent[k], values.bound[k] = split_ball(Fraction(int(x.p), int(x.q)))
+        return values
+
+    def _polynomial(
+        self, rows: list[Row], codes: list[int], counted: list[bool], size: int, number: Any, poly: Any
+    ) -> list[Any]:
+        """Its coefficients in a ring of numbers."""
+        exact = self.exact
+        if exact.homogeneous:
+            first, stride = 0, 0
+        else:
+            stride = size if exact.degree is None else max(size, exact.degree + 1)
+            first = sum(code == 1 for code in codes) * stride
+        length = first + size
+        zero, one = number(0), number(1)
+        t, inside = _Series(poly([0, 1]), length), one
+        if stride:
+            inside = _Series(poly([0] * stride + [1]), length)
+        literals: dict[tuple[str, bool], Any] = {}
+        for name, code, counts in zip(exact.circuit.variables, codes, counted, strict=True):
+            literals[name, False] = inside if code == 1 else zero if code == 0 else t if counts else one
+            literals[name, True] = zero if code == 1 and exact.homogeneous else one
+        rows = [
+            (op, children, _CountedDet(data, length, poly) if op is Op.DET else data, dead)
+            for op, children, data, dead in rows
+        ]
+        found = _coefficients(walk(rows, literals))[first:length]
+        return found + [zero] * (size - len(found))
+
+
+class _Series:
+    """A polynomial of flint modulo t^length."""
+
+    __slots__ = ("length", "poly")
+
+    def __init__(self, poly: Any, length: int):
+        self.poly, self.length = poly.truncate(length) if poly.length() > length else poly, length
+
+    def __mul__(self, other: Any) -> _Series:
+        return _Series(self.poly * (other.poly if isinstance(other, _Series) else other), self.length)
+
+    def __add__(self, other: Any) -> _Series:
+        return _Series(self.poly + (other.poly if isinstance(other, _Series) else other), self.length)
+
+    __rmul__, __radd__ = __mul__, __add__
+
+
+def _coefficients(x: Any) -> list[Any]:
+    """Those of a polynomial, or of a number."""
+    return x.poly.coeffs() if isinstance(x, _Series) else [x]
+
+
+class _CountedDet:
+    """A determinant whose children are polynomials in t."""
+
+    def __init__(self, det: Determinant, length: int, poly: Any):
+        self.det, self.length, self.poly = det, length, poly
+
+    def at(self, f: list[Any], y: list[Any]) -> Any:
+        """Its value, a polynomial in t."""
+        inside, outside = [_trimmed(x) for x in f], [_trimmed(x) for x in y]
+        # of every pair one is in the product, and they are disjoint
+        degree = sum(max(len(a), len(b), 1) - 1 for a, b in zip(inside, outside, strict=True))
+        if degree == 0:
+            return self.det.at(*([self._number(x) for x in part] for part in (inside, outside)))
+        if degree >= _FEW_POINTS and max(map(len, inside)) <= 2 and max(map(len, outside)) <= 1:
+            try:
+                return self._pencil(inside, [self._number(x) for x in outside])
+            except ZeroDivisionError:  # singular at t = 1
+                pass
+        if degree > _MOST_POINTS:
+            raise PrecisionError(f"a determinant is of degree {degree} in the count: too many points to interpolate")
+        return _Series(self._interpolated(inside, outside, degree), self.length)
+
+    def _number(self, coefficients: Sequence[Any]) -> Any:
+        return coefficients[0] if coefficients else self.det.zero
+
+    # -- linear in t ----------------------------------------------------------------------------------
+
+    def _pencil(self, f: list[list[Any]], y: list[Any]) -> Any:
+        """By the eigenvalues of Q⁻¹·D, with P at t = 0, Q at t = 1 and D = Q − P."""
+        if self.det.layout.size is not None:
+            raise ZeroDivisionError
+        at_0, at_1 = [self._number(x) for x in f], [sum(x, start=self.det.zero) for x in f]
+        kept = [i for i, x in enumerate(f) if x]
+        factor = math.prod([y[i] for i, x in enumerate(f) if not x], start=self.det.one)
+        rows = self.det.rows_left(kept)
+        pencils = [Pencil(self.det, rows, kept, at, y) for at in (at_0, at_1)]
+        if factor == 0 or pencils[0].is_singular:
+            return self.det.zero
+        P, Q = (pencil.at_one() for pencil in pencils)
+        e = _elementary(*_compressed(Q, Q - P))
+        det = self.det.ring.det(Q) * factor
+        shifted = self.poly(e)(self.poly([-1, 1]))  # Σ e_k·(t − 1)^k
+        return _Series(shifted * det, self.length)
+
+    # -- at points ------------------------------------------------------------------------------------
+
+    def _interpolated(self, f: list[list[Any]], y: list[list[Any]], degree: int) -> Any:
+        f_polys, y_polys = ([self.poly(x) for x in part] for part in (f, y))
+
+        def at(t: Any) -> Any:
+            return self.det.at([p(t) for p in f_polys], [p(t) for p in y_polys])
+
+        n = degree + 1
+        if self.det.ring is BALLS:
+            half = [acb(at(acb(fmpq(2 * k, n)).exp_pi_i())) for k in range(n // 2 + 1)]
+            rest = [half[n - k].conjugate() for k in range(n // 2 + 1, n)]  # the coefficients are real
+            return self.poly([x.real for x in acb.dft([*half, *rest])]) * (arb(1) / n)
+        return _interpolate([at(fmpq(k)) for k in range(n)])
+
+
+def _trimmed(x: Any) -> list[Any]:
+    """The coefficients up to the last that is not exactly 0."""
+    found = _coefficients(x)
+    while found and found[-1] == 0:
+        found.pop()
+    return found
+
+
+def _interpolate(values: list[Any]) -> fmpq_poly:
+    """The polynomial with these values at 0, 1, 2, …: Newton's form."""
+    n = len(values)
+    differences = list(values)
+    for level in range(1, n):
+        for i in range(n - 1, level - 1, -1):
+            differences[i] = (differences[i] - differences[i - 1]) / fmpq(level)
+    found = fmpq_poly([0])
+    for i in range(n - 1, -1, -1):
+        found = found * fmpq_poly([-i, 1]) + differences[i]
+    return found
+
+
+def _compressed(Q: Any, D: Any) -> tuple[Any, Any]:
+    """Q and D, or where most rows of D are 0, I and the block of D·Q⁻¹ that is left: the same eigenvalues but zeros."""
+    kind, n, rows = type(D), D.nrows(), D.tolist()
+    live = [i for i, row in enumerate(rows) if not all(x == 0 for x in row)]
+    if 4 * len(live) > 3 * n:
+        return Q, D
+    m = len(live)
+    left = kind(m, n, [x for i in live for x in rows[i]]) if m else kind(0, n)
+    right = Q.solve(kind(n, m, [int(i == j) for i in range(n) for j in live]))
+    return kind(m, m, [int(i == j) for i in range(m) for j in range(m)]), left * right
+
+
+def _elementary(Q: Any, D: Any) -> list[Any]:
+    """e_0, e_1, … of the eigenvalues of A = Q⁻¹·D: det(I + s·A) = Σ e_k·s^k."""
+    A, n = Q.solve(D), D.nrows()
+    if isinstance(A, fmpq_mat):
+        return (A * fmpq(-1)).charpoly().coeffs()[::-1]  # det(x·I + A) = Σ e_k·x^(n − k)
+    return elementary_symmetric(A, n)

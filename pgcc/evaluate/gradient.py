@@ -1,0 +1,286 @@
+"""Gradients of Σ share[row] · log F(row) by every weight and every entry of a matrix of a program, from a reverse pass.
+
+Rows of programs without determinants run in float64, a block at a time; the others, and those that leave its range,
+over scaled numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from pgcc.certify.certificate import Walk, log_leaves_of, log_weights_of, rounding_counts
+from pgcc.certify.kernels.analysis import LOSS
+from pgcc.determinants.cofactors import Derivatives, Matrices, determinant_derivatives
+from pgcc.errors import PrecisionError
+from pgcc.evaluate.kernels.gradients import add_linear_gradients, add_scaled_gradients
+from pgcc.ir.numbers import absolute
+from pgcc.program.program import DET, DETBAR, LEAF, SUM, Program
+from pgcc.program.reverse import adjoints
+from pgcc.rings.direct import split_constants, split_doubles
+from pgcc.rings.float64.kernels.linear import STEP, pack_codes, run_block
+from pgcc.rings.float64.loop import aligned
+from pgcc.rings.kernels.scaled import RADIX, run_scaled_rows
+from pgcc.rings.values import rounding_bound
+
+# Rows per block, in steps of 32, and the bytes of values and adjoints beyond which they are as few as can be.
+_STEPS, _BYTES = 4, 1 << 23
+# Numbers that rows of scaled values may take together.
+_MOST_NUMBERS = 1 << 23
+# What underflow adds may be so much of the root, at most.
+_NEGLIGIBLE = 1e-13
+
+
+@dataclass
+class Gradients:
+    """log F of every row, and Σ share · ∂ log F: by every weight, every constant (by slot), every matrix.
+
+    spread : by how much two ways to compute a row's derivatives differed (if there are two), relative to them or to 1.
+    """
+
+    logs: np.ndarray
+    weights: np.ndarray
+    constants: np.ndarray
+    matrices: list[Matrices]
+    spread: float = 0.0
+
+    def __add__(self, other: Gradients) -> Gradients:
+        """Of the rows of both."""
+        matrices = [(a + x, b + y, c + z) for (a, b, c), (x, y, z) in zip(self.matrices, other.matrices, strict=True)]
+        logs = np.concatenate([self.logs, other.logs])
+        return Gradients(logs, self.weights + other.weights, self.constants + other.constants, matrices)
+
+    def __isub__(self, other: Gradients) -> Gradients:
+        self.spread = max(self.spread, other.spread)
+        with np.errstate(invalid="ignore"):  # inf − inf, which whoever reads it finds
+            self.weights -= other.weights
+            self.constants -= other.constants
+            for mine, theirs in zip(self.matrices, other.matrices, strict=True):
+                for a, b in zip(mine, theirs, strict=True):
+                    a -= b
+        return self
+
+
+class Differentiator:
+    """The gradients of a program whose weights each have a place of their own (as `parametrize` makes it)."""
+
+    def __init__(self, program: Program):
+        self.program = program
+        self.matrices: list[Matrices] = [structure.floats for structure in program.structures]
+        found = adjoints(program)
+        self.reversed, self.adjoint, self._source = found.program, found.slot, found.weight
+        sums = np.flatnonzero(program.op == SUM)
+        lengths = np.diff(program.start)[sums]
+        owner = np.repeat(sums, lengths)
+        within = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        # w·x in the sum p has the derivative p'·x by w; a constant c has c'·1
+        constants = np.flatnonzero((program.op == LEAF) & (program.leaf_variable[_leaves(program)] < 0))
+        one = np.full(len(constants), self.reversed.args[-1])
+        self._child = np.concatenate([program.args[program.start[owner] + within], one]).astype(np.int64)
+        self._above = self.adjoint[program.target[np.concatenate([owner, constants])]]
+        self._place = np.concatenate(
+            [program.first_weight[owner] + within, len(program.weights) + program.target[constants]]
+        )
+
+    def absolute(self) -> Differentiator:
+        """The same with absolute numbers (of a program without determinants): what roundings are relative to."""
+        program = self.program
+        numbers = [absolute(x) for x in program.numbers]
+        leaves = [(absolute(a), absolute(b)) for a, b in program.leaf_numbers]
+        zero, one = np.abs(program.leaf_table[:, :2]).T
+        table = np.stack([zero, one, zero + one], axis=1)
+        weights = np.abs(program.weights)
+        return Differentiator(
+            replace(program, weights=weights, numbers=numbers, leaf_table=table, leaf_numbers=leaves)
+        )  # fmt: skip
+
+    @property
+    def gamma(self) -> float:
+        """A relative error that no value or adjoint exceeds, relative to that with absolute numbers."""
+        return rounding_bound(float(rounding_counts(self.reversed).max(initial=0.0)))
+
+    def update(self, weights: np.ndarray, matrices: list[Matrices]) -> None:
+        """Put other numbers in the place of the weights and matrices (constants stay)."""
+        self.program.weights[:] = weights
+        copies = self._source >= 0
+        self.reversed.weights[copies] = weights[self._source[copies]]
+        self.matrices = matrices
+        leaves = self._constants[2:]
+        self.__dict__.pop("_floor", None)
+        self._constants = (*split_doubles(self.reversed.weights), *leaves)
+
+    @cached_property
+    def _floor(self) -> float:
+        """What underflow of float64 can add up to: in the root, and in any θ·∂F/∂θ, by a weight or a constant θ.
+
+        ∂F/∂θ is a product of an adjoint p' and a value x.
+        """
+        walk = Walk(self.reversed.slots).run(self.reversed)
+        high, error = walk.state.high, walk.state.error
+        found = self._above >= 0
+        above, child, place = self._above[found], self._child[found], self._place[found]
+        constants = np.full(self.program.slots, -np.inf)
+        leaves = self.program.op == LEAF
+        constants[self.program.target[leaves]] = log_leaves_of(self.program)[_leaves(self.program)[leaves]]
+        sizes = np.concatenate([log_weights_of(self.program), constants])[place]
+        off = np.logaddexp(np.logaddexp(high[above] + error[child], error[above] + high[child]), LOSS)
+        off = np.logaddexp(off, error[above] + error[child])
+        worst = max(float((sizes + off).max(initial=-np.inf)), float(error[self.program.value]))
+        return float(np.exp(min(worst + 1.0, 700.0)))
+
+    @cached_property
+    def _constants(self) -> tuple[np.ndarray, ...]:
+        return split_constants(self.reversed)
+
+    def totals(self) -> np.ndarray:
+        """The values of all slots of the program where nothing is observed (of a program without determinants)."""
+        program = self.program
+        work, codes = aligned(program.slots * STEP), np.full(program.n_variables * STEP, 255, np.uint8)
+        run_block(*program.arrays, 0, program.instructions, codes, STEP, work)
+        return work[::STEP].copy()
+
+    def evaluate(self, evidence: np.ndarray, share: np.ndarray) -> Gradients:
+        """For int8 rows of evidence; rows of value 0 have −inf for logarithms, and no gradient."""
+        numbers = np.zeros(len(self.program.weights) + self.program.slots)
+        weights, constants = np.split(numbers, [len(self.program.weights)])
+        found = Gradients(np.empty(len(evidence)), weights, constants, self._no_matrices())
+        left = np.arange(len(evidence))
+        if not self.program.has_det:
+            left = self._run_linear(evidence, share, found, numbers)
+        step = max(1, _MOST_NUMBERS // max(1, self.reversed.slots))
+        for first in range(0, len(left), step):
+            self._run_scaled(evidence, share, left[first : first + step], found, numbers)
+        return found
+
+    def _no_matrices(self) -> list[Matrices]:
+        shapes = [(s.rank, s.children) for s in self.program.structures]
+        return [(np.zeros((r, r)), np.zeros((r, k)), np.zeros((r, k))) for r, k in shapes]
+
+    # -- float64 ------------------------------------------------------------------------------------
+
+    def _run_linear(self, evidence: np.ndarray, share: np.ndarray, found: Gradients, numbers: np.ndarray) -> np.ndarray:
+        """All rows, a block at a time; the rows that left the range of doubles."""
+        program, n = self.reversed, evidence.shape[1]
+        fitting = max(1, min(_STEPS, _BYTES // (8 * STEP * program.slots)))
+        lanes = STEP * max(1, min(fitting, -(-len(evidence) // STEP)))
+        work = aligned(program.slots * lanes)
+        codes = np.empty((1, n * lanes), np.uint8)
+        flat = evidence.reshape(-1).view(np.uint8)
+        total, part, left = np.zeros(len(self._place)), np.zeros(lanes), []
+        for first in range(0, len(evidence), lanes):
+            pack_codes(flat, n, first, lanes, codes)
+            run_block(*program.arrays, 0, program.instructions, codes[0], lanes, work)
+            rows = slice(first, min(first + lanes, len(evidence)))
+            root = work[self.program.value * lanes :][: rows.stop - first]
+            good = (np.abs(root) * _NEGLIGIBLE > self._floor) & np.isfinite(root)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                found.logs[rows] = np.log(root)
+                part[: len(root)] = np.where(good, share[rows] / root, 0.0)
+                part[len(root) :] = 0.0
+            work.reshape(-1, lanes)[:, : len(root)][:, ~good] = 0.0  # not 0·inf
+            block = np.zeros(len(total))
+            add_linear_gradients(self._above, self._child, work, lanes, part, block)
+            if np.isfinite(block).all():
+                total += block
+                left.append(first + np.flatnonzero(~good))
+            else:  # an adjoint has left the range, where the root has not
+                left.append(np.arange(rows.start, rows.stop))
+        numbers[self._place] += total
+        return np.concatenate(left) if left else np.zeros(0, np.int64)
+
+    # -- scaled numbers -----------------------------------------------------------------------------
+
+    def _run_scaled(
+        self, evidence: np.ndarray, share: np.ndarray, rows: np.ndarray, found: Gradients, numbers: np.ndarray
+    ) -> None:
+        program, codes = self.reversed, np.ascontiguousarray(evidence[rows])
+        m, e = np.zeros((len(rows), program.slots)), np.zeros((len(rows), program.slots), np.int64)
+        weights, weight_exponents, table, table_exponents = self._constants
+        op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
+        begin, derivatives = 0, {}
+        for i in [*np.flatnonzero((op == DET) | (op == DETBAR)).tolist(), len(op)]:
+            run_scaled_rows(
+                op, target, start, args, first_weight, weights, leaf_variable, table, weight_exponents,
+                table_exponents, begin, i, codes, m, e,
+            )  # fmt: skip
+            if i < len(op):
+                which, children = int(args[start[i]]), args[start[i] + 1 : start[i + 1]]
+                if op[i] == DET:
+                    derivatives[which] = self._differentiate(which, children, m, e)
+                    _put(derivatives[which].value[:, None], 0, target[i], derivatives[which].exponent, m, e)
+                else:
+                    self._put_partials(derivatives[which], int(target[i]), m, e)
+            begin = i + 1
+        root = self.program.value
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found.logs[rows] = np.log(m[:, root]) + np.where(m[:, root] == 0.0, 0.0, e[:, root] * RADIX * np.log(2.0))
+        alive = np.flatnonzero(m[:, root] != 0.0)
+        total = np.zeros(len(self._place))
+        add_scaled_gradients(self._above, self._child, m[alive], e[alive], root, share[rows[alive]], total)
+        numbers[self._place] += total
+        for which, derivative in derivatives.items():
+            self._add_matrices(which, derivative, m, e, alive, share[rows], found)
+
+    def _differentiate(self, which: int, children: np.ndarray, m: np.ndarray, e: np.ndarray) -> _Rescaled:
+        """A determinant and its derivatives; it is affine in every pair (f, y), whose powers of two come out of it."""
+        k = len(children) // 2
+        fraction, binary = np.frexp(m[:, children])
+        binary = np.where(fraction == 0.0, -(2**40), binary + np.clip(e[:, children], -(2**30), 2**30) * RADIX)
+        scale = np.maximum(binary[:, :k], binary[:, k:])
+        scale = np.where(scale <= -(2**40), 0, scale)
+        numbers = np.ldexp(fraction, np.maximum(binary - np.tile(scale, 2), -2000).astype(np.int32))
+        if ((np.abs(numbers) < 2.0**-1022) & (fraction != 0.0)).any():
+            raise PrecisionError(
+                "a child of a determinant and its complement are more than 1e300 apart, and derivatives are computed "
+                "in float64: put a factor into the matrices (M0, U, V) of the determinant"
+            )
+        found = determinant_derivatives(self.matrices[which], numbers[:, :k], numbers[:, k:])
+        return _Rescaled(found, scale)
+
+    def _put_partials(self, derivative: _Rescaled, first: int, m: np.ndarray, e: np.ndarray) -> None:
+        parts = np.concatenate([derivative.found.by_inside, derivative.found.by_outside], axis=1)
+        _put(parts, np.tile(derivative.scale, 2), first, derivative.exponent, m, e)
+
+    def _add_matrices(
+        self, which: int, derivative: _Rescaled, m: np.ndarray, e: np.ndarray, alive: np.ndarray, share: np.ndarray,
+        found: Gradients,
+    ) -> None:  # fmt: skip
+        """share · D' · ∂D/∂M / F, added up over rows."""
+        i = np.flatnonzero((self.program.op == DET) & (self.program.args[self.program.start[:-1]] == which))[0]
+        above, root = self.adjoint[self.program.target[i]], self.program.value
+        gap = (e[alive, above] - e[alive, root]) * RADIX + derivative.exponent[alive]
+        with np.errstate(over="ignore", under="ignore"):
+            factor = share[alive] * np.ldexp(
+                m[alive, above] / m[alive, root], np.clip(gap, -5000, 5000).astype(np.int32)
+            )
+        for total, part in zip(found.matrices[which], derivative.found.by_matrices, strict=True):
+            total += np.tensordot(factor, part[alive], 1)
+
+
+def _leaves(program: Program) -> np.ndarray:
+    """The number of the leaf that each instruction reads; 0 for one that is no leaf."""
+    first = np.minimum(program.start[:-1], max(0, len(program.args) - 1))
+    return np.where(program.op == LEAF, program.args[first], 0)
+
+
+class _Rescaled:
+    """Derivatives of a determinant whose pairs of children were divided by 2^scale (rows × k)."""
+
+    def __init__(self, found: Derivatives, scale: np.ndarray):
+        self.found, self.scale, self.value = found, scale, found.value
+        self.exponent = found.exponent + scale.sum(axis=1)
+
+
+def _put(
+    numbers: np.ndarray, less: np.ndarray | int, first: int, exponent: np.ndarray, m: np.ndarray, e: np.ndarray
+) -> None:
+    """Write numbers · 2^(exponent − less), rows × slots, as scaled numbers from slot `first` on."""
+    fraction, binary = np.frexp(numbers)
+    binary = binary + exponent[:, None] - less
+    high = (binary + RADIX // 2) // RADIX
+    zero = fraction == 0.0
+    span = slice(first, first + numbers.shape[1])
+    m[:, span] = np.ldexp(fraction, np.where(zero, 0, binary - high * RADIX).astype(np.int32))
+    e[:, span] = np.where(zero, -(2**60), high)

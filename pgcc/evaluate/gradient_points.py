@@ -1,0 +1,228 @@
+"""Gradients where one number per node does not do: of circuits with squares on the way, and determinants of one size.
+
+A coefficient of a polynomial is a mean over points on a circle, [t^k] F = mean over |t| = ρ of F(t)·t^-k, and so is its
+derivative by any number of the circuit, because the two commute. Both passes run at complex points t for the variables
+observed 1, and at points s for the children of a determinant whose size is fixed. What rounding does to a coefficient
+is relative to M(ρ)/ρ^k, with M the magnitude of F: the radius is where that is least. What it did all the same is seen
+by turning the points half a step: the means over both sets should agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from pgcc.determinants.cofactors import Derivatives, Matrices, determinant_derivatives, determinant_logs
+from pgcc.errors import PgccError
+from pgcc.evaluate.gradient import Differentiator, Gradients
+from pgcc.program.determinant import DetStructure
+from pgcc.program.program import DET, DETBAR, DOT, LEAF, MORE, NAMES, SUM, TIMES, Program
+
+# Powers of two between which radii are looked for, and how many at a time.
+_WIDEST, _GRID = 40.0, 17
+# log₂ of how much more than the least is nearly the least.
+_NEARLY = 2.0
+# Where a polynomial is looked at to know how large it is on a circle.
+_DIRECTIONS = np.exp(2j * np.pi * np.arange(8) / 8)
+# Points on a circle, at most.
+_MOST_POINTS = 1 << 12
+
+
+class PointDifferentiator(Differentiator):
+    """The gradients of any program (as `parametrize` makes it), by points.
+
+    Parameters
+    ----------
+    homogeneous : bool
+        Whether any marginal is one evaluation: the circuit is decomposable, and only sizes need points.
+    """
+
+    def __init__(self, program: Program, homogeneous: bool):
+        super().__init__(program)
+        self.homogeneous = homogeneous
+
+    def evaluate(self, evidence: np.ndarray, share: np.ndarray) -> Gradients:
+        """For int8 rows of evidence, one after another; rows of value 0 have −inf for logarithms, and no gradient."""
+        numbers = np.zeros(len(self.program.weights) + self.program.slots)
+        weights, constants = np.split(numbers, [len(self.program.weights)])
+        found = Gradients(np.empty(len(evidence)), weights, constants, self._no_matrices())
+        for row, codes in enumerate(evidence):
+            halves = [self._coefficients(codes, turn) for turn in (0.0, 0.5)]
+            root = sum(half[0] for half in halves) / 2
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found.logs[row] = np.log(root)
+            if not root > 0.0 or share[row] == 0.0:
+                continue
+            for total, *parts in zip(
+                (numbers, *(m for ms in found.matrices for m in ms)), *(half[1] for half in halves), strict=True
+            ):
+                slopes = [part / root for part in parts]
+                off = np.abs(slopes[0] - slopes[1]) / np.maximum(1.0, np.abs(slopes[0]))
+                found.spread = max(found.spread, float(off.max(initial=0.0)))
+                total += share[row] * (slopes[0] + slopes[1]) / 2
+        return found
+
+    def _coefficients(self, codes: np.ndarray, turn: float) -> tuple[float, list[np.ndarray]]:
+        """[t^|A|] of the value, and of its derivatives by the numbers and matrices, in the order of `evaluate`."""
+        wanted = 0 if self.homogeneous else int((codes == 1).sum())
+        points, shares = circle(partial(self._magnitudes, codes), self._degree(codes), wanted, turn)
+        work, derivatives = self._values(self.reversed, codes, points, turn)
+        numbers = np.zeros(len(self.program.weights) + self.program.slots)
+        numbers[self._place] = ((work[self._above] * work[self._child]) @ shares).real
+        result = [numbers]
+        for which, derivative in enumerate(derivatives):
+            above = work[self.adjoint[self._slot_of[which]]] * shares
+            result += [np.tensordot(above, part, 1).real for part in derivative.by_matrices]
+        return float((work[self.program.value] @ shares).real), result
+
+    @property
+    def _slot_of(self) -> np.ndarray:
+        """Of every determinant."""
+        return self.program.target[self.program.op == DET]
+
+    def _degree(self, codes: np.ndarray) -> int:
+        """A bound on the degree in t of any value and derivative."""
+        if self.homogeneous:
+            return 0
+        program = self.program
+        degree = np.zeros(program.slots, np.int64)
+        for i, (op, at) in enumerate(zip(program.op.tolist(), program.target.tolist(), strict=True)):
+            args = program.args[program.start[i] : program.start[i + 1]]
+            if op == LEAF:
+                variable = program.leaf_variable[args[0]]
+                degree[at] = variable >= 0 and codes[variable] == 1
+            elif op == SUM:
+                degree[at] = degree[args].max(initial=0)
+            elif op in (TIMES, DET):  # all that stands in a product or in a determinant
+                degree[at] = degree[args[op == DET :]].sum()
+            else:
+                raise PgccError(f"internal error: nobody has said what degree {NAMES[op]} has; please report it")
+        return int(degree[program.value])
+
+    def _magnitudes(self, codes: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """The value with absolute numbers, in absolute value."""
+        program = self.program
+        sizes = replace(program, weights=np.abs(program.weights), leaf_table=np.abs(program.leaf_table))
+        return np.abs(self._values(sizes, codes, points, 0.0)[0][program.value])
+
+    def _values(
+        self, program: Program, codes: np.ndarray, points: np.ndarray, turn: float
+    ) -> tuple[np.ndarray, list[Derivatives]]:
+        """Every slot at points, and the derivatives of the determinants."""
+        work = np.zeros((program.slots, len(points)), np.complex128)
+        derivatives: list[Derivatives] = []
+        with np.errstate(all="ignore"):
+            for i, (op, at) in enumerate(zip(program.op.tolist(), program.target.tolist(), strict=True)):
+                args = program.args[program.start[i] : program.start[i + 1]]
+                weights = program.weights[program.first_weight[i] :]
+                if op == LEAF:
+                    work[at] = self._leaf(program, int(args[0]), codes, points)
+                elif op == SUM:
+                    work[at] = weights[: len(args)] @ work[args]
+                elif op == TIMES:
+                    work[at] = work[args].prod(axis=0)
+                elif op in (DOT, MORE):
+                    terms = weights[: len(args) // 2] @ (work[args[::2]] * work[args[1::2]])
+                    work[at] = terms if op == DOT else work[at] + terms
+                elif op == DET:
+                    derivatives.append(self._determinant(int(args[0]), work[args[1:]].T, turn))
+                    work[at] = derivatives[-1].value
+                elif op == DETBAR:
+                    found = derivatives[int(args[0])]
+                    work[at : at + len(args) - 1] = np.concatenate([found.by_inside, found.by_outside], axis=1).T
+                else:
+                    raise PgccError(f"internal error: nobody has said how to run {NAMES[op]} here; please report it")
+        return work, derivatives
+
+    def _leaf(self, program: Program, leaf: int, codes: np.ndarray, points: np.ndarray) -> np.ndarray:
+        zero, one, free = program.leaf_table[leaf]
+        variable = program.leaf_variable[leaf]
+        code = -1 if variable < 0 else int(codes[variable])
+        if code == 1:
+            return np.full(len(points), one) if self.homogeneous else zero + one * points
+        return np.full(len(points), zero if code == 0 else free)
+
+    def _determinant(self, which: int, children: np.ndarray, turn: float) -> Derivatives:
+        structure, matrices = self.program.structures[which], self.matrices[which]
+        k = structure.children
+        f, y = children[:, :k], children[:, k:].real
+        if structure.size is None:
+            return plain(determinant_derivatives(matrices, f, y))
+        return sized_derivatives(structure, matrices, f, y, turn)
+
+
+def circle(
+    magnitudes: Callable[[np.ndarray], np.ndarray], degree: int, wanted: int, turn: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """(points, shares): Σ share·F(point) is the coefficient of t^wanted of F, for any F of at most that degree.
+
+    magnitudes : of F at points, for the radius: log max |F| is convex in log ρ.
+    """
+    if degree >= _MOST_POINTS:
+        raise PgccError(f"a polynomial of degree {degree} in t has too many points (at most {_MOST_POINTS})")
+    if degree == 0:
+        return np.ones(1, np.complex128), np.ones(1)
+    centre = _best_exponent(magnitudes, wanted) if 0 < wanted < degree else 0.0
+    points = np.exp2(centre) * np.exp(2j * np.pi * (np.arange(degree + 1) + turn) / (degree + 1))
+    return points, points**-wanted / (degree + 1)
+
+
+def _best_exponent(magnitudes: Callable[[np.ndarray], np.ndarray], wanted: int) -> float:
+    """log₂ of a radius: the one next to 1 of those with nearly the least M(ρ)/ρ^k.
+
+    Where what is wanted has the highest degree, all large radii are as good, but not to determinants of huge numbers.
+    """
+    centre, width = 0.0, _WIDEST
+    while width > 0.05:
+        exponents = np.linspace(centre - width, centre + width, _GRID)
+        points = np.outer(np.exp2(exponents), _DIRECTIONS).ravel()
+        with np.errstate(all="ignore"):
+            cost = np.log2(magnitudes(points).reshape(_GRID, -1).max(axis=1)) - wanted * exponents
+        if not np.isfinite(cost).any():
+            break
+        near = exponents[cost <= np.min(cost[np.isfinite(cost)]) + _NEARLY]
+        centre = float(near[np.abs(near).argmin()])
+        width /= _GRID // 4
+    return centre
+
+
+def plain(found: Derivatives) -> Derivatives:
+    """The same without powers of two beside the numbers."""
+    return _weighted(found, np.eye(len(found.value)))
+
+
+def _weighted(found: Derivatives, shares: np.ndarray) -> Derivatives:
+    """Sums of rows of derivatives: shares, results × rows."""
+    with np.errstate(over="ignore"):
+        scaled = shares * np.exp2(found.exponent.astype(np.float64))
+
+    def of(numbers: np.ndarray) -> np.ndarray:
+        return np.tensordot(scaled, numbers, 1)
+
+    m0, u, v = (of(part) for part in found.by_matrices)
+    none = np.zeros(len(shares), np.int64)
+    return Derivatives(of(found.value), of(found.by_inside), of(found.by_outside), (m0, u, v), none)
+
+
+def sized_derivatives(
+    structure: DetStructure, matrices: Matrices, f: np.ndarray, y: np.ndarray, turn: float
+) -> Derivatives:
+    """The coefficient of s^size where the counted f are s·f, and its derivatives, for rows of f and y (rows × k)."""
+    rows, k = f.shape
+    counted = np.ones(k, bool) if structure.counted is None else np.array(structure.counted)
+    assert structure.size is not None
+
+    def times(points: np.ndarray) -> np.ndarray:
+        return np.where(counted, points[:, None], 1.0)
+
+    def totals(points: np.ndarray) -> np.ndarray:
+        return np.exp2(determinant_logs(matrices, times(points) * f[0], np.repeat(y[:1], len(points), 0)))
+
+    points, shares = circle(totals, int(counted.sum()), structure.size, turn)
+    inside = (times(points) * f[:, None]).reshape(-1, k)
+    found = determinant_derivatives(matrices, inside, np.repeat(y, len(points), 0))
+    found.by_inside *= np.tile(times(points), (rows, 1))  # ∂/∂f of what is s·f
+    return _weighted(found, np.kron(np.eye(rows), shares))

@@ -1,0 +1,42 @@
+"""From the values at the 2ⁿ corners to the 2ⁿ coefficients, and the rows of all corners."""
+
+from __future__ import annotations
+
+from pgcc.ir.numbers import UNIT
+from pgcc.kernels.policy import kernel
+
+
+@kernel
+def write_rows(first, rows):
+    """Row r is the binary expansion of first + r: int8, column i is bit i."""
+    for r in range(rows.shape[0]):
+        code = first + r
+        for i in range(rows.shape[1]):
+            rows[r, i] = (code >> i) & 1
+
+
+@kernel
+def invert_corners(value, error):
+    """Möbius inversion in place, c_S = Σ_{T⊆S} (−1)^{|S∖T|}·g(1_T): one variable at a time, high −= low.
+
+    error bounds |value − truth| of every entry, before and after.
+    """
+    size, step = len(value), 1
+    while step < size:
+        for start in range(0, size, 2 * step):
+            for i in range(start, start + step):
+                value[i + step] -= value[i]
+                error[i + step] = (error[i + step] + error[i] + UNIT * abs(value[i + step])) * (1.0 + 4.0 * UNIT)
+        step *= 2
+
+
+@kernel
+def invert_corners_mod(value, prime):
+    """The same modulo p, on residues that are doubles."""
+    size, step = len(value), 1
+    while step < size:
+        for start in range(0, size, 2 * step):
+            for i in range(start, start + step):
+                rest = value[i + step] - value[i]
+                value[i + step] = rest + prime if rest < 0.0 else rest
+        step *= 2

@@ -1,0 +1,203 @@
+"""A monotone program over long polynomials in t, whose small ends are cut off: for absolute accuracy.
+
+A value is 2^exponent · Σ_k c_k·t^(low + k), with ½ ≤ Σ c_k < 1 and c_k ≥ 0. Its errors, relative to that sum, are of
+two kinds: a relative one of every coefficient, by rounding (`rounded`: how many times), and an absolute one in the
+2-norm, by what is cut off and by fast Fourier transforms (`lost`). A product with b passes the latter on times Σ b, a
+sum averages it.
+
+A value takes the place `offset[slot] : offset[slot + 1]` of the pool.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pgcc.kernels.policy import kernel
+from pgcc.program.program import LEAF, MORE, SUM, TIMES
+
+# Products of two polynomials that are both longer are left to fast Fourier transforms.
+SHORT = 2048
+_NEVER = -(2**60)
+
+
+@kernel
+def ends(c, cut):
+    """(first, last, Σ c): where a polynomial starts and ends without tails that hold at most `cut` of its sum each."""
+    total, first, last = 0.0, 0, len(c)
+    for x in c:
+        total += x
+    if not total > 0.0:
+        return 0, 1, 0.0
+    tail = c[0]
+    while tail <= cut * total:
+        first += 1
+        tail += c[first]
+    tail = c[last - 1]
+    while tail <= cut * total:
+        last -= 1
+        tail += c[last - 1]
+    return first, last, total
+
+
+@kernel
+def put(c, low, exponent, rounded, lost, cut, slot, offset, pool, lows, lengths, exponents, rounds, losses):
+    """Write a polynomial to a slot, without its ends."""
+    first, last, total = ends(c, cut)
+    binary = math.frexp(total)[1]
+    at, scale = offset[slot], math.ldexp(1.0, -binary)
+    for k in range(first, last):
+        pool[at + k - first] = c[k] * scale
+    lows[slot], lengths[slot], exponents[slot] = low + first, last - first, exponent + binary if total > 0.0 else _NEVER
+    rounds[slot], losses[slot] = rounded, lost + (2.0 * cut if last - first < len(c) else 0.0)
+
+
+@kernel
+def add_convolution(acc, w, x, y):
+    """acc += w·x·y, for acc that starts where the product does."""
+    for i in range(len(x)):
+        a = w * x[i]
+        if a != 0.0:
+            row = acc[i : i + len(y)]
+            for j in range(len(y)):
+                row[j] += a * y[j]
+
+
+@kernel
+def fold_product(factors, cut, offset, pool, lows, lengths, exponents, rounds, losses, starts, sizes, buffer, scratch):
+    """The product of the values in some slots as few pieces, all longer than SHORT but one: how many, and (Σ low,
+    Σ exponent, roundings, losses) of the whole. Piece p is buffer[starts[p] : starts[p] + sizes[p]].
+
+    Neighbours are multiplied while the last piece is at least as long as the one before: a balanced tree.
+    """
+    pieces, low, exponent, rounded, lost = 0, 0, 0, 0.0, 0.0
+    for f in range(len(factors)):
+        s = factors[f]
+        low, exponent = low + lows[s], exponent + exponents[s]
+        rounded, lost = rounded + rounds[s], lost + losses[s]
+        start = starts[pieces - 1] + sizes[pieces - 1] if pieces else 0
+        starts[pieces], sizes[pieces] = start, lengths[s]
+        buffer[start : start + lengths[s]] = pool[offset[s] : offset[s] + lengths[s]]
+        pieces += 1
+        while pieces > 1 and (sizes[pieces - 1] >= sizes[pieces - 2] or f == len(factors) - 1):
+            a, b = sizes[pieces - 2], sizes[pieces - 1]
+            if min(a, b) > SHORT:
+                break
+            start = starts[pieces - 2]
+            size = a + b - 1
+            scratch[:size] = 0.0
+            x, y = buffer[start : start + a], buffer[starts[pieces - 1] : starts[pieces - 1] + b]
+            if a > b:
+                x, y = y, x
+            add_convolution(scratch[:size], 1.0, x, y)
+            first, last, total = ends(scratch[:size], cut)
+            binary = math.frexp(total)[1]
+            low, exponent = low + first, exponent + binary
+            lost += 2.0 * cut if last - first < size else 0.0
+            scale = math.ldexp(1.0, -binary)
+            for k in range(first, last):
+                buffer[start + k - first] = scratch[k] * scale
+            size = last - first
+            rounded += min(a, b) + 2.0
+            sizes[pieces - 2] = size
+            pieces -= 1
+    return pieces, low, exponent, rounded, lost
+
+
+@kernel
+def run_long(
+    op, target, start, args, first_weight, weights, leaf_variable, leaf_table, weight_exponents, leaf_exponents,
+    codes, counted, begin, cut, offset, pool, lows, lengths, exponents, rounds, losses, starts, sizes, buffer, scratch,
+):  # fmt: skip
+    """Instructions from `begin` on, up to the first that takes a product of two long polynomials: its number.
+
+    weight_exponents, leaf_exponents : of two.
+    """
+    for i in range(begin, len(op)):
+        kind, first, last, at = op[i], start[i], start[i + 1], target[i]
+        if kind == LEAF:
+            leaf = args[first]
+            v = leaf_variable[leaf]
+            if v >= 0 and counted[v] and codes[v] < 0 and leaf_table[leaf, 1] != 0.0:
+                top = max(leaf_exponents[leaf, 0], leaf_exponents[leaf, 1])
+                for k in range(2):
+                    scratch[k] = math.ldexp(leaf_table[leaf, k], max(leaf_exponents[leaf, k] - top, -2000))
+                size = 2
+            else:
+                code = 2 if v < 0 or codes[v] < 0 else codes[v]
+                scratch[0], top, size = leaf_table[leaf, code], leaf_exponents[leaf, code], 1
+            put(scratch[:size], 0, top, 2.0, 0.0, cut, at, offset, pool, lows, lengths, exponents, rounds, losses)
+            continue
+        if kind == TIMES:
+            pieces, low, exponent, rounded, lost = fold_product(
+                args[first:last],
+                cut,
+                offset,
+                pool,
+                lows,
+                lengths,
+                exponents,
+                rounds,
+                losses,
+                starts,
+                sizes,
+                buffer,
+                scratch,
+            )
+            if pieces > 1:
+                return i
+            size = 1
+            if pieces:
+                size = sizes[0]
+            else:
+                buffer[0] = 1.0
+            put(
+                buffer[:size], low, exponent, rounded, lost, cut,
+                at, offset, pool, lows, lengths, exponents, rounds, losses,
+            )  # fmt: skip
+            continue
+        stride = 1 if kind == SUM else 2
+        low, high, top, lost, worst, terms = 2**60, 0, _NEVER, 0.0, 0.0, 0.0
+        if kind == MORE:
+            low, high, top = lows[at], lows[at] + lengths[at], exponents[at]
+            lost, worst, terms = losses[at], rounds[at], 1.0
+        for j in range(first, last, stride):
+            k = first_weight[i] + (j - first) // stride
+            x, y = args[j], args[j + stride - 1]
+            p, q = weight_exponents[k] + exponents[x], lows[x]
+            r, own, off, added = q + lengths[x], rounds[x] + 3.0, losses[x], 1
+            if stride == 2:
+                p, q, r = p + exponents[y], q + lows[y], r + lows[y] + lengths[y] - 1
+                own, off = own + rounds[y] + 1.0, (1.0 + off) * (1.0 + losses[y]) - 1.0
+                added = min(lengths[x], lengths[y])
+                if added > SHORT:
+                    return i
+            low, high, top = min(low, q), max(high, r), max(top, p)
+            lost, worst, terms = max(lost, off), max(worst, own), terms + added
+        if high == 0:
+            low, high = 0, 1
+        acc = scratch[: high - low]
+        acc[:] = 0.0
+        if kind == MORE:
+            scale = math.ldexp(1.0, max(exponents[at] - top, -2000))
+            for k in range(lengths[at]):
+                acc[lows[at] - low + k] = scale * pool[offset[at] + k]
+        for j in range(first, last, stride):
+            k = first_weight[i] + (j - first) // stride
+            x, y = args[j], args[j + stride - 1]
+            a = pool[offset[x] : offset[x] + lengths[x]]
+            p, q = weight_exponents[k] + exponents[x], lows[x] - low
+            if stride == 2:
+                p, q = p + exponents[y], q + lows[y]
+            w = math.ldexp(weights[k], max(p - top, -2000))
+            if w == 0.0:
+                continue
+            if stride == 1:
+                for t in range(len(a)):
+                    acc[q + t] += w * a[t]
+            else:
+                b = pool[offset[y] : offset[y] + lengths[y]]
+                if len(a) > len(b):
+                    a, b = b, a
+                add_convolution(acc[q : q + len(a) + len(b) - 1], w, a, b)
+        put(acc, low, top, worst + terms, lost, cut, at, offset, pool, lows, lengths, exponents, rounds, losses)
+    return len(op)

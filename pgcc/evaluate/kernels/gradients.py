@@ -1,0 +1,33 @@
+"""Derivatives by weights, added up over rows: ∂F/∂w = p'·x for every term w·x of a sum p."""
+
+from __future__ import annotations
+
+import math
+
+from pgcc.kernels.policy import kernel
+from pgcc.kernels.simd import add_up, load, mul, muladd, splat
+from pgcc.rings.kernels.scaled import RADIX
+
+
+@kernel
+def add_linear_gradients(adjoint, child, work, lanes, share, gradient):
+    """gradient[t] += Σ_rows share[row] · work[adjoint[t]] · work[child[t]], of one block of rows; share : as many."""
+    for t in range(len(adjoint)):
+        a, x = adjoint[t] * lanes, child[t] * lanes
+        total = splat(0.0)
+        for lane in range(0, lanes, 8):
+            total = muladd(mul(load(work, a + lane), load(work, x + lane)), load(share, lane), total)
+        gradient[t] += add_up(total)
+
+
+@kernel
+def add_scaled_gradients(adjoint, child, m, e, root, share, gradient):
+    """The same divided by the root, for rows of scaled numbers; m, e : rows × slots."""
+    for row in range(m.shape[0]):
+        over, of = share[row] / m[row, root], e[row, root]
+        for t in range(len(adjoint)):
+            a, x = adjoint[t], child[t]
+            product = m[row, a] * m[row, x] * over
+            if product != 0.0:
+                steps = min(max(e[row, a] + e[row, x] - of, -8), 8)  # past all doubles
+                gradient[t] += math.ldexp(product, RADIX * steps)

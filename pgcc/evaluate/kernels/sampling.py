@@ -1,0 +1,189 @@
+"""Sampling from the root down: a sum chooses one of its terms, a product all of its factors, a determinant a set.
+
+The nodes of a circuit are the slots of its program, children before parents. Node s has the terms first[s] …:
+
+    SUM    weight · left · right     one of them is chosen (right may be −1)
+    TIMES  left                      all of them
+    DET    inside: left, outside: right      one of the two for every child
+    LEAF   none; which[s] is its variable, or −1
+
+Only what is visited costs anything. Values are scaled numbers, so that no evidence is too improbable.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pgcc.determinants.kernels.sampling_sets import (
+    CHILDREN,
+    DRAWN,
+    ELIMINATION,
+    FIXED,
+    FREE,
+    ITEMS,
+    KIND,
+    RANK,
+    REALS,
+    SIZE,
+    VECTORS,
+    eliminate,
+    pick_spectral,
+)
+from pgcc.determinants.kernels.sampling_trees import random_walks
+from pgcc.kernels.policy import kernel
+from pgcc.kernels.random import STATE, first_above, start_stream, uniform
+from pgcc.program.program import DET, LEAF, SUM
+from pgcc.rings.kernels.scaled import shifted
+
+_NEVER = -(2**60)
+_DOWN = 2.0**-256
+_SURELY = 2.0  # above every uniform number
+
+
+@kernel
+def choice_tables(
+    kind, first, left, right, which, weight, weight_exponent, table, table_exponent, codes, m, e,
+    live, cumulative, one,
+):  # fmt: skip
+    """What the walk down needs of the values m · 2^(256·e) of all nodes.
+
+    live : whether a variable below is free. cumulative : of a sum, the probability of its terms so far, past 1 from the
+    last possible one on. one : of a leaf, the probability of 1. table : a and b of every leaf a·ȳ + b·z, by node.
+    """
+    for s in range(len(kind)):
+        begin, end = first[s], first[s + 1]
+        if kind[s] == LEAF:
+            live[s] = which[s] >= 0 and codes[which[s]] < 0
+            one[s] = _share(table[s, 1], table_exponent[s, 1], table[s, 0], table_exponent[s, 0])
+            continue
+        live[s] = 0
+        for t in range(begin, end):
+            if live[left[t]] or (right[t] >= 0 and live[right[t]]):
+                live[s] = 1
+                break
+        if kind[s] == SUM and live[s]:
+            _accumulate(left, right, weight, weight_exponent, begin, end, m, e, cumulative)
+
+
+@kernel
+def _share(m, e, other_m, other_e):
+    """a / (a + b) for scaled a, b ≥ 0"""
+    top = max(e, other_e)
+    a = shifted(m, top - e) if m != 0.0 else 0.0
+    b = shifted(other_m, top - other_e) if other_m != 0.0 else 0.0
+    return a / (a + b) if a + b > 0.0 else 0.0
+
+
+@kernel
+def _accumulate(left, right, weight, weight_exponent, begin, end, m, e, cumulative):
+    """The terms of a sum: products of at most three mantissas, between 2⁻³⁸⁴ and 2³⁸⁴, on a common scale."""
+    top = _NEVER
+    for t in range(begin, end):
+        x, p = weight[t] * m[left[t]], weight_exponent[t] + e[left[t]]
+        if right[t] >= 0:
+            x, p = x * m[right[t]], p + e[right[t]]
+        cumulative[t] = x
+        if x != 0.0:
+            top = max(top, p)
+    total, last = 0.0, begin
+    for t in range(begin, end):
+        x = cumulative[t]
+        if x != 0.0:
+            gap = top - weight_exponent[t] - e[left[t]] - (e[right[t]] if right[t] >= 0 else 0)
+            while gap > 0 and x != 0.0:
+                x *= _DOWN
+                gap -= 1
+            if x > 0.0:
+                last = t
+            total += x
+        cumulative[t] = total
+    scale = 1.0 / total
+    for t in range(begin, last):
+        cumulative[t] *= scale
+    for t in range(last, end):
+        cumulative[t] = _SURELY
+
+
+@kernel
+def mark_reached(kind, first, left, right, live, cumulative, root, reached):
+    """reached[s] = 1 for the nodes with free variables that a walk down from the root may visit."""
+    reached[:] = 0
+    reached[root] = live[root]
+    for s in range(root, -1, -1):
+        if not reached[s]:
+            continue
+        before = 0.0
+        for t in range(first[s], first[s + 1]):
+            if kind[s] == SUM:
+                possible = cumulative[t] > before
+                before = cumulative[t]
+                if not possible:
+                    continue
+            if live[left[t]]:
+                reached[left[t]] = 1
+            if right[t] >= 0 and live[right[t]]:
+                reached[right[t]] = 1
+
+
+@kernel
+def walk_down(
+    kind, first, left, right, which, root, live, cumulative, one, plan, ints, reals, codes, seed, row, begin, out
+):
+    """out[i] = sample number begin + i of a row of evidence."""
+    state = np.empty(STATE, np.uint64)
+    stack = np.empty(len(kind) + 1, np.int64)  # a node with free variables is visited at most once: products share none
+    most = 0
+    for d in range(len(plan)):
+        most = max(most, plan[d, CHILDREN])
+    picked = np.empty(most, np.uint8)
+    for number in range(len(out)):
+        start_stream(seed, row, begin + number, state)
+        sample = out[number]
+        for v in range(len(codes)):
+            sample[v] = codes[v]
+        stack[0], top = root, np.int64(live[root])
+        while top > 0:
+            top -= 1
+            s = stack[top]
+            if kind[s] == LEAF:
+                sample[which[s]] = uniform(state) < one[s]
+                continue
+            t, end = first[s], first[s + 1]
+            if kind[s] == SUM:
+                if end - t > 1:
+                    t = first_above(cumulative, t, end, uniform(state))
+                end = t + 1
+            elif kind[s] == DET:
+                pick_children(plan, ints, reals, which[s], state, picked)
+                for i in range(end - t):
+                    child = left[t + i] if picked[i] else right[t + i]
+                    if live[child]:
+                        stack[top] = child
+                        top += 1
+                continue
+            for i in range(t, end):
+                if live[left[i]]:
+                    stack[top] = left[i]
+                    top += 1
+                if right[i] >= 0 and live[right[i]]:
+                    stack[top] = right[i]
+                    top += 1
+
+
+@kernel
+def pick_children(plan, ints, reals, d, state, picked):
+    """picked[i] = 1 for the children of determinant d that are in."""
+    p = plan[d]
+    count, fixed = p[FREE], p[FIXED]
+    items, numbers = ints[p[ITEMS] : p[ITEMS] + count], reals[p[REALS] :]
+    for i in range(p[CHILDREN]):
+        picked[i] = ints[fixed + i]
+    if p[KIND] == ELIMINATION:
+        eliminate(numbers[: count * count].reshape((count, count)), items, 0, state, picked)
+    elif p[KIND] == VECTORS:
+        drawn = p[DRAWN]
+        used = pick_spectral(numbers, p[SIZE], p[RANK], items[:drawn], state, picked)
+        if drawn < count:
+            eliminate(numbers[used : used + count * count].reshape((count, count)), items, drawn, state, picked)
+    else:
+        random_walks(ints[p[ITEMS] :], count, numbers, state, picked)

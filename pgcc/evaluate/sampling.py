@@ -1,0 +1,267 @@
+"""Exact samples from the root down, for circuits in which nothing can be negative."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pgcc.compiler import Compiled
+from pgcc.determinants.kernels.sampling_sets import CHILDREN
+from pgcc.determinants.kernels.scaled_staged import scaled_determinant
+from pgcc.determinants.samplers import find_set_sampler
+from pgcc.determinants.staged import padded
+from pgcc.determinants.tables import SetSampler, Tables, lay_out
+from pgcc.errors import PgccError
+from pgcc.evaluate.kernels.sampling import choice_tables, mark_reached, walk_down
+from pgcc.program.program import DET, DETMAG, DOT, LEAF, MORE, NAMES, SUM, TIMES, Program
+from pgcc.rings.direct import split_constants
+from pgcc.rings.kernels.scaled import RADIX, run_scaled_row
+
+# The relative error of a determinant that decides between the terms of a sum.
+_RTOL = 1e-9
+# Odds of a determinant's child past this are not computed with.
+_MOST_ODDS = 2.0**400
+# Rows of evidence whose tables are kept for the next call, and the most numbers that each may have.
+_MOST_KEPT, _MOST_KEPT_SIZE = 8, 1 << 21
+# Operations of a kernel that draws samples, until it looks whether it was interrupted.
+_MOST_WORK = 1 << 29
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of a program by slot, as the walk down reads them (see the kernel)."""
+
+    kind: np.ndarray
+    first: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    which: np.ndarray
+    weight: np.ndarray
+    weight_exponent: np.ndarray
+    table: np.ndarray
+    table_exponent: np.ndarray
+
+    @property
+    def links(self) -> tuple[np.ndarray, ...]:
+        """kind, first, left, right"""
+        return self.kind, self.first, self.left, self.right
+
+
+@dataclass(frozen=True)
+class Ready:
+    """One row of evidence with the tables of its samples."""
+
+    codes: np.ndarray
+    live: np.ndarray
+    cumulative: np.ndarray
+    one: np.ndarray
+    dets: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    @property
+    def size(self) -> int:
+        """How many numbers it holds."""
+        return len(self.live) + len(self.cumulative) + len(self.dets[2])
+
+    @property
+    def at_a_time(self) -> int:
+        """How many samples a kernel draws in some tenths of a second: nothing interrupts it before it is back."""
+        children = int(self.dets[0][:, CHILDREN].max(initial=1))  # each of which a determinant eliminates
+        return max(1, _MOST_WORK // (self.size * children + 1))
+
+
+class TopDown:
+    """The sampler of a homogenised program without negative numbers, whose determinants have samplers of their own."""
+
+    def __init__(self, program: Program, compiled: Compiled, sets: list[SetSampler]):
+        self.program, self.compiled, self.sets = program, compiled, sets
+        self._kept: OrderedDict[bytes, Ready] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """The program, node by node."""
+        return _nodes(self.program, *self._scaled)
+
+    @cached_property
+    def _scaled(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Weights and leaves as scaled numbers."""
+        return split_constants(self.program)
+
+    @cached_property
+    def _valued(self) -> np.ndarray:
+        """Which values are needed: those that a sum of several terms or a determinant looks at."""
+        kind, first, left, right = self.nodes.links
+        needed = np.zeros(len(kind), bool)
+        for s in range(len(kind) - 1, -1, -1):
+            terms = slice(first[s], first[s + 1])
+            if needed[s] or kind[s] == DET or (kind[s] == SUM and first[s + 1] - first[s] > 1):
+                needed[left[terms]] = True
+                needed[right[terms][right[terms] >= 0]] = True
+        return needed
+
+    def prepare(self, codes: np.ndarray) -> Ready | None:
+        """The tables for one row of possible evidence; None: float64 does not know some determinant well enough."""
+        key = codes.tobytes()
+        ready = self._kept.get(key) or self._prepare(codes)
+        if ready is not None and ready.size <= _MOST_KEPT_SIZE:
+            with self._lock:
+                self._kept[key] = ready
+                if len(self._kept) > _MOST_KEPT:
+                    self._kept.popitem(last=False)
+        return ready
+
+    def draw(self, ready: Ready, seed: int, row: int, begin: int, out: np.ndarray) -> None:
+        """Samples number begin, begin + 1, … of the stream of a row."""
+        tables = (ready.live, ready.cumulative, ready.one, *ready.dets)
+        walk_down(
+            *self.nodes.links,
+            self.nodes.which,
+            self.program.value,
+            *tables,
+            ready.codes,
+            np.uint64(seed),
+            row,
+            begin,
+            out,
+        )
+
+    def _prepare(self, codes: np.ndarray) -> Ready | None:
+        nodes = self.nodes
+        values = self._values(codes)
+        if values is None:
+            return None
+        live, one = np.zeros(len(nodes.kind), np.uint8), np.zeros(len(nodes.kind))
+        cumulative = np.zeros(len(nodes.left))
+        arrays = (nodes.weight, nodes.weight_exponent, nodes.table, nodes.table_exponent)
+        choice_tables(*nodes.links, nodes.which, *arrays, codes, *values, live, cumulative, one)
+        tables: list[Tables | None] = [None] * len(self.sets)
+        if self.sets:
+            reached = np.zeros_like(live)
+            mark_reached(*nodes.links, live, cumulative, self.program.value, reached)
+            for s in np.flatnonzero((nodes.kind == DET) & (reached == 1)).tolist():
+                found = self._tables(s, *values)
+                if found is None:
+                    return None
+                tables[nodes.which[s]] = found
+        return Ready(codes.copy(), live, cumulative, one, lay_out(tables))
+
+    def _values(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """The values of all nodes as scaled numbers m · 2^(256·e); None: a determinant is not known well enough."""
+        program = self.program
+        op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
+        weights, weight_exponents, table, table_exponents = self._scaled
+        m, e = np.zeros(program.slots), np.zeros(program.slots, np.int64)
+        begin = 0
+        flat = padded(codes)
+        for i in (*np.flatnonzero(op >= DET).tolist(), program.instructions):
+            run_scaled_row(
+                op, target, start, args, first_weight, weights, leaf_variable, table,
+                weight_exponents, table_exponents, begin, i, codes, m, e,
+            )  # fmt: skip
+            begin = i + 1
+            if i < program.instructions and op[i] == DET:
+                value = self._determinant(i, flat, m, e)
+                if value is None:
+                    return None
+                m[target[i]], e[target[i]] = value
+        return m, e
+
+    def _determinant(self, i: int, flat: np.ndarray, m: np.ndarray, e: np.ndarray) -> tuple[float, int] | None:
+        program = self.program
+        if not self._valued[program.target[i]]:
+            return 1.0, 0
+        staged = self.compiled.direct.staged
+        assert staged is not None
+        first, error = program.start[i], np.zeros(1)
+        slots = program.args[first + 1 : program.start[i + 1]]
+        staged.dets.refine(_RTOL / 8)
+        value = scaled_determinant(
+            *staged.dets.arrays, np.int64(program.args[first]), slots, flat, 0, _RTOL / 8, m, e, error
+        )
+        return value if error[0] <= _RTOL else None
+
+    def _tables(self, s: int, m: np.ndarray, e: np.ndarray) -> Tables | None:
+        """Those of the determinant at node s."""
+        nodes = self.nodes
+        f, y = nodes.left[nodes.first[s] : nodes.first[s + 1]], nodes.right[nodes.first[s] : nodes.first[s + 1]]
+        inside, outside = m[y] == 0.0, m[f] == 0.0
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            phi = np.ldexp(m[f] / m[y], (np.clip(e[f] - e[y], -4, 4) * RADIX).astype(np.int32))
+        phi[inside | outside] = 0.0
+        certain = inside | outside
+        if (inside & outside).any() or not ((phi < _MOST_ODDS) & (phi > 1.0 / _MOST_ODDS))[~certain].all():
+            return None
+        return self.sets[nodes.which[s]].prepare(phi, inside)
+
+    def __repr__(self) -> str:
+        names = sorted({one.name for one in self.sets})
+        dets = f", determinants by {' and '.join(names)}" if names else ""
+        return f"<TopDown: {len(self.nodes.kind)} nodes{dets}>"
+
+
+def find_top_down(compiled: Compiled) -> TopDown | str:
+    """The sampler of a circuit, or why there is none."""
+    if not compiled.decomposable:
+        return "a product is not decomposable"
+    program = compiled.direct.unscheduled
+    if min(program.numbers, default=0) < 0 or any(a < 0 or b < 0 for a, b in program.leaf_numbers):
+        return "a number is negative"
+    sets = [find_set_sampler(structure) for structure in program.structures]
+    found = [one for one in sets if one is not None]
+    if len(found) < len(sets):
+        return "a determinant is not known to be nonnegative"
+    return TopDown(program, compiled, found)
+
+
+def _nodes(
+    program: Program, weights: np.ndarray, exponents: np.ndarray, table: np.ndarray, table_exponents: np.ndarray
+) -> Nodes:
+    """Every slot with the terms of all instructions that write it."""
+    n = program.slots
+    kind, which = np.full(n, LEAF, np.uint8), np.full(n, -1, np.int32)  # what only magnitudes need is never visited
+    leaf = np.full(n, -1, np.int64)
+    parts: list[tuple[int, np.ndarray, np.ndarray, int]] = []  # node, left, right, first weight or −1
+    for i, op in enumerate(program.op.tolist()):
+        s, args = int(program.target[i]), program.args[program.start[i] : program.start[i + 1]]
+        if op == LEAF:
+            leaf[s], which[s] = args[0], program.leaf_variable[args[0]]
+        elif op == DET:
+            kind[s], which[s], k = DET, args[0], len(args) // 2
+            parts.append((s, args[1 : k + 1], args[k + 1 :], -1))
+        elif op == TIMES:
+            kind[s] = TIMES
+            parts.append((s, args, np.full(len(args), -1), -1))
+        elif op in (SUM, DOT, MORE):
+            kind[s] = SUM
+            stride = 1 if op == SUM else 2
+            pairs = args[1::2] if stride == 2 else np.full(len(args), -1)
+            parts.append((s, args[::stride], pairs, int(program.first_weight[i])))
+        elif op != DETMAG:
+            raise PgccError(f"internal error: nobody has said how to sample {NAMES[op]}; please report it")
+    parts.sort(key=lambda part: part[0])
+    count = np.zeros(n + 1, np.int64)
+    for s, left, _, _ in parts:
+        count[s + 1] += len(left)
+    none = np.zeros(0, np.int32)
+    spots = [np.arange(at, at + len(left)) if at >= 0 else np.full(len(left), -1) for _, left, _, at in parts]
+    spot = np.concatenate([none, *spots])
+    summed, is_leaf = spot >= 0, leaf >= 0
+    weight, weight_exponent = np.zeros(len(spot)), np.zeros(len(spot), np.int64)
+    weight[summed], weight_exponent[summed] = weights[spot[summed]], exponents[spot[summed]]
+    leaf_table, leaf_exponent = np.zeros((n, 2)), np.zeros((n, 2), np.int64)
+    leaf_table[is_leaf], leaf_exponent[is_leaf] = table[leaf[is_leaf], :2], table_exponents[leaf[is_leaf], :2]
+    return Nodes(
+        kind,
+        np.cumsum(count),
+        np.concatenate([none, *(left for _, left, _, _ in parts)]).astype(np.int32),
+        np.concatenate([none, *(right for _, _, right, _ in parts)]).astype(np.int32),
+        which,
+        weight,
+        weight_exponent,
+        leaf_table,
+        leaf_exponent,
+    )

@@ -1,0 +1,204 @@
+"""`.npy`, `.csv` and `.npz`: the kernel of a determinantal point process; read only.
+
+`.npy`  one array of numbers
+`.csv`  a row of the matrix per line. Cells are decimals (floats), whole numbers or fractions p/q (both exact). A first
+        line without a number names the items; as pandas writes it, the first column may name them too. Cells are
+        separated by commas, semicolons, tabs or, where there are none of these, by blanks; # starts a comment.
+`.npz`  an array called L, K or factor, and perhaps one called names
+
+Nothing is unpickled, and nothing is evaluated.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pgcc.errors import FormatError, PgccError
+from pgcc.formats.lines import shown
+from pgcc.formats.npz import Archive
+from pgcc.formats.reading import array_in, read_bytes, read_text
+from pgcc.frontend.determinant import MOST_ENTRIES
+from pgcc.frontend.dpp import dpp
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.numbers import Number
+
+KINDS = ("L", "K", "factor")
+MOST_BYTES = 8 * MOST_ENTRIES + 4096
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}", re.ASCII)
+_FRACTION = re.compile(r"[+-]?[0-9]{1,4000}/[0-9]{1,4000}", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?", re.ASCII)
+_NUMERAL = re.compile(r"[+-]?(?:[0-9.][0-9.eE/+-]*|nan|inf|infinity)", re.ASCII | re.IGNORECASE)  # meant as a number
+
+
+def read(
+    path: Path,
+    kernel: str | None = None,
+    symmetric: bool = True,
+    nearest: bool = False,
+    names: Iterable[str] | None = None,
+) -> Circuit:
+    """The determinantal point process of a `.npy` or `.csv` kernel.
+
+    Parameters
+    ----------
+    path : Path
+    kernel : {"L", "K", "factor"}
+        What the matrix is; L by default.
+    symmetric, nearest, names
+        As for `pgcc.dpp`.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged, or no kernel.
+    """
+    kind = check_kind(path, kernel) or "L"
+    if path.suffix.lower() == ".csv":
+        found = Kernel(kind, *_read_csv(path, kind))
+    else:
+        matrix = _need_numbers(array_in(read_bytes(path, MOST_BYTES), str(path)), str(path))
+        found = Kernel(kind, matrix, None)
+    return process_of(path, found, names, symmetric, nearest)
+
+
+class Kernel(NamedTuple):
+    """A matrix, what it is ("L", "K" or "factor"), and the names of its items, if it has them."""
+
+    kind: str
+    matrix: Any
+    names: Iterable[str] | None
+
+
+def kernel_in(archive: Archive, kernel: str | None) -> Kernel | None:
+    """The array L, K or factor of an `.npz` file, and the one called names; None if it has no such array."""
+    there = [kind for kind in KINDS if kind in archive.entries]
+    if not there or "header" in archive.entries:
+        return None
+    chosen = _choose(there, kernel)
+    matrix = _need_numbers(archive.array(chosen), f"the array {chosen!r}")
+    return Kernel(chosen, matrix, _names(archive.array("names")) if "names" in archive.entries else None)
+
+
+def number_in(word: str) -> Number | None:
+    """A whole number or a fraction, exactly; a decimal, as a float; None if it is neither.
+
+    >>> number_in("7"), number_in("1/4"), number_in("2.5e-1"), number_in("nan"), number_in("1/0")
+    (7, Fraction(1, 4), 0.25, None, None)
+    """
+    if _INTEGER.fullmatch(word):
+        return int(word)
+    if _FRACTION.fullmatch(word):
+        p, q = map(int, word.split("/"))
+        return Fraction(p, q) if q else None
+    if _DECIMAL.fullmatch(word):
+        value = float(word)
+        return value if math.isfinite(value) else None
+    return None
+
+
+def check_kind(path: Path, kernel: str | None) -> str | None:
+    """What a matrix is said to be, if anything."""
+    if kernel is not None and kernel not in KINDS:
+        raise FormatError(f"{path}: kernel={kernel!r} is not one of {', '.join(KINDS)}")
+    return kernel
+
+
+def _choose(there: list[str], kernel: str | None) -> str:
+    if kernel is not None and kernel not in there:
+        raise FormatError(f"it has no array {kernel!r}, but {', '.join(there)}")
+    if kernel is None and len(there) > 1:
+        raise FormatError(f"it has the arrays {' and '.join(there)}: kernel= says which one is meant")
+    return kernel or there[0]
+
+
+def process_of(path: Path, kernel: Kernel, names: Iterable[str] | None, symmetric: bool, nearest: bool) -> Circuit:
+    """The determinantal point process; `names` come before those of the file."""
+    names = kernel.names if names is None else names
+    try:
+        return dpp(**{kernel.kind: kernel.matrix}, names=names, symmetric=symmetric, nearest=nearest)
+    except PgccError as error:
+        raise FormatError(f"{path}: {error}") from None
+
+
+# -- arrays --------------------------------------------------------------------------------------------------
+
+
+def _need_numbers(array: np.ndarray, where: str) -> np.ndarray:
+    if array.dtype.kind not in "fiubcU":  # dpp says which text is no number
+        raise FormatError(f"{where} holds {array.dtype}, not numbers")
+    return array
+
+
+def _names(array: np.ndarray) -> list[str]:
+    if array.dtype.kind != "U" or array.ndim != 1:
+        raise FormatError("the array 'names' has to be a list of text")
+    return array.tolist()
+
+
+# -- text ----------------------------------------------------------------------------------------------------
+
+
+def _read_csv(path: Path, kernel: str) -> tuple[list[list[Number]], list[str] | None]:
+    """The matrix, and the names of its items, if there are any."""
+    lines = list(_cells(path))
+    if not lines:
+        raise FormatError(f"{path} is empty: it should hold a matrix, a row per line")
+    header: list[str] | None = None
+    if not lines[0][1][0] or not any(_NUMERAL.fullmatch(cell) for cell in lines[0][1]):
+        _, header = lines.pop(0)
+    rows: list[list[Number]] = []
+    labels: list[str] = []
+    for number, cells in lines:
+        where = f"{path}, line {number}"
+        start = 0
+        if header and not header[0]:
+            labels.append(cells[0])
+            start = 1
+        width = len(header) if header else len(lines[0][1])
+        if len(cells) != width:
+            raise FormatError(f"{where} has {len(cells)} cells, and the first line has {width}")
+        rows.append([_cell(cells[j], where, j + 1) for j in range(start, width)])
+        if len(rows) * width > MOST_ENTRIES:
+            raise FormatError(f"{where}: a kernel has at most {MOST_ENTRIES:,} entries")
+    if header is None:
+        return rows, None
+    if kernel == "factor":
+        return rows, labels or None  # its columns are no items
+    columns = header if header[0] else header[1:]
+    wrong = [i for i, (a, b) in enumerate(zip(labels, columns, strict=False)) if a != b]
+    if wrong:
+        i = wrong[0]
+        raise FormatError(f"{path}: row {i + 1} is called {shown(labels[i])}, but column {i + 1} {shown(columns[i])}")
+    return rows, columns
+
+
+def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The lines that are neither empty nor comments, with their numbers."""
+    text = read_text(path, MOST_BYTES)
+    separator: str | None = None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if separator is None:
+            separator = next((mark for mark in ",;\t" if mark in line), " ")
+        try:
+            cells = line.split() if separator == " " else next(csv.reader([line], delimiter=separator, strict=True))
+        except csv.Error as error:
+            raise FormatError(f"{path}, line {number}: {error}") from None
+        yield number, [cell.strip() for cell in cells]
+
+
+def _cell(cell: str, where: str, column: int) -> Number:
+    number = number_in(cell)
+    if number is None:
+        raise FormatError(f"{where}, column {column}: {shown(cell)} is not a finite number")
+    return number

@@ -1,0 +1,185 @@
+"""What the text formats of logical and probabilistic circuits share: lines of words, numbered nodes, checked ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pgcc.errors import FormatError
+from pgcc.formats.reading import read_text
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import ONE, ZERO, Node, Op, product, var, weighted_sum
+from pgcc.passes.padding import smooth
+
+# Variables cost memory and time even where nothing mentions them. A file may have this many, or as many as it has room
+# to mention: past 10,000, a variable takes six bytes.
+MANY_VARIABLES, BYTES_PER_VARIABLE = 10_000, 6
+
+
+class Lines:
+    """The lines of a file that are neither empty nor comments (`c …`), as words; remembers where it is."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.number = 0
+        self._text = read_text(path)
+        self.size = len(self._text)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        # Python reads "1_0" and "١" as integers; no file means that.
+        plain = self._text.isascii() and "_" not in self._text
+        for number, line in enumerate(self._text.split("\n"), start=1):
+            self.number = number
+            words = line.split()
+            if not words or words[0] == "c":
+                continue
+            if not plain and ("_" in line or not line.isascii()):
+                raise self.error(f"{shown(line.strip())} is not made of plain words and numbers")
+            yield words
+
+    def error(self, message: str, line: int | None = None) -> FormatError:
+        """An error that names the file and the line; by default the current one."""
+        number = self.number if line is None else line
+        return FormatError(f"{self.path}, line {number}: {message}" if number else f"{self.path}: {message}")
+
+    def integer(self, word: str, what: str, low: int = 0) -> int:
+        """A whole number ≥ low."""
+        try:
+            value = int(word)
+        except ValueError:
+            raise self.error(f"{what} is a whole number, not {shown(word)}") from None
+        if value < low:
+            raise self.error(f"{what} is at least {low}, not {value}")
+        return value
+
+    def literal(self, word: str, most: int | None = None) -> int:
+        """±i for variable i, counted from 1."""
+        value = self.integer(word, "a literal", low=-self.most_variables)
+        if value == 0:
+            raise self.error("a literal is ±1, ±2, …: 0 is none")
+        if abs(value) > self.most_variables or (most is not None and abs(value) > most):
+            raise self.error(f"literal {shown(word)}: there are at most {most or self.most_variables} variables")
+        return value
+
+    @property
+    def most_variables(self) -> int:
+        """How many variables a file of this size may have."""
+        return max(MANY_VARIABLES, self.size // BYTES_PER_VARIABLE)
+
+    def need_length(self, words: list[str], count: int, form: str) -> None:
+        """A line has as many words as its form."""
+        if len(words) != count:
+            kind = "is cut off" if len(words) < count else "is too long"
+            raise self.error(f"this line {kind}: it has {len(words)} words, and `{form}` has {count}")
+
+    def need_header(self, name: str, form: str) -> tuple[list[str], Iterator[list[str]]]:
+        """The first line, which starts with `name`, and the lines after it."""
+        lines = iter(self)
+        words = next(lines, None)
+        if words is None:
+            raise FormatError(f"{self.path} is empty: its first line should be `{form}`")
+        if words[0] != name:
+            raise self.error(f"the first line should be `{form}`, not {shown(' '.join(words))}")
+        self.need_length(words, len(form.split()), form)
+        return words, lines
+
+
+class Nodes:
+    """The nodes of a file by their ids. Only ids that were defined on an earlier line can be used: no cycles."""
+
+    def __init__(self, lines: Lines):
+        self.lines = lines
+        self.by_id: dict[int, Node] = {}
+        self.last: int | None = None
+        self._line: list[int] = []  # where each was defined, in the order of by_id
+        self._unused: set[int] = set()  # decisions that nothing has used yet
+        self._last_is_decision = False
+
+    def add(self, word: str, node: Node, *, decision: bool = False) -> None:
+        """Define a node."""
+        key = self.lines.integer(word, "the id of a node")
+        if key in self.by_id:
+            raise self.lines.error(f"node {key} is defined twice")
+        self.by_id[key] = node
+        self._line.append(self.lines.number)
+        self.last = key
+        self._last_is_decision = decision
+        if decision:
+            self._unused.add(key)
+
+    def get(self, word: str) -> Node:
+        """The node with this id."""
+        try:
+            key = int(word)
+            self._unused.discard(key)
+            return self.by_id[key]
+        except (ValueError, KeyError):
+            self.lines.integer(word, "the id of a node")
+            raise self.lines.error(f"there is no node {shown(word)} on the lines before") from None
+
+    def root(self, claimed: int) -> Node:
+        """The last node.
+
+        `claimed` is how many nodes the header counts. Headers are wrong in many files, so that it is only believed
+        where the nodes say the same: the last one is no decision, or it does not use all the others.
+        """
+        if self.last is None:
+            raise self.lines.error("the file ends before its first node")
+        self._unused.discard(self.last)
+        if len(self.by_id) < claimed and (self._unused or not self._last_is_decision):
+            reason = f"does not use node {min(self._unused)}" if self._unused else "is no decision"
+            raise self.lines.error(
+                f"the file is cut off: it has {len(self.by_id)} of {claimed} nodes, and the last one {reason}"
+            )
+        return self.by_id[self.last]
+
+    def line_of(self, part: Node) -> int | None:
+        """The line of the first node that is `part`, or has it as a child."""
+        found = (i for i, node in enumerate(self.by_id.values()) if node is part or part in node.children)
+        return next((self._line[i] for i in found), None)
+
+
+def variable_names(numbers: Iterable[int]) -> list[str]:
+    """x1, x2, … in numeric order."""
+    return [f"x{i}" for i in sorted(numbers)]
+
+
+def literal_node(literal: int) -> Node:
+    """x_i for i, and its complement for −i."""
+    return var(f"x{abs(literal)}", complement=literal < 0)
+
+
+def conjunction(children: Iterable[Node]) -> Node:
+    """Π children, with c·1 = c and c·0 = 0."""
+    factors = [child for child in children if child is not ONE]
+    if ZERO in factors:
+        return ZERO
+    return factors[0] if len(factors) == 1 else product(factors) if factors else ONE
+
+
+def disjunction(children: Iterable[Node], lines: Lines) -> Node:
+    """Σ children, which exclude one another; c + 0 = c."""
+    terms = [child for child in children if child is not ZERO]
+    if len(set(terms)) < len(terms):
+        raise lines.error("the same thing stands twice here, and the children of an or exclude one another")
+    return terms[0] if len(terms) == 1 else weighted_sum((1,) * len(terms), terms) if terms else ZERO
+
+
+def decomposable(circuit: Circuit, nodes: Nodes) -> Circuit:
+    """The circuit, whose products have factors without a variable in common."""
+    overlap = circuit.facts.overlap
+    if overlap is not None:
+        line = nodes.line_of(overlap[0])
+        raise nodes.lines.error(f"what is multiplied here has {overlap[1]} in two of its factors", line or 0)
+    return circuit
+
+
+def smoothed(circuit: Circuit) -> Circuit:
+    """The circuit, smooth and with every variable in its root."""
+    done = circuit.facts.smooth and len(circuit.scopes.names) == len(circuit.variables)
+    return circuit if done and circuit.root.op is not Op.CONST else smooth(circuit)
+
+
+def shown(text: str) -> str:
+    """What stands in the file, for an error."""
+    return repr(text if len(text) <= 40 else text[:40] + "…")

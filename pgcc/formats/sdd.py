@@ -1,0 +1,122 @@
+"""`.sdd`: sentential decision diagrams, logic circuits of the SDD library.
+
+    sdd count                                               the count is advisory
+    F id
+    T id
+    L id vtree literal
+    D id vtree elements {prime sub}*
+
+Children stand before their parents and the root is last. The circuit is Σ prime · sub, smooth, with every weight 1, so
+that its total is the model count: `pgcc.compile(circuit, normalize=False).prob({}, exact=True)`. Normalised, which is
+what `pgcc.compile` does by itself, it is the uniform distribution over the models.
+
+Variable i is called `x{i}`. The variables are those of the vtree if there is one, else x1 … xn with n the largest in
+the file.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pgcc.formats.lines import (
+    Lines,
+    Nodes,
+    conjunction,
+    decomposable,
+    disjunction,
+    literal_node,
+    shown,
+    smoothed,
+    variable_names,
+)
+from pgcc.formats.vtree import Vtree, VtreeChecker, vtree_of
+from pgcc.formats.weights import Weights, literal_weights, weighted
+from pgcc.ir.bulk import collector_paused
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import ONE, ZERO
+
+
+def read(
+    path: str | os.PathLike[str],
+    vtree: str | os.PathLike[str] | Vtree | None = None,
+    weights: Weights | None = None,
+) -> Circuit:
+    """The circuit in an `.sdd` file.
+
+    Parameters
+    ----------
+    path : str or path-like
+    vtree : str, path-like or Vtree, optional
+        Check the circuit against this vtree; by default against the `.vtree` file of the same name beside it, if any.
+    weights : mapping or path, optional
+        The weight of each literal, ``{1: 0.3, -1: 0.7}``, or a file of lines `literal weight`. The total is then the
+        weighted model count. A variable without weights has 1 and 1.
+
+    Raises
+    ------
+    FormatError
+        With the file and the line.
+
+    Examples
+    --------
+    >>> import pgcc, tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "or.sdd")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("sdd 5\\nL 1 0 1\\nL 2 0 -1\\nT 3\\nL 4 2 2\\nD 0 1 2 1 3 2 4\\n")
+    ...     circuit = read(path)
+    >>> print(circuit)
+    x1*(x2 + ~x2) + ~x1*x2
+    >>> pgcc.compile(circuit, normalize=False).prob({}, exact=True)
+    Fraction(3, 1)
+    """
+    path = Path(path)
+    with collector_paused():
+        reader = _Reader(path, vtree_of(path, vtree))
+        return weighted(reader.circuit(), literal_weights(weights))
+
+
+class _Reader:
+    def __init__(self, path: Path, vtree: Vtree | None):
+        self.lines = Lines(path)
+        self.nodes = Nodes(self.lines)
+        self.checker = VtreeChecker(self.lines, vtree, normalized=False)
+        self.vtree = vtree
+        self.largest = 0
+
+    def circuit(self) -> Circuit:
+        header, body = self.lines.need_header("sdd", "sdd count")
+        claimed = self.lines.integer(header[1], "the count of nodes")
+        for words in body:
+            match words[0]:
+                case "F" | "T":
+                    self.lines.need_length(words, 2, f"{words[0]} id")
+                    self.nodes.add(words[1], ONE if words[0] == "T" else ZERO)
+                case "L":
+                    self._literal(words)
+                case "D":
+                    self._decision(words)
+                case other:
+                    raise self.lines.error(f"a line of an SDD starts with F, T, L or D, not {shown(other)}")
+        root = self.nodes.root(claimed)
+        numbers = range(1, self.largest + 1) if self.vtree is None else self.vtree.variable.values()
+        return smoothed(decomposable(Circuit(root, variable_names(numbers)), self.nodes))
+
+    def _literal(self, words: list[str]) -> None:
+        self.lines.need_length(words, 4, "L id vtree literal")
+        literal = self.lines.literal(words[3])
+        self.nodes.add(words[1], literal_node(literal))
+        self.checker.leaf(words[1], words[2], abs(literal))
+        self.largest = max(self.largest, abs(literal))
+
+    def _decision(self, words: list[str]) -> None:
+        if len(words) < 4:
+            self.lines.need_length(words, 4, "D id vtree elements …")
+        count = self.lines.integer(words[3], "the number of elements", low=1)
+        self.lines.need_length(words, 4 + 2 * count, f"D id vtree {count} " + "{prime sub}*")
+        primes, subs = words[4::2], words[5::2]
+        get = self.nodes.get
+        elements = [conjunction((get(prime), get(sub))) for prime, sub in zip(primes, subs, strict=True)]
+        self.nodes.add(words[1], disjunction(elements, self.lines), decision=True)
+        self.checker.decision(words[1], words[2], primes, subs)

@@ -1,0 +1,250 @@
+"""Mixtures of determinantal PGCs as arrays of parameters: likelihoods and gradients of tables of rows.
+
+A row of `parameters` is a component: its factor B (m × m), the logits of its leaves and its own logit.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pgcc.evaluate.parallel import for_chunks
+from pgcc.kernels.simd import LANES
+from pgcc.learn.kernels import eight, em, mixtures
+from pgcc.learn.kernels.eight import Eights
+from pgcc.learn.kernels.mixtures import Work
+from pgcc.learn.kernels.tables import Batch, Table, find_entries, gather
+from pgcc.rings.float64.loop import aligned
+
+# Rows that are scored at a time: they bound the memory.
+_ROWS = 1 << 13
+# From so many components on, and up to so many groups (beyond, eight matrices leave the cache), eight components at a
+# time are faster than one.
+_FEWEST, _MOST_GROUPS = 4, 96
+
+
+def log_weights(parameters: np.ndarray) -> np.ndarray:
+    """log π: the softmax of the components' logits."""
+    logits = parameters[:, -1]
+    top = logits.max()
+    return logits - (top + np.log(np.exp(logits - top).sum()))
+
+
+def log_leaf_tables(leaf: np.ndarray, logits: np.ndarray) -> np.ndarray:
+    """Logarithms of the probabilities of all codes: the softmax of the logits of each leaf."""
+    tables = np.empty_like(logits)
+    for first, last in pairwise(leaf):
+        part = logits[:, first:last] - logits[:, first:last].max(axis=1, keepdims=True)
+        tables[:, first:last] = part - np.log(np.exp(part).sum(axis=1, keepdims=True))
+    return tables
+
+
+class Sorter:
+    """Sorts out mini-batches of the rows of a table, with the entries of blocks or not. Not for several threads."""
+
+    def __init__(self, table: Table, entries: bool = True):
+        self.table, self._entries = table, entries
+        self._mark_row = np.full(len(table.of_row), -1)
+        self._mark_pattern = np.full(len(table.pattern) - 1, -1)
+
+    def __call__(self, drawn: np.ndarray) -> Batch:
+        size = len(drawn)
+        rows, local, patterns, start = (np.empty(size + extra, np.int64) for extra in (0, 0, 0, 1))
+        counts = np.empty(size)
+        n, p = gather(self.table, drawn, self._mark_row, self._mark_pattern, rows, counts, local, patterns, start)
+        patterns, start = patterns[:p], start[: -(-p // LANES) + 1]
+        entries = np.empty(int(start[-1]) if self._entries else 0, np.uint32)
+        if self._entries:
+            find_entries(self.table, patterns, start, entries)
+        return Batch(rows[:n], counts[:n], local[:n], patterns, start, entries)
+
+
+class Likelihood:
+    """Σ log p(row) of mini-batches of a table, and its gradient.
+
+    Parameters
+    ----------
+    table : Table
+    components : int
+    threads : int
+        Components are shared out among them; results do not depend on their number.
+    """
+
+    def __init__(self, table: Table, components: int, threads: int = 1):
+        self.table, self.components, self.threads = table, components, threads
+        by_eights = components >= _FEWEST and len(table.leaf) - 1 <= _MOST_GROUPS
+        self._sorted = Sorter(table, entries=not by_eights)
+        self._way = (_EightByEight if by_eights else _OneByOne)(table, components)
+
+    def gradient(
+        self, parameters: np.ndarray, drawn: np.ndarray, prior: np.ndarray | None = None
+    ) -> tuple[float, np.ndarray]:
+        """The log-likelihood of the rows drawn, and its gradient (which the next call overwrites).
+
+        `prior` is counts of codes that are added to those of the rows, for the gradient.
+        """
+        if prior is None:
+            prior = np.zeros(int(self.table.leaf[-1]))
+        batch = self._sorted(drawn)
+        weights = log_weights(parameters)
+        kernels, units, work = self._way.kernels, self._way.units, self._way.room(batch)
+        rows = (self.table, batch, parameters, weights)
+        for_chunks(units, 1, self.threads, lambda some: kernels.forward(*rows, some.start, some.stop, work))
+        total = kernels.share(batch.counts, work.scores, work.shares)
+        for_chunks(units, 1, self.threads, lambda some: kernels.backward(*rows, some.start, some.stop, prior, work))
+        return total, work.gradient
+
+    def ascend(
+        self, state: Adam, drawn: np.ndarray, rate: float, decay: float, memory: float, prior: np.ndarray
+    ) -> float:
+        """One step of Adam on a mini-batch; its log-likelihood before the step."""
+        total, gradient = self.gradient(state.parameters, drawn, prior)
+        state.steps += 1
+        mixtures.adam(
+            state.parameters, gradient, state.mean, state.square, state.average, 0, self.components,
+            state.steps, rate, decay, min(memory, 1 - 1 / state.steps),
+        )  # fmt: skip
+        return total
+
+
+class _OneByOne:
+    """Work on one component at a time, patterns in the lanes of vectors."""
+
+    kernels: Any = mixtures
+
+    def __init__(self, table: Table, components: int):
+        self.units = components
+        m, codes = len(table.leaf) - 1, int(table.leaf[-1])
+        self._fixed = [
+            np.empty((components, size))
+            for size in (m * m + 2, m * m, codes, codes, len(table.observation) - 1, m * m + codes + 1)
+        ]
+        self._swept = np.empty((components, 0))
+
+    def room(self, batch: Batch) -> Work:
+        """Room for a batch; what the last one left there is lost."""
+        if batch.start[-1] > self._swept.shape[1]:
+            self._swept = np.empty((self.units, int(batch.start[-1])))
+        L, inverse, leaf, log_leaf, log_mass, gradient = self._fixed
+        patterns, rows = LANES * (len(batch.start) - 1), len(batch.rows)
+        logdet, scores, shares = (np.empty((self.units, n)) for n in (patterns, rows, rows))
+        return Work(L, inverse, self._swept, logdet, leaf, log_leaf, log_mass, scores, shares, gradient)
+
+
+class _EightByEight:
+    """Work on eight components at a time, which are in the lanes of vectors."""
+
+    kernels: Any = eight
+
+    def __init__(self, table: Table, components: int):
+        self.units = -(-components // LANES)
+        m, codes, observations = len(table.leaf) - 1, int(table.leaf[-1]), len(table.observation) - 1
+        triangle, columns = m * (m + 1) // 2, m * m + codes + 1
+        self._fixed = {
+            "parameters": self._lanes(columns),
+            "L": self._lanes(triangle),
+            "inverse": self._lanes(triangle),
+            "square": self._lanes(m * m),
+            "leaf": self._lanes(codes),
+            "log_leaf": self._lanes(codes),
+            "log_mass": self._lanes(observations),
+            "on_observations": self._lanes(observations),
+            "in_parameters": self._lanes(columns),
+            "gradient": np.empty((components, columns)),
+        }
+        self._swept, self._rows = self._lanes(0), 0
+
+    def room(self, batch: Batch) -> Eights:
+        """Room for a batch; what the last one left there is lost."""
+        if LANES * batch.start[-1] > self._swept.shape[1]:
+            self._swept = self._lanes(int(batch.start[-1]))
+        if len(batch.rows) > self._rows:  # there are no more patterns than rows
+            self._rows = len(batch.rows)
+            for name in ("scores", "shares", "on_patterns"):
+                self._fixed[name] = self._lanes(self._rows)
+            self._fixed["logdet"] = self._lanes(self._rows + 1)
+        return Eights(swept=self._swept, **self._fixed)
+
+    def _lanes(self, size: int) -> np.ndarray:
+        return aligned(self.units * LANES * size).reshape(self.units, -1)
+
+
+class Adam:
+    """Parameters, the running means of their gradients and of the squares of these, and of the parameters."""
+
+    def __init__(self, parameters: np.ndarray):
+        self.parameters = np.ascontiguousarray(parameters, dtype=np.float64)
+        self.mean, self.square = np.zeros_like(self.parameters), np.zeros_like(self.parameters)
+        self.average = self.parameters.copy()
+        self.steps = 0
+
+
+def component_scores(table: Table, parameters: np.ndarray, threads: int = 1) -> np.ndarray:
+    """log(π_c · p_c(row)) of all distinct rows of a table: components × rows."""
+    rows, sort = len(table.of_row), Sorter(table)
+    scores, weights = np.empty((len(parameters), rows)), log_weights(parameters)
+    for first in range(0, rows, _ROWS):
+        batch = sort(np.arange(first, min(first + _ROWS, rows)))
+        part = np.empty((len(parameters), len(batch.rows)))
+
+        def work(c: slice, batch: Batch = batch, part: np.ndarray = part) -> None:
+            mixtures.score_only(table, batch, parameters, weights, c.start, c.stop, part)
+
+        for_chunks(len(parameters), 1, threads, work)
+        scores[:, first : first + _ROWS] = part
+    return scores
+
+
+def log_likelihoods(table: Table, parameters: np.ndarray, threads: int = 1) -> np.ndarray:
+    """log p(row) of all distinct rows of a table; −inf where it underflows every component."""
+    scores = component_scores(table, parameters, threads)
+    top = scores.max(axis=0)
+    shift = np.where(np.isneginf(top), 0.0, top)
+    with np.errstate(divide="ignore"):
+        return shift + np.log(np.exp(scores - shift).sum(axis=0))
+
+
+def mixture_of_groups(
+    table: Table,
+    counts: np.ndarray,
+    shares: np.ndarray,
+    prior_in: np.ndarray,
+    prior_code: np.ndarray,
+    extra: float,
+    rounds: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A mixture in which the groups are independent, by EM.
+
+    Parameters
+    ----------
+    table : Table
+    counts : array
+        How often each distinct row occurs.
+    shares : array, components × rows
+        Responsibilities to begin with.
+    prior_in, prior_code : array
+        Probabilities of groups, and of codes in them, in the rows that are added to every component.
+    extra : float
+        How many these are.
+    rounds : int
+
+    Returns
+    -------
+    (log_odds, logits, log_weights)
+        Components × groups, components × codes, and one per component.
+    """
+    components = len(shares)
+    log_odds = np.tile(np.log(prior_in / (1 - prior_in)), (components, 1))
+    logits = np.tile(np.log(prior_code), (components, 1))
+    leaf, log_mass = np.empty_like(logits), np.empty((components, len(table.observation) - 1))
+    scores, weights = np.empty_like(shares), np.ones(components)
+    em.expect(table, np.log(weights), log_odds, logits, leaf, log_mass, scores)
+    shares = shares * counts
+    for _ in range(rounds):
+        em.maximize(table, shares, prior_in, prior_code, extra, log_odds, leaf, log_mass, logits, weights)
+        weights = (weights + 1) / (weights + 1).sum()
+        em.expect(table, np.log(weights), log_odds, logits, leaf, log_mass, scores)
+        mixtures.share(counts, scores, shares)
+    return log_odds, logits, np.log(weights)

@@ -1,0 +1,233 @@
+"""Small dense matrices in a fixed order of operations: inner loops add multiples of rows, which vectorises as it is."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pgcc.kernels.elementary import log_eight
+from pgcc.kernels.policy import bare_kernel, kernel
+from pgcc.kernels.simd import (
+    LANES,
+    binary_exponent,
+    div,
+    larger,
+    load,
+    mul,
+    muladd,
+    plus,
+    smaller,
+    splat,
+    store,
+    sub,
+    times_power,
+)
+
+# A pivot that is this small, relative to the diagonal that it is left of, is noise: the determinant is taken for 0.
+# So it is where a pivot is close to the smallest number that there is.
+PIVOT, TINY = 1e-14, 1e-300
+LOG_TWO = math.log(2.0)
+
+
+@bare_kernel
+def invert(a, n, v):
+    """Minus the inverse of a positive definite matrix by sweeps, in place; its log det.
+
+    `a` is n·n numbers, of which the upper triangle is read and written; `v` is room for a row. Sweeping k maps a_ij to
+    a_ij − a_ik·a_kj / a_kk, a_ik to a_ik / a_kk and a_kk to −1 / a_kk.
+    """
+    logdet = 0.0
+    for k in range(n):
+        row = k * n
+        pivot = a[row + k]
+        logdet += np.log(pivot)
+        for i in range(k):
+            v[i] = a[i * n + k]
+        for i in range(k, n):
+            v[i] = a[row + i]
+        inverse = 1.0 / pivot
+        for i in range(n):
+            ratio, mine, other = v[i] * inverse, a[i * n + i : i * n + n], v[i:n]
+            for j in range(n - i):
+                mine[j] -= ratio * other[j]
+        for i in range(k):
+            a[i * n + k] = v[i] * inverse
+        for i in range(k + 1, n):
+            a[row + i] = v[i] * inverse
+        a[row + k] = -inverse
+    return logdet
+
+
+@bare_kernel
+def packed(n, i):
+    """Where row i of an upper triangle starts, if its rows stand one after the other, so that (i, j) is at that + j."""
+    return i * n - i * (i + 1) // 2
+
+
+@bare_kernel
+def invert_eight(a, start, n, room, logdet, first):
+    """The same for eight matrices at a time: upper triangles, packed, side by side in `a` from `start` on.
+
+    Writes their log det to logdet[first : first + 8]; where a matrix is not definite, as far as rounding errors let
+    one tell, that is −inf, and the inverse becomes zeros. `room` is for 3·n times eight numbers.
+    """
+    for i in range(n):
+        least = mul(load(a, start + LANES * (packed(n, i) + i)), splat(PIVOT))
+        store(room, LANES * i, larger(splat(TINY), least))
+    u, v = LANES * n, 2 * LANES * n
+    worst, product, exponent = splat(1.0), splat(1.0), splat(0.0)
+    for k in range(0, n, 2):
+        copy_row(a, start, n, k, room, u)
+        first_pivot, other_pivot = load(room, u + LANES * k), splat(1.0)
+        worst = smaller(sub(first_pivot, load(room, LANES * k)), worst)
+        first_pivot = larger(splat(TINY), first_pivot)  # NaN stays NaN
+        by_first = div(splat(1.0), first_pivot)
+        if k + 1 < n:
+            copy_row(a, start, n, k + 1, room, v)
+            ratio = mul(load(room, u + LANES * (k + 1)), by_first)
+            other_pivot = subtract_row(room, u, v, n, k + 1, ratio)
+            worst = smaller(sub(other_pivot, load(room, LANES * (k + 1))), worst)
+            other_pivot = larger(splat(TINY), other_pivot)
+            sweep_two(a, start, n, k, ratio, by_first, div(splat(1.0), other_pivot), room, u, v)
+        else:
+            sweep_one(a, start, n, k, by_first, room, u)
+        product, exponent = times_pivot(product, exponent, first_pivot)
+        product, exponent = times_pivot(product, exponent, other_pivot)
+    store(logdet, first, muladd(exponent, splat(LOG_TWO), log_eight(product)))
+    if n > 0:
+        drop_indefinite(a, start, n, room, worst, logdet, first)
+
+
+@bare_kernel
+def drop_indefinite(a, start, n, room, worst, logdet, first):
+    """Zeros and a log det of −inf for matrices whose worst pivot, less what is noise, is not positive."""
+    store(room, 0, worst)
+    for lane in range(LANES):
+        if not room[lane] > 0.0:
+            logdet[first + lane] = -np.inf
+            for i in range(n * (n + 1) // 2):
+                a[start + LANES * i + lane] = 0.0
+
+
+@bare_kernel
+def times_pivot(product, exponent, pivot):
+    """product · pivot · 2^exponent as such a product again, the first near 1. NaN stays NaN."""
+    product = mul(product, pivot)
+    power = binary_exponent(product)
+    return muladd(product, splat(0.0), times_power(product, mul(power, splat(-1.0)))), plus(exponent, power)
+
+
+@bare_kernel
+def copy_row(a, start, n, k, room, to):
+    """Row k of eight symmetric matrices. Its first entries are those of column k."""
+    row = start + LANES * packed(n, k)
+    for i in range(k):
+        store(room, to + LANES * i, load(a, start + LANES * (packed(n, i) + k)))
+    for i in range(k, n):
+        store(room, to + LANES * i, load(a, row + LANES * i))
+
+
+@bare_kernel
+def subtract_row(room, u, v, n, k, ratio):
+    """v − ratio·u, in place; its entry k."""
+    for i in range(n):
+        at = LANES * i
+        store(room, v + at, sub(load(room, v + at), mul(ratio, load(room, u + at))))
+    return load(room, v + LANES * k)
+
+
+@bare_kernel
+def sweep_one(a, start, n, k, inverse, room, u):
+    """Sweep row k; `u` is where it stands, `inverse` is that of its pivot."""
+    for i in range(n):
+        at, ratio = start + LANES * packed(n, i), mul(load(room, u + LANES * i), inverse)
+        for j in range(i, n):
+            store(a, at + LANES * j, sub(load(a, at + LANES * j), mul(ratio, load(room, u + LANES * j))))
+    row = start + LANES * packed(n, k)
+    for i in range(k):
+        store(a, start + LANES * (packed(n, i) + k), mul(load(room, u + LANES * i), inverse))
+    for j in range(k + 1, n):
+        store(a, row + LANES * j, mul(load(room, u + LANES * j), inverse))
+    store(a, row + LANES * k, mul(inverse, splat(-1.0)))
+
+
+@bare_kernel
+def sweep_two(a, start, n, k, ratio, inverse, other, room, u, v):
+    """Sweep rows k and k + 1: a_ij − u_i·u_j / p − v_i·v_j / q, with u row k, and v row k + 1 when k is swept.
+
+    p and q are their pivots, `inverse` and `other` 1/p and 1/q, and `ratio` is u_(k + 1) / p.
+    """
+    for i in range(n):
+        at = start + LANES * packed(n, i)
+        x, y = mul(load(room, u + LANES * i), inverse), mul(load(room, v + LANES * i), other)
+        for j in range(i, n):
+            rest = sub(load(a, at + LANES * j), mul(x, load(room, u + LANES * j)))
+            store(a, at + LANES * j, sub(rest, mul(y, load(room, v + LANES * j))))
+    row, below = start + LANES * packed(n, k), start + LANES * packed(n, k + 1)
+    back = mul(ratio, other)
+    for i in range(k):
+        at, y = start + LANES * (packed(n, i) + k), load(room, v + LANES * i)
+        store(a, at, sub(mul(load(room, u + LANES * i), inverse), mul(back, y)))
+        store(a, at + LANES, mul(y, other))
+    for j in range(k + 2, n):
+        y = load(room, v + LANES * j)
+        store(a, row + LANES * j, sub(mul(load(room, u + LANES * j), inverse), mul(back, y)))
+        store(a, below + LANES * j, mul(y, other))
+    store(a, row + LANES * k, mul(splat(-1.0), muladd(ratio, back, inverse)))
+    store(a, row + LANES * (k + 1), back)
+    store(a, below + LANES * (k + 1), mul(other, splat(-1.0)))
+
+
+@bare_kernel
+def row_times_eight(a, row, b, n, first, out, to):
+    """A row of eight matrices times eight others, n × n, from entry `first` on; four rows of the others at a time."""
+    for j in range(first, n):
+        store(out, to + LANES * j, splat(0.0))
+    k = 0
+    while k + 4 <= n:
+        at, under = row + LANES * k, LANES * n
+        x, y, z, w = load(a, at), load(a, at + LANES), load(a, at + 2 * LANES), load(a, at + 3 * LANES)
+        for j in range(first, n):
+            at = LANES * (k * n + j)
+            total = muladd(x, load(b, at), load(out, to + LANES * j))
+            total = muladd(y, load(b, at + under), total)
+            total = muladd(z, load(b, at + 2 * under), total)
+            store(out, to + LANES * j, muladd(w, load(b, at + 3 * under), total))
+        k += 4
+    while k < n:
+        x = load(a, row + LANES * k)
+        for j in range(first, n):
+            store(out, to + LANES * j, muladd(x, load(b, LANES * (k * n + j)), load(out, to + LANES * j)))
+        k += 1
+
+
+@kernel
+def multiply(a, b, out):
+    """a·b, square; four rows of b at a time."""
+    n = len(a)
+    for i in range(n):
+        row = out[i]
+        row[:] = 0.0
+        k = 0
+        while k + 4 <= n:
+            x, y, z, w = a[i, k], a[i, k + 1], a[i, k + 2], a[i, k + 3]
+            first, second, third, fourth = b[k], b[k + 1], b[k + 2], b[k + 3]
+            for j in range(n):
+                row[j] += x * first[j] + y * second[j] + z * third[j] + w * fourth[j]
+            k += 4
+        while k < n:
+            x, first = a[i, k], b[k]
+            for j in range(n):
+                row[j] += x * first[j]
+            k += 1
+
+
+@kernel
+def multiply_transposed(a, transposed, out):
+    """a·aᵀ, square; `transposed` is room for aᵀ."""
+    n = len(a)
+    for i in range(n):
+        for j in range(n):
+            transposed[j, i] = a[i, j]
+    multiply(a, transposed, out)

@@ -1,0 +1,57 @@
+"""Leaves of determinantal PGCs: softmax of logits, the masses of observations, and their gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pgcc.kernels.policy import bare_kernel
+
+
+@bare_kernel
+def log_leaves(table, theta, leaf, log_leaf, log_mass):
+    """Softmax of the logits of every leaf, its logarithm, and the logarithms of the masses of all observations."""
+    for g in range(len(table.leaf) - 1):
+        first, last = table.leaf[g], table.leaf[g + 1]
+        top = theta[first]
+        for j in range(first + 1, last):
+            top = max(top, theta[j])
+        total = 0.0
+        for j in range(first, last):
+            leaf[j] = np.exp(theta[j] - top)
+            total += leaf[j]
+        offset = top + np.log(total)
+        for j in range(first, last):
+            leaf[j] /= total
+            log_leaf[j] = theta[j] - offset
+    for o in range(len(table.observation) - 1):
+        first, last = table.observation[o], table.observation[o + 1]
+        if last == first + 1:
+            log_mass[o] = log_leaf[table.codes[first]]
+            continue
+        top = -np.inf
+        for j in range(first, last):
+            top = max(top, log_leaf[table.codes[j]])
+        total = 0.0
+        for j in range(first, last):
+            total += np.exp(log_leaf[table.codes[j]] - top)
+        log_mass[o] = top + np.log(total)
+
+
+@bare_kernel
+def in_leaves(table, on_observations, leaf, log_mass, prior, gradient):
+    """From the gradient in the logarithms of masses to that in the logits; `prior` is counts to be added."""
+    for j in range(len(prior)):
+        gradient[j] = prior[j]
+    for o in range(len(on_observations)):
+        first, last, weight = table.observation[o], table.observation[o + 1], on_observations[o]
+        if last == first + 1:
+            gradient[table.codes[first]] += weight
+        elif weight != 0.0:
+            for j in range(first, last):
+                gradient[table.codes[j]] += weight * (leaf[table.codes[j]] / np.exp(log_mass[o]))
+    for g in range(len(table.leaf) - 1):
+        total = 0.0
+        for j in range(table.leaf[g], table.leaf[g + 1]):
+            total += gradient[j]
+        for j in range(table.leaf[g], table.leaf[g + 1]):
+            gradient[j] -= total * leaf[j]

@@ -1,0 +1,227 @@
+"""Likelihoods of mixtures of determinantal PGCs, and their gradients, one component at a time.
+
+A component has a factor B (L = B·Bᵀ), logits θ of the leaves and a logit of its own. With A the groups of a row in
+which something is in, F those of which it is not known, and s the mass of a leaf on what is consistent with the row,
+
+    log p(row) = log π + Σ_A log s + log det(S·L·S + I_F) over A ∪ F − log det(I + L)        S = √s on F, 1 on A
+
+Nothing is larger than |A ∪ F|, and rows with the same A and the same F have the same determinant (a *pattern*).
+Every component is computed on its own and in one order, so that results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pgcc.kernels.policy import bare_kernel, kernel
+from pgcc.kernels.simd import LANES
+from pgcc.learn.kernels.dense import invert, invert_eight, multiply, multiply_transposed, packed
+from pgcc.learn.kernels.leaves import in_leaves, log_leaves
+from pgcc.learn.kernels.tables import block_size
+
+
+class Work(NamedTuple):
+    """Room for what is computed of one component; the first axis of everything is the component."""
+
+    L: np.ndarray  # m·m numbers, a 0 and a 1; later the gradient
+    inverse: np.ndarray  # minus that of I + L, m·m numbers
+    swept: np.ndarray  # inverses of all blocks
+    logdet: np.ndarray  # of all patterns
+    leaf: np.ndarray  # probabilities of all codes
+    log_leaf: np.ndarray
+    log_mass: np.ndarray  # of every observation
+    scores: np.ndarray  # log(π · p(row))
+    shares: np.ndarray  # responsibilities times counts
+    gradient: np.ndarray
+
+
+@kernel
+def normalizer(B, transposed, L, inverse, room):
+    """L = B·Bᵀ, followed by 0 and 1, and minus the inverse of I + L; returns log det(I + L)."""
+    m = len(B)
+    matrix = L[: m * m].reshape(m, m)
+    multiply_transposed(B, transposed, matrix)
+    L[m * m], L[m * m + 1] = 0.0, 1.0
+    inverse[:] = L[: m * m]
+    for i in range(m):
+        inverse[i * m + i] += 1.0
+    return invert(inverse, m, room)
+
+
+@bare_kernel
+def fill_block(table, batch, block, L, log_mass, out, start):
+    """S·L·S + I_F of the patterns of a block; how many rows these matrices have."""
+    first = batch.start[block]
+    count = batch.start[block + 1] - first
+    mine, entries = out[start : start + count], batch.entries[first : first + count]
+    for i in range(count):
+        mine[i] = L[entries[i]]
+    size = block_size(table, batch.patterns, block)
+    for at in range(LANES * block, min(LANES * (block + 1), len(batch.patterns))):
+        p = batch.patterns[at]
+        for i in range(table.pattern[p + 1] - table.pattern[p]):
+            o = table.free[table.pattern[p] + i]
+            if o >= 0:
+                scale, lane = np.exp(0.5 * log_mass[o]), at % LANES
+                for j in range(i):
+                    mine[lane + LANES * (packed(size, j) + i)] *= scale
+                for j in range(i, size):
+                    mine[lane + LANES * (packed(size, i) + j)] *= scale
+                diagonal = lane + LANES * (packed(size, i) + i)
+                mine[diagonal] = mine[diagonal] * scale + 1.0
+    return size
+
+
+@bare_kernel
+def score_rows(table, batch, logdet, log_mass, offset, scores):
+    """log(π · p(row)) of the rows of a batch; `offset` is log π − log det(I + L)."""
+    for b in range(len(batch.rows)):
+        r = batch.rows[b]
+        total = offset + logdet[batch.local[b]]
+        for j in range(table.row[r], table.row[r + 1]):
+            total += log_mass[table.seen[j]]
+        scores[b] = total
+
+
+@kernel
+def forward(table, batch, parameters, log_weights, first, last, work):
+    """Scores of the rows of a batch under some components, keeping what the gradient needs."""
+    m = len(table.leaf) - 1
+    transposed, room = np.empty((m, m)), np.empty(LANES * (3 * m))
+    for c in range(first, last):
+        B, L, swept, log_mass = parameters[c, : m * m].reshape(m, m), work.L[c], work.swept[c], work.log_mass[c]
+        offset = log_weights[c] - normalizer(B, transposed, L, work.inverse[c], room)
+        log_leaves(table, parameters[c, m * m : -1], work.leaf[c], work.log_leaf[c], log_mass)
+        for block in range(len(batch.start) - 1):
+            start = batch.start[block]
+            n = fill_block(table, batch, block, L, log_mass, swept, start)
+            invert_eight(swept, start, n, room, work.logdet[c], LANES * block)
+        score_rows(table, batch, work.logdet[c], work.log_mass[c], offset, work.scores[c])
+
+
+@kernel
+def share(counts, scores, shares):
+    """Σ counts · log p(row), and the responsibilities of components times the counts."""
+    components, rows = len(scores), len(counts)
+    total = 0.0
+    for b in range(rows):
+        top = -np.inf
+        for c in range(components):
+            top = max(top, scores[c, b])
+        if top == -np.inf:  # no component can be the origin of the row, so none learns from it
+            for c in range(components):
+                shares[c, b] = 0.0
+            total = -np.inf
+            continue
+        mass = 0.0
+        for c in range(components):
+            shares[c, b] = np.exp(scores[c, b] - top)
+            mass += shares[c, b]
+        for c in range(components):
+            shares[c, b] *= counts[b] / mass
+        total += counts[b] * (top + np.log(mass))
+    return total
+
+
+@kernel
+def backward(table, batch, parameters, log_weights, first, last, prior, work):
+    """The gradient of Σ counts · log p(row) + Σ prior · log leaf in the parameters of some components.
+
+    In L:  Σ share · S·(S·L·S + I_F)⁻¹·S − (Σ share)·(I + L)⁻¹, and 2·(that)·B in B;
+    in log s: share for a group that is in, share · (1 − (S·L·S + I_F)⁻¹_gg) for one that may be;
+    in θ: what falls to each code of that, less its probability times all of it.
+    """
+    m = len(table.leaf) - 1
+    on_patterns = np.empty(LANES * (len(batch.start) - 1))
+    on_observations = np.empty(len(table.observation) - 1)
+    for c in range(first, last):
+        on_patterns[:] = 0.0
+        on_observations[:] = 0.0
+        mass = all_rows = 0.0
+        for b in range(len(batch.rows)):
+            weight = work.shares[c, b]
+            mass += weight
+            all_rows += batch.counts[b]
+            on_patterns[batch.local[b]] += weight
+            r = batch.rows[b]
+            for j in range(table.row[r], table.row[r + 1]):
+                on_observations[table.seen[j]] += weight
+        gradient = work.gradient[c]
+        gradient[-1] = mass - all_rows * np.exp(log_weights[c])
+        in_L, swept, log_mass = work.L[c], work.swept[c], work.log_mass[c]
+        for i in range(m):  # `invert` leaves minus the inverse, above the diagonal
+            for j in range(i, m):
+                in_L[i * m + j] = mass * work.inverse[c, i * m + j]
+        for block in range(len(batch.start) - 1):
+            spread(table, batch, block, on_patterns, log_mass, swept, in_L, on_observations)
+        matrix = in_L[: m * m].reshape(m, m)
+        for i in range(m):
+            for j in range(i):
+                matrix[i, j] = matrix[j, i]
+        multiply(matrix, parameters[c, : m * m].reshape(m, m), gradient[: m * m].reshape(m, m))
+        for j in range(m * m):
+            gradient[j] *= 2.0
+        in_leaves(table, on_observations, work.leaf[c], log_mass, prior, gradient[m * m : -1])
+
+
+@bare_kernel
+def spread(table, batch, block, weights, log_mass, swept, in_L, on_observations):
+    """Add weight times the inverse of every matrix of a block to the gradient in L, and to that of what is free."""
+    first, size = batch.start[block], block_size(table, batch.patterns, block)
+    for at in range(LANES * block, min(LANES * (block + 1), len(batch.patterns))):
+        p, mine = batch.patterns[at], first + at % LANES
+        for i in range(table.pattern[p + 1] - table.pattern[p]):
+            o = table.free[table.pattern[p] + i]
+            if o >= 0:  # from here on it is S times minus the inverse times S
+                scale = np.exp(0.5 * log_mass[o])
+                on_observations[o] += weights[at] * (1.0 + swept[mine + LANES * (packed(size, i) + i)])
+                for j in range(i + 1):
+                    swept[mine + LANES * (packed(size, j) + i)] *= scale
+                for j in range(i, size):
+                    swept[mine + LANES * (packed(size, i) + j)] *= scale
+    count = batch.start[block + 1] - first
+    entries, inverse = batch.entries[first : first + count], swept[first : first + count]
+    for i in range(count):
+        in_L[entries[i]] -= weights[LANES * block + i % LANES] * inverse[i]
+
+
+@kernel
+def adam(parameters, gradient, mean, square, average, first, last, step, rate, decay, memory):
+    """One step of Adam that makes Σ log p − decay/2 · |parameters|² larger, for some components.
+
+    Logits of the mixture, the last column, are not decayed. `average` is a running mean of the parameters, which
+    keeps `memory` of what it was.
+    """
+    beta, gamma = 0.9, 0.999
+    of_mean, of_square = 1.0 / (1.0 - beta**step), 1.0 / (1.0 - gamma**step)
+    columns = parameters.shape[1]
+    for c in range(first, last):
+        for j in range(columns):
+            slope = gradient[c, j] - (decay * parameters[c, j] if j < columns - 1 else 0.0)
+            mean[c, j] = beta * mean[c, j] + (1.0 - beta) * slope
+            square[c, j] = gamma * square[c, j] + (1.0 - gamma) * slope * slope
+            parameters[c, j] += rate * of_mean * mean[c, j] / (np.sqrt(of_square * square[c, j]) + 1e-8)
+            average[c, j] += (1.0 - memory) * (parameters[c, j] - average[c, j])
+
+
+@kernel
+def score_only(table, batch, parameters, log_weights, first, last, scores):
+    """Scores of rows under some components, as `forward` computes them, with room for one block at a time."""
+    m = len(table.leaf) - 1
+    L, inverse, transposed = np.empty(m * m + 2), np.empty(m * m), np.empty((m, m))
+    blocks = len(batch.start) - 1
+    size = block_size(table, batch.patterns, blocks - 1)  # the last has the largest
+    minors = np.empty(LANES * (size * (size + 1) // 2))
+    logdet, room = np.empty(LANES * blocks), np.empty(LANES * (3 * m))
+    leaf, log_leaf = np.empty(table.leaf[m]), np.empty(table.leaf[m])
+    log_mass = np.empty(len(table.observation) - 1)
+    for c in range(first, last):
+        B = parameters[c, : m * m].reshape(m, m)
+        offset = log_weights[c] - normalizer(B, transposed, L, inverse, room)
+        log_leaves(table, parameters[c, m * m : -1], leaf, log_leaf, log_mass)
+        for block in range(blocks):
+            n = fill_block(table, batch, block, L, log_mass, minors, 0)
+            invert_eight(minors, 0, n, room, logdet, LANES * block)
+        score_rows(table, batch, logdet, log_mass, offset, scores[c])

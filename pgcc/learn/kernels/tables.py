@@ -1,0 +1,114 @@
+"""Data as the kernels of learning read them: tables of distinct rows, and mini-batches sorted out by patterns."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pgcc.kernels.policy import bare_kernel, kernel
+from pgcc.kernels.simd import LANES
+from pgcc.learn.kernels.dense import packed
+
+
+class Table(NamedTuple):
+    """Distinct rows of data as kernels read them; int64 arrays, lists in lists as starts and entries.
+
+    The codes of the leaf of group g are leaf[g]:leaf[g + 1]. An *observation* is a set of codes of one group. A pattern
+    lists groups in ascending order, and for each −1 (in) or the observation if it is not known whether it is in. A row
+    has a pattern, and an observation for each group of it that is in.
+    """
+
+    leaf: np.ndarray
+    observation: np.ndarray  # starts, in `codes`
+    codes: np.ndarray
+    pattern: np.ndarray  # starts, in `groups` and `free`
+    groups: np.ndarray
+    free: np.ndarray
+    row: np.ndarray  # starts, in `seen`
+    seen: np.ndarray
+    of_row: np.ndarray  # the pattern of every row
+
+
+class Batch(NamedTuple):
+    """Distinct rows of a mini-batch, how often each occurs, and their patterns.
+
+    Patterns are in ascending order of size. Eight of them at a time are a block, whose matrices have the size of the
+    largest and stand side by side, as packed upper triangles. `entries` says which entry of L each number is; m² is
+    a 0 and m² + 1 a 1, with which smaller matrices are filled up. (None where components are eight at a time.)
+    """
+
+    rows: np.ndarray
+    counts: np.ndarray
+    local: np.ndarray  # for every row, the position of its pattern in `patterns`
+    patterns: np.ndarray
+    start: np.ndarray  # of every block's matrices
+    entries: np.ndarray  # unsigned, so that Numba need not ask whether they are negative
+
+
+@kernel
+def gather(table, drawn, mark_row, mark_pattern, rows, counts, local, patterns, start):
+    """Sort out a mini-batch: distinct rows and patterns; how many there are of each.
+
+    The marks are −1 for all rows and patterns, before and after.
+    """
+    n_rows = n_patterns = 0
+    found = np.empty(len(drawn), np.int64)
+    of_size = np.zeros(len(table.leaf) + 1, np.int64)  # patterns that are smaller: a counting sort
+    for r in drawn:
+        at = mark_row[r]
+        if at >= 0:
+            counts[at] += 1.0
+            continue
+        mark_row[r] = n_rows
+        p = table.of_row[r]
+        if mark_pattern[p] < 0:
+            mark_pattern[p] = n_patterns
+            found[n_patterns] = p
+            n_patterns += 1
+            of_size[table.pattern[p + 1] - table.pattern[p] + 1] += 1
+        rows[n_rows], counts[n_rows] = r, 1.0
+        n_rows += 1
+    of_size = np.cumsum(of_size)
+    for p in found[:n_patterns]:
+        size = table.pattern[p + 1] - table.pattern[p]
+        patterns[of_size[size]] = p
+        mark_pattern[p] = of_size[size]
+        of_size[size] += 1
+    start[0] = 0
+    for block in range((n_patterns + LANES - 1) // LANES):
+        p = patterns[min(LANES * (block + 1), n_patterns) - 1]
+        size = table.pattern[p + 1] - table.pattern[p]
+        start[block + 1] = start[block] + LANES * (size * (size + 1) // 2)
+    for i in range(n_rows):
+        local[i] = mark_pattern[table.of_row[rows[i]]]
+    for r in rows[:n_rows]:
+        mark_row[r] = -1
+        mark_pattern[table.of_row[r]] = -1
+    return n_rows, n_patterns
+
+
+@bare_kernel
+def block_size(table, patterns, block):
+    """How many rows the matrices of a block have."""
+    p = patterns[min(LANES * (block + 1), len(patterns)) - 1]
+    return table.pattern[p + 1] - table.pattern[p]
+
+
+@kernel
+def find_entries(table, patterns, start, entries):
+    """Which entry of L each number of the blocks' matrices is."""
+    m = len(table.leaf) - 1
+    for at in range(LANES * (len(start) - 1)):
+        block, lane = at // LANES, at % LANES
+        size = block_size(table, patterns, block)
+        first = n = 0
+        if at < len(patterns):
+            first, n = table.pattern[patterns[at]], table.pattern[patterns[at] + 1] - table.pattern[patterns[at]]
+        for i in range(size):
+            row = start[block] + lane + LANES * packed(size, i)
+            for j in range(i, size):
+                entry = m * m + (i == j)
+                if j < n:
+                    entry = table.groups[first + i] * m + table.groups[first + j]
+                entries[row + LANES * j] = entry

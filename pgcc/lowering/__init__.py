@@ -1,1 +1,0 @@
-"""Circuit → Program: a flat list of instructions over value slots."""

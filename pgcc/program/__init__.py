@@ -1,0 +1,1 @@
+"""Circuit → Program: the instruction set, lowering, the fast form, reverse passes."""

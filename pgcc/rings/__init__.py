@@ -1,0 +1,1 @@
+"""Program × rows → numbers with bounds, one number system after another."""

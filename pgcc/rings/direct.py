@@ -1,0 +1,189 @@
+"""One number per node: any marginal of a homogenised circuit is one evaluation at numbers.
+
+Rows run in float64 first. Those that leave its range run over scaled numbers.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from pgcc.certify.certificate import Certificate, gamma_of
+from pgcc.certify.kernels.bounds import absolute_errors, certify
+from pgcc.determinants.kernels.scaled_staged import run_scaled_staged
+from pgcc.determinants.staged import Staged
+from pgcc.ir.numbers import Number, add, exact
+from pgcc.program.program import LOWERED, Program
+from pgcc.program.schedule import schedule
+from pgcc.rings.float64.kernels.linear import STEP
+from pgcc.rings.float64.loop import Loop
+from pgcc.rings.kernels.scaled import RADIX, run_scaled
+from pgcc.rings.values import Values
+
+# What the slots may take of a second-level cache, beside the matrices of determinants.
+_BESIDE_MATRICES = 5 << 18
+_NO_ROWS = np.zeros(0, np.int64)
+_ANY = 0.5  # a relative error of determinants, where signs are what is wanted
+
+
+class Direct:
+    """The evaluator of a homogenised program (as `lower` makes it).
+
+    Parameters
+    ----------
+    program : Program
+    """
+
+    def __init__(self, program: Program):
+        self.unscheduled = program.expect(*LOWERED)
+
+    @cached_property
+    def program(self) -> Program:
+        """The program with shared slots: what runs over scaled numbers."""
+        return schedule(self.unscheduled)
+
+    @property
+    def certificate(self) -> Certificate:
+        """That of what runs in float64."""
+        return self.loop.certificate if self.staged is None else self.staged.certificate
+
+    @cached_property
+    def _scaled_gamma(self) -> float:
+        """What rounding does to scaled numbers, relative to magnitudes. These do not underflow."""
+        return gamma_of(self.program, (self.program.value, self.program.magnitude))
+
+    @cached_property
+    def staged(self) -> Staged | None:
+        """How to run a program with determinants."""
+        return Staged(self.unscheduled) if self.unscheduled.has_det else None
+
+    @cached_property
+    def loop(self) -> Loop:
+        """How to run one without."""
+        return Loop(self.unscheduled, roots_of(self.unscheduled).tolist(), self.unscheduled.signed)
+
+    def evaluate(self, evidence: np.ndarray, rtol: float) -> Values:
+        """Values for int8 rows of evidence (1, 0, −1), in float64; over scaled numbers where only range is amiss."""
+        values, magnitude, hopeless = self._run_linear(evidence, rtol)
+        wanted = values.uncertain(rtol)
+        if len(wanted):
+            # More range does not help where rounding alone is too much.
+            size = magnitude[wanted]
+            useless = np.isfinite(size) & (size > 1e3 * self.certificate.floor / self.certificate.gamma)
+            if hopeless is not None:
+                useless |= hopeless[wanted]
+            wanted = wanted[~useless]
+            values.put(wanted, self._run_scaled(evidence[wanted], rtol))
+        return values
+
+    def absolute_errors(self, evidence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values in float64 and bounds on their absolute errors, also where not even the sign is certain."""
+        values, magnitude, _ = self._run_linear(evidence, _ANY)
+        errors = np.empty(len(evidence))
+        certificate = self.certificate
+        absolute_errors(values.mantissa, magnitude, certificate.gamma, certificate.floor, errors)
+        scale = np.ldexp(1.0, np.clip(values.exponent, -2000, 2000).astype(np.int32))
+        return values.floats(), np.where(np.isnan(errors), np.inf, errors) * scale
+
+    def settle(self, evidence: np.ndarray, rtol: float, total: float, logs: bool, numbers: np.ndarray) -> np.ndarray:
+        """Write value / total, or its logarithm, of the rows that float64 certifies at once; the numbers of the others.
+
+        What is written is what `evaluate` would say of them. Evidence need not have been checked.
+        """
+        if self.staged is not None:
+            return np.arange(len(evidence))
+        certificate = self.certificate
+        settled = self.loop.settle(evidence, certificate.gamma, certificate.floor, rtol, total, logs, numbers)
+        return _NO_ROWS if settled else np.flatnonzero(np.isnan(numbers))
+
+    def _run_linear(self, evidence: np.ndarray, rtol: float) -> tuple[Values, np.ndarray, np.ndarray | None]:
+        """Values in float64, their magnitudes, and for which of them float64 is not enough, whatever the range."""
+        exponent, hopeless = 0, None
+        if self.staged is None:
+            out = self.loop.values(evidence)
+        else:
+            out, hopeless = self._staged_values(evidence, rtol)
+            exponent = self.staged.exponent
+        value, magnitude = out[0, : len(evidence)], out[-1, : len(evidence)]
+        bound = np.empty(len(evidence))
+        certify(value, magnitude, self.certificate.gamma, self.certificate.floor, bound)
+        # The magnitude of a monotone circuit is its value: keep it from being divided with it.
+        return Values(value.copy(), np.full(len(evidence), exponent), bound), magnitude, hopeless
+
+    def _staged_values(self, evidence: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:
+        """Value and, if signed, magnitude of every row with determinants; and for which one of these is hopeless."""
+        assert self.staged is not None
+        # Rows per block: determinants of one size are computed together; but slots should stay in the cache.
+        most = STEP * max(1, min(32, _BESIDE_MATRICES // (8 * STEP * self.staged.program.slots)))
+        out, hopeless = self.staged.run(rtol, evidence, min(most, -(-len(evidence) // STEP) * STEP))
+        return out, hopeless[: len(evidence)]
+
+    def _run_scaled(self, evidence: np.ndarray, rtol: float) -> Values:
+        program = self.program
+        roots = np.array([program.value, program.magnitude])
+        mantissas, exponents = np.empty((2, len(evidence))), np.empty((2, len(evidence)), np.int64)
+        weights, weight_exponents, table, table_exponents = self.scaled_constants
+        op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
+        common = (
+            op, target, start, args, first_weight, weights, leaf_variable, table, weight_exponents, table_exponents
+        )  # fmt: skip
+        rows = (evidence, roots, mantissas, exponents, program.slots)
+        if self.staged is None:
+            run_scaled(*common, *rows)
+        else:
+            run_scaled_staged(*common, *self.staged.dets.arrays, self.staged.degree, rtol / 8, *rows)
+        # Compare both on the value's scale; a gap past the range of doubles is hopeless, or 0 over 0.
+        gap = np.clip(exponents[1] - exponents[0], -3, 3) * RADIX
+        with np.errstate(over="ignore", invalid="ignore"):
+            magnitude = np.ldexp(mantissas[1], gap.astype(np.int32))
+        bound = np.empty(len(evidence))
+        certify(mantissas[0], magnitude, self._scaled_gamma, 0.0, bound)
+        mantissa, binary = np.frexp(mantissas[0])
+        exponent = np.where(mantissa == 0.0, 0, exponents[0] * RADIX + binary)
+        return Values(mantissa, exponent, bound)
+
+    @cached_property
+    def scaled_constants(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        return split_constants(self.program)
+
+
+def roots_of(program: Program) -> np.ndarray:
+    """The slots of the value and, if something may cancel, of its magnitude."""
+    return np.array([program.value, program.magnitude] if program.signed else [program.value])
+
+
+def split_constants(program: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The weights and the table of leaves as scaled numbers: mantissas and exponents of each."""
+    weights, weight_exponents = split_numbers(program.numbers)
+    table = [x for a, b in program.leaf_numbers for x in (a, b, add(a, b))]
+    leaves, leaf_exponents = split_numbers(table)
+    return weights, weight_exponents, leaves.reshape(-1, 3), leaf_exponents.reshape(-1, 3)
+
+
+def split_numbers(numbers: list[Number]) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers as m · 2^(256·e) with m in [2⁻¹²⁸, 2¹²⁸), of any size; 0 has the exponent of nothing at all."""
+    mantissas, exponents = np.zeros(len(numbers)), np.full(len(numbers), -(2**60), np.int64)
+    for i, number in enumerate(numbers):
+        if number:
+            mantissas[i], exponents[i] = split_number(number)
+    return mantissas, exponents
+
+
+def split_doubles(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same for doubles."""
+    fraction, binary = np.frexp(numbers)
+    exponents = (binary.astype(np.int64) + RADIX // 2) // RADIX
+    mantissas = np.ldexp(fraction, binary - exponents * RADIX)
+    return mantissas, np.where(fraction == 0.0, -(2**60), exponents)
+
+
+def split_number(number: Number) -> tuple[float, int]:
+    """One nonzero number as (m, e) with number ≈ m · 2^(256·e) to one rounding."""
+    if isinstance(number, float) and 2.0**-128 <= abs(number) < 2.0**128:
+        return number, 0
+    ratio = exact(number)
+    e = (ratio.numerator.bit_length() - ratio.denominator.bit_length() + RADIX // 2) // RADIX
+    shift = e * RADIX
+    scaled = ratio / (1 << shift) if shift >= 0 else ratio * (1 << -shift)
+    return float(scaled), e

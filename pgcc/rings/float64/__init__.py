@@ -1,0 +1,1 @@
+"""The fast loop over float64."""

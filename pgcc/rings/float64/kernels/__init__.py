@@ -1,0 +1,1 @@
+"""Compiled loops over float64, a block of rows at a time."""

@@ -1,0 +1,100 @@
+"""Weighted sums and products of slots, for a block of rows: some terms at a time, each pass over all rows.
+
+Where its terms start, and their weights, are read once in a pass and stay in registers. A pass adds to what the slot
+holds, unless it is the first one. Terms are added in their order, so that results do not depend on how they are cut.
+No slot that is read may be the one that is written.
+"""
+
+from __future__ import annotations
+
+from pgcc.kernels.policy import inlined_kernel
+from pgcc.kernels.simd import load, mul, muladd, peek, splat, store
+
+
+@inlined_kernel
+def add_values(args, first, last, weights, k, lanes, work, at, fresh):
+    """work[at…] = Σ w·x for the slots x of args[first:last] and the weights from k on; if not `fresh`, added to it."""
+    while last - first >= 4:
+        x0, x1, x2, x3 = _four(args, first, lanes)
+        w0, w1, w2, w3 = _weights(weights, k)
+        for lane in range(0, lanes, 8):
+            a = muladd(w0, load(work, x0 + lane), _old(work, at + lane, fresh))
+            a = muladd(w1, load(work, x1 + lane), a)
+            a = muladd(w2, load(work, x2 + lane), a)
+            store(work, at + lane, muladd(w3, load(work, x3 + lane), a))
+        first, k, fresh = first + 4, k + 4, False
+    while last > first:
+        x, w = peek(args, first) * lanes, splat(peek(weights, k))
+        for lane in range(0, lanes, 8):
+            store(work, at + lane, muladd(w, load(work, x + lane), _old(work, at + lane, fresh)))
+        first, k, fresh = first + 1, k + 1, False
+
+
+@inlined_kernel
+def add_products(args, first, last, weights, k, lanes, work, at, fresh):
+    """work[at…] = Σ w·x·y, for pairs of slots x, y, likewise."""
+    while last - first >= 8:
+        x0, y0, x1, y1 = _four(args, first, lanes)
+        x2, y2, x3, y3 = _four(args, first + 4, lanes)
+        w0, w1, w2, w3 = _weights(weights, k)
+        for lane in range(0, lanes, 8):
+            a = muladd(w0, mul(load(work, x0 + lane), load(work, y0 + lane)), _old(work, at + lane, fresh))
+            a = muladd(w1, mul(load(work, x1 + lane), load(work, y1 + lane)), a)
+            a = muladd(w2, mul(load(work, x2 + lane), load(work, y2 + lane)), a)
+            store(work, at + lane, muladd(w3, mul(load(work, x3 + lane), load(work, y3 + lane)), a))
+        first, k, fresh = first + 8, k + 4, False
+    while last - first >= 4:
+        x0, y0, x1, y1 = _four(args, first, lanes)
+        w0, w1 = splat(peek(weights, k)), splat(peek(weights, k + 1))
+        for lane in range(0, lanes, 8):
+            a = muladd(w0, mul(load(work, x0 + lane), load(work, y0 + lane)), _old(work, at + lane, fresh))
+            store(work, at + lane, muladd(w1, mul(load(work, x1 + lane), load(work, y1 + lane)), a))
+        first, k, fresh = first + 4, k + 2, False
+    if last > first:
+        x, y, w = peek(args, first) * lanes, peek(args, first + 1) * lanes, splat(peek(weights, k))
+        for lane in range(0, lanes, 8):
+            a = mul(load(work, x + lane), load(work, y + lane))
+            store(work, at + lane, muladd(w, a, _old(work, at + lane, fresh)))
+
+
+@inlined_kernel
+def multiply(args, first, last, lanes, work, at):
+    """work[at…] = Π x for the slots x of args[first:last], of which there is one at least."""
+    x = peek(args, first) * lanes
+    if last - first == 1:
+        for lane in range(0, lanes, 8):
+            store(work, at + lane, load(work, x + lane))
+        return
+    y = peek(args, first + 1) * lanes
+    for lane in range(0, lanes, 8):
+        store(work, at + lane, mul(load(work, x + lane), load(work, y + lane)))
+    for j in range(first + 2, last):
+        x = peek(args, j) * lanes
+        for lane in range(0, lanes, 8):
+            store(work, at + lane, mul(load(work, at + lane), load(work, x + lane)))
+
+
+@inlined_kernel
+def _old(work, at, fresh):
+    return splat(0.0) if fresh else load(work, at)
+
+
+@inlined_kernel
+def _four(args, first, lanes):
+    """Where the four slots from args[first] on start."""
+    return (
+        peek(args, first) * lanes,
+        peek(args, first + 1) * lanes,
+        peek(args, first + 2) * lanes,
+        peek(args, first + 3) * lanes,
+    )
+
+
+@inlined_kernel
+def _weights(weights, k):
+    return (
+        splat(peek(weights, k)),
+        splat(peek(weights, k + 1)),
+        splat(peek(weights, k + 2)),
+        splat(peek(weights, k + 3)),
+    )

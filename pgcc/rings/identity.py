@@ -1,0 +1,114 @@
+"""Is it multiaffine? A randomised identity test modulo random primes, on exact coefficients.
+
+A polynomial is affine in z_i iff its second difference in z_i vanishes. This is looked at for every value of a program
+and every z_i, at random points modulo several random primes p. A difference that is not 0 and has degree D vanishes in
+all rounds with a probability that `chance_of_zero` bounds. So "it has a square" is certain, and the chance that "it has
+none" is wrong, for any value and any variable, is at most the sum of these. D is the formal degree of a value over
+parts that have no squares, which have degree n at most. Where it is next to p nothing is shown: z^p = z for all numbers
+modulo p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgcc.errors import PgccError, SemanticsError
+from pgcc.kernels.simd import LANES
+from pgcc.program.program import DET, DETMAG, DOT, LEAF, MORE, NAMES, SUM, TIMES, Program
+from pgcc.rings.kernels.modular import note_squares
+from pgcc.rings.residues import LEAST_PRIME, ROUNDS, chance_of_zero, rounds
+
+_MOST_CHANCE = 1e-6  # of being wrong: a test that is no better is none
+# So many variables share a walk over the instructions: each has two points of its own, and all of them one.
+_VARIABLES = 63
+
+
+@dataclass(frozen=True)
+class Multiaffinity:
+    """What the test found.
+
+    Attributes
+    ----------
+    instructions : bool array
+        For every instruction, whether its value has no square of any variable.
+    squared : list of int
+        The variables, by column, of which the root has a square.
+    chance : float
+        That any of these values has a square all the same: at most that.
+    """
+
+    instructions: np.ndarray
+    squared: list[int]
+    chance: float
+
+
+def find_squares(program: Program, suspects: Sequence[int]) -> Multiaffinity:
+    """Test every value of a program (as `lower` makes it) for squares of the suspect variables.
+
+    Raises
+    ------
+    SemanticsError
+        If none is found, and degrees are so high that this says nothing.
+    """
+    rng = np.random.default_rng()  # not seeded: nobody can know the primes and the points
+    affine, squared = np.ones(program.slots, bool), np.zeros(len(suspects), bool)
+    step = max(1, min(_VARIABLES, len(suspects), 2**23 // max(1, program.slots)))  # within a bounded workspace
+    columns = 2 * step + 1
+    work = np.zeros((program.slots, columns + -columns % LANES))
+    for modular in rounds(program, rng):
+        base = rng.integers(modular.prime, size=program.n_variables)
+        for first in range(0, len(suspects), step):
+            some = slice(first, first + step)
+            modular.run(_points(modular.prime, base, list(suspects[some]), work.shape[1], rng), work)
+            note_squares(work, program.value, float(modular.prime), affine, squared[some])
+    tests = len(program.op) * len(suspects)
+    chance = min(1.0, tests * chance_of_zero(_tested_degree(program, affine)))
+    if not squared.any() and chance > _MOST_CHANCE:
+        most = LEAST_PRIME * (_MOST_CHANCE / tests) ** (1 / ROUNDS)
+        raise SemanticsError(
+            "whether a variable occurs to a power above 1 cannot be tested: there are powers of more than "
+            f"{most:.0e}; validate=False compiles it all the same"
+        )
+    return Multiaffinity(affine[program.target], np.array(suspects)[squared].tolist(), chance)
+
+
+def _tested_degree(program: Program, affine: np.ndarray) -> int:
+    """The highest formal degree of what was found to be affine, over parts that were: these have degree n at most."""
+    degree, tested = [0] * program.slots, 1
+    start, target, args = program.start.tolist(), program.target.tolist(), program.args.tolist()
+    for i, op in enumerate(program.op.tolist()):
+        at, mine = target[i], args[start[i] : start[i + 1]]
+        if op == LEAF:
+            found = int(program.leaf_variable[mine[0]] >= 0)
+        elif op == TIMES:
+            found = sum(degree[x] for x in mine)
+        elif op == SUM:
+            found = max((degree[x] for x in mine), default=0)
+        elif op in (DOT, MORE):
+            pairs = (degree[x] + degree[y] for x, y in zip(mine[::2], mine[1::2], strict=True))
+            found = max(pairs, default=0)
+            found = max(found, degree[at]) if op == MORE else found
+        elif op == DET:
+            k = len(mine) // 2
+            found = sum(max(degree[f], degree[y]) for f, y in zip(mine[1 : 1 + k], mine[1 + k :], strict=True))
+        elif op == DETMAG:  # no polynomial
+            found = 0
+        else:
+            raise PgccError(f"internal error: nobody has said what degree {NAMES[op]} has; please report it")
+        if affine[at]:
+            tested = max(tested, found)
+            found = min(found, program.n_variables)
+        degree[at] = min(found, LEAST_PRIME)
+    return tested
+
+
+def _points(prime: int, base: np.ndarray, variables: list[int], columns: int, rng: np.random.Generator) -> np.ndarray:
+    """Column 0 is the base; columns 2j + 1 and 2j + 2 are one and two steps away from it in variable j."""
+    points = np.repeat(base[:, None], columns, axis=1)
+    steps, at = rng.integers(1, prime, size=len(variables)), 2 * np.arange(len(variables))
+    for k in (1, 2):
+        points[variables, at + k] = (base[variables] + k * steps) % prime
+    return points.astype(float)

@@ -1,0 +1,1 @@
+"""Compiled loops over number systems other than float64."""

@@ -1,0 +1,182 @@
+"""A program modulo a prime below 2⁵⁰, for identity tests on exact coefficients.
+
+A residue is a double, a whole number from 0 to p − 1, and eight of them are computed at a time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pgcc.kernels.policy import kernel
+from pgcc.kernels.simd import LANES, fused, if_less, load, minus, nearest, plus, splat, store, times
+from pgcc.program.program import DET, DETMAG, LEAF, MORE, SUM, TIMES
+
+MOST_BITS = 50  # of a prime: see `mul_mod`
+
+
+@kernel
+def add_mod(a, b, prime):
+    """a + b mod p"""
+    c = plus(a, b)
+    return if_less(c, splat(prime), c, minus(c, splat(prime)))
+
+
+@kernel
+def sub_mod(a, b, prime):
+    """a − b mod p"""
+    c = minus(a, b)
+    return if_less(c, splat(0.0), plus(c, splat(prime)), c)
+
+
+@kernel
+def mul_mod(a, b, prime):
+    """a · b mod p, exact for p < 2⁵⁰.
+
+    a·b = high + low, both doubles, with |low| ≤ 2⁴⁶ (half a unit in the last place of a number below 2¹⁰⁰). The
+    quotient is computed with three roundings, each off by a factor of 1 ± 2⁻⁵³ at most: as a·b/p < 2⁵⁰, by less than
+    0.38 in all, and by 0.5 more when it becomes a whole number q. So |a·b − q·p| < 0.88·p, and |high − q·p| is below
+    0.88·p + 2⁴⁶ < 2⁵⁰: whole numbers that doubles hold, computed without rounding. The first is the remainder; where it
+    is negative, p is added.
+    """
+    high = times(a, b)
+    low = fused(a, b, minus(splat(0.0), high))
+    q = nearest(times(high, splat(1.0 / prime)))
+    rest = plus(fused(minus(splat(0.0), q), splat(prime), high), low)
+    return if_less(rest, splat(0.0), plus(rest, splat(prime)), rest)
+
+
+@kernel
+def inverse_mod(a, prime):
+    """a^(p − 2) = 1 / a mod p"""
+    result, power, exponent = splat(1.0), a, np.int64(prime) - 2
+    while exponent:
+        if exponent & 1:
+            result = mul_mod(result, power, prime)
+        power = mul_mod(power, power, prime)
+        exponent >>= 1
+    return result
+
+
+@kernel
+def divide_mod(above, below, prime):
+    """above / below mod p, in place of `above`: flat arrays of a multiple of eight residues."""
+    for i in range(0, len(above), LANES):
+        store(above, i, mul_mod(load(above, i), inverse_mod(load(below, i), prime), prime))
+
+
+@kernel
+def _determinant_mod(shape, data, f, y, prime, scale, matrix):
+    """The bordered determinant by elimination mod p, in all eight lanes.
+
+    `scale` is a row and `matrix` holds the rows, of a length that is a multiple of eight.
+    """
+    r, k = shape[0], shape[1]
+    n, width = r + k, (r + k + LANES - 1) // LANES * LANES
+    matrix[: n * width] = 0.0
+    scale[:width] = 1.0
+    scale[r:n] = f
+    for i in range(r):
+        for j in range(r):
+            matrix[i * width + j] = data[i * r + j]
+        for j in range(k):
+            matrix[i * width + r + j] = data[r * r + i * k + j]
+            v = data[r * r + r * k + i * k + j]
+            matrix[(r + j) * width + i] = prime - v if v else v
+        for j in range(0, width, LANES):
+            store(matrix, i * width + j, mul_mod(load(matrix, i * width + j), load(scale, j), prime))
+    for j in range(k):
+        matrix[(r + j) * width + r + j] = y[j]
+    value = splat(1.0)
+    for c in range(n):
+        pivot = c
+        while pivot < n and matrix[pivot * width + c] == 0.0:
+            pivot += 1
+        if pivot == n:
+            return splat(0.0)
+        if pivot != c:
+            value = sub_mod(splat(0.0), value, prime)
+            for j in range(width):
+                a, b = c * width + j, pivot * width + j
+                matrix[a], matrix[b] = matrix[b], matrix[a]
+        corner = splat(matrix[c * width + c])
+        value = mul_mod(value, corner, prime)
+        inverse = inverse_mod(corner, prime)
+        for i in range(c + 1, n):
+            if matrix[i * width + c]:
+                factor = mul_mod(splat(matrix[i * width + c]), inverse, prime)
+                for j in range(c // LANES * LANES, width, LANES):
+                    less = mul_mod(factor, load(matrix, c * width + j), prime)
+                    store(matrix, i * width + j, sub_mod(load(matrix, i * width + j), less, prime))
+    return value
+
+
+@kernel
+def run_modular(
+    op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
+    det_shape, det_start, det_data, prime, values, work,
+):  # fmt: skip
+    """work[slot, q] = value mod p of every slot at point q, where variable v is values[v, q].
+
+    There is a multiple of eight points. weights, leaf_table (a, b) and det_data are residues. DETMAG writes 0.
+    """
+    n_points = values.shape[1]
+    points, flat = values.reshape(-1), work.reshape(-1)
+    n = 1
+    for d in range(len(det_shape)):
+        n = max(n, det_shape[d, 0] + det_shape[d, 1])
+    width = (n + LANES - 1) // LANES * LANES
+    one, scale, matrix = np.empty(LANES), np.empty(width), np.empty(n * width)
+    for i in range(len(op)):
+        kind, first, last, at = op[i], start[i], start[i + 1], target[i] * n_points
+        for q in range(0, n_points, LANES):
+            if kind == LEAF:
+                leaf = args[first]
+                v = leaf_variable[leaf]
+                x = splat(leaf_table[leaf, 0])
+                if v >= 0:
+                    more = mul_mod(splat(leaf_table[leaf, 1]), load(points, v * n_points + q), prime)
+                    x = add_mod(x, more, prime)
+            elif kind == TIMES:
+                x = splat(1.0)
+                for j in range(first, last):
+                    x = mul_mod(x, load(flat, args[j] * n_points + q), prime)
+            elif kind == DET:
+                d, k = args[first], (last - first - 1) // 2
+                f, y = np.empty(k), np.empty(k)
+                for lane in range(LANES):
+                    for j in range(k):
+                        f[j] = flat[args[first + 1 + j] * n_points + q + lane]
+                        y[j] = flat[args[first + 1 + k + j] * n_points + q + lane]
+                    store(one, 0, _determinant_mod(det_shape[d], det_data[det_start[d] :], f, y, prime, scale, matrix))
+                    flat[at + q + lane] = one[0]
+                x = load(flat, at + q)
+            elif kind == DETMAG:
+                x = splat(0.0)
+            else:
+                x = load(flat, at + q) if kind == MORE else splat(0.0)
+                k = first_weight[i]
+                stride = 1 if kind == SUM else 2
+                for j in range(first, last, stride):
+                    y1 = load(flat, args[j] * n_points + q)
+                    if stride == 2:
+                        y1 = mul_mod(y1, load(flat, args[j + 1] * n_points + q), prime)
+                    x = add_mod(x, mul_mod(splat(weights[k]), y1, prime), prime)
+                    k += 1
+            store(flat, at + q, x)
+
+
+@kernel
+def note_squares(work, value, prime, affine, squared):
+    """Clear affine[slot] where a second difference f0 − 2·f1 + f2 is not 0 mod p; if that is `value`, set squared[j].
+
+    f0 is in column 0, and f1 and f2 of variable j are in columns 2j + 1 and 2j + 2. Differences are whole numbers
+    between −2p and 2p, so that nothing is rounded.
+    """
+    for slot in range(work.shape[0]):
+        f0 = work[slot, 0]
+        for j in range(len(squared)):
+            rest = abs(f0 - 2.0 * work[slot, 2 * j + 1] + work[slot, 2 * j + 2])
+            if rest != 0.0 and rest != prime:
+                affine[slot] = False
+                if slot == value:
+                    squared[j] = True

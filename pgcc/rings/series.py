@@ -1,0 +1,91 @@
+"""Truncated polynomials in t, for circuits that are not decomposable: top or bottom coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pgcc.certify.certificate import Certificate, Walk
+from pgcc.certify.kernels.bounds import certify
+from pgcc.program.program import ARITHMETIC, Program
+from pgcc.rings.kernels.series import run_bottom, run_top, top_lengths
+from pgcc.rings.values import Values
+
+# Room for the coefficients of all values of a row.
+_MOST_BYTES = 1 << 30
+
+
+class Series:
+    """The evaluator in R[t] of a plain program without determinants (as `lower` makes it).
+
+    Parameters
+    ----------
+    program : Program
+    caps : sequence of (instruction, columns)
+        Instructions whose value is known to be multiaffine, with the variables of its scope.
+    """
+
+    def __init__(self, program: Program, caps: Sequence[tuple[int, Sequence[int]]] = ()):
+        self.program = program.expect(*ARITHMETIC)
+        counts = np.zeros(program.instructions + 1, np.int64)
+        for instruction, scope in caps:
+            counts[instruction + 1] = len(scope)
+        self.cap_start = np.cumsum(counts)
+        self.cap_scope = np.array([v for _, scope in sorted(caps) for v in scope], np.int32)
+        self._certificates: dict[int, Certificate] = {}
+
+    @property
+    def _roots(self) -> np.ndarray:
+        return np.array([self.program.value, self.program.magnitude])
+
+    def certificate(self, length: int) -> Certificate:
+        """That of a coefficient, where values have so many: their sum is at most the value at t = 1."""
+        if length not in self._certificates:
+            walk = Walk(self.program.slots, weight_first=True).run(self.program, length=length)
+            self._certificates[length] = walk.certificate([self.program.value], [self.program.magnitude])
+        return self._certificates[length]
+
+    def lengths(self, evidence: np.ndarray) -> np.ndarray:
+        """How many top coefficients each row needs."""
+        out = np.empty(len(evidence), np.int64)
+        program = self.program
+        top_lengths(
+            program.op, program.target, program.start, program.args, program.leaf_variable,
+            self.cap_start, self.cap_scope, evidence, self._roots, program.slots, out,
+        )  # fmt: skip
+        return out
+
+    def top(self, evidence: np.ndarray) -> Values:
+        """Keep the top coefficients, as many as each row needs."""
+        out, lengths = np.zeros((2, len(evidence))), np.zeros(len(evidence), np.int64)
+        run_top(
+            *self.program.arrays, self.cap_start, self.cap_scope, evidence, self._roots,
+            self.program.slots, max(1, _MOST_BYTES // (8 * self.program.slots)), out, lengths,
+        )  # fmt: skip
+        return self._certified(out, lengths)
+
+    def bottom(self, evidence: np.ndarray) -> Values:
+        """Keep the coefficients up to t^|A|."""
+        lengths = (evidence == 1).sum(axis=1) + 1
+        out = np.zeros((2, len(evidence)))
+        for length in np.unique(lengths).tolist():
+            rows = np.flatnonzero(lengths == length)
+            here = np.zeros((2, len(rows)))
+            run_bottom(*self.program.arrays, evidence[rows], length, self._roots, self.program.slots, here)
+            out[:, rows] = here
+        return self._certified(out, lengths)
+
+    def _certified(self, out: np.ndarray, lengths: np.ndarray) -> Values:
+        """Values with bounds, given values and magnitudes, and the number of coefficients each row kept."""
+        values = Values.empty(len(lengths))
+        values.mantissa[:] = out[0]
+        for length in np.unique(lengths).tolist():
+            rows = np.flatnonzero(lengths == length)
+            # length 0: no path to t^|A|, the degree says 0, exactly; −1: it was too much to compute
+            bound = np.full(len(rows), 0.0 if length == 0 else np.inf)
+            if length > 0:
+                certificate = self.certificate(length)
+                certify(out[0, rows], out[1, rows], certificate.gamma, certificate.floor, bound)
+            values.bound[rows] = bound
+        return values

@@ -1,0 +1,103 @@
+"""What every strategy returns: numbers of any range, each with a bound on its relative error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgcc.certify.kernels.bounds import LARGE, SMALL, all_within, divide
+from pgcc.ir.numbers import UNIT
+
+_NONE = np.zeros(0, np.int64)
+
+
+@dataclass
+class Values:
+    """value = mantissa · 2^exponent, off by at most bound · |value|.
+
+    Attributes
+    ----------
+    mantissa : float64 array
+    exponent : int64 array
+    bound : float64 array
+        0 for an exact value (an exact zero among them), inf where nothing is known.
+    """
+
+    mantissa: np.ndarray
+    exponent: np.ndarray
+    bound: np.ndarray
+
+    @staticmethod
+    def empty(rows: int) -> Values:
+        """Room for `rows` values, nothing known of any."""
+        return Values(np.zeros(rows), np.zeros(rows, np.int64), np.full(rows, np.inf))
+
+    def __getitem__(self, rows: slice | np.ndarray) -> Values:
+        return Values(self.mantissa[rows], self.exponent[rows], self.bound[rows])
+
+    def uncertain(self, rtol: float) -> np.ndarray:
+        """The rows whose bound exceeds `rtol`."""
+        if all_within(self.bound, rtol):
+            return _NONE
+        return np.flatnonzero(~(self.bound <= rtol))
+
+    def put(self, where: np.ndarray | slice, other: Values) -> None:
+        """Overwrite the rows `where` (a mask or indices)."""
+        self.mantissa[where], self.exponent[where], self.bound[where] = other.mantissa, other.exponent, other.bound
+
+    def floats(self) -> np.ndarray:
+        """The values as doubles; 0 or inf where they are out of range."""
+        if not self.exponent.any():
+            return self.mantissa
+        with np.errstate(over="ignore", under="ignore"):
+            return np.ldexp(self.mantissa, np.clip(self.exponent, -(2**30), 2**30).astype(np.int32))
+
+    def float_bounds(self) -> np.ndarray:
+        """Bounds on the relative errors of `floats()`: where a value is out of range, rounding it adds to them."""
+        floats, bound = np.abs(self.floats()), self.bound.copy()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            tiny = (floats < 2.0**-1022) & (self.mantissa != 0.0)
+            bound[tiny] += np.where(floats > 0.0, 2.0**-1074 / floats, np.inf)[tiny]
+        bound[np.isinf(floats)] = np.inf
+        return bound
+
+    def logs(self) -> np.ndarray:
+        """Natural logarithms; −inf exactly where the value is 0, NaN where it is negative."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(self.mantissa)
+        if self.exponent.any():
+            logs += self.exponent * np.log(2.0)
+        return logs
+
+    def plain(self) -> float | None:
+        """The only value, if it is positive and dividing what is far from the ends of the range by it stays inside."""
+        value = float(self.mantissa[0])
+        return value if SMALL < value < LARGE and not self.exponent[0] else None
+
+    def divide_by(self, total: Values) -> int:
+        """Divide every value, in place, by one that is positive; the first row that is certainly negative, or −1."""
+        return divide(self.mantissa, self.exponent, self.bound, total.mantissa[0], total.exponent[0], total.bound[0])
+
+    def over(self, other: Values) -> np.ndarray:
+        """The quotients by other values (as many, or one), which are not 0, as doubles: 0 below their range."""
+        mantissa, exponent = self._quotients(other)
+        with np.errstate(over="ignore", under="ignore"):
+            return np.ldexp(mantissa, np.clip(exponent, -(2**20), 2**20).astype(np.int32))
+
+    def log_over(self, other: Values) -> np.ndarray:
+        """The logarithms of the quotients: as accurate as these are, however large the logarithms of both are."""
+        mantissa, exponent = self._quotients(other)
+        with np.errstate(divide="ignore"):
+            return np.where(mantissa == 0.0, -np.inf, np.log(mantissa) + exponent * np.log(2.0))
+
+    def _quotients(self, other: Values) -> tuple[np.ndarray, np.ndarray]:
+        """Mantissas near 1, and exponents."""
+        (m, binary), (by, by_binary) = np.frexp(self.mantissa), np.frexp(other.mantissa)
+        return m / by, self.exponent + binary - other.exponent - by_binary
+
+
+def rounding_bound(count: float) -> float:
+    """γ = (1 + u)^count − 1 ≤ count·u / (1 − count·u), the relative error after `count` roundings."""
+    total = count * UNIT * 1.01
+    return total / (1.0 - total) if total < 0.5 else np.inf

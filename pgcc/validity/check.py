@@ -1,0 +1,442 @@
+"""`check`: is a circuit a probability distribution? Three verdicts, each proved, refuted or not proven."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pgcc.compiler import Compiled
+from pgcc.errors import PgccError, ProofError
+from pgcc.evaluate.coefficients import scan_coefficients
+from pgcc.ir.bulk import collector_paused
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Op
+from pgcc.rings.balls import Exact
+from pgcc.validity.dependence import judge_dependence
+from pgcc.validity.proof import TOTAL_TOLERANCE, Proof, coefficient, verify
+from pgcc.validity.provenance import Certificate, prove_nonnegative
+from pgcc.validity.search import TermSampler, find_negative
+from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, assignment_text, number_text
+
+# With at most so many variables, all coefficients are computed.
+MOST_EXHAUSTIVE = 22
+# The total is computed in fractions while they are shorter than this, and determinants no larger than this.
+_MOST_BITS, _MOST_ROWS = 1 << 14, 120
+_BALL_RTOL = 1e-13
+# Children of a determinant with a size, above which its total is not computed to prove that it is positive.
+_MANY = 40
+
+CLAIMS = ("multiaffine", "normalized", "nonnegative")
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What `pgcc.check` found; prints as a page.
+
+    Attributes
+    ----------
+    multiaffine, normalized, nonnegative : Verdict
+        No variable is squared; g(1) = 1; no coefficient is negative.
+    total : Fraction or float
+        g(1): a fraction where it was computed exactly.
+    certificate : Certificate
+        Which rule proves that no coefficient is negative, at which node. `print` it.
+    """
+
+    circuit: Circuit
+    multiaffine: Verdict
+    normalized: Verdict
+    nonnegative: Verdict
+    total: Fraction | float
+    certificate: Certificate = field(repr=False)
+    seconds: float = field(default=5.0, repr=False)
+    seed: Any = field(default=0, repr=False)
+    tolerance: float = field(default=1e-12, repr=False)
+    normalize: bool = field(default=False, repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether all three are proved: it is a probability distribution."""
+        return all(verdict.proved for verdict in self._verdicts.values())
+
+    @property
+    def state(self) -> str:
+        """``"proved"``, ``"refuted"`` if one of them is, else ``"not proven"``."""
+        if any(verdict.refuted for verdict in self._verdicts.values()):
+            return REFUTED
+        return PROVED if self.ok else NOT_PROVEN
+
+    @property
+    def witness(self) -> Any:
+        """What refutes it: an assignment with a negative coefficient, a squared variable, or the total; or None."""
+        for name in ("nonnegative", "multiaffine", "normalized"):
+            if self._verdicts[name].refuted:
+                return self._verdicts[name].witness
+        return None
+
+    @property
+    def _verdicts(self) -> dict[str, Verdict]:
+        return {name: getattr(self, name) for name in CLAIMS}
+
+    @cached_property
+    def negative_dependence(self) -> Verdict:
+        """Whether it is negatively dependent; computed when it is first asked for.
+
+        Proved where the circuit is strongly Rayleigh by the way it is built; refuted by a pair that is positively
+        correlated, at z = 1 or under positive weights.
+        """
+        if not (self.multiaffine.proved and self.nonnegative.proved) or not self.total > 0:
+            return Verdict(NOT_PROVEN, "it is not known to be a distribution")
+        return judge_dependence(self.circuit, self.seconds, np.random.default_rng(self.seed))
+
+    @property
+    def proofs(self) -> list[Proof]:
+        """What shows each verdict that is proved or refuted, for `pgcc.validity.proof.verify`."""
+        verdicts = [*self._verdicts.values(), self.__dict__.get("negative_dependence")]
+        return [verdict.proof for verdict in verdicts if verdict is not None and verdict.proof is not None]
+
+    def verify(self) -> dict[str, bool]:
+        """Have everything that is proved or refuted checked by code that shares nothing with the prover.
+
+        Every step is verified over exact numbers. Where a proof is by an identity test, it is made anew.
+
+        Returns
+        -------
+        dict
+            True for what is proved and False for what is refuted; what is not proven is not there.
+
+        Raises
+        ------
+        ProofError
+            If a verdict is not what its proof shows.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.check(pgcc.parse("1.5*x - 0.5")).verify()
+        {'multiaffine': True, 'normalized': True, 'nonnegative': False}
+        """
+        found = verify(self.circuit, self.proofs, tolerance=self.tolerance, normalize=self.normalize)
+        verdicts = dict(self._verdicts)
+        if "negative_dependence" in self.__dict__:
+            verdicts["negative_dependence"] = self.negative_dependence
+        for name, verdict in verdicts.items():
+            told = None if verdict.state == NOT_PROVEN else verdict.proved
+            if found.get(name) is not told or not _is_witness(verdict):
+                raise ProofError(f"{name} is {verdict.state}, but that is not what its proof shows")
+        return found
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        verdicts = {name: verdict.as_dict() for name, verdict in self._verdicts.items()}
+        return {"state": self.state, "ok": self.ok, **verdicts}
+
+    def __str__(self) -> str:
+        n, size = len(self.circuit.variables), self.circuit.size
+        head = {PROVED: "a distribution", REFUTED: "no distribution", NOT_PROVEN: "not proven to be a distribution"}
+        lines = [f"{head[self.state]}: {n} variable{'' if n == 1 else 's'}, {size:,} edge{'' if size == 1 else 's'}"]
+        lines += [f"{name}: {verdict}" for name, verdict in self._verdicts.items()]
+        return "\n".join(lines)
+
+
+def _is_witness(verdict: Verdict) -> bool:
+    """Whether a verdict tells the witness of its proof."""
+    if not verdict.refuted or verdict.proof is None:
+        return not verdict.refuted
+    data = verdict.proof.data
+    match verdict.proof.rule:
+        case "square":
+            return bool(verdict.witness == data["variable"])
+        case "negative coefficient":
+            return bool(verdict.witness == data["row"] and verdict.value == Fraction(data["value"]))
+        case "correlated pair":
+            same = all(verdict.witness.get("point", {}).get(name, "1") == w for name, w in data["point"].items())
+            return bool(same and verdict.witness["pair"] == data["pair"] and verdict.value == Fraction(data["excess"]))
+        case "total":
+            return not data["exact"] or bool(verdict.witness == Fraction(data["total"]))
+    return False
+
+
+def check(
+    circuit: Circuit, *, time: float = 5.0, tolerance: float = 1e-12, normalize: bool = False, rng: Any = 0
+) -> Report:
+    """Check that a circuit is a probability distribution: multiaffine, normalised, without negative coefficients.
+
+    A verdict is *proved*, *refuted* with a witness, or *not proven*; deciding in general is NP-hard. Exact numbers are
+    judged exactly. Where some numbers are floats, the total may be off by 1e-9 and a coefficient may be as low as
+    −tolerance·g(1).
+
+    Parameters
+    ----------
+    circuit : Circuit
+    time : float
+        Seconds for computing all coefficients (up to 22 variables), and again for the search for a negative one.
+    tolerance : float
+        See above; nothing is tolerated of circuits without floats.
+    normalize : bool
+        Judge g / g(1), as `pgcc.compile` has it: any positive total will do.
+    rng : seed or numpy Generator
+        For the search.
+
+    Returns
+    -------
+    Report
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> print(pgcc.check(pgcc.parse("(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)")))
+    a distribution: 3 variables, 14 edges
+    multiaffine: proved: by structure, no two factors of a product share a variable
+    normalized: proved: g(1) = 1
+    nonnegative: proved: by the rules of its 12 nodes (see certificate)
+    >>> report = pgcc.check(pgcc.parse("1.5*x - 0.5"))
+    >>> report.ok, report.witness, report.nonnegative.value
+    (False, {'x': 0}, Fraction(-1, 2))
+    """
+    _check_arguments(circuit, time, tolerance)
+    with collector_paused():
+        multiaffine = _judge_multiaffine(circuit)
+        total = find_total(circuit)
+        nonnegative, certificate = _Nonnegative(circuit, multiaffine, total, float(time), float(tolerance), rng).judge()
+    normalized = _judge_total(circuit, total, normalize)
+    if normalize and normalized.proved and multiaffine.proved and certificate.proved and _is_long(circuit):
+        normalized = replace(normalized, proof=_positive_coefficient(circuit) or normalized.proof)
+    shown = total if isinstance(total, Fraction) else total.middle
+    return Report(
+        circuit, multiaffine, normalized, nonnegative, shown, certificate, float(time), rng, float(tolerance), normalize
+    )
+
+
+def _check_arguments(circuit: Any, time: Any, tolerance: Any) -> None:
+    if not isinstance(circuit, Circuit):
+        how = "its method to_pgc()" if hasattr(circuit, "to_pgc") else "pgcc.parse makes one from text, pgcc.load"
+        raise PgccError(f"check takes a Circuit, not {type(circuit).__name__}: {how} gives one")
+    if not isinstance(time, (int, float)) or isinstance(time, bool) or not time >= 0:
+        raise PgccError(f"time={time!r} is no number of seconds")
+    if not isinstance(tolerance, (int, float)) or isinstance(tolerance, bool) or not 0 <= tolerance < 1:
+        raise PgccError(f"tolerance={tolerance!r} is not between 0 and 1")
+
+
+# -- multiaffine -----------------------------------------------------------------------------------------------------
+
+
+def _judge_multiaffine(circuit: Circuit) -> Verdict:
+    if circuit.overlap is None:
+        proof = Proof("multiaffine", True, "structure", circuit)
+        return Verdict(PROVED, "by structure, no two factors of a product share a variable", proof=proof)
+    compiled = Compiled(circuit, validate=False)
+    if compiled.decomposable:
+        proof = Proof("multiaffine", True, "structure", compiled.circuit)
+        reason = "by structure, after simplification no two factors of a product share a variable"
+        return Verdict(PROVED, reason, proof=proof)
+    try:
+        found = compiled.multiaffinity
+    except PgccError as error:
+        return Verdict(NOT_PROVEN, f"the identity test could not be made ({error})")
+    if found.squared:
+        name = circuit.variables[found.squared[0]]
+        hint = "" if circuit.facts.exact else "; some weights are floats, whose sums do not cancel exactly"
+        proof = Proof("multiaffine", False, "square", circuit, {"variable": name})
+        return Verdict(REFUTED, f"{name!r} occurs to a power above 1{hint}", name, proof=proof)
+    wrong = f"wrong with probability below {found.chance:.1e}"
+    proof = Proof("multiaffine", True, "identity test", circuit)
+    return Verdict(PROVED, f"by a randomised identity test modulo random primes ({wrong})", proof=proof)
+
+
+# -- the total -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Enclosure:
+    """g(1) is within `radius` of `middle`, and surely has this `sign` (0: not known)."""
+
+    middle: float
+    radius: float
+    sign: int = 0
+
+
+def find_total(circuit: Circuit) -> Fraction | Enclosure:
+    """g(1): exactly where that is cheap, else enclosed.
+
+    >>> import pgcc
+    >>> find_total(pgcc.parse("0.1*x + 0.2"))
+    Fraction(3, 10)
+    """
+    exact = _det_total(circuit) if circuit.facts.dets else _plain_total(circuit)
+    return _enclosed_total(circuit) if exact is None else exact
+
+
+def _plain_total(circuit: Circuit) -> Fraction | None:
+    """Node by node; None when the fractions become long."""
+    one = Fraction(1)
+    totals: list[Fraction] = []
+    for node, children in zip(circuit.order, circuit.links, strict=True):
+        match node.op:
+            case Op.CONST:
+                total = Fraction(node.value)
+            case Op.VAR:
+                total = one
+            case Op.SUM:
+                total = sum((_scaled(w, totals[c]) for w, c in zip(node.weights, children, strict=True)), Fraction(0))
+            case Op.PRODUCT:
+                total = one
+                for c in children:
+                    total = total if totals[c] == 1 else total * totals[c]
+            case _:
+                raise PgccError(f"the total of {node!r} is not known")
+        if total.denominator.bit_length() + total.numerator.bit_length() > _MOST_BITS:
+            return None
+        totals.append(total)
+    return totals[-1]
+
+
+def _scaled(weight: int | float | Fraction, total: Fraction) -> Fraction:
+    return Fraction(weight) if total == 1 else Fraction(weight) * total
+
+
+def _det_total(circuit: Circuit) -> Fraction | None:
+    rows = max(node.matrices[0].shape[0] + len(node.inside) for node in circuit.order if node.op is Op.DET)
+    if rows > _MOST_ROWS:
+        return None
+    try:
+        return Exact(circuit, homogeneous=False).rational([-1] * len(circuit.variables))
+    except PgccError:
+        return None
+
+
+def _enclosed_total(circuit: Circuit) -> Enclosure:
+    everything = np.full((1, len(circuit.variables)), -1, np.int8)
+    try:
+        values = Exact(circuit, homogeneous=False).evaluate(everything, _BALL_RTOL)
+    except PgccError:
+        return Enclosure(math.nan, math.inf)
+    middle = float(values.floats()[0])
+    radius = 2 * float(values.bound[0]) * abs(middle) + 1e-300 if math.isfinite(middle) else 0.0
+    return Enclosure(middle, radius, int(np.sign(values.mantissa[0])))
+
+
+def _judge_total(circuit: Circuit, total: Fraction | Enclosure, normalize: bool) -> Verdict:
+    verdict = _judge_positive(total) if normalize else _judge_one(circuit, total)
+    exact = {"exact": True, "total": str(total)} if isinstance(total, Fraction) else {"exact": False}
+    proof = Proof("normalized", verdict.proved, "total", circuit, exact)
+    return verdict if verdict.state == NOT_PROVEN else replace(verdict, proof=proof)
+
+
+def _judge_one(circuit: Circuit, total: Fraction | Enclosure) -> Verdict:
+    tolerance = Fraction(0) if circuit.facts.exact else Fraction(TOTAL_TOLERANCE)
+    if isinstance(total, Fraction):
+        off = abs(total - 1)
+        if off > tolerance:
+            divided = "; compile divides by it" if total > 0 else ""
+            return Verdict(REFUTED, f"g(1) = {number_text(total)}{divided}", total, total)
+        text = "g(1) = 1" if not off else f"g(1) = 1 to {float(off):.1e}; {TOTAL_TOLERANCE:.0e} is tolerated of floats"
+        return Verdict(PROVED, text)
+    off_most, off_least = abs(total.middle - 1) + total.radius, abs(total.middle - 1) - total.radius
+    if off_least > tolerance:
+        return Verdict(REFUTED, f"g(1) is about {total.middle:.9g}", total.middle)
+    if off_most <= tolerance:
+        return Verdict(PROVED, f"g(1) = 1 to {off_most:.1e}; {TOTAL_TOLERANCE:.0e} is tolerated of floats")
+    return Verdict(NOT_PROVEN, f"g(1) is 1 to {off_most:.1e}; its fraction is too long to tell")
+
+
+def _judge_positive(total: Fraction | Enclosure) -> Verdict:
+    if isinstance(total, Fraction):
+        sign, text = (total > 0) - (total < 0), number_text(total)
+    else:
+        sign, text = total.sign, f"{total.middle:.9g}"
+        if not sign:
+            return Verdict(NOT_PROVEN, "it is not known whether g(1) is positive")
+    if sign > 0:
+        return Verdict(PROVED, "g(1) = 1" if total == 1 else f"after division by g(1) = {text}")
+    return Verdict(REFUTED, f"g(1) = {text}: it cannot be divided by", total if isinstance(total, Fraction) else text)
+
+
+def _is_long(circuit: Circuit) -> bool:
+    """Whether a determinant of a size is so large that its total takes long to check."""
+    return any(node.op is Op.DET and node.size is not None and sum(node.counted) > _MANY for node in circuit.order)
+
+
+def _positive_coefficient(circuit: Circuit) -> Proof | None:
+    """A proof of g(1) > 0 for a polynomial without negative coefficients, if a few draws find a positive one."""
+    draws = TermSampler(circuit, np.random.default_rng(0))
+    for _ in range(20):
+        row = dict(zip(circuit.variables, draws.draw(greedy=False)[0].tolist(), strict=True))
+        if coefficient(circuit, row) > 0:
+            return Proof("normalized", True, "positive coefficient", circuit, {"row": row})
+    return None
+
+
+# -- nonnegative -----------------------------------------------------------------------------------------------------
+
+
+class _Nonnegative:
+    """By provenance; by all coefficients, if they are few enough; by search."""
+
+    def __init__(
+        self, circuit: Circuit, multiaffine: Verdict, total: Fraction | Enclosure,
+        seconds: float, tolerance: float, rng: Any,
+    ):  # fmt: skip
+        self.circuit, self.multiaffine, self.seconds, self.rng = circuit, multiaffine, seconds, rng
+        size = total if isinstance(total, Fraction) else total.middle
+        known = isinstance(size, Fraction) or math.isfinite(size)
+        exact = circuit.facts.exact or not known
+        self.slack = Fraction(0) if exact else Fraction(tolerance) * abs(Fraction(size))
+        self.data = {"tolerated": isinstance(total, Fraction) if self.slack else None}  # whether the total is exact
+        self.tolerated = f"; down to -{tolerance:.0e}·g(1) is tolerated of floats" if self.slack else ""
+
+    def judge(self) -> tuple[Verdict, Certificate]:
+        """The verdict, and what provenance proves."""
+        certificate = prove_nonnegative(self.circuit)
+        if not certificate.proved:
+            simpler = prove_nonnegative(self.circuit.simplify())
+            certificate = simpler if simpler.proved else certificate
+        if certificate.proved:
+            nodes = len(certificate.circuit.order)
+            simplified = "" if certificate.circuit is self.circuit else ", simplified"
+            reason = f"by the rules of its {nodes:,} node{'' if nodes == 1 else 's'}{simplified} (see certificate)"
+            return Verdict(PROVED, reason, proof=certificate.proof), certificate
+        return self._judge_coefficients(), certificate
+
+    def _judge_coefficients(self) -> Verdict:
+        if not self.multiaffine.proved:
+            return Verdict(NOT_PROVEN, "no rule proves it, and it is not known to be multiaffine")
+        compiled = Compiled(self.circuit)
+        found = self._scan(compiled) if len(self.circuit.variables) <= MOST_EXHAUSTIVE else None
+        return found or self._search(compiled)
+
+    def _scan(self, compiled: Compiled) -> Verdict | None:
+        found = scan_coefficients(compiled, self.slack, self.seconds)
+        if found.negative is not None:
+            return self._refuted(found.negative, compiled.exact.rational(found.negative))
+        if found.undecided:
+            return None
+        few = f" ({found.zeros:,} of them 0 modulo random primes)" if found.zeros else ""
+        n = len(self.circuit.variables)
+        proof = Proof("nonnegative", True, "all coefficients", self.circuit, self.data)
+        return Verdict(PROVED, f"by all {1 << n:,} coefficients{few}{self.tolerated}", proof=proof)
+
+    def _search(self, compiled: Compiled) -> Verdict:
+        try:
+            found = find_negative(compiled, self.slack, self.seconds, np.random.default_rng(self.rng))
+        except PgccError as error:
+            return Verdict(NOT_PROVEN, f"no rule proves it, and a search could not be made ({error})")
+        if found.row is not None and found.value is not None:
+            return self._refuted(found.row, found.value)
+        least = f"; the lowest is {number_text(found.smallest)}" if found.smallest is not None else ""
+        return Verdict(
+            NOT_PROVEN,
+            f"no rule proves it, and none of {found.looked_at:,} coefficients is negative{least}{self.tolerated}",
+        )
+
+    def _refuted(self, row: list[int], value: Fraction) -> Verdict:
+        assignment = dict(zip(self.circuit.variables, row, strict=True))
+        text = f"the coefficient of {assignment_text(assignment)} is {number_text(value)}{self.tolerated}"
+        data = {**self.data, "row": assignment, "value": str(value)}
+        proof = Proof("nonnegative", False, "negative coefficient", self.circuit, data)
+        return Verdict(REFUTED, text, assignment, value, proof)

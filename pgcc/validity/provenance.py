@@ -1,0 +1,464 @@
+"""Proofs by the way a circuit is built: rules that go from the children of a node to the node.
+
+Nonnegative: no coefficient of the node's polynomial is negative. The same walk keeps track of polynomials without
+positive coefficients, so that −1·(−z) is no obstacle. Rules are data: a name, the law that makes it right, and what
+it needs. A node that no rule proves, and that has few terms, is multiplied out, exactly; large parts of it that are
+proved themselves are taken for variables. What is found is written down in steps, which `proof` checks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.matrix import Matrix
+from pgcc.ir.node import Node, Op
+from pgcc.ir.structure import describe
+from pgcc.validity.definite import Rows, find_witness
+from pgcc.validity.extraction import Sign, sign_of_combination
+from pgcc.validity.proof import (
+    Proof,
+    Step,
+    are_parallel,
+    exact_rows,
+    is_form,
+    is_laplacian,
+    is_symmetric,
+    kernel_of,
+    marginal_kernel_of,
+    plus_transpose,
+)
+
+Signs = Sequence[Sign]
+
+
+class Witnesses:
+    """What shows that determinants have nonnegative coefficients in their children: looked for once per matrices."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, tuple[Matrix, ...]], list[Any]] = {}
+
+    def of(self, name: str, node: Node) -> list[Any]:
+        """[what the checker wants to see] if the rule with this name holds, else []."""
+        key = name, node.matrices
+        if key not in self._known:
+            self._known[key] = DETERMINANTS[name](*map(exact_rows, node.matrices))
+        return self._known[key]
+
+
+class Rule(NamedTuple):
+    """Why the coefficients of a node all have one sign.
+
+    Attributes
+    ----------
+    name : str
+        As the checker knows it (`proof.RULES`).
+    law : str
+        The fact of mathematics behind it.
+    sign : callable
+        From the node and the signs of its children to its own, None where the rule does not apply. (Of determinants,
+        the matrices have to have a witness, too.)
+    """
+
+    name: str
+    law: str
+    sign: Callable[[Node, Signs], Sign]
+
+
+# -- the rules -------------------------------------------------------------------------------------------------------
+
+
+def _of_number(node: Node, _: Signs) -> Sign:
+    return (node.value > 0) - (node.value < 0)
+
+
+def _of_variable(node: Node, _: Signs) -> Sign:
+    return 1
+
+
+def _of_sum(node: Node, below: Signs) -> Sign:
+    found = 0
+    for weight, sign in zip(node.weights, below, strict=True):
+        if not weight or sign == 0:
+            continue
+        if sign is None:
+            return None
+        term = sign if weight > 0 else -sign
+        if found == -term:
+            return None
+        found = term
+    return found
+
+
+def _of_product(node: Node, below: Signs) -> Sign:
+    found = 1
+    for sign in below:
+        if sign == 0:
+            return 0
+        if sign is None:
+            return None
+        found *= sign
+    return found
+
+
+def _of_det(node: Node, below: Signs) -> Sign:
+    """A determinant whose coefficients as a polynomial in its children are nonnegative, of children that are."""
+    return 1 if all(s in (0, 1) for s in below) else None
+
+
+def _tree_witness(m0: Rows, u: Rows, v: Rows) -> list[Any]:
+    return [None] if is_laplacian(m0, u, v) else []
+
+
+def _gram_witness(m0: Rows, u: Rows, v: Rows) -> list[Any]:
+    return find_witness(m0) if are_parallel(u, v) else []
+
+
+def _kernel_witness(m0: Rows, u: Rows, v: Rows) -> list[Any]:
+    L = kernel_of(m0, u, v)
+    return find_witness(plus_transpose(L)) if L is not None else []
+
+
+def _marginal_kernel_witness(m0: Rows, u: Rows, v: Rows) -> list[Any]:
+    K = marginal_kernel_of(m0, u, v)
+    return [[x, y] for x in find_witness(m0) for y in find_witness(K)] if K is not None else []
+
+
+DETERMINANTS: dict[str, Callable[[Rows, Rows, Rows], list[Any]]] = {
+    "matrix-tree theorem": _tree_witness,
+    "Gram determinant": _gram_witness,
+    "positive semidefinite kernel": _kernel_witness,
+    "marginal kernel": _marginal_kernel_witness,
+}
+
+
+RULES: dict[Op, tuple[Rule, ...]] = {
+    Op.CONST: (Rule("number", "a number is its own coefficient", _of_number),),
+    Op.VAR: (Rule("variable", "the coefficient of a variable is 1", _of_variable),),
+    Op.SUM: (
+        Rule("weighted sum", "coefficients add up: nonnegative weights of nonnegative terms", _of_sum),
+    ),
+    Op.PRODUCT: (
+        Rule("product", "coefficients of a product are sums of products of coefficients", _of_product),
+    ),
+    Op.DET: (
+        Rule("matrix-tree theorem", "the coefficients of a Laplacian's determinant are weights of trees",
+             _of_det),
+        Rule("Gram determinant", "det(M0 + Σ f_i·s_i·v_i·v_iᵀ), M0 ⪰ 0: mixed discriminants are nonnegative",
+             _of_det),
+        Rule("positive semidefinite kernel", "the coefficients of det(D + diag(f)·L) are principal minors of L, and "
+             "L + Lᵀ ⪰ 0", _of_det),
+        Rule("marginal kernel", "det(I − K + diag(f)·K) with 0 ⪯ K ⪯ I is a determinantal point process",
+             _of_det),
+    ),
+}  # fmt: skip
+
+
+def _by_expansion(node: Node, below: Signs) -> Sign:
+    raise NotImplementedError  # it looks at more than the children: see `_Expansion`, and `extraction`
+
+
+EXPANSION = Rule(
+    "multiplied out", "its coefficients, computed exactly, in variables and parts that are proved", _by_expansion
+)
+
+
+EXTRACTION = Rule(
+    "part of a determinant", "Σ_j w_j·D(s_j) = Σ_d (Σ_j w_j·s_j^d)·[s^d] D, and D(s) has nonnegative coefficients",
+    _by_expansion,
+)  # fmt: skip
+
+
+# -- the walk --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """A proof, node by node; `print` shows it.
+
+    Attributes
+    ----------
+    circuit : Circuit
+        The circuit that the proof is about: as given, or simplified.
+    rules : list of Rule or None
+        For every node of the circuit's order the rule that proves it, None where none does.
+    proved : bool
+        Whether the root is proved to have no negative coefficient.
+    steps : list of tuples
+        The proof as plain data: (position in the circuit's order, rule, sign, witness), for `proof.verify`.
+    """
+
+    circuit: Circuit
+    rules: list[Rule | None]
+    proved: bool
+    steps: list[Step] = field(repr=False)
+
+    SHOWN = 60
+
+    @property
+    def proof(self) -> Proof:
+        """What the checker takes."""
+        return Proof("nonnegative", True, "steps", self.circuit, {"steps": self.steps})
+
+    @cached_property
+    def gaps(self) -> list[Node]:
+        """The nodes that no rule proves although all their children are proved."""
+        known = [rule is not None for rule in self.rules]
+        return [
+            node
+            for i, node in enumerate(self.circuit.order)
+            if not known[i] and all(known[c] for c in self.circuit.links[i])
+        ]
+
+    def __str__(self) -> str:
+        used = Counter(rule for rule in self.rules if rule is not None)
+        lines = [f"{rule.name} ({count:,}): {rule.law}" for rule, count in used.items()]
+        lines += [f"no rule: {describe(node)}" for node in self.gaps[:10]]
+        steps = list(zip(self.rules, self.circuit.order, strict=True))
+        lines += [f"{i}: {describe(node)}: {rule.name if rule else 'no rule'}"
+                  for i, (rule, node) in enumerate(steps[: self.SHOWN])]  # fmt: skip
+        if len(steps) > self.SHOWN:
+            lines.append(f"… and {len(steps) - self.SHOWN:,} nodes more, by the rules above")
+        return "\n".join(lines)
+
+
+def prove_nonnegative(circuit: Circuit) -> Certificate:
+    """One walk from the leaves to the root.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> certificate = prove_nonnegative(pgcc.parse("(0.5*a + 0.5) * (b - 0.2*b)"))
+    >>> certificate.proved
+    True
+    """
+    signs: list[Sign] = []
+    rules: list[Rule | None] = []
+    steps: list[Step] = []
+    witnesses = Witnesses()
+    expansions = [_Expansion(circuit, signs, steps, most) for most in (_Expansion.MOST_TERMS, 8)]
+    for i, (node, children) in enumerate(zip(circuit.order, circuit.links, strict=True)):
+        sign, rule, witness = _apply(node, [signs[c] for c in children], witnesses)
+        if sign is None:
+            sign, witness = sign_of_combination(circuit, i, signs, lambda det: _det_rule(det, witnesses))
+            rule = EXTRACTION if sign is not None else None
+        if sign is None:
+            sign, witness = next(((s, e.most_kept) for e in expansions if (s := e.sign(i)) is not None), (None, None))
+            rule = EXPANSION if sign is not None else None
+        if rule is not None:
+            steps.append((i, rule.name, sign, witness))
+        signs.append(sign)
+        rules.append(rule)
+    return Certificate(circuit, rules, signs[-1] in (0, 1), _without_unused_terms(circuit, steps))
+
+
+def _apply(node: Node, below: Signs, witnesses: Witnesses) -> tuple[Sign, Rule | None, Any]:
+    for rule in RULES[node.op]:
+        sign = rule.sign(node, below)
+        found = [None] if sign is None or node.op is not Op.DET else witnesses.of(rule.name, node)
+        if sign is not None and found:
+            return sign, rule, found[0]
+    return None, None, None
+
+
+def _det_rule(node: Node, witnesses: Witnesses) -> list[Any] | None:
+    """(rule, witness) that shows that a determinant has nonnegative coefficients in its children."""
+    return next(([name, found[0]] for name in DETERMINANTS if (found := witnesses.of(name, node))), None)
+
+
+def _without_unused_terms(circuit: Circuit, steps: list[Step]) -> list[Step]:
+    """The steps without polynomials that were multiplied out in vain."""
+    kept: list[Step] = []
+    wanted: set[tuple[Any, int]] = set()
+    for step in reversed(steps):
+        i, rule, _, space = step
+        if rule == EXPANSION.name:
+            wanted.add((space, i))
+        elif rule in ("terms", "part"):
+            if (space, i) not in wanted:
+                continue
+            wanted.remove((space, i))
+            if rule == "terms":
+                wanted.update((space, c) for c in circuit.links[i])
+        kept.append(step)
+    return kept[::-1]
+
+
+# -- multiplying out -------------------------------------------------------------------------------------------------
+
+Monomial = frozenset[tuple[str | int, int]]  # (variable, or position of a part; power)
+Terms = dict[Monomial, Fraction]
+
+
+class _Expansion:
+    """The polynomials of nodes with few terms, squares and all; within an allowance of work.
+
+    A node that is proved nonnegative and has more terms than `most_kept`, or a determinant, is a variable of its own.
+    """
+
+    MOST_TERMS, ALLOWANCE, MOST_BITS = 128, 300_000, 4096
+
+    def __init__(self, circuit: Circuit, signs: Signs, steps: list[Step], most_kept: int):
+        self.circuit, self.signs, self.steps = circuit, signs, steps
+        self.most_kept, self.left = most_kept, self.ALLOWANCE
+        self.known: dict[int, Terms | None] = {}
+
+    def sign(self, position: int) -> Sign:
+        """The common sign of a node's coefficients; None if they have none, or were not computed."""
+        terms = self._terms(position)
+        self.known.pop(position, None)  # once it is proved, it may be a variable
+        if terms is None:
+            return None
+        found = {1 if x > 0 else -1 for x in terms.values()}
+        return None if len(found) > 1 else found.pop() if found else 0
+
+    def _terms(self, root: int) -> Terms | None:
+        """Iterative, so that depth does not matter; what is below a node that is too large is not looked at again."""
+        stack = [root]
+        while stack and self.left > 0:
+            i = stack[-1]
+            waiting = [] if i in self.known else [c for c in self.circuit.links[i] if c not in self.known]
+            if waiting and not any(self.known.get(c, 0) is None for c in self.circuit.links[i]):
+                stack.extend(waiting)
+                self.left -= len(waiting)
+                continue
+            stack.pop()
+            if i not in self.known:
+                self.known[i] = self._kept(i, self._combine(self.circuit.order[i], self.circuit.links[i]))
+        return self.known.get(root)
+
+    def _kept(self, i: int, terms: Terms | None) -> Terms | None:
+        proved = i < len(self.signs) and self.signs[i] == 1
+        if proved and (terms is None or len(terms) > self.most_kept):
+            self.steps.append((i, "part", None, self.most_kept))
+            return {frozenset({(i, 1)}): Fraction(1)}
+        if terms is not None:
+            self.steps.append((i, "terms", None, self.most_kept))
+        return terms
+
+    def _combine(self, node: Node, links: Sequence[int]) -> Terms | None:
+        below = [self.known.get(c) for c in links]
+        match node.op:
+            case Op.CONST:
+                return {frozenset(): Fraction(node.value)} if node.value else {}
+            case Op.VAR:
+                return {frozenset() if node.is_complement else frozenset({(node.name, 1)}): Fraction(1)}
+            case Op.DET:
+                return None
+        total: Terms = {} if node.op is Op.SUM else {frozenset(): Fraction(1)}
+        for k, terms in enumerate(below):
+            if terms is None:
+                return None
+            if node.op is Op.SUM:
+                _add(total, terms, Fraction(node.weights[k]))
+                self.left -= len(terms)
+            else:
+                self.left -= len(total) * len(terms)
+                total = _multiply(total, terms) if self.left > 0 else {}
+            if len(total) > self.MOST_TERMS or self.left <= 0 or any(_long(x, self.MOST_BITS) for x in total.values()):
+                return None
+        return {m: x for m, x in total.items() if x}
+
+
+def _long(x: Fraction, bits: int) -> bool:
+    return x.numerator.bit_length() + x.denominator.bit_length() > bits
+
+
+def _add(total: Terms, terms: Terms, weight: Fraction) -> None:
+    for monomial, x in terms.items():
+        total[monomial] = total.get(monomial, Fraction(0)) + weight * x
+
+
+def _multiply(a: Terms, b: Terms) -> Terms:
+    out: Terms = {}
+    for m, x in a.items():
+        for n, y in b.items():
+            both = _times(m, n)
+            out[both] = out.get(both, Fraction(0)) + x * y
+    return out
+
+
+def _times(m: Monomial, n: Monomial) -> Monomial:
+    powers = dict(m)
+    for name, power in n:
+        powers[name] = powers.get(name, 0) + power
+    return frozenset(powers.items())
+
+
+# -- strongly Rayleigh -----------------------------------------------------------------------------------------------
+
+
+class Stability(NamedTuple):
+    """Why a polynomial with nonnegative coefficients has no zero where all variables have positive imaginary parts."""
+
+    name: str
+    law: str
+    holds: Callable[[Node, Sequence[bool]], bool]
+
+
+def _is_multiple(node: Node, below: Sequence[bool]) -> bool:
+    terms = [(w, stable) for w, stable in zip(node.weights, below, strict=True) if w]
+    return len(terms) == 1 and terms[0][0] > 0 and terms[0][1]
+
+
+def _has_forms(node: Node, _: Sequence[bool]) -> bool:
+    plain = all(map(is_form, node.inside)) and all(y.op is Op.CONST and y.value >= 0 for y in node.outside)
+    return plain and all(node.counted)  # (a + u)·(b + v) is stable, its part a·v + b·u of degree 1 in a, b is not
+
+
+def _symmetric_rule(node: Node, witnesses: Witnesses) -> list[Any] | None:
+    """(rule, witness) that shows that it is det(M0 + Σ f_i·A_i) with symmetric A_i ⪰ 0, or is a limit of such."""
+    for name in ("Gram determinant", "positive semidefinite kernel", "marginal kernel"):
+        found = witnesses.of(name, node)
+        L = kernel_of(*map(exact_rows, node.matrices)) if name == "positive semidefinite kernel" and found else []
+        if found and is_symmetric(L or []):
+            return [name, found[0]]
+    return None
+
+
+STABLE: dict[Op, tuple[Stability, ...]] = {
+    Op.CONST: (Stability("stable number", "a nonnegative number has no zeros, or is 0", lambda n, _: n.value >= 0),),
+    Op.VAR: (Stability("stable variable", "a variable is stable", lambda n, _: True),),
+    Op.SUM: (
+        Stability("linear form", "Σ w_i·z_i + c with w, c ≥ 0 maps the upper half-plane to itself",
+                  lambda n, _: is_form(n)),
+        Stability("multiple", "c·g with c ≥ 0 is stable if g is", _is_multiple),
+    ),
+    Op.PRODUCT: (
+        Stability("stable product", "a product of stable polynomials is stable", lambda n, below: all(below)),
+    ),
+    Op.DET: (
+        Stability("symmetric determinant", "det(M0 + Σ f_i·A_i) with A_i ⪰ 0 is stable in f, and so are its "
+                  "homogeneous parts (Borcea, Brändén, Liggett 2009); f_i are linear forms", _has_forms),
+    ),
+}  # fmt: skip
+
+
+def prove_stable(circuit: Circuit) -> Proof | None:
+    """A proof that it is strongly Rayleigh, if that follows from the way it is built. (It has to be multiaffine.)"""
+    stable: list[bool] = []
+    steps: list[Step] = []
+    witnesses = Witnesses()
+    for i, (node, children) in enumerate(zip(circuit.order, circuit.links, strict=True)):
+        below = [stable[c] for c in children]
+        rule = next((rule for rule in STABLE[node.op] if rule.holds(node, below)), None)
+        witness = _symmetric_rule(node, witnesses) if rule is not None and node.op is Op.DET else None
+        stable.append(rule is not None and (node.op is not Op.DET or witness is not None))
+        if rule is not None and stable[-1]:
+            steps.append((i, rule.name, None, witness))
+    return Proof("negative_dependence", True, "steps", circuit, {"steps": steps}) if stable[-1] else None
+
+
+def is_strongly_rayleigh(circuit: Circuit) -> bool:
+    """Whether stability follows from the way the circuit is built.
+
+    >>> import pgcc
+    >>> is_strongly_rayleigh(pgcc.dpp(L=[[2, 1], [1, 2]])), is_strongly_rayleigh(pgcc.parse("0.5*a*b + 0.5"))
+    (True, False)
+    """
+    return prove_stable(circuit) is not None

@@ -1,0 +1,148 @@
+"""What `compile` knows of the signs of a circuit's coefficients, at the price of compiling it: proved, refused or open.
+
+Nothing can be negative in a circuit without negative numbers. Others are put to the rules of `check` and, where none
+proves them, to all coefficients if they are few or else to a short search; what is counted there is operations, not
+time, so that the same circuit meets the same end every time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from pgcc.compiler import Compiled
+from pgcc.errors import PgccError, SemanticsError
+from pgcc.evaluate.coefficients import scan_coefficients
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Op
+from pgcc.rings.values import Values
+from pgcc.validity.provenance import prove_nonnegative
+from pgcc.validity.search import find_negative
+from pgcc.validity.verdict import assignment_text, number_text
+
+# Nodes and multiplications of exact numbers (the cubes of the rows of determinants) up to which `compile` tries rules.
+_MOST_NODES, _MOST_EXACT = 5_000, 50_000
+# Multiplications that all coefficients, or a search for a negative one, may take.
+_MOST_SCANNED, _MOST_SEARCHED = 1 << 24, 1 << 24
+# Coefficients that a search looks at.
+_MOST_ROWS = 50_000
+# Floats are judged with an allowance, as `check` does it: relative to the total.
+_TOLERANCE = Fraction(1, 10**12)
+_MOST_EXPONENT = 1 << 14
+_NO_CLOCK = float("inf")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Whether it is proved that no coefficient is negative, and by what; or what was tried."""
+
+    proved: bool
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{'proved' if self.proved else 'not proven'}: {self.reason}"
+
+
+MONOTONE = Standing(True, "there are no negative numbers")
+BY_KERNELS = Standing(True, "by its determinants, whose matrices are such that none of their minors is negative")
+BY_RULES = Standing(True, "by the rules of pgcc.check")
+CONDITIONED = Standing(True, "it is a part of a distribution that was proved")
+RAW = Standing(False, "it is taken as the polynomial that it is (normalize=False)")
+NOT_ASKED = Standing(False, "it was not tested (validate=False)")
+
+
+def find_standing(circuit: Circuit, compiled: Compiled, total: Values) -> Standing:
+    """What is known of a circuit with this total; a negative coefficient that is found is refused with its witness.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> model = pgcc.compile(pgcc.parse("(a + 1)*(b + 1) - 0.5*a*b"))
+    >>> print(model.standing)
+    proved: by the rules of pgcc.check
+    """
+    known = _by_signs(compiled)
+    if known is not None:
+        return known
+    if not compiled.validate:
+        return NOT_ASKED
+    if _is_small(compiled.circuit) and follows_from_rules(circuit, compiled):
+        return BY_RULES
+    slack = _slack(compiled.circuit, total)
+    if slack is None:
+        return Standing(False, "its total is too large or too small a number to search for negative coefficients")
+    return _by_coefficients(compiled, slack)
+
+
+def follows_from_rules(circuit: Circuit, compiled: Compiled) -> bool:
+    """Whether the rules of `check` prove it, as it was written or simplified."""
+    return prove_nonnegative(circuit).proved or prove_nonnegative(compiled.circuit).proved
+
+
+def _by_signs(compiled: Compiled) -> Standing | None:
+    """Without negative numbers, or with those of determinants only that are known to have no negative minors."""
+    if compiled.decomposable:  # then it has been lowered to compute the total
+        program = compiled.direct.unscheduled
+        if not (program.signed or program.has_det):
+            return MONOTONE
+        structures = program.structures
+    elif compiled.circuit.facts.dets:
+        return None
+    else:
+        structures = []
+    for node in compiled.circuit.order:
+        if (node.op is Op.SUM and min(node.weights, default=0) < 0) or (node.op is Op.CONST and node.value < 0):
+            return None
+    if all(structure.nonnegative for structure in structures):
+        return BY_KERNELS if structures else MONOTONE
+    return None
+
+
+def _is_small(circuit: Circuit) -> bool:
+    return len(circuit.order) <= _MOST_NODES and sum(_cubes(circuit)) <= _MOST_EXACT
+
+
+def _cubes(circuit: Circuit) -> list[int]:
+    return [(node.matrices[0].shape[0] + len(node.inside)) ** 3 for node in circuit.order if node.op is Op.DET]
+
+
+def _slack(circuit: Circuit, total: Values) -> Fraction | None:
+    """How far below 0 a coefficient of a circuit with floats may be; None if the total is no number to compute with."""
+    if circuit.facts.exact:
+        return Fraction(0)
+    exponent = int(total.exponent[0])
+    if abs(exponent) > _MOST_EXPONENT:
+        return None
+    return _TOLERANCE * Fraction(float(total.mantissa[0])) * Fraction(2) ** exponent
+
+
+def _by_coefficients(compiled: Compiled, slack: Fraction) -> Standing:
+    n, row = len(compiled.circuit.variables), compiled.circuit.size + sum(_cubes(compiled.circuit)) + 1
+    try:
+        if row << n <= _MOST_SCANNED:
+            scan = scan_coefficients(compiled, slack, _NO_CLOCK)
+            if scan.negative is not None:
+                raise _refusal(compiled, scan.negative)
+            if not scan.undecided:
+                return Standing(True, f"by all {1 << n:,} coefficients")
+        rows = min(_MOST_ROWS, _MOST_SEARCHED // (row + n))
+        found = find_negative(compiled, slack, _NO_CLOCK, np.random.default_rng(0), rows) if rows else None
+    except SemanticsError:
+        raise
+    except PgccError as error:  # what can be computed with any effort may still be too much for a search
+        return Standing(False, f"no rule proves it, and a search could not be made ({error})")
+    if found is not None and found.row is not None:
+        raise _refusal(compiled, found.row)
+    looked = f"none of {found.looked_at:,} coefficients is negative" if found else "it is too large for a search"
+    return Standing(False, f"no rule was found to prove it, and {looked}; pgcc.check looks further")
+
+
+def _refusal(compiled: Compiled, row: list[int]) -> SemanticsError:
+    value = number_text(compiled.exact.rational(row))
+    where = assignment_text(dict(zip(compiled.circuit.variables, row, strict=True)))
+    return SemanticsError(
+        f"no distribution: the coefficient of {where} is {value}, below 0; normalize=False takes the polynomial as it "
+        "is, and validate=False compiles it all the same"
+    )

@@ -1,0 +1,87 @@
+"""What can be said of a claim: proved, refuted with a witness, or not proven."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from pgcc.validity.proof import Proof
+
+PROVED, REFUTED, NOT_PROVEN = "proved", "refuted", "not proven"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One claim and what became of it.
+
+    Attributes
+    ----------
+    state : str
+        ``"proved"``, ``"refuted"`` or ``"not proven"``.
+    reason : str
+    witness : object
+        Where it is refuted: what shows it.
+    value : Fraction or None
+        The exact number that goes with the witness.
+    proof : Proof or None
+        What the checker of proofs takes (`pgcc.validity.proof`); None if it is not proven.
+    """
+
+    state: str
+    reason: str
+    witness: Any = None
+    value: Fraction | None = None
+    proof: Proof | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def proved(self) -> bool:
+        """Whether the claim is true."""
+        return self.state == PROVED
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim is false."""
+        return self.state == REFUTED
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        plain: dict[str, Any] = {"state": self.state, "reason": self.reason}
+        if self.witness is not None:
+            plain["witness"] = str(self.witness) if isinstance(self.witness, Fraction) else self.witness
+        if self.value is not None:
+            plain["value"] = number_text(self.value)
+        return plain
+
+    def __str__(self) -> str:
+        return f"{self.state}: {self.reason}"
+
+
+def number_text(value: Fraction) -> str:
+    """A fraction that is short, or a decimal of a long one.
+
+    >>> number_text(Fraction(-1, 20)), number_text(Fraction(1, 3**60))
+    ('-1/20', '2.359e-29')
+    """
+    if max(abs(value.numerator), value.denominator) < 10**12:
+        return str(value)
+    if value.denominator == 1 and abs(value.numerator) < sys.float_info.max:
+        return f"{float(value):.6g}"
+    shift = value.numerator.bit_length() - value.denominator.bit_length()
+    if abs(shift) < 1000:
+        return f"{float(value):.4g}"
+    return f"about {'-' if value < 0 else ''}2**{shift}"
+
+
+def assignment_text(assignment: dict[str, int], most: int = 12) -> str:
+    """What is in, and how many are out.
+
+    >>> assignment_text({"a": 1, "b": 0})
+    'a=1, b=0'
+    """
+    if len(assignment) <= most:
+        return ", ".join(f"{name}={value}" for name, value in assignment.items()) or "the empty set"
+    inside = [name for name, value in assignment.items() if value]
+    shown = ", ".join(inside[:most]) + (", …" if len(inside) > most else "") if inside else "nothing"
+    return f"{shown} in, {len(assignment) - len(inside)} out"
