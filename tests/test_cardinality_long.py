@@ -156,6 +156,14 @@ def test_zeros_have_no_exponent_that_others_are_measured_by():
     assert np.abs(found - exact).max() <= off <= 1e-8
 
 
+def test_small_factors_that_are_not_multiplied_out():
+    """`simplify` keeps 10^-700·y as it is where a product would have too many digits: the result was off by 0.02."""
+    n = 1100
+    first, second = (" * ".join(f"({p}*x{i} + {1 - p})" for i in range(n)) for p in (Fraction(1, 2), Fraction(1, 10)))
+    model = pgcc.compile(pgcc.parse(f"(1e-700*y) * (1e-700*w) * {first} + 1e-1400*{second}"))
+    np.testing.assert_allclose(model.cardinality(atol=1e-8), model.cardinality(), rtol=0, atol=1e-8)
+
+
 def test_losses_that_are_not_small_are_not_believed():
     """Bounds are of the first order: where that is much, there is none."""
     model = pgcc.compile(Circuit(bernoullis(dyadic(np.random.default_rng(0), 3000))))
