@@ -141,7 +141,7 @@ class Counting:
     def _is_monotone(self) -> bool:
         return self.compiled.decomposable and not self._program.signed
 
-    @property
+    @cached_property
     def _program(self) -> Program:
         return self.compiled.direct.program.expect(*LOWERED)
 

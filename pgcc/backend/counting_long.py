@@ -4,7 +4,7 @@ A monotone program runs over polynomials without their negligible ends (`kernels
 variables that are not too dependent some √n coefficients are left, so that an instruction costs that much. Products of
 two polynomials that are both long are taken by FFT.
 
-The error of a product by FFT is in `pgcc.backend.fourier`. Errors in the 2-norm are relative to the sum of coefficients.
+The error of a product by FFT is in `pgcc.backend.fourier`. Errors in the 2-norm are relative to the coefficients' sum.
 Those of a product a·b are ‖ã·b̃ − a·b‖₂ ≤ ‖ã − a‖₂·Σb̃ + Σa·‖b̃ − b‖₂ (Young), so that they add up but for Σb̃ / Σb, which
 is at most 1 + √n·‖b̃ − b‖₂/Σb for n coefficients. No value has more of them than the root, so that all such factors
 together are at most exp(√n · losses of the root): that is next to 1, or the result is not used.
@@ -86,7 +86,8 @@ class LongCounting:
         if not total > 0.0:
             return result, math.inf
         result /= total
-        gamma, top, lost = rounding_bound(float(self.rounds[root]) + 64.0), float(result.max()), float(self.losses[root])
+        gamma, lost = rounding_bound(float(self.rounds[root]) + 64.0), float(self.losses[root])
+        top = float(result.max())
         # the sum is off by √n times what the 2-norm is, at most; coefficients that are cut off among the n
         in_sum = lost * math.sqrt(self.size)
         if not gamma + in_sum <= _FIRST_ORDER:

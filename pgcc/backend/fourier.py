@@ -1,7 +1,7 @@
 """Products of polynomials by fast Fourier transforms, and what these are off by.
 
-A transform of M = 2^k points in passes of radix 2 is off by log2(M)·η in the 2-norm, relatively, with η = μ + 4.01·(√2 +
-μ)·u, u = 2⁻⁵³, where twiddle factors are off by μ (Higham, Accuracy and Stability of Numerical Algorithms, theorem
+A transform of M = 2^k points in passes of radix 2 is off by log2(M)·η in the 2-norm, relatively, with η = μ + 4.01·(√2
++ μ)·u, u = 2⁻⁵³, where twiddle factors are off by μ (Higham, Accuracy and Stability of Numerical Algorithms, theorem
 24.2). A pass of radix 4 or 8 rounds no more than the two or three that it stands for. pocketfft's twiddle factors are a
 product of two numbers from tables: each has two parts that are off by u at most, which makes √2·u, and the product is
 off by √5·u more: μ ≤ 6·u. So η ≤ 12·u; `_PASS` is more than that.
