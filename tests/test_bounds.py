@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from flint import arb
 
-from pgcc.backend.kernels.bounds import certify, divide, posteriors
+from pgcc.backend.kernels.bounds import absolute_error, certify, divide, posteriors
 from pgcc.backend.precision import ball_parts
 from pgcc.backend.values import Values, rounding_bound
 from pgcc.ir.circuit import Circuit
@@ -75,7 +75,8 @@ def test_posteriors_have_the_errors_of_both():
     read, sizes = np.array([[0.3], [0.6]]), np.array([[0.31], [0.62]])
     evidence = np.full((1, 1), -1, np.int8)
     worst = [worst_relative(read[i, 0], sizes[i, 0], gamma, floor[0]) for i in (0, 1)]
-    least, most = worst[0] + worst[1], (worst[0] + worst[1]) * Exact(1.01)
+    least = (worst[0] + worst[1]) / (1 - worst[1])  # (1 + a)/(1 − b) − 1
+    most = least * Exact(1.01)
     for rtol, certain in ((float(least) * 0.999, False), (float(most), True)):
         numbers, found, impossible = np.empty((1, 1)), np.empty((1, 1), bool), np.empty(1, bool)
         posteriors(read, sizes, evidence, gamma, floor, rtol, numbers, found, impossible)
@@ -120,7 +121,7 @@ def test_balls_as_doubles_keep_their_radius(radius):
 def rounding_counts(program: Program, length: int = 1) -> np.ndarray:
     from pgcc.backend.certificate import Walk
 
-    return Walk(program.slots).run(program, length=length).state.count
+    return Walk(program.slots).run(program, length=length).state.rounds
 
 
 def least_counts(program: Program, length: int = 1) -> list[int]:
@@ -171,3 +172,24 @@ def test_no_rounding_is_left_out(length):
         counted = rounding_counts(program, length)
         for slot, least in enumerate(least_counts(program, length)):
             assert least <= counted[slot] <= 3 * least + 3 * length, (slot, least, counted[slot])
+
+
+def test_a_bound_below_the_normal_numbers():
+    """γ·m is a multiple of 2⁻¹⁰⁷⁴ as a double: the formula itself is rounded by as much as what it bounds."""
+    gamma = np.linspace(1.0, 9.0, 65) * 2.0**-53
+    for m in (2.0**-1022, 1.7 * 2.0**-1022, 1.3 * 2.0**-1021):
+        for g in gamma.tolist():
+            assert Exact(absolute_error(m, g, 0.0)) >= Exact(g) * Exact(m) / (1 - Exact(g)), (m, g)
+
+
+@pytest.mark.parametrize("gamma", [0.01, 0.1, 0.15])
+def test_a_posterior_has_the_errors_of_both_however_large(gamma):
+    """x/r with x below and r above what they are: (1 + a)/(1 − b) − 1 and not a + b."""
+    read, sizes = np.array([[0.8], [1.2]]), np.ones((2, 1))
+    error = Exact(gamma) / (1 - Exact(gamma))
+    x, root = Exact(0.8), Exact(1.2)
+    worst = max((x / root) / ((x - s * error) / (root + s * error)) - 1 for s in (-1, 1))
+    numbers, certain, impossible = np.empty((1, 1)), np.empty((1, 1), bool), np.empty(1, bool)
+    for rtol, promised in ((float(worst) * 0.999, False), (float(worst) * 1.3, True)):
+        posteriors(read, sizes, np.array([[-1]], np.int8), gamma, np.zeros(1), rtol, numbers, certain, impossible)
+        assert certain[0, 0] == promised

@@ -66,6 +66,10 @@ def got(gradient, node, place):
 def assert_right(circuit, evidence, rng, normalize=False, most=12):
     if oracle_probability(circuit, evidence) <= 0 or (normalize and oracle_probability(circuit, {}) <= 0):
         return 0
+    if normalize and oracle_probability(circuit, evidence) > oracle_probability(circuit, {}):
+        with pytest.raises(SemanticsError, match="above 1"):
+            pgcc.grad(circuit, evidence)
+        return 0
     gradient = pgcc.grad(circuit, evidence, normalize=normalize)
     pairs = [(node, place) for node in gradient for place in places(node)]
     scale = max(1.0, max(abs(got(gradient, *pair)) for pair in pairs))

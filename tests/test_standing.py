@@ -116,16 +116,21 @@ def test_what_is_known_is_said():
 
 
 def test_a_search_that_finds_nothing_says_so():
-    """A product of a hundred factors a·b − 0.9·a·b + …: no rule, too many coefficients."""
-    parts = [f"(0.3*a{i} + 0.3*b{i} + 1 - 0.2*a{i}*c{i} + 0.2*a{i}*c{i}*b{i} + 0.3*c{i}*a{i})" for i in range(12)]
-    square = pgcc.parse(f"({' * '.join(parts)}) - 0.0001*({' * '.join(f'a{i}*b{i}*c{i}' for i in range(12))})*0.0001")
-    try:
-        model = pgcc.compile(square)
-    except SemanticsError as error:
-        assert pgcc.check(square).nonnegative.refuted, error  # noqa: PT017 - either is right, if it is true
-    else:
-        assert model.standing.proved or "looks further" in model.standing.reason
-        assert model.prob({}) == pytest.approx(1.0)
+    """Π (x·y + 1)/2 − ε·Π x·y over 15 pairs is a distribution for ε ≤ 2⁻¹⁵: no rule knows, and 2³⁰ are too many."""
+    names = [f"x{i}*y{i}" for i in range(15)]
+    halves = " * ".join(f"(0.5*{pair} + 0.5)" for pair in names)
+    for epsilon in (Fraction(1, 2**15 + 1), Fraction(1, 2**15)):
+        model = pgcc.compile(pgcc.parse(f"{halves} - {epsilon}*{'*'.join(names)}"))
+        assert not model.standing.proved
+        assert "no rule was found" in model.standing.reason
+        assert "coefficients is negative; pgcc.check looks further" in model.standing.reason
+        ones = dict.fromkeys(model.circuit.variables, 1)
+        expected = (Fraction(1, 2**15) - epsilon) / (1 - epsilon)
+        assert model.prob(ones, exact=True) == expected
+        assert model.prob(ones) == pytest.approx(float(expected), rel=1e-9, abs=0)
+    wrong = pgcc.parse(f"{halves} - {Fraction(1, 2**15 - 1)}*{'*'.join(names)}")
+    with pytest.raises(SemanticsError, match="below 0"):
+        pgcc.compile(wrong)
 
 
 def test_parts_of_a_proved_distribution_are_proved():

@@ -20,7 +20,7 @@ from pgcc.backend.kernels.scaled import RADIX
 from pgcc.backend.values import Values, rounding_bound
 from pgcc.errors import PrecisionError
 from pgcc.ir.circuit import Circuit
-from pgcc.lowering.program import Program
+from pgcc.lowering.program import LOWERED, Program
 
 if TYPE_CHECKING:
     from pgcc.backend.compiled import Compiled
@@ -141,9 +141,9 @@ class Counting:
     def _is_monotone(self) -> bool:
         return self.compiled.decomposable and not self._program.signed
 
-    @property
+    @cached_property
     def _program(self) -> Program:
-        return self.compiled.direct.program
+        return self.compiled.direct.program.expect(*LOWERED)
 
     @cached_property
     def _dets(self) -> CountedDeterminants | None:

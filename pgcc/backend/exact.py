@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from flint import arb, fmpq
@@ -173,6 +173,8 @@ class Exact:
                     entries = map(_bits, self._layouts[node].numbers())
                     n = node.matrices[0].shape[0] + len(node.inside)
                     bits.append(sum(bits[c] for c in children) + n * (max(entries, default=1) + 8))
+                case _:
+                    assert_never(node.op)
         return bits[-1]
 
     # -- both ---------------------------------------------------------------------------------------
@@ -235,6 +237,8 @@ def walk(rows: list[Row], literals: dict[tuple[str, bool], Any]) -> Any:
             case Op.DET:
                 k = len(children) // 2
                 at.append(data.at([at[c] for c in children[:k]], [at[c] for c in children[k:]]))
+            case _:
+                assert_never(op)
         for c in dead:  # long numbers are not kept longer than they are needed
             at[c] = None
     return at[-1]

@@ -22,9 +22,10 @@ from pgcc.backend.loop import aligned
 from pgcc.backend.values import rounding_bound
 from pgcc.errors import PrecisionError
 from pgcc.ir.numbers import absolute
-from pgcc.lowering.program import DET, DETBAR, LEAF, SUM, Program
+from pgcc.lowering.program import ARITHMETIC, DET, DETBAR, LEAF, SUM, Program
 from pgcc.lowering.reverse import adjoints
 
+_KNOWN = (*ARITHMETIC, DET, DETBAR)  # operations
 # Rows per block, in steps of 32, and the bytes of values and adjoints beyond which they are as few as can be.
 _STEPS, _BYTES = 4, 1 << 23
 # Numbers that rows of scaled values may take together.
@@ -70,7 +71,7 @@ class Differentiator:
         self.program = program
         self.matrices: list[Matrices] = [structure.floats for structure in program.structures]
         found = adjoints(program)
-        self.reversed, self.adjoint, self._source = found.program, found.slot, found.weight
+        self.reversed, self.adjoint, self._source = found.program.expect(*_KNOWN), found.slot, found.weight
         sums = np.flatnonzero(program.op == SUM)
         lengths = np.diff(program.start)[sums]
         owner = np.repeat(sums, lengths)

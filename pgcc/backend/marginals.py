@@ -19,7 +19,7 @@ from pgcc.backend.loop import Loop
 from pgcc.backend.marginals_det import StagedMarginals, has_partials
 from pgcc.backend.posteriors import Posteriors, read_posteriors
 from pgcc.lowering.flows import flows
-from pgcc.lowering.program import Program
+from pgcc.lowering.program import ARITHMETIC, Program
 from pgcc.lowering.reverse import readings, reverse
 from pgcc.lowering.schedule import schedule
 
@@ -66,7 +66,7 @@ class Marginals:
 
     @cached_property
     def _scaled(self) -> Program:
-        return schedule(reverse(self.forward))
+        return schedule(reverse(self.forward).expect(*ARITHMETIC))
 
     @cached_property
     def _scaled_gamma(self) -> float:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
+from typing import assert_never
 
 import numpy as np
 
@@ -293,8 +294,10 @@ def _log_totals(circuit: Circuit) -> list[float]:
                 logs.append(float(np.logaddexp.reduce(terms)) if terms else -np.inf)
             case Op.PRODUCT:
                 logs.append(sum(logs[c] for c in children))
-            case _:
+            case Op.VAR | Op.DET:
                 logs.append(0.0)
+            case _:
+                assert_never(node.op)
     return logs
 
 

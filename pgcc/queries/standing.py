@@ -2,7 +2,7 @@
 
 Nothing can be negative in a circuit without negative numbers. Others are put to the rules of `check` and, where none
 proves them, to all coefficients if they are few or else to a short search; what is counted there is operations, not
-time, so that the same circuit meets the same end every time.
+time, so that the same circuit meets the same end every time. The prover is imported when a circuit needs it.
 """
 
 from __future__ import annotations
@@ -12,15 +12,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from pgcc.backend.coefficients import scan_coefficients
 from pgcc.backend.compiled import Compiled
 from pgcc.backend.values import Values
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
-from pgcc.queries.provenance import prove_nonnegative
-from pgcc.queries.search import find_negative
-from pgcc.queries.verdict import assignment_text, number_text
 
 # Nodes and multiplications of exact numbers (the cubes of the rows of determinants) up to which `compile` tries rules.
 _MOST_NODES, _MOST_EXACT = 5_000, 50_000
@@ -78,6 +74,8 @@ def find_standing(circuit: Circuit, compiled: Compiled, total: Values) -> Standi
 
 def follows_from_rules(circuit: Circuit, compiled: Compiled) -> bool:
     """Whether the rules of `check` prove it, as it was written or simplified."""
+    from pgcc.queries.provenance import prove_nonnegative
+
     return prove_nonnegative(circuit).proved or prove_nonnegative(compiled.circuit).proved
 
 
@@ -119,6 +117,9 @@ def _slack(circuit: Circuit, total: Values) -> Fraction | None:
 
 
 def _by_coefficients(compiled: Compiled, slack: Fraction) -> Standing:
+    from pgcc.backend.coefficients import scan_coefficients
+    from pgcc.queries.search import find_negative
+
     n, row = len(compiled.circuit.variables), compiled.circuit.size + sum(_cubes(compiled.circuit)) + 1
     try:
         if row << n <= _MOST_SCANNED:
@@ -140,6 +141,8 @@ def _by_coefficients(compiled: Compiled, slack: Fraction) -> Standing:
 
 
 def _refusal(compiled: Compiled, row: list[int]) -> SemanticsError:
+    from pgcc.queries.verdict import assignment_text, number_text
+
     value = number_text(compiled.exact.rational(row))
     where = assignment_text(dict(zip(compiled.circuit.variables, row, strict=True)))
     return SemanticsError(
