@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import sympy
-from flint import arb_mat
+from flint import arb, arb_mat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_exact_det import by_subsets
@@ -27,9 +27,11 @@ from pgcc.ir.node import ONE, ZERO, Op, const, det, product, rebuild, var, weigh
 from pgcc.ir.numbers import UNIT
 from pgcc.ir.printer import dot_text
 from pgcc.ir.verify import verify
+from pgcc.passes.balls import ball
 from pgcc.passes.expand_det import expand_det
 from pgcc.passes.padding import homogenize
 from pgcc.passes.sizes import of_size
+from pgcc.passes.total import _ball_det, total
 from pgcc.testing import brute_force, circuits, random_det
 
 A, B, C = var("a"), var("b"), var("c")
@@ -379,3 +381,39 @@ def test_sums_of_sizes_are_within_their_bounds():
         assert (bounds < 1e-9).all()
         exact = pgcc.compile(pgcc.dpp(L=L).of_size(k)).prob(rows, rtol=1e-14)
         assert (np.abs(values - exact) <= (bounds + 2e-14) * np.abs(exact)).all()
+
+
+def test_the_total_of_a_k_dpp_of_many_items():
+    """Its size is no reason for thousands of bits: by interpolation at 0, 1, …, 100 this took minutes."""
+    values = np.linspace(0.1, 3.0, 100)
+    e = np.zeros(11)
+    e[0] = 1.0
+    for x in values:
+        e[1:] += x * e[:-1]
+    assert total(pgcc.dpp(L=np.diag(values)).of_size(10)) == pytest.approx(e[10], rel=1e-11)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10**6))
+def test_totals_of_sizes_in_balls(seed):
+    """With complements, with children that are not counted, and where nothing of that size is left."""
+    rng = np.random.default_rng(seed)
+    r, k = int(rng.integers(0, 4)), int(rng.integers(1, 5))
+    m0, u, v = (rng.integers(-3, 4, shape).astype(float) for shape in ((r, r), (r, k), (r, k)))
+    counted = rng.integers(0, 2, k).astype(bool)
+    size = int(rng.integers(0, counted.sum() + 1))
+    y = rng.choice([0.0, 0.5, 1.0, 1.0], k).tolist()
+    f = rng.choice([0.0, 0.5, 1.0, 3.0], k).tolist()
+    node = det(m0, u, v, [const(x) for x in f], [const(x) for x in y], size=size, counted=counted)
+    exact = det(
+        m0.astype(int).tolist(),
+        u.astype(int).tolist(),
+        v.astype(int).tolist(),
+        node.inside,
+        node.outside,
+        size=size,
+        counted=counted,
+    )
+    true = evaluate(Circuit(exact), {})
+    with precision(256):
+        assert _ball_det(node, [arb(x) for x in f], [arb(x) for x in y]).contains(ball(true))

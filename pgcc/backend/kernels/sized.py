@@ -16,8 +16,8 @@ The error. A symmetric error E of S changes e_j by at most ‖E‖·‖∂e_j/�
 the derivative has the eigenvalues e_{j−1} of the others, which add up to (m − j + 1)·e_{j−1}).
 
 Roundings of an entry of W or S, relative to √(|L||D||Lᵀ|) of its row times that of its column: 1 of the kernel, 3 of
-each weight (|d| has 1, its scale 2, the quotient 1, of which the root halves the sum and adds 1), 2 products and the sum
-on a diagonal; a + 2 of elimination (a multiplier, a product, a sums). That is less than a + 12.
+each weight (|d| has 1, its scale 2, the quotient 1, of which the root halves the sum and adds 1), 2 products and the
+sum on a diagonal; a + 2 of elimination (a multiplier, a product, a sums). That is a + 12 at most.
 
 A reflection of `tridiagonal` works on the row x, |x| = σ, of a matrix [[S₁, x], [xᵀ, ·]] with ℓ entries. In units of u,
 with c = ℓ/16 and sums in chunks of 16 (16 + c for a sum of products):
