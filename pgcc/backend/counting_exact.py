@@ -27,11 +27,12 @@ from pgcc.backend.exact import (
     split_ball,
     walk,
 )
-from pgcc.backend.pencil import BALLS, Determinant, Pencil, elementary_symmetric
+from pgcc.backend.pencil import BALLS, Determinant, Pencil
 from pgcc.backend.precision import ball_parts, flint_lock, precision
 from pgcc.backend.values import Values
 from pgcc.errors import PrecisionError
 from pgcc.ir.node import Op
+from pgcc.passes.ball_coefficients import elementary_symmetric
 
 # Shorter fractions are computed as soon as balls are in doubt: mostly these are zeros.
 _FEW_EXACT_BITS = 1 << 18

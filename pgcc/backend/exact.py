@@ -16,21 +16,14 @@ from typing import Any, assert_never
 import numpy as np
 from flint import arb, fmpq
 
-from pgcc.backend.pencil import (
-    BALLS,
-    RATIONALS,
-    Determinant,
-    Layout,
-    Ring,
-    coefficient_from_roots,
-    interpolated_coefficient,
-)
+from pgcc.backend.pencil import BALLS, RATIONALS, Determinant, Layout, Ring, interpolated_coefficient
 from pgcc.backend.precision import ball_parts, flint_lock, precision
 from pgcc.backend.values import Values
 from pgcc.errors import PrecisionError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import UNIT, Number, exact
+from pgcc.passes.ball_coefficients import coefficient_from_roots
 
 FIRST_BITS, MOST_BITS = 128, 1 << 15
 # Past this many bits balls are still uncertain of the sign: the value is probably 0, which only rationals can prove.

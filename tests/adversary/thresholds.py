@@ -36,7 +36,7 @@ SMALL: list[tuple[str, str, Any]] = [
     ("backend.counting_exact", "_FEW_EXACT_BITS", 8),
     ("backend.counting_exact", "_FEW_POINTS", 1),
     ("backend.determinants", "_MOST_CHILDREN", 2),
-    ("backend.pencil", "_MOST_ENTRIES", 4),
+    ("passes.ball_coefficients", "_MOST_ENTRIES", 4),
     ("backend.pencil", "_WORTH", 1),
     ("backend.pencil", "_PATIENCE", 0),
     ("backend.gradient", "_MOST_NUMBERS", 8),

@@ -311,7 +311,8 @@ def _run_groups(
             eliminate(matrix, q)
         _trust(matrix, q, symmetric, (q + 8.0 + cancelled) * unit, spread * unit, wanted, scale, room, inverse, tau)
         in_range = _multiply_pivots(matrix, q, symmetric, factors, scale, room)
-        times, binary, off = 1.0, 0, 5.0 * q * UNIT
+        # of every child: d, its scale (2), their quotient, and two products
+        times, binary, off = 1.0, 0, 6.0 * q * UNIT
         if form != RANK:
             times, binary, off = bases[2 * d + form, 0], int(bases[2 * d + form, 1]), off + bases[2 * d + form, 2]
         for lane in range(last - first):
