@@ -123,6 +123,16 @@ def test_bad_options(options):
         check(pgcc.parse("z"), **options)
 
 
+def test_tolerance_of_totals_beyond_doubles():
+    """A total of 10^18000 and more: a coefficient of −10^300 is tolerated of floats, one of −10^17999 is not."""
+    whole = product([weighted_sum([1.5e300, 1e300], [var(f"v{i}"), ONE]) for i in range(60)])
+    for below, fine in ((-1e300, True), (-(10**17999), False), (-(10**18030), False)):
+        circuit = Circuit(weighted_sum([1.0, below], [whole, product([var("a"), var("b")])]))
+        report = check(circuit, normalize=True, time=0.5)
+        assert report.nonnegative.refuted is not fine
+        assert not report.nonnegative.proved
+
+
 # -- no false verdict ----------------------------------------------------------------------------------------------
 
 
