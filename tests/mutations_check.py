@@ -158,7 +158,7 @@ CHECK_MUTANTS = [
     ("the checker: tables of rationals", CHECKER, "        return bool(all(x >= -slack for x in", "        return bool(all(True for x in", TESTS),
     ("the checker: doubtful coefficients", CHECKER, "map(int, row), strict=True))) >= -slack for row", "map(int, row), strict=True))) >= -1 for row", TESTS),
     ("the checker: intervals are not rounded", CHECKER, "(np.abs(near) * 2.0**-52 + 2.0**-1074)", "0.0", TESTS),
-    ("the checker: negative coefficients", CHECKER, 
+    ("the checker: negative coefficients", CHECKER,
      '    return bool(fine and any(found < -slack for slack in case.slacks(proof.data["tolerated"])))', "    return bool(fine)", TESTS),
     ("the checker: values of coefficients", CHECKER, 'case.known.get("multiaffine") and found == _lift_exact(proof.data["value"])',
      'case.known.get("multiaffine")', TESTS),

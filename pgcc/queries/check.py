@@ -21,7 +21,7 @@ from pgcc.queries.dependence import judge_dependence
 from pgcc.queries.proof import TOTAL_TOLERANCE, Proof, coefficient, verify
 from pgcc.queries.provenance import Certificate, prove_nonnegative
 from pgcc.queries.search import TermSampler, find_negative
-from pgcc.queries.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, assignment_text, number_text
+from pgcc.queries.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, assignment_text, exact_text, number_text
 
 # With at most so many variables, all coefficients are computed.
 MOST_EXHAUSTIVE = 22
@@ -153,12 +153,14 @@ def _is_witness(verdict: Verdict) -> bool:
         case "square":
             return bool(verdict.witness == data["variable"])
         case "negative coefficient":
-            return bool(verdict.witness == data["row"] and verdict.value == Fraction(data["value"]))
+            return bool(verdict.witness == data["row"] and exact_text(verdict.value) == data["value"])
         case "correlated pair":
             same = all(verdict.witness.get("point", {}).get(name, "1") == w for name, w in data["point"].items())
-            return bool(same and verdict.witness["pair"] == data["pair"] and verdict.value == Fraction(data["excess"]))
+            return bool(
+                same and verdict.witness["pair"] == data["pair"] and exact_text(verdict.value) == data["excess"]
+            )
         case "total":
-            return not data["exact"] or bool(verdict.witness == Fraction(data["total"]))
+            return not data["exact"] or bool(exact_text(verdict.witness) == data["total"])
     return False
 
 
@@ -254,7 +256,7 @@ def _judge_multiaffine(circuit: Circuit) -> Verdict:
 
 @dataclass(frozen=True)
 class Enclosure:
-    """g(1) is within `radius` of `middle`, and surely has this `sign` (0: not known); `size`: about |g(1)|, of any range."""
+    """g(1) is within `radius` of `middle`, and surely has this `sign` (0: not known); `size` is |g(1)| of any range."""
 
     middle: float
     radius: float
@@ -326,7 +328,7 @@ def _enclosed_total(circuit: Circuit) -> Enclosure:
 
 def _judge_total(circuit: Circuit, total: Fraction | Enclosure, normalize: bool) -> Verdict:
     verdict = _judge_positive(total) if normalize else _judge_one(circuit, total)
-    exact = {"exact": True, "total": str(total)} if isinstance(total, Fraction) else {"exact": False}
+    exact = {"exact": True, "total": exact_text(total)} if isinstance(total, Fraction) else {"exact": False}
     proof = Proof("normalized", verdict.proved, "total", circuit, exact)
     return verdict if verdict.state == NOT_PROVEN else replace(verdict, proof=proof)
 
@@ -441,7 +443,7 @@ class _Nonnegative:
         assignment = dict(zip(self.circuit.variables, row, strict=True))
         text = f"the coefficient of {assignment_text(assignment)} is {number_text(value)}{self.tolerated}"
         if not self.is_slack_known:
-            return Verdict(NOT_PROVEN, f"{text}, but it is not known how much of the total that is: floats are tolerated")
-        data = {**self.data, "row": assignment, "value": str(value)}
+            return Verdict(NOT_PROVEN, f"{text}, which is tolerated of floats if the total is large enough")
+        data = {**self.data, "row": assignment, "value": exact_text(value)}
         proof = Proof("nonnegative", False, "negative coefficient", self.circuit, data)
         return Verdict(REFUTED, text, assignment, value, proof)

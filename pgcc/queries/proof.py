@@ -145,7 +145,11 @@ class Ring(NamedTuple):
 
 
 def _lift_exact(x: Any) -> fmpq:
-    return fmpq(*(Fraction(x) if type(x) is str else x).as_integer_ratio())
+    """A number, or the text of a fraction ("3/7")."""
+    if type(x) is str:
+        above, _, below = x.partition("/")
+        return fmpq(fmpz(above), fmpz(below or "1"))
+    return fmpq(*x.as_integer_ratio())
 
 
 def exact_rows(matrix: Matrix) -> list[list[fmpq]]:
@@ -300,8 +304,8 @@ def _random_ring(*circuits: Circuit) -> tuple[int, Ring]:
 def _size(circuit: Circuit) -> tuple[int, int]:
     """(u, b) with degrees of at most u, and numerators of at most 2·b·u bits over a denominator of at most b·u bits.
 
-    b is the length of all numbers. A node is P/Dᵘ, D the product of all denominators: u adds up in a product, and is one
-    more in a sum; in a determinant, one more for every row.
+    b is the length of all numbers. A node is P/Dᵘ, D the product of all denominators: u adds up in a product, is one
+    more in a sum, and in a determinant one more for every row.
     """
     sizes: list[int] = []
     bits = 1
@@ -318,7 +322,8 @@ def _size(circuit: Circuit) -> tuple[int, int]:
             case Op.PRODUCT:
                 size = sum(below)
             case Op.DET:
-                size, rows = node.matrices[0].shape[0] + len(links) + sum(below), chain(*map(Matrix.numbers, node.matrices))
+                size, rows = len(links) + sum(below), list(chain(*map(Matrix.numbers, node.matrices)))
+                size += node.matrices[0].shape[0]
             case _:
                 _unknown(node)
         bits += sum(2 + sum(map(int.bit_length, x.as_integer_ratio())) for row in rows for x in row)
