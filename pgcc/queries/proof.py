@@ -414,6 +414,7 @@ def _by_steps(case: _Case, proof: Proof) -> bool:
 
 
 def _stable_by_steps(case: _Case, proof: Proof) -> bool:
+    """A stable multiaffine polynomial without negative coefficients is strongly Rayleigh (Borcea, Brändén, Liggett)."""
     fine = case.known.get("multiaffine") and case.known.get("nonnegative")
     stable = len(proof.circuit.order) - 1 in _follow(proof).stable
     return bool(fine and stable and same_polynomial(case.circuit, proof.circuit))
@@ -781,19 +782,23 @@ def _sign(x: Any) -> int:
 
 
 def _number(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
+    """A number is its own coefficient."""
     return sign == _sign(node.value)
 
 
 def _variable(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
+    """The coefficient of a variable is 1."""
     return sign == 1
 
 
 def _weighted_sum(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
+    """Coefficients add up: the sign of every term w·f, which is that of w times that of f, is this one or 0."""
     terms = [(_sign(w), s) for w, s in zip(node.weights, walk.below(i), strict=True) if w]
     return sign in (-1, 0, 1) and all(s is not None and w * s in (0, sign) for w, s in terms)
 
 
 def _product(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
+    """Coefficients of a product are sums of products of coefficients; a factor of 0 makes it 0."""
     below = walk.below(i)
     if sign == 0:
         return 0 in below
@@ -801,6 +806,8 @@ def _product(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
 
 
 def _det_by(rule: str) -> Callable[[_Walk, int, Node, Any, Any], bool]:
+    """A determinant without negative coefficients in its children, of children without negative coefficients."""
+
     def holds(walk: _Walk, i: int, node: Node, sign: Any, witness: Any) -> bool:
         return sign == 1 and all(s in (0, 1) for s in walk.below(i)) and walk.has_rule(node, rule, witness)
 
@@ -895,23 +902,28 @@ def _degree_in_s(walk: _Walk, at_points: Sequence[int], points: Sequence[int]) -
 
 
 def _stable_number(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
+    """A nonnegative number has no zeros, or is 0."""
     return _stable(walk, i, sign, node.value >= 0)
 
 
 def _stable_variable(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
+    """z is not 0 where its imaginary part is positive."""
     return _stable(walk, i, sign, True)
 
 
 def _linear_form(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
+    """Σ w_i·z_i + c with w, c ≥ 0 maps the upper half-plane to itself, or is a number."""
     return _stable(walk, i, sign, is_form(node))
 
 
 def _multiple(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
+    """c·g with c > 0 is stable if g is."""
     terms = [(w, c) for w, c in zip(node.weights, walk.circuit.links[i], strict=True) if w]
     return _stable(walk, i, sign, len(terms) == 1 and terms[0][0] > 0 and terms[0][1] in walk.stable)
 
 
 def _stable_product(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
+    """A product of stable polynomials is stable."""
     return _stable(walk, i, sign, walk.stable.issuperset(walk.circuit.links[i]))
 
 
