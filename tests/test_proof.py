@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import pickle
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -163,6 +165,43 @@ def test_damage_is_an_error_of_its_own():
     assert refused(circuit, Proof("nonnegative", True, "steps", circuit))
     assert refused(circuit, Proof("nonnegative", True, "trust me", circuit))
     assert refused(circuit, Proof("beautiful", True, "steps", circuit))
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_damaged_numbers_are_an_error_of_its_own(holds):
+    circuit = Circuit(weighted_sum([0.5, 0.5], [X, ONE]))
+    for number in (math.inf, math.nan, None, [], "1/0", "inf", {}):
+        assert refused(circuit, Proof("normalized", holds, "total", circuit, {"exact": True, "total": number}))
+    assert refused(circuit, Proof("normalized", True, ["total"], circuit, {"exact": True}))
+    assert refused(circuit, Proof("nonnegative", True, "steps", None, {"steps": []}))
+
+
+def test_signs_are_numbers():
+    """mock.ANY equals every sign."""
+    circuit = Circuit(const(-1))
+    assert refused(circuit, by_steps(circuit, [(0, "number", ANY, None)]))
+    rule = Proof("nonnegative", False, "negative coefficient", Circuit(X), {"row": {"x": ANY}, "value": ANY})
+    assert refused(Circuit(X), multiaffine(Circuit(X)), rule)
+
+
+def test_a_circuit_keeps_what_is_not_so():
+    """An order that is not that of the root: steps about its one node proved x − y."""
+    circuit = Circuit(weighted_sum([1, -1], [X, Y]))
+    for variables in (["x", "y"], ["y", "x"]):
+        forged = Circuit(circuit.root, variables)
+        forged.__dict__.update(order=[X], links=[()])
+        assert refused(circuit, by_steps(forged, [(0, "variable", 1, None)]))
+
+
+def test_primes_are_longer_than_what_they_test():
+    """A constant of 2^40 bits has degree 0, and may have very many prime factors."""
+    tower = const(3)
+    for _ in range(40):
+        tower = product([tower, tower])
+    prime, _ = checker._random_ring(Circuit(weighted_sum([1, 1], [tower, X])), Circuit(X))
+    assert prime > 1 << 128 + 40
+    small, _ = checker._random_ring(Circuit(const(F(3, 7**500))))
+    assert small > 1 << 128 + 10  # a number of 1,400 bits
 
 
 # -- multiplied out -------------------------------------------------------------------------------------------------
@@ -365,7 +404,7 @@ def test_multiaffine():
     one_child = Circuit(det([[1]], [[1]], [[1]], [X], [X]))
     assert verify(one_child, [multiaffine(one_child)])
     tower = X
-    for _ in range(80):
+    for _ in range(200):
         tower = product([tower, tower])
     high = Circuit(weighted_sum([1, -1, 1], [tower, tower, ONE]))
     assert refused(high, Proof("multiaffine", True, "identity test", high))
@@ -472,6 +511,17 @@ def test_all_coefficients_of_floats(n):
         assert refused(circuit, multiaffine(circuit), everything(circuit))
 
 
+def test_slack_that_is_no_double():
+    """A slack of 0.7·2^−1074, the double nearest to which is larger: a coefficient of −2^−1074 is below it."""
+    n, tiny = 14, F(1, 2**1074)
+    names = [var(f"v{i}") for i in range(n)]
+    others = [product(names[:i] + names[i + 1 :]) for i in range(n)]
+    circuit = Circuit(weighted_sum([5e-324 * 9, -5e-324], [weighted_sum([1] * n, others), product(names)]))
+    tolerance = float(F(7, 10) / (9 * n - 1))
+    assert F(1, 2) * tiny < F(tolerance) * (9 * n - 1) * tiny < tiny
+    assert refused(circuit, multiaffine(circuit), everything(circuit, True), tolerance=tolerance)
+
+
 def test_tables_with_determinants():
     """Signed determinants, a size, complements that are circuits: against brute force."""
     rng = np.random.default_rng(0)
@@ -513,6 +563,8 @@ def test_negative_coefficients():
     tiny = Proof("nonnegative", False, "negative coefficient", floats,
                  {"row": {"x": 1}, "value": str(F(-1e-14)), "tolerated": False})  # fmt: skip
     assert refused(floats, multiaffine(floats), tiny)
+    untold = tiny._replace(data={**tiny.data, "tolerated": None})  # a forged one that knows of no tolerance
+    assert refused(floats, multiaffine(floats), untold)
     assert verify(floats, [multiaffine(floats), tiny], tolerance=1e-15)
 
 

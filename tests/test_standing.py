@@ -8,6 +8,8 @@ import pytest
 
 import pgcc
 from pgcc.errors import SemanticsError
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import ONE, product, var, weighted_sum
 
 # Pr(x) = 3/2, Pr(not x) = −1/2; y is independent of it.
 SIGNED = pgcc.parse("(1.5*x - 0.5) * (0.5*y + 0.5)")
@@ -142,3 +144,17 @@ def test_parts_of_a_proved_distribution_are_proved():
 def test_gradients_of_what_is_no_distribution():
     with pytest.raises(SemanticsError, match=r"above 1|negative"):
         pgcc.grad(SIGNED, {"x": 1})
+
+
+def test_parts_of_what_is_tolerated():
+    """A coefficient of −1e-13 is tolerated of floats. Given x it is all there is: Pr(y | x) = 2 was "proved"."""
+    x, y = var("x"), var("y")
+    model = pgcc.compile(Circuit(weighted_sum([1.0, -1e-13, 2e-13], [ONE, x, product([x, y])])))
+    assert model.standing.proved
+    assert not model.standing.certain
+    assert "tolerated" in str(model.standing)
+    with pytest.raises(SemanticsError, match="below 0"):
+        model.condition({"x": 1})
+    with pytest.raises(SemanticsError, match="above 1"):
+        pgcc.compile(Circuit(weighted_sum([1.0, -1e-13], [ONE, x]))).prob({"x": 0})
+    assert pgcc.compile(pgcc.parse("(a + 1)*(b + 1) - 0.5*a*b")).standing.certain

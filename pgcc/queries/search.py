@@ -191,8 +191,8 @@ class _Descent:
     def _verify(self, rows: np.ndarray, values: Values) -> None:
         """The most negative of the values that look negative, as fractions."""
         looks = values.floats()
-        doubtful = ~(values.bound <= _RTOL)
-        candidates = np.flatnonzero((values.mantissa < 0.0) & ((looks < -nearest_float(self.slack)) | doubtful))
+        doubtful = ~(values.bound <= _RTOL)  # as doubles they may be the same beyond their range: −inf ≤ −inf, −0 ≤ −0
+        candidates = np.flatnonzero((values.mantissa < 0.0) & ((looks <= -nearest_float(self.slack)) | doubtful))
         for row in candidates[np.argsort(looks[candidates])][:4].tolist():
             codes = rows[row].tolist()
             try:

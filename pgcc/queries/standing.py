@@ -32,10 +32,25 @@ _NO_CLOCK = float("inf")
 
 @dataclass(frozen=True)
 class Standing:
-    """Whether it is proved that no coefficient is negative, and by what; or what was tried."""
+    """Whether it is proved that no coefficient is negative, and by what; or what was tried.
+
+    Attributes
+    ----------
+    proved : bool
+    reason : str
+    exactly : bool
+        Whether nothing had to be tolerated. What is negative by 1e-12 of the total of a circuit with floats may be all
+        there is of a part of it: its answers are looked at, and its parts are judged anew.
+    """
 
     proved: bool
     reason: str
+    exactly: bool = True
+
+    @property
+    def certain(self) -> bool:
+        """Whether no coefficient is negative at all."""
+        return self.proved and self.exactly
 
     def __str__(self) -> str:
         return f"{'proved' if self.proved else 'not proven'}: {self.reason}"
@@ -127,7 +142,8 @@ def _by_coefficients(compiled: Compiled, slack: Fraction) -> Standing:
             if scan.negative is not None:
                 raise _refusal(compiled, scan.negative)
             if not scan.undecided:
-                return Standing(True, f"by all {1 << n:,} coefficients")
+                tolerated = f", to {float(_TOLERANCE):.0e} of the total, which is tolerated of floats" if slack else ""
+                return Standing(True, f"by all {1 << n:,} coefficients{tolerated}", exactly=not slack)
         rows = min(_MOST_ROWS, _MOST_SEARCHED // (row + n))
         found = find_negative(compiled, slack, _NO_CLOCK, np.random.default_rng(0), rows) if rows else None
     except SemanticsError:
