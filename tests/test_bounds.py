@@ -120,7 +120,7 @@ def test_balls_as_doubles_keep_their_radius(radius):
 def rounding_counts(program: Program, length: int = 1) -> np.ndarray:
     from pgcc.backend.certificate import Walk
 
-    return Walk(program.slots).run(program, length=length).state.count
+    return Walk(program.slots).run(program, length=length).state.rounds
 
 
 def least_counts(program: Program, length: int = 1) -> list[int]:
