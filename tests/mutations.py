@@ -349,8 +349,8 @@ BOUNDS = [
             ("of a product in a sum", "max(total, here + count[y] + length)", "max(total, here + count[y])"),
             (
                 "of what is added to",
-                "total, h, l, e, sign = count[at], high[at],",
-                "total, h, l, e, sign = 0.0, high[at],",
+                "total, h, least, e, sign = count[at], high[at],",
+                "total, h, least, e, sign = 0.0, high[at],",
             ),
             (
                 "of additions",
@@ -414,8 +414,8 @@ BOUNDS = [
             (
                 "of terms",
                 "backend/kernels/analysis.py",
-                "min(l, tl), log_add(e, te), sign & plus",
-                "min(l, tl), e, sign & plus",
+                "min(least, tl), log_add(e, te), sign & plus",
+                "min(least, tl), e, sign & plus",
             ),
             (
                 "of what is added to",
@@ -472,7 +472,7 @@ BOUNDS = [
             (
                 "growth, quickly",
                 "backend/kernels/determinants.py",
-                "        tau[lane] *= 1.1 * (roundings + spread)",
+                "        tau[lane] *= 1.11 * (roundings + spread)",
                 "        tau[lane] *= 1e-3 * (roundings + spread)",
                 "test_attacks_det.py test_near_duplicates.py",
                 "dpp_features dpp_floats / prob raw",
@@ -686,30 +686,48 @@ def commands(mutant: Mutant) -> list[list[str]]:
     return found
 
 
-def run_in_copy(mutant: Mutant | None, command: list[str]) -> int:
-    """The exit code of a command in a copy of everything, mutated or (None) as it is."""
+def stale_kernels(file: str) -> list[str]:
+    """The modules whose machine code, as Numba keeps it, is outdated by a change of a file: what imports it, too."""
+    kernels = {path.stem: path.read_text(encoding="utf-8") for path in (HOME / "pgcc/backend/kernels").glob("*.py")}
+    found = [Path(file).stem] if "kernels" in file else []
+    for name in found:  # and grows
+        imports = f"from pgcc.backend.kernels.{name} import"
+        found += [other for other, text in kernels.items() if imports in text and other not in found]
+    return found
+
+
+def run_in_copy(mutant: Mutant | None, command: list[str]) -> tuple[int, str]:
+    """The exit code and the output of a command in a copy of everything, mutated or (None) as it is."""
     with tempfile.TemporaryDirectory() as room:
         folder = Path(room) / "copy"
-        # Machine code kept by Numba is as good as new, unless a kernel changes: its callers do not notice.
-        stale = ["*.nbi", "*.nbc"] if mutant is not None and "kernels" in mutant.file else []
+        stale = [f"{name}.*.nb?" for name in stale_kernels(mutant.file)] if mutant is not None else []
         shutil.copytree(HOME, folder, ignore=shutil.ignore_patterns(".git", ".venv", ".hypothesis", *stale))
         if mutant is not None:
             path = folder / "pgcc" / mutant.file
             text = path.read_text(encoding="utf-8")
             path.write_text(text.replace(mutant.line, mutant.becomes), encoding="utf-8")
         environment = {**os.environ, "PYTHONPATH": str(folder)}
-        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False).returncode
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
 
 
-def is_killed(mutant: Mutant) -> bool:
-    """Whether something fails on the mutant."""
-    return any(run_in_copy(mutant, command) == 1 for command in commands(mutant))
+def killer(mutant: Mutant) -> str | None:
+    """What fails on the mutant: a test, or a number of the adversary. A crash of the adversary is neither."""
+    for command in commands(mutant):
+        code, output = run_in_copy(mutant, command)
+        lines = output.splitlines()
+        told = [line for line in lines if line.startswith("FAILED ")] or [
+            after for line, after in zip(lines, lines[1:], strict=False) if line.endswith("numbers are wrong:")
+        ]
+        if code == 1 and told:
+            return told[0]
+    return None
 
 
 def baseline_failures(wanted: list[Mutant]) -> list[str]:
     """Commands that fail although nothing was changed."""
     distinct = {" ".join(c[1:]): c for mutant in wanted for c in commands(mutant)}
-    return [text for text, command in distinct.items() if run_in_copy(None, command) != 0]
+    return [text for text, command in distinct.items() if run_in_copy(None, command)[0] != 0]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -720,6 +738,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time")
     parser.add_argument("--no-baseline", action="store_true", help="take it for granted that the tests pass unchanged")
+    parser.add_argument("--reasons", action="store_true", help="also say which test failed, and on what")
     options = parser.parse_args(arguments)
     everything = [*MUTANTS, *BOUNDS]
     unknown = set(options.names) - {m.name for m in everything}
@@ -739,9 +758,11 @@ def main(arguments: list[str] | None = None) -> None:
         raise SystemExit("these fail without any mutation:\n" + "\n".join(failing))
     survivors = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for i, (mutant, killed) in enumerate(zip(wanted, pool.map(is_killed, wanted), strict=True), 1):
-            print(f"{i:3}/{len(wanted)}  {'killed  ' if killed else 'SURVIVED'}  {mutant.name}", flush=True)
-            if not killed:
+        for i, (mutant, told) in enumerate(zip(wanted, pool.map(killer, wanted), strict=True), 1):
+            print(f"{i:3}/{len(wanted)}  {'killed  ' if told else 'SURVIVED'}  {mutant.name}", flush=True)
+            if options.reasons and told:
+                print(f"         {told[:200]}", flush=True)
+            if not told:
                 survivors.append(mutant.name)
     if survivors:
         raise SystemExit(f"{len(survivors)} of {len(wanted)} mutants survived: {', '.join(survivors)}")

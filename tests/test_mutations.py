@@ -33,4 +33,4 @@ def test_a_mutant_can_be_made(mutant):
 
 @pytest.mark.parametrize("mutant", random.Random(seed()).sample(QUICK, SAMPLE), ids=lambda m: m.name)
 def test_a_mutant_is_noticed(mutant):
-    assert mutations.is_killed(mutant), f"no test of {mutant.tests!r}, {mutant.adversary!r} fails on {mutant.name!r}"
+    assert mutations.killer(mutant), f"no test of {mutant.tests!r}, {mutant.adversary!r} fails on {mutant.name!r}"

@@ -106,6 +106,7 @@ WRONG = [
     (det([[0, 0], [-3, 0]], [[1, 0], [0, 1]], [[1, 0], [0, 1]], [X, weighted_sum([1, -1], [Y, Y])]), GRAM, 1, None),
     (det([[1, -3], [-1, 1]], [[0], [0]], [[1], [2]], [X]), GRAM, 1, None),
     (det([[1, -3], [0, 1]], [[1, 1], [1, 1]], [[1, 1], [1, 1]], [X, Y]), GRAM, 1, [[1], [0, 1]]),
+    (det([[1, 1], [0, 0]], [[2], [1]], [[2], [1]], [X]), GRAM, 1, None),  # −x, though M0 is dominant
     (det(I2, I2, [[1, 2], [2, 1]], [X, Y]), KERNEL, 1, None),
     (det(I2, I2, [[1, 2], [2, 1]], [X, Y]), KERNEL, 1, [[1], [-2, 1]]),
     (det([[1]], [[-1]], [[1]], [X]), KERNEL, 1, None),
@@ -247,6 +248,9 @@ def test_powers_and_complements():
     """(x − 1)² has a negative coefficient; x·x̄ is x."""
     for text in ("(x - 1)*(x - 1)", "(x*x - x)*x", "x*y - 2*y*x"):
         assert not prove_nonnegative(pgcc.parse(text)).proved
+    square = Circuit(weighted_sum([1, -1], [product([X, X]), X]))
+    forged = [(i, "terms", None, 0) for i in range(len(square.order))]
+    assert refused(square, by_steps(square, [*forged, (len(forged) - 1, "multiplied out", 0, 0)]))
     both = Circuit(weighted_sum([1, -1], [product([X, var("x", complement=True)]), X]))
     certificate = prove_nonnegative(both)
     assert certificate.proved
