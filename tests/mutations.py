@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -374,7 +375,7 @@ BOUNDS = [
             file,
             line,
             becomes,
-            "test_certificates.py",
+            "test_bounds.py test_certificates.py",
             "flows_order subnormal scales series_floor deep / prob raw marginals",
         )
         for name, file, line, becomes in [
@@ -429,6 +430,127 @@ BOUNDS = [
                 "        np.where(lost, LOSS, -math.inf),",
                 "        np.full(len(table), -math.inf),",
             ),
+            (
+                "of both factors",
+                "backend/kernels/analysis.py",
+                "log_add(log_add(x_error + y_high, x_high + y_error), x_error + y_error + log_length)",
+                "log_add(x_error + y_high, x_high + y_error)",
+            ),
+            (
+                "of a product of what is off",
+                "backend/kernels/analysis.py",
+                "    low = x_low + y_low if error == -math.inf else -ENDLESS",
+                "    low = x_low + y_low",
+            ),
+            (
+                "the least normal number",
+                "backend/kernels/analysis.py",
+                "_NORMAL, LEAST_NORMAL = -1021 * math.log(2.0)",
+                "_NORMAL, LEAST_NORMAL = -1074 * math.log(2.0)",
+            ),
+            (
+                "of subnormal weights",
+                "backend/kernels/analysis.py",
+                "    lost = weight < LEAST_NORMAL",
+                "    lost = False",
+            ),
+            ("of weights that are not 1", "backend/kernels/analysis.py", "    if weight == 0.0:", "    if True:"),
+            (
+                "of a quotient of what is off",
+                "backend/kernels/analysis.py",
+                "    low = x_low - y_high if error == -math.inf else -ENDLESS",
+                "    low = x_low - y_high",
+            ),
+            (
+                "the largest quotient",
+                "backend/kernels/analysis.py",
+                "    return x_high - y_low, low, error",
+                "    return x_high - y_high, low, error",
+            ),
+            (
+                "the largest sum",
+                "backend/kernels/analysis.py",
+                "h, least, e, sign = log_add(h, th),",
+                "h, least, e, sign = max(h, th),",
+            ),
+            (
+                "of sums with negative terms",
+                "backend/kernels/analysis.py",
+                "least if sign and e == -math.inf else -ENDLESS",
+                "least if e == -math.inf else -ENDLESS",
+            ),
+            (
+                "of sums of what is off",
+                "backend/kernels/analysis.py",
+                "least if sign and e == -math.inf else -ENDLESS",
+                "least if sign else -ENDLESS",
+            ),
+            (
+                "signs of weights",
+                "backend/kernels/analysis.py",
+                "                plus = positive[x] & (not negative[k])",
+                "                plus = positive[x]",
+            ),
+            (
+                "signs of factors in sums",
+                "backend/kernels/analysis.py",
+                ", plus & positive[y]\n",
+                ", plus\n",
+            ),
+            (
+                "signs of factors",
+                "backend/kernels/analysis.py",
+                "total + count[x] + length, sign & positive[x]",
+                "total + count[x] + length, sign",
+            ),
+            (
+                "the order of weights",
+                "backend/kernels/analysis.py",
+                "                    if weight_first:",
+                "                    if not weight_first:",
+            ),
+            (
+                "the largest leaf",
+                "backend/certificate.py",
+                "np.log(np.abs(program.leaf_table[:, :2]).sum(axis=1))",
+                "np.log(np.abs(program.leaf_table[:, :2]).max(axis=1))",
+            ),
+            (
+                "the least coefficient of a leaf",
+                "backend/certificate.py",
+                "leaves._replace(low=np.full(len(leaves.low), -ENDLESS))",
+                "leaves",
+            ),
+            (
+                "signs of leaves",
+                "backend/certificate.py",
+                "        np.array([a >= 0 and b >= 0 for a, b in program.leaf_numbers], np.uint8),",
+                "        np.ones(len(table), np.uint8),",
+            ),
+            (
+                "sizes of subnormal weights",
+                "backend/certificate.py",
+                "        logs[k] = _log_size(program.numbers[k])",
+                "        logs[k] = min(logs[k], 800.0)",
+            ),
+            (
+                "of the floor itself",
+                "backend/certificate.py",
+                " * _bounded_exp(beside + 1.0) + 2.0**-1074)",
+                " * _bounded_exp(beside + 1.0))",
+            ),
+            (
+                "rounding of what is lost",
+                "backend/certificate.py",
+                "_bounded_exp(error + 1.0) + min",
+                "_bounded_exp(error) + min",
+            ),
+            (
+                "rounding of what magnitudes lose",
+                "backend/certificate.py",
+                "min(gamma, 1.0) * _bounded_exp(beside + 1.0)",
+                "min(gamma, 1.0) * _bounded_exp(beside)",
+            ),
             ("of the value", "backend/certificate.py", "_bounded_exp(error + 1.0) + min(gamma", "min(gamma"),
             ("of the magnitude", "backend/certificate.py", " + min(gamma, 1.0) * _bounded_exp(beside + 1.0)", ""),
         ]
@@ -444,6 +566,54 @@ BOUNDS = [
                 "        off = -math.inf",
                 "test_certificates.py",
                 "tiny_beside_determinant composed / prob raw",
+            ),
+            (
+                "growth by children",
+                "backend/certificate.py",
+                "    return log_sum + 0.55 if log_sum < 0.0",
+                "    return log_sum if log_sum < 0.0",
+                "test_bounds.py",
+                "",
+            ),
+            (
+                "growth by wrong children",
+                "backend/certificate.py",
+                " if log_sum < 0.0 else min(math.exp(min(log_sum, 30.0)), ENDLESS)",
+                "",
+                "test_bounds.py",
+                "",
+            ),
+            (
+                "Hadamard's bound without V",
+                "backend/certificate.py",
+                "np.logaddexp(_log_squares(m0, 0), _log_squares(v, 1))",
+                "_log_squares(m0, 0)",
+                "test_certificates.py::test_a_bound_of_every_value_of_a_determinant",
+                "",
+            ),
+            (
+                "Hadamard's bound without complements",
+                "backend/certificate.py",
+                "np.logaddexp(_log_squares(u, 0) + 2.0 * log_f, 2.0 * log_y)",
+                "_log_squares(u, 0) + 2.0 * log_f",
+                "test_certificates.py::test_a_bound_of_every_value_of_a_determinant",
+                "",
+            ),
+            (
+                "definite by rounding",
+                "ir/definite.py",
+                "scaled - shift * np.eye(n)",
+                "scaled",
+                "test_bounds.py",
+                "",
+            ),
+            (
+                "definite though entries are off",
+                "ir/definite.py",
+                "        off += 1.001 * error / scale / scale[:, None]",
+                "        pass",
+                "test_bounds.py",
+                "",
             ),
             (
                 "negative coefficients",
@@ -528,7 +698,7 @@ BOUNDS = [
                 "backend/literal.py",
                 "(len(weights) + 3) * (UNIT * size + _TINY)",
                 "0.0 * size",
-                "test_accuracy.py test_strategies.py",
+                "test_bounds.py",
                 "entangled cancelling nearly_zero / prob raw",
             ),
             (
@@ -536,7 +706,7 @@ BOUNDS = [
                 "backend/literal.py",
                 "    return product, (spread + rounding) * (1 + 64 * UNIT) + _TINY * n",
                 "    return product, spread",
-                "test_accuracy.py test_strategies.py",
+                "test_bounds.py",
                 "entangled entangled_scales / prob raw",
             ),
             (
@@ -544,7 +714,7 @@ BOUNDS = [
                 "backend/literal.py",
                 "    return product, (spread + rounding) * (1 + 64 * UNIT) + _TINY * n",
                 "    return product, rounding",
-                "test_accuracy.py test_strategies.py",
+                "test_bounds.py",
                 "entangled entangled_scales / prob raw",
             ),
             (
@@ -552,7 +722,7 @@ BOUNDS = [
                 "backend/literal.py",
                 "at[node] = np.array([value]), UNIT * abs(value) + _TINY",
                 "at[node] = np.array([value]), 0.0",
-                "test_accuracy.py test_strategies.py",
+                "test_bounds.py",
                 "subnormal / prob raw",
             ),
             (
@@ -717,7 +887,7 @@ def killer(mutant: Mutant) -> str | None:
         code, output = run_in_copy(mutant, command)
         lines = output.splitlines()
         told = [line for line in lines if line.startswith("FAILED ")] or [
-            after for line, after in zip(lines, lines[1:], strict=False) if line.endswith("numbers are wrong:")
+            after for line, after in pairwise(lines) if line.endswith("numbers are wrong:")
         ]
         if code == 1 and told:
             return told[0]
