@@ -322,7 +322,7 @@ def test_table_errors_name_the_place(run, beta, table, monkeypatch):
     )
     assert "is not text in UTF-8" in beta("--evidence", table("z1\n\u00e9\n", "latin-1")).error
     assert beta("--evidence", "nosuch.csv").error == "nosuch.csv: No such file or directory"
-    monkeypatch.setattr("pgcc.queries.evidence_text._AT_A_TIME", 2)
+    monkeypatch.setattr("pgcc.queries.evidence_text._AT_A_TIME", 4)
     monkeypatch.setattr("pgcc.model.find_standing", lambda *_: NOT_ASKED)  # as if no search had found the coefficient
     bad = run("query", "--expr", "z1 + 1/4*z2 - 1/4*z1*z2", "--evidence", table("z1,z2\n0,1\n?,?\n?,?\n1,1\n"))
     assert bad.code == 2
