@@ -512,6 +512,9 @@ def test_all_coefficients_of_floats(n):
             assert verify(circuit, proofs) if fine else refused(circuit, *proofs)
             assert refused(circuit, *proofs, tolerance=0)
         assert refused(circuit, multiaffine(circuit), everything(circuit))
+    exact = Circuit(weighted_sum([1, F(-1, 10**13)], [ONE, X]))  # nothing is tolerated of it
+    for told in (True, False, None):
+        assert refused(exact, multiaffine(exact), everything(exact, told))
 
 
 def test_slack_that_is_no_double():
