@@ -105,6 +105,7 @@ WRONG = [
     (det([[1, 2], [2, 1]], [[0], [0]], [[1], [2]], [X]), GRAM, 1, [[1]]),
     (det([[0, 0], [-3, 0]], [[1, 0], [0, 1]], [[1, 0], [0, 1]], [X, weighted_sum([1, -1], [Y, Y])]), GRAM, 1, None),
     (det([[1, -3], [-1, 1]], [[0], [0]], [[1], [2]], [X]), GRAM, 1, None),
+    (det([[1, 1], [100, 100]], [[1], [2]], [[1], [2]], [X]), GRAM, 1, None),  # dominant, but not symmetric: −98·x
     (det([[1, -3], [0, 1]], [[1, 1], [1, 1]], [[1, 1], [1, 1]], [X, Y]), GRAM, 1, [[1], [0, 1]]),
     (det([[1, 1], [0, 0]], [[2], [1]], [[2], [1]], [X]), GRAM, 1, None),  # −x, though M0 is dominant
     (det(I2, I2, [[1, 2], [2, 1]], [X, Y]), KERNEL, 1, None),
@@ -219,9 +220,11 @@ def test_multiplied_out():
             assert refused(circuit, by_steps(circuit, [*steps[:k], (i, rule, 1, space), *steps[k + 1 :]]))
         if rule == EXPANSION.name:
             assert refused(circuit, by_steps(circuit, [*steps[:k], (i, rule, 0, space), *steps[k + 1 :]]))
-    signed = pgcc.parse("(x + 1)*(y + 1) - 2")
-    forged = [(i, "terms", None, 0) for i in range(len(signed.order))]
-    assert refused(signed, by_steps(signed, [*forged, (len(forged) - 1, "multiplied out", 1, 0)]))
+    for text in ("(x + 1)*(y + 1) - 2", "x*x - x"):
+        signed = pgcc.parse(text)
+        forged = [(i, "terms", None, 0) for i in range(len(signed.order))]
+        for sign in (0, 1):
+            assert refused(signed, by_steps(signed, [*forged, (len(forged) - 1, "multiplied out", sign, 0)]))
 
 
 def test_parts_are_shown_before():
@@ -290,6 +293,7 @@ def test_parts_of_determinants():
         combination([1, -1], scaled(1)),
         combination([3, -2], scaled(0, 1)),
         combination([-1, 1], [weighted_sum([-1], [X]), weighted_sum([-2], [X])]),
+        combination([-1, 1], [weighted_sum([s], [weighted_sum([-1], [X])]) for s in (1, 2)]),
         combination([-1, 1], [weighted_sum([1, 1], [X, Y]), weighted_sum([2], [X])]),
         combination([-1, 1], [weighted_sum([1], [X]), weighted_sum([F(1, 2)], [X])]),
         combination([2, -1], [weighted_sum([1], [X]), weighted_sum([3], [X])]),
@@ -513,6 +517,9 @@ def test_all_coefficients_of_floats(n):
             assert verify(circuit, proofs) if fine else refused(circuit, *proofs)
             assert refused(circuit, *proofs, tolerance=0)
         assert refused(circuit, multiaffine(circuit), everything(circuit))
+    exact = Circuit(weighted_sum([1, F(-1, 10**13)], [ONE, X]))  # nothing is tolerated of it
+    for told in (True, False, None):
+        assert refused(exact, multiaffine(exact), everything(exact, told))
 
 
 def test_slack_that_is_no_double():
