@@ -425,12 +425,6 @@ BOUNDS = [
                 "log_add(x_error + y_high, x_high + y_error)",
             ),
             (
-                "of a product of what is off",
-                "backend/kernels/analysis.py",
-                "    low = x_low + y_low if error == -math.inf else -ENDLESS",
-                "    low = x_low + y_low",
-            ),
-            (
                 "the least normal number",
                 "backend/kernels/analysis.py",
                 "_NORMAL, LEAST_NORMAL = -1021 * math.log(2.0)",
@@ -443,12 +437,6 @@ BOUNDS = [
                 "    lost = False",
             ),
             ("of weights that are not 1", "backend/kernels/analysis.py", "    if weight == 0.0:", "    if True:"),
-            (
-                "of a quotient of what is off",
-                "backend/kernels/analysis.py",
-                "    low = x_low - y_high if error == -math.inf else -ENDLESS",
-                "    low = x_low - y_high",
-            ),
             (
                 "the largest quotient",
                 "backend/kernels/analysis.py",
@@ -466,12 +454,6 @@ BOUNDS = [
                 "backend/kernels/analysis.py",
                 "least if sign and e == -math.inf else -ENDLESS",
                 "least if e == -math.inf else -ENDLESS",
-            ),
-            (
-                "of sums of what is off",
-                "backend/kernels/analysis.py",
-                "least if sign and e == -math.inf else -ENDLESS",
-                "least if sign else -ENDLESS",
             ),
             (
                 "signs of weights",
