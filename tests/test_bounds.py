@@ -16,6 +16,7 @@ from flint import arb, fmpq, fmpq_mat
 
 from pgcc.backend import literal
 from pgcc.backend.certificate import Walk, _log_growth
+from pgcc.backend.counting import _certified
 from pgcc.backend.kernels.analysis import nothing_known
 from pgcc.backend.kernels.bounds import absolute_error, certify, divide, posteriors
 from pgcc.backend.precision import ball_parts
@@ -29,6 +30,7 @@ from pgcc.lowering.program import DOT, LEAF, MORE, QUOTIENT, SUM, TIMES, Program
 from pgcc.lowering.reverse import reverse
 from pgcc.passes.balls import is_definite
 from pgcc.passes.padding import homogenize
+from pgcc.queries.information import _sampled_divergence, _sampled_entropy
 
 UNIT = Exact(1, 2**53)
 
@@ -144,6 +146,8 @@ def least_counts(program: Program, length: int = 1) -> list[int]:
                 count[at] = 2
             case op if op == TIMES:
                 count[at] = sum(count[x] for x in args) + (len(args) - 1) * length
+            case op if op == QUOTIENT:  # divided, and multiplied by a weight, which is rounded
+                count[at] = count[args[0]] + count[args[1]] + 3
             case op if op == SUM:
                 count[at] = max(count[x] for x in args) + 2 + len(args) - 1
             case op if op in (DOT, MORE):
@@ -168,12 +172,14 @@ def programs() -> list[Program]:
         flat,
     ]
     lowered = [lower(homogenize(Circuit(c))) for c in chains]
-    return [*lowered, *(reverse(p) for p in lowered)]
+    return [*lowered, *map(reverse, lowered), *map(flows, lowered)]
 
 
 @pytest.mark.parametrize("length", [1, 5])
 def test_no_rounding_is_left_out(length):
     for program in programs():
+        if length > 1 and (program.op == QUOTIENT).any():
+            continue
         counted = rounding_counts(program, length)
         for slot, least in enumerate(least_counts(program, length)):
             assert least <= counted[slot] <= 3 * least + 3 * length, (slot, least, counted[slot])
@@ -247,7 +253,7 @@ def least_ends(program: Program, length: int, weight_first: bool) -> list[Ends]:
             case op if op == QUOTIENT:
                 x, y = (ends[k] for k in args)
                 if y[2] or y[1] < NORMAL:
-                    ends[at] = Exact(2) ** 9000, Exact(0), Exact(2) ** 9000, False
+                    ends[at] = Exact(2) ** 9000, Exact(0), Exact(2) ** 9000, x[3] and y[3] and weights[first] > 0
                 else:
                     low = x[1] / y[0] if not x[2] else Exact(0)
                     under = (Exact(0), LOST) if low < NORMAL else (low, Exact(0))
@@ -277,34 +283,36 @@ def log(x: Exact) -> float:
 
 
 def tiny_programs(rng: random.Random) -> list[Program]:
+    ordinary = [0, 0, 0, 5, -5, 150, -150, -158, -300, -306, -310, -320, 300]
+    powers = rng.choice([ordinary, [-322, -321, 300, 301]])  # the others: what is lost is of any size again
+
     def number() -> Exact:
-        sign = -1 if rng.random() < 0.15 else 1
-        return (
-            sign
-            * Exact(rng.randint(1, 99), rng.randint(1, 9))
-            * Exact(10) ** rng.choice([0, 0, 0, 5, -5, 150, -150, -158, -300, -306, -310, -320, 300])
-        )
+        size = Exact(rng.randint(1, 99), rng.randint(1, 9)) * Exact(10) ** rng.choice(powers)
+        return -size if rng.random() < 0.15 else size
 
     def some(names: str) -> Node:
         if len(names) == 1:
             return weighted_sum([number(), number()], [var(names), const(1)])
         k = rng.randint(1, len(names) - 1)
-        terms = [product([some(names[:k]), some(names[k:])]) for _ in range(rng.randint(1, 3))]
+        ways = [list(names), [names[:k], names[k:]]]
+        terms = [product(list(map(some, rng.choice(ways)))) for _ in range(rng.randint(1, 4 if len(names) < 4 else 2))]
         return weighted_sum([rng.choice([Exact(1), number()]) for _ in terms], terms)
 
     plain = lower(homogenize(Circuit(some("abcde"[: rng.randint(2, 5)]))))
-    return [plain, reverse(plain), flows(plain)] if (plain.weights > 0).all() else [plain, reverse(plain)]
+    return [plain, reverse(plain), flows(plain)]
 
 
 @pytest.mark.parametrize("length", [1, 5])
 @pytest.mark.parametrize("weight_first", [False, True])
 def test_no_loss_is_left_out(length, weight_first):
     """States of slots are at least as wide as those of fractions; where nothing can be lost, no wider."""
-    lost = exact = 0
+    lost = exact = quotients = more = 0
     for seed in range(25):
         for program in tiny_programs(random.Random(seed)):
             if length > 1 and (program.op == QUOTIENT).any():
                 continue
+            quotients += int((program.op == QUOTIENT).sum())
+            more += int((program.op == MORE).sum())
             state = Walk(program.slots, weight_first=weight_first).run(program, length=length).state
             for slot, (high, low, error, sign) in enumerate(least_ends(program, length, weight_first)):
                 told = seed, slot, log(high), log(low), log(error), [column[slot] for column in state]
@@ -319,6 +327,8 @@ def test_no_loss_is_left_out(length, weight_first):
                 if low > 2 * NORMAL and length == 1:
                     assert state.error[slot] == -math.inf, told
     assert min(lost, exact) > (200 if length == 1 else 20), (lost, exact)
+    assert more > 10
+    assert quotients > 50 or length > 1
 
 
 @pytest.mark.parametrize("rounds", [10.0, 1e12, 4e15])
@@ -422,3 +432,56 @@ def test_numbers_of_polynomials():
     for number in (Exact(1, 3), Exact(1, 10**320), Exact(-2, 3)):
         values = literal.evaluate_literally(Circuit(const(number)), np.zeros((1, 0), np.int8))
         assert abs(Exact(float(values.mantissa[0])) - number) <= Exact(min(float(values.bound[0]), 1e9)) * abs(number)
+
+
+# -- estimates and counts ----------------------------------------------------------------------------------------------
+
+
+def seen_of(mass: list[float], samples: int = 1000) -> np.ndarray:
+    """Samples that met two assignments of 20 variables, as often as they should."""
+    drawn = np.zeros((samples, 20), np.int8)
+    drawn[: round(samples * mass[0]), 0] = 1
+    return drawn
+
+
+@pytest.mark.parametrize("u", [1e-3, 1e-6, 1e-8])
+@pytest.mark.parametrize("first", [0.5, 0.999])
+def test_entropy_of_what_no_sample_met(u, first):
+    """The rest, of probability u, is one assignment at least, and all others alike at most."""
+    mass = [first * (1 - u), (1 - first) * (1 - u)]
+    drawn = seen_of(mass)
+    logs = np.log(np.where(drawn[:, 0] == 1, *mass))
+    found = _sampled_entropy(drawn, logs, 20, 1e-12)
+    least = -sum(p * math.log(p) for p in (*mass, u))
+    for true in (least, least + u * math.log(2**20 - 2)):
+        assert abs(found - true) <= found.standard_error * (1 + 1e-9)
+    assert found.standard_error < 10 * u * math.log(2**20) + 0.05
+
+
+def test_entropy_of_what_samples_miss_as_a_whole():
+    """A thousand samples, all different: a set of probability 3/1000 may be missed, and be anything."""
+    drawn = np.array([[s >> i & 1 for i in range(20)] for s in range(1000)], np.int8)
+    found = _sampled_entropy(drawn, np.full(1000, -20 * math.log(2)), 20, 1e-12)
+    assert found.scatter < 1e-9
+    assert 2 * found.standard_error >= 0.003 * 20 * math.log(2)
+
+
+@pytest.mark.parametrize("u", [1e-3, 1e-6])
+@pytest.mark.parametrize("v", [1e-3, 1e-1])
+@pytest.mark.parametrize("floor", [-30.0, -300.0])
+def test_divergence_of_what_no_sample_met(u, v, floor):
+    """The rest adds u·log(u/v) at least, and −u·floor at most."""
+    p, q = [0.5 * (1 - u)] * 2, [0.4 * (1 - v), 0.6 * (1 - v)]
+    drawn = seen_of(p)
+    log_p, log_q = (np.log(np.where(drawn[:, 0] == 1, *mass)) for mass in (p, q))
+    found = _sampled_divergence(drawn, log_p, log_q, floor, 1e-12)
+    part = sum(x * math.log(x / y) for x, y in zip(p, q, strict=True))
+    for true in (part + u * math.log(u / v), part - u * floor + u * math.log(u)):
+        assert abs(found - true) <= found.standard_error * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("error", [1e-12, 0.3, 0.6])
+def test_counts_are_relative_to_the_true_ones(error):
+    found = _certified((np.array([0.7]), np.array([1])), (np.array([0.7 * error]), np.array([1])))
+    assert Exact(error) / (1 - Exact(error)) <= Exact(float(found.bound[0])) <= 2 * Exact(error) / (1 - Exact(error))
+    assert _certified((np.array([0.7]), np.array([1])), (np.array([0.7]), np.array([1]))).bound[0] == math.inf

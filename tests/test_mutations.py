@@ -9,8 +9,10 @@ import mutations
 import pytest
 
 EVERYTHING = [*mutations.MUTANTS, *mutations.BOUNDS]
-# Mutants of kernels have to be compiled anew, which takes a minute: they are for `python tests/mutations.py`.
-QUICK = [m for m in EVERYTHING if "kernels" not in m.file]
+# Files of tests that take some seconds. What compiles kernels anew, or asks the adversary, takes a minute: that is for
+# `python tests/mutations.py`.
+FILES = {"test_bounds.py", "test_proof.py", "test_ir.py", "test_paper.py", "test_dpp_forms.py", "test_expression.py"}
+QUICK = [m for m in EVERYTHING if m.tests in FILES and (m.tests == "test_bounds.py" or "kernels" not in m.file)]
 SAMPLE = 2
 
 
