@@ -144,7 +144,7 @@ def _choose_forms(
             known[RANK, row] += r
             known[TREES, row] = r - inner
             best, chosen, largest = math.inf, -1, 0
-            # An answer must not depend on what was asked before, when the base of everything free may not have been made:
+            # An answer must not depend on what was asked before, when the base of everything free was perhaps not made:
             # FREE comes last, and has to be cheaper; where nothing is observed the total is the answer without it.
             for step in range(1, FORMS + 1):
                 candidate = (FREE + step) % FORMS
