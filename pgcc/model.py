@@ -172,7 +172,7 @@ class Model(Questions):
             threads=settings.threads if threads is None else _count_threads(threads),
             logs=logs,
             bounds=bounds,
-            proved=self._standing.proved,
+            proved=self._standing.certain,
             relative=logs,
         )
 
@@ -181,11 +181,11 @@ class Model(Questions):
         rtol = settings.rtol if rtol is None else _check_rtol(rtol)
         threads = settings.threads if threads is None else _count_threads(threads)
         total = self._total_to(rtol / 8)
-        return Distribution(self.circuit, self._compiled, total, rtol, threads, self._standing.proved)
+        return Distribution(self.circuit, self._compiled, total, rtol, threads, self._standing.certain)
 
     def _compile(self, circuit: Circuit) -> Model:
         """A part of this distribution, given something, with the settings of this model."""
-        return Model(circuit, self._settings, CONDITIONED if self._standing.proved else None)
+        return Model(circuit, self._settings, CONDITIONED if self._standing.certain else None)
 
     def _total_to(self, rtol: float) -> Values | None:
         if self._total is not None and not self._total.bound[0] <= rtol:

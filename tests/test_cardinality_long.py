@@ -1,12 +1,20 @@
 """Distributions of counts of thousands of variables, to an absolute error."""
 
+import math
+from dataclasses import replace
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import pgcc
-from pgcc.evaluate.counting_long import LongCounting, multiply
+from pgcc.evaluate.counting_long import LongCounting, _balanced_product
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, product, var, weighted_sum
+from pgcc.passes.padding import homogenize
+from pgcc.program.lower import lower
+from pgcc.rings.direct import Direct
+from pgcc.rings.fourier import multiply
 from pgcc.testing import random_circuit
 
 ATOL = 1e-12
@@ -111,7 +119,59 @@ def test_the_bound_of_a_transform():
         a, b = rng.random(n), rng.random(2 * n) ** 8
         product_, off = multiply(a, b)
         exact = np.convolve(a, b)
-        assert np.linalg.norm(product_ - exact) <= off * a.sum() * b.sum()
+        assert np.linalg.norm(product_ - exact) <= off < 1e-10 * a.sum() * b.sum()
+
+
+def test_transforms_of_small_numbers_are_off_by_something():
+    """Squares of 1e-170 underflow: a 2-norm by way of them was 0, and so was the bound."""
+    a, b = np.random.default_rng(0).random((2, 40)) * 1e-170
+    b /= 1e-170
+    product_, off = multiply(a, b)
+    assert 0.0 < np.linalg.norm((product_ - np.convolve(a, b)) * 1e200) <= off * 1e200
+
+
+def test_products_of_many_long_polynomials_do_not_underflow():
+    """Every factor has half the sum of coefficients that it could have: two thousand of them made 0."""
+    parts = [np.array([0.25, 0.25])] * 2000
+    found, exponent, off = _balanced_product(parts)
+    assert 0.25 <= found.sum() < 1.0
+    assert exponent == 1 - 2000
+    assert found.argmax() == 1000
+    assert off < 1e-8
+
+
+def test_zeros_have_no_exponent_that_others_are_measured_by():
+    """A leaf 10^-900·y, whose constant term is 0, became 0 itself: the result was off by 0.1 with a bound of 4e-10."""
+    n, tiny = 40, Fraction(1, 10**900)
+    names = [f"x{i}" for i in range(n)]
+    parts = [
+        product([leaf, *(weighted_sum((p, 1 - p), (var(x), ONE)) for x in names)])
+        for leaf, p in ((weighted_sum((tiny,), (var("y"),)), Fraction(1, 2)), (var("y"), Fraction(1, 10)))
+    ]
+    circuit = Circuit(weighted_sum((1, tiny), parts), (*names, "y"))
+    direct = Direct(lower(homogenize(circuit)))
+    counted, codes = np.ones(n + 1, bool), np.full(n + 1, -1, np.int8)
+    found, off = LongCounting(direct, codes, counted, 1e-8).run()
+    exact = [0.0] + [math.comb(n, k) * (0.5**n + 0.1**k * 0.9 ** (n - k)) / 2 for k in range(n + 1)]
+    assert np.abs(found - exact).max() <= off <= 1e-8
+
+
+def test_small_factors_that_are_not_multiplied_out():
+    """`simplify` keeps 10^-700·y as it is where a product would have too many digits: the result was off by 0.02."""
+    n = 1100
+    first, second = (" * ".join(f"({p}*x{i} + {1 - p})" for i in range(n)) for p in (Fraction(1, 2), Fraction(1, 10)))
+    model = pgcc.compile(pgcc.parse(f"(1e-700*y) * (1e-700*w) * {first} + 1e-1400*{second}"))
+    np.testing.assert_allclose(model.cardinality(atol=1e-8), model.cardinality(), rtol=0, atol=1e-8)
+
+
+def test_losses_that_are_not_small_are_not_believed():
+    """Bounds are of the first order: where that is much, there is none."""
+    model = pgcc.compile(Circuit(bernoullis(dyadic(np.random.default_rng(0), 3000))))
+    long = LongCounting(model._compiled.direct, np.full(3000, -1, np.int8), np.ones(3000, bool), 1e-8)
+    assert long.run()[1] <= 1e-8
+    long.losses[long.program.value] = 1e-3
+    long.program = replace(long.program, op=long.program.op[:0])
+    assert long.run()[1] == math.inf
 
 
 def test_what_transforms_cannot_promise_is_computed_directly():

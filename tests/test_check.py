@@ -123,6 +123,32 @@ def test_bad_options(options):
         check(pgcc.parse("z"), **options)
 
 
+def test_tolerance_of_totals_beyond_doubles():
+    """A total of about 10^18024: a coefficient of −10^300 is tolerated of floats, one of −10^18015 is not."""
+    whole = product([weighted_sum([1.5e300, 1e300], [var(f"v{i}"), ONE]) for i in range(60)])
+    for below, fine in ((-1e300, True), (-(10**18011), True), (-(10**18015), False), (-(10**18030), False)):
+        circuit = Circuit(weighted_sum([1.0, below], [whole, product([var("a"), var("b")])]))
+        report = check(circuit, normalize=True, time=0.5)
+        assert report.nonnegative.refuted is not fine
+        assert not report.nonnegative.proved
+
+
+def test_numbers_of_more_digits_than_python_writes():
+    report = check(Circuit(weighted_sum([10**4400, -1], [var("x"), ONE])))
+    assert report.nonnegative.refuted
+    assert report.total == 10**4400 - 1
+    assert report.as_dict()["normalized"]["witness"] == "9" * 4400
+
+
+def test_a_search_beyond_doubles():
+    """Coefficients of −10^−400 and of −10^400, which as doubles are −0 and −inf."""
+    names = [var(f"v{i}") for i in range(24)]
+    for scale in (Fraction(1, 10**400), Fraction(10**400)):
+        whole = product([weighted_sum([1, 1], [v, ONE]) for v in names])
+        circuit = Circuit(weighted_sum([scale, -2 * scale], [whole, product(names)]))
+        assert check(circuit, time=1.0, normalize=True).witness == dict.fromkeys(circuit.variables, 1)
+
+
 # -- no false verdict ----------------------------------------------------------------------------------------------
 
 

@@ -19,6 +19,7 @@ from pgcc import cli
 from pgcc.data.text import parse_evidence, read_csv
 from pgcc.errors import EvidenceError
 from pgcc.program.strategy import METHODS
+from pgcc.validity.standing import NOT_ASKED
 
 BETA = "(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)"
 EXAMPLE = str(Path(__file__).parents[1] / "examples" / "beta.pgc")
@@ -321,11 +322,12 @@ def test_table_errors_name_the_place(run, beta, table, monkeypatch):
     )
     assert "is not text in UTF-8" in beta("--evidence", table("z1\n\u00e9\n", "latin-1")).error
     assert beta("--evidence", "nosuch.csv").error == "nosuch.csv: No such file or directory"
-    monkeypatch.setattr("pgcc.data.text._AT_A_TIME", 2)
-    bad = run("query", "--expr", "1.5*z - 0.5", "--evidence", table("z\n1\n?\n1\n0\n"))
+    monkeypatch.setattr("pgcc.data.text._AT_A_TIME", 4)
+    monkeypatch.setattr("pgcc.model.find_standing", lambda *_: NOT_ASKED)  # as if no search had found the coefficient
+    bad = run("query", "--expr", "z1 + 1/4*z2 - 1/4*z1*z2", "--evidence", table("z1,z2\n0,1\n?,?\n?,?\n1,1\n"))
     assert bad.code == 2
-    assert "rows.csv, row 0 being line 4: the 'probability' of evidence z=0 (row 1) is -0.5" in bad.err
-    assert bad.out.splitlines() == ["1.5", "1"]  # what was answered before
+    assert "rows.csv, row 0 being line 4: the 'probability' of evidence z1=1, z2=1 (row 1) is -0.25" in bad.err
+    assert bad.out.splitlines() == ["0.25", "1"]  # what was answered before
 
 
 # -- show -----------------------------------------------------------------------------------------

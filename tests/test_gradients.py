@@ -9,7 +9,7 @@ import pgcc
 from pgcc.determinants.cofactors import cofactors
 from pgcc.errors import PgccError, PrecisionError, SemanticsError
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import Op, const, det, rebuild, weighted_sum
+from pgcc.ir.node import Op, const, det, rebuild, var, weighted_sum
 from pgcc.testing import oracle_probability, random_circuit, random_det, random_evidence
 
 STEP = Fraction(1, 10**12)
@@ -64,7 +64,16 @@ def got(gradient, node, place):
 
 
 def assert_right(circuit, evidence, rng, normalize=False, most=12):
-    if oracle_probability(circuit, evidence) <= 0 or (normalize and oracle_probability(circuit, {}) <= 0):
+    mass, total = oracle_probability(circuit, evidence), oracle_probability(circuit, {})
+    if mass <= 0 or (normalize and total <= 0):
+        return 0
+    if normalize and mass > total:
+        with pytest.raises(SemanticsError, match="above 1"):
+            pgcc.grad(circuit, evidence)
+        return 0
+    if normalize and oracle_probability(circuit, evidence) > oracle_probability(circuit, {}):
+        with pytest.raises(SemanticsError, match="above 1"):
+            pgcc.grad(circuit, evidence)
         return 0
     gradient = pgcc.grad(circuit, evidence, normalize=normalize)
     pairs = [(node, place) for node in gradient for place in places(node)]
@@ -227,6 +236,16 @@ def test_a_derivative_that_cancels_where_the_value_does_not():
     """The weight 0 hides a sum that is 0, of which float64 leaves 0.555."""
     with pytest.raises(PrecisionError, match="lost"):
         pgcc.grad(pgcc.parse("1 + b + 0*(1e16*(0.1*a + 0.2*a - 0.3*a + 0*b))"), {})
+
+
+def test_a_determinant_that_cancels_where_the_value_does_not():
+    """w·10¹⁴·D + 1 + v with D = 1 − (1 − 10⁻¹⁴)·v and w = 10⁻¹⁴: by w it is 1/2, of which float64 loses 4e-4."""
+    node = det([[1]], [[1]], [[-(1 - Fraction(1, 10**14))]], [var("v")])
+    terms = [weighted_sum([10**14], [node]), weighted_sum([1, 1], [var("v"), const(1)])]
+    circuit = Circuit(weighted_sum([Fraction(1, 10**14), 1], terms))
+    with pytest.raises(PrecisionError, match="lost"):
+        pgcc.grad(circuit, {}, normalize=False)
+    assert pgcc.grad(circuit, {"v": 0}, normalize=False)[circuit][1] == pytest.approx(0.5)
 
 
 def test_what_has_no_derivative():

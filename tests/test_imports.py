@@ -42,8 +42,9 @@ ENGINE = {"rings", "determinants", "certify"}
 RANK = {part: -i for i, parts in enumerate(LAYERS) for part in parts}
 # Free to import anything of pgcc: helpers for tests, which nothing imports.
 UNRANKED = {"testing"}
-# Modules that may import from pgcc inside functions: methods that delegate, and commands that start quickly.
-DEFERRING = {"pgcc.ir.circuit", "pgcc.questions", "pgcc.cli"}
+# Modules that may import from pgcc inside functions: methods that delegate, what only some circuits need, and commands
+# that start quickly.
+DEFERRING = {"pgcc.ir.circuit", "pgcc.questions", "pgcc.validity.standing", "pgcc.cli"}
 # Packages outside the standard library, and the modules (by prefix) that may import them, anywhere in their text.
 KERNELS = tuple(
     f"pgcc.{room}kernels"

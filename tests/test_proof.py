@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import pickle
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -110,7 +112,9 @@ WRONG = [
     (det([[1, 2], [2, 1]], [[0], [0]], [[1], [2]], [X]), GRAM, 1, [[1]]),
     (det([[0, 0], [-3, 0]], [[1, 0], [0, 1]], [[1, 0], [0, 1]], [X, weighted_sum([1, -1], [Y, Y])]), GRAM, 1, None),
     (det([[1, -3], [-1, 1]], [[0], [0]], [[1], [2]], [X]), GRAM, 1, None),
+    (det([[1, 1], [100, 100]], [[1], [2]], [[1], [2]], [X]), GRAM, 1, None),  # dominant, but not symmetric: −98·x
     (det([[1, -3], [0, 1]], [[1, 1], [1, 1]], [[1, 1], [1, 1]], [X, Y]), GRAM, 1, [[1], [0, 1]]),
+    (det([[1, 1], [0, 0]], [[2], [1]], [[2], [1]], [X]), GRAM, 1, None),  # −x, though M0 is dominant
     (det(I2, I2, [[1, 2], [2, 1]], [X, Y]), KERNEL, 1, None),
     (det(I2, I2, [[1, 2], [2, 1]], [X, Y]), KERNEL, 1, [[1], [-2, 1]]),
     (det([[1]], [[-1]], [[1]], [X]), KERNEL, 1, None),
@@ -172,6 +176,43 @@ def test_damage_is_an_error_of_its_own():
     assert refused(circuit, Proof("beautiful", True, "steps", circuit))
 
 
+@pytest.mark.parametrize("holds", [True, False])
+def test_damaged_numbers_are_an_error_of_its_own(holds):
+    circuit = Circuit(weighted_sum([0.5, 0.5], [X, ONE]))
+    for number in (math.inf, math.nan, None, [], "1/0", "inf", {}):
+        assert refused(circuit, Proof("normalized", holds, "total", circuit, {"exact": True, "total": number}))
+    assert refused(circuit, Proof("normalized", True, ["total"], circuit, {"exact": True}))
+    assert refused(circuit, Proof("nonnegative", True, "steps", None, {"steps": []}))
+
+
+def test_signs_are_numbers():
+    """mock.ANY equals every sign."""
+    circuit = Circuit(const(-1))
+    assert refused(circuit, by_steps(circuit, [(0, "number", ANY, None)]))
+    rule = Proof("nonnegative", False, "negative coefficient", Circuit(X), {"row": {"x": ANY}, "value": ANY})
+    assert refused(Circuit(X), multiaffine(Circuit(X)), rule)
+
+
+def test_a_circuit_keeps_what_is_not_so():
+    """An order that is not that of the root: steps about its one node proved x − y."""
+    circuit = Circuit(weighted_sum([1, -1], [X, Y]))
+    for variables in (["x", "y"], ["y", "x"]):
+        forged = Circuit(circuit.root, variables)
+        forged.__dict__.update(order=[X], links=[()])
+        assert refused(circuit, by_steps(forged, [(0, "variable", 1, None)]))
+
+
+def test_primes_are_longer_than_what_they_test():
+    """A constant of 2^40 bits has degree 0, and may have very many prime factors."""
+    tower = const(3)
+    for _ in range(40):
+        tower = product([tower, tower])
+    prime, _ = checker._random_ring(Circuit(weighted_sum([1, 1], [tower, X])), Circuit(X))
+    assert prime > 1 << 128 + 40
+    small, _ = checker._random_ring(Circuit(const(F(3, 7**500))))
+    assert small > 1 << 128 + 10  # a number of 1,400 bits
+
+
 # -- multiplied out -------------------------------------------------------------------------------------------------
 
 
@@ -186,9 +227,11 @@ def test_multiplied_out():
             assert refused(circuit, by_steps(circuit, [*steps[:k], (i, rule, 1, space), *steps[k + 1 :]]))
         if rule == EXPANSION.name:
             assert refused(circuit, by_steps(circuit, [*steps[:k], (i, rule, 0, space), *steps[k + 1 :]]))
-    signed = pgcc.parse("(x + 1)*(y + 1) - 2")
-    forged = [(i, "terms", None, 0) for i in range(len(signed.order))]
-    assert refused(signed, by_steps(signed, [*forged, (len(forged) - 1, "multiplied out", 1, 0)]))
+    for text in ("(x + 1)*(y + 1) - 2", "x*x - x"):
+        signed = pgcc.parse(text)
+        forged = [(i, "terms", None, 0) for i in range(len(signed.order))]
+        for sign in (0, 1):
+            assert refused(signed, by_steps(signed, [*forged, (len(forged) - 1, "multiplied out", sign, 0)]))
 
 
 def test_parts_are_shown_before():
@@ -215,6 +258,9 @@ def test_powers_and_complements():
     """(x − 1)² has a negative coefficient; x·x̄ is x."""
     for text in ("(x - 1)*(x - 1)", "(x*x - x)*x", "x*y - 2*y*x"):
         assert not prove_nonnegative(pgcc.parse(text)).proved
+    square = Circuit(weighted_sum([1, -1], [product([X, X]), X]))
+    forged = [(i, "terms", None, 0) for i in range(len(square.order))]
+    assert refused(square, by_steps(square, [*forged, (len(forged) - 1, "multiplied out", 0, 0)]))
     both = Circuit(weighted_sum([1, -1], [product([X, var("x", complement=True)]), X]))
     certificate = prove_nonnegative(both)
     assert certificate.proved
@@ -254,6 +300,7 @@ def test_parts_of_determinants():
         combination([1, -1], scaled(1)),
         combination([3, -2], scaled(0, 1)),
         combination([-1, 1], [weighted_sum([-1], [X]), weighted_sum([-2], [X])]),
+        combination([-1, 1], [weighted_sum([s], [weighted_sum([-1], [X])]) for s in (1, 2)]),
         combination([-1, 1], [weighted_sum([1, 1], [X, Y]), weighted_sum([2], [X])]),
         combination([-1, 1], [weighted_sum([1], [X]), weighted_sum([F(1, 2)], [X])]),
         combination([2, -1], [weighted_sum([1], [X]), weighted_sum([3], [X])]),
@@ -372,7 +419,7 @@ def test_multiaffine():
     one_child = Circuit(det([[1]], [[1]], [[1]], [X], [X]))
     assert verify(one_child, [multiaffine(one_child)])
     tower = X
-    for _ in range(80):
+    for _ in range(200):
         tower = product([tower, tower])
     high = Circuit(weighted_sum([1, -1, 1], [tower, tower, ONE]))
     assert refused(high, Proof("multiaffine", True, "identity test", high))
@@ -477,6 +524,20 @@ def test_all_coefficients_of_floats(n):
             assert verify(circuit, proofs) if fine else refused(circuit, *proofs)
             assert refused(circuit, *proofs, tolerance=0)
         assert refused(circuit, multiaffine(circuit), everything(circuit))
+    exact = Circuit(weighted_sum([1, F(-1, 10**13)], [ONE, X]))  # nothing is tolerated of it
+    for told in (True, False, None):
+        assert refused(exact, multiaffine(exact), everything(exact, told))
+
+
+def test_slack_that_is_no_double():
+    """A slack of 0.7·2^−1074, the double nearest to which is larger: a coefficient of −2^−1074 is below it."""
+    n, tiny = 14, F(1, 2**1074)
+    names = [var(f"v{i}") for i in range(n)]
+    others = [product(names[:i] + names[i + 1 :]) for i in range(n)]
+    circuit = Circuit(weighted_sum([5e-324 * 9, -5e-324], [weighted_sum([1] * n, others), product(names)]))
+    tolerance = float(F(7, 10) / (9 * n - 1))
+    assert F(1, 2) * tiny < F(tolerance) * (9 * n - 1) * tiny < tiny
+    assert refused(circuit, multiaffine(circuit), everything(circuit, True), tolerance=tolerance)
 
 
 def test_tables_with_determinants():
@@ -520,6 +581,8 @@ def test_negative_coefficients():
     tiny = Proof("nonnegative", False, "negative coefficient", floats,
                  {"row": {"x": 1}, "value": str(F(-1e-14)), "tolerated": False})  # fmt: skip
     assert refused(floats, multiaffine(floats), tiny)
+    untold = tiny._replace(data={**tiny.data, "tolerated": None})  # a forged one that knows of no tolerance
+    assert refused(floats, multiaffine(floats), untold)
     assert verify(floats, [multiaffine(floats), tiny], tolerance=1e-15)
 
 

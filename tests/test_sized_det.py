@@ -7,24 +7,31 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import sympy
+from flint import arb, arb_mat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_exact_det import by_subsets
 
 import pgcc
 from pgcc.codegen.emit import emit
+from pgcc.determinants.kernels.sized import tridiagonal
+from pgcc.determinants.spectrum import BITS, find_spectrum
 from pgcc.errors import CircuitError, FormatError, ParseError, PgccError
 from pgcc.formats import npz
 from pgcc.frontend.symbolic import to_sympy
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate, probability
 from pgcc.ir.node import ONE, ZERO, Op, const, det, product, rebuild, var, weighted_sum
+from pgcc.ir.numbers import UNIT
 from pgcc.ir.printer import dot_text
 from pgcc.ir.verify import verify
+from pgcc.passes.balls import ball
 from pgcc.passes.expand_det import expand_det
 from pgcc.passes.padding import homogenize
 from pgcc.passes.sizes import of_size
+from pgcc.passes.total import _ball_det, total
 from pgcc.rings.paper import evaluate_literally
+from pgcc.rings.precision import precision
 from pgcc.testing import brute_force, circuits, random_det
 
 A, B, C = var("a"), var("b"), var("c")
@@ -317,3 +324,96 @@ def test_of_size_is_iterative_and_shares():
     part = of_size(Circuit(wide), 2)
     assert part.size < 50_000
     assert evaluate(part, dict.fromkeys(names, 1), int) == math.comb(3000, 2)
+
+
+# -- the tridiagonal form ------------------------------------------------------------------------------------
+
+
+def stuck(m):
+    """Sums of its squares always round down: 1, and beside it numbers whose squares are just less than half a unit."""
+    S = np.eye(m)
+    S[-1, : m - 1] = S[: m - 1, -1] = 2.0**-27 * 0.99
+    S[-1, m - 2] = S[m - 2, -1] = 1.0
+    return S
+
+
+def gram(m, seed):
+    B = np.random.default_rng(seed).standard_normal((m, m + 20))
+    return B @ B.T / (m + 20)
+
+
+def one_direction(m):
+    """All of one sign, with one large eigenvalue."""
+    x = np.linspace(0.9, 1.1, m)
+    return np.exp(-((x - x[:, None]) ** 2))
+
+
+def tiny_rows(m):
+    """Rows beside the diagonal whose squares underflow."""
+    S = np.eye(m)
+    for i, scale in enumerate(np.logspace(-200, -100, m)):
+        S[i, :i] = S[:i, i] = scale
+    return S
+
+
+@pytest.mark.parametrize("S", [stuck(40), gram(30, 0), gram(60, 1), one_direction(40), tiny_rows(30), np.eye(5)])
+def test_a_tridiagonal_form_is_as_far_off_as_it_says(S):
+    S = (S + S.T) / 2
+    m = len(S)
+    diagonal, beside, error = tridiagonal(S.copy())
+    with precision(BITS):
+        T = np.diag(diagonal) + np.diag(beside[1:], 1) + np.diag(beside[1:], -1)
+        found, true = (find_spectrum(arb_mat(m, m, A.ravel().tolist()), 0.0) for A in (T, S))
+    assert error < 1e-11 * np.linalg.norm(S)
+    # no eigenvalue moves farther than the matrix does
+    assert (np.abs(found.value - true.value) <= error + found.off + true.off + 4 * UNIT * np.abs(true.value)).all()
+
+
+def test_sums_of_sizes_are_within_their_bounds():
+    """Of kernels whose items are partly in and out, against the same sum in balls."""
+    rng = np.random.default_rng(5)
+    for n, k in ((6, 3), (25, 12), (60, 7)):
+        L = gram(n, n)
+        model = pgcc.compile(pgcc.dpp(L=L).of_size(k))
+        rows = rng.choice([-1, -1, -1, 0, 1], (12, n))
+        rows[(rows == 1).sum(axis=1) > k] = -1
+        values, bounds = model.prob(rows, bound=True, method="direct")
+        assert (bounds < 1e-9).all()
+        exact = pgcc.compile(pgcc.dpp(L=L).of_size(k)).prob(rows, rtol=1e-14)
+        assert (np.abs(values - exact) <= (bounds + 2e-14) * np.abs(exact)).all()
+
+
+def test_the_total_of_a_k_dpp_of_many_items():
+    """Its size is no reason for thousands of bits: by interpolation at 0, 1, …, 100 this took minutes."""
+    values = np.linspace(0.1, 3.0, 100)
+    e = np.zeros(11)
+    e[0] = 1.0
+    for x in values:
+        e[1:] += x * e[:-1]
+    assert total(pgcc.dpp(L=np.diag(values)).of_size(10)) == pytest.approx(e[10], rel=1e-11)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10**6))
+def test_totals_of_sizes_in_balls(seed):
+    """With complements, with children that are not counted, and where nothing of that size is left."""
+    rng = np.random.default_rng(seed)
+    r, k = int(rng.integers(0, 4)), int(rng.integers(1, 5))
+    m0, u, v = (rng.integers(-3, 4, shape).astype(float) for shape in ((r, r), (r, k), (r, k)))
+    counted = rng.integers(0, 2, k).astype(bool)
+    size = int(rng.integers(0, counted.sum() + 1))
+    y = rng.choice([0.0, 0.5, 1.0, 1.0], k).tolist()
+    f = rng.choice([0.0, 0.5, 1.0, 3.0], k).tolist()
+    node = det(m0, u, v, [const(x) for x in f], [const(x) for x in y], size=size, counted=counted)
+    exact = det(
+        m0.astype(int).tolist(),
+        u.astype(int).tolist(),
+        v.astype(int).tolist(),
+        node.inside,
+        node.outside,
+        size=size,
+        counted=counted,
+    )
+    true = evaluate(Circuit(exact), {})
+    with precision(256):
+        assert _ball_det(node, [arb(x) for x in f], [arb(x) for x in y]).contains(ball(true))

@@ -8,6 +8,8 @@ import pytest
 
 import pgcc
 from pgcc.errors import SemanticsError
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import ONE, product, var, weighted_sum
 
 # Pr(x) = 3/2, Pr(not x) = −1/2; y is independent of it.
 SIGNED = pgcc.parse("(1.5*x - 0.5) * (0.5*y + 0.5)")
@@ -116,16 +118,21 @@ def test_what_is_known_is_said():
 
 
 def test_a_search_that_finds_nothing_says_so():
-    """A product of a hundred factors a·b − 0.9·a·b + …: no rule, too many coefficients."""
-    parts = [f"(0.3*a{i} + 0.3*b{i} + 1 - 0.2*a{i}*c{i} + 0.2*a{i}*c{i}*b{i} + 0.3*c{i}*a{i})" for i in range(12)]
-    square = pgcc.parse(f"({' * '.join(parts)}) - 0.0001*({' * '.join(f'a{i}*b{i}*c{i}' for i in range(12))})*0.0001")
-    try:
-        model = pgcc.compile(square)
-    except SemanticsError as error:
-        assert pgcc.check(square).nonnegative.refuted, error  # noqa: PT017 - either is right, if it is true
-    else:
-        assert model.standing.proved or "looks further" in model.standing.reason
-        assert model.prob({}) == pytest.approx(1.0)
+    """Π (x·y + 1)/2 − ε·Π x·y over 15 pairs is a distribution for ε ≤ 2⁻¹⁵: no rule knows, and 2³⁰ are too many."""
+    names = [f"x{i}*y{i}" for i in range(15)]
+    halves = " * ".join(f"(0.5*{pair} + 0.5)" for pair in names)
+    for epsilon in (Fraction(1, 2**15 + 1), Fraction(1, 2**15)):
+        model = pgcc.compile(pgcc.parse(f"{halves} - {epsilon}*{'*'.join(names)}"))
+        assert not model.standing.proved
+        assert "no rule was found" in model.standing.reason
+        assert "coefficients is negative; pgcc.check looks further" in model.standing.reason
+        ones = dict.fromkeys(model.circuit.variables, 1)
+        expected = (Fraction(1, 2**15) - epsilon) / (1 - epsilon)
+        assert model.prob(ones, exact=True) == expected
+        assert model.prob(ones) == pytest.approx(float(expected), rel=1e-9, abs=0)
+    wrong = pgcc.parse(f"{halves} - {Fraction(1, 2**15 - 1)}*{'*'.join(names)}")
+    with pytest.raises(SemanticsError, match="below 0"):
+        pgcc.compile(wrong)
 
 
 def test_parts_of_a_proved_distribution_are_proved():
@@ -137,3 +144,17 @@ def test_parts_of_a_proved_distribution_are_proved():
 def test_gradients_of_what_is_no_distribution():
     with pytest.raises(SemanticsError, match=r"above 1|negative"):
         pgcc.grad(SIGNED, {"x": 1})
+
+
+def test_parts_of_what_is_tolerated():
+    """A coefficient of −1e-13 is tolerated of floats. Given x it is all there is: Pr(y | x) = 2 was "proved"."""
+    x, y = var("x"), var("y")
+    model = pgcc.compile(Circuit(weighted_sum([1.0, -1e-13, 2e-13], [ONE, x, product([x, y])])))
+    assert model.standing.proved
+    assert not model.standing.certain
+    assert "tolerated" in str(model.standing)
+    with pytest.raises(SemanticsError, match="below 0"):
+        model.condition({"x": 1})
+    with pytest.raises(SemanticsError, match="above 1"):
+        pgcc.compile(Circuit(weighted_sum([1.0, -1e-13], [ONE, x]))).prob({"x": 0})
+    assert pgcc.compile(pgcc.parse("(a + 1)*(b + 1) - 0.5*a*b")).standing.certain

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from pgcc.certify.kernels.analysis import ENDLESS, LOSS, State, nothing_known, walk
+from pgcc.certify.kernels.analysis import ENDLESS, LEAST_NORMAL, LOSS, State, nothing_known, walk
 from pgcc.determinants.kernels.staged import LEAST
 from pgcc.errors import PgccError
 from pgcc.ir.numbers import UNIT, Number, absolute, add, exact
@@ -178,10 +178,10 @@ def leaf_states(program: Program, count: float = 2.0) -> State:
 
 
 def log_weights_of(program: Program) -> np.ndarray:
-    """log |w| of every weight, also of those that are 0 or inf as doubles."""
+    """log |w| of every weight, also of those that are inf, subnormal or 0 as doubles."""
     with np.errstate(divide="ignore"):
         logs = np.log(np.abs(program.weights))
-    for k in np.flatnonzero(~np.isfinite(logs)).tolist():
+    for k in np.flatnonzero(~((logs >= LEAST_NORMAL) & (logs < math.inf))).tolist():
         logs[k] = _log_size(program.numbers[k])
     return logs
 
@@ -190,7 +190,7 @@ def log_leaves_of(program: Program) -> np.ndarray:
     """log(|a| + |b|) of every leaf a·ȳ + b·z, likewise: the largest that it can be."""
     with np.errstate(divide="ignore", over="ignore"):
         logs = np.log(np.abs(program.leaf_table[:, :2]).sum(axis=1))
-    for k in np.flatnonzero(~np.isfinite(logs)).tolist():
+    for k in np.flatnonzero(~((logs >= LEAST_NORMAL) & (logs < math.inf))).tolist():
         logs[k] = _log_size(add(*map(absolute, program.leaf_numbers[k])))
     return logs
 

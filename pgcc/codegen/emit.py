@@ -31,7 +31,7 @@ from pgcc.errors import PgccError, SemanticsError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
 from pgcc.program.lower import lower
-from pgcc.program.program import Program
+from pgcc.program.program import ARITHMETIC, DET, Program
 from pgcc.program.schedule import schedule
 
 # The algebra of a table with at most this many instructions is also written out, as a comment.
@@ -89,7 +89,7 @@ def emit(circuit: Circuit, *, name: str = "evaluate", normalize: bool = True, va
     total = _total(compiled) if normalize else 1.0
     # `series` refuses to expand large determinants.
     program = lower(compiled.homogenized) if compiled.decomposable else compiled.series.program
-    program = prune(program, (program.value,))
+    program = prune(program, (program.value,)).expect(*ARITHMETIC, DET)
     check_range(program)
     if not compiled.decomposable:
         method, body = (
@@ -190,7 +190,7 @@ def _entry(has_det: bool, name: str) -> str:
 def _tables(program: Program, circuit: Circuit) -> str:
     """The program as data; before that, if it is short, its algebra as a comment."""
     shared = schedule(program)
-    text = templates.TABLE_HEAD
+    text = templates.TABLE_HEAD.replace("OPCODES", ", ".join(map(str, (*ARITHMETIC, DET))))
     if program.instructions <= _MOST_LISTED:
         lines = statements(program, identifiers(circuit.variables), "leaf")
         text += "#\n# In words, before values share slots:\n" + "".join(f"#   {line}\n" for line in lines)

@@ -78,7 +78,7 @@ def _numbers(text, kind):
 #   MORE   the same, added to what the slot holds
 #   TIMES  product of the arguments
 #   DET    determinant number ARGS[START[i]] of the values of f, then y, that follow
-LEAF, SUM, DOT, MORE, TIMES, DET = range(6)
+LEAF, SUM, DOT, MORE, TIMES, DET = OPCODES
 """
 
 TABLE_EVALUATE = '''
@@ -148,7 +148,7 @@ def _multiply(x, y):
 '''
 
 DET_BRANCH = """\
-            else:
+            elif kind == DET:
                 _determinants(det_rank, det_start, det_data, args[begin:end], v, x)
 """
 

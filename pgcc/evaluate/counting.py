@@ -17,7 +17,7 @@ from pgcc.errors import PrecisionError
 from pgcc.evaluate.counting_exact import CountingExact
 from pgcc.evaluate.counting_long import LongCounting
 from pgcc.ir.circuit import Circuit
-from pgcc.program.program import Program
+from pgcc.program.program import LOWERED, Program
 from pgcc.rings.kernels.counting import plan_polynomials, run_polynomials
 from pgcc.rings.kernels.scaled import RADIX
 from pgcc.rings.values import Values, rounding_bound
@@ -141,9 +141,9 @@ class Counting:
     def _is_monotone(self) -> bool:
         return self.compiled.decomposable and not self._program.signed
 
-    @property
+    @cached_property
     def _program(self) -> Program:
-        return self.compiled.direct.program
+        return self.compiled.direct.program.expect(*LOWERED)
 
     @cached_property
     def _dets(self) -> CountedDeterminants | None:

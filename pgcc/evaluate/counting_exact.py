@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from flint import acb, arb, arb_poly, fmpq, fmpq_mat, fmpq_poly
 
-from pgcc.determinants.pencil import BALLS, Determinant, Pencil, elementary_symmetric
+from pgcc.determinants.pencil import BALLS, Determinant, Pencil
 from pgcc.errors import PrecisionError
 from pgcc.ir.node import Op
+from pgcc.passes.ball_coefficients import elementary_symmetric
 from pgcc.rings.balls import (
     FIRST_BITS,
     MOST_BITS,

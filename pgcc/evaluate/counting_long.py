@@ -4,9 +4,10 @@ A monotone program runs over polynomials without their negligible ends (`kernels
 variables that are not too dependent some √n coefficients are left, so that an instruction costs that much. Products of
 two polynomials that are both long are taken by FFT.
 
-The error. For a and b with Σ|a_k| ≤ 1, Σ|b_k| ≤ 1 and transforms that are off by ε in the 2-norm, relatively, a·b by
-FFT is off by ε·(‖a‖₂ + 2·‖b‖₂) there, and so no coefficient by more. ε = 7·log2(M)·2⁻⁵³ for M points is what transforms
-of radix 2 with accurate twiddle factors keep (Higham, Accuracy and Stability, §24.1); pocketfft's are not worse.
+The error of a product by FFT is in `pgcc.rings.fourier`. Errors in the 2-norm are relative to the coefficients' sum.
+Those of a product a·b are ‖ã·b̃ − a·b‖₂ ≤ ‖ã − a‖₂·Σb̃ + Σa·‖b̃ − b‖₂ (Young), so that they add up but for Σb̃ / Σb, which
+is at most 1 + √n·‖b̃ − b‖₂/Σb for n coefficients. No value has more of them than the root, so that all such factors
+together are at most exp(√n · losses of the root): that is next to 1, or the result is not used.
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ import numpy as np
 
 from pgcc.errors import PrecisionError
 from pgcc.evaluate.kernels.counting_long import fold_product, put, run_long
-from pgcc.ir.numbers import UNIT
-from pgcc.program.program import MORE, SUM, TIMES
+from pgcc.program.program import ARITHMETIC, MORE, SUM, TIMES
 from pgcc.rings.direct import Direct
+from pgcc.rings.fourier import multiply
 from pgcc.rings.kernels.counting import plan_polynomials
 from pgcc.rings.kernels.scaled import RADIX
 from pgcc.rings.values import rounding_bound
 
 _MOST_COEFFICIENTS = 1 << 28
+_LEAST_EXPONENT = -(2**42)  # of 0, which has none, as one of 2^256
+# What the first order of errors may be, where products of errors are counted as 1 % of it.
+_FIRST_ORDER = 0.001
 _NO_DETS = np.ones(0, np.int64)
 
 
@@ -32,11 +36,10 @@ class LongCounting:
     """The distribution of a count for one row of evidence, in a monotone program without determinants."""
 
     def __init__(self, direct: Direct, codes: np.ndarray, counted: np.ndarray, atol: float):
-        program = self.program = direct.program
+        program = self.program = direct.program.expect(*ARITHMETIC)
         op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
         weights, weight_exponents, table, table_exponents = direct.scaled_constants
-        most = -(2**50)  # 0 has no exponent
-        binary = [np.maximum(e * RADIX, most) for e in (weight_exponents, table_exponents)]
+        binary = [np.maximum(e, _LEAST_EXPONENT) * RADIX for e in (weight_exponents, table_exponents)]
         self.weights, self.weight_exponents = weights, binary[0]
         lengths, room = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
         plan_polynomials(
@@ -83,10 +86,13 @@ class LongCounting:
         if not total > 0.0:
             return result, math.inf
         result /= total
-        gamma, top = rounding_bound(float(self.rounds[root]) + 64.0), float(result.max())
-        # the sum is off by √length times what the 2-norm is, at most
-        lost = float(self.losses[root]) * (1.0 + top * math.sqrt(length))
-        return result, 1.01 * (2.0 * gamma * top + lost)
+        gamma, lost = rounding_bound(float(self.rounds[root]) + 64.0), float(self.losses[root])
+        top = float(result.max())
+        # the sum is off by √n times what the 2-norm is, at most; coefficients that are cut off among the n
+        in_sum = lost * math.sqrt(self.size)
+        if not gamma + in_sum <= _FIRST_ORDER:
+            return result, math.inf
+        return result, 1.01 * (2.0 * gamma * top + lost + top * in_sum)
 
     def _instruction(self, i: int) -> None:
         """One with a product of two long polynomials."""
@@ -98,8 +104,8 @@ class LongCounting:
             )
             starts, sizes = self.pieces
             parts = [self.buffer[s : s + n].copy() for s, n in zip(starts[:count], sizes[:count], strict=True)]
-            product, more = _balanced_product(parts)
-            self._put(product, low, exponent, rounded, lost + more, target)
+            product, binary, more = _balanced_product(parts)
+            self._put(product, low, exponent + binary, rounded, lost + more, target)
             return
         terms: list[tuple[np.ndarray, int, int]] = []
         lost = rounded = 0.0
@@ -109,7 +115,7 @@ class LongCounting:
         stride = 1 if program.op[i] == SUM else 2
         for k, j in enumerate(range(first, last, stride), int(program.first_weight[i])):
             x, y = program.args[j], program.args[j + 1]
-            product, more = multiply(self._polynomial(x), self._polynomial(y))
+            product, more = _product(self._polynomial(x), self._polynomial(y))
             exponent = int(self.weight_exponents[k] + self.exponents[x] + self.exponents[y])
             terms.append((self.weights[k] * product, int(self.lows[x] + self.lows[y]), exponent))
             lost = max(lost, (1.0 + self.losses[x]) * (1.0 + self.losses[y]) - 1.0 + more)
@@ -124,24 +130,24 @@ class LongCounting:
         put(c, low, exponent, float(rounded), float(lost), self.cut, slot, offset, pool, *rest)
 
 
-def multiply(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, float]:
-    """a·b, and what it is off by in the 2-norm, relative to Σa·Σb; without negative coefficients."""
-    size = len(a) + len(b) - 1
-    points = 1 << (size - 1).bit_length()
-    product = np.fft.irfft(np.fft.rfft(a, points) * np.fft.rfft(b, points), points)[:size]
-    epsilon = 7.0 * UNIT * math.log2(points) + 4.0 * UNIT
-    norms = [float(np.linalg.norm(x)) / float(x.sum()) for x in (a, b)]
-    return np.maximum(product, 0.0), 1.01 * epsilon * (max(norms) * 2.0 + min(norms))
+def _product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, float]:
+    """a·b without negative coefficients, and what it is off by in the 2-norm, relative to Σa·Σb."""
+    product, off = multiply(a, b)
+    return np.maximum(product, 0.0), 1.01 * off / (float(a.sum()) * float(b.sum()))
 
 
-def _balanced_product(parts: list[np.ndarray]) -> tuple[np.ndarray, float]:
-    """The product of all, neighbours first, and what it is off by."""
-    lost = 0.0
+def _balanced_product(parts: list[np.ndarray]) -> tuple[np.ndarray, int, float]:
+    """The product of all, neighbours first, an exponent of two beside it, and what it is off by."""
+    exponent, lost = 0, 0.0
     while len(parts) > 1:
-        pairs = [multiply(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
-        lost += sum(off for _, off in pairs)
-        parts = [product for product, _ in pairs] + parts[2 * len(pairs) :]
-    return parts[0], 1.01 * lost
+        products = []
+        for a, b in zip(parts[::2], parts[1::2], strict=False):
+            product, off = _product(a, b)
+            binary = math.frexp(float(product.sum()))[1]
+            products.append(np.ldexp(product, -binary))
+            exponent, lost = exponent + binary, lost + off
+        parts = products + parts[2 * len(products) :]
+    return parts[0], exponent, lost
 
 
 def _added(terms: list[tuple[np.ndarray, int, int]]) -> tuple[np.ndarray, int, int]:

@@ -17,7 +17,7 @@ from pgcc.determinants.cofactors import Derivatives, Matrices, determinant_deriv
 from pgcc.errors import PrecisionError
 from pgcc.evaluate.kernels.gradients import add_linear_gradients, add_scaled_gradients
 from pgcc.ir.numbers import absolute
-from pgcc.program.program import DET, DETBAR, LEAF, SUM, Program
+from pgcc.program.program import ARITHMETIC, DET, DETBAR, LEAF, SUM, Program
 from pgcc.program.reverse import adjoints
 from pgcc.rings.direct import split_constants, split_doubles
 from pgcc.rings.float64.kernels.linear import STEP, pack_codes, run_block
@@ -25,6 +25,7 @@ from pgcc.rings.float64.loop import aligned
 from pgcc.rings.kernels.scaled import RADIX, run_scaled_rows
 from pgcc.rings.values import rounding_bound
 
+_KNOWN = (*ARITHMETIC, DET, DETBAR)  # operations
 # Rows per block, in steps of 32, and the bytes of values and adjoints beyond which they are as few as can be.
 _STEPS, _BYTES = 4, 1 << 23
 # Numbers that rows of scaled values may take together.
@@ -70,7 +71,7 @@ class Differentiator:
         self.program = program
         self.matrices: list[Matrices] = [structure.floats for structure in program.structures]
         found = adjoints(program)
-        self.reversed, self.adjoint, self._source = found.program, found.slot, found.weight
+        self.reversed, self.adjoint, self._source = found.program.expect(*_KNOWN), found.slot, found.weight
         sums = np.flatnonzero(program.op == SUM)
         lengths = np.diff(program.start)[sums]
         owner = np.repeat(sums, lengths)

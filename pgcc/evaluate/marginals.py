@@ -14,7 +14,7 @@ from pgcc.certify.certificate import gamma_of
 from pgcc.compiler import Compiled
 from pgcc.determinants.marginals import StagedMarginals, has_partials
 from pgcc.program.flows import flows
-from pgcc.program.program import Program
+from pgcc.program.program import ARITHMETIC, Program
 from pgcc.program.reverse import readings, reverse
 from pgcc.program.schedule import schedule
 from pgcc.rings.direct import split_constants
@@ -66,7 +66,7 @@ class Marginals:
 
     @cached_property
     def _scaled(self) -> Program:
-        return schedule(reverse(self.forward))
+        return schedule(reverse(self.forward).expect(*ARITHMETIC))
 
     @cached_property
     def _scaled_gamma(self) -> float:

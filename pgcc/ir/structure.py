@@ -215,8 +215,10 @@ def _supports(circuit: Circuit, complete: bool) -> list[int]:
                 found = columns[node.name] ^ (ones if node.is_complement else 0)
             case Op.SUM:
                 found = reduce(or_, (support[c] for w, c in zip(node.weights, children, strict=True) if w), 0)
-            case _:
+            case Op.PRODUCT:
                 found = reduce(and_, (support[c] for c in children), ones)
+            case _:
+                raise CircuitError(f"the support of {node!r} is not known")
         support.append(found)
     return support
 
@@ -373,8 +375,10 @@ def _zeros(order: Sequence[Node], links: Sequence[tuple[int, ...]]) -> list[bool
                 zero.append(all(not w or zero[c] for w, c in zip(node.weights, children, strict=True)))
             case Op.PRODUCT:
                 zero.append(any(zero[c] for c in children))
-            case _:
+            case Op.VAR:
                 zero.append(False)
+            case _:
+                raise CircuitError(f"whether {node!r} is 0 is not known")
     return zero
 
 

@@ -254,8 +254,9 @@ class _Coefficients:
                 return (yield "prefix", node, len(node.children), k)
             case Op.DET:
                 return self._interpolate(node, k)
-            case _:  # a variable of A has no constant term
+            case Op.VAR | Op.CONST:  # a variable of A has no constant term
                 return ZERO
+        assert_never(node.op)
 
     def _prefix(self, node: Node, j: int, k: int) -> _Work:
         """The coefficient of t^k in the product of the first j children: a convolution with the last of them."""

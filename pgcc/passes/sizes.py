@@ -151,8 +151,10 @@ class _Grading:
                 parts = _convolution(children, [self.range[c] for c in below], degrees)
             elif node.op is Op.DET:
                 parts = self._det_components(node, i, children, degrees)
-            else:
+            elif node.op is Op.VAR or node.op is Op.CONST:
                 parts = dict.fromkeys(degrees, node)
+            else:
+                assert_never(node.op)
             found.append({j: part for j, part in parts.items() if part is not ZERO})
         return sum_of((1, found[-1][j]) for j in sizes if j in found[-1])
 

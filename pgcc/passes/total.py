@@ -23,6 +23,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op, iter_edges
 from pgcc.ir.numbers import Number, as_number
+from pgcc.passes.ball_coefficients import ball_coefficient
 from pgcc.passes.balls import ball, ball_determinant, precision
 from pgcc.passes.condition import interpolation_weights
 from pgcc.passes.simplify import constant_determinant, plus, times
@@ -289,18 +290,19 @@ def _ball_node(node: Node, at: dict[Node, arb]) -> arb:
 
 
 def _ball_det(node: Node, f: list[arb], y: list[arb]) -> arb:
-    """Of a sized one, the coefficient of s^size where f is s·f for what counts, by interpolation."""
+    """Of a sized one, the coefficient of s^size where f is s·f for what counts."""
     m0, u, v = (_ball_matrix(m) for m in node.matrices)
     if node.size is None:
         return ball_determinant(_ball_rows(m0, u, v, f, y))
-    points = range(1 + min(sum(node.counted), node.matrices[0].shape[0]))
-    if node.size >= len(points):
+    degree = min(sum(node.counted), m0.nrows())
+    if node.size > degree:
         return arb(0)
-    found = arb(0)
-    for weight, s in zip(interpolation_weights(points, node.size), points, strict=True):
-        s_f = [s * x if counts else x for x, counts in zip(f, node.counted, strict=True)]
-        found += ball(weight) * ball_determinant(_ball_rows(m0, u, v, s_f, y))
-    return found
+    rest, counted = ([x if c == own else arb(0) for x, c in zip(f, node.counted, strict=True)] for own in (False, True))
+    if all(x == 1 for x in y):
+        Q = _ball_rows(m0 * 0, u, v, counted, y)
+    else:
+        Q = _ball_rows(m0 * 0, u, v * 0, counted, [arb(0)] * len(y))
+    return arb(ball_coefficient(_ball_rows(m0, u, v, rest, y), Q, node.size, degree))
 
 
 def _ball_matrix(matrix: Matrix) -> arb_mat:

@@ -12,7 +12,7 @@ from pgcc.evaluate.counting import Counting
 from pgcc.queries.distribution import Distribution
 
 # The smallest absolute error that can be asked for, and the largest.
-_LEAST_ATOL, _MOST_ATOL = 1e-15, 1e-2
+LEAST_ATOL, _MOST_ATOL = 1e-15, 1e-2
 
 
 def cardinality(
@@ -22,8 +22,8 @@ def cardinality(
 
     columns : of the variables of T.
     """
-    if atol is not None and not (isinstance(atol, Real) and _LEAST_ATOL <= atol <= _MOST_ATOL):
-        raise PrecisionError(f"atol={atol!r} is not between {_LEAST_ATOL} and {_MOST_ATOL}")
+    if atol is not None and not (isinstance(atol, Real) and LEAST_ATOL <= atol <= _MOST_ATOL):
+        raise PrecisionError(f"atol={atol!r} is not between {LEAST_ATOL} and {_MOST_ATOL}")
     distribution.possible(given)
     counted = np.zeros(len(distribution.variables), bool)
     counted[columns] = True

@@ -15,7 +15,7 @@ from pgcc.data.evidence import Evidence
 from pgcc.errors import CircuitError
 from pgcc.ir.circuit import Circuit
 from pgcc.passes.sizes import between
-from pgcc.queries.cardinality import cardinality
+from pgcc.queries.cardinality import LEAST_ATOL, cardinality
 from pgcc.queries.distribution import Distribution
 
 # From here on a sum of some of the entries is accurate enough if they all are accurate absolutely.
@@ -86,7 +86,9 @@ def _sum_over(distribution: Distribution, given: Evidence, columns: np.ndarray, 
 
     Tails that are too small to matter in a large sum need not be known to all their digits.
     """
-    atol = max(1e-15, 0.25 * _LARGE * distribution.rtol / max(1, int(sizes.sum())))
+    atol = 0.25 * _LARGE * distribution.rtol / max(1, int(sizes.sum()))
+    if atol < LEAST_ATOL:
+        return cardinality(distribution, given, columns)[:, sizes].sum(axis=1)
     result = cardinality(distribution, given, columns, atol)[:, sizes].sum(axis=1)
     small = np.flatnonzero(result < _LARGE)
     if len(small):

@@ -15,6 +15,7 @@ from pgcc.evaluate.gradient import Differentiator, Gradients
 from pgcc.evaluate.gradient_points import PointDifferentiator
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
+from pgcc.ir.numbers import UNIT
 from pgcc.program.parameters import Parametrized, parametrize
 from pgcc.queries.probability import total_mass
 
@@ -128,6 +129,28 @@ class GradientFunction:
             total += of(np.full((1, codes.shape[1]), -1, np.int8), np.array([np.abs(share).sum()]))
         return self.differentiator.gamma * total
 
+    def sensitivity(self, codes: np.ndarray, share: np.ndarray) -> float:
+        """By how much derivatives move, relative to them or to 1, if entries of matrices are rounded otherwise.
+
+        An estimate of what float64 does to determinants: their derivatives have no bound.
+        """
+        parts, free = [(codes, share)], np.full((1, codes.shape[1]), -1, np.int8)
+        if self.normalize:
+            parts.append((free, np.array([np.abs(share).sum()])))
+        before = [self.differentiator.evaluate(*part) for part in parts]
+        kept, rng = self.differentiator.matrices, np.random.default_rng(0)
+        rounded = [[m * (1.0 + 2.0 * UNIT * rng.choice((-1.0, 1.0), m.shape)) for m in three] for three in kept]
+        self.differentiator.matrices = [(m0, u, v) for m0, u, v in rounded]
+        try:
+            after = [self.differentiator.evaluate(*part) for part in parts]
+        finally:
+            self.differentiator.matrices = kept
+        found = 0.0
+        for a, b in zip(before, after, strict=True):
+            for x, y in zip(_flat(a), _flat(b), strict=True):
+                found = max(found, float((np.abs(x - y) / np.maximum(1.0, np.abs(x))).max(initial=0.0)))
+        return found
+
     def named(self, found: Gradients, logprob: Any) -> Gradient:
         """The same by node."""
         parametrized = self.parametrized
@@ -189,15 +212,19 @@ def grad(circuit: Circuit, evidence: Any = None, *, weights: Any = None, normali
     # where a float64 value is not the certified one, its derivatives are not right either
     for row in np.flatnonzero(~(np.abs(found.logs - logs) <= _AGREEMENT))[:1].tolist():
         raise PrecisionError(f"the terms of {given.describe(row)} cancel so far that float64 has lost its derivatives")
-    if not all(np.isfinite(x).all() for x in (found.weights, found.constants, *chain(*found.matrices))):
+    if not all(np.isfinite(x).all() for x in _flat(found)):
         raise PrecisionError("a derivative is outside of the range of doubles: numbers of the circuit are too small")
-    if found.spread > _LOST:
+    if found.spread > _LOST or (circuit.facts.dets and not function.sensitivity(codes, share) <= _LOST):
         raise PrecisionError("terms cancel so far that float64 has lost some derivatives")
     if not circuit.facts.monotone and not circuit.facts.dets and circuit.overlap is None and len(codes):
         slopes = np.concatenate([found.weights, found.constants])
         if not (function.errors(codes, share) <= _LOST * np.maximum(1.0, np.abs(slopes))).all():
             raise PrecisionError("terms cancel so far that float64 has lost some derivatives")
     return function.named(found, float(logs[0]) if given.single else logs)
+
+
+def _flat(found: Gradients) -> list[np.ndarray]:
+    return [found.weights, found.constants, *chain(*found.matrices)]
 
 
 def _shares(weights: Any, rows: int) -> np.ndarray:

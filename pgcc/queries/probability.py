@@ -148,9 +148,8 @@ def _near_zero(compiled: Compiled, total: Values | None, rtol: float) -> float:
     """
     if not compiled.decomposable:
         return _NEAR
-    known = (
-        4.0 * compiled.direct.certificate.gamma + (0.0 if total is None else 4.0 * float(total.bound[0])) + 16.0 * UNIT
-    )
+    of_total = 0.0 if total is None else 4.0 * float(total.bound[0])
+    known = 4.0 * compiled.direct.certificate.gamma + of_total + 16.0 * UNIT
     return min(1.0, max(_NEAR, known / rtol))
 
 

@@ -11,24 +11,17 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from flint import arb, fmpq
 
-from pgcc.determinants.pencil import (
-    BALLS,
-    RATIONALS,
-    Determinant,
-    Layout,
-    Ring,
-    coefficient_from_roots,
-    interpolated_coefficient,
-)
+from pgcc.determinants.pencil import BALLS, RATIONALS, Determinant, Layout, Ring, interpolated_coefficient
 from pgcc.errors import PrecisionError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import UNIT, Number, exact
+from pgcc.passes.ball_coefficients import coefficient_from_roots
 from pgcc.rings.precision import ball_parts, flint_lock, precision
 from pgcc.rings.values import Values
 
@@ -173,6 +166,8 @@ class Exact:
                     entries = map(_bits, self._layouts[node].numbers())
                     n = node.matrices[0].shape[0] + len(node.inside)
                     bits.append(sum(bits[c] for c in children) + n * (max(entries, default=1) + 8))
+                case _:
+                    assert_never(node.op)
         return bits[-1]
 
     # -- both ---------------------------------------------------------------------------------------
@@ -235,6 +230,8 @@ def walk(rows: list[Row], literals: dict[tuple[str, bool], Any]) -> Any:
             case Op.DET:
                 k = len(children) // 2
                 at.append(data.at([at[c] for c in children[:k]], [at[c] for c in children[k:]]))
+            case _:
+                assert_never(op)
         for c in dead:  # long numbers are not kept longer than they are needed
             at[c] = None
     return at[-1]

@@ -6,12 +6,15 @@ to the *largest* coefficient: a probability of 1e-20 beside one of 1 comes out a
 
 from __future__ import annotations
 
+from typing import assert_never
+
 import numpy as np
 
 from pgcc.errors import PrecisionError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import UNIT, nearest_float
+from pgcc.rings.fourier import multiply
 from pgcc.rings.values import Values
 
 # What gradual underflow may cost an operation, generously.
@@ -58,6 +61,8 @@ def _polynomial(circuit: Circuit, codes: dict[str, int]) -> Poly:
                 at[node] = result
             case Op.DET:
                 at[node] = _det(node, at)
+            case _:
+                assert_never(node.op)
     return at[circuit.root]
 
 
@@ -70,7 +75,7 @@ def _sum(weights: list[float], polynomials: list[Poly]) -> Poly:
         biggest += float(np.abs(p).max())
         size += abs(weight) * float(np.abs(p).max())
     # the last term: products that underflow, and weights that are subnormal themselves
-    return total, error * (1 + 8 * UNIT) + (len(weights) + 3) * (UNIT * size + _TINY) + _TINY * biggest
+    return total, error * (1 + (len(weights) + 8) * UNIT) + (len(weights) + 3) * (UNIT * size + _TINY) + _TINY * biggest
 
 
 def _product(a: Poly, b: Poly) -> Poly:
@@ -79,9 +84,7 @@ def _product(a: Poly, b: Poly) -> Poly:
     if min(len(p), len(q)) == 1:
         product, rounding = p * q, UNIT * float(np.abs(p).max() * np.abs(q).max())
     else:
-        product = np.fft.irfft(np.fft.rfft(p, n) * np.fft.rfft(q, n), n)
-        # Schatzman 1996: an FFT of length n has a relative error of O(log n)·u in the 2-norm.
-        rounding = 12.0 * (np.log2(n) + 4.0) * UNIT * float(np.linalg.norm(p) * np.linalg.norm(q))
+        product, rounding = multiply(p, q)
     spread = ep * float(np.abs(q).sum()) + eq * float(np.abs(p).sum()) + ep * eq * n
     return product, (spread + rounding) * (1 + 64 * UNIT) + _TINY * n
 

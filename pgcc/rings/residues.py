@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pgcc.kernels.simd import LANES
-from pgcc.program.program import Program
+from pgcc.program.program import LOWERED, Program
 from pgcc.rings.kernels.modular import MOST_BITS, divide_mod, run_modular
 
 LEAST_PRIME = 1 << (MOST_BITS - 1)
@@ -38,7 +38,7 @@ class Residues:
     """A program, with its numbers modulo one prime."""
 
     def __init__(self, program: Program, prime: int, numbers: np.ndarray):
-        self.program, self.prime = program, prime
+        self.program, self.prime = program.expect(*LOWERED), prime
         leaves, dets = len(program.numbers), len(program.numbers) + 2 * len(program.leaf_numbers)
         self.weights, self.det_data = numbers[:leaves], numbers[dets:]
         self.leaf_table = numbers[leaves:dets].reshape(-1, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,11 +65,13 @@ class Values:
 
     def logs(self) -> np.ndarray:
         """Natural logarithms; −inf exactly where the value is 0, NaN where it is negative."""
+        mantissa, exponent = self.mantissa, self.exponent
+        if exponent.any():  # they must not cancel: near 0, a logarithm would be as wrong as large ones are rounded
+            mantissa, binary = np.frexp(mantissa)
+            small = np.abs(mantissa) < math.sqrt(0.5)
+            mantissa, exponent = np.where(small, 2.0 * mantissa, mantissa), exponent + binary - small
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(self.mantissa)
-        if self.exponent.any():
-            logs += self.exponent * np.log(2.0)
-        return logs
+            return np.log(mantissa) + exponent * math.log(2.0)
 
     def plain(self) -> float | None:
         """The only value, if it is positive and dividing what is far from the ends of the range by it stays inside."""

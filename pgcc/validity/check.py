@@ -21,13 +21,13 @@ from pgcc.validity.dependence import judge_dependence
 from pgcc.validity.proof import TOTAL_TOLERANCE, Proof, coefficient, verify
 from pgcc.validity.provenance import Certificate, prove_nonnegative
 from pgcc.validity.search import TermSampler, find_negative
-from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, assignment_text, number_text
+from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, assignment_text, exact_text, number_text
 
 # With at most so many variables, all coefficients are computed.
 MOST_EXHAUSTIVE = 22
 # The total is computed in fractions while they are shorter than this, and determinants no larger than this.
 _MOST_BITS, _MOST_ROWS = 1 << 14, 120
-_BALL_RTOL = 1e-13
+_BALL_RTOL, _MOST_EXPONENT = 1e-13, 1 << 20
 # Children of a determinant with a size, above which its total is not computed to prove that it is positive.
 _MANY = 40
 
@@ -153,12 +153,14 @@ def _is_witness(verdict: Verdict) -> bool:
         case "square":
             return bool(verdict.witness == data["variable"])
         case "negative coefficient":
-            return bool(verdict.witness == data["row"] and verdict.value == Fraction(data["value"]))
+            return bool(verdict.witness == data["row"] and exact_text(verdict.value) == data["value"])
         case "correlated pair":
             same = all(verdict.witness.get("point", {}).get(name, "1") == w for name, w in data["point"].items())
-            return bool(same and verdict.witness["pair"] == data["pair"] and verdict.value == Fraction(data["excess"]))
+            return bool(
+                same and verdict.witness["pair"] == data["pair"] and exact_text(verdict.value) == data["excess"]
+            )
         case "total":
-            return not data["exact"] or bool(verdict.witness == Fraction(data["total"]))
+            return not data["exact"] or bool(exact_text(verdict.witness) == data["total"])
     return False
 
 
@@ -254,11 +256,12 @@ def _judge_multiaffine(circuit: Circuit) -> Verdict:
 
 @dataclass(frozen=True)
 class Enclosure:
-    """g(1) is within `radius` of `middle`, and surely has this `sign` (0: not known)."""
+    """g(1) is within `radius` of `middle`, and surely has this `sign` (0: not known); `size` is |g(1)| of any range."""
 
     middle: float
     radius: float
     sign: int = 0
+    size: Fraction | None = None
 
 
 def find_total(circuit: Circuit) -> Fraction | Enclosure:
@@ -318,12 +321,14 @@ def _enclosed_total(circuit: Circuit) -> Enclosure:
         return Enclosure(math.nan, math.inf)
     middle = float(values.floats()[0])
     radius = 2 * float(values.bound[0]) * abs(middle) + 1e-300 if math.isfinite(middle) else 0.0
-    return Enclosure(middle, radius, int(np.sign(values.mantissa[0])))
+    mantissa, exponent = float(values.mantissa[0]), int(values.exponent[0])
+    size = Fraction(abs(mantissa)) * Fraction(2) ** exponent if abs(exponent) <= _MOST_EXPONENT else None
+    return Enclosure(middle, radius, int(np.sign(mantissa)), size)
 
 
 def _judge_total(circuit: Circuit, total: Fraction | Enclosure, normalize: bool) -> Verdict:
     verdict = _judge_positive(total) if normalize else _judge_one(circuit, total)
-    exact = {"exact": True, "total": str(total)} if isinstance(total, Fraction) else {"exact": False}
+    exact = {"exact": True, "total": exact_text(total)} if isinstance(total, Fraction) else {"exact": False}
     proof = Proof("normalized", verdict.proved, "total", circuit, exact)
     return verdict if verdict.state == NOT_PROVEN else replace(verdict, proof=proof)
 
@@ -383,10 +388,10 @@ class _Nonnegative:
         seconds: float, tolerance: float, rng: Any,
     ):  # fmt: skip
         self.circuit, self.multiaffine, self.seconds, self.rng = circuit, multiaffine, seconds, rng
-        size = total if isinstance(total, Fraction) else total.middle
-        known = isinstance(size, Fraction) or math.isfinite(size)
-        exact = circuit.facts.exact or not known
-        self.slack = Fraction(0) if exact else Fraction(tolerance) * abs(Fraction(size))
+        size = abs(total) if isinstance(total, Fraction) else total.size
+        exact = circuit.facts.exact or not tolerance
+        self.slack = Fraction(0) if exact or size is None else Fraction(tolerance) * size
+        self.is_slack_known = exact or size is not None
         self.data = {"tolerated": isinstance(total, Fraction) if self.slack else None}  # whether the total is exact
         self.tolerated = f"; down to -{tolerance:.0e}·g(1) is tolerated of floats" if self.slack else ""
 
@@ -437,6 +442,8 @@ class _Nonnegative:
     def _refuted(self, row: list[int], value: Fraction) -> Verdict:
         assignment = dict(zip(self.circuit.variables, row, strict=True))
         text = f"the coefficient of {assignment_text(assignment)} is {number_text(value)}{self.tolerated}"
-        data = {**self.data, "row": assignment, "value": str(value)}
+        if not self.is_slack_known:
+            return Verdict(NOT_PROVEN, f"{text}, which is tolerated of floats if the total is large enough")
+        data = {**self.data, "row": assignment, "value": exact_text(value)}
         proof = Proof("nonnegative", False, "negative coefficient", self.circuit, data)
         return Verdict(REFUTED, text, assignment, value, proof)

@@ -20,7 +20,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, weighted_sum
 from pgcc.validity.proof import Proof
 from pgcc.validity.provenance import prove_stable
-from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, number_text
+from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, exact_text, number_text
 
 MOST_VARIABLES, MOST_EDGES = 60, 50_000
 _RTOL = 1e-6
@@ -60,7 +60,7 @@ def judge_dependence(circuit: Circuit, seconds: float, rng: np.random.Generator)
 
 def _refutation(circuit: Circuit, verdict: Verdict, point: Mapping[str, Fraction]) -> Proof:
     weights = {name: str(w) for name, w in point.items()}
-    data = {"pair": verdict.witness["pair"], "point": weights, "excess": str(verdict.value)}
+    data = {"pair": verdict.witness["pair"], "point": weights, "excess": exact_text(verdict.value)}
     return Proof("negative_dependence", False, "correlated pair", circuit, data)
 
 

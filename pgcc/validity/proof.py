@@ -30,7 +30,7 @@ from pgcc.rings.precision import precision
 
 TOTAL_TOLERANCE = 1e-9  # how far from 1 the total of a circuit with float weights may be
 _EXACT_TABLE = 13  # variables, up to which tables of coefficients are rationals
-_MOST_DEGREE_BITS = 64
+_MOST_SIZE_BITS = 96
 _PRECISIONS = (256, 1024, 4096, 16384)  # bits of balls
 
 Rows = Sequence[Sequence[Any]]
@@ -91,17 +91,23 @@ def verify(
     given = {proof.claim: proof for proof in proofs}
     for claim in sorted(given, key=lambda name: order.index(name) if name in order else -1):
         proof = given[claim]
-        rules = CLAIMS.get((claim, proof.holds), {})
-        if proof.rule not in rules:
-            raise ProofError(f"there is no rule {proof.rule!r} by which {claim} could be {_said(proof.holds)}")
         try:
-            holds = rules[proof.rule](case, proof)
-        except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError) as error:
+            rules = CLAIMS.get((claim, proof.holds), {})
+            if proof.rule not in rules:
+                raise ProofError(f"there is no rule {proof.rule!r} by which {claim} could be {_said(proof.holds)}")
+            holds = rules[proof.rule](case, proof._replace(circuit=_anew(proof.circuit, circuit)))
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ProofError(f"the proof that {claim} is {_said(proof.holds)} is damaged ({error!r})") from error
         if not holds:
             raise ProofError(f"{claim} is not {_said(proof.holds)} by {proof.rule}: what it says does not hold")
-        case.known[claim] = proof.holds
+        case.known[claim] = bool(proof.holds)
     return {claim: case.known[claim] for claim in given}
+
+
+def _anew(other: Circuit, given: Circuit) -> Circuit:
+    """The circuit of a proof: the given one if they are equal, else made again from its root (it may keep what is not
+    so: its order, its links)."""
+    return given if other == given else Circuit(other.root, other.variables)
 
 
 def _said(holds: bool) -> str:
@@ -117,11 +123,11 @@ class _Case:
     normalize: bool
     known: dict[str, bool] = field(default_factory=dict)
 
-    def slack(self, proof: Proof) -> Any:
-        """How far below 0 a coefficient may be: tolerance·|g(1)| where some numbers are floats."""
-        if self.circuit.facts.exact or not self.tolerance or proof.data["tolerated"] is None:
-            return fmpq(0)
-        return _lift_exact(self.tolerance) * abs(next(self.totals(proof.data["tolerated"])))
+    def slacks(self, is_exact: bool) -> Iterator[Any]:
+        """How far below 0 a coefficient may be: tolerance·|g(1)| where some numbers are floats, exactly or in balls."""
+        if self.circuit.facts.exact or not self.tolerance:
+            return iter([fmpq(0)])
+        return (_lift_exact(self.tolerance) * abs(found) for found in self.totals(is_exact))
 
     def totals(self, is_exact: bool) -> Iterator[Any]:
         """g(1): exactly, or in ever smaller balls."""
@@ -139,7 +145,11 @@ class Ring(NamedTuple):
 
 
 def _lift_exact(x: Any) -> fmpq:
-    return fmpq(*(Fraction(x) if type(x) is str else x).as_integer_ratio())
+    """A number, or the text of a fraction ("3/7")."""
+    if type(x) is str:
+        above, _, below = x.partition("/")
+        return fmpq(fmpz(above), fmpz(below or "1"))
+    return fmpq(*x.as_integer_ratio())
 
 
 def exact_rows(matrix: Matrix) -> list[list[fmpq]]:
@@ -248,7 +258,7 @@ def total(circuit: Circuit, bits: int) -> Any:
 
 def coefficient(circuit: Circuit, row: Mapping[str, int]) -> fmpq:
     """That of Π z_i over the variables with 1 in the row, of a multiaffine polynomial: [t^|A|] g(z_A = t, others 0)."""
-    if set(row) != set(circuit.variables) or not set(row.values()) <= {0, 1}:
+    if set(row) != set(circuit.variables) or any(type(x) is not int or x not in (0, 1) for x in row.values()):
         raise ProofError("an assignment has 0 or 1 for every variable")
     top = sum(row.values())
     points = [{name: fmpq(t * x) for name, x in row.items()} for t in range(top + 1)]
@@ -280,10 +290,10 @@ def _scopes(circuit: Circuit) -> tuple[list[int], int]:
 
 
 def _random_ring(*circuits: Circuit) -> tuple[int, Ring]:
-    """Residues modulo a random prime, 128 bits longer than the degree: what is 0 at a random point is 0, but for a
-    chance of about 2⁻¹²⁰ (Schwartz and Zippel)."""
-    bits = max(_degree(circuit) for circuit in circuits).bit_length()
-    if bits > _MOST_DEGREE_BITS:
+    """Residues modulo a random prime, 128 bits longer than the size of what is tested: what is 0 at a random point is
+    0, but for a chance of about 2⁻¹²⁰ (that the prime divides all its coefficients; Schwartz and Zippel)."""
+    bits = math.prod(map(sum, zip(*map(_size, circuits), strict=True))).bit_length() + 2
+    if bits > _MOST_SIZE_BITS:
         raise ProofError("powers are too high for a test of identity")
     while True:
         prime = secrets.randbits(128 + bits) | 1 << 128 + bits | 1
@@ -291,15 +301,34 @@ def _random_ring(*circuits: Circuit) -> tuple[int, Ring]:
             return prime, modular(prime)
 
 
-def _degree(circuit: Circuit) -> int:
-    """A bound on the degree of every node's polynomial."""
-    degree: list[int] = []
+def _size(circuit: Circuit) -> tuple[int, int]:
+    """(u, b) with degrees of at most u, and numerators of at most 2·b·u bits over a denominator of at most b·u bits.
+
+    b is the length of all numbers. A node is P/Dᵘ, D the product of all denominators: u adds up in a product, is one
+    more in a sum, and in a determinant one more for every row.
+    """
+    sizes: list[int] = []
+    bits = 1
     for node, links in zip(circuit.order, circuit.links, strict=True):
-        below = [degree[c] for c in links]
-        many = node.op in (Op.PRODUCT, Op.DET)
-        found = 1 if node.op is Op.VAR else sum(below) if many else max(below, default=0)
-        degree.append(min(found, 1 << _MOST_DEGREE_BITS))
-    return max(degree)
+        below = [sizes[c] for c in links]
+        rows: Iterable[Sequence[Any]] = ()
+        match node.op:
+            case Op.CONST:
+                size, rows = 1, [[node.value]]
+            case Op.VAR:
+                size = 1
+            case Op.SUM:
+                size, rows = 1 + max(below, default=0), [node.weights]
+            case Op.PRODUCT:
+                size = sum(below)
+            case Op.DET:
+                size, rows = len(links) + sum(below), list(chain(*map(Matrix.numbers, node.matrices)))
+                size += node.matrices[0].shape[0]
+            case _:
+                _unknown(node)
+        bits += sum(2 + sum(map(int.bit_length, x.as_integer_ratio())) for row in rows for x in row)
+        sizes.append(min(size, 1 << _MOST_SIZE_BITS))
+    return max(sizes), bits
 
 
 def same_polynomial(a: Circuit, b: Circuit) -> bool:
@@ -385,6 +414,7 @@ def _by_steps(case: _Case, proof: Proof) -> bool:
 
 
 def _stable_by_steps(case: _Case, proof: Proof) -> bool:
+    """A stable multiaffine polynomial without negative coefficients is strongly Rayleigh (Borcea, Brändén, Liggett)."""
     fine = case.known.get("multiaffine") and case.known.get("nonnegative")
     stable = len(proof.circuit.order) - 1 in _follow(proof).stable
     return bool(fine and stable and same_polynomial(case.circuit, proof.circuit))
@@ -395,10 +425,11 @@ def _all_coefficients(case: _Case, proof: Proof) -> bool:
     if not case.known.get("multiaffine"):
         return False
     circuit, n = case.circuit, len(case.circuit.variables)
-    slack = case.slack(proof)
+    tolerated = proof.data["tolerated"]
+    slack = fmpq(0) if tolerated is None else next(case.slacks(tolerated))
     doubtful = 1 << n
     if n > _EXACT_TABLE:
-        floor = -nearest_float(_fraction(slack)) * (1 - 1e-15) if isinstance(slack, fmpq) else math.nan
+        floor = -math.nextafter(nearest_float(_fraction(slack)), 0.0) if isinstance(slack, fmpq) else math.nan
         low = _coefficients(circuit, _Interval.lift).low
         rows = np.argwhere(~(low >= floor))
         doubtful = len(rows)
@@ -412,7 +443,7 @@ def _negative_coefficient(case: _Case, proof: Proof) -> bool:
     """One of them is below −slack, and is what the proof says."""
     found = coefficient(case.circuit, proof.data["row"])
     fine = case.known.get("multiaffine") and found == _lift_exact(proof.data["value"])
-    return bool(fine and found < -case.slack(proof))
+    return bool(fine and any(found < -slack for slack in case.slacks(proof.data["tolerated"])))
 
 
 def _correlated_pair(case: _Case, proof: Proof) -> bool:
@@ -602,9 +633,10 @@ def is_semidefinite(rows: Rows, witness: Any) -> bool:
     if not is_symmetric(rows):
         return False
     if witness is not None:
-        if len(witness) != n or any(len(row) != i + 1 or not _lift_exact(row[i]) for i, row in enumerate(witness)):
+        lower = [list(map(_lift_exact, row)) for row in witness]
+        if len(lower) != n or any(len(row) != i + 1 or not row[i] for i, row in enumerate(lower)):
             return False
-        x = fmpq_mat(n, n, [_lift_exact(row[j]) if j < len(row) else 0 for row in witness for j in range(n)])
+        x = fmpq_mat(n, n, [x for row in lower for x in row + [fmpq(0)] * (n - len(row))])
         rows = (x * fmpq_mat(n, n, [a for row in rows for a in row]) * x.transpose()).tolist()
     return all(2 * row[i] >= sum(map(abs, row)) for i, row in enumerate(rows))  # a_ii ≥ Σ_{j≠i} |a_ij|, so a_ii ≥ 0
 
@@ -734,11 +766,11 @@ def _follow(proof: Proof) -> _Walk:
     """All steps of a proof, in order."""
     walk = _Walk(proof.circuit)
     for number, (i, rule, sign, witness) in enumerate(proof.data["steps"]):
-        if rule not in RULES:
-            raise ProofError(f"step {number}: there is no rule {rule!r}")
+        if rule not in RULES or type(i) is not int or i < 0 or type(sign) not in (int, type(None)):
+            raise ProofError(f"step {number}: {rule!r} is no rule, {i!r} no position or {sign!r} no sign")
         op, holds = RULES[rule]
         node = proof.circuit.order[i]
-        if i < 0 or (op is not None and node.op is not op) or not holds(walk, i, node, sign, witness):
+        if (op is not None and node.op is not op) or not holds(walk, i, node, sign, witness):
             raise ProofError(f"step {number}: {rule!r} does not show that node {i}, {node!r}, has the sign {sign}")
         if sign is not None:
             walk.signs[i] = sign
@@ -750,19 +782,23 @@ def _sign(x: Any) -> int:
 
 
 def _number(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
+    """A number is its own coefficient."""
     return sign == _sign(node.value)
 
 
 def _variable(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
+    """The coefficient of a variable is 1."""
     return sign == 1
 
 
 def _weighted_sum(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
+    """Coefficients add up: the sign of every term w·f, which is that of w times that of f, is this one or 0."""
     terms = [(_sign(w), s) for w, s in zip(node.weights, walk.below(i), strict=True) if w]
     return sign in (-1, 0, 1) and all(s is not None and w * s in (0, sign) for w, s in terms)
 
 
 def _product(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
+    """Coefficients of a product are sums of products of coefficients; a factor of 0 makes it 0."""
     below = walk.below(i)
     if sign == 0:
         return 0 in below
@@ -770,6 +806,8 @@ def _product(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
 
 
 def _det_by(rule: str) -> Callable[[_Walk, int, Node, Any, Any], bool]:
+    """A determinant without negative coefficients in its children, of children without negative coefficients."""
+
     def holds(walk: _Walk, i: int, node: Node, sign: Any, witness: Any) -> bool:
         return sign == 1 and all(s in (0, 1) for s in walk.below(i)) and walk.has_rule(node, rule, witness)
 
@@ -864,23 +902,28 @@ def _degree_in_s(walk: _Walk, at_points: Sequence[int], points: Sequence[int]) -
 
 
 def _stable_number(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
+    """A nonnegative number has no zeros, or is 0."""
     return _stable(walk, i, sign, node.value >= 0)
 
 
 def _stable_variable(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
+    """z is not 0 where its imaginary part is positive."""
     return _stable(walk, i, sign, True)
 
 
 def _linear_form(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
+    """Σ w_i·z_i + c with w, c ≥ 0 maps the upper half-plane to itself, or is a number."""
     return _stable(walk, i, sign, is_form(node))
 
 
 def _multiple(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
+    """c·g with c > 0 is stable if g is."""
     terms = [(w, c) for w, c in zip(node.weights, walk.circuit.links[i], strict=True) if w]
     return _stable(walk, i, sign, len(terms) == 1 and terms[0][0] > 0 and terms[0][1] in walk.stable)
 
 
 def _stable_product(walk: _Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
+    """A product of stable polynomials is stable."""
     return _stable(walk, i, sign, walk.stable.issuperset(walk.circuit.links[i]))
 
 

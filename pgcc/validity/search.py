@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
+from typing import assert_never
 
 import numpy as np
 
@@ -190,8 +191,8 @@ class _Descent:
     def _verify(self, rows: np.ndarray, values: Values) -> None:
         """The most negative of the values that look negative, as fractions."""
         looks = values.floats()
-        doubtful = ~(values.bound <= _RTOL)
-        candidates = np.flatnonzero((values.mantissa < 0.0) & ((looks < -nearest_float(self.slack)) | doubtful))
+        doubtful = ~(values.bound <= _RTOL)  # as doubles they may be the same beyond their range: −inf ≤ −inf, −0 ≤ −0
+        candidates = np.flatnonzero((values.mantissa < 0.0) & ((looks <= -nearest_float(self.slack)) | doubtful))
         for row in candidates[np.argsort(looks[candidates])][:4].tolist():
             codes = rows[row].tolist()
             try:
@@ -293,8 +294,10 @@ def _log_totals(circuit: Circuit) -> list[float]:
                 logs.append(float(np.logaddexp.reduce(terms)) if terms else -np.inf)
             case Op.PRODUCT:
                 logs.append(sum(logs[c] for c in children))
-            case _:
+            case Op.VAR | Op.DET:
                 logs.append(0.0)
+            case _:
+                assert_never(node.op)
     return logs
 
 

@@ -2,7 +2,7 @@
 
 Nothing can be negative in a circuit without negative numbers. Others are put to the rules of `check` and, where none
 proves them, to all coefficients if they are few or else to a short search; what is counted there is operations, not
-time, so that the same circuit meets the same end every time.
+time, so that the same circuit meets the same end every time. The prover is imported when a circuit needs it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,9 @@ import numpy as np
 
 from pgcc.compiler import Compiled
 from pgcc.errors import PgccError, SemanticsError
-from pgcc.evaluate.coefficients import scan_coefficients
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
 from pgcc.rings.values import Values
-from pgcc.validity.provenance import prove_nonnegative
-from pgcc.validity.search import find_negative
-from pgcc.validity.verdict import assignment_text, number_text
 
 # Nodes and multiplications of exact numbers (the cubes of the rows of determinants) up to which `compile` tries rules.
 _MOST_NODES, _MOST_EXACT = 5_000, 50_000
@@ -36,10 +32,25 @@ _NO_CLOCK = float("inf")
 
 @dataclass(frozen=True)
 class Standing:
-    """Whether it is proved that no coefficient is negative, and by what; or what was tried."""
+    """Whether it is proved that no coefficient is negative, and by what; or what was tried.
+
+    Attributes
+    ----------
+    proved : bool
+    reason : str
+    exactly : bool
+        Whether nothing had to be tolerated. What is negative by 1e-12 of the total of a circuit with floats may be all
+        there is of a part of it: its answers are looked at, and its parts are judged anew.
+    """
 
     proved: bool
     reason: str
+    exactly: bool = True
+
+    @property
+    def certain(self) -> bool:
+        """Whether no coefficient is negative at all."""
+        return self.proved and self.exactly
 
     def __str__(self) -> str:
         return f"{'proved' if self.proved else 'not proven'}: {self.reason}"
@@ -78,6 +89,8 @@ def find_standing(circuit: Circuit, compiled: Compiled, total: Values) -> Standi
 
 def follows_from_rules(circuit: Circuit, compiled: Compiled) -> bool:
     """Whether the rules of `check` prove it, as it was written or simplified."""
+    from pgcc.validity.provenance import prove_nonnegative
+
     return prove_nonnegative(circuit).proved or prove_nonnegative(compiled.circuit).proved
 
 
@@ -119,6 +132,9 @@ def _slack(circuit: Circuit, total: Values) -> Fraction | None:
 
 
 def _by_coefficients(compiled: Compiled, slack: Fraction) -> Standing:
+    from pgcc.evaluate.coefficients import scan_coefficients
+    from pgcc.validity.search import find_negative
+
     n, row = len(compiled.circuit.variables), compiled.circuit.size + sum(_cubes(compiled.circuit)) + 1
     try:
         if row << n <= _MOST_SCANNED:
@@ -126,7 +142,8 @@ def _by_coefficients(compiled: Compiled, slack: Fraction) -> Standing:
             if scan.negative is not None:
                 raise _refusal(compiled, scan.negative)
             if not scan.undecided:
-                return Standing(True, f"by all {1 << n:,} coefficients")
+                tolerated = f", to {float(_TOLERANCE):.0e} of the total, which is tolerated of floats" if slack else ""
+                return Standing(True, f"by all {1 << n:,} coefficients{tolerated}", exactly=not slack)
         rows = min(_MOST_ROWS, _MOST_SEARCHED // (row + n))
         found = find_negative(compiled, slack, _NO_CLOCK, np.random.default_rng(0), rows) if rows else None
     except SemanticsError:
@@ -140,6 +157,8 @@ def _by_coefficients(compiled: Compiled, slack: Fraction) -> Standing:
 
 
 def _refusal(compiled: Compiled, row: list[int]) -> SemanticsError:
+    from pgcc.validity.verdict import assignment_text, number_text
+
     value = number_text(compiled.exact.rational(row))
     where = assignment_text(dict(zip(compiled.circuit.variables, row, strict=True)))
     return SemanticsError(

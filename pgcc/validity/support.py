@@ -9,7 +9,7 @@ import numpy as np
 
 from pgcc.compiler import Compiled
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import Node, Op
+from pgcc.ir.node import Node, Op, var
 from pgcc.ir.numbers import UNIT, Number, exact
 from pgcc.program.determinant import DetStructure
 
@@ -20,9 +20,10 @@ _MOST_TERMS = 20_000
 def least_log_coefficient(compiled: Compiled) -> float:
     """The logarithm of a number that no coefficient is below; −inf where that is not known, or where one may be 0.
 
-    Node by node of the homogenised circuit, for all assignments of a node's variables. A product of factors without
-    common variables is at least the product of what its factors are. A sum is at least any of its terms; and if some of
-    its terms have the factor z and some the factor z̄, it is, whatever z is, at least those that are not 0.
+    Node by node of the homogenised circuit, for all assignments of a node's variables, if no part of it can be
+    negative. A product of factors without common variables is at least the product of what its factors are. A sum is at
+    least any of its terms; and if some of its terms have the factor z and some the factor z̄, it is, whatever z is, at
+    least those that are not 0.
 
     Examples
     --------
@@ -36,6 +37,8 @@ def least_log_coefficient(compiled: Compiled) -> float:
     if not compiled.decomposable:
         return -math.inf
     circuit = compiled.homogenized
+    if any(map(_may_be_negative, circuit.order)):
+        return -math.inf  # a sum is no longer at least any of its terms
     least: list[float] = []
     for i, node in enumerate(circuit.order):
         below = [least[c] for c in circuit.links[i]]
@@ -56,16 +59,25 @@ def least_log_coefficient(compiled: Compiled) -> float:
     return bound - 1e-9 * (1.0 + abs(bound)) if math.isfinite(bound) else -math.inf  # for rounding here
 
 
+def _may_be_negative(node: Node) -> bool:
+    """Whether it may have a negative coefficient, of children that have none."""
+    match node.op:
+        case Op.CONST:
+            return node.value < 0
+        case Op.SUM:
+            return min(node.weights, default=0) < 0
+        case Op.DET:
+            return not DetStructure.of(node).nonnegative
+    return False
+
+
 Literal = tuple[str, bool]  # a variable, and whether it is the complement
 Term = tuple[float, frozenset[Literal]]  # what it is at least where these literals are 1
 
 
 def _of_sum(circuit: Circuit, i: int, least: list[float]) -> float:
-    weights = circuit.order[i].weights
-    if min(weights, default=0) < 0:
-        return -math.inf
     terms: list[Term] = []
-    for weight, child in zip(weights, circuit.links[i], strict=True):
+    for weight, child in zip(circuit.order[i].weights, circuit.links[i], strict=True):
         factors = circuit.links[child] if circuit.order[child].op is Op.PRODUCT else (child,)
         nodes = [circuit.order[factor] for factor in factors]
         literals = frozenset((node.name, node.is_complement) for node in nodes if node.op is Op.VAR)
@@ -95,8 +107,8 @@ def _of_kernel(node: Node) -> float:
     """det(I + diag(z)·L) of variables: a minor of a symmetric L is at least λ^k, where λ > 0 is below its spectrum."""
     structure = DetStructure.of(node)
     k = len(node.inside)
-    names = [(child.op is Op.VAR, child.data) for child in node.children]
-    plain = all(is_variable for is_variable, _ in names) and not any(child.is_complement for child in node.inside)
+    pairs = zip(node.inside, node.outside, strict=True)
+    plain = all(f.op is Op.VAR and not f.is_complement and y is var(f.name, complement=True) for f, y in pairs)
     if not plain or node.size is not None or not (structure.identity_u and structure.identity_m0):
         return -math.inf
     L = structure.floats[2]

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from flint import fmpq
+
 from pgcc.validity.proof import Proof
 
 PROVED, REFUTED, NOT_PROVEN = "proved", "refuted", "not proven"
@@ -49,13 +51,18 @@ class Verdict:
         """Plain data, for JSON."""
         plain: dict[str, Any] = {"state": self.state, "reason": self.reason}
         if self.witness is not None:
-            plain["witness"] = str(self.witness) if isinstance(self.witness, Fraction) else self.witness
+            plain["witness"] = exact_text(self.witness) if isinstance(self.witness, Fraction) else self.witness
         if self.value is not None:
             plain["value"] = number_text(self.value)
         return plain
 
     def __str__(self) -> str:
         return f"{self.state}: {self.reason}"
+
+
+def exact_text(value: Fraction | None) -> str:
+    """A fraction as text, of whatever length; "" for none. (Python refuses to write more than 4,300 digits.)"""
+    return "" if value is None else str(fmpq(value.numerator, value.denominator))
 
 
 def number_text(value: Fraction) -> str:

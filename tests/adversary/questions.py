@@ -121,8 +121,8 @@ def conditional(asking: Asking) -> None:
         return
     queries = asking.rows[asking.pick.rng.integers(0, len(asking.rows), len(given))]
 
-    def ask(rows: np.ndarray) -> Any:
-        return asking.model.conditional(queries[: len(rows)] if len(rows) > 1 else query, given=rows)
+    def ask(rows: np.ndarray, asked: np.ndarray = queries) -> Any:
+        return asking.model.conditional(asked, given=rows)
 
     if asking.table.is_distribution:
         answers = asking.attempt_rows("auto", ask, given)
@@ -130,7 +130,7 @@ def conditional(asking: Asking) -> None:
     else:
         answers, chosen = [], []
         for query, row in list(zip(queries, given, strict=True))[:8]:
-            for found in asking.attempt_rows("auto", ask, row[None]):
+            for found in asking.attempt_rows("auto", lambda rows, query=query: ask(rows, query), row[None]):
                 answers.append(found)
                 chosen.append(query)
     for (codes, value), query in zip(answers, chosen, strict=False):

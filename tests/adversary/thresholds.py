@@ -36,7 +36,7 @@ SMALL: list[tuple[str, str, Any]] = [
     ("evaluate.counting_exact", "_FEW_EXACT_BITS", 8),
     ("evaluate.counting_exact", "_FEW_POINTS", 1),
     ("determinants.forms", "_MOST_CHILDREN", 2),
-    ("determinants.pencil", "_MOST_ENTRIES", 4),
+    ("passes.ball_coefficients", "_MOST_ENTRIES", 4),
     ("determinants.pencil", "_WORTH", 1),
     ("determinants.pencil", "_PATIENCE", 0),
     ("evaluate.gradient", "_MOST_NUMBERS", 8),

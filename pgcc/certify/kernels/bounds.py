@@ -9,12 +9,16 @@ from pgcc.kernels.policy import kernel
 
 # The quotient of two numbers between them is in the range of doubles.
 SMALL, LARGE = 2.0**-500, 2.0**500
+_LEAST = 2.0**-1072
 
 
 @kernel
 def absolute_error(m, gamma, floor):
-    """A bound on the absolute error of a computed value, given its computed magnitude m: see `certify`."""
-    return 1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor)
+    """A bound on the absolute error of a computed value, given its computed magnitude m: see `certify`.
+
+    `_LEAST` is for what this very formula loses where γ·m is below the normal numbers.
+    """
+    return 1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor) + _LEAST
 
 
 @kernel
@@ -68,6 +72,7 @@ def posteriors(read, sizes, evidence, gamma, floor, rtol, numbers, certain, impo
                 x = read[i, row]
                 numbers[row, i] = x / root
                 bound = (relative_bound(x, sizes[i, row], gamma, floor[row]) + root_bound) * (1.0 + 1e-6) + 1e-15
+                bound = bound / (1.0 - root_bound) if root_bound < 1.0 else math.inf
                 if not numbers[row, i] >= 0.0:
                     bound = math.inf
             certain[row, i] = bound <= rtol or impossible[row]

@@ -93,7 +93,7 @@ def put(state, roundings, growth, pivot, size, factor, off, i, mantissa, exponen
         return
     fraction, binary = math.frexp(factor)
     value = state[_MANTISSA] * fraction
-    relative = tau + off + 4.0 * (roundings * UNIT)
+    relative = tau + off + 5.0 * (roundings * UNIT)  # pivots times factors: 6 roundings of every row
     bound = 1.001 * abs(value) * (roundings * UNIT * size + relative * abs(pivot))
     if bound < error[i]:
         mantissa[i], exponent[i], error[i] = value * pivot, int(state[_EXPONENT]) + binary, bound

@@ -85,7 +85,7 @@ def determinant_rows(
     form, size = np.empty(rows, np.int64), np.empty(rows, np.int64)
     masks = np.empty((3, -(-max(k, plan[d, VARIABLES]) // 64), rows), np.uint64)
     missed = _choose_forms(
-        plan, data, ints, d, inside, outside, work, lanes, evidence, start, rows, form, size, masks,
+        plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, form, size, masks,
         mantissa, exponent, error,
     )  # fmt: skip
     for pairs in (False, True):  # doubles; and pairs of them, where these were not enough
@@ -115,7 +115,7 @@ def cost_of(form, size, r, k):
 
 @kernel
 def _choose_forms(
-    plan, data, ints, d, inside, outside, work, lanes, evidence, start, rows, form, size, masks,
+    plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, form, size, masks,
     mantissa, exponent, error,
 ):  # fmt: skip
     """The cheapest form of every row, and its size; −1 where the answer is 0 or where no form applies."""
@@ -128,7 +128,7 @@ def _choose_forms(
     else:
         compare_values(data, plan[d, CHILDREN], k, inside, outside, work, lanes, rows, masks, known, strange, zero)
     mantissa[:rows], exponent[:rows], error[:rows] = 0.0, 0, math.inf
-    missed = False
+    missed, total_is_known = False, bases[2 * d + FREE, 2] < math.inf
     chosen, largest = -1, 0  # of the last row that was decided, whose counts were these
     inner_before, outer_before, observed_before = -1, -1, -1
     for row in range(rows):
@@ -144,8 +144,11 @@ def _choose_forms(
             known[RANK, row] += r
             known[TREES, row] = r - inner
             best, chosen, largest = math.inf, -1, 0
-            for candidate in range(FORMS):
-                if plan[d, HAS + candidate]:
+            # An answer must not depend on what was asked before, when the base of everything free was perhaps not made:
+            # FREE comes last, and has to be cheaper; where nothing is observed the total is the answer without it.
+            for step in range(1, FORMS + 1):
+                candidate = (FREE + step) % FORMS
+                if plan[d, HAS + candidate] or (candidate == FREE and observed == 0 and total_is_known):
                     here = cost_of(candidate, known[candidate, row], r, k)
                     if here < best:
                         best, chosen, largest = here, candidate, known[candidate, row]
@@ -311,7 +314,8 @@ def _run_groups(
             eliminate(matrix, q)
         _trust(matrix, q, symmetric, (q + 8.0 + cancelled) * unit, spread * unit, wanted, scale, room, inverse, tau)
         in_range = _multiply_pivots(matrix, q, symmetric, factors, scale, room)
-        times, binary, off = 1.0, 0, 5.0 * q * UNIT
+        # of every child: d, its scale (2), their quotient, and two products
+        times, binary, off = 1.0, 0, 6.0 * q * UNIT
         if form != RANK:
             times, binary, off = bases[2 * d + form, 0], int(bases[2 * d + form, 1]), off + bases[2 * d + form, 2]
         for lane in range(last - first):

@@ -14,6 +14,22 @@ edges weigh D_1, D_1·L_1², D_2, D_2·L_2², …: positive numbers only.
 
 The error. A symmetric error E of S changes e_j by at most ‖E‖·‖∂e_j/∂S‖ ≤ ‖E‖·√(m − j + 1)·e_{j−1} (Frobenius norms;
 the derivative has the eigenvalues e_{j−1} of the others, which add up to (m − j + 1)·e_{j−1}).
+
+Roundings of an entry of W or S, relative to √(|L||D||Lᵀ|) of its row times that of its column: 1 of the kernel, 3 of
+each weight (|d| has 1, its scale 2, the quotient 1, of which the root halves the sum and adds 1), 2 products and the
+sum on a diagonal; a + 2 of elimination (a multiplier, a product, a sums). That is a + 12 at most.
+
+A reflection of `tridiagonal` works on the row x, |x| = σ, of a matrix [[S₁, x], [xᵀ, ·]] with ℓ entries. In units of u,
+with c = ℓ/16 and sums in chunks of 16 (16 + c for a sum of products):
+    σ is off by σ·(9 + c/2): half of 16 + c for its square, and the root.
+    v = x ± σ·e is off by σ·(11 + c/2) in one entry from the vector that maps x onto e, so that the reflection by v, an
+    orthogonal one, maps x elsewhere by 2√2 times that; with σ itself, which becomes the entry beside the diagonal, by
+    σ·(41 + 2c), and so twice in a symmetric matrix: σ·(58 + 2.8c) in norm.
+    square is off from |v|² by a factor of 13 + c/2: σ and what is added to it is the same in both, but for one σ.
+    p = 2·S₁·v/square: of the sums 17 + c times 2·‖S₁‖/|v|, of square 13 + c/2 times |p|; what is subtracted from it,
+    its projection onto v, 30 + 1.5c times |p|; that product and the difference, 2 times |p|.
+    S₁ − v·pᵀ − p·vᵀ: twice |v| times what p is off by; of every entry 2·(|v·pᵀ| + |p·vᵀ|) and itself.
+Together (69 + 4c)·‖S₁‖ + (94 + 4c)·|v|·|p| + (58 + 2.8c)·σ; second powers of u are within 1 % of it.
 """
 
 from __future__ import annotations
@@ -27,6 +43,7 @@ from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import kernel
 
 _SMALL, _LARGE = 2.0**-500, 2.0**500
+_NOTHING = 2.0**-900  # squares of a row that is left away, beside a diagonal near 1
 _SHIFTS = 4  # the largest shift is 8 times what T is off by; roundings are mostly far smaller
 _CHUNK = 16  # terms that are added up by themselves, so that fewer roundings follow one another
 
@@ -87,34 +104,30 @@ def sized_sum(kernel_matrix, scale, gap, phi, f, y, size, counted):
         for i in range(p + 1, q):
             matrix[i, p] /= pivot
     sizes = _sizes(matrix, a, q)
-    # entries are off by at most (8 + a)·u·sizes_i·sizes_j; what they do to S goes through the rows of (−Z_CE·W⁻¹, I)
+    # entries are off by at most (12 + a)·u·sizes_i·sizes_j; what they do to S goes through the rows of (−Z_CE·W⁻¹, I)
     grown = _through_inverse(matrix, a, q, sizes)
     off = 0.0
     for p in range(a):  # Σ_E (L⁻¹·sizes)² / pivot bounds what they do to det W
         off += grown[p] * grown[p] / abs(matrix[p, p])
-    off *= 1.1 * (8.0 + a) * UNIT
+    off *= 1.1 * (12.0 + a) * UNIT
+    if not off < 0.1:
+        return 0.0, 0, math.inf
     if j == 0:
-        return value, binary, off + 2.0 * a * UNIT if off < 0.1 else math.inf
+        return value, binary, off + 2.0 * a * UNIT
     spread = 0.0
     for p in range(a, q):
         spread += grown[p] * grown[p]
-    error = 1.1 * (8.0 + a) * UNIT * spread
-    S = matrix[a:, a:].copy()
-    norm = 0.0
-    for p in range(m):
-        for c in range(m):
-            norm += S[p, c] * S[p, c]
-    norm = math.sqrt(norm)
-    error += 4.0 * m * (m / _CHUNK + _CHUNK + 12.0) * UNIT * norm
-    diagonal, beside = tridiagonal(S)
-    scaled = _mean(diagonal)
+    error = 1.1 * (12.0 + a) * UNIT * spread
+    scaled = _mean_diagonal(matrix, a, q)
     if not _SMALL < scaled < _LARGE:
         return 0.0, 0, math.inf
     scaled = 2.0 ** math.frexp(scaled)[1]
+    S = np.empty((m, m))
     for p in range(m):
-        diagonal[p] /= scaled
-        beside[p] /= scaled
-    error /= scaled
+        for c in range(p + 1):  # its two triangles are rounded in different ways
+            S[p, c] = S[c, p] = matrix[a + p, a + c] / scaled
+    diagonal, beside, more = tridiagonal(S)
+    error = error / scaled + more
     path, shift = _positive_path(diagonal, beside, error)
     if shift < 0.0:
         return 0.0, 0, math.inf
@@ -168,21 +181,28 @@ def _through_inverse(matrix, a, q, sizes):
 
 @kernel
 def tridiagonal(S):
-    """Diagonal, and what is beside it (beside[0] = 0), of a tridiagonal matrix orthogonally similar to S; S is lost."""
+    """Diagonal, and what is beside it (beside[0] = 0), of a tridiagonal matrix orthogonally similar to S; S is lost.
+
+    And how far it is from one that is, in norm. S has a diagonal near 1.
+    """
     m = len(S)
     diagonal, beside = np.zeros(m), np.zeros(m)
     v, p, part = np.empty(m), np.empty(m), np.empty(m)
+    whole, error = 0.0, 0.0
+    for i in range(m):
+        whole += _dot(S[i], S[i], m)
+    left = whole  # ‖S₁‖²
     for last in range(m - 1, 1, -1):  # make row `last` zero left of its neighbour
-        norm = 0.0
-        for c in range(last):
-            norm = math.hypot(norm, S[last, c])
-        diagonal[last] = S[last, last]
-        if norm == 0.0:
+        row = S[last]
+        diagonal[last] = row[last]
+        square = _dot(row, row, last)
+        left -= row[last] * row[last] + 2.0 * square
+        if square < _NOTHING:
             continue
-        pivot = S[last, last - 1]
+        norm, pivot = math.sqrt(square), row[last - 1]
         beside[last] = -norm if pivot > 0.0 else norm
         for c in range(last):
-            v[c] = S[last, c]
+            v[c] = row[c]
         v[last - 1] -= beside[last]
         square = 2.0 * norm * (norm + abs(pivot))  # |v|²
         p[:last] = 0.0
@@ -194,10 +214,9 @@ def tridiagonal(S):
                     part[i] += x * S[c, i]
             for i in range(last):
                 p[i] += part[i]
-        dot = 0.0
-        for c in range(last):
-            dot += p[c] * v[c]
-        dot /= square
+        dot, size, chunks = _dot(p, v, last) / square, math.sqrt(_dot(p, p, last) * square), last / _CHUNK
+        error += (69.0 + 4.0 * chunks) * math.sqrt(max(left, 0.0) + 1e-8 * whole)  # `left` cancels
+        error += (94.0 + 4.0 * chunks) * size + (58.0 + 2.8 * chunks) * norm
         for c in range(last):
             p[c] -= dot * v[c]
         for i in range(last):
@@ -207,15 +226,27 @@ def tridiagonal(S):
     if m > 1:
         diagonal[1], beside[1] = S[1, 1], S[1, 0]
     diagonal[0] = S[0, 0]
-    return diagonal, beside
+    return diagonal, beside, 1.01 * UNIT * error
 
 
 @kernel
-def _mean(values):
+def _dot(a, b, count):
+    """Σ a·b, in chunks: of a term, at most 16 + count/16 roundings."""
     total = 0.0
-    for x in values:
-        total += abs(x)
-    return total / len(values)
+    for first in range(0, count, _CHUNK):
+        part = 0.0
+        for i in range(first, min(first + _CHUNK, count)):
+            part += a[i] * b[i]
+        total += part
+    return total
+
+
+@kernel
+def _mean_diagonal(matrix, first, last):
+    total = 0.0
+    for i in range(first, last):
+        total += abs(matrix[i, i])
+    return total / (last - first)
 
 
 @kernel
