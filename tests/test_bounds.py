@@ -18,7 +18,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import const, product, var, weighted_sum
 from pgcc.passes.padding import homogenize
 from pgcc.program.lower import lower
-from pgcc.program.program import DOT, LEAF, MORE, SUM, TIMES, Program
+from pgcc.program.program import LEAF, SUM, TIMES, Program
 from pgcc.program.reverse import reverse
 from pgcc.rings.precision import ball_parts
 from pgcc.rings.values import Values, rounding_bound
@@ -120,7 +120,7 @@ def test_balls_as_doubles_keep_their_radius(radius):
 def rounding_counts(program: Program, length: int = 1) -> np.ndarray:
     from pgcc.certify.certificate import Walk
 
-    return Walk(program.slots).run(program, length=length).state.count
+    return Walk(program.slots).run(program, length=length).state.rounds
 
 
 def least_counts(program: Program, length: int = 1) -> list[int]:
@@ -138,13 +138,11 @@ def least_counts(program: Program, length: int = 1) -> list[int]:
                 count[at] = 2
             case op if op == TIMES:
                 count[at] = sum(count[x] for x in args) + (len(args) - 1) * length
-            case op if op == SUM:
-                count[at] = max(count[x] for x in args) + 2 + len(args) - 1
-            case op if op in (DOT, MORE):
-                pairs = list(zip(args[::2], args[1::2], strict=True))
-                terms = max(count[x] + count[y] + 2 + length for x, y in pairs)
-                before = count[at] if op == MORE else 0
-                count[at] = max(terms, before) + len(pairs) * length - 1
+            case op if op == SUM:  # values, then pairs: what comes later passes fewer additions
+                values, pairs = (part.tolist() for part in program.terms(i))
+                terms = [count[x] + 2 + (len(values) - 1) + len(pairs) * length for x in values]
+                terms += [count[x] + count[y] + 2 + length + len(pairs) * length - 1 for x, y in pairs]
+                count[at] = max(terms)
             case op:
                 raise AssertionError(f"operation {op} has no count here")
     return count

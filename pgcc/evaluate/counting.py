@@ -119,7 +119,7 @@ class Counting:
         lengths, room = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
         count = np.zeros(program.slots)
         plan_polynomials(
-            op, target, start, args, leaf_variable, table, dets[0], codes, counted, lengths, room, count
+            op, target, start, args, first_weight, leaf_variable, table, dets[0], codes, counted, lengths, room, count
         )  # fmt: skip
         if room.sum() > _MOST_COEFFICIENTS:
             raise PrecisionError(

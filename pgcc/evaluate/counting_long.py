@@ -18,7 +18,7 @@ import numpy as np
 from pgcc.errors import PrecisionError
 from pgcc.evaluate.kernels.counting_long import fold_product, put, run_long
 from pgcc.ir.numbers import UNIT
-from pgcc.program.program import MORE, SUM, TIMES
+from pgcc.program.program import TIMES
 from pgcc.rings.direct import Direct
 from pgcc.rings.kernels.counting import plan_polynomials
 from pgcc.rings.kernels.scaled import RADIX
@@ -40,7 +40,7 @@ class LongCounting:
         self.weights, self.weight_exponents = weights, binary[0]
         lengths, room = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
         plan_polynomials(
-            op, target, start, args, leaf_variable, table, _NO_DETS, codes, counted,
+            op, target, start, args, first_weight, leaf_variable, table, _NO_DETS, codes, counted,
             lengths, room, np.zeros(program.slots),
         )  # fmt: skip
         if room.sum() > _MOST_COEFFICIENTS:
@@ -103,12 +103,12 @@ class LongCounting:
             return
         terms: list[tuple[np.ndarray, int, int]] = []
         lost = rounded = 0.0
-        if program.op[i] == MORE:
-            terms.append((self._polynomial(target), int(self.lows[target]), int(self.exponents[target])))
-            lost, rounded = float(self.losses[target]), float(self.rounds[target])
-        stride = 1 if program.op[i] == SUM else 2
-        for k, j in enumerate(range(first, last, stride), int(program.first_weight[i])):
-            x, y = program.args[j], program.args[j + 1]
+        weight, (values, pairs) = int(program.first_weight[i]), program.terms(i)
+        for k, x in enumerate(values.tolist(), weight):
+            exponent = int(self.weight_exponents[k] + self.exponents[x])
+            terms.append((self.weights[k] * self._polynomial(x), int(self.lows[x]), exponent))
+            lost, rounded = max(lost, float(self.losses[x])), max(rounded, float(self.rounds[x]) + 4.0)
+        for k, (x, y) in enumerate(pairs.tolist(), weight + len(values)):
             product, more = multiply(self._polynomial(x), self._polynomial(y))
             exponent = int(self.weight_exponents[k] + self.exponents[x] + self.exponents[y])
             terms.append((self.weights[k] * product, int(self.lows[x] + self.lows[y]), exponent))

@@ -17,7 +17,7 @@ from pgcc.determinants.staged import padded
 from pgcc.determinants.tables import SetSampler, Tables, lay_out
 from pgcc.errors import PgccError
 from pgcc.evaluate.kernels.sampling import choice_tables, mark_reached, walk_down
-from pgcc.program.program import DET, DETMAG, DOT, LEAF, MORE, NAMES, SUM, TIMES, Program
+from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, Program
 from pgcc.rings.direct import split_constants
 from pgcc.rings.kernels.scaled import RADIX, run_scaled_row
 
@@ -235,11 +235,10 @@ def _nodes(
         elif op == TIMES:
             kind[s] = TIMES
             parts.append((s, args, np.full(len(args), -1), -1))
-        elif op in (SUM, DOT, MORE):
-            kind[s] = SUM
-            stride = 1 if op == SUM else 2
-            pairs = args[1::2] if stride == 2 else np.full(len(args), -1)
-            parts.append((s, args[::stride], pairs, int(program.first_weight[i])))
+        elif op == SUM:
+            kind[s], (values, pairs) = SUM, program.terms(i)
+            left, right = np.append(values, pairs[:, 0]), np.append(np.full(len(values), -1), pairs[:, 1])
+            parts.append((s, left, right, int(program.first_weight[i])))
         elif op != DETMAG:
             raise PgccError(f"internal error: nobody has said how to sample {NAMES[op]}; please report it")
     parts.sort(key=lambda part: part[0])

@@ -51,7 +51,7 @@ class Series:
         out = np.empty(len(evidence), np.int64)
         program = self.program
         top_lengths(
-            program.op, program.target, program.start, program.args, program.leaf_variable,
+            program.op, program.target, program.start, program.args, program.first_weight, program.leaf_variable,
             self.cap_start, self.cap_scope, evidence, self._roots, program.slots, out,
         )  # fmt: skip
         return out

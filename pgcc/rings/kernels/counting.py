@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from pgcc.kernels.policy import bare_kernel, kernel
-from pgcc.program.program import DET, LEAF, MORE, SUM, TIMES
+from pgcc.program.program import DET, LEAF, TIMES
 from pgcc.rings.kernels.scaled import normalized, shifted
 
 _NOTHING = -(2**61)  # the common exponent of 0
@@ -22,7 +22,7 @@ _MIXED = 2**61  # there is no common exponent
 
 @kernel
 def plan_polynomials(
-    op, target, start, args, leaf_variable, leaf_table, det_lengths, codes, counted, lengths, room, count
+    op, target, start, args, first_weight, leaf_variable, leaf_table, det_lengths, codes, counted, lengths, room, count
 ):  # fmt: skip
     """lengths[i]: coefficients of what instruction i leaves in its slot; room[slot]: the most that it ever holds.
 
@@ -47,16 +47,17 @@ def plan_polynomials(
                 total += count[args[j]] + min(length, other) + 1.0
                 length += other - 1
         else:
-            stride = 1 if kind == SUM else 2
-            worst, terms = 0.0, 0.0
-            if kind == MORE:
-                length, worst, terms = now[at], count[at], 1.0
-            for j in range(first, last, stride):
+            worst, terms, j = 0.0, 0.0, first
+            all_terms = first_weight[i + 1] - first_weight[i]
+            alone = 2 * all_terms - (last - first)  # terms w·x; the others are w·x·y
+            for k in range(all_terms):
                 here, own, added = count[args[j]] + 2.0, now[args[j]], 1
-                if stride == 2:
-                    here += count[args[j + 1]] + 1.0
-                    added = min(own, now[args[j + 1]])
-                    own += now[args[j + 1]] - 1
+                if k >= alone:
+                    j += 1
+                    here += count[args[j]] + 1.0
+                    added = min(own, now[args[j]])
+                    own += now[args[j]] - 1
+                j += 1
                 worst, terms, length = max(worst, here), terms + added, max(length, own)
             total = worst + terms
         now[at], lengths[i], count[at] = length, length, total
@@ -161,24 +162,22 @@ def run_instructions(
             now[at] = length
             continue
         else:
-            stride = 1 if kind == SUM else 2
             found = _NOTHING
             acc_m[:length] = 0.0
-            if kind == MORE:
-                for k in range(now[at]):
-                    acc_m[k], acc_e[k] = m[here + k], e[here + k]
-                found = common[at]
-            for j in range(first, last, stride):
-                k = first_weight[i] + (j - first) // stride
+            weight, end = first_weight[i], first_weight[i + 1]
+            alone, j = 2 * (end - weight) - (last - first), first  # terms w·x; the others are w·x·y
+            for k in range(weight, end):
                 x = args[j]
                 a, b = offset[x], offset[x] + now[x]
-                if stride == 1:
+                if k - weight < alone:
+                    j += 1
                     found = add_product(
                         acc_m[:length], acc_e[:length], found, weights[k], weight_exponents[k],
                         one_m, one_e, 0, m[a:b], e[a:b], common[x],
                     )  # fmt: skip
                 else:
                     y = args[j + 1]
+                    j += 2
                     c, d = offset[y], offset[y] + now[y]
                     if b - a > d - c:  # the longer one in the inner loop
                         x, y, a, b, c, d = y, x, c, d, a, b

@@ -9,7 +9,7 @@ import numpy as np
 
 from pgcc.kernels.policy import kernel
 from pgcc.kernels.simd import LANES, fused, if_less, load, minus, nearest, plus, splat, store, times
-from pgcc.program.program import DET, DETMAG, LEAF, MORE, SUM, TIMES
+from pgcc.program.program import DET, DETMAG, LEAF, TIMES
 
 MOST_BITS = 50  # of a prime: see `mul_mod`
 
@@ -153,15 +153,16 @@ def run_modular(
             elif kind == DETMAG:
                 x = splat(0.0)
             else:
-                x = load(flat, at + q) if kind == MORE else splat(0.0)
-                k = first_weight[i]
-                stride = 1 if kind == SUM else 2
-                for j in range(first, last, stride):
+                x = splat(0.0)
+                weight, end = first_weight[i], first_weight[i + 1]
+                alone, j = 2 * (end - weight) - (last - first), first  # terms w·x; the others are w·x·y
+                for k in range(weight, end):
                     y1 = load(flat, args[j] * n_points + q)
-                    if stride == 2:
-                        y1 = mul_mod(y1, load(flat, args[j + 1] * n_points + q), prime)
+                    if k - weight >= alone:
+                        j += 1
+                        y1 = mul_mod(y1, load(flat, args[j] * n_points + q), prime)
+                    j += 1
                     x = add_mod(x, mul_mod(splat(weights[k]), y1, prime), prime)
-                    k += 1
             store(flat, at + q, x)
 
 

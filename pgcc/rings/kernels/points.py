@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pgcc.kernels.policy import kernel
-from pgcc.program.program import DET, DETMAG, LEAF, MORE, SUM, TIMES
+from pgcc.program.program import DET, DETMAG, LEAF, TIMES
 from pgcc.rings.kernels.dense import complex_determinant, det_workspace
 
 
@@ -48,21 +48,20 @@ def run_points(
             for p in range(n_points):
                 work[at, p] = 0.0
         else:
-            k = first_weight[i]
-            if kind != MORE:
-                for p in range(n_points):
-                    work[at, p] = 0.0
-            if kind == SUM:
-                for j in range(first, last):
-                    x, w = args[j], weights[k]
+            weight, end = first_weight[i], first_weight[i + 1]
+            alone, j = 2 * (end - weight) - (last - first), first  # terms w·x; the others are w·x·y
+            for p in range(n_points):
+                work[at, p] = 0.0
+            for k in range(weight, end):
+                x, w = args[j], weights[k]
+                if k - weight < alone:
                     for p in range(n_points):
                         work[at, p] += w * work[x, p]
-                    k += 1
-            else:
-                for j in range(first, last, 2):
-                    x, y_slot, w = args[j], args[j + 1], weights[k]
+                    j += 1
+                else:
+                    y_slot = args[j + 1]
                     for p in range(n_points):
                         work[at, p] += w * work[x, p] * work[y_slot, p]
-                    k += 1
+                    j += 2
     for p in range(n_points):
         out[p] = work[root, p]

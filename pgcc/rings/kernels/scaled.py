@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from pgcc.kernels.policy import kernel
-from pgcc.program.program import LEAF, MORE, SUM, TIMES
+from pgcc.program.program import LEAF, TIMES
 
 RADIX = 256
 _HIGH, _LOW = 2.0**128, 2.0**-128
@@ -96,24 +96,27 @@ def run_scaled_row(
                 x, p = normalized(x * m[args[j]], p + e[args[j]])
             m[at], e[at] = x, p
         else:
-            stride = 1 if kind == SUM else 2
-            weight = first_weight[i]
-            top = e[at] if kind == MORE else _NEVER
-            for j in range(first, last, stride):
-                p = weight_exponents[weight + (j - first) // stride] + e[args[j]]
-                if stride == 2:
-                    p += e[args[j + 1]]
+            weight, end = first_weight[i], first_weight[i + 1]
+            alone = 2 * (end - weight) - (last - first)  # terms w·x; the others are w·x·y
+            top, j = _NEVER, first
+            for k in range(weight, end):
+                p = weight_exponents[k] + e[args[j]]
+                if k - weight >= alone:
+                    j += 1
+                    p += e[args[j]]
+                j += 1
                 top = max(top, p)
             if top <= _NEVER // 2:  # every term is 0
                 m[at], e[at] = 0.0, _NEVER
                 continue
-            total = shifted(m[at], top - e[at]) if kind == MORE else 0.0
-            for j in range(first, last, stride):
-                k = weight + (j - first) // stride
+            total, j = 0.0, first
+            for k in range(weight, end):
                 x, p = weights[k] * m[args[j]], weight_exponents[k] + e[args[j]]
-                if stride == 2:
+                if k - weight >= alone:
+                    j += 1
                     x, p = normalized(x, p)
-                    x, p = x * m[args[j + 1]], p + e[args[j + 1]]
+                    x, p = x * m[args[j]], p + e[args[j]]
+                j += 1
                 if x != 0.0:
                     total += shifted(x, top - p)
             m[at], e[at] = normalized(total, top)

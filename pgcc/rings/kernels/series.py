@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pgcc.kernels.policy import kernel
-from pgcc.program.program import LEAF, MORE, SUM, TIMES
+from pgcc.program.program import LEAF, TIMES
 
 HUGE = 2**40  # degrees stop here: they are then no longer told apart
 
@@ -51,9 +51,8 @@ def run_bottom(
         for i in range(len(op)):
             kind, first, last, at = op[i], start[i], start[i + 1], target[i]
             here = work[at]
-            if kind != MORE:
-                here[:] = 0.0
-                degree[at] = 0
+            here[:] = 0.0
+            degree[at] = 0
             if kind == LEAF:
                 leaf = args[first]
                 v = leaf_variable[leaf]
@@ -71,24 +70,25 @@ def run_bottom(
                     here[:] = spare
                     degree[at] = min(cap, degree[at] + degree[x])
             else:
-                stride = 1 if kind == SUM else 2
-                k = first_weight[i]
-                for j in range(first, last, stride):
+                weight, end = first_weight[i], first_weight[i + 1]
+                alone, j = 2 * (end - weight) - (last - first), first  # terms w·x; the others are w·x·y
+                for k in range(weight, end):
                     x = args[j]
-                    if stride == 1:
+                    if k - weight < alone:
                         _add_product(here, work[x], one, weights[k], 0, degree[x], 0)
                         degree[at] = max(degree[at], degree[x])
+                        j += 1
                     else:
                         y = args[j + 1]
                         _add_product(here, work[x], work[y], weights[k], 0, degree[x], degree[y])
                         degree[at] = max(degree[at], min(cap, degree[x] + degree[y]))
-                    k += 1
+                        j += 2
         for r in range(len(roots)):
             out[r, row] = work[roots[r], observed] if observed < length else 0.0
 
 
 @kernel
-def find_degrees(op, target, start, args, leaf_variable, cap_start, cap_scope, codes, degree):
+def find_degrees(op, target, start, args, first_weight, leaf_variable, cap_start, cap_scope, codes, degree):
     """D of every value, for one row of evidence; the program must keep every value in a slot of its own."""
     for i in range(len(op)):
         kind, first, last, at = op[i], start[i], start[i + 1], target[i]
@@ -100,11 +100,12 @@ def find_degrees(op, target, start, args, leaf_variable, cap_start, cap_scope, c
             for j in range(first, last):
                 bound = min(HUGE, bound + degree[args[j]])
         else:
-            bound = degree[at] if kind == MORE else 0
-            stride = 1 if kind == SUM else 2
-            for j in range(first, last, stride):
-                here = degree[args[j]] if stride == 1 else degree[args[j]] + degree[args[j + 1]]
-                bound = max(bound, min(HUGE, here))
+            bound, terms = 0, first_weight[i + 1] - first_weight[i]
+            alone = first + 2 * terms - (last - first)  # where the pairs begin
+            for j in range(first, alone):
+                bound = max(bound, min(HUGE, degree[args[j]]))
+            for j in range(alone, last, 2):
+                bound = max(bound, min(HUGE, degree[args[j]] + degree[args[j + 1]]))
         if cap_start[i] < cap_start[i + 1]:  # a multiaffine sum: at most |A ∩ scope|
             inside = 0
             for j in range(cap_start[i], cap_start[i + 1]):
@@ -114,7 +115,7 @@ def find_degrees(op, target, start, args, leaf_variable, cap_start, cap_scope, c
 
 
 @kernel
-def find_slack(op, target, start, args, degree, roots, observed, slack):
+def find_slack(op, target, start, args, first_weight, degree, roots, observed, slack):
     """How many coefficients below the top one each value must keep (−1: none at all); the largest of them.
 
     −1 altogether where the degree of the root is below |A|: the coefficient is 0.
@@ -134,12 +135,13 @@ def find_slack(op, target, start, args, degree, roots, observed, slack):
             for j in range(first, last):
                 slack[args[j]] = max(slack[args[j]], total - lowest)
         else:
-            stride = 1 if kind == SUM else 2
-            for j in range(first, last, stride):
-                x, y = args[j], args[j + stride - 1]
-                top = degree[x] if stride == 1 else degree[x] + degree[y]
-                slack[x] = max(slack[x], top - lowest)
-                slack[y] = max(slack[y], top - lowest)
+            alone = first + 2 * (first_weight[i + 1] - first_weight[i]) - (last - first)  # where the pairs begin
+            for j in range(first, alone):
+                slack[args[j]] = max(slack[args[j]], degree[args[j]] - lowest)
+            for j in range(alone, last, 2):
+                x, y = args[j], args[j + 1]
+                slack[x] = max(slack[x], degree[x] + degree[y] - lowest)
+                slack[y] = max(slack[y], degree[x] + degree[y] - lowest)
     most = -1
     for value in slack:
         most = max(most, value)
@@ -147,13 +149,15 @@ def find_slack(op, target, start, args, degree, roots, observed, slack):
 
 
 @kernel
-def top_lengths(op, target, start, args, leaf_variable, cap_start, cap_scope, evidence, roots, slots, lengths):
+def top_lengths(
+    op, target, start, args, first_weight, leaf_variable, cap_start, cap_scope, evidence, roots, slots, lengths
+):
     """How many coefficients per value `run_top` keeps for each row; 0 where the degree is below |A|."""
     degree, slack = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
     for row in range(evidence.shape[0]):
         observed = count_ones(evidence[row])
-        find_degrees(op, target, start, args, leaf_variable, cap_start, cap_scope, evidence[row], degree)
-        lengths[row] = find_slack(op, target, start, args, degree, roots, observed, slack) + 1
+        find_degrees(op, target, start, args, first_weight, leaf_variable, cap_start, cap_scope, evidence[row], degree)
+        lengths[row] = find_slack(op, target, start, args, first_weight, degree, roots, observed, slack) + 1
         if degree.max() == HUGE:
             lengths[row] = HUGE
 
@@ -173,8 +177,8 @@ def run_top(
     for row in range(evidence.shape[0]):
         observed = count_ones(evidence[row])
         codes = evidence[row]
-        find_degrees(op, target, start, args, leaf_variable, cap_start, cap_scope, codes, degree)
-        length = find_slack(op, target, start, args, degree, roots, observed, slack) + 1
+        find_degrees(op, target, start, args, first_weight, leaf_variable, cap_start, cap_scope, codes, degree)
+        length = find_slack(op, target, start, args, first_weight, degree, roots, observed, slack) + 1
         if length > limit or degree.max() == HUGE:
             length = -1
         lengths[row] = length
@@ -187,8 +191,7 @@ def run_top(
         for i in range(len(op)):
             kind, first, last, at = op[i], start[i], start[i + 1], target[i]
             here = work[at, :length]
-            if kind != MORE:
-                here[:] = 0.0
+            here[:] = 0.0
             if kind == LEAF:
                 leaf = args[first]
                 v = leaf_variable[leaf]
@@ -207,17 +210,18 @@ def run_top(
                     here[:] = spare[:length]
                     top += degree[x]
             else:
-                stride = 1 if kind == SUM else 2
-                k = first_weight[i]
-                for j in range(first, last, stride):
+                weight, end = first_weight[i], first_weight[i + 1]
+                alone, j = 2 * (end - weight) - (last - first), first  # terms w·x; the others are w·x·y
+                for k in range(weight, end):
                     x = args[j]
                     dx = min(degree[x], length - 1)
-                    if stride == 1:
+                    if k - weight < alone:
                         _add_product(here, work[x], one, weights[k], degree[at] - degree[x], dx, 0)
+                        j += 1
                     else:
                         y = args[j + 1]
                         shift = degree[at] - degree[x] - degree[y]
                         _add_product(here, work[x], work[y], weights[k], shift, dx, min(degree[y], length - 1))
-                    k += 1
+                        j += 2
         for r in range(len(roots)):
             out[r, row] = work[roots[r], degree[roots[r]] - observed]
