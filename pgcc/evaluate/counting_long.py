@@ -22,6 +22,7 @@ from pgcc.program.program import TIMES
 from pgcc.rings.direct import Direct
 from pgcc.rings.kernels.counting import plan_polynomials
 from pgcc.rings.kernels.scaled import RADIX
+from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import rounding_bound
 
 _MOST_COEFFICIENTS = 1 << 28
@@ -34,15 +35,14 @@ class LongCounting:
     def __init__(self, direct: Direct, codes: np.ndarray, counted: np.ndarray, atol: float):
         program = self.program = direct.program
         op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
-        weights, weight_exponents, table, table_exponents = direct.scaled_constants
+        constants = direct.scaled_constants
+        weights, weight_exponents, _, table, table_exponents = constants
         most = -(2**50)  # 0 has no exponent
         binary = [np.maximum(e * RADIX, most) for e in (weight_exponents, table_exponents)]
         self.weights, self.weight_exponents = weights, binary[0]
         lengths, room = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
-        plan_polynomials(
-            op, target, start, args, first_weight, leaf_variable, table, _NO_DETS, codes, counted,
-            lengths, room, np.zeros(program.slots),
-        )  # fmt: skip
+        count = np.zeros(program.slots)
+        plan_polynomials(instructions_of(program), constants, _NO_DETS, codes, counted, lengths, room, count)
         if room.sum() > _MOST_COEFFICIENTS:
             raise PrecisionError(
                 f"the distribution of a count of {int(counted.sum())} variables takes {int(room.sum()):,} coefficients "
