@@ -10,7 +10,8 @@ import pgcc
 from benchmarks import kernels
 from benchmarks.circuits import random_circuit, random_evidence, variables_for
 from benchmarks.common import Table, best
-from pgcc.program.program import SUM, TIMES, Program
+from pgcc.program.condense import Condensed
+from pgcc.program.program import SUM, TIMES
 from pgcc.rings.float64.loop import Loop, aligned
 
 BLOCK = 256  # rows
@@ -67,7 +68,7 @@ def _achieved(peaks: dict[str, float]) -> Table:
         n = variables_for(edges)
         full = pgcc.compile(random_circuit(edges, n), normalize=False)._compiled.direct.unscheduled
         loop = Loop(full, [full.value], BLOCK)
-        program, rows = loop.condensed.program, random_evidence(max(BLOCK, 30_000_000 // edges // BLOCK * BLOCK), n)
+        program, rows = loop.condensed, random_evidence(max(BLOCK, 30_000_000 // edges // BLOCK * BLOCK), n)
         seconds = best(lambda loop=loop, rows=rows: loop.values(rows), 15, 5.0) / len(rows)
         adds, values, terms = _counts(program)
         table.add(
@@ -83,7 +84,7 @@ def _share(part: float, whole: float) -> str:
     return f"{part / whole:.0%}"
 
 
-def _counts(program: Program) -> tuple[int, int, int]:
+def _counts(program: Condensed) -> tuple[int, int, int]:
     """Multiply-adds, values read or written, and terms of sums, per row of a condensed program."""
     lengths, weights = np.diff(program.start), np.diff(program.first_weight)
     factors = int(lengths[program.op == TIMES].sum())

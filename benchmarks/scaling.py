@@ -31,7 +31,7 @@ def _time_per_row() -> Table:
         model = pgcc.compile(circuit, normalize=False)
         rows = random_evidence(max(1 << 11, (1 << 15) * 10_000 // edges // 32 * 32), n)
         seconds = best_of({"": lambda m=model, x=rows: m.prob(x)}, 15, 10.0, time.process_time)[""] / len(rows)
-        program = model._compiled.direct.loop.condensed.program
+        program = model._compiled.direct.loop.condensed
         sizes.append(float(circuit.size))
         times.append(seconds)
         size = program.slots * 32 * 8 / 1024

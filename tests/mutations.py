@@ -91,9 +91,9 @@ MUTANTS = [
     ),
     Mutant(
         "a free leaf is an absent one",
-        "program/lower.py",
-        "nearest_sum(a, b)) for a, b in self.leaf_numbers]",
-        "nearest_float(a)) for a, b in self.leaf_numbers]",
+        "program/builder.py",
+        "nearest_sum(a, b)) for a, b in self._leaf_numbers]",
+        "nearest_float(a)) for a, b in self._leaf_numbers]",
         "test_paper.py",
     ),
     Mutant(
@@ -350,17 +350,13 @@ BOUNDS = [
             ("of weights", "here, th, tl, te = count[x] + 2.0,", "here, th, tl, te = count[x] + 0.0,"),
             ("of the second factor", "max(total, here + count[y] + length)", "max(total, here + length)"),
             ("of a product in a sum", "max(total, here + count[y] + length)", "max(total, here + count[y])"),
-            (
-                "of what is added to",
-                "total, h, least, e, sign = count[at], high[at],",
-                "total, h, least, e, sign = 0.0, high[at],",
-            ),
+            ("of values in sums", "total, j = max(total, here), j + 1", "total, j = total, j + 1"),
             (
                 "of additions",
-                "= total + alone[i] + (terms - alone[i]) * length",
-                "= total + (terms - alone[i]) * length",
+                "= total + alone + (terms - alone) * length",
+                "= total + (terms - alone) * length",
             ),
-            ("of added series", "+ (terms - alone[i]) * length", "+ (terms - alone[i])"),
+            ("of added series", "+ (terms - alone) * length", "+ (terms - alone)"),
         ]
     ),
     Mutant(
@@ -421,10 +417,10 @@ BOUNDS = [
                 "min(least, tl), e, sign & plus",
             ),
             (
-                "of what is added to",
+                "of values in sums",
                 "certify/kernels/analysis.py",
-                "count[at], high[at], low[at], error[at], positive[at]\n            j",
-                "count[at], high[at], low[at], -math.inf, positive[at]\n            j",
+                "th, tl, te = _weighted(w, th, tl, te, loss)\n                    total, j",
+                "th, tl, _ = _weighted(w, th, tl, te, loss)\n                    total, j",
             ),
             (
                 "of leaves",
@@ -478,8 +474,8 @@ BOUNDS = [
             (
                 "signs of factors in sums",
                 "certify/kernels/analysis.py",
-                ", plus & positive[y]\n",
-                ", plus\n",
+                ", plus & positive[y], j + 2\n",
+                ", plus, j + 2\n",
             ),
             (
                 "signs of factors",

@@ -275,7 +275,7 @@ def test_floors_of_what_cannot_underflow_are_zero() -> None:
 
 def test_explain_tells_of_the_program_that_runs() -> None:
     model = pgcc.compile(pgcc.parse("(0.5*a*b + 0.5)*(0.5*c*d + 0.5)*(e + 1)"))
-    told, runs = model.explain(), model._compiled.direct.loop.condensed.program
+    told, runs = model.explain(), model._compiled.direct.loop.condensed
     assert (told.operations, told.slots) == (runs.operations, runs.slots)
     staged = pgcc.compile(pgcc.dpp(L=[[2, 1], [1, 2]]))._compiled.direct.staged
     told = pgcc.compile(pgcc.dpp(L=[[2, 1], [1, 2]])).explain()

@@ -23,7 +23,7 @@ from pgcc.passes.padding import homogenize
 from pgcc.program.condense import MOST_VARIABLES, Condensed, _Condenser, _Work, condense, state_numbers, states
 from pgcc.program.flows import flows
 from pgcc.program.lower import lower
-from pgcc.program.program import DOT, LEAF, LOOKUP, MORE, QUOTIENT, SUM, TIMES, Program
+from pgcc.program.program import LEAF, LOOKUP, QUOTIENT, SUM, TIMES, Code, Program
 from pgcc.program.reverse import readings
 from pgcc.rings.direct import Direct
 from pgcc.rings.float64.kernels.condensed import Codes, Pairs, join_block, join_columns, settle
@@ -35,7 +35,7 @@ CODES = (0, 1, -1)
 
 
 def run(
-    program: Program,
+    program: Code,
     codes: dict[int, int],
     table: list[list[Fraction]] | None = None,
     wide: list[Fraction] | None = None,
@@ -47,29 +47,25 @@ def run(
     slots = [Fraction(0)] * program.slots
     for i, op in enumerate(program.op.tolist()):
         args = program.args[program.start[i] : program.start[i + 1]].tolist()
-        weights = [Fraction(w) for w in program.weights[program.first_weight[i] :].tolist()]
+        weights = [Fraction(w) for w in program.weights[program.first_weight[i] : program.first_weight[i + 1]].tolist()]
         if op == LEAF and table is not None:
-            value = table[args[0]][codes[int(program.leaf_variable[args[0]])]]
+            assert isinstance(program, Condensed)
+            value = table[args[0]][codes[int(program.joint[args[0]])]]
         elif op == LOOKUP:
             assert wide is not None
             value = wide[args[0]]
         elif op == LEAF:
+            assert isinstance(program, Program)
             value = Fraction(program.leaf_table[args[0]][codes.get(int(program.leaf_variable[args[0]]), -1)])
         elif op == TIMES:
             value = math.prod((slots[x] for x in args), start=Fraction(1))
         elif op == QUOTIENT:
             value = weights[0] * slots[args[0]] / slots[args[1]] if slots[args[1]] else Fraction(0)
         else:
-            assert op in (SUM, DOT, MORE)
-            value = slots[program.target[i]] if op == MORE else Fraction(0)
-            alone = 0 if op in (DOT, MORE) else len(args)
-            if table is not None:
-                assert op == SUM
-                count = int(program.first_weight[i + 1] - program.first_weight[i])
-                alone = 2 * count - len(args)
-            terms = [slots[x] for x in args[:alone]]
-            terms += [slots[x] * slots[y] for x, y in zip(args[alone::2], args[alone + 1 :: 2], strict=True)]
-            value += sum((w * t for w, t in zip(weights, terms, strict=False)), Fraction(0))
+            assert op == SUM
+            values, pairs = program.terms(i)
+            terms = [slots[x] for x in values] + [slots[x] * slots[y] for x, y in pairs]
+            value = sum((w * t for w, t in zip(weights, terms, strict=True)), Fraction(0))
         slots[program.target[i]] = value
     return slots
 
@@ -93,7 +89,7 @@ def wide_entries(condensed: Condensed, codes: tuple[int, ...]) -> list[Fraction]
 def condensed_values(condensed: Condensed, table: list[list[Fraction]], codes: tuple[int, ...]) -> list[Fraction]:
     """What is kept, at one row of codes."""
     joint = {p: 4 * (codes[x] & 3) + (codes[y] & 3) for p, (x, y) in enumerate(condensed.pairs.tolist())}
-    slots = run(condensed.program, joint, table, wide_entries(condensed, codes))
+    slots = run(condensed, joint, table, wide_entries(condensed, codes))
     return [slots[x] for x in condensed.kept.tolist()]
 
 
@@ -104,7 +100,7 @@ class TestCondense:
         circuit = data.draw(circuits(max_variables=5, decomposable=True)).simplify()
         program = lower(homogenize(circuit))
         condensed = condense(program, [program.value, program.magnitude])
-        assert condensed.program.slots <= program.slots
+        assert condensed.slots <= program.slots
         table = tables_of(condensed)
         for codes in data.draw(st.lists(st.tuples(*[st.sampled_from(CODES)] * 5), min_size=5, max_size=5)):
             slots = run(program, dict(enumerate(codes)))
@@ -157,7 +153,7 @@ class TestCondense:
             halves.append(weighted_sum(rng.random(32).tolist(), monomials))
         program = lower(homogenize(Circuit(product(halves), names)))
         condensed = condense(program, [program.value])
-        assert sorted(condensed.program.op.tolist()) == [TIMES, LOOKUP, LOOKUP]
+        assert sorted(condensed.op.tolist()) == [TIMES, LOOKUP, LOOKUP]
         assert condensed.scopes[:, :6].tolist() == [[0, 1, 2, 3, 4, -1], [5, 6, 7, 8, 9, -1]]
 
     def test_tables_are_bounded(self) -> None:
@@ -176,7 +172,7 @@ class TestCondense:
         condensed = condense(program, [program.value])
         entries = sum(len(one.roots) * 3**one.variables for one in condensed.wide)
         assert 0 < entries <= 1 << 20
-        assert (condensed.program.op == SUM).sum() > 75
+        assert (condensed.op == SUM).sum() > 75
 
     @pytest.mark.parametrize("k", range(1, MOST_VARIABLES + 1))
     def test_states_are_numbered(self, k: int) -> None:
@@ -190,7 +186,7 @@ class TestCondense:
     def test_two_variables_are_one_table(self) -> None:
         program = lower(homogenize(pgcc.parse("0.4*a*b + 0.3*a + 0.3")))
         condensed = condense(program, [program.value])
-        assert condensed.program.op.tolist() == [LEAF]
+        assert condensed.op.tolist() == [LEAF]
         assert condensed.pairs.tolist() == [[0, 1]]
         row = tables_of(condensed)[0]
         assert [float(row[4 * i + j]) for i in (0, 1, 3) for j in (0, 1, 3)] == [
@@ -222,7 +218,7 @@ class TestCondense:
                 for left, right in zip(row[::2], row[1::2], strict=True)
             ]
         program = lower(homogenize(Circuit(row[0][0])))
-        assert condense(program, [program.value]).program.slots <= 8 * width
+        assert condense(program, [program.value]).slots <= 8 * width
 
 
 class TestJointCodes:

@@ -17,7 +17,7 @@ from pgcc.ir.node import ONE, Node, Op, const, product, var, weighted_sum
 from pgcc.ir.verify import verify
 from pgcc.passes.padding import aligned_blocks, homogenize
 from pgcc.program.lower import affine_leaf, lower, lower_with_nodes
-from pgcc.program.program import DET, DETMAG, DOT, LEAF, MORE, SUM, TIMES, Program
+from pgcc.program.program import DET, DETMAG, LEAF, SUM, TIMES, Program
 from pgcc.program.schedule import schedule
 from pgcc.program.strategy import choose
 from pgcc.testing import circuits, random_circuit, random_det
@@ -95,7 +95,7 @@ def run_exactly(program: Program, codes: np.ndarray) -> tuple[Fraction, Fraction
     slots: list[Fraction] = [Fraction(0)] * program.slots
     for i, op in enumerate(program.op.tolist()):
         args = program.args[program.start[i] : program.start[i + 1]].tolist()
-        weights = [Fraction(w) for w in program.numbers[program.first_weight[i] :]]
+        weights = [Fraction(w) for w in program.numbers[program.first_weight[i] : program.first_weight[i + 1]]]
         if op == LEAF:
             v = program.leaf_variable[args[0]]
             a, b = map(Fraction, program.leaf_numbers[args[0]])
@@ -105,13 +105,10 @@ def run_exactly(program: Program, codes: np.ndarray) -> tuple[Fraction, Fraction
             for x in args:
                 value *= slots[x]
         else:
-            assert op in (SUM, DOT, MORE)
-            value = slots[program.target[i]] if op == MORE else Fraction(0)
-            if op == SUM:
-                value += sum((w * slots[x] for w, x in zip(weights, args, strict=False)), Fraction(0))
-            else:
-                pairs = zip(weights, args[::2], args[1::2], strict=False)
-                value += sum((w * slots[x] * slots[y] for w, x, y in pairs), Fraction(0))
+            assert op == SUM
+            values, pairs = program.terms(i)
+            terms = [slots[x] for x in values] + [slots[x] * slots[y] for x, y in pairs]
+            value = sum((w * t for w, t in zip(weights, terms, strict=True)), Fraction(0))
         slots[program.target[i]] = value
     return slots[program.value], slots[program.magnitude]
 
@@ -148,7 +145,7 @@ class TestProgram:
     def test_products_with_one_parent_take_no_slot(self) -> None:
         a, b, c, d = (var(x) for x in "abcd")
         program = lower(Circuit(weighted_sum((1, 2), (product((a, b)), product((c, d))))))
-        assert program.op.tolist().count(DOT) == 1
+        assert program.op.tolist().count(SUM) == 1
         assert program.op.tolist().count(TIMES) == 0
 
     def test_determinants_come_with_a_magnitude(self) -> None:
@@ -160,7 +157,7 @@ class TestProgram:
         circuit = homogenize(random_circuit(5, 6, size=30).simplify())
         program, nodes = lower_with_nodes(circuit)
         for op, node in zip(program.op.tolist(), nodes, strict=True):
-            if op in (SUM, DOT, MORE):
+            if op == SUM:
                 assert node.op is Op.SUM
             elif op == TIMES:
                 assert node.op is Op.PRODUCT

@@ -11,7 +11,7 @@ import pgcc
 from pgcc.ir.circuit import Circuit
 from pgcc.passes.padding import homogenize
 from pgcc.program.lower import lower
-from pgcc.program.program import DET, LEAF, MORE, SUM
+from pgcc.program.program import DET, LEAF, SUM
 from pgcc.program.stages import stages
 from pgcc.testing import random_circuit
 
@@ -71,7 +71,7 @@ def test_both_parts_are_the_whole(name: str) -> None:
     staged = model._compiled.direct.staged
     assert staged is not None
     assert not (staged.program.op == LEAF).any()
-    assert (staged.head.program.op < DET).sum() + (staged.head.program.op > DET).sum() == len(staged.head.program.op)
+    assert (staged.head.op < DET).sum() + (staged.head.op > DET).sum() == len(staged.head.op)
     for row, value in zip(rows[:60], found, strict=False):
         given = {v: int(code) for v, code in zip(circuit.variables, row, strict=True) if code >= 0}
         exact = model.prob(given, exact=True)
@@ -81,17 +81,23 @@ def test_both_parts_are_the_whole(name: str) -> None:
 def test_what_only_determinants_name_is_not_computed() -> None:
     program = lower(homogenize(pgcc.dpp(L=kernel(4, 0))))
     both = stages(program, program.op == LEAF)
-    assert len(both.head.program.op) == len(both.head.kept) == 0
+    assert len(both.head.op) == len(both.head.kept) == 0
     assert both.tail.slots == 2  # the determinant, and how far to trust it
 
 
 def test_a_sum_that_goes_on_with_a_determinant_is_late() -> None:
-    # SUM reads what is early, and the MORE after it a determinant: both write one value
-    circuit = cases()["a sum whose first terms need none"]
-    program = lower(homogenize(circuit))
+    # some terms of a SUM read only what is early, and others a determinant: all of it is late
+    program = lower(homogenize(cases()["a sum whose first terms need none"]))
     both = stages(program, np.zeros(program.instructions, bool))
-    more = np.flatnonzero(program.op == MORE)
-    assert len(more)
-    for tail_more in np.flatnonzero(both.tail.op == MORE).tolist():
-        assert both.tail.op[tail_more - 1] in (SUM, MORE)
-        assert both.tail.target[tail_more - 1] == both.tail.target[tail_more]
+    late: set[int] = set()
+    for i in np.flatnonzero(program.op != LEAF).tolist():
+        read = program.args[program.start[i] : program.start[i + 1]].tolist()
+        if program.op[i] >= DET or late.intersection(read):
+            late.add(int(program.target[i]))
+    is_late = np.isin(program.target, list(late)) & (program.op == SUM)
+    partly = [i for i in np.flatnonzero(is_late).tolist() if not late.issuperset(program.terms(i)[0].tolist())]
+    assert partly
+    expected = zip(program.alone[is_late], np.diff(program.first_weight)[is_late], strict=True)
+    sums = both.tail.op == SUM
+    found = zip(both.tail.alone[sums], np.diff(both.tail.first_weight)[sums], strict=True)
+    assert sorted(found) == sorted(expected)

@@ -20,7 +20,7 @@ from pgcc.errors import PgccError
 from pgcc.ir.numbers import UNIT, Number, absolute, add, exact
 from pgcc.program.condense import Condensed
 from pgcc.program.determinant import DetStructure
-from pgcc.program.program import DET, DETBAR, DETIN, DETMAG, DOT, MORE, NAMES, Program
+from pgcc.program.program import DET, DETBAR, DETIN, DETMAG, NAMES, Code, Program
 from pgcc.rings.values import rounding_bound
 
 # A determinant that is known at all is off by a tenth of itself at most; its magnitude counts that in roundings.
@@ -69,18 +69,15 @@ class Walk:
         leaves = leaf_states(program) if leaves is None else leaves
         if length > 1:  # of a coefficient nobody knows how small it may be
             leaves = leaves._replace(low=np.full(len(leaves.low), -ENDLESS))
-        self._run(program, _terms_alone(program), leaves, nothing_known(0), length)
+        self._run(program, leaves, nothing_known(0), length)
         return self
 
     def run_condensed(self, condensed: Condensed) -> Walk:
         """Go through a condensed program: its tables were filled by other programs."""
-        program = condensed.program
-        count = np.diff(program.first_weight)
-        alone = 2 * count - np.diff(program.start)  # see `Condensed`
         tables = [condensed.tables, *condensed.wide]
         found = [_picked(Walk(one.program.slots).run(one.program).state, one.roots) for one in tables]
         wide = State(*map(np.concatenate, zip(nothing_known(0), *found[1:], strict=True)))
-        self._run(program, alone, found[0], wide, 1)
+        self._run(condensed, found[0], wide, 1)
         return self
 
     def certificate(self, values: Sequence[int] | np.ndarray, magnitudes: Sequence[int] | np.ndarray) -> Certificate:
@@ -96,12 +93,12 @@ class Walk:
             return Certificate(gamma, 0.0)
         return Certificate(gamma, _bounded_exp(error + 1.0) + min(gamma, 1.0) * _bounded_exp(beside + 1.0) + 2.0**-1074)
 
-    def _run(self, program: Program, alone: np.ndarray, leaves: State, lookups: State, length: int) -> None:
+    def _run(self, program: Code, leaves: State, lookups: State, length: int) -> None:
         log_weights, negative = log_weights_of(program), program.weights < 0.0
         begin, end = 0, program.instructions
         for i in [*_determinants(program), end]:
             stopped = walk(
-                program.op, program.target, program.start, program.args, program.first_weight, alone.astype(np.int64),
+                program.op, program.target, program.start, program.args, program.first_weight,
                 log_weights, negative, begin, i, leaves, lookups, self.loss, length, self.weight_first, self.state,
             )  # fmt: skip
             if stopped < i:
@@ -110,7 +107,7 @@ class Walk:
                 self._determinant(program, i)
             begin = i + 1
 
-    def _determinant(self, program: Program, i: int) -> None:
+    def _determinant(self, program: Code, i: int) -> None:
         """What a determinant does with the relative errors of its children is in its magnitude (see `run_staged`)."""
         op, at = int(program.op[i]), int(program.target[i])
         which, *slots = program.args[program.start[i] : program.start[i + 1]].tolist()
@@ -177,7 +174,7 @@ def leaf_states(program: Program, count: float = 2.0) -> State:
     )
 
 
-def log_weights_of(program: Program) -> np.ndarray:
+def log_weights_of(program: Code) -> np.ndarray:
     """log |w| of every weight, also of those that are inf, subnormal or 0 as doubles."""
     with np.errstate(divide="ignore"):
         logs = np.log(np.abs(program.weights))
@@ -238,10 +235,5 @@ def _picked(state: State, slots: Sequence[int] | np.ndarray) -> State:
     return State(*(column[np.asarray(slots, np.int64)] for column in state))
 
 
-def _terms_alone(program: Program) -> np.ndarray:
-    """How many terms of every sum are w·x."""
-    return np.where((program.op == DOT) | (program.op == MORE), 0, np.diff(program.start))
-
-
-def _determinants(program: Program) -> Iterator[int]:
+def _determinants(program: Code) -> Iterator[int]:
     return iter(np.flatnonzero((program.op >= DET) & (program.op <= DETBAR) | (program.op == DETIN)).tolist())

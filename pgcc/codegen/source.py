@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from pgcc.errors import PgccError
-from pgcc.program.program import DET, LEAF, MORE, SUM, TIMES, Program
+from pgcc.program.builder import starts
+from pgcc.program.program import DET, LEAF, NAMES, SUM, TIMES, Program
 
 # More operations than this are not written out: compile time grows by milliseconds for each.
 STRAIGHT_LINE = 2000
@@ -21,7 +22,7 @@ WIDTH = 100
 # What emitted code calls its own; locals of straight-line code among them. All others start with an underscore.
 RESERVED = {
     *("np", "njit", "sys", "range", "min", "max", "len", "abs", "float", "int", "print", "isinstance", "enumerate"),
-    *("VARIABLES", "TOTAL", "BLOCK", "LEAF", "SUM", "DOT", "MORE", "TIMES", "DET", "PROGRAM"),
+    *("VARIABLES", "TOTAL", "BLOCK", "LEAF", "SUM", "TIMES", "DET", "PROGRAM"),
     *("prob", "logprob", "rows", "out", "z", "p", "k", "first", "count"),
     *keyword.kwlist,
     *keyword.softkwlist,
@@ -51,7 +52,6 @@ def statements(program: Program, names: Sequence[str], leaf: str) -> Iterator[st
     args, weights = program.args.tolist(), program.weights.tolist()
     for i, op in enumerate(program.op.tolist()):
         here = args[first[i] : first[i + 1]]
-        here_weights = weights[program.first_weight[i] :]
         to = value(target[i])
         if op == LEAF:
             yield f"{to} = {_leaf_text(program, here[0], names, leaf)}"
@@ -61,11 +61,14 @@ def statements(program: Program, names: Sequence[str], leaf: str) -> Iterator[st
             k = len(here) // 2
             f, y = (", ".join(map(value, part)) for part in (here[1 : 1 + k], here[1 + k :]))
             yield f"{to} = determinant {here[0]} of f = ({f}), y = ({y})"
+        elif op == SUM:
+            values, pairs = program.terms(i)
+            factors = [[value(x)] for x in values.tolist()] + [[value(x), value(y)] for x, y in pairs.tolist()]
+            here_weights = weights[program.first_weight[i] : program.first_weight[i + 1]]
+            terms = [_term(w, f) for w, f in zip(here_weights, factors, strict=True)]
+            yield from _folded(to, terms, "0.0", "+")
         else:
-            step = 1 if op == SUM else 2
-            factors = [[value(x) for x in here[j : j + step]] for j in range(0, len(here), step)]
-            terms = [_term(w, f) for w, f in zip(here_weights, factors, strict=False)]
-            yield from _folded(to, terms, "0.0", "+", more=op == MORE)
+            raise PgccError(f"internal error: nobody has said how to write {NAMES[op]}; please report it")
 
 
 def _leaf_text(program: Program, number: int, names: Sequence[str], leaf: str) -> str:
@@ -80,12 +83,12 @@ def _term(weight: float, factors: list[str]) -> tuple[str, str]:
     return "-" if weight < 0 else "+", "*".join(numbers + factors)
 
 
-def _folded(to: str, terms: list[tuple[str, str]], empty: str, operator: str, more: bool = False) -> Iterator[str]:
+def _folded(to: str, terms: list[tuple[str, str]], empty: str, operator: str) -> Iterator[str]:
     """`to = a + b - c`, continued with `to += …` where the line gets long (Python dislikes deep expressions, too)."""
     if not terms:
         yield f"{to} = {empty}"
     space = "" if operator == "*" else " "
-    text = ""
+    text, more = "", False
     for sign, term in terms:
         if len(text) + len(term) > WIDTH:
             yield text
@@ -130,9 +133,9 @@ def prune(program: Program, roots: Sequence[int]) -> Program:
     """
     keep = _needed(program, roots)
     counts = np.diff(program.start)
-    weight_counts = np.diff(np.append(program.first_weight, len(program.weights)))
+    weight_counts = np.diff(program.first_weight)
     op, args = program.op[keep], program.args[np.repeat(keep, counts)]
-    start = np.append(0, np.cumsum(counts[keep])).astype(np.int64)
+    start = starts(counts[keep])
     is_value = np.ones(len(args), bool)
     is_value[start[:-1][(op == LEAF) | (op >= DET)]] = False
     leaf_at = start[:-1][op == LEAF]
@@ -148,7 +151,7 @@ def prune(program: Program, roots: Sequence[int]) -> Program:
         target=new[program.target[keep]],
         start=start,
         args=args,
-        first_weight=np.append(0, np.cumsum(weight_counts[keep]))[:-1].astype(np.int64),
+        first_weight=starts(weight_counts[keep]),
         weights=program.weights[weight_keep],
         numbers=[x for x, kept in zip(program.numbers, weight_keep.tolist(), strict=True) if kept],
         leaf_variable=program.leaf_variable[leaves],

@@ -73,12 +73,11 @@ def _numbers(text, kind):
 
 # The program, one instruction per entry of OP: it writes slot TARGET[i] from ARGS[START[i]:START[i + 1]].
 #   LEAF   the leaf with this number: LEAF_TABLE[number] = a, b, a + b of an affine form in one variable (see _leaf)
-#   SUM    sum of w*x over the arguments x; its weights start at WEIGHTS[FIRST_WEIGHT[i]]
-#   DOT    sum of w*x*y over pairs of arguments
-#   MORE   the same, added to what the slot holds
+#   SUM    sum of w*x over the first arguments x, then of w*x*y over the pairs of arguments that follow;
+#          its weights are WEIGHTS[FIRST_WEIGHT[i]:FIRST_WEIGHT[i + 1]], one for every term
 #   TIMES  product of the arguments
 #   DET    determinant number ARGS[START[i]] of the values of f, then y, that follow
-LEAF, SUM, DOT, MORE, TIMES, DET = OPCODES
+LEAF, SUM, TIMES, DET = OPCODES
 """
 
 TABLE_EVALUATE = '''
@@ -100,13 +99,13 @@ def _run(
                 _leaf(leaf_variable[args[begin]], leaf_table[args[begin]], z, x)
             elif kind == SUM:
                 _fill(x, 0.0)
-                for j in range(begin, end):
-                    _add(x, weights[weight + j - begin], v[args[j]])
-            elif kind == DOT or kind == MORE:
-                if kind == DOT:
-                    _fill(x, 0.0)
-                for j in range(begin, end, 2):
-                    _add_product(x, weights[weight + (j - begin) // 2], v[args[j]], v[args[j + 1]])
+                pairs = begin + 2 * (first_weight[i + 1] - weight) - (end - begin)  # where they begin
+                for j in range(begin, pairs):
+                    _add(x, weights[weight], v[args[j]])
+                    weight += 1
+                for j in range(pairs, end, 2):
+                    _add_product(x, weights[weight], v[args[j]], v[args[j + 1]])
+                    weight += 1
             elif kind == TIMES:
                 _fill(x, 1.0)
                 for j in range(begin, end):
@@ -224,16 +223,14 @@ def _run(op, target, start, args, first_weight, weights, leaf_variable, leaf_tab
             elif kind == SUM:
                 _clear(x, most)
                 size[at] = 1
-                for j in range(begin, end):
-                    size[at] = max(size[at], _add(x, weights[weight + j - begin], c[args[j]], size[args[j]]))
-            elif kind == DOT or kind == MORE:
-                if kind == DOT:
-                    _clear(x, most)
-                    size[at] = 1
-                for j in range(begin, end, 2):
+                pairs = begin + 2 * (first_weight[i + 1] - weight) - (end - begin)  # where they begin
+                for j in range(begin, pairs):
+                    size[at] = max(size[at], _add(x, weights[weight], c[args[j]], size[args[j]]))
+                    weight += 1
+                for j in range(pairs, end, 2):
                     y1, y2 = args[j], args[j + 1]
-                    w = weights[weight + (j - begin) // 2]
-                    size[at] = max(size[at], _add_product(x, w, c[y1], size[y1], c[y2], size[y2], most))
+                    size[at] = max(size[at], _add_product(x, weights[weight], c[y1], size[y1], c[y2], size[y2], most))
+                    weight += 1
             else:
                 size[at] = _multiply(x, args[begin:end], c, size, spare, most)
         out[r] = c[root, most - 1] / total if size[root] == most else 0.0

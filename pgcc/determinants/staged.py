@@ -19,7 +19,7 @@ from pgcc.ir.node import ONE
 from pgcc.ir.numbers import add
 from pgcc.program.condense import condense
 from pgcc.program.lower import lower
-from pgcc.program.program import DET, DETMAG, LEAF, MORE, SUM, TIMES, Program
+from pgcc.program.program import DET, DETMAG, LEAF, TIMES, Program
 from pgcc.program.stages import stages, without
 from pgcc.rings.float64.kernels.linear import STEP
 from pgcc.rings.float64.loop import aligned, room_for_codes, with_tables
@@ -267,29 +267,18 @@ def _shifted_weights(program: Program, shift: np.ndarray) -> tuple[np.ndarray, i
     if not shift.any():
         return weights, 0
     of = np.zeros(program.slots, np.int64)
-    i = 0
-    while i < program.instructions:
+    for i in range(program.instructions):
         first, last, at, kind = program.start[i], program.start[i + 1], program.target[i], program.op[i]
         if kind >= DET:
             of[at] = shift[program.args[first]]
         elif kind == TIMES:
             of[at] = of[program.args[first:last]].sum()
         elif kind != LEAF:
-            stretch = [i]
-            while i + 1 < program.instructions and program.op[i + 1] == MORE and program.target[i + 1] == at:
-                i += 1
-                stretch.append(i)
-            terms = [_term_shifts(program, j, of) for j in stretch]
-            of[at] = max(int(t.max()) for t in terms)
-            for j, term in zip(stretch, terms, strict=True):
-                span = slice(program.first_weight[j], program.first_weight[j] + len(term))
-                shifted = np.ldexp(weights[span], np.maximum(term - of[at], -_FAR))
-                lost = (np.abs(shifted) < _SMALLEST) & (weights[span] != 0.0)
-                weights[span] = np.where(lost, np.nan, shifted)  # rows that need it run over scaled numbers
-        i += 1
+            values, pairs = program.terms(i)
+            terms = np.append(of[values], of[pairs].sum(axis=1))
+            of[at] = terms.max()
+            span = slice(program.first_weight[i], program.first_weight[i + 1])
+            shifted = np.ldexp(weights[span], np.maximum(terms - of[at], -_FAR))
+            lost = (np.abs(shifted) < _SMALLEST) & (weights[span] != 0.0)
+            weights[span] = np.where(lost, np.nan, shifted)  # rows that need it run over scaled numbers
     return weights, int(of[program.value])
-
-
-def _term_shifts(program: Program, i: int, of: np.ndarray) -> np.ndarray:
-    slots = program.args[program.start[i] : program.start[i + 1]]
-    return of[slots] if program.op[i] == SUM else of[slots[0::2]] + of[slots[1::2]]

@@ -18,8 +18,9 @@ from pgcc.evaluate.counting_exact import CountingExact
 from pgcc.evaluate.counting_long import LongCounting
 from pgcc.ir.circuit import Circuit
 from pgcc.program.program import LOWERED, Program
-from pgcc.rings.kernels.counting import plan_polynomials, run_polynomials
+from pgcc.rings.kernels.counting import Dets, plan_polynomials, run_polynomials
 from pgcc.rings.kernels.scaled import RADIX
+from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import Values, rounding_bound
 
 if TYPE_CHECKING:
@@ -114,13 +115,10 @@ class Counting:
     ) -> tuple[list[Polynomial], float]:
         """The polynomials of value and magnitude, and the relative error to which they are computed."""
         program = self._program
-        op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
-        weights, weight_exponents, table, table_exponents = self.compiled.direct.scaled_constants
+        code, constants = instructions_of(program), self.compiled.direct.scaled_constants
         lengths, room = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
         count = np.zeros(program.slots)
-        plan_polynomials(
-            op, target, start, args, leaf_variable, table, dets[0], codes, counted, lengths, room, count
-        )  # fmt: skip
+        plan_polynomials(code, constants, dets[0], codes, counted, lengths, room, count)
         if room.sum() > _MOST_COEFFICIENTS:
             raise PrecisionError(
                 f"the distribution of a count of {int(counted.sum())} variables to a relative error takes "
@@ -128,10 +126,7 @@ class Counting:
             )
         roots = np.array([program.value, program.magnitude])
         out_m, out_e = np.zeros((2, room[roots].max())), np.zeros((2, room[roots].max()), np.int64)
-        run_polynomials(
-            op, target, start, args, first_weight, weights, leaf_variable, table, weight_exponents, table_exponents,
-            *dets, codes, counted, lengths, room, roots, out_m, out_e,
-        )  # fmt: skip
+        run_polynomials(code, constants, Dets(*dets), codes, lengths, room, roots, out_m, out_e)
         # a slot may have held longer polynomials than that of the root
         size = int((counted & (codes < 0)).sum()) + 1
         pair = [(out_m[r, :size], out_e[r, :size]) for r in range(2)]

@@ -18,11 +18,12 @@ import numpy as np
 
 from pgcc.errors import PrecisionError
 from pgcc.evaluate.kernels.counting_long import fold_product, put, run_long
-from pgcc.program.program import ARITHMETIC, MORE, SUM, TIMES
+from pgcc.program.program import ARITHMETIC, TIMES
 from pgcc.rings.direct import Direct
 from pgcc.rings.fourier import multiply
 from pgcc.rings.kernels.counting import plan_polynomials
 from pgcc.rings.kernels.scaled import RADIX
+from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import rounding_bound
 
 _MOST_COEFFICIENTS = 1 << 28
@@ -38,14 +39,13 @@ class LongCounting:
     def __init__(self, direct: Direct, codes: np.ndarray, counted: np.ndarray, atol: float):
         program = self.program = direct.program.expect(*ARITHMETIC)
         op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
-        weights, weight_exponents, table, table_exponents = direct.scaled_constants
+        constants = direct.scaled_constants
+        weights, weight_exponents, _, table, table_exponents = constants
         binary = [np.maximum(e, _LEAST_EXPONENT) * RADIX for e in (weight_exponents, table_exponents)]
         self.weights, self.weight_exponents = weights, binary[0]
         lengths, room = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
-        plan_polynomials(
-            op, target, start, args, leaf_variable, table, _NO_DETS, codes, counted,
-            lengths, room, np.zeros(program.slots),
-        )  # fmt: skip
+        count = np.zeros(program.slots)
+        plan_polynomials(instructions_of(program), constants, _NO_DETS, codes, counted, lengths, room, count)
         if room.sum() > _MOST_COEFFICIENTS:
             raise PrecisionError(
                 f"the distribution of a count of {int(counted.sum())} variables takes {int(room.sum()):,} coefficients "
@@ -109,12 +109,12 @@ class LongCounting:
             return
         terms: list[tuple[np.ndarray, int, int]] = []
         lost = rounded = 0.0
-        if program.op[i] == MORE:
-            terms.append((self._polynomial(target), int(self.lows[target]), int(self.exponents[target])))
-            lost, rounded = float(self.losses[target]), float(self.rounds[target])
-        stride = 1 if program.op[i] == SUM else 2
-        for k, j in enumerate(range(first, last, stride), int(program.first_weight[i])):
-            x, y = program.args[j], program.args[j + 1]
+        weight, (values, pairs) = int(program.first_weight[i]), program.terms(i)
+        for k, x in enumerate(values.tolist(), weight):
+            exponent = int(self.weight_exponents[k] + self.exponents[x])
+            terms.append((self.weights[k] * self._polynomial(x), int(self.lows[x]), exponent))
+            lost, rounded = max(lost, float(self.losses[x])), max(rounded, float(self.rounds[x]) + 4.0)
+        for k, (x, y) in enumerate(pairs.tolist(), weight + len(values)):
             product, more = _product(self._polynomial(x), self._polynomial(y))
             exponent = int(self.weight_exponents[k] + self.exponents[x] + self.exponents[y])
             terms.append((self.weights[k] * product, int(self.lows[x] + self.lows[y]), exponent))
@@ -133,7 +133,8 @@ class LongCounting:
 def _product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, float]:
     """a·b without negative coefficients, and what it is off by in the 2-norm, relative to Σa·Σb."""
     product, off = multiply(a, b)
-    return np.maximum(product, 0.0), 1.01 * off / (float(a.sum()) * float(b.sum()))
+    size = float(a.sum()) * float(b.sum())
+    return np.maximum(product, 0.0), 1.01 * off / size if size else 0.0
 
 
 def _balanced_product(parts: list[np.ndarray]) -> tuple[np.ndarray, int, float]:

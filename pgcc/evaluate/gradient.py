@@ -22,7 +22,8 @@ from pgcc.program.reverse import adjoints
 from pgcc.rings.direct import split_constants, split_doubles
 from pgcc.rings.float64.kernels.linear import STEP, pack_codes, run_block
 from pgcc.rings.float64.loop import aligned
-from pgcc.rings.kernels.scaled import RADIX, run_scaled_rows
+from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled_rows
+from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import rounding_bound
 
 _KNOWN = (*ARITHMETIC, DET, DETBAR)  # operations
@@ -110,7 +111,7 @@ class Differentiator:
         self.matrices = matrices
         leaves = self._constants[2:]
         self.__dict__.pop("_floor", None)
-        self._constants = (*split_doubles(self.reversed.weights), *leaves)
+        self._constants = Constants(*split_doubles(self.reversed.weights), *leaves)
 
     @cached_property
     def _floor(self) -> float:
@@ -198,14 +199,10 @@ class Differentiator:
     ) -> None:
         program, codes = self.reversed, np.ascontiguousarray(evidence[rows])
         m, e = np.zeros((len(rows), program.slots)), np.zeros((len(rows), program.slots), np.int64)
-        weights, weight_exponents, table, table_exponents = self._constants
-        op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
+        op, target, start, args, *_ = program.arrays
         begin, derivatives = 0, {}
         for i in [*np.flatnonzero((op == DET) | (op == DETBAR)).tolist(), len(op)]:
-            run_scaled_rows(
-                op, target, start, args, first_weight, weights, leaf_variable, table, weight_exponents,
-                table_exponents, begin, i, codes, m, e,
-            )  # fmt: skip
+            run_scaled_rows(instructions_of(program), self._constants, begin, i, codes, m, e)
             if i < len(op):
                 which, children = int(args[start[i]]), args[start[i] + 1 : start[i + 1]]
                 if op[i] == DET:

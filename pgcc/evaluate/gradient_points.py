@@ -19,7 +19,7 @@ from pgcc.determinants.cofactors import Derivatives, Matrices, determinant_deriv
 from pgcc.errors import PgccError
 from pgcc.evaluate.gradient import Differentiator, Gradients
 from pgcc.program.determinant import DetStructure
-from pgcc.program.program import DET, DETBAR, DOT, LEAF, MORE, NAMES, SUM, TIMES, Program
+from pgcc.program.program import DET, DETBAR, LEAF, NAMES, SUM, TIMES, Program
 
 # Powers of two between which radii are looked for, and how many at a time.
 _WIDEST, _GRID = 40.0, 17
@@ -95,7 +95,8 @@ class PointDifferentiator(Differentiator):
                 variable = program.leaf_variable[args[0]]
                 degree[at] = variable >= 0 and codes[variable] == 1
             elif op == SUM:
-                degree[at] = degree[args].max(initial=0)
+                values, pairs = program.terms(i)
+                degree[at] = np.append(degree[values], degree[pairs].sum(axis=1)).max(initial=0)
             elif op in (TIMES, DET):  # all that stands in a product or in a determinant
                 degree[at] = degree[args[op == DET :]].sum()
             else:
@@ -117,16 +118,16 @@ class PointDifferentiator(Differentiator):
         with np.errstate(all="ignore"):
             for i, (op, at) in enumerate(zip(program.op.tolist(), program.target.tolist(), strict=True)):
                 args = program.args[program.start[i] : program.start[i + 1]]
-                weights = program.weights[program.first_weight[i] :]
+                weights = program.weights[program.first_weight[i] : program.first_weight[i + 1]]
                 if op == LEAF:
                     work[at] = self._leaf(program, int(args[0]), codes, points)
                 elif op == SUM:
-                    work[at] = weights[: len(args)] @ work[args]
+                    values, pairs = program.terms(i)
+                    products = work[pairs[:, 0]] * work[pairs[:, 1]]
+                    work[at] = weights[: len(values)] @ work[values]
+                    work[at] += weights[len(values) :] @ products
                 elif op == TIMES:
                     work[at] = work[args].prod(axis=0)
-                elif op in (DOT, MORE):
-                    terms = weights[: len(args) // 2] @ (work[args[::2]] * work[args[1::2]])
-                    work[at] = terms if op == DOT else work[at] + terms
                 elif op == DET:
                     derivatives.append(self._determinant(int(args[0]), work[args[1:]].T, turn))
                     work[at] = derivatives[-1].value

@@ -20,7 +20,8 @@ from pgcc.program.schedule import schedule
 from pgcc.rings.direct import split_constants
 from pgcc.rings.float64.kernels.linear import STEP
 from pgcc.rings.float64.loop import Loop
-from pgcc.rings.kernels.scaled import RADIX, run_scaled
+from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled
+from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.posteriors import Posteriors, read_posteriors
 
 # Flows divide, so that roundings add up along a path; where the bound would be above this, adjoints are better.
@@ -92,17 +93,13 @@ class Marginals:
         """The same over scaled numbers, those of every row divided by a power of two that makes its root about 1."""
         program, read = self._scaled, readings(self._scaled)
         mantissas, exponents = np.empty((len(read), len(evidence))), np.empty((len(read), len(evidence)), np.int64)
-        weights, weight_exponents, table, table_exponents = self.scaled_constants
-        op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
-        run_scaled(
-            op, target, start, args, first_weight, weights, leaf_variable, table, weight_exponents, table_exponents,
-            evidence, read, mantissas, exponents, program.slots,
-        )  # fmt: skip
+        code = instructions_of(program)
+        run_scaled(code, self.scaled_constants, evidence, read, mantissas, exponents, program.slots)
         root = evidence.shape[1]
         gap = np.clip(exponents - exponents[root], -8, 8) * RADIX - np.frexp(mantissas[root])[1]
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(mantissas, gap.astype(np.int32))
 
     @cached_property
-    def scaled_constants(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def scaled_constants(self) -> Constants:
         return split_constants(self._scaled)

@@ -17,9 +17,10 @@ from pgcc.determinants.staged import padded
 from pgcc.determinants.tables import SetSampler, Tables, lay_out
 from pgcc.errors import PgccError
 from pgcc.evaluate.kernels.sampling import choice_tables, mark_reached, walk_down
-from pgcc.program.program import DET, DETMAG, DOT, LEAF, MORE, NAMES, SUM, TIMES, Program
+from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, Program
 from pgcc.rings.direct import split_constants
-from pgcc.rings.kernels.scaled import RADIX, run_scaled_row
+from pgcc.rings.kernels.scaled import RADIX, Constants, Scaled
+from pgcc.rings.kernels.walk import instructions_of, walk
 
 # The relative error of a determinant that decides between the terms of a sum.
 _RTOL = 1e-9
@@ -84,10 +85,10 @@ class TopDown:
     @cached_property
     def nodes(self) -> Nodes:
         """The program, node by node."""
-        return _nodes(self.program, *self._scaled)
+        return _nodes(self.program, self._scaled)
 
     @cached_property
-    def _scaled(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _scaled(self) -> Constants:
         """Weights and leaves as scaled numbers."""
         return split_constants(self.program)
 
@@ -152,16 +153,12 @@ class TopDown:
     def _values(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """The values of all nodes as scaled numbers m · 2^(256·e); None: a determinant is not known well enough."""
         program = self.program
-        op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
-        weights, weight_exponents, table, table_exponents = self._scaled
+        op, target = program.op, program.target
         m, e = np.zeros(program.slots), np.zeros(program.slots, np.int64)
         begin = 0
         flat = padded(codes)
         for i in (*np.flatnonzero(op >= DET).tolist(), program.instructions):
-            run_scaled_row(
-                op, target, start, args, first_weight, weights, leaf_variable, table,
-                weight_exponents, table_exponents, begin, i, codes, m, e,
-            )  # fmt: skip
+            walk(instructions_of(program), Scaled(self._scaled, codes, m, e), begin, i)
             begin = i + 1
             if i < program.instructions and op[i] == DET:
                 value = self._determinant(i, flat, m, e)
@@ -217,10 +214,8 @@ def find_top_down(compiled: Compiled) -> TopDown | str:
     return TopDown(program, compiled, found)
 
 
-def _nodes(
-    program: Program, weights: np.ndarray, exponents: np.ndarray, table: np.ndarray, table_exponents: np.ndarray
-) -> Nodes:
-    """Every slot with the terms of all instructions that write it."""
+def _nodes(program: Program, constants: Constants) -> Nodes:
+    """Every slot with the terms of the instruction that writes it."""
     n = program.slots
     kind, which = np.full(n, LEAF, np.uint8), np.full(n, -1, np.int32)  # what only magnitudes need is never visited
     leaf = np.full(n, -1, np.int64)
@@ -235,11 +230,10 @@ def _nodes(
         elif op == TIMES:
             kind[s] = TIMES
             parts.append((s, args, np.full(len(args), -1), -1))
-        elif op in (SUM, DOT, MORE):
-            kind[s] = SUM
-            stride = 1 if op == SUM else 2
-            pairs = args[1::2] if stride == 2 else np.full(len(args), -1)
-            parts.append((s, args[::stride], pairs, int(program.first_weight[i])))
+        elif op == SUM:
+            kind[s], (values, pairs) = SUM, program.terms(i)
+            left, right = np.append(values, pairs[:, 0]), np.append(np.full(len(values), -1), pairs[:, 1])
+            parts.append((s, left, right, int(program.first_weight[i])))
         elif op != DETMAG:
             raise PgccError(f"internal error: nobody has said how to sample {NAMES[op]}; please report it")
     parts.sort(key=lambda part: part[0])
@@ -251,9 +245,10 @@ def _nodes(
     spot = np.concatenate([none, *spots])
     summed, is_leaf = spot >= 0, leaf >= 0
     weight, weight_exponent = np.zeros(len(spot)), np.zeros(len(spot), np.int64)
-    weight[summed], weight_exponent[summed] = weights[spot[summed]], exponents[spot[summed]]
+    weight[summed], weight_exponent[summed] = constants.weights[spot[summed]], constants.weight_exponents[spot[summed]]
     leaf_table, leaf_exponent = np.zeros((n, 2)), np.zeros((n, 2), np.int64)
-    leaf_table[is_leaf], leaf_exponent[is_leaf] = table[leaf[is_leaf], :2], table_exponents[leaf[is_leaf], :2]
+    leaf_table[is_leaf] = constants.leaf_table[leaf[is_leaf], :2]
+    leaf_exponent[is_leaf] = constants.leaf_exponents[leaf[is_leaf], :2]
     return Nodes(
         kind,
         np.cumsum(count),

@@ -26,7 +26,8 @@ from itertools import pairwise
 import numpy as np
 
 from pgcc.ir.bulk import collector_paused
-from pgcc.program.program import ARITHMETIC, DOT, LEAF, LOOKUP, MORE, QUOTIENT, SUM, TIMES, Program
+from pgcc.program.builder import starts
+from pgcc.program.program import ARITHMETIC, LEAF, LOOKUP, QUOTIENT, TIMES, Code, Program
 from pgcc.program.schedule import share_slots
 
 ENTRIES = 16  # of a table of two variables
@@ -62,17 +63,17 @@ class Tables:
     roots: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class Condensed:
-    """What `condense` makes.
+@dataclass(frozen=True, eq=False, repr=False)
+class Condensed(Code):
+    """What `condense` makes: instructions that read tables where those of a program read leaves.
+
+    LEAF l reads table l of two variables by joint code number ``joint[l]``, LOOKUP t reads wide table t by the number
+    of the state of the variables ``scopes[wide_scope[t]]``.
 
     Attributes
     ----------
-    program : Program
-        Its leaf l is table l, looked up by joint code number ``leaf_variable[l]``. There is no DOT and no MORE: a SUM
-        has values x…, then pairs y, z…, and a weight for each: Σ w·v[x] + Σ w·v[y]·v[z]. It has as many pairs as
-        arguments without a weight. ``first_weight`` has an entry more than there are instructions. LOOKUP t reads wide
-        table t by the number of the state of the variables ``scopes[wide_scope[t]]``.
+    joint : int32 array
+        The number of the joint code of each table of two variables.
     kept : int64 array
         The slots of what was to be kept.
     pairs : int32 array, joint codes × 2
@@ -87,7 +88,7 @@ class Condensed:
         The variables of each, then −1.
     """
 
-    program: Program
+    joint: np.ndarray
     kept: np.ndarray
     pairs: np.ndarray
     tables: Tables
@@ -144,8 +145,8 @@ def condense(program: Program, kept: Sequence[int]) -> Condensed:
     >>> from pgcc.program.lower import lower
     >>> from pgcc.passes.padding import homogenize
     >>> program = lower(homogenize(pgcc.parse("(0.5*a*b + 0.5)*(0.5*c*d + 0.5)")))
-    >>> program, condense(program, [program.value]).program
-    (<Program: 11 instructions, 18 operations, 11 slots>, <Program: 3 instructions, 4 operations, 3 slots>)
+    >>> program, condense(program, [program.value])
+    (<Program: 11 instructions, 18 operations, 11 slots>, <Condensed: 3 instructions, 4 operations, 3 slots>)
     """
     with collector_paused():
         return _Condenser(program, kept).run()
@@ -159,7 +160,7 @@ class _Condenser:
         self.op, self.target = program.op.tolist(), program.target.tolist()
         start, args = program.start.tolist(), program.args.tolist()
         self.args = [args[first:last] for first, last in pairwise(start)]
-        self.first_weight = program.first_weight.tolist()
+        self.first_weight, self.alone = program.first_weight.tolist(), program.alone.tolist()
         self.scope, self.span = self._scopes()
         self._known_places: dict[tuple[Scope, Scope, Scope], Scope] = {}
 
@@ -171,18 +172,19 @@ class _Condenser:
         scopes = _numbered(self.scope[x] for x in wide)
         reading: list[Instruction] = [(LEAF, x, [number], []) for number, x in enumerate(narrow)]
         reading += [(LOOKUP, x, [number], []) for number, x in enumerate(wide)]
-        program, kept = self._in_best_order([*reading, *self._computing(computed)])
-        program = replace(
-            program,
-            leaf_variable=np.array([pairs[self.scope[x]] for x in narrow], np.int32),
-            leaf_table=np.zeros((0, 3)),
-            leaf_numbers=[],  # those of the tables
-            n_variables=len(pairs),
-        )
+        code, kept = self._in_best_order([*reading, *self._computing(computed)])
         by_size = [(k, [x for x in wide if len(self.scope[x]) == k]) for k in range(3, MOST_VARIABLES + 1)]
         return Condensed(
-            program,
-            kept,
+            code.op,
+            code.target,
+            code.start,
+            code.args,
+            code.first_weight,
+            code.weights,
+            code.numbers,
+            code.slots,
+            joint=np.array([pairs[self.scope[x]] for x in narrow], np.int32),
+            kept=kept,
             # a constant has no variables: any will do
             pairs=np.array([(scope[0], scope[-1]) if scope else (0, 0) for scope in pairs], np.int32).reshape(-1, 2),
             tables=self._tables(narrow, 2),
@@ -204,14 +206,14 @@ class _Condenser:
                 if variable >= 0:
                     low[value] = high[value] = rank.setdefault(variable, len(rank))
                 continue
-            here = scope[value]  # MORE goes on with what its value has
+            here = _NONE
             for x in args:
                 there = scope[x]
                 if there is not here and here is not _MANY:
                     here = unions[here, there]
             scope[value] = here
-            low[value] = min(low[value], min([low[x] for x in args], default=slots))
-            high[value] = max(high[value], max([high[x] for x in args], default=-1))
+            low[value] = min([low[x] for x in args], default=slots)
+            high[value] = max([high[x] for x in args], default=-1)
         return scope, np.array([low, high])
 
     def _split(self) -> tuple[list[int], list[int]]:
@@ -226,7 +228,7 @@ class _Condenser:
                 else:
                     computed.append(i)
                     needed.update(self.args[i])
-        return list(dict.fromkeys(looked_up[::-1])), computed[::-1]
+        return looked_up[::-1], computed[::-1]
 
     # -- tables -------------------------------------------------------------------------------------
 
@@ -251,7 +253,8 @@ class _Condenser:
                 else:
                     here = [slot[x, self._places(x, value, places)] for x in self.args[i]]
                 op.append(self.op[i])
-                target.append(slot.setdefault((value, places), len(slot)))
+                slot[value, places] = len(slot)
+                target.append(slot[value, places])
                 args += here
                 lengths.append(len(here))
                 weights += weights_here
@@ -260,9 +263,9 @@ class _Condenser:
             self.program,
             op=np.array(op, np.uint8),
             target=np.array(target, np.int32),
-            start=_starts(lengths),
+            start=starts(lengths),
             args=np.array(args, np.int32),
-            first_weight=_starts(counts)[:-1],
+            first_weight=starts(counts),
             weights=self.program.weights[weights],
             leaf_variable=np.array(places_of_leaves, np.int32),
             leaf_table=self.program.leaf_table[leaves],
@@ -305,47 +308,40 @@ class _Condenser:
     # -- the rest -----------------------------------------------------------------------------------
 
     def _computing(self, computed: list[int]) -> Iterator[Instruction]:
-        """These instructions with products in place, and every sum in one instruction."""
+        """These instructions, with products in place: terms w·x, then w·x·y of such products, then those of its own."""
         products = self._products_in_place(computed)
-        k = 0
-        while k < len(computed):
-            i = computed[k]
-            kind, value, args = self.op[i], self.target[i], self.args[i]
-            weights: Sequence[int] = self._weights(i)
-            k += 1
-            if kind == SUM and any(x in products for x in args):
-                order = sorted(range(len(args)), key=lambda j: args[j] in products)
-                weights = [weights[j] for j in order]
-                args = [y for j in order for y in products.get(args[j], (args[j],))]
-            while k < len(computed) and self.op[computed[k]] == MORE:  # it follows what it adds to
-                more = computed[k]
-                args, weights = args + self.args[more], [*weights, *self._weights(more)]
-                k += 1
-            if value not in products:
-                yield SUM if kind == DOT else kind, value, args, weights
+        for i in computed:
+            args, weights, alone = self.args[i], self._weights(i), self.alone[i]
+            if self.target[i] in products:
+                continue
+            if any(x in products for x in args[:alone]):  # only of a SUM
+                order = sorted(range(alone), key=lambda j: args[j] in products)
+                weights = [*(weights[j] for j in order), *weights[alone:]]
+                args = [*(y for j in order for y in products.get(args[j], (args[j],))), *args[alone:]]
+            yield self.op[i], self.target[i], args, weights
 
-    def _weights(self, i: int) -> range:
+    def _weights(self, i: int) -> Sequence[int]:
         """The numbers of the weights of an instruction."""
-        kind, first, length = self.op[i], self.first_weight[i], len(self.args[i])
-        return range(first, first + (length if kind == SUM else length // 2 if kind in (DOT, MORE, QUOTIENT) else 0))
+        return range(self.first_weight[i], self.first_weight[i + 1])
 
     def _products_in_place(self, computed: list[int]) -> dict[int, list[int]]:
         """The products of two that only sums read, and few of them, with what they multiply."""
         products = {self.target[i]: self.args[i] for i in computed if self.op[i] == TIMES and len(self.args[i]) == 2}
         readers = dict.fromkeys(products, 0)
         for i in computed:
-            reading = 1 if self.op[i] == SUM else _MOST_READERS + 1
-            for x in self.args[i]:
+            for k, x in enumerate(self.args[i]):
                 if x in readers:
-                    readers[x] += reading
+                    readers[x] += 1 if k < self.alone[i] else _MOST_READERS + 1
         for x in self.kept:
             readers[x] = _MOST_READERS + 1
         return {x: args for x, args in products.items() if readers[x] <= _MOST_READERS}
 
-    def _in_best_order(self, instructions: list[Instruction]) -> tuple[Program, np.ndarray]:
-        """The instructions as a program that shares slots, in the order that needs fewer of them."""
+    def _in_best_order(self, instructions: list[Instruction]) -> tuple[Code, np.ndarray]:
+        """The instructions as code that shares slots, in the order that needs fewer of them."""
         orders = self._orders(np.array([value for _, value, _, _ in instructions], np.int64))
-        return min((self._scheduled([instructions[k] for k in order]) for order in orders), key=lambda p: p[0].slots)
+        return min(
+            (self._scheduled([instructions[k] for k in order]) for order in orders), key=lambda found: found[0].slots
+        )
 
     def _orders(self, values: np.ndarray) -> list[np.ndarray]:
         """As they were made, and by regions."""
@@ -362,25 +358,19 @@ class _Condenser:
         back, own = of >= 0, self.span[:, np.maximum(of, 0)]
         return np.where(back, own[0], -low), np.where(back, -own[1], high), np.where(of == -2, 2, back)
 
-    def _scheduled(self, instructions: list[Instruction]) -> tuple[Program, np.ndarray]:
+    def _scheduled(self, instructions: list[Instruction]) -> tuple[Code, np.ndarray]:
         used = [w for _, _, _, weights in instructions for w in weights]
-        program = replace(
-            self.program,
+        code = Code(
             op=np.array([op for op, _, _, _ in instructions], np.uint8),
             target=np.array([value for _, value, _, _ in instructions], np.int32),
-            start=_starts([len(args) for _, _, args, _ in instructions]),
+            start=starts([len(args) for _, _, args, _ in instructions]),
             args=np.array([x for _, _, args, _ in instructions for x in args], np.int32),
-            first_weight=_starts([len(weights) for _, _, _, weights in instructions]),
+            first_weight=starts([len(weights) for _, _, _, weights in instructions]),
             weights=self.program.weights[used],
             numbers=[self.program.numbers[w] for w in used],
-            value=0,
-            magnitude=0,
+            slots=self.program.slots,
         )
-        return share_slots(program, self.kept)
-
-
-def _starts(lengths: list[int]) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return share_slots(code, self.kept)
 
 
 def _numbered(scopes: Iterable[Scope]) -> dict[Scope, int]:

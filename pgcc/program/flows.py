@@ -12,13 +12,12 @@ many.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from pgcc.errors import PgccError
-from pgcc.ir.numbers import Number, nearest_float
-from pgcc.program.program import DOT, LEAF, MORE, NAMES, QUOTIENT, SUM, TIMES, Program
+from pgcc.ir.numbers import Number
+from pgcc.program.builder import Builder, Sum
+from pgcc.program.program import LEAF, NAMES, SUM, TIMES, Program
 
 
 def flows(program: Program) -> Program:
@@ -34,85 +33,61 @@ def flows(program: Program) -> Program:
     >>> len(readings(flows(lower(pgcc.parse("0.5*a*b + 0.25*a + 0.25")))))
     3
     """
-    return _Writer(program).finish()
+    return _Flows(program).finish()
 
 
-class _Writer:
+class _Flows:
     """Appends the instructions of flows to those of a program.
 
-    What reaches a value is collected while the values that read it are written, and is complete when its turn comes:
-    `linear` (slot, weight) and `pairs` (slot, other slot, weight) are terms of its adjoint, `flows` (slot, weight) of
-    its flow.
+    What reaches a value is collected while the instructions of the values that read it are written, and is complete
+    when its turn comes: `terms` of its adjoint, and `flows` (slot, weight), terms of its flow.
     """
 
     def __init__(self, program: Program):
-        self.program = program
-        self.slots, self.numbers = program.slots, list(program.numbers)
-        self.op: list[int] = []
-        self.target: list[int] = []
-        self.lengths: list[int] = []
-        self.args: list[int] = []
-        self.first_weight: list[int] = []
-        self.linear: list[list[tuple[int, Number]]] = [[] for _ in range(program.slots)]
-        self.pairs: list[list[tuple[int, int, Number]]] = [[] for _ in range(program.slots)]
+        self.program, self.builder = program, Builder(program.n_variables, program)
+        self.terms: list[Sum] = [Sum() for _ in range(program.slots)]
         self.flows: list[list[tuple[int, Number]]] = [[] for _ in range(program.slots)]
-        self.adjoint: dict[int, int] = {}  # of sums
-        self.joint: list[list[tuple[int, Number]]] = [[] for _ in range(program.n_variables)]
-        self.mirrored = [-1] * program.slots
-        self.turn = -1  # the value that is being written; see `Program.mirrored`
-        self.one = self._emit(LEAF, [len(program.leaf_numbers)])
+        self.joint = [Sum() for _ in range(program.n_variables)]
+        self.terms[program.value].add(1, self.builder.leaf(-1, 1, 0))
+        self.mirrored = [-1] * self.builder.slots
         self._descend()
-
-    def _emit(self, op: int, args: list[int], weights: list[Number] | None = None, target: int | None = None) -> int:
-        if target is None:
-            target = self.slots
-            self.slots += 1
-            self.mirrored.append(self.turn)
-        self.op.append(op)
-        self.target.append(target)
-        self.lengths.append(len(args))
-        self.args += args
-        self.first_weight.append(len(self.numbers))
-        self.numbers += weights or []
-        return target
 
     def _descend(self) -> None:
         """Every value, after all that read it."""
         program = self.program
         start, args, weights = program.start.tolist(), program.args.tolist(), program.first_weight.tolist()
-        self.linear[program.value].append((self.one, 1))
+        alone = program.alone.tolist()
         for i in range(program.instructions - 1, -1, -1):
             op, at, read = int(program.op[i]), int(program.target[i]), args[start[i] : start[i + 1]]
-            if not (self.linear[at] or self.pairs[at] or self.flows[at]):
+            if not (len(self.terms[at]) or self.flows[at]):
                 continue  # nobody reads it
-            self.turn = at
             if op == LEAF:
                 self._leaf(at, read[0])
             elif op == TIMES:
                 self._product(at, read)
-            elif op in (SUM, DOT, MORE):
-                self._sum(at, read, weights[i], 1 if op == SUM else 2)
+            elif op == SUM:
+                self._sum(at, read, program.numbers[weights[i] : weights[i + 1]], alone[i])
             else:
                 raise PgccError(f"internal error: nobody has said what flows through {NAMES[op]}; please report it")
+            self._belongs_to(at)
+
+    def _belongs_to(self, value: int) -> None:
+        """The slots that were taken since the last call belong to the flow of this value (see `Program.mirrored`)."""
+        self.mirrored += [value] * (self.builder.slots - len(self.mirrored))
 
     def _leaf(self, at: int, leaf: int) -> None:
         variable, (_, b) = int(self.program.leaf_variable[leaf]), self.program.leaf_numbers[leaf]
         if variable >= 0 and b != 0:
-            self.joint[variable].append((self._adjoint(at), b))
+            self.joint[variable].add(b, self._adjoint(at))
 
-    def _sum(self, at: int, read: list[int], weight: int, stride: int) -> None:
+    def _sum(self, at: int, read: list[int], weights: list[Number], alone: int) -> None:
         """A term w·x of the sum p adds w·p' to the adjoint of x; a term w·x·y, w·p'·y."""
-        if at not in self.adjoint:  # a sum may take several instructions
-            self.adjoint[at] = self._adjoint(at)
-        above, numbers = self.adjoint[at], self.program.numbers
-        for k, x in enumerate(read[::stride]):
-            w = numbers[weight + k]
-            if stride == 1:
-                self.linear[x].append((above, w))
-            else:
-                y = read[2 * k + 1]
-                self.pairs[x].append((above, y, w))
-                self.pairs[y].append((above, x, w))
+        above, terms = self._adjoint(at), self.terms
+        for w, x in zip(weights, read[:alone], strict=False):
+            terms[x].add(w, above)
+        for w, x, y in zip(weights[alone:], read[alone::2], read[alone + 1 :: 2], strict=True):
+            terms[x].add(w, above, y)
+            terms[y].add(w, above, x)
 
     def _product(self, at: int, factors: list[int]) -> None:
         """x·y adds p'·y to the adjoint of x. Of more factors the flow is taken: fewer operations, but it divides.
@@ -122,12 +97,12 @@ class _Writer:
         if len(factors) == 2:
             x, y = factors
             above, weight = self._product_adjoint(at)
-            self.pairs[x].append((above, y, weight))
-            self.pairs[y].append((above, x, weight))
+            self.terms[x].add(weight, above, y)
+            self.terms[y].add(weight, above, x)
             return
-        if self.linear[at] or self.pairs[at]:
+        if len(self.terms[at]):
             above, weight = self._product_adjoint(at)
-            flow = self._emit(TIMES, [above, *factors]), weight
+            flow = self.builder.product([above, *factors]), weight
         else:
             flow = self._through(at)
         for x in factors:
@@ -135,55 +110,37 @@ class _Writer:
 
     def _product_adjoint(self, at: int) -> tuple[int, Number]:
         """The adjoint of a product, and the factor still to be applied."""
-        linear = self.linear[at]
-        return linear[0] if len(linear) == 1 and not self.pairs[at] and not self.flows[at] else (self._adjoint(at), 1)
+        terms = self.terms[at]
+        if len(terms.values) == len(terms) == 1 and not self.flows[at]:
+            return terms.values[0], terms.value_weights[0]
+        return self._adjoint(at), 1
 
     def _adjoint(self, at: int) -> int:
         """∂root/∂value, with what reaches the value as flow divided by the value."""
-        linear, pairs = self.linear[at], self.pairs[at]
+        terms = self.terms[at]
         if self.flows[at]:
             flow, weight = self._through(at)
-            linear = [*linear, (self._emit(QUOTIENT, [flow, at], [weight]), 1)]
-        if not pairs:
-            return linear[0][0] if len(linear) == 1 and linear[0][1] == 1 else self._emit(SUM, *_columns(linear))
-        slots, weights = [x for above, other, _ in pairs for x in (above, other)], [w for *_, w in pairs]
-        if linear:
-            return self._emit(MORE, slots, weights, self._emit(SUM, *_columns(linear)))
-        if len(pairs) == 1 and weights[0] == 1:
-            return self._emit(TIMES, slots)
-        return self._emit(DOT, slots, weights)
+            terms.add(1, self.builder.quotient(weight, flow, at))
+        if len(terms) == 1:
+            if terms.value_weights == [1]:
+                return terms.values[0]
+            if terms.pair_weights == [1]:
+                return self.builder.product(terms.pairs)
+        return self.builder.sum(terms)
 
     def _through(self, at: int) -> tuple[int, Number]:
         """The flow that a value gets, and the factor still to be applied."""
         flows = self.flows[at]
-        return flows[0] if len(flows) == 1 else (self._emit(SUM, *_columns(flows)), 1)
+        if len(flows) == 1:
+            return flows[0]
+        terms = Sum()
+        for slot, weight in flows:
+            terms.add(weight, slot)
+        return self.builder.sum(terms), 1
 
     def finish(self) -> Program:
         """The program, with the sums over the leaves of every variable."""
-        program = self.program
-        self.turn = -2
-        read = [self._emit(SUM, *_columns(leaves)) for leaves in self.joint]
-        read.append(program.value)
-        total = self._emit(SUM, read, [1] * len(read))
-        weights = [nearest_float(w) for w in self.numbers[len(program.numbers) :]]
-        return replace(
-            program,
-            op=np.concatenate([program.op, np.array(self.op, np.uint8)]),
-            target=np.concatenate([program.target, np.array(self.target, np.int32)]),
-            start=np.concatenate([program.start, program.start[-1] + np.cumsum(self.lengths)]),
-            args=np.concatenate([program.args, np.array(self.args, np.int32)]),
-            first_weight=np.concatenate([program.first_weight, np.array(self.first_weight, np.int64)]),
-            weights=np.concatenate([program.weights, weights]),
-            leaf_variable=np.append(program.leaf_variable, np.int32(-1)),
-            leaf_table=np.concatenate([program.leaf_table, [(1.0, 0.0, 1.0)]]),
-            slots=self.slots,
-            value=total,
-            magnitude=total,
-            numbers=self.numbers,
-            leaf_numbers=[*program.leaf_numbers, (1, 0)],
-            mirrored=np.array(self.mirrored),
-        )
-
-
-def _columns(terms: list[tuple[int, Number]]) -> tuple[list[int], list[Number]]:
-    return [slot for slot, _ in terms], [weight for _, weight in terms]
+        read = [*map(self.builder.sum, self.joint), self.program.value]
+        total = self.builder.emit(SUM, read, [1] * len(read))
+        self._belongs_to(-2)
+        return self.builder.finish(total, total, np.array(self.mirrored))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from pgcc.errors import PgccError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
-from pgcc.ir.numbers import Number, absolute, add, mul, nearest_float
+from pgcc.ir.numbers import Number, absolute, add, mul
+from pgcc.program.builder import Builder, Sum
 from pgcc.program.determinant import DetStructure
-from pgcc.program.program import DET, DETMAG, DOT, LEAF, MORE, SUM, TIMES, Program
+from pgcc.program.program import DET, DETMAG, Program
 
 Leaf = tuple[str | None, Number, Number]  # a·ȳ + b·z: name, a, b
 
@@ -24,47 +23,41 @@ def lower(circuit: Circuit) -> Program:
     --------
     >>> import pgcc
     >>> lower(pgcc.parse("0.5*a*b + 0.25*a + 0.25"))
-    <Program: 5 instructions, 7 operations, 4 slots>
+    <Program: 4 instructions, 7 operations, 4 slots>
     """
     return lower_with_nodes(circuit)[0]
 
 
 def lower_with_nodes(circuit: Circuit) -> tuple[Program, list[Node]]:
-    """The program of a circuit, and for every instruction the node whose value or magnitude it computes.
-
-    A sum may take two instructions: the first one has only a part of it.
-    """
+    """The program of a circuit, and for every instruction the node whose value or magnitude it computes."""
     with collector_paused():
-        writer = _Writer(circuit)
-        writer.write_all()
-        return writer.finish(), [circuit.order[i] for i in writer.node]
+        lowering = _Lowering(circuit)
+        lowering.write_all()
+        program = lowering.builder.finish(lowering.value[-1], lowering.magnitude[-1])
+        return program, [circuit.order[i] for i in lowering.node]
 
 
-class _Writer:
-    """Collects instructions; until slots are assigned, values are numbered in the order they are made.
+class _Lowering:
+    """Nodes are known by their position in the circuit's order.
 
-    Nodes are known by their position in the circuit's order.
+    Attributes
+    ----------
+    value, magnitude : list of int
+        The slots of every node's value and magnitude: another one only where something may cancel.
+    node : list of int
+        The node of every instruction.
     """
 
     def __init__(self, circuit: Circuit):
         self.circuit, self.links = circuit, circuit.links
+        self.builder = Builder(len(circuit.variables))
         self.column = {name: i for i, name in enumerate(circuit.variables)}
         self.leaf: list[Leaf | None] = [affine_leaf(node) for node in circuit.order]
         self.fused = _fusible(circuit)
         self.value: list[int] = [-1] * len(circuit.order)
-        self.magnitude: list[int] = [-1] * len(circuit.order)  # another value only where something may cancel
-        self.op: list[int] = []
-        self.target: list[int] = []
-        self.start: list[int] = [0]
-        self.args: list[int] = []
-        self.first_weight: list[int] = []
-        self.numbers: list[Number] = []
+        self.magnitude: list[int] = [-1] * len(circuit.order)
         self.node: list[int] = []
-        self.values = 0
         self.leaves: dict[Leaf, int] = {}
-        self.leaf_variable: list[int] = []
-        self.leaf_numbers: list[tuple[Number, Number]] = []
-        self.structures: list[DetStructure] = []
 
     def write_all(self) -> None:
         """Every node that is not read in place by its parent, children first."""
@@ -86,15 +79,16 @@ class _Writer:
             if min(weights, default=0) < 0 or not self._steady(children):
                 self.magnitude[i] = self._sum(i, list(map(absolute, weights)), self.magnitude)
         elif node.op is Op.PRODUCT:
-            self.value[i] = self.magnitude[i] = self._emit(TIMES, [self.value[c] for c in children], i)
+            self.value[i] = self.magnitude[i] = self._product(i, children, self.value)
             if not self._steady(children):
-                self.magnitude[i] = self._emit(TIMES, [self.magnitude[c] for c in children], i)
+                self.magnitude[i] = self._product(i, children, self.magnitude)
         elif node.op is Op.DET:
-            which = len(self.structures)
-            self.structures.append(DetStructure.of(node))
-            self.value[i] = self._emit(DET, [which, *(self.value[c] for c in children)], i)
+            which = len(self.builder.structures)
+            self.builder.structures.append(DetStructure.of(node))
+            self.value[i] = self.builder.emit(DET, [which, *(self.value[c] for c in children)])
             sizes = [self.value[i]] if self._steady(children) else [self.magnitude[c] for c in children]
-            self.magnitude[i] = self._emit(DETMAG, [which, *sizes], i)
+            self.magnitude[i] = self.builder.emit(DETMAG, [which, *sizes])
+            self.node += (i, i)
         else:  # constants and variables are leaves
             raise PgccError(f"internal error: nobody has said how to lower {node.op}; please report it")
 
@@ -132,75 +126,24 @@ class _Writer:
         value = self.leaves.get(leaf)
         if value is None:
             name, a, b = leaf
-            self.leaf_variable.append(-1 if name is None else self.column[name])
-            self.leaf_numbers.append((a, b))
-            value = self.leaves[leaf] = self._emit(LEAF, [len(self.leaf_numbers) - 1], i)
+            value = self.leaves[leaf] = self.builder.leaf(-1 if name is None else self.column[name], a, b)
+            self.node.append(i)
         return value
 
+    def _product(self, i: int, children: tuple[int, ...], of: list[int]) -> int:
+        self.node.append(i)
+        return self.builder.product([of[c] for c in children])
+
     def _sum(self, i: int, weights: Sequence[Number], of: list[int]) -> int:
-        fused, links, children = self.fused, self.links, self.links[i]
-        linear: list[int] = []
-        linear_weights: list[Number] = []
-        pairs: list[int] = []
-        pair_weights: list[Number] = []
-        for weight, child in zip(weights, children, strict=True):
+        fused, links, terms = self.fused, self.links, Sum()
+        for weight, child in zip(weights, links[i], strict=True):
             if fused[child]:
                 x, y = links[child]
-                pairs += (of[x], of[y])
-                pair_weights.append(weight)
+                terms.add(weight, of[x], of[y])
             else:
-                linear.append(of[child])
-                linear_weights.append(weight)
-        if not pairs:
-            return self._emit(SUM, linear, i, linear_weights)
-        if not linear:
-            return self._emit(DOT, pairs, i, pair_weights)
-        value = self._emit(SUM, linear, i, linear_weights)
-        return self._emit(MORE, pairs, i, pair_weights, value)
-
-    def _emit(
-        self, op: int, args: list[int], node: int, weights: Sequence[Number] = (), target: int | None = None
-    ) -> int:
-        if target is None:
-            target = self.values
-            self.values += 1
-        self.op.append(op)
-        self.target.append(target)
-        self.args += args
-        self.start.append(len(self.args))
-        self.first_weight.append(len(self.numbers))
-        self.numbers += weights
-        self.node.append(node)
-        return target
-
-    # -- all of them --------------------------------------------------------------------------------
-
-    def finish(self) -> Program:
-        table = [(nearest_float(a), nearest_float(b), nearest_sum(a, b)) for a, b in self.leaf_numbers]
-        return Program(
-            op=np.array(self.op, np.uint8),
-            target=np.array(self.target, np.int32),
-            start=np.array(self.start, np.int64),
-            args=np.array(self.args, np.int32),
-            first_weight=np.array(self.first_weight, np.int64),
-            weights=np.array([nearest_float(w) for w in self.numbers], np.float64),
-            leaf_variable=np.array(self.leaf_variable, np.int32),
-            leaf_table=np.array(table, np.float64).reshape(-1, 3),
-            structures=self.structures,
-            slots=self.values,
-            value=self.value[-1],
-            magnitude=self.magnitude[-1],
-            n_variables=len(self.circuit.variables),
-            numbers=self.numbers,
-            leaf_numbers=self.leaf_numbers,
-        )
-
-
-def nearest_sum(a: Number, b: Number) -> float:
-    """The double nearest to a + b."""
-    if type(a) is float and type(b) is float:
-        return a + b  # IEEE addition rounds correctly
-    return nearest_float(add(a, b))
+                terms.add(weight, of[child])
+        self.node.append(i)
+        return self.builder.sum(terms)
 
 
 def affine_leaf(node: Node) -> Leaf | None:

@@ -10,14 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-import numpy as np
-
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
-from pgcc.ir.numbers import Number, nearest_float
 from pgcc.passes.padding import Fillers
+from pgcc.program.builder import Builder
 from pgcc.program.determinant import DetStructure
-from pgcc.program.program import DET, LEAF, SUM, TIMES, Program
+from pgcc.program.program import DET, SUM, Program
 
 
 @dataclass(frozen=True)
@@ -51,20 +49,14 @@ def parametrize(circuit: Circuit) -> Parametrized:
     >>> parametrize(pgcc.parse("0.3*a + 0.7")).program.weights.tolist()
     [0.3, 1.0]
     """
-    return _Writer(circuit).finish()
+    return _Parametrization(circuit).finish()
 
 
-class _Writer:
+class _Parametrization:
     def __init__(self, circuit: Circuit):
         self.circuit, self.fillers = circuit, Fillers(circuit) if circuit.overlap is None else None
+        self.builder = Builder(len(circuit.variables))
         self.column = {name: i for i, name in enumerate(circuit.variables)}
-        self.op: list[int] = []
-        self.args: list[int] = []
-        self.start: list[int] = [0]
-        self.first_weight: list[int] = []
-        self.numbers: list[Number] = []
-        self.leaf_variable: list[int] = []
-        self.leaf_numbers: list[tuple[Number, Number]] = []
         self.slot: list[int] = []  # of every node of the circuit
         self.paddings: dict[Node, int] = {}
         self.padded: dict[tuple[int, Node], int] = {}
@@ -78,39 +70,26 @@ class _Writer:
         if self.fillers:
             self.root = self._pad(self.root, self.fillers.absent_from_root())
 
-    def _emit(self, op: int, args: list[int]) -> int:
-        self.op.append(op)
-        self.args += args
-        self.start.append(len(self.args))
-        self.first_weight.append(len(self.numbers))
-        return len(self.op) - 1
-
-    def _leaf(self, variable: int, a: Number, b: Number) -> int:
-        self.leaf_variable.append(variable)
-        self.leaf_numbers.append((a, b))
-        return self._emit(LEAF, [len(self.leaf_numbers) - 1])
-
     def _write(self, node: Node, below: tuple[int, ...], scope: int) -> int:
         of, slot, fillers = self.circuit.scopes.of, self.slot, self.fillers
         match node.op:
             case Op.CONST:
-                self.constants.append((node, self._leaf(-1, node.value, 0)))
+                self.constants.append((node, self.builder.leaf(-1, node.value, 0)))
                 return self.constants[-1][1]
             case Op.VAR:
-                return self._leaf(self.column[node.name], int(node.is_complement), int(not node.is_complement))
+                return self.builder.leaf(self.column[node.name], int(node.is_complement), int(not node.is_complement))
             case Op.PRODUCT:
-                return self._emit(TIMES, [slot[c] for c in below]) if below else self._leaf(-1, 1, 0)
+                return self.builder.product([slot[c] for c in below]) if below else self.builder.leaf(-1, 1, 0)
             case Op.SUM:
                 missing = [fillers.missing(of[c], scope) if fillers else None for c in below]
-                self.sums.append((node, len(self.numbers)))
-                at = self._emit(SUM, list(map(self._pad, (slot[c] for c in below), missing)))
-                self.numbers += node.weights
-                return at
+                self.sums.append((node, len(self.builder.numbers)))
+                return self.builder.emit(SUM, list(map(self._pad, (slot[c] for c in below), missing)), node.weights)
             case Op.DET:
                 missing = fillers.missing_from_pairs(below) if fillers else [None] * len(below)
                 children = list(map(self._pad, (slot[c] for c in below), missing))
                 self.dets.append(node)
-                return self._emit(DET, [len(self.dets) - 1, *children])
+                self.builder.structures.append(DetStructure.of(node))
+                return self.builder.emit(DET, [len(self.dets) - 1, *children])
         assert_never(node.op)
 
     def _pad(self, slot: int, missing: Node | None) -> int:
@@ -118,35 +97,17 @@ class _Writer:
             return slot
         key = (slot, missing)
         if key not in self.padded:
-            self.padded[key] = self._emit(TIMES, [slot, self._padding(missing)])
+            self.padded[key] = self.builder.product([slot, self._padding(missing)])
         return self.padded[key]
 
     def _padding(self, node: Node) -> int:
         """A product of complements."""
         if node not in self.paddings:
             if node.op is Op.VAR:
-                self.paddings[node] = self._leaf(self.column[node.name], 1, 0)
+                self.paddings[node] = self.builder.leaf(self.column[node.name], 1, 0)
             else:
-                self.paddings[node] = self._emit(TIMES, [self._padding(child) for child in node.children])
+                self.paddings[node] = self.builder.product([self._padding(child) for child in node.children])
         return self.paddings[node]
 
     def finish(self) -> Parametrized:
-        zero, one = (np.array([nearest_float(x) for x in column]) for column in zip(*self.leaf_numbers, strict=True))
-        program = Program(
-            op=np.array(self.op, np.uint8),
-            target=np.arange(len(self.op), dtype=np.int32),
-            start=np.array(self.start, np.int64),
-            args=np.array(self.args, np.int32),
-            first_weight=np.array(self.first_weight, np.int64),
-            weights=np.array([nearest_float(w) for w in self.numbers], np.float64),
-            leaf_variable=np.array(self.leaf_variable, np.int32),
-            leaf_table=np.stack([zero, one, zero + one], axis=1),
-            structures=[DetStructure.of(node) for node in self.dets],
-            slots=len(self.op),
-            value=self.root,
-            magnitude=self.root,
-            n_variables=len(self.circuit.variables),
-            numbers=self.numbers,
-            leaf_numbers=self.leaf_numbers,
-        )
-        return Parametrized(program, self.sums, self.dets, self.constants)
+        return Parametrized(self.builder.finish(self.root, self.root), self.sums, self.dets, self.constants)

@@ -3,16 +3,17 @@
 Every instruction writes one value slot:
 
     LEAF   table[l][code of variable l]          an affine form a·ȳ + b·z in one variable (or a constant)
-    SUM    Σ w_j · v[x_j]
-    DOT    Σ w_j · v[x_j] · v[y_j]               products with one parent are read in place
-    MORE   the same, added to what the slot holds
+    SUM    Σ w_j · v[x_j] + Σ w_k · v[x_k] · v[y_k]      products with one parent are read in place
     TIMES  Π v[x_j]
     QUOTIENT  w · v[x] / v[y]                    0 where v[y] is below the normal numbers (see `flows`)
     DET    det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]
     DETMAG how far the float64 value of that DET can be trusted (see `Program.magnitude`)
     DETBAR its derivatives by f and by y, in as many slots from the target on (see `adjoints`)
     DETIN  its derivatives by f and how far they can be trusted, likewise (see `reverse`)
-    LOOKUP wide table[t][state of some variables]  (see `condense`)
+    LOOKUP wide table[t][state of some variables]  (only in the fast form: see `condense`)
+
+The arguments of a SUM are its single values x_j, then its pairs x_k, y_k; it has a weight for every term, in this
+order. The number of single values follows from the number of arguments and the number of weights (`Code.alone`).
 
 The same program runs in every number system of the backend; only what the leaves become differs. As `lower` makes it,
 every value keeps its own slot, which is what a reverse pass needs; `schedule` lets dead values share slots. `weights`
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -30,16 +32,16 @@ from pgcc.errors import PgccError
 from pgcc.ir.numbers import Number
 from pgcc.program.determinant import DetStructure
 
-LEAF, SUM, DOT, MORE, TIMES, QUOTIENT, DET, DETMAG, DETBAR, DETIN, LOOKUP = range(11)
-NAMES = ("LEAF", "SUM", "DOT", "MORE", "TIMES", "QUOTIENT", "DET", "DETMAG", "DETBAR", "DETIN", "LOOKUP")
+LEAF, SUM, TIMES, QUOTIENT, DET, DETMAG, DETBAR, DETIN, LOOKUP = range(9)
+NAMES = ("LEAF", "SUM", "TIMES", "QUOTIENT", "DET", "DETMAG", "DETBAR", "DETIN", "LOOKUP")
 # What a polynomial is made of, without determinants; and what `lower` makes.
-ARITHMETIC = (LEAF, SUM, DOT, MORE, TIMES)
+ARITHMETIC = (LEAF, SUM, TIMES)
 LOWERED = (*ARITHMETIC, DET, DETMAG)
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
-    """Instructions and constants.
+class Code:
+    """Instructions and their weights: what a `Program` and its fast form (`Condensed`) have in common.
 
     Attributes
     ----------
@@ -48,20 +50,15 @@ class Program:
     target : int32 array
         The slot that it writes.
     start : int64 array, one longer
-        Its arguments are ``args[start[i]:start[i + 1]]``: slots (LEAF: the number of a leaf; DET: the number of
-        the determinant, then the slots of f and y; DETMAG: those, then the slots of their magnitudes).
-    first_weight : int64 array
-        Where its weights start in `weights`.
-    leaf_variable : int32 array
-        The column of the variable of each leaf; −1 for a constant.
-    leaf_table : float64 array, m × 3
-        a, b and a + b of the leaf a·ȳ + b·z: its value where the variable is observed 0, observed 1, free.
-    value, magnitude : int
-        The slots of the root and of its magnitude: the same circuit with absolute numbers. The float64 value is off
-        by at most (rounding count) · 2⁻⁵³ · magnitude. The two are one slot where nothing can cancel.
-    mirrored : int array, optional
-        Of a program with its reverse pass, for every slot the one whose derivative or flow it belongs to; −1 for values
-        of the forward pass, −2 for what comes after all.
+        Its arguments are ``args[start[i]:start[i + 1]]``: slots (LEAF: the number of a leaf; LOOKUP: that of a table;
+        DET: the number of the determinant, then the slots of f and y; DETMAG: those, then the slots of their
+        magnitudes).
+    first_weight : int64 array, one longer
+        Its weights are ``weights[first_weight[i]:first_weight[i + 1]]``.
+    weights : float64 array
+    numbers : list
+        The numbers that the weights are rounded from.
+    slots : int
     """
 
     op: np.ndarray
@@ -70,22 +67,14 @@ class Program:
     args: np.ndarray
     first_weight: np.ndarray
     weights: np.ndarray
-    leaf_variable: np.ndarray
-    leaf_table: np.ndarray
-    structures: list[DetStructure]
-    slots: int
-    value: int
-    magnitude: int
-    n_variables: int
     numbers: list[Number]
-    leaf_numbers: list[tuple[Number, Number]]
-    mirrored: np.ndarray | None = None
+    slots: int
 
-    def expect(self, *known: int) -> Program:
-        """This program, if it has no operations but these: what runs it says so, and its last `else` is one of them."""
-        strange = np.setdiff1d(self.op, known)
-        if len(strange):
-            raise PgccError(f"internal error: nobody has said how to run {NAMES[strange[0]]} here; please report it")
+    def expect(self, *known: int) -> Self:
+        """These instructions, if they have no operations but the known ones; otherwise, an error."""
+        unknown = np.setdiff1d(self.op, known)
+        if len(unknown):
+            raise PgccError(f"internal error: nobody has said how to run {NAMES[unknown[0]]} here; please report it")
         return self
 
     @property
@@ -97,6 +86,53 @@ class Program:
     def operations(self) -> int:
         """Multiply-adds per row."""
         return int(self.start[-1])
+
+    @cached_property
+    def alone(self) -> np.ndarray:
+        """How many terms of every SUM are w·x; the other ones are w·x·y."""
+        return np.where(self.op == SUM, 2 * np.diff(self.first_weight) - np.diff(self.start), 0)
+
+    def terms(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """(values, pairs) of SUM number i: the slots x of its terms w·x, and (x, y), a row for each term w·x·y."""
+        args = self.args[self.start[i] : self.start[i + 1]]
+        alone = int(self.alone[i])
+        return args[:alone], args[alone:].reshape(-1, 2)
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        return f"<{name}: {self.instructions} instructions, {self.operations} operations, {self.slots} slots>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Program(Code):
+    """Instructions and constants.
+
+    Attributes
+    ----------
+    leaf_variable : int32 array
+        The column of the variable of each leaf; −1 for a constant.
+    leaf_table : float64 array, m × 3
+        a, b and a + b of the leaf a·ȳ + b·z: its value where the variable is observed 0, observed 1, free.
+    leaf_numbers : list of (a, b)
+        The numbers that the table is rounded from.
+    structures : list of DetStructure
+        The determinants.
+    value, magnitude : int
+        The slots of the root and of its magnitude: the same circuit with absolute numbers. The float64 value is off
+        by at most (rounding count) · 2⁻⁵³ · magnitude. The two are one slot where nothing can cancel.
+    mirrored : int array, optional
+        Of a program with its reverse pass, for every slot the one whose derivative or flow it belongs to; −1 for values
+        of the forward pass, −2 for what comes after all.
+    """
+
+    leaf_variable: np.ndarray
+    leaf_table: np.ndarray
+    leaf_numbers: list[tuple[Number, Number]]
+    structures: list[DetStructure]
+    value: int
+    magnitude: int
+    n_variables: int
+    mirrored: np.ndarray | None = None
 
     @property
     def signed(self) -> bool:
@@ -147,6 +183,3 @@ class Program:
     def dets(self) -> tuple[np.ndarray, ...]:
         """What kernels take that make nothing special of determinants."""
         return self.det_shape, self.det_start, self.det_data
-
-    def __repr__(self) -> str:
-        return f"<Program: {self.instructions} instructions, {self.operations} operations, {self.slots} slots>"

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pgcc.ir.numbers import Number, nearest_float
-from pgcc.program.program import DET, DETBAR, DETIN, DETMAG, DOT, LEAF, LOWERED, MORE, SUM, TIMES, Program
+from pgcc.program.builder import Builder, Sum, starts
+from pgcc.program.program import DET, DETBAR, DETIN, DETMAG, LEAF, LOWERED, SUM, TIMES, Program
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def reverse(program: Program) -> Program:
     if variables_in_complements(program):
         raise ValueError("a program whose determinants have variables in complements has no derivatives by f alone")
     forward = binarized(program)
-    writer = _Writer(forward)
+    writer = _Reverse(forward)
     writer.differentiate_by_inside()
     roots = [forward.value, forward.magnitude] if forward.signed else [forward.value]
     return writer.finish([slot for root in roots for slot in (*writer.joints(root), root)])
@@ -83,10 +83,8 @@ def variables_in_complements(program: Program) -> bool:
             if op == DET and depends[children[len(children) // 2 :]].any():
                 return True
             depends[at] = depends[children].any()
-        elif op in (SUM, DOT, TIMES):
+        elif op in (SUM, TIMES):
             depends[at] = depends[args].any()
-        elif op == MORE:
-            depends[at] |= depends[args].any()
         else:
             raise ValueError(f"operation {op} is none of a circuit's program")
     return False
@@ -119,13 +117,13 @@ def adjoints(program: Program) -> Adjoints:
     [1]
     """
     forward = binarized(program)
-    writer = _Writer(forward)
+    writer = _Reverse(forward)
     writer.differentiate_by_children()
     slots = writer.adjoints(forward.value, constants=True)[: program.slots]
     whole = writer.finish([forward.value, writer.one])
-    sources = [np.arange(len(program.weights)), *writer.sources]
+    sources = np.concatenate([np.arange(len(program.weights)), *writer.sources])
     weight = np.full(len(whole.weights), -1)
-    weight[: sum(map(len, sources))] = np.concatenate(sources)
+    weight[: len(sources)] = sources
     return Adjoints(whole, slots, weight)
 
 
@@ -147,7 +145,7 @@ def binarized(program: Program) -> Program:
     target[partial] = program.slots + np.arange(partial.sum())
     chained = copies[source] > 1
     length = np.where(chained, 2, lengths[source])
-    start = np.concatenate([[0], np.cumsum(length)])
+    start = starts(length)
     within = np.arange(start[-1]) - np.repeat(start[:-1], length)
     owner = np.repeat(np.arange(len(source)), length)
     # the product so far, and the next factor
@@ -158,58 +156,45 @@ def binarized(program: Program) -> Program:
         program,
         op=program.op[source],
         target=target.astype(np.int32),
-        start=start.astype(np.int64),
+        start=start,
         args=args.astype(np.int32),
-        first_weight=program.first_weight[source],
+        first_weight=np.append(program.first_weight[source], program.first_weight[-1]),
         slots=program.slots + int(partial.sum()),
     )
 
 
 def terms_of(program: Program) -> Terms:
     """The terms of a binarised program."""
-    parts: list[tuple[np.ndarray, ...]] = []
-    lengths = np.diff(program.start)
-    for kind in (SUM, DOT, MORE, TIMES):
-        which = np.flatnonzero(program.op == kind)
-        stride = 2 if kind in (DOT, MORE) else lengths[which] if kind == TIMES else 1
-        count = lengths[which] // np.maximum(stride, 1)
-        owner = np.repeat(which, count)
-        j = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-        width = np.repeat(np.broadcast_to(stride, len(which)), count)
-        first = program.start[owner] + j * width
-        x, y = program.args[first], np.where(width == 2, program.args[first + width - 1], -1)
-        weight = np.full(len(owner), -1) if kind == TIMES else program.first_weight[owner] + j
-        parts.append((program.target[owner], x, y, weight))
-    return Terms(*(np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True)))
+    lengths, weights = np.diff(program.start), np.diff(program.first_weight)
+    counts = np.select([program.op == SUM, program.op == TIMES], [weights, lengths > 0], 0)
+    owner = np.repeat(np.arange(program.instructions), counts)
+    j = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+    product = program.op[owner] == TIMES
+    alone = np.where(product, lengths[owner] == 1, program.alone[owner])
+    paired = j >= alone
+    first = program.start[owner] + np.where(paired, 2 * j - alone, j)
+    x, y = program.args[first], np.where(paired, program.args[np.where(paired, first + 1, 0)], -1)
+    weight = np.where(product, -1, program.first_weight[owner] + j)
+    return Terms(*(column.astype(np.int64) for column in (program.target[owner], x, y, weight)))
 
 
-class _Writer:
+class _Reverse:
     """Writes adjoints after the instructions of a program."""
 
     def __init__(self, program: Program):
         self.program, self.terms = program.expect(*LOWERED), terms_of(program)
-        self.slots = program.slots
-        born = np.zeros(program.slots, np.int64)
-        born[program.target[::-1]] = np.arange(program.instructions)[::-1]  # the first write of each value
-        self.born = born
-        self.numbers, self.weights = list(program.numbers), [program.weights]
-        self.leaf_variable, self.leaf_numbers = program.leaf_variable.tolist(), list(program.leaf_numbers)
+        self.builder = Builder(program.n_variables, program)
+        self.born = np.zeros(program.slots, np.int64)  # which instruction writes each value
+        self.born[program.target] = np.arange(program.instructions)
         self.sources: list[np.ndarray] = []  # of the weights of adjoints
         self.determinants: tuple[np.ndarray, ...] = (np.zeros(0, np.int64),) * 4  # of, to, derivative, weight
         self.below: dict[int, list[int]] = {}  # by slot of a determinant, the children that it is differentiated by
-        self.one = self._new_slots(1)
-        self.leaf_variable.append(-1)
-        self.leaf_numbers.append((1, 0))
-        first = len(program.numbers)
-        self.op, self.target, self.lengths = [program.op], [program.target], [np.diff(program.start)]
-        self.args, self.first_weight = [program.args], [program.first_weight]
-        self._emit(LEAF, self.one, [len(self.leaf_numbers) - 1], first)
+        self.one = self.builder.leaf(-1, 1, 0)
 
     def differentiate_by_children(self) -> None:
         """Every determinant's derivatives by f and by y."""
         for at, args in self._determinants(DET):
-            first = self._new_slots(len(args) - 1)
-            self._emit(DETBAR, first, args, len(self.program.numbers))
+            first = self.builder.emit(DETBAR, args.tolist(), width=len(args) - 1)
             self._contribute(at, args[1:], first)
 
     def differentiate_by_inside(self) -> None:
@@ -217,8 +202,7 @@ class _Writer:
         magnitude = {int(args[1]): at for at, args in self._determinants(DETMAG)}
         for at, args in self._determinants(DET):
             k = len(args) // 2
-            first = self._new_slots(2 * k)
-            self._emit(DETIN, first, args, len(self.program.numbers))
+            first = self.builder.emit(DETIN, args.tolist(), width=2 * k)
             self._contribute(at, args[1 : 1 + k], first)
             self._contribute(magnitude[at], args[1 : 1 + k], first + k)
 
@@ -234,17 +218,6 @@ class _Writer:
         columns = (np.full(len(children), at), children, derivative + np.arange(len(children)))
         self.determinants = tuple(map(np.append, self.determinants, (*columns, np.full(len(children), -1))))
 
-    def _new_slots(self, count: int) -> int:
-        self.slots += count
-        return self.slots - count
-
-    def _emit(self, op: int, target: int, args: list[int] | np.ndarray, first_weight: int) -> None:
-        self.op.append(np.array([op]))
-        self.target.append(np.array([target]))
-        self.lengths.append(np.array([len(args)]))
-        self.args.append(np.asarray(args))
-        self.first_weight.append(np.array([first_weight]))
-
     def joints(self, root: int) -> list[int]:
         """Slots of ∂root/∂z_i for every variable i."""
         adjoint = self.adjoints(root)
@@ -252,57 +225,44 @@ class _Writer:
         leaves = np.flatnonzero(program.op == LEAF)
         number = program.args[program.start[leaves]]
         slot, variable = program.target[leaves], program.leaf_variable[number]
-        of_variable: list[list[tuple[int, int]]] = [[] for _ in range(program.n_variables)]
+        of_variable = [Sum() for _ in range(program.n_variables)]
         for s, v, leaf in zip(slot.tolist(), variable.tolist(), number.tolist(), strict=True):
             if v >= 0 and adjoint[s] >= 0 and program.leaf_numbers[leaf][1] != 0:
-                of_variable[v].append((int(adjoint[s]), leaf))
-        first = self._new_slots(program.n_variables)
-        for v, leaves_of in enumerate(of_variable):
-            self._emit(SUM, first + v, [a for a, _ in leaves_of], len(self.numbers))
-            self._add_weights([program.leaf_numbers[leaf][1] for _, leaf in leaves_of])
-        return list(range(first, first + program.n_variables))
+                of_variable[v].add(program.leaf_numbers[leaf][1], int(adjoint[s]))
+        return [self.builder.sum(terms) for terms in of_variable]
 
     def adjoints(self, root: int, constants: bool = False) -> np.ndarray:
         """Instructions for the adjoint of every value that the root depends on; their slots, −1 for others."""
         adjoint, contributions = self._contributions(root, constants)
         to, of, other, weight = contributions
         paired = other >= 0
-        order = np.lexsort((paired, -self.born[to]))  # parents first; what is linear before what is not
+        order = np.lexsort((paired, -self.born[to]))  # parents first; single values before pairs
         to, of, other, weight, paired = (a[order] for a in (to, of, other, weight, paired))
-        new = np.ones(len(to), bool)
-        new[1:] = (to[1:] != to[:-1]) | (paired[1:] != paired[:-1])
-        begin = np.flatnonzero(new)
-        count = np.diff(np.append(begin, len(to)))
-        again = np.zeros(len(begin), bool)
-        again[1:] = to[begin[1:]] == to[begin[:-1]]
-        alone = paired[begin] & ~again & (count == 1) & (weight[begin] < 0)
-        again_next = np.append(again[1:], False)
-        alone &= ~again_next
-        self.op.append(np.select([~paired[begin], alone, again], [SUM, TIMES, MORE], DOT))
-        self.target.append(adjoint[to[begin]])
-        self.lengths.append(count * np.where(paired[begin], 2, 1))
+        begin = np.flatnonzero(np.append(True, to[1:] != to[:-1])[: len(to)])
+        counts = np.diff(np.append(begin, len(to)))
+        product = (counts == 1) & paired[begin] & (weight[begin] < 0)  # 1·x·y
         width = np.where(paired, 2, 1)
-        at = np.cumsum(width) - width
         args = np.empty(int(width.sum()), np.int64)
+        at = np.cumsum(width) - width
         args[at] = adjoint[of]
         args[at[paired] + 1] = other[paired]
-        self.args.append(args)
-        self.first_weight.append(len(self.numbers) + begin)
+        lengths = np.add.reduceat(width, begin) if len(begin) else begin
+        weight = weight[~np.repeat(product, counts)]  # a product has none
         numbers = self.program.numbers
         self.sources.append(weight)
-        self.numbers += [1 if w < 0 else numbers[w] for w in weight.tolist()]
-        self.weights.append(np.append(self.program.weights, 1.0)[weight])  # as they are: they may be scaled (`Staged`)
+        self.builder.emit_all(
+            np.where(product, TIMES, SUM), adjoint[to[begin]], args, lengths,
+            [1 if w < 0 else numbers[w] for w in weight.tolist()],
+            np.append(self.program.weights, 1.0)[weight],  # as they are: they may be scaled (`Staged`)
+            np.where(product, 0, counts),
+        )  # fmt: skip
         return adjoint
-
-    def _add_weights(self, numbers: list[Number]) -> None:
-        self.numbers += numbers
-        self.weights.append(np.array([nearest_float(x) for x in numbers], np.float64))
 
     def _contributions(self, root: int, constants: bool) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """(to, of, other, weight): the adjoint of `to` gets weight · (adjoint of `of`) · other."""
         terms, needed = self.terms, self._needed(root, constants)
         adjoint = np.full(self.program.slots, -1)
-        adjoint[needed] = self._new_slots(int(needed.sum())) + np.arange(needed.sum())
+        adjoint[needed] = self.builder.new_slots(int(needed.sum())) + np.arange(needed.sum())
         adjoint[root] = self.one
         second, dets = terms.y >= 0, self.determinants
         of = np.concatenate([terms.of, terms.of[second], dets[0]])
@@ -335,24 +295,5 @@ class _Writer:
 
     def finish(self, read: list[int]) -> Program:
         """The program; `read` : the slots of what it computes."""
-        total = self._new_slots(1)
-        self._emit(SUM, total, read, len(self.numbers))
-        self._add_weights([1] * len(read))
-        program = self.program
-        op = np.concatenate(self.op).astype(np.uint8)
-        return replace(
-            program,
-            op=op,
-            target=np.concatenate(self.target).astype(np.int32),
-            start=np.concatenate([[0], np.cumsum(np.concatenate(self.lengths))]).astype(np.int64),
-            args=np.concatenate(self.args).astype(np.int32),
-            first_weight=np.concatenate(self.first_weight).astype(np.int64),
-            weights=np.concatenate(self.weights),
-            leaf_variable=np.array(self.leaf_variable, np.int32),
-            leaf_table=np.concatenate([program.leaf_table, [(1.0, 0.0, 1.0)]]),
-            slots=self.slots,
-            value=total,
-            magnitude=total,
-            numbers=self.numbers,
-            leaf_numbers=self.leaf_numbers,
-        )
+        total = self.builder.emit(SUM, read, [1] * len(read))
+        return self.builder.finish(total, total)

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
-from pgcc.program.program import DET, LEAF, Program
+from pgcc.program.program import DET, LEAF, Code, Program
+
+Instructions = TypeVar("Instructions", bound=Code)
 
 
 def schedule(program: Program) -> Program:
@@ -22,16 +25,16 @@ def schedule(program: Program) -> Program:
     >>> import pgcc
     >>> from pgcc.program.lower import lower
     >>> schedule(lower(pgcc.parse("0.5*a*b + 0.25*a + 0.25")))
-    <Program: 5 instructions, 7 operations, 4 slots>
+    <Program: 4 instructions, 7 operations, 4 slots>
     """
     shared, (value, magnitude) = share_slots(program, (program.value, program.magnitude))
     return replace(shared, value=int(value), magnitude=int(magnitude))
 
 
-def share_slots(program: Program, kept: Sequence[int]) -> tuple[Program, np.ndarray]:
-    """The same for a program of which some values are wanted in the end; and the slots of those.
+def share_slots(program: Instructions, kept: Sequence[int]) -> tuple[Instructions, np.ndarray]:
+    """The same for instructions of which some values are wanted in the end; and the slots of those.
 
-    (Its `value` and `magnitude` are as they were.)
+    (The `value` and `magnitude` of a program are as they were.)
     """
     op, start = program.op, program.start
     target, args = program.target.copy(), program.args.copy()
@@ -61,7 +64,7 @@ def share_slots(program: Program, kept: Sequence[int]) -> tuple[Program, np.ndar
     return replace(program, target=target, args=args, slots=used), slots[list(kept)].astype(np.int64)
 
 
-def value_arguments(program: Program) -> np.ndarray:
+def value_arguments(program: Code) -> np.ndarray:
     """Which entries of `args` are values: not the number of a leaf, of a determinant or of a table."""
     is_value = np.ones(len(program.args), bool)
     is_value[program.start[:-1][(program.op == LEAF) | (program.op >= DET)]] = False

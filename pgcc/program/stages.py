@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 
+from pgcc.program.builder import starts
 from pgcc.program.condense import Condensed, condense
 from pgcc.program.program import DET, LEAF, Program
 from pgcc.program.schedule import schedule, value_arguments
@@ -43,8 +45,8 @@ def stages(program: Program, unread: np.ndarray) -> Stages:
     >>> from pgcc.passes.padding import homogenize
     >>> program = lower(homogenize(pgcc.dpp(L=[[2, 1], [1, 2]])))
     >>> both = stages(program, np.zeros(program.instructions, bool))
-    >>> both.head.program, both.tail
-    (<Program: 4 instructions, 4 operations, 4 slots>, <Program: 2 instructions, 7 operations, 6 slots>)
+    >>> both.head, both.tail
+    (<Condensed: 4 instructions, 4 operations, 4 slots>, <Program: 2 instructions, 7 operations, 6 slots>)
     """
     late = _late_values(program)
     is_late = late[program.target]
@@ -62,14 +64,17 @@ def stages(program: Program, unread: np.ndarray) -> Stages:
 def without(program: Program, left_out: np.ndarray) -> Program:
     """The program without these instructions."""
     kept = ~left_out
-    lengths = np.diff(program.start)
+    lengths, counts = np.diff(program.start), np.diff(program.first_weight)
+    weighs = np.repeat(kept, counts)
     return replace(
         program,
         op=program.op[kept],
         target=program.target[kept],
-        start=np.concatenate([[0], np.cumsum(lengths[kept])]),
+        start=starts(lengths[kept]),
         args=program.args[np.repeat(kept, lengths)],
-        first_weight=program.first_weight[kept],
+        first_weight=starts(counts[kept]),
+        weights=program.weights[weighs],
+        numbers=list(compress(program.numbers, weighs.tolist())),
     )
 
 
@@ -96,7 +101,7 @@ def _after(head: Condensed, inputs: np.ndarray, nothing: int, tail: Program) -> 
     )
     shared = schedule(with_given)
     # what is given is all alive at once, in slots of its own; every other slot is new
-    new = head.program.slots - len(inputs)
+    new = head.slots - len(inputs)
     slot = np.arange(shared.slots) + new
     slot[shared.target[: len(inputs)]] = head.kept
     is_given = np.arange(len(shared.op)) < first

@@ -120,9 +120,9 @@ def _size(compiled: Compiled) -> tuple[int, int]:
         return compiled.plain.operations, compiled.plain.slots
     direct = compiled.direct
     if direct.staged is None:
-        program = direct.loop.condensed.program
+        program = direct.loop.condensed
         return program.operations, program.slots
-    return direct.staged.head.program.operations + direct.staged.program.operations, direct.staged.program.slots
+    return direct.staged.head.operations + direct.staged.program.operations, direct.staged.program.slots
 
 
 def _notes(circuit: Circuit) -> tuple[str, ...]:

@@ -18,7 +18,8 @@ from pgcc.program.program import LOWERED, Program
 from pgcc.program.schedule import schedule
 from pgcc.rings.float64.kernels.linear import STEP
 from pgcc.rings.float64.loop import Loop
-from pgcc.rings.kernels.scaled import RADIX, run_scaled
+from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled
+from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import Values
 
 # What the slots may take of a second-level cache, beside the matrices of determinants.
@@ -123,11 +124,7 @@ class Direct:
         program = self.program
         roots = np.array([program.value, program.magnitude])
         mantissas, exponents = np.empty((2, len(evidence))), np.empty((2, len(evidence)), np.int64)
-        weights, weight_exponents, table, table_exponents = self.scaled_constants
-        op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
-        common = (
-            op, target, start, args, first_weight, weights, leaf_variable, table, weight_exponents, table_exponents
-        )  # fmt: skip
+        common = instructions_of(program), self.scaled_constants
         rows = (evidence, roots, mantissas, exponents, program.slots)
         if self.staged is None:
             run_scaled(*common, *rows)
@@ -144,7 +141,7 @@ class Direct:
         return Values(mantissa, exponent, bound)
 
     @cached_property
-    def scaled_constants(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def scaled_constants(self) -> Constants:
         return split_constants(self.program)
 
 
@@ -153,12 +150,12 @@ def roots_of(program: Program) -> np.ndarray:
     return np.array([program.value, program.magnitude] if program.signed else [program.value])
 
 
-def split_constants(program: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def split_constants(program: Program) -> Constants:
     """The weights and the table of leaves as scaled numbers: mantissas and exponents of each."""
     weights, weight_exponents = split_numbers(program.numbers)
-    table = [x for a, b in program.leaf_numbers for x in (a, b, add(a, b))]
-    leaves, leaf_exponents = split_numbers(table)
-    return weights, weight_exponents, leaves.reshape(-1, 3), leaf_exponents.reshape(-1, 3)
+    leaves, leaf_exponents = split_numbers([x for a, b in program.leaf_numbers for x in (a, b, add(a, b))])
+    table, table_exponents = leaves.reshape(-1, 3), leaf_exponents.reshape(-1, 3)
+    return Constants(weights, weight_exponents, program.leaf_variable, table, table_exponents)
 
 
 def split_numbers(numbers: list[Number]) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.kernels.simd import LANES
-from pgcc.program.program import DET, DETMAG, DOT, LEAF, MORE, NAMES, SUM, TIMES, Program
+from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, Program
 from pgcc.rings.kernels.modular import note_squares
 from pgcc.rings.residues import LEAST_PRIME, ROUNDS, chance_of_zero, rounds
 
@@ -79,6 +79,7 @@ def _tested_degree(program: Program, affine: np.ndarray) -> int:
     """The highest formal degree of what was found to be affine, over parts that were: these have degree n at most."""
     degree, tested = [0] * program.slots, 1
     start, target, args = program.start.tolist(), program.target.tolist(), program.args.tolist()
+    alone = program.alone.tolist()
     for i, op in enumerate(program.op.tolist()):
         at, mine = target[i], args[start[i] : start[i + 1]]
         if op == LEAF:
@@ -86,11 +87,9 @@ def _tested_degree(program: Program, affine: np.ndarray) -> int:
         elif op == TIMES:
             found = sum(degree[x] for x in mine)
         elif op == SUM:
-            found = max((degree[x] for x in mine), default=0)
-        elif op in (DOT, MORE):
-            pairs = (degree[x] + degree[y] for x, y in zip(mine[::2], mine[1::2], strict=True))
-            found = max(pairs, default=0)
-            found = max(found, degree[at]) if op == MORE else found
+            pairs = mine[alone[i] :]
+            found = max((degree[x] for x in mine[: alone[i]]), default=0)
+            found = max((degree[x] + degree[y] for x, y in zip(pairs[::2], pairs[1::2], strict=True)), default=found)
         elif op == DET:
             k = len(mine) // 2
             found = sum(max(degree[f], degree[y]) for f, y in zip(mine[1 : 1 + k], mine[1 + k :], strict=True))

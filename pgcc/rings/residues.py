@@ -14,6 +14,7 @@ import numpy as np
 from pgcc.kernels.simd import LANES
 from pgcc.program.program import LOWERED, Program
 from pgcc.rings.kernels.modular import MOST_BITS, divide_mod, run_modular
+from pgcc.rings.kernels.walk import instructions_of
 
 LEAST_PRIME = 1 << (MOST_BITS - 1)
 ROUNDS = 3
@@ -47,9 +48,8 @@ class Residues:
         """Every value at points (variables × a multiple of eight points, residues as doubles), into slots × points."""
         program = self.program
         run_modular(
-            program.op, program.target, program.start, program.args, program.first_weight, self.weights,
-            program.leaf_variable, self.leaf_table, program.det_shape, program.det_start, self.det_data,
-            float(self.prime), points, work,
+            instructions_of(program), self.weights, program.leaf_variable, self.leaf_table,
+            (program.det_shape, program.det_start, self.det_data), float(self.prime), points, work,
         )  # fmt: skip
 
 

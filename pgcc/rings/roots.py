@@ -25,7 +25,8 @@ from pgcc.certify.kernels.analysis import COMPLEX_LOSS, ENDLESS
 from pgcc.certify.kernels.bounds import certify
 from pgcc.program.program import LOWERED, Program
 from pgcc.program.schedule import schedule
-from pgcc.rings.kernels.points import run_points
+from pgcc.rings.kernels.points import Constants, run_points
+from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import Values, rounding_bound
 
 _POINTS_AT_A_TIME = 256
@@ -112,13 +113,14 @@ class Roots:
         return self._run(codes, radii, self.program.magnitude).real
 
     def _run(self, codes: np.ndarray, points: np.ndarray, root: int) -> np.ndarray:
-        points = points.astype(np.complex128)
+        program, points = self.program, points.astype(np.complex128)
+        constants = Constants(program.weights, program.leaf_variable, program.leaf_table, *program.dets)
         out = np.empty(len(points), np.complex128)
         work = np.empty((self.program.slots, min(len(points), _POINTS_AT_A_TIME)), np.complex128)
         for first in range(0, len(points), _POINTS_AT_A_TIME):
             some = points[first : first + _POINTS_AT_A_TIME]
             here = out[first : first + len(some)]
-            run_points(*self.program.arrays, *self.program.dets, codes, some, work[:, : len(some)], root, here)
+            run_points(instructions_of(program), constants, codes, some, work[:, : len(some)], root, here)
         return out
 
     def _certificate(self, codes: np.ndarray, radius: float) -> Certificate:

@@ -9,7 +9,8 @@ import numpy as np
 from pgcc.certify.certificate import Certificate, Walk
 from pgcc.certify.kernels.bounds import certify
 from pgcc.program.program import ARITHMETIC, Program
-from pgcc.rings.kernels.series import run_bottom, run_top, top_lengths
+from pgcc.rings.kernels.series import Numbers, run_series, top_lengths
+from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import Values
 
 # Room for the coefficients of all values of a row.
@@ -31,8 +32,7 @@ class Series:
         counts = np.zeros(program.instructions + 1, np.int64)
         for instruction, scope in caps:
             counts[instruction + 1] = len(scope)
-        self.cap_start = np.cumsum(counts)
-        self.cap_scope = np.array([v for _, scope in sorted(caps) for v in scope], np.int32)
+        self._caps = np.cumsum(counts), np.array([v for _, scope in sorted(caps) for v in scope], np.int32)
         self._certificates: dict[int, Certificate] = {}
 
     @property
@@ -48,32 +48,28 @@ class Series:
 
     def lengths(self, evidence: np.ndarray) -> np.ndarray:
         """How many top coefficients each row needs."""
-        out = np.empty(len(evidence), np.int64)
-        program = self.program
-        top_lengths(
-            program.op, program.target, program.start, program.args, program.leaf_variable,
-            self.cap_start, self.cap_scope, evidence, self._roots, program.slots, out,
-        )  # fmt: skip
+        out, program = np.empty(len(evidence), np.int64), self.program
+        code = instructions_of(program)
+        top_lengths(code, program.leaf_variable, self._caps, evidence, self._roots, program.slots, out)
         return out
 
     def top(self, evidence: np.ndarray) -> Values:
         """Keep the top coefficients, as many as each row needs."""
-        out, lengths = np.zeros((2, len(evidence))), np.zeros(len(evidence), np.int64)
-        run_top(
-            *self.program.arrays, self.cap_start, self.cap_scope, evidence, self._roots,
-            self.program.slots, max(1, _MOST_BYTES // (8 * self.program.slots)), out, lengths,
-        )  # fmt: skip
-        return self._certified(out, lengths)
+        return self._run(evidence, True, self._caps, max(1, _MOST_BYTES // (8 * self.program.slots)))
 
     def bottom(self, evidence: np.ndarray) -> Values:
         """Keep the coefficients up to t^|A|."""
-        lengths = (evidence == 1).sum(axis=1) + 1
-        out = np.zeros((2, len(evidence)))
-        for length in np.unique(lengths).tolist():
-            rows = np.flatnonzero(lengths == length)
-            here = np.zeros((2, len(rows)))
-            run_bottom(*self.program.arrays, evidence[rows], length, self._roots, self.program.slots, here)
-            out[:, rows] = here
+        # what is cut off at the bottom does not depend on which values are multiaffine
+        no_caps = np.zeros(self.program.instructions + 1, np.int64), np.zeros(0, np.int32)
+        return self._run(evidence, False, no_caps, evidence.shape[1] + 1)
+
+    def _run(self, evidence: np.ndarray, top: bool, caps: tuple[np.ndarray, np.ndarray], limit: int) -> Values:
+        program = self.program
+        numbers = Numbers(program.weights, program.leaf_variable, program.leaf_table)
+        out, lengths = np.zeros((2, len(evidence))), np.zeros(len(evidence), np.int64)
+        run_series(
+            instructions_of(program), numbers, caps, top, evidence, self._roots, program.slots, limit, out, lengths
+        )
         return self._certified(out, lengths)
 
     def _certified(self, out: np.ndarray, lengths: np.ndarray) -> Values:

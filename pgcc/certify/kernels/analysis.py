@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.kernels.policy import kernel
-from pgcc.program.program import DOT, LEAF, LOOKUP, MORE, QUOTIENT, SUM, TIMES
+from pgcc.program.program import LEAF, LOOKUP, QUOTIENT, SUM, TIMES
 
 # Products above it are normal numbers, also if they are off by a factor of two. 2⁻¹⁰²² itself.
 _NORMAL, LEAST_NORMAL = -1021 * math.log(2.0), -1022 * math.log(2.0)
@@ -105,12 +105,12 @@ def _quotient(x_high, x_low, x_error, y_high, y_low, y_error):
 
 @kernel
 def walk(
-    op, target, start, args, first_weight, alone, log_weights, negative, begin, end,
+    op, target, start, args, first_weight, log_weights, negative, begin, end,
     leaves, lookups, loss, length, weight_first, state,
 ):  # fmt: skip
     """The states that instructions begin … end − 1, none of them a determinant, leave in their slots.
 
-    alone : how many terms of a sum are w·x; the others are w·x·y. negative : of weights. leaves, lookups : the states
+    negative : of weights. leaves, lookups : the states
     of what LEAF and LOOKUP read, by their numbers. loss : log of what a product of small numbers loses. length : the
     coefficients of a value, at most. weight_first : whether w·x·y is (w·x)·y, and not w·(x·y).
 
@@ -143,19 +143,18 @@ def walk(
             h, least, e = _quotient(high[x], low[x], error[x], high[y], low[y], error[y])
             high[at], low[at], error[at] = _weighted(log_weights[k], h, least, e, loss)
             count[at], positive[at] = count[x] + count[y] + 3.0, positive[x] & positive[y] & (not negative[k])
-        elif kind in (SUM, DOT, MORE):
+        elif kind == SUM:
             # every term passes its weight's rounding, a multiplication, and as many additions as there are terms
-            total, h, least, e, sign, terms = 0.0, -math.inf, ENDLESS, -math.inf, 1, 0
-            if kind == MORE:
-                total, h, least, e, sign = count[at], high[at], low[at], error[at], positive[at]
-            j = first
-            while j < last:
+            total, h, least, e, sign = 0.0, -math.inf, ENDLESS, -math.inf, 1
+            terms, j = first_weight[i + 1] - k, first
+            alone = 2 * terms - (last - first)  # terms w·x; the others are w·x·y
+            for term in range(terms):
                 x, w = args[j], log_weights[k]
                 here, th, tl, te = count[x] + 2.0, high[x], low[x], error[x]
                 plus = positive[x] & (not negative[k])
-                if terms < alone[i]:
+                if term < alone:
                     th, tl, te = _weighted(w, th, tl, te, loss)
-                    total, terms, j = max(total, here), terms + 1, j + 1
+                    total, j = max(total, here), j + 1
                 else:
                     y = args[j + 1]
                     if weight_first:
@@ -164,13 +163,12 @@ def walk(
                     else:
                         th, tl, te = _product(th, tl, te, high[y], low[y], error[y], loss, log_length)
                         th, tl, te = _weighted(w, th, tl, te, loss)
-                    total, plus = max(total, here + count[y] + length), plus & positive[y]
-                    terms, j = terms + 1, j + 2
+                    total, plus, j = max(total, here + count[y] + length), plus & positive[y], j + 2
                 if th > -math.inf:
                     h, least, e, sign = log_add(h, th), min(least, tl), log_add(e, te), sign & plus
                 k += 1
             # a coefficient of a sum of products of series adds up `length` terms of each
-            count[at] = total + alone[i] + (terms - alone[i]) * length
+            count[at] = total + alone + (terms - alone) * length
             high[at], error[at], positive[at] = h, e, sign
             low[at] = least if sign and e == -math.inf else -ENDLESS if h > -math.inf else ENDLESS
         else:

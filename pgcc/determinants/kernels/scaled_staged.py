@@ -12,18 +12,18 @@ from pgcc.determinants.kernels.plan import VARIABLES
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import kernel
 from pgcc.program.program import DET
-from pgcc.rings.kernels.scaled import RADIX, normalized, run_scaled_row, shifted
+from pgcc.rings.kernels.scaled import RADIX, Scaled, normalized, shifted
+from pgcc.rings.kernels.walk import walk
 
 _MOST_UNITS = 0.1 / UNIT  # an error past which nothing is known
 
 
 @kernel
 def run_scaled_staged(
-    op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
-    weight_exponents, leaf_exponents, plan, data, ints, bases, degree, wanted,
-    evidence, roots, mantissas, exponents, slots,
-):  # fmt: skip
+    code, constants, plan, data, ints, bases, degree, wanted, evidence, roots, mantissas, exponents, slots
+):
     """`run_scaled` for programs with determinants."""
+    op, target, start, args, _ = code
     m, e = np.zeros(slots), np.zeros(slots, np.int64)
     error, variables = np.zeros(1), evidence.shape[1]
     flat = np.zeros(evidence.size + PADDING, np.uint8)
@@ -36,10 +36,7 @@ def run_scaled_staged(
             begin = i
             while i < len(op) and op[i] < DET:
                 i += 1
-            run_scaled_row(
-                op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
-                weight_exponents, leaf_exponents, begin, i, evidence[row], m, e,
-            )  # fmt: skip
+            walk(code, Scaled(constants, evidence[row], m, e), begin, i)
             if i == len(op):
                 break
             d, slot_list, at = np.int64(args[start[i]]), args[start[i] + 1 : start[i + 1]], target[i]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from pgcc.kernels.policy import kernel
-from pgcc.program.program import LEAF, MORE, SUM, TIMES
+from pgcc.program.program import LEAF, TIMES
 
 # Products of two polynomials that are both longer are left to fast Fourier transforms.
 SHORT = 2048
@@ -155,14 +155,13 @@ def run_long(
                 at, offset, pool, lows, lengths, exponents, rounds, losses,
             )  # fmt: skip
             continue
-        stride = 1 if kind == SUM else 2
         low, high, top, lost, worst, terms = 2**60, 0, _NEVER, 0.0, 0.0, 0.0
-        if kind == MORE:
-            low, high, top = lows[at], lows[at] + lengths[at], exponents[at]
-            lost, worst, terms = losses[at], rounds[at], 1.0
-        for j in range(first, last, stride):
-            k = first_weight[i] + (j - first) // stride
+        weight, end = first_weight[i], first_weight[i + 1]
+        alone, j = 2 * (end - weight) - (last - first), first  # terms w·x; the others are w·x·y
+        for k in range(weight, end):
+            stride = 1 if k - weight < alone else 2
             x, y = args[j], args[j + stride - 1]
+            j += stride
             p, q = weight_exponents[k] + exponents[x], lows[x]
             r, own, off, added = q + lengths[x], rounds[x] + 3.0, losses[x], 1
             if stride == 2:
@@ -177,13 +176,11 @@ def run_long(
             low, high = 0, 1
         acc = scratch[: high - low]
         acc[:] = 0.0
-        if kind == MORE:
-            scale = math.ldexp(1.0, max(exponents[at] - top, -2000))
-            for k in range(lengths[at]):
-                acc[lows[at] - low + k] = scale * pool[offset[at] + k]
-        for j in range(first, last, stride):
-            k = first_weight[i] + (j - first) // stride
+        j = first
+        for k in range(weight, end):
+            stride = 1 if k - weight < alone else 2
             x, y = args[j], args[j + stride - 1]
+            j += stride
             a = pool[offset[x] : offset[x] + lengths[x]]
             p, q = weight_exponents[k] + exponents[x], lows[x] - low
             if stride == 2:

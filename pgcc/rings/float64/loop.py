@@ -76,7 +76,7 @@ class Loop:
         """Of the first half of what is kept, with the second half for magnitudes (see `signed`)."""
         kept = self.condensed.kept
         half = len(kept) // 2 if self._signed else 0
-        walk = Walk(self.condensed.program.slots).run_condensed(self.condensed)
+        walk = Walk(self.condensed.slots).run_condensed(self.condensed)
         return walk.certificate(kept[: half or None], kept[half:])
 
     @cached_property
@@ -88,7 +88,7 @@ class Loop:
         """Rows per block: up to 256 if their values stay near, up to 128 if they fit the next cache."""
         if self._lanes is not None:
             return self._lanes
-        row = 8 * self.condensed.program.slots
+        row = 8 * self.condensed.slots
         return STEP * max(1, min(8, _NEAR // row // STEP), min(4, _NEXT // row // STEP))
 
     @cached_property
@@ -100,7 +100,7 @@ class Loop:
         """Room for the codes and the values of a block, the same for every call of a thread unless it is large."""
         room: _Room | None = getattr(self._rooms, "room", None)
         if room is None or room.lanes != lanes:
-            size = self.condensed.program.slots * lanes
+            size = self.condensed.slots * lanes
             room = _Room(lanes, room_for_codes(self.condensed, self.unscheduled.n_variables, lanes), aligned(size))
             if size <= _ROOM:
                 self._rooms.room = room
@@ -127,7 +127,8 @@ def with_tables(condensed: Condensed, variables: int) -> tuple[Any, ...]:
     for k in {one.variables for one in condensed.wide}:
         numbers[k - 3, : 4**k] = state_numbers(k)
     return (
-        *condensed.program.arrays[:-1], tables,
+        condensed.op, condensed.target, condensed.start, condensed.args, condensed.first_weight, condensed.weights,
+        condensed.joint, tables,
         Pairs(condensed.pairs, order_of_bytes(condensed.pairs, variables)),
         WideTables(
             np.concatenate([np.zeros(0), *wide]), np.cumsum([0, *sizes])[:-1], condensed.wide_scope.astype(np.int64),

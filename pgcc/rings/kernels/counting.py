@@ -10,61 +10,105 @@ free variables that count, so that over scopes that form a tree these add up to 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from pgcc.kernels.policy import bare_kernel, kernel
-from pgcc.program.program import DET, LEAF, MORE, SUM, TIMES
-from pgcc.rings.kernels.scaled import normalized, shifted
+from pgcc.rings.kernels.scaled import Constants, normalized, shifted
+from pgcc.rings.kernels.walk import Operations, complete, number_system, walk
 
 _NOTHING = -(2**61)  # the common exponent of 0
 _MIXED = 2**61  # there is no common exponent
 
 
-@kernel
-def plan_polynomials(
-    op, target, start, args, leaf_variable, leaf_table, det_lengths, codes, counted, lengths, room, count
-):  # fmt: skip
-    """lengths[i]: coefficients of what instruction i leaves in its slot; room[slot]: the most that it ever holds.
+class Sizes(NamedTuple):
+    """The number system of what is known of polynomials before they are computed.
 
-    count[slot] : how many factors (1 + δ), |δ| ≤ 2⁻⁵³, stand on any term of its coefficients. A coefficient of a
-    product of a and b coefficients adds at most min(a, b) terms.
+    lengths[i] : coefficients of what instruction i leaves in its slot. most[slot] : the most that it ever holds. now :
+    those that it holds at the moment. rounds[slot] : how many factors (1 + δ), |δ| ≤ 2⁻⁵³, stand on any term of its
+    coefficients. A coefficient of a product of a and b coefficients adds at most min(a, b) terms. terms : of a sum, so
+    far.
     """
-    now = np.zeros(len(room), np.int64)
-    room[:] = 1
-    for i in range(len(op)):
-        kind, first, last, at = op[i], start[i], start[i + 1], target[i]
-        length, total = 1, 2.0
-        if kind == LEAF:
-            v = leaf_variable[args[first]]
-            if v >= 0 and counted[v] and codes[v] < 0 and leaf_table[args[first], 1] != 0.0:
-                length = 2
-        elif kind >= DET:
-            length = det_lengths[args[first]]
-        elif kind == TIMES:
-            total = 0.0
-            for j in range(first, last):
-                other = now[args[j]]
-                total += count[args[j]] + min(length, other) + 1.0
-                length += other - 1
-        else:
-            stride = 1 if kind == SUM else 2
-            worst, terms = 0.0, 0.0
-            if kind == MORE:
-                length, worst, terms = now[at], count[at], 1.0
-            for j in range(first, last, stride):
-                here, own, added = count[args[j]] + 2.0, now[args[j]], 1
-                if stride == 2:
-                    here += count[args[j + 1]] + 1.0
-                    added = min(own, now[args[j + 1]])
-                    own += now[args[j + 1]] - 1
-                worst, terms, length = max(worst, here), terms + added, max(length, own)
-            total = worst + terms
-        now[at], lengths[i], count[at] = length, length, total
-        room[at] = max(room[at], length)
+
+    constants: Constants
+    det_lengths: np.ndarray
+    codes: np.ndarray
+    counted: np.ndarray
+    lengths: np.ndarray
+    most: np.ndarray
+    now: np.ndarray
+    rounds: np.ndarray
+    terms: np.ndarray
+
+
+def _leaf_size(system, i, at, number):
+    c, v = system.constants, system.constants.leaf_variable[number]
+    free = v >= 0 and system.counted[v] and system.codes[v] < 0 and c.leaf_table[number, 1] != 0.0
+    system.now[at], system.rounds[at] = 2 if free else 1, 2.0
+    _note_size(system, i, at)
+
+
+def _one_size(system, i, at):
+    system.now[at], system.rounds[at], system.terms[0] = 1, 0.0, 0.0
+
+
+def _times_size(system, at, x):
+    now, rounds = system.now, system.rounds
+    rounds[at] += rounds[x] + min(now[at], now[x]) + 1.0
+    now[at] += now[x] - 1
+
+
+def _add_size(system, at, k, x):
+    now, rounds = system.now, system.rounds
+    rounds[at], now[at] = max(rounds[at], rounds[x] + 2.0), max(now[at], now[x])
+    system.terms[0] += 1.0
+
+
+def _add_product_size(system, at, k, x, y):
+    now, rounds = system.now, system.rounds
+    rounds[at], now[at] = max(rounds[at], rounds[x] + rounds[y] + 3.0), max(now[at], now[x] + now[y] - 1)
+    system.terms[0] += min(now[x], now[y])
+
+
+def _end_size(system, i, at):
+    system.rounds[at] += system.terms[0]
+    _note_size(system, i, at)
+
+
+def _note(system, i, at):
+    _note_size(system, i, at)
+
+
+def _determinant_size(system, i, at, op, args):
+    system.now[at], system.rounds[at] = system.det_lengths[args[0]], 2.0
+    _note_size(system, i, at)
 
 
 @bare_kernel
-def add_product(acc_m, acc_e, common, wm, we, xm, xe, x_common, ym, ye, y_common):
+def _note_size(system, i, at):
+    system.lengths[i] = system.now[at]
+    system.most[at] = max(system.most[at], system.now[at])
+
+
+number_system(
+    Sizes,
+    Operations(
+        _leaf_size, _one_size, _times_size, _one_size, _add_size, _add_product_size, _note, _end_size, _determinant_size
+    ),
+)
+
+
+@kernel
+def plan_polynomials(code, constants, det_lengths, codes, counted, lengths, most, rounds):
+    """Fill in lengths, most and rounds (see `Sizes`); code : Instructions, constants : those of scaled numbers."""
+    most[:] = 1
+    now, terms = np.zeros(len(most), np.int64), np.zeros(1)
+    walk(code, Sizes(constants, det_lengths, codes, counted, lengths, most, now, rounds, terms), 0, len(code.op))
+
+
+@bare_kernel
+def add_convolution(acc_m, acc_e, common, wm, we, xm, xe, x_common, ym, ye, y_common):
     """acc += w·x·y; takes and returns the exponent that the coefficients of acc have in common."""
     if wm == 0.0 or x_common == _NOTHING or y_common == _NOTHING:
         return common
@@ -113,104 +157,131 @@ def settle(acc_m, acc_e, common, m, e):
     return found
 
 
-@bare_kernel
-def multiply_all(factors, length_of, m_of, e_of, common_of, offset, acc_m, acc_e, m, e):
-    """m, e = the product of the polynomials in these slots; returns the exponent that it has in common."""
-    m[0], e[0] = 1.0, 0
-    length, common = 1, 0
-    for s in factors:
-        first, last = offset[s], offset[s] + length_of[s]
-        total = length + length_of[s] - 1
-        acc_m[:total] = 0.0
-        found = add_product(
-            acc_m[:total], acc_e[:total], _NOTHING, 1.0, 0,
-            m[:length], e[:length], common, m_of[first:last], e_of[first:last], common_of[s],
-        )  # fmt: skip
-        length = total
-        common = settle(acc_m[:length], acc_e[:length], found, m[:length], e[:length])
-    return common
+class Dets(NamedTuple):
+    """The polynomials of determinants, one after another: their lengths, where they start, and their coefficients."""
+
+    lengths: np.ndarray
+    starts: np.ndarray
+    m: np.ndarray
+    e: np.ndarray
+
+
+class Polynomials(NamedTuple):
+    """The number system, for one row of evidence.
+
+    Slot s is m, e from offset[s] on: now[s] coefficients with the exponent common[s], unless that is mixed. lengths :
+    of `plan_polynomials`. acc_m, acc_e, acc_common : the sum or product that is being computed. one_m, one_e : 1.
+    """
+
+    constants: Constants
+    dets: Dets
+    codes: np.ndarray
+    lengths: np.ndarray
+    offset: np.ndarray
+    m: np.ndarray
+    e: np.ndarray
+    common: np.ndarray
+    now: np.ndarray
+    acc_m: np.ndarray
+    acc_e: np.ndarray
+    acc_common: np.ndarray
+    one_m: np.ndarray
+    one_e: np.ndarray
 
 
 @bare_kernel
-def run_instructions(
-    op, target, start, args, first_weight, weights, leaf_variable, leaf_table, weight_exponents, leaf_exponents,
-    det_lengths, det_starts, det_m, det_e, codes, lengths, offset, m, e, common, now, acc_m, acc_e, one_m, one_e,
-):  # fmt: skip
-    """Slot s is m, e from offset[s] on: now[s] coefficients with the exponent common[s], unless that is mixed."""
-    for i in range(len(op)):
-        kind, first, last, at = op[i], start[i], start[i + 1], target[i]
-        here, length = offset[at], lengths[i]
-        if kind == LEAF:
-            leaf = args[first]
-            v = leaf_variable[leaf]
-            for k in range(length):  # of two: observed 0, observed 1
-                code = k if length == 2 else 2 if v < 0 or codes[v] < 0 else codes[v]
-                acc_m[k], acc_e[k] = leaf_table[leaf, code], leaf_exponents[leaf, code]
-            found = _MIXED
-        elif kind >= DET:
-            d = det_starts[args[first]]
-            for k in range(length):
-                acc_m[k], acc_e[k] = det_m[d + k], det_e[d + k]
-            found = _MIXED
-        elif kind == TIMES:
-            # written where it stays: no slot is given away by the instruction that reads it
-            common[at] = multiply_all(
-                args[first:last], now, m, e, common, offset, acc_m, acc_e,
-                m[here : here + length], e[here : here + length],
-            )  # fmt: skip
-            now[at] = length
-            continue
-        else:
-            stride = 1 if kind == SUM else 2
-            found = _NOTHING
-            acc_m[:length] = 0.0
-            if kind == MORE:
-                for k in range(now[at]):
-                    acc_m[k], acc_e[k] = m[here + k], e[here + k]
-                found = common[at]
-            for j in range(first, last, stride):
-                k = first_weight[i] + (j - first) // stride
-                x = args[j]
-                a, b = offset[x], offset[x] + now[x]
-                if stride == 1:
-                    found = add_product(
-                        acc_m[:length], acc_e[:length], found, weights[k], weight_exponents[k],
-                        one_m, one_e, 0, m[a:b], e[a:b], common[x],
-                    )  # fmt: skip
-                else:
-                    y = args[j + 1]
-                    c, d = offset[y], offset[y] + now[y]
-                    if b - a > d - c:  # the longer one in the inner loop
-                        x, y, a, b, c, d = y, x, c, d, a, b
-                    found = add_product(
-                        acc_m[:length], acc_e[:length], found, weights[k], weight_exponents[k],
-                        m[a:b], e[a:b], common[x], m[c:d], e[c:d], common[y],
-                    )  # fmt: skip
-        common[at] = settle(acc_m[:length], acc_e[:length], found, m[here : here + length], e[here : here + length])
-        now[at] = length
+def _write(system, at, length):
+    """The accumulator becomes the value of a slot."""
+    first, last = system.offset[at], system.offset[at] + length
+    system.common[at] = settle(
+        system.acc_m[:length], system.acc_e[:length], system.acc_common[0], system.m[first:last], system.e[first:last]
+    )
+    system.now[at] = length
+
+
+def _leaf(system, i, at, number):
+    c, v, length = system.constants, system.constants.leaf_variable[number], system.lengths[i]
+    for k in range(length):  # of two: observed 0, observed 1
+        code = k if length == 2 else 2 if v < 0 or system.codes[v] < 0 else system.codes[v]
+        system.acc_m[k], system.acc_e[k] = c.leaf_table[number, code], c.leaf_exponents[number, code]
+    system.acc_common[0] = _MIXED
+    _write(system, at, length)
+
+
+def _determinant(system, i, at, op, args):
+    d, length = system.dets.starts[args[0]], system.lengths[i]
+    system.acc_m[:length], system.acc_e[:length] = system.dets.m[d : d + length], system.dets.e[d : d + length]
+    system.acc_common[0] = _MIXED
+    _write(system, at, length)
+
+
+def _one(system, i, at):
+    system.m[system.offset[at]], system.e[system.offset[at]] = 1.0, 0
+    system.common[at], system.now[at] = 0, 1
+
+
+def _times(system, at, x):
+    m, e, now, common, offset = system.m, system.e, system.now, system.common, system.offset
+    length = now[at] + now[x] - 1
+    system.acc_m[:length] = 0.0
+    a, b, c, d = offset[at], offset[at] + now[at], offset[x], offset[x] + now[x]
+    system.acc_common[0] = add_convolution(
+        system.acc_m[:length], system.acc_e[:length], _NOTHING, 1.0, 0,
+        m[a:b], e[a:b], common[at], m[c:d], e[c:d], common[x],
+    )  # fmt: skip
+    _write(system, at, length)
+
+
+def _zero(system, i, at):
+    system.now[at], system.acc_common[0] = system.lengths[i], _NOTHING
+    system.acc_m[: system.lengths[i]] = 0.0
+
+
+def _add(system, at, k, x):
+    c, m, e, length = system.constants, system.m, system.e, system.now[at]
+    first, last = system.offset[x], system.offset[x] + system.now[x]
+    system.acc_common[0] = add_convolution(
+        system.acc_m[:length], system.acc_e[:length], system.acc_common[0], c.weights[k], c.weight_exponents[k],
+        system.one_m, system.one_e, 0, m[first:last], e[first:last], system.common[x],
+    )  # fmt: skip
+
+
+def _add_product(system, at, k, x, y):
+    c, m, e, offset, now = system.constants, system.m, system.e, system.offset, system.now
+    length = now[at]
+    if now[x] > now[y]:  # the longer one in the inner loop
+        x, y = y, x
+    system.acc_common[0] = add_convolution(
+        system.acc_m[:length], system.acc_e[:length], system.acc_common[0], c.weights[k], c.weight_exponents[k],
+        m[offset[x] : offset[x] + now[x]], e[offset[x] : offset[x] + now[x]], system.common[x],
+        m[offset[y] : offset[y] + now[y]], e[offset[y] : offset[y] + now[y]], system.common[y],
+    )  # fmt: skip
+
+
+def _end_sum(system, i, at):
+    _write(system, at, system.now[at])
+
+
+number_system(Polynomials, Operations(_leaf, _one, _times, _zero, _add, _add_product, complete, _end_sum, _determinant))
 
 
 @kernel
-def run_polynomials(
-    op, target, start, args, first_weight, weights, leaf_variable, leaf_table, weight_exponents, leaf_exponents,
-    det_lengths, det_starts, det_m, det_e, codes, counted, lengths, room, roots, out_m, out_e,
-):  # fmt: skip
+def run_polynomials(code, constants, dets, codes, lengths, most, roots, out_m, out_e):
     """out_m[r], out_e[r] = the coefficients of slot roots[r], for one row of codes.
 
-    lengths, room : of `plan_polynomials`. det_m, det_e : the polynomials of determinants, one after another.
+    code : Instructions. constants : Constants of scaled numbers. dets : Dets. lengths, most : of `plan_polynomials`.
     """
-    offset = np.zeros(len(room) + 1, np.int64)
-    for s in range(len(room)):
-        offset[s + 1] = offset[s] + room[s]
+    offset = np.zeros(len(most) + 1, np.int64)
+    for s in range(len(most)):
+        offset[s + 1] = offset[s] + most[s]
     m, e = np.zeros(offset[-1]), np.zeros(offset[-1], np.int64)
-    common, now = np.full(len(room), _NOTHING), np.zeros(len(room), np.int64)
-    longest = room.max()
-    acc_m, acc_e = np.zeros(longest), np.zeros(longest, np.int64)
-    one_m, one_e = np.ones(1), np.zeros(1, np.int64)
-    run_instructions(
-        op, target, start, args, first_weight, weights, leaf_variable, leaf_table, weight_exponents, leaf_exponents,
-        det_lengths, det_starts, det_m, det_e, codes, lengths, offset, m, e, common, now, acc_m, acc_e, one_m, one_e,
+    common, now = np.full(len(most), _NOTHING), np.zeros(len(most), np.int64)
+    longest = most.max()
+    system = Polynomials(
+        constants, dets, codes, lengths, offset, m, e, common, now,
+        np.zeros(longest), np.zeros(longest, np.int64), np.zeros(1, np.int64), np.ones(1), np.zeros(1, np.int64),
     )  # fmt: skip
+    walk(code, system, 0, len(code.op))
     for r in range(len(roots)):
         at = roots[r]
         for k in range(now[at]):

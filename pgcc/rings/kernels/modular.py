@@ -5,11 +5,14 @@ A residue is a double, a whole number from 0 to p − 1, and eight of them are c
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from pgcc.kernels.policy import kernel
 from pgcc.kernels.simd import LANES, fused, if_less, load, minus, nearest, plus, splat, store, times
-from pgcc.program.program import DET, DETMAG, LEAF, MORE, SUM, TIMES
+from pgcc.program.program import DET
+from pgcc.rings.kernels.walk import Operations, complete, number_system, walk
 
 MOST_BITS = 50  # of a prime: see `mul_mod`
 
@@ -110,59 +113,101 @@ def _determinant_mod(shape, data, f, y, prime, scale, matrix):
     return value
 
 
+class Modular(NamedTuple):
+    """The number system: residues of every slot at some points, a multiple of eight.
+
+    weights, leaf_table (a, b) and det_data are residues. width : how many points. points : variables · width. work :
+    slots · width. one, scale, matrix : room for determinants.
+    """
+
+    prime: float
+    width: int
+    weights: np.ndarray
+    leaf_variable: np.ndarray
+    leaf_table: np.ndarray
+    det_shape: np.ndarray
+    det_start: np.ndarray
+    det_data: np.ndarray
+    points: np.ndarray
+    work: np.ndarray
+    one: np.ndarray
+    scale: np.ndarray
+    matrix: np.ndarray
+
+
+def _leaf(system, i, at, number):
+    v, n, prime = np.int64(system.leaf_variable[number]), system.width, system.prime
+    for q in range(0, n, LANES):
+        x = splat(system.leaf_table[number, 0])
+        if v >= 0:
+            more = mul_mod(splat(system.leaf_table[number, 1]), load(system.points, v * n + q), prime)
+            x = add_mod(x, more, prime)
+        store(system.work, at * n + q, x)
+
+
+def _one(system, i, at):
+    system.work[at * system.width : (at + 1) * system.width] = 1.0
+
+
+def _times(system, at, x):
+    work, n, prime = system.work, system.width, system.prime
+    for q in range(0, n, LANES):
+        store(work, at * n + q, mul_mod(load(work, at * n + q), load(work, x * n + q), prime))
+
+
+def _zero(system, i, at):
+    system.work[at * system.width : (at + 1) * system.width] = 0.0
+
+
+def _add(system, at, k, x):
+    work, n, prime, w = system.work, system.width, system.prime, splat(system.weights[k])
+    for q in range(0, n, LANES):
+        term = mul_mod(w, load(work, x * n + q), prime)
+        store(work, at * n + q, add_mod(load(work, at * n + q), term, prime))
+
+
+def _add_product(system, at, k, x, y):
+    work, n, prime, w = system.work, system.width, system.prime, splat(system.weights[k])
+    for q in range(0, n, LANES):
+        term = mul_mod(w, mul_mod(load(work, x * n + q), load(work, y * n + q), prime), prime)
+        store(work, at * n + q, add_mod(load(work, at * n + q), term, prime))
+
+
+def _determinant(system, i, at, op, args):
+    """DETMAG writes 0: it is no polynomial."""
+    work, n, d, k = system.work, system.width, args[0], (len(args) - 1) // 2
+    if op == DET:
+        f, y = np.empty(k), np.empty(k)
+        data = system.det_data[system.det_start[d] :]
+        for q in range(n):
+            for j in range(k):
+                f[j], y[j] = work[args[1 + j] * n + q], work[args[1 + k + j] * n + q]
+            found = _determinant_mod(system.det_shape[d], data, f, y, system.prime, system.scale, system.matrix)
+            store(system.one, 0, found)
+            work[at * n + q] = system.one[0]
+    else:
+        work[at * n : (at + 1) * n] = 0.0
+
+
+number_system(Modular, Operations(_leaf, _one, _times, _zero, _add, _add_product, complete, complete, _determinant))
+
+
 @kernel
-def run_modular(
-    op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
-    det_shape, det_start, det_data, prime, values, work,
-):  # fmt: skip
+def run_modular(code, weights, leaf_variable, leaf_table, dets, prime, values, work):
     """work[slot, q] = value mod p of every slot at point q, where variable v is values[v, q].
 
-    There is a multiple of eight points. weights, leaf_table (a, b) and det_data are residues. DETMAG writes 0.
+    code : Instructions. dets : det_shape, det_start, det_data (see `Modular`). There is a multiple of eight points.
     """
-    n_points = values.shape[1]
-    points, flat = values.reshape(-1), work.reshape(-1)
+    det_shape, det_start, det_data = dets
     n = 1
     for d in range(len(det_shape)):
         n = max(n, det_shape[d, 0] + det_shape[d, 1])
     width = (n + LANES - 1) // LANES * LANES
-    one, scale, matrix = np.empty(LANES), np.empty(width), np.empty(n * width)
-    for i in range(len(op)):
-        kind, first, last, at = op[i], start[i], start[i + 1], target[i] * n_points
-        for q in range(0, n_points, LANES):
-            if kind == LEAF:
-                leaf = args[first]
-                v = leaf_variable[leaf]
-                x = splat(leaf_table[leaf, 0])
-                if v >= 0:
-                    more = mul_mod(splat(leaf_table[leaf, 1]), load(points, v * n_points + q), prime)
-                    x = add_mod(x, more, prime)
-            elif kind == TIMES:
-                x = splat(1.0)
-                for j in range(first, last):
-                    x = mul_mod(x, load(flat, args[j] * n_points + q), prime)
-            elif kind == DET:
-                d, k = args[first], (last - first - 1) // 2
-                f, y = np.empty(k), np.empty(k)
-                for lane in range(LANES):
-                    for j in range(k):
-                        f[j] = flat[args[first + 1 + j] * n_points + q + lane]
-                        y[j] = flat[args[first + 1 + k + j] * n_points + q + lane]
-                    store(one, 0, _determinant_mod(det_shape[d], det_data[det_start[d] :], f, y, prime, scale, matrix))
-                    flat[at + q + lane] = one[0]
-                x = load(flat, at + q)
-            elif kind == DETMAG:
-                x = splat(0.0)
-            else:
-                x = load(flat, at + q) if kind == MORE else splat(0.0)
-                k = first_weight[i]
-                stride = 1 if kind == SUM else 2
-                for j in range(first, last, stride):
-                    y1 = load(flat, args[j] * n_points + q)
-                    if stride == 2:
-                        y1 = mul_mod(y1, load(flat, args[j + 1] * n_points + q), prime)
-                    x = add_mod(x, mul_mod(splat(weights[k]), y1, prime), prime)
-                    k += 1
-            store(flat, at + q, x)
+    system = Modular(
+        prime, values.shape[1], weights, leaf_variable, leaf_table, det_shape, det_start, det_data,
+        values.reshape(-1), work.reshape(-1), np.empty(LANES), np.empty(width), np.empty(n * width),
+    )  # fmt: skip
+    walk(code, system, 0, len(code.op))
 
 
 @kernel

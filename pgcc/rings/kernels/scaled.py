@@ -1,4 +1,4 @@
-"""A program over scaled numbers m · 2^(256·e): no product of probabilities leaves its range.
+"""Scaled numbers m · 2^(256·e): no product of probabilities leaves its range.
 
 A mantissa is 0 or has 2⁻¹²⁸ ≤ |m| < 2¹²⁸, so that two of them multiply without overflow and one comparison
 normalises the result. Used for the rows whose float64 value is out of range.
@@ -7,11 +7,12 @@ normalises the result. Used for the rows whose float64 value is out of range.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from pgcc.kernels.policy import kernel
-from pgcc.program.program import LEAF, MORE, SUM, TIMES
+from pgcc.kernels.policy import bare_kernel, kernel
+from pgcc.rings.kernels.walk import Operations, complete, no_determinant, number_system, walk
 
 RADIX = 256
 _HIGH, _LOW = 2.0**128, 2.0**-128
@@ -48,72 +49,90 @@ def shifted(m, gap):
     return m * _DOWN2 if gap == 2 else m * 0.0
 
 
+class Constants(NamedTuple):
+    """The numbers of a program as scaled ones; `weights` and `leaf_table` hold mantissas."""
+
+    weights: np.ndarray
+    weight_exponents: np.ndarray
+    leaf_variable: np.ndarray
+    leaf_table: np.ndarray
+    leaf_exponents: np.ndarray
+
+
+class Scaled(NamedTuple):
+    """The number system, for one row of evidence: mantissas and exponents of the slots."""
+
+    constants: Constants
+    codes: np.ndarray
+    m: np.ndarray
+    e: np.ndarray
+
+
+def _leaf(system, i, at, number):
+    v, constants = system.constants.leaf_variable[number], system.constants
+    code = 2 if v < 0 or system.codes[v] < 0 else system.codes[v]
+    system.m[at], system.e[at] = constants.leaf_table[number, code], constants.leaf_exponents[number, code]
+
+
+def _one(system, i, at):
+    system.m[at], system.e[at] = 1.0, 0
+
+
+def _times(system, at, x):
+    m, e = system.m, system.e
+    m[at], e[at] = normalized(m[at] * m[x], e[at] + e[x])
+
+
+def _zero(system, i, at):
+    system.m[at], system.e[at] = 0.0, _NEVER
+
+
+@bare_kernel
+def _accumulate(m, e, at, x, p):
+    """Add x · 2^(256·p) to a sum, whose exponent is the largest of its terms."""
+    gap = e[at] - p
+    if x == 0.0:
+        return
+    if m[at] == 0.0:
+        m[at], e[at] = x, p
+    elif gap == 0:
+        m[at] += x
+    elif gap > 0:
+        m[at] += shifted(x, gap)
+    else:
+        m[at], e[at] = shifted(m[at], -gap) + x, p
+
+
+def _add(system, at, k, x):
+    c, m, e = system.constants, system.m, system.e
+    _accumulate(m, e, at, c.weights[k] * m[x], c.weight_exponents[k] + e[x])
+
+
+def _add_product(system, at, k, x, y):
+    c, m, e = system.constants, system.m, system.e
+    product, p = normalized(c.weights[k] * m[x], c.weight_exponents[k] + e[x])
+    _accumulate(m, e, at, product * m[y], p + e[y])
+
+
+def _end_sum(system, i, at):
+    system.m[at], system.e[at] = normalized(system.m[at], system.e[at])
+
+
+number_system(Scaled, Operations(_leaf, _one, _times, _zero, _add, _add_product, complete, _end_sum, no_determinant))
+
+
 @kernel
-def run_scaled(
-    op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
-    weight_exponents, leaf_exponents, evidence, roots, mantissas, exponents, slots,
-):  # fmt: skip
-    """mantissas[r, row], exponents[r, row] = value of slot roots[r]; `weights` and `leaf_table` hold mantissas."""
+def run_scaled(code, constants, evidence, roots, mantissas, exponents, slots):
+    """mantissas[r, row], exponents[r, row] = value of slot roots[r]; code : Instructions, constants : Constants."""
     m, e = np.zeros(slots), np.zeros(slots, np.int64)
     for row in range(evidence.shape[0]):
-        run_scaled_row(
-            op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
-            weight_exponents, leaf_exponents, 0, len(op), evidence[row], m, e,
-        )  # fmt: skip
+        walk(code, Scaled(constants, evidence[row], m, e), 0, len(code.op))
         for r in range(len(roots)):
             mantissas[r, row], exponents[r, row] = m[roots[r]], e[roots[r]]
 
 
 @kernel
-def run_scaled_rows(
-    op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
-    weight_exponents, leaf_exponents, begin, end, evidence, m, e,
-):  # fmt: skip
+def run_scaled_rows(code, constants, begin, end, evidence, m, e):
     """Instructions begin … end − 1 for every row; m, e : rows × slots, kept."""
     for row in range(evidence.shape[0]):
-        run_scaled_row(
-            op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
-            weight_exponents, leaf_exponents, begin, end, evidence[row], m[row], e[row],
-        )  # fmt: skip
-
-
-@kernel
-def run_scaled_row(
-    op, target, start, args, first_weight, weights, leaf_variable, leaf_table,
-    weight_exponents, leaf_exponents, begin, end, codes, m, e,
-):  # fmt: skip
-    """Instructions begin … end − 1, none of them a determinant, for one row."""
-    for i in range(begin, end):
-        kind, first, last, at = op[i], start[i], start[i + 1], target[i]
-        if kind == LEAF:
-            leaf = args[first]
-            v = leaf_variable[leaf]
-            code = 2 if v < 0 or codes[v] < 0 else codes[v]
-            m[at], e[at] = leaf_table[leaf, code], leaf_exponents[leaf, code]
-        elif kind == TIMES:
-            x, p = 1.0, 0
-            for j in range(first, last):
-                x, p = normalized(x * m[args[j]], p + e[args[j]])
-            m[at], e[at] = x, p
-        else:
-            stride = 1 if kind == SUM else 2
-            weight = first_weight[i]
-            top = e[at] if kind == MORE else _NEVER
-            for j in range(first, last, stride):
-                p = weight_exponents[weight + (j - first) // stride] + e[args[j]]
-                if stride == 2:
-                    p += e[args[j + 1]]
-                top = max(top, p)
-            if top <= _NEVER // 2:  # every term is 0
-                m[at], e[at] = 0.0, _NEVER
-                continue
-            total = shifted(m[at], top - e[at]) if kind == MORE else 0.0
-            for j in range(first, last, stride):
-                k = weight + (j - first) // stride
-                x, p = weights[k] * m[args[j]], weight_exponents[k] + e[args[j]]
-                if stride == 2:
-                    x, p = normalized(x, p)
-                    x, p = x * m[args[j + 1]], p + e[args[j + 1]]
-                if x != 0.0:
-                    total += shifted(x, top - p)
-            m[at], e[at] = normalized(total, top)
+        walk(code, Scaled(constants, evidence[row], m[row], e[row]), begin, end)

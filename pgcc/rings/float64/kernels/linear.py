@@ -18,7 +18,7 @@ from pgcc.kernels.simd import (
     store,
     transpose,
 )
-from pgcc.program.program import LEAF, MORE, QUOTIENT, SUM, TIMES
+from pgcc.program.program import LEAF, QUOTIENT, TIMES
 
 STEP = 32  # rows whose accumulators are in registers together; a block is a multiple of it
 
@@ -71,19 +71,6 @@ def run_block(op, target, start, args, first_weight, weights, leaf_variable, lea
                 c = mul(load(work, x + lane + 16), load(work, y + lane + 16))
                 d = mul(load(work, x + lane + 24), load(work, y + lane + 24))
                 store4(work, at + lane, a, b, c, d)
-        elif kind == SUM:
-            for lane in range(0, lanes, STEP):
-                a = splat(0.0)
-                b, c, d = a, a, a
-                k = first_weight[i]
-                for j in range(first, last):
-                    w, x = splat(peek(weights, k)), peek(args, j) * lanes + lane
-                    a = muladd(w, load(work, x), a)
-                    b = muladd(w, load(work, x + 8), b)
-                    c = muladd(w, load(work, x + 16), c)
-                    d = muladd(w, load(work, x + 24), d)
-                    k += 1
-                store4(work, at + lane, a, b, c, d)
         elif kind == TIMES:
             for lane in range(0, lanes, STEP):
                 a = splat(1.0)
@@ -112,15 +99,20 @@ def run_block(op, target, start, args, first_weight, weights, leaf_variable, lea
             w = splat(weights[first_weight[i]])
             for lane in range(0, lanes, 8):
                 store(work, at + lane, mul(w, quotient(load(work, x + lane), load(work, y + lane))))
-        else:  # DOT and MORE
+        else:
+            pairs = first + 2 * (first_weight[i + 1] - first_weight[i]) - (last - first)  # terms w·x, then w·x·y
             for lane in range(0, lanes, STEP):
                 a = splat(0.0)
                 b, c, d = a, a, a
-                if kind == MORE:
-                    x = at + lane
-                    a, b, c, d = load(work, x), load(work, x + 8), load(work, x + 16), load(work, x + 24)
                 k = first_weight[i]
-                for j in range(first, last, 2):
+                for j in range(first, pairs):
+                    w, x = splat(peek(weights, k)), peek(args, j) * lanes + lane
+                    a = muladd(w, load(work, x), a)
+                    b = muladd(w, load(work, x + 8), b)
+                    c = muladd(w, load(work, x + 16), c)
+                    d = muladd(w, load(work, x + 24), d)
+                    k += 1
+                for j in range(pairs, last, 2):
                     w = splat(peek(weights, k))
                     x, y = peek(args, j) * lanes + lane, peek(args, j + 1) * lanes + lane
                     a = muladd(w, mul(load(work, x), load(work, y)), a)

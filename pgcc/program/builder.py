@@ -1,0 +1,167 @@
+"""How programs are written: instructions one by one, or many at once, then the program of them all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pgcc.ir.numbers import Number, add, nearest_float
+from pgcc.program.determinant import DetStructure
+from pgcc.program.program import LEAF, QUOTIENT, SUM, TIMES, Program
+
+
+@dataclass
+class Sum:
+    """The terms of a SUM in the order in which it has them: values with their weights, and pairs with theirs."""
+
+    values: list[int] = field(default_factory=list)
+    value_weights: list[Number] = field(default_factory=list)
+    pairs: list[int] = field(default_factory=list)
+    pair_weights: list[Number] = field(default_factory=list)
+
+    def add(self, weight: Number, x: int, y: int = -1) -> None:
+        """Add weight·x or, if there is a y, weight·x·y."""
+        if y < 0:
+            self.values.append(x)
+            self.value_weights.append(weight)
+        else:
+            self.pairs += (x, y)
+            self.pair_weights.append(weight)
+
+    def __len__(self) -> int:
+        return len(self.value_weights) + len(self.pair_weights)
+
+
+class Builder:
+    """Collects instructions. Every value gets a slot of its own, in the order in which they are made.
+
+    Parameters
+    ----------
+    n_variables : int
+    after : Program, optional
+        The instructions, leaves and determinants that these follow.
+    """
+
+    def __init__(self, n_variables: int, after: Program | None = None):
+        self.n_variables, self._after = n_variables, after
+        self.slots = 0 if after is None else after.slots
+        self.structures: list[DetStructure] = [] if after is None else list(after.structures)
+        self.op: list[int] = []
+        self.target: list[int] = []
+        self._args: list[int] = []
+        self._lengths: list[int] = []
+        self._counts: list[int] = []  # of weights
+        self.numbers: list[Number] = []
+        self._weights: list[float] = []
+        self._leaf_variable: list[int] = []
+        self._leaf_numbers: list[tuple[Number, Number]] = []
+        self._leaves_before = 0 if after is None else len(after.leaf_numbers)
+
+    def new_slots(self, count: int) -> int:
+        """The first of so many new slots, one after another."""
+        self.slots += count
+        return self.slots - count
+
+    def emit(self, op: int, args: Sequence[int], weights: Sequence[Number] = (), width: int = 1) -> int:
+        """An instruction that writes so many new slots; the first of them."""
+        target = self.slots
+        self.slots += width
+        self.op.append(op)
+        self.target.append(target)
+        self._args += args
+        self._lengths.append(len(args))
+        self._counts.append(len(weights))
+        if weights:
+            self.numbers += weights
+            self._weights += map(nearest_float, weights)
+        return target
+
+    def emit_all(
+        self, op: np.ndarray, target: np.ndarray, args: np.ndarray, lengths: np.ndarray,
+        numbers: list[Number], weights: np.ndarray, counts: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Many instructions, with slots that were taken before (`new_slots`); lengths, counts : of args and weights."""
+        self.op += op.tolist()
+        self.target += target.tolist()
+        self._args += args.tolist()
+        self._lengths += lengths.tolist()
+        self._counts += counts.tolist()
+        self.numbers += numbers
+        self._weights += weights.tolist()
+
+    def leaf(self, variable: int, a: Number, b: Number) -> int:
+        """a·ȳ + b·z of the variable in this column, or for −1 the constant a."""
+        self._leaf_variable.append(variable)
+        self._leaf_numbers.append((a, b))
+        return self.emit(LEAF, [self._leaves_before + len(self._leaf_numbers) - 1])
+
+    def sum(self, terms: Sum) -> int:
+        """Σ w·x + Σ w·x·y"""
+        return self.emit(SUM, [*terms.values, *terms.pairs], [*terms.value_weights, *terms.pair_weights])
+
+    def product(self, factors: Sequence[int]) -> int:
+        """Π x"""
+        return self.emit(TIMES, factors)
+
+    def quotient(self, weight: Number, x: int, y: int) -> int:
+        """w·x / y"""
+        return self.emit(QUOTIENT, [x, y], [weight])
+
+    def finish(self, value: int, magnitude: int, mirrored: np.ndarray | None = None) -> Program:
+        """The program of all instructions, with its root in these slots."""
+        table = [(nearest_float(a), nearest_float(b), nearest_sum(a, b)) for a, b in self._leaf_numbers]
+        new = Program(
+            op=np.array(self.op, np.uint8),
+            target=np.array(self.target, np.int32),
+            start=starts(self._lengths),
+            args=np.array(self._args, np.int32),
+            first_weight=starts(self._counts),
+            weights=np.array(self._weights, np.float64),
+            numbers=self.numbers,
+            slots=self.slots,
+            leaf_variable=np.array(self._leaf_variable, np.int32),
+            leaf_table=np.array(table, np.float64).reshape(-1, 3),
+            leaf_numbers=self._leaf_numbers,
+            structures=self.structures,
+            value=value,
+            magnitude=magnitude,
+            n_variables=self.n_variables,
+            mirrored=mirrored,
+        )
+        return new if self._after is None else _joined(self._after, new)
+
+
+def _joined(first: Program, then: Program) -> Program:
+    """The instructions of one program, then those of another over the same slots, whose root it has."""
+    return Program(
+        op=np.concatenate([first.op, then.op]),
+        target=np.concatenate([first.target, then.target]),
+        start=np.concatenate([first.start, first.start[-1] + then.start[1:]]),
+        args=np.concatenate([first.args, then.args]),
+        first_weight=np.concatenate([first.first_weight, first.first_weight[-1] + then.first_weight[1:]]),
+        weights=np.concatenate([first.weights, then.weights]),
+        numbers=[*first.numbers, *then.numbers],
+        slots=then.slots,
+        leaf_variable=np.concatenate([first.leaf_variable, then.leaf_variable]),
+        leaf_table=np.concatenate([first.leaf_table, then.leaf_table]),
+        leaf_numbers=[*first.leaf_numbers, *then.leaf_numbers],
+        structures=then.structures,
+        value=then.value,
+        magnitude=then.magnitude,
+        n_variables=then.n_variables,
+        mirrored=then.mirrored,
+    )
+
+
+def starts(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Where each of some stretches of these lengths starts, one after another; and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def nearest_sum(a: Number, b: Number) -> float:
+    """The double nearest to a + b."""
+    if type(a) is float and type(b) is float:
+        return a + b  # IEEE addition rounds correctly
+    return nearest_float(add(a, b))

@@ -1,0 +1,198 @@
+"""The one walk over the instructions of a program, for every number system that is not hot.
+
+A number system is a named tuple of the arrays that it computes in, and its `Operations`. Numba compiles the walk once
+for each, and calls its operations directly; without Numba (NUMBA_DISABLE_JIT=1), Python looks them up. The float64
+engine has a walk of its own (`pgcc.rings.float64.kernels`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+
+from pgcc.kernels.policy import OPTIONS, kernel
+from pgcc.program.program import DET, DETMAG, LEAF, SUM, TIMES, Code
+
+
+class Instructions(NamedTuple):
+    """What a walk reads of a program (see `Code`)."""
+
+    op: np.ndarray
+    target: np.ndarray
+    start: np.ndarray
+    args: np.ndarray
+    first_weight: np.ndarray
+
+
+class Operations(NamedTuple):
+    """What a number system does for the instructions. `at` is the slot that an instruction i writes.
+
+    Attributes
+    ----------
+    leaf : (system, i, at, leaf)
+        Put the leaf with this number.
+    one : (system, i, at)
+        Put 1: a product begins.
+    times : (system, at, x)
+        Multiply by slot x.
+    zero : (system, i, at)
+        Put 0: a sum begins.
+    add : (system, at, k, x)
+        Add weight number k times slot x.
+    add_product : (system, at, k, x, y)
+        Add weight number k times slots x and y.
+    end_product, end_sum : (system, i, at)
+        The product or sum is complete.
+    determinant : (system, i, at, op, args)
+        Put a DET or DETMAG with these arguments.
+    """
+
+    leaf: Callable[..., None]
+    one: Callable[..., None]
+    times: Callable[..., None]
+    zero: Callable[..., None]
+    add: Callable[..., None]
+    add_product: Callable[..., None]
+    end_product: Callable[..., None]
+    end_sum: Callable[..., None]
+    determinant: Callable[..., None]
+
+
+_KNOWN: dict[type, Operations] = {}
+
+
+def number_system(kind: type, operations: Operations) -> None:
+    """Say what a number system, a class of named tuples, does."""
+    _KNOWN[kind] = operations
+
+
+def no_determinant(system, i, at, op, args):
+    """For number systems that have none."""
+    raise ValueError("a determinant is no operation of this number system")
+
+
+def complete(system, i, at):
+    """For number systems in which a product or a sum is complete with its last factor or term."""
+
+
+def instructions_of(program: Code) -> Instructions:
+    """What a walk reads of a program."""
+    return Instructions(program.op, program.target, program.start, program.args, program.first_weight)
+
+
+def leaf(system: Any, i: int, at: int, number: int) -> None:
+    """See `Operations`; as the others below."""
+    _KNOWN[type(system)].leaf(system, i, at, number)
+
+
+def one(system: Any, i: int, at: int) -> None:
+    _KNOWN[type(system)].one(system, i, at)
+
+
+def times(system: Any, at: int, x: int) -> None:
+    _KNOWN[type(system)].times(system, at, x)
+
+
+def zero(system: Any, i: int, at: int) -> None:
+    _KNOWN[type(system)].zero(system, i, at)
+
+
+def add(system: Any, at: int, k: int, x: int) -> None:
+    _KNOWN[type(system)].add(system, at, k, x)
+
+
+def add_product(system: Any, at: int, k: int, x: int, y: int) -> None:
+    _KNOWN[type(system)].add_product(system, at, k, x, y)
+
+
+def end_product(system: Any, i: int, at: int) -> None:
+    _KNOWN[type(system)].end_product(system, i, at)
+
+
+def end_sum(system: Any, i: int, at: int) -> None:
+    _KNOWN[type(system)].end_sum(system, i, at)
+
+
+def determinant(system: Any, i: int, at: int, op: int, args: np.ndarray) -> None:
+    _KNOWN[type(system)].determinant(system, i, at, op, args)
+
+
+_INLINED: Any = {"error_model": OPTIONS["error_model"], "forceinline": True}
+
+
+@overload(leaf, jit_options=_INLINED)
+def _leaf(system, i, at, number):
+    return _KNOWN[system.instance_class].leaf
+
+
+@overload(one, jit_options=_INLINED)
+def _one(system, i, at):
+    return _KNOWN[system.instance_class].one
+
+
+@overload(times, jit_options=_INLINED)
+def _times(system, at, x):
+    return _KNOWN[system.instance_class].times
+
+
+@overload(zero, jit_options=_INLINED)
+def _zero(system, i, at):
+    return _KNOWN[system.instance_class].zero
+
+
+@overload(add, jit_options=_INLINED)
+def _add(system, at, k, x):
+    return _KNOWN[system.instance_class].add
+
+
+@overload(add_product, jit_options=_INLINED)
+def _add_product(system, at, k, x, y):
+    return _KNOWN[system.instance_class].add_product
+
+
+@overload(end_product, jit_options=_INLINED)
+def _end_product(system, i, at):
+    return _KNOWN[system.instance_class].end_product
+
+
+@overload(end_sum, jit_options=_INLINED)
+def _end_sum(system, i, at):
+    return _KNOWN[system.instance_class].end_sum
+
+
+@overload(determinant, jit_options=_INLINED)
+def _determinant(system, i, at, op, args):
+    return _KNOWN[system.instance_class].determinant
+
+
+@kernel
+def walk(code, system, begin, end):
+    """Run instructions begin … end − 1 in a number system; code : Instructions."""
+    op, target, start, args, first_weight = code
+    for i in range(begin, end):
+        kind, first, last, at = op[i], start[i], start[i + 1], target[i]
+        if kind == LEAF:
+            leaf(system, i, at, args[first])
+        elif kind == TIMES:
+            one(system, i, at)
+            for j in range(first, last):
+                times(system, at, args[j])
+            end_product(system, i, at)
+        elif kind == SUM:
+            k, end_weight = first_weight[i], first_weight[i + 1]
+            pairs = first + 2 * (end_weight - k) - (last - first)  # where the arguments of terms w·x·y begin
+            zero(system, i, at)
+            for j in range(first, pairs):
+                add(system, at, k, args[j])
+                k += 1
+            for j in range(pairs, last, 2):
+                add_product(system, at, k, args[j], args[j + 1])
+                k += 1
+            end_sum(system, i, at)
+        elif kind in (DET, DETMAG):
+            determinant(system, i, at, kind, args[first:last])
+        else:
+            raise ValueError("an instruction that no number system knows")
