@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.compiler import Compiled
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, PrecisionError
@@ -46,7 +47,7 @@ class Model(Questions):
         self.circuit = circuit
         self._settings = settings
         self._compiled = Compiled(circuit, settings.validate)
-        self._total = total_mass(self._compiled, settings.rtol / 4) if settings.normalize else None
+        self._total = total_mass(self._compiled, budget.of_total(settings.rtol)) if settings.normalize else None
         if self._total is None:
             self._standing = RAW
         else:
@@ -166,9 +167,9 @@ class Model(Questions):
         return probabilities(
             self._compiled,
             given,
-            self._total_to(rtol / 4),  # half of the allowance for the value, a quarter for what divides it
+            self._total_to(budget.of_total(rtol)),
             method=_check_method(method or settings.method),
-            rtol=rtol / 2,
+            rtol=budget.of_value(rtol),
             threads=settings.threads if threads is None else _count_threads(threads),
             logs=logs,
             bounds=bounds,
@@ -180,7 +181,7 @@ class Model(Questions):
         settings = self._settings
         rtol = settings.rtol if rtol is None else _check_rtol(rtol)
         threads = settings.threads if threads is None else _count_threads(threads)
-        total = self._total_to(rtol / 8)
+        total = self._total_to(budget.of_total(rtol))
         return Distribution(self.circuit, self._compiled, total, rtol, threads, self._standing.proved)
 
     def _compile(self, circuit: Circuit) -> Model:

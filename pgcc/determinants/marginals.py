@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.certify.certificate import Certificate, Walk
 from pgcc.certify.kernels.bounds import smallest
 from pgcc.determinants.kernels.partials import trusted_partials
@@ -85,7 +86,8 @@ class StagedMarginals:
     def _run(self, evidence: np.ndarray, rtol: float) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         """(first row, what is read off every row, the least number above 0 of each), block by block."""
         program, staged, n = self.program, self.staged, evidence.shape[1]
-        staged.dets.refine(rtol / 8)
+        wanted = budget.of_determinant(rtol)
+        staged.dets.refine(wanted)
         lanes = STEP * max(1, min(_STEPS, _BYTES // (8 * STEP * program.slots), -(-len(evidence) // STEP)))
         flat = padded(evidence)
         codes, work = np.empty((1, n * lanes), np.uint8), aligned(program.slots * lanes)
@@ -97,11 +99,11 @@ class StagedMarginals:
             rows = min(lanes, len(evidence) - first)
             pack_codes(evidence.reshape(-1).view(np.uint8), n, first, lanes, codes)
             run_staged(
-                *program.arrays, *staged.dets.arrays, staged.shift, staged.degree, rtol / 8, flat, n, first,
+                *program.arrays, *staged.dets.arrays, staged.shift, staged.degree, wanted, flat, n, first,
                 0, int(inside[0]), *no_head(), codes[0], lanes, work, *nothing,
             )  # fmt: skip
             for i in inside.tolist():
-                self._put_partials(i, flat, first * n, rows, lanes, rtol / 8, work)
+                self._put_partials(i, flat, first * n, rows, lanes, wanted, work)
             run_block(*program.arrays, int(inside[-1]) + 1, program.instructions, codes[0], lanes, work)
             least = np.empty(rows)
             smallest(work, lanes, least)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.determinants.counting import CountedDeterminants, Enclosed, Evaluator
 from pgcc.errors import PrecisionError
 from pgcc.evaluate.counting_exact import CountingExact
@@ -89,7 +90,7 @@ class Counting:
             return value, (magnitude[0] * (gamma / (1.0 - gamma)), magnitude[1])
         if self._dets is None:
             return None
-        enclosed = self._dets.enclose(codes, counted, rtol / 4)
+        enclosed = self._dets.enclose(codes, counted, budget.of_enclosure(rtol))
         return None if enclosed is None else self._between(codes, counted, enclosed)
 
     def _between(self, codes: np.ndarray, counted: np.ndarray, dets: list[Enclosed]) -> tuple[Polynomial, Polynomial]:

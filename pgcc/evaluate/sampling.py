@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.compiler import Compiled
 from pgcc.determinants.kernels.sampling_sets import CHILDREN
 from pgcc.determinants.kernels.scaled_staged import scaled_determinant
@@ -178,9 +179,10 @@ class TopDown:
         assert staged is not None
         first, error = program.start[i], np.zeros(1)
         slots = program.args[first + 1 : program.start[i + 1]]
-        staged.dets.refine(_RTOL / 8)
+        wanted = budget.of_determinant(_RTOL)
+        staged.dets.refine(wanted)
         value = scaled_determinant(
-            *staged.dets.arrays, np.int64(program.args[first]), slots, flat, 0, _RTOL / 8, m, e, error
+            *staged.dets.arrays, np.int64(program.args[first]), slots, flat, 0, wanted, m, e, error
         )
         return value if error[0] <= _RTOL else None
 

@@ -6,6 +6,7 @@ from numbers import Real
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PrecisionError
 from pgcc.evaluate.counting import Counting
@@ -32,7 +33,7 @@ def cardinality(
 
     def answer(rows: slice) -> None:
         codes = given.chunk(rows)
-        values = counting.coefficients(codes, counted, distribution.rtol / 4, atol)
+        values = counting.coefficients(codes, counted, budget.of_quotient(distribution.rtol), atol)
         shape = len(codes), len(columns) + 1
         mantissa, exponent, bound = (x.reshape(shape) for x in (values.mantissa, values.exponent, values.bound))
         for row in np.flatnonzero(((mantissa < 0.0) & (bound < 1.0)).any(axis=1))[:1].tolist():

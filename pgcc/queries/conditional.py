@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
 from pgcc.errors import EvidenceError
 from pgcc.queries.distribution import Distribution
@@ -16,8 +17,8 @@ def conditional(distribution: Distribution, query: Evidence, given: Evidence) ->
     asked, known = np.broadcast_arrays(query.chunk(slice(None)), given.chunk(slice(None)))
     clash = (asked >= 0) & (known >= 0) & (asked != known)
     both = np.where(known >= 0, known, asked).astype(np.int8)
-    base = distribution.values(given.chunk(slice(None)), distribution.rtol / 4)
-    joint = distribution.values(both, distribution.rtol / 4)
+    base = distribution.values(given.chunk(slice(None)), budget.of_quotient(distribution.rtol))
+    joint = distribution.values(both, budget.of_quotient(distribution.rtol))
     result = distribution.shares(joint, base, given, np.arange(len(both)) % max(1, given.rows))
     result[clash.any(axis=1)] = 0.0  # what is asked contradicts what is known
     return result

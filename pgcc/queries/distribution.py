@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.compiler import Compiled
 from pgcc.data.evidence import Evidence
 from pgcc.errors import EvidenceError, SemanticsError, brief
@@ -88,7 +89,7 @@ class Distribution:
             self.compiled,
             evidence,
             self.total,
-            rtol=rtol / 2,
+            rtol=budget.of_value(rtol),
             threads=self.threads,
             logs=logs,
             proved=self.proved,
@@ -100,7 +101,7 @@ class Distribution:
 
     def possible(self, given: Evidence) -> np.ndarray:
         """log Pr(row) of the evidence; an error naming the first row whose probability is 0."""
-        logs = self.logprobs(given.chunk(slice(None)), self.rtol / 2)
+        logs = self.logprobs(given.chunk(slice(None)), budget.of_value(self.rtol))
         impossible = np.flatnonzero(np.isneginf(logs))
         if len(impossible):
             raise self.impossible(given, int(impossible[0]))
@@ -138,7 +139,7 @@ class Distribution:
         """log(Pr(codes[j]) / Pr(row)), an absolute error of `rtol`; whole : the value of that row of evidence."""
         logs = np.empty(len(codes))
         for some in self.portions(len(codes)):
-            part = self.values(codes[some], self.rtol / 4)
+            part = self.values(codes[some], budget.of_quotient(self.rtol))
             logs[some] = self.shares(part, whole, given, np.full(len(part.mantissa), row), logs=True)
         return logs
 
@@ -158,7 +159,7 @@ class Distribution:
 
     def ratios(self, codes: np.ndarray, given: Evidence, row: int) -> np.ndarray:
         """Pr(codes[j]) / Pr(codes[0]) for j ≥ 1; codes[0] is row `row` of the evidence."""
-        values = self.values(codes, self.rtol / 4)
+        values = self.values(codes, budget.of_quotient(self.rtol))
         return self.shares(values[1:], values[:1], given, np.full(len(codes) - 1, row))
 
     def portions(self, queries: int) -> Iterator[slice]:

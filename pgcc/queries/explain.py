@@ -7,6 +7,7 @@ from html import escape
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.compiler import Compiled
 from pgcc.data.evidence import Evidence
 from pgcc.ir.circuit import Circuit
@@ -175,7 +176,7 @@ def _certificate(compiled: Compiled, rtol: float) -> str:
 def _query(
     compiled: Compiled, total: Values | None, rtol: float, evidence: Evidence, standing: Standing
 ) -> dict[str, float | int | str]:
-    answers = probabilities(compiled, evidence, total, rtol=rtol / 2, bounds=True, proved=standing.proved)
+    answers = probabilities(compiled, evidence, total, rtol=budget.of_value(rtol), bounds=True, proved=standing.proved)
     assert answers.bounds is not None
     answered = " then ".join(method for method, rows in answers.used.items() if rows)
     return {"method": answered, "value": float(answers.numbers[0]), "bound": float(answers.bounds[0])}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
 from pgcc.evaluate.marginals import find_marginals
 from pgcc.queries.distribution import Distribution
@@ -53,7 +54,7 @@ def one_by_one(
 
     Where determinants have as many rows as variables are observed, n of them cost less than one inverse of all.
     """
-    base = distribution.values(codes, distribution.rtol / 4)
+    base = distribution.values(codes, budget.of_quotient(distribution.rtol))
     for impossible in np.flatnonzero(base.mantissa == 0.0)[:1].tolist():  # also where nothing is asked
         raise distribution.impossible(given, int(rows[impossible]))
     result = np.empty(len(row))
@@ -62,7 +63,7 @@ def one_by_one(
         asked = np.arange(len(queries)), variable[some]
         contradicted = queries[asked] == 0
         queries[asked] = np.where(contradicted, 0, 1)
-        values = distribution.values(queries, distribution.rtol / 4)
+        values = distribution.values(queries, budget.of_quotient(distribution.rtol))
         shares = distribution.shares(values, base[row[some]], given, rows[row[some]])
         result[some] = np.where(contradicted, 0.0, shares)
     return result

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
 from pgcc.evaluate.marginals import find_marginals
 from pgcc.queries.distribution import Distribution
@@ -14,7 +15,7 @@ from pgcc.queries.marginals import marginals
 
 def pairwise(distribution: Distribution, given: Evidence) -> np.ndarray:
     """rows × n × n: the joint probabilities; the marginals on the diagonal."""
-    distribution = replace(distribution, rtol=distribution.rtol / 2)  # products of two have twice the error
+    distribution = replace(distribution, rtol=budget.of_product(distribution.rtol))
     single = marginals(distribution, given)
     of_one_row = _by_pairs if distribution.compiled.once(find_marginals) is None else _by_marginals
     joint = np.empty((given.rows, len(distribution.variables), len(distribution.variables)))

@@ -8,6 +8,7 @@ from threading import Lock
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.compiler import Compiled
 from pgcc.data.evidence import Evidence
 from pgcc.errors import SemanticsError
@@ -180,7 +181,7 @@ def _log_of_rest(compiled: Compiled, codes: np.ndarray, total: Values, rtol: flo
     for i, variable in enumerate(seen.tolist()):
         others[i, seen[:i]] = codes[seen[:i]]
         others[i, variable] = 1 - codes[variable]
-    values, _ = compiled.run_auto(others, rtol / 2)
+    values, _ = compiled.run_auto(others, budget.of_value(rtol))
     negative = values.divide_by(total)
     if negative >= 0:
         where = Evidence(compiled.circuit.variables, others[negative : negative + 1]).describe(0)

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.certify.certificate import Certificate, gamma_of
 from pgcc.certify.kernels.bounds import absolute_errors, certify
 from pgcc.determinants.kernels.scaled_staged import run_scaled_staged
@@ -132,7 +133,8 @@ class Direct:
         if self.staged is None:
             run_scaled(*common, *rows)
         else:
-            run_scaled_staged(*common, *self.staged.dets.arrays, self.staged.degree, rtol / 8, *rows)
+            wanted = budget.of_determinant(rtol)
+            run_scaled_staged(*common, *self.staged.dets.arrays, self.staged.degree, wanted, *rows)
         # Compare both on the value's scale; a gap past the range of doubles is hopeless, or 0 over 0.
         gap = np.clip(exponents[1] - exponents[0], -3, 3) * RADIX
         with np.errstate(over="ignore", invalid="ignore"):
