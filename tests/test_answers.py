@@ -230,10 +230,11 @@ def test_covariances_of_rare_pairs(p):
 
 def test_counts_of_methods_do_not_depend_on_threads():
     from pgcc.data.evidence import Evidence
+    from pgcc.queries.distribution import Distribution
     from pgcc.queries.probability import probabilities
 
     compiled = Compiled(pgcc.parse("(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)"))
     rows = Evidence(compiled.circuit.variables, np.random.default_rng(0).integers(-1, 2, (300_000, 3)).astype(np.int8))
-    answers = probabilities(compiled, rows, None, threads=4)
-    assert answers.settled + sum(v for k, v in answers.used.items() if k != "ball") == 300_000
+    answers = probabilities(Distribution(compiled.given, compiled, None, 2e-9, 4), rows)
+    assert answers.at_once + sum(v for k, v in answers.used.items() if k != "ball") == 300_000
     assert threading.active_count() >= 1

@@ -30,7 +30,7 @@ def wide(rng, n, first=0):
 
 def bound(model, atol=ATOL):
     n = len(model.variables)
-    return LongCounting(model._compiled.direct, np.full(n, -1, np.int8), np.ones(n, bool), atol).run()
+    return LongCounting(model._compiled.scaled, np.full(n, -1, np.int8), np.ones(n, bool), atol).run()
 
 
 def two_wide(rng):

@@ -22,12 +22,11 @@ LAYERS = [
     {"cluster"},
     {"draw"},
     {"model"},
-    {"questions"},
     {"queries"},
     {"validity", "codegen"},
-    {"evaluate"},
     {"data"},
     {"compiler"},
+    {"evaluate"},
     {"rings", "determinants", "certify"},
     {"kernels"},
     {"program"},
@@ -43,7 +42,7 @@ RANK = {part: -i for i, parts in enumerate(LAYERS) for part in parts}
 # Free to import anything of pgcc: helpers for tests, which nothing imports.
 UNRANKED = {"testing"}
 # Modules that may import from pgcc inside functions: methods that delegate, and commands that start quickly.
-DEFERRING = {"pgcc.ir.circuit", "pgcc.questions", "pgcc.cli"}
+DEFERRING = {"pgcc.ir.circuit", "pgcc.model", "pgcc.cli"}
 # Packages outside the standard library, and the modules (by prefix) that may import them, anywhere in their text.
 KERNELS = tuple(
     f"pgcc.{room}kernels"

@@ -53,6 +53,6 @@ def of_search(rtol: float) -> float:
     return max(1e-15, rtol / 16)
 
 
-def of_summands(rtol: float, count: int) -> float:
-    """The absolute error of each of `count` probabilities whose sum is at least 1/100; not below that of doubles."""
-    return max(1e-15, rtol / 400 / max(1, count))
+def of_summands(rtol: float, total: float, count: int) -> float:
+    """The absolute error of each of `count` probabilities whose sum is at least `total`; not below that of doubles."""
+    return max(1e-15, rtol / 4 * total / max(1, count))

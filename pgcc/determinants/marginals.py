@@ -15,11 +15,10 @@ from pgcc.certify.certificate import Certificate, Walk
 from pgcc.certify.kernels.bounds import smallest
 from pgcc.determinants.kernels.partials import trusted_partials
 from pgcc.determinants.kernels.staged import run_staged
-from pgcc.determinants.staged import no_head, padded
+from pgcc.determinants.staged import Staged, no_head, padded
 from pgcc.ir.numbers import add
 from pgcc.program.program import DETIN, DETMAG, Program
 from pgcc.program.reverse import readings, reverse, variables_in_complements
-from pgcc.rings.direct import Direct
 from pgcc.rings.float64.kernels.linear import STEP, pack_codes, run_block
 from pgcc.rings.float64.loop import aligned
 from pgcc.rings.posteriors import Posteriors, read_posteriors
@@ -45,9 +44,8 @@ def has_partials(program: Program) -> bool:
 class StagedMarginals:
     """The evaluator of all marginals of a homogenised program with determinants."""
 
-    def __init__(self, direct: Direct):
-        assert direct.staged is not None
-        self.staged = direct.staged
+    def __init__(self, staged: Staged):
+        self.staged = staged
 
     @cached_property
     def program(self) -> Program:

@@ -19,7 +19,7 @@ from pgcc.errors import PrecisionError
 from pgcc.evaluate.kernels.counting_long import fold_product, put, run_long
 from pgcc.ir.numbers import UNIT
 from pgcc.program.program import MORE, SUM, TIMES
-from pgcc.rings.direct import Direct
+from pgcc.rings.direct import Scaled
 from pgcc.rings.kernels.counting import plan_polynomials
 from pgcc.rings.kernels.scaled import RADIX
 from pgcc.rings.values import rounding_bound
@@ -31,10 +31,10 @@ _NO_DETS = np.ones(0, np.int64)
 class LongCounting:
     """The distribution of a count for one row of evidence, in a monotone program without determinants."""
 
-    def __init__(self, direct: Direct, codes: np.ndarray, counted: np.ndarray, atol: float):
-        program = self.program = direct.program
+    def __init__(self, scaled: Scaled, codes: np.ndarray, counted: np.ndarray, atol: float):
+        program = self.program = scaled.program
         op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
-        weights, weight_exponents, table, table_exponents = direct.scaled_constants
+        weights, weight_exponents, table, table_exponents = scaled.constants
         most = -(2**50)  # 0 has no exponent
         binary = [np.maximum(e * RADIX, most) for e in (weight_exponents, table_exponents)]
         self.weights, self.weight_exponents = weights, binary[0]

@@ -9,7 +9,6 @@ import numpy as np
 from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PrecisionError
-from pgcc.evaluate.counting import Counting
 from pgcc.queries.distribution import Distribution
 
 # The smallest absolute error that can be asked for, and the largest.
@@ -28,7 +27,7 @@ def cardinality(
     distribution.possible(given)
     counted = np.zeros(len(distribution.variables), bool)
     counted[columns] = True
-    counting = distribution.compiled.once(Counting)
+    counting = distribution.compiled.counting
     result = np.empty((given.rows, len(columns) + 1))
 
     def answer(rows: slice) -> None:

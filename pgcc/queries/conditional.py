@@ -10,7 +10,7 @@ from pgcc.errors import EvidenceError
 from pgcc.queries.distribution import Distribution
 
 
-def conditional(distribution: Distribution, query: Evidence, given: Evidence) -> np.ndarray:
+def conditional(distribution: Distribution, given: Evidence, query: Evidence) -> np.ndarray:
     """Pr(query row | given row); a single piece of either goes with every row of the other."""
     if query.rows != given.rows and not (query.single or given.single):
         raise EvidenceError(f"{query.rows} queries do not fit {given.rows} rows of evidence: give as many, or one")

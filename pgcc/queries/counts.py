@@ -87,7 +87,7 @@ def _sum_over(distribution: Distribution, given: Evidence, columns: np.ndarray, 
 
     Tails that are too small to matter in a large sum need not be known to all their digits.
     """
-    atol = budget.of_summands(distribution.rtol, int(sizes.sum()))
+    atol = budget.of_summands(distribution.rtol, _LARGE, int(sizes.sum()))
     result = cardinality(distribution, given, columns, atol)[:, sizes].sum(axis=1)
     small = np.flatnonzero(result < _LARGE)
     if len(small):

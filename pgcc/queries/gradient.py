@@ -16,7 +16,6 @@ from pgcc.evaluate.gradient_points import PointDifferentiator
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.program.parameters import Parametrized, parametrize
-from pgcc.queries.probability import total_mass
 
 # How well certified values are known, and how well those of float64 must agree with them.
 _CERTAIN, _AGREEMENT = 1e-11, 1e-10
@@ -215,5 +214,5 @@ def _certain_logs(circuit: Circuit, codes: np.ndarray, normalize: bool) -> np.nd
     if not len(codes):
         return np.zeros(0)
     compiled = Compiled(circuit, validate=False)
-    certain = compiled.run_auto(codes, _CERTAIN)[0].logs()
-    return certain - total_mass(compiled, _CERTAIN).logs() if normalize else certain
+    certain = compiled.values(codes, _CERTAIN).logs()
+    return certain - compiled.total(_CERTAIN).logs() if normalize else certain

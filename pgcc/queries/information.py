@@ -99,7 +99,7 @@ def _sampled_entropy(drawn: np.ndarray, logs: np.ndarray, free: int, rtol: float
     return Estimate(max(0.0, least) + half, half, exact=False) if half <= mean.standard_error else mean
 
 
-def kl(p: Distribution, q: Distribution, given: Evidence, samples: int, rng: Any) -> list[Estimate]:
+def kl(p: Distribution, given: Evidence, q: Distribution, samples: int, rng: Any) -> list[Estimate]:
     """Σ Pr_p(x | e)·log(Pr_p(x | e) / Pr_q(x | e)) for every row e; inf where q excludes what p allows.
 
     An exact one is Σ p·log(p/q) − p + q, no term of which is negative: where p and q are close, what cancels is only in

@@ -22,11 +22,14 @@ class Values:
     exponent : int64 array
     bound : float64 array
         0 for an exact value (an exact zero among them), inf where nothing is known.
+    lost : bool array, optional
+        Rows in which roundings are too much, and not the range of numbers too small: more range does not help them.
     """
 
     mantissa: np.ndarray
     exponent: np.ndarray
     bound: np.ndarray
+    lost: np.ndarray | None = None
 
     @staticmethod
     def empty(rows: int) -> Values:
@@ -34,7 +37,8 @@ class Values:
         return Values(np.zeros(rows), np.zeros(rows, np.int64), np.full(rows, np.inf))
 
     def __getitem__(self, rows: slice | np.ndarray) -> Values:
-        return Values(self.mantissa[rows], self.exponent[rows], self.bound[rows])
+        lost = None if self.lost is None else self.lost[rows]
+        return Values(self.mantissa[rows], self.exponent[rows], self.bound[rows], lost)
 
     def uncertain(self, rtol: float) -> np.ndarray:
         """The rows whose bound exceeds `rtol`."""

@@ -14,10 +14,10 @@ import numpy as np
 
 from pgcc.compiler import Compiled
 from pgcc.errors import PgccError, SemanticsError
-from pgcc.evaluate.coefficients import scan_coefficients
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
 from pgcc.rings.values import Values
+from pgcc.validity.coefficients import scan_coefficients
 from pgcc.validity.provenance import prove_nonnegative
 from pgcc.validity.search import find_negative
 from pgcc.validity.verdict import assignment_text, number_text
@@ -84,7 +84,7 @@ def follows_from_rules(circuit: Circuit, compiled: Compiled) -> bool:
 def _by_signs(compiled: Compiled) -> Standing | None:
     """Without negative numbers, or with those of determinants only that are known to have no negative minors."""
     if compiled.decomposable:  # then it has been lowered to compute the total
-        program = compiled.direct.unscheduled
+        program = compiled.program
         if not (program.signed or program.has_det):
             return MONOTONE
         structures = program.structures
