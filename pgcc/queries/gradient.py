@@ -83,7 +83,7 @@ class GradientFunction:
             raise PgccError(f"gradients are taken of a Circuit, not of {type(circuit).__name__}")
         self.circuit, self.normalize = circuit, normalize
         self.parametrized: Parametrized = parametrize(circuit)
-        decomposable = circuit.overlap is None
+        decomposable = circuit.facts.decomposable
         sized = any(node.op is Op.DET and node.size is not None for node in circuit.order)
         program = self.parametrized.program
         simple = decomposable and not sized
@@ -192,7 +192,7 @@ def grad(circuit: Circuit, evidence: Any = None, *, weights: Any = None, normali
         raise PrecisionError("a derivative is outside of the range of doubles: numbers of the circuit are too small")
     if found.spread > _LOST:
         raise PrecisionError("terms cancel so far that float64 has lost some derivatives")
-    if not circuit.facts.monotone and not circuit.facts.dets and circuit.overlap is None and len(codes):
+    if not circuit.facts.monotone and not circuit.facts.dets and circuit.facts.decomposable and len(codes):
         slopes = np.concatenate([found.weights, found.constants])
         if not (function.errors(codes, share) <= _LOST * np.maximum(1.0, np.abs(slopes))).all():
             raise PrecisionError("terms cancel so far that float64 has lost some derivatives")

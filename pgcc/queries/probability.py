@@ -98,7 +98,7 @@ def probabilities(
     # probabilities are the same by the ladder, sooner than that kernel is loaded. (Logarithms might be rounded
     # differently.)
     short = method in ("auto", "direct") and not bounds and (logs or evidence.rows > _FEW) and compiled.decomposable
-    by = (1.0 if total is None else total.plain()) if short else None
+    by = (1.0 if total is None else total.divisor()) if short else None
     near = _near_zero(compiled, total, rtol) if by is not None and relative else 0.0
     short_rtol = min(rtol, near * rtol) if near else rtol
     lock = Lock()

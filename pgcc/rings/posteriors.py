@@ -26,7 +26,7 @@ class Posteriors:
 
     @staticmethod
     def empty(rows: int, variables: int) -> Posteriors:
-        """Room for so many."""
+        """Arrays for so many, to be filled."""
         shape = rows, variables
         return Posteriors(np.empty(shape), np.empty(shape, bool), np.empty(rows, bool))
 

@@ -33,7 +33,7 @@ class Values:
 
     @staticmethod
     def empty(rows: int) -> Values:
-        """Room for `rows` values, nothing known of any."""
+        """Arrays for `rows` values, nothing known of any."""
         return Values(np.zeros(rows), np.zeros(rows, np.int64), np.full(rows, np.inf))
 
     def __getitem__(self, rows: slice | np.ndarray) -> Values:
@@ -74,8 +74,8 @@ class Values:
             logs += self.exponent * np.log(2.0)
         return logs
 
-    def plain(self) -> float | None:
-        """The only value, if it is positive and dividing what is far from the ends of the range by it stays inside."""
+    def divisor(self) -> float | None:
+        """The only value as a double, if dividing ordinary numbers by it does not leave the range of doubles."""
         value = float(self.mantissa[0])
         return value if SMALL < value < LARGE and not self.exponent[0] else None
 
