@@ -11,7 +11,6 @@ import numpy as np
 import pgcc
 from benchmarks.circuits import random_circuit
 from benchmarks.common import DATA, Table, best, best_of, fitted_exponent
-from pgcc.evaluate.counting import Counting
 from pgcc.evaluate.counting_long import LongCounting
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Op, product, var, weighted_sum
@@ -182,7 +181,7 @@ def _determinants() -> Table:
         plain = by_eigenvalues(L)
         balls = None
         if n <= 50:
-            exact, codes = model._compiled.once(Counting).exact, np.full(n, -1, np.int8)
+            exact, codes = model._compiled.counting.exact, np.full(n, -1, np.int8)
             balls = best(lambda e=exact, c=codes: e.coefficients(c, np.ones(len(c), bool), 1e-9), 2)
         seconds = _cpu(model.cardinality)
         least = int(pmf.argmin())
@@ -221,6 +220,6 @@ def _long() -> Table:
         model.cardinality(atol=1e-12)
         again = time.perf_counter() - start
         everything = np.full(MANY, -1, np.int8), np.ones(MANY, bool)
-        bound = LongCounting(model._compiled.direct, *everything, 1e-12).run()[1]
+        bound = LongCounting(model._compiled.scaled, *everything, 1e-12).run()[1]
         table.add(name, compiled, first, again, bound)
     return table

@@ -13,6 +13,7 @@ import numpy as np
 import pgcc
 from benchmarks.common import Table, best_of, fitted_exponent
 from pgcc.data.evidence import Evidence
+from pgcc.queries.probability import probabilities
 
 QUERIES = 10_000
 ITEMS = (20, 50, 100)
@@ -284,7 +285,7 @@ def _near_duplicates() -> Table:
             cells = []
             for asked in (rows, marginals):
                 evidence = Evidence(model.variables, asked)
-                call = lambda e=evidence, m=model: m._answers(e, None, None, None, logs=True)  # noqa: E731
+                call = lambda e=evidence, m=model: probabilities(m._distribution(), e, logs=True, relative=True)  # noqa: E731
                 escalated = call().used["ball"] / count
                 cells += [f"{escalated:.0%}", best_of({"": call}, 10, 2.0, time.process_time)[""] / count * 1e6]
             balls = best_of({"": lambda m=model, x=rows: m.logprob(x, method="ball")}, 1, 1.0, time.process_time)[""]
@@ -388,7 +389,7 @@ def _accuracy(items: tuple[int, ...] = (50, 100, 200, 300)) -> Table:
             model.prob(rows[1])
             prepared = time.perf_counter()
             evidence = Evidence(model.variables, rows)
-            answers = model._answers(evidence, None, None, None, bounds=True)
+            answers = probabilities(model._distribution(), evidence, bounds=True)
             seconds = time.perf_counter() - prepared
             assert answers.bounds is not None
             error, true = largest_error(Reference(L), rows, answers.numbers, answers.bounds)

@@ -66,7 +66,7 @@ def _achieved(peaks: dict[str, float]) -> Table:
     terms_peak = peaks["w·x·y terms (nearest cache)"]
     for edges in EDGES:
         n = variables_for(edges)
-        full = pgcc.compile(random_circuit(edges, n), normalize=False)._compiled.direct.unscheduled
+        full = pgcc.compile(random_circuit(edges, n), normalize=False)._compiled.program
         loop = Loop(full, [full.value], BLOCK)
         program, rows = loop.condensed, random_evidence(max(BLOCK, 30_000_000 // edges // BLOCK * BLOCK), n)
         seconds = best(lambda loop=loop, rows=rows: loop.values(rows), 15, 5.0) / len(rows)

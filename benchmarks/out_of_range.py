@@ -42,13 +42,13 @@ def _cost() -> Table:
         notes=["scaled numbers are what rows out of range run on; here they are forced on rows that are not"],
     )
     for edges, n in ((1_000, 32), (10_000, 100), (100_000, 316)):
-        direct = pgcc.compile(random_circuit(edges, n))._compiled.direct
+        compiled = pgcc.compile(random_circuit(edges, n))._compiled
         rows = random_evidence(1 << 15, n)
         few = rows[:256]
         seconds = best_of(
             {
-                "float64": lambda d=direct, x=rows: d.evaluate(x, 1e-9),
-                "scaled": lambda d=direct, x=few: d._run_scaled(x),
+                "float64": lambda c=compiled, x=rows: c.float64.evaluate(x, 1e-9),
+                "scaled": lambda c=compiled, x=few: c.scaled.evaluate(x, 1e-9),
             },
             5,
             5.0,

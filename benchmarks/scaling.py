@@ -31,7 +31,7 @@ def _time_per_row() -> Table:
         model = pgcc.compile(circuit, normalize=False)
         rows = random_evidence(max(1 << 11, (1 << 15) * 10_000 // edges // 32 * 32), n)
         seconds = best_of({"": lambda m=model, x=rows: m.prob(x)}, 15, 10.0, time.process_time)[""] / len(rows)
-        program = model._compiled.direct.loop.condensed
+        program = model._compiled.float64.loop.condensed
         sizes.append(float(circuit.size))
         times.append(seconds)
         size = program.slots * 32 * 8 / 1024
@@ -83,7 +83,7 @@ start, cpu = time.perf_counter(), time.process_time()
 from benchmarks.circuits import random_circuit, random_evidence
 from benchmarks.common import peak_megabytes
 import pgcc, pgcc.model
-from pgcc.rings.direct import Direct
+from pgcc.rings.direct import Float64
 from pgcc.ir.bulk import collector_paused
 from pgcc.program.lower import lower
 from pgcc.passes.padding import homogenize
@@ -97,9 +97,7 @@ simple = stage("simplify", lambda: simplify(circuit))
 stage("scopes", lambda: simple.overlap)
 homogeneous = stage("homogenize", lambda: homogenize(simple))
 program = stage("lower", lambda: lower(homogeneous))
-direct = Direct(program)
-stage("condense", lambda: direct.loop.condensed)
-stage("error analysis", lambda: direct.certificate)
+direct = stage("condense, error analysis", lambda: Float64(program))
 rows = random_evidence(32, variables)
 stage("first evaluation", lambda: direct.evaluate(rows, 1e-9))
 marks["edges"] = circuit.size

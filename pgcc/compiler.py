@@ -1,232 +1,319 @@
-"""A circuit with everything that evaluating it needs, each part made when it is first asked for."""
+"""How a circuit becomes answers: the stages from a circuit to evaluators, and the ladders from rows to numbers.
+
+A *stage* is a function of earlier stages. It runs when something first asks for its result, once: `compiled.program` is
+the result of the stage "program". A *rung* is a number system that answers rows of evidence, each with a bound on its
+error; rows climb a ladder until their bound is good enough. `explain` prints these tables as they are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.facts import overlaps
-from pgcc.ir.node import Node, Op
-from pgcc.ir.scopes import members, size
-from pgcc.passes.expand_det import expand_det
+from pgcc.ir.node import Node
+from pgcc.passes.expand_det import expand_small
 from pgcc.passes.padding import homogenize
 from pgcc.passes.pipeline import simplify
 from pgcc.program.lower import lower, lower_with_nodes
 from pgcc.program.program import Program
 from pgcc.program.strategy import METHODS, choose
 from pgcc.rings.balls import Exact
-from pgcc.rings.direct import Direct
-from pgcc.rings.identity import Multiaffinity, find_squares
+from pgcc.rings.direct import Float64, Scaled
+from pgcc.rings.identity import Multiaffinity, multiaffine_sums, refuse_squares, squares_of
 from pgcc.rings.paper import evaluate_literally
 from pgcc.rings.roots import Roots
 from pgcc.rings.series import Series
 from pgcc.rings.values import Values
 
-T = TypeVar("T")
-# Determinants larger than this are not expanded for the strategies that work on polynomials in t.
-_MOST_EXPANDED = 10
-# Scopes of multiaffine sums are kept up to this total; without one, a sum's degree is only the formal one.
-_MOST_SCOPE = 10_000_000
+# -- from a circuit to evaluators ------------------------------------------------------------------------------------
+
+
+class Stage(NamedTuple):
+    """`compiled.<name>` is `make(compiled.<input>, …)`; "module:function" is imported when the stage is made."""
+
+    name: str
+    inputs: str
+    make: Callable[..., Any] | str
+    law: str
+
+
+# fmt: off
+ANY = [
+    Stage("circuit", "given", simplify,
+          "the same polynomial, by a circuit that is not larger"),
+    Stage("expanded", "circuit", partial(expand_small, sized_only=True),
+          "determinants of one size as sums and products"),
+    Stage("lowered", "expanded", lower_with_nodes,
+          "one instruction per node, for polynomials in t; and the node of each instruction"),
+    Stage("squares", "expanded lowered", squares_of,
+          "which values have no square, modulo random primes"),
+    Stage("sums", "expanded lowered tested", multiaffine_sums,
+          "the sums that have no square although products below them share variables"),
+    Stage("series", "circuit lowered sums", Series.of,
+          "the program over truncated polynomials in t"),
+    Stage("roots", "lowered degree", lambda lowered, degree: Roots(lowered[0], degree),
+          "the program at roots of unity in t"),
+]
+# Factors of a product share no variables: one number per node is enough.
+IF_DECOMPOSABLE = [
+    Stage("homogenized", "circuit", homogenize,
+          "every term of a sum names every variable of the sum"),
+    Stage("program", "homogenized", lower,
+          "one instruction per node, one slot per value"),
+    Stage("float64", "program", Float64,
+          "the same values in fewer, larger instructions and shared slots, with their certificate"),
+    Stage("scaled", "float64", Scaled,
+          "the program over numbers m·2^(256·e)"),
+    Stage("exact", "homogenized", partial(Exact, homogeneous=True),
+          "the circuit in balls and rationals"),
+    Stage("reverse", "float64", "pgcc.evaluate.marginals:find_reverse",
+          "the program and its derivatives by every leaf, in float64"),
+    Stage("scaled_reverse", "float64", "pgcc.evaluate.marginals:find_scaled_reverse",
+          "the same over scaled numbers"),
+    Stage("one_by_one", "values", "pgcc.evaluate.marginals:OneByOne",
+          "a marginal is a quotient of two values"),
+    Stage("counting", "exact scaled homogenized evaluator", "pgcc.evaluate.counting:find_counting",
+          "the program over polynomials in t, with t·z_i for every z_i that counts"),
+    Stage("sampler", "float64", "pgcc.evaluate.sampling:find_top_down",
+          "one choice at every sum, from the root down"),
+]
+# Otherwise the values are polynomials in t, of which the coefficient of t^|A| is wanted.
+IF_ENTANGLED = [
+    Stage("exact", "circuit degree", lambda circuit, degree: Exact(circuit, False, degree),
+          "the circuit in balls and rationals, at |A| + 1 points"),
+    Stage("one_by_one", "values", "pgcc.evaluate.marginals:OneByOne",
+          "a marginal is a quotient of two values"),
+    Stage("counting", "exact", "pgcc.evaluate.counting:Counting",
+          "the circuit over polynomials in t, with t·z_i for every z_i that counts"),
+]
+# fmt: on
+STAGES = {
+    True: {stage.name: stage for stage in ANY + IF_DECOMPOSABLE},
+    False: {stage.name: stage for stage in ANY + IF_ENTANGLED},
+}
 
 
 class Compiled:
-    """The strategies of one circuit.
+    """A circuit with the results of its stages, each made when it is first asked for.
 
     Parameters
     ----------
     circuit : Circuit
     validate : bool
         Test a circuit that is not decomposable for squares, and refuse it if it has one.
+
+    Attributes
+    ----------
+    seconds : dict
+        The stages that were made, and how long each took without those before it.
     """
 
+    circuit: Circuit
+    expanded: Circuit
+    lowered: tuple[Program, list[Node]]
+    squares: Multiaffinity
+    series: Series
+    roots: Roots
+    homogenized: Circuit
+    program: Program
+    float64: Float64
+    scaled: Scaled
+    exact: Exact
+
     def __init__(self, circuit: Circuit, validate: bool = True):
-        self.validate = validate
-        self.circuit = simplify(circuit)
-        self._made: dict[Callable[[Compiled], Any], Any] = {}
+        self.given, self.validate = circuit, validate
+        self.seconds: dict[str, float] = {}
+        self._make(ANY[0])
+        self.decomposable = self.circuit.overlap is None
         if validate and not self.decomposable:
-            self._refuse_squares()
+            refuse_squares(self.circuit, self.squares)
+
+    def __getattr__(self, name: str) -> Any:
+        """The result of a stage: from then on it is an attribute like any other."""
+        stage = STAGES[self.decomposable].get(name) if "decomposable" in self.__dict__ else None
+        if stage is None:
+            raise AttributeError(f"a circuit of this kind has no stage {name!r}")
+        return self._make(stage)
+
+    def _make(self, stage: Stage) -> Any:
+        inputs = [getattr(self, name) for name in stage.inputs.split()]
+        start, make = perf_counter(), stage.make
+        if isinstance(make, str):
+            module, function = make.split(":")
+            make = getattr(import_module(module), function)
+        result = self.__dict__[stage.name] = make(*inputs)
+        self.seconds[stage.name] = perf_counter() - start
+        return result
 
     @property
-    def decomposable(self) -> bool:
-        """Whether one number per node is enough."""
-        return self.circuit.overlap is None
-
-    @cached_property
-    def homogenized(self) -> Circuit:
-        """The homogenised circuit of a decomposable one."""
-        return homogenize(self.circuit)
-
-    @cached_property
-    def plain(self) -> Program:
-        """The program of the polynomial as it stands; determinants of one size only are expanded."""
-        return self._lowered[1]
-
-    @cached_property
-    def _lowered(self) -> tuple[Circuit, Program, list[Node]]:
-        """The circuit that `plain` is the program of, that program, and the node that each instruction computes."""
-        self._refuse_to_expand(sized_only=True)
-        circuit = simplify(expand_det(self.circuit, sized_only=True))  # `simplify` may go on where it ended
-        return circuit, *lower_with_nodes(circuit)
-
-    @cached_property
-    def multiaffinity(self) -> Multiaffinity:
-        """Which values of `plain` have no squares, by the identity test."""
-        circuit, program, _ = self._lowered
-        column = {name: i for i, name in enumerate(circuit.variables)}
-        return find_squares(program, [column[name] for name in overlaps(circuit)])
+    def tested(self) -> Multiaffinity | None:
+        """What was found about squares; None where structure decides, or where nothing was to be tested."""
+        return self.squares if self.validate and not self.decomposable else None
 
     @property
     def multiaffine(self) -> bool:
         """Whether no variable is squared: by structure, or by the test; False if it was not to be tested."""
-        return self.decomposable or (self.validate and not self.multiaffinity.squared)
+        return self.decomposable or (self.tested is not None and not self.tested.squared)
 
     @property
-    def _degree(self) -> int | None:
+    def degree(self) -> int | None:
         """A bound on the degree in t where |A| is not known to be one."""
         return None if self.multiaffine else self.circuit.facts.degree
 
-    def _refuse_squares(self) -> None:
-        squared = self.multiaffinity.squared
-        if not squared:
-            return
-        name = self.circuit.variables[squared[0]]
-        hint = (
-            ""
-            if self.circuit.facts.exact
-            else " (some weights are floats, whose sums do not cancel exactly: write them as fractions or as text)"
-        )
-        raise SemanticsError(
-            f"not a generating polynomial: {name!r} occurs to a power above 1{hint}; "
-            "validate=False compiles it all the same"
-        )
+    @staticmethod
+    def evaluator(part: Circuit) -> Callable[[np.ndarray, float], Values]:
+        """What evaluates a part of a circuit, as `values` does the whole."""
+        return Compiled(part, validate=False).values
 
-    # -- the evaluators -------------------------------------------------------------------------------
+    # -- answers: see the ladders below ------------------------------------------------------------------------------
 
-    @cached_property
-    def direct(self) -> Direct:
-        """One number per node."""
-        return Direct(lower(self.homogenized))
+    def values(self, rows: np.ndarray, rtol: float) -> Values:
+        """g of int8 rows of evidence (1, 0, −1), not divided by the total, to `rtol`."""
+        return climb(VALUES[self.decomposable], self, rows, rtol)[0]
 
-    @cached_property
-    def series(self) -> Series:
-        """Truncated polynomials in t."""
-        if not self.circuit.facts.dets:
-            return Series(self.plain, self._caps)
-        self._refuse_to_expand()
-        return Series(lower(simplify(expand_det(self.circuit))))
+    def run(self, method: str, rows: np.ndarray, rtol: float) -> Values:
+        """The same by one method, without falling back on another: look at the bounds."""
+        return self.answer(method, rows, rtol)[0]
 
-    def _refuse_to_expand(self, sized_only: bool = False) -> None:
-        """An error where a determinant that must be expanded is too large for it."""
-        dets = [n for n in self.circuit.order if n.op is Op.DET and not (sized_only and n.size is None)]
-        largest = max((n.matrices[0].shape[0] + len(n.inside) for n in dets), default=0)
-        if largest > _MOST_EXPANDED:
-            raise PgccError(
-                f"polynomials in t would have to expand a determinant of {largest} rows into sums "
-                f"and products (at most {_MOST_EXPANDED}): use another method, or a decomposable circuit"
+    def answer(self, method: str, rows: np.ndarray, rtol: float) -> tuple[Values, dict[str, int]]:
+        """The same by "auto" or one method, and how many rows each method took."""
+        if method == "auto":
+            return climb(VALUES[self.decomposable], self, rows, rtol)
+        if method not in METHODS:
+            raise PgccError(f"unknown method {method!r}: choose 'auto' or one of {', '.join(map(repr, METHODS))}")
+        if method == "direct" and not self.decomposable:
+            raise PgccError("method 'direct' needs a decomposable circuit: this one is not (see explain())")
+        return climb(BY_METHOD[method], self, rows, rtol)
+
+    def total(self, rtol: float, method: str = "auto") -> Values:
+        """g(1) to `rtol`; it must be positive."""
+        values = self.run(method, np.full((1, len(self.circuit.variables)), -1, np.int8), rtol)
+        if values.mantissa[0] <= 0.0:
+            size = "0" if values.mantissa[0] == 0.0 else f"{values.floats()[0]:.6g}"
+            raise SemanticsError(
+                f"the total g(1) is {size}: it must be positive to be a distribution; "
+                "normalize=False keeps the polynomial as it is"
             )
-
-    @cached_property
-    def roots(self) -> Roots:
-        """Roots of unity."""
-        return Roots(self.plain, self._degree)
-
-    @cached_property
-    def exact(self) -> Exact:
-        """Balls and rationals."""
-        if self.decomposable:
-            return Exact(self.homogenized, homogeneous=True)
-        return Exact(self.circuit, homogeneous=False, degree=self._degree)
-
-    @cached_property
-    def _caps(self) -> list[tuple[int, list[int]]]:
-        """The sums known to be multiaffine although they are not decomposable, with the columns of their scopes."""
-        if self.decomposable or not self.validate:
-            return []
-        circuit, _, nodes = self._lowered
-        # by node: of a magnitude the coefficients that cancel in the value are left away, too
-        affine = {nodes[i] for i in np.flatnonzero(self.multiaffinity.instructions).tolist()}
-        scopes = _sum_scopes(circuit, affine)
-        return [(i, scopes[node]) for i, node in enumerate(nodes) if node in scopes]
-
-    def once(self, make: Callable[[Compiled], T]) -> T:
-        """What `make` makes of this, made when it is first asked for: evaluators that only some questions need."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        return self._made[make]
-
-    # -- one entry ------------------------------------------------------------------------------------
-
-    def run(self, method: str, evidence: np.ndarray, rtol: float) -> Values:
-        """Values by one method, without falling back on another."""
-        match method:
-            case "direct":
-                if not self.decomposable:
-                    raise PgccError("method 'direct' needs a decomposable circuit: this one is not (see explain())")
-                return self.direct.evaluate(evidence, rtol)
-            case "top":
-                return self.series.top(evidence)
-            case "bottom":
-                return self.series.bottom(evidence)
-            case "roots":
-                return self.roots.evaluate(evidence)
-            case "fft":
-                return evaluate_literally(self.circuit, evidence)
-            case "ball":
-                return self.exact.evaluate(evidence, rtol)
-        raise PgccError(f"unknown method {method!r}: choose 'auto' or one of {', '.join(map(repr, METHODS))}")
-
-    def settle(self, evidence: np.ndarray, rtol: float, total: float, logs: bool, numbers: np.ndarray) -> np.ndarray:
-        """Write values over `total`, or logarithms, where float64 certifies them at once; the numbers of other rows.
-
-        Evidence need not have been checked: what is none is never settled.
-        """
-        if not self.decomposable:
-            return np.arange(len(evidence))
-        return self.direct.settle(evidence, rtol, total, logs, numbers)
-
-    def run_auto(self, evidence: np.ndarray, rtol: float) -> tuple[Values, dict[str, int]]:
-        """Values to `rtol`, and how many rows each method answered."""
-        values, used = self._first_try(evidence, rtol)
-        uncertain = values.uncertain(rtol)
-        if len(uncertain):
-            values.put(uncertain, self.run("ball", evidence[uncertain], rtol))
-        used["ball"] = len(uncertain)
-        return values, used
-
-    def _first_try(self, evidence: np.ndarray, rtol: float) -> tuple[Values, dict[str, int]]:
-        if self.decomposable:
-            return self.run("direct", evidence, rtol), {"direct": len(evidence)}
-        values = Values.empty(len(evidence))
-        used: dict[str, int] = {}
-        if self.circuit.facts.dets:
-            return values, used  # float64 certifies no determinant in R[t]: straight to balls
-        methods = choose((evidence == 1).sum(axis=1), self.series.lengths(evidence))
-        for method in np.unique(methods).tolist():
-            rows = np.flatnonzero(methods == method)
-            used[method] = len(rows)
-            values.put(rows, self.run(method, np.ascontiguousarray(evidence[rows]), rtol))
-        return values, used
+        return values
 
 
-def _sum_scopes(circuit: Circuit, some: set[Node]) -> dict[Node, list[int]]:
-    """Columns of the scopes of those nodes that are sums with a product of shared variables below them."""
-    scopes = circuit.scopes
-    column = {name: i for i, name in enumerate(circuit.variables)}
-    columns = [column[name] for name in scopes.names]
-    entangled: list[bool] = []  # nodes with such a product below them
-    found: dict[Node, list[int]] = {}
-    room = _MOST_SCOPE
-    for i, node in enumerate(circuit.order):
-        entangled.append(not scopes.disjoint[i] or any(entangled[c] for c in circuit.links[i]))
-        if entangled[i] and node.op is Op.SUM and node in some:
-            scope = scopes.distinct[scopes.of[i]]
-            room -= size(scope)
-            if room < 0:
-                break
-            found[node] = [columns[m] for m in members(scope)]
-    return found
+# -- from rows to numbers --------------------------------------------------------------------------------------------
+
+
+class Rung(NamedTuple):
+    """A number system, which answers rows by `compiled.<stage>.evaluate(rows, rtol)`; passed over where that is None.
+
+    Attributes
+    ----------
+    method : str
+        What `method=` calls it.
+    stage : str
+    who : str
+        Which rows climb to it, in words.
+    takes : function, optional
+        Which of the rows that are still uncertain it takes, a mask; all of them unless given.
+    run : function, optional
+        How the stage answers rows to `rtol`, given what is known of them from the rungs below, if not by `evaluate`.
+    """
+
+    method: str
+    stage: str
+    who: str
+    takes: Callable[[Any, Rung, np.ndarray, Any], np.ndarray] | None = None
+    run: Callable[[Any, np.ndarray, float, Any], Any] | None = None
+
+
+def left_the_range(compiled: Any, rung: Rung, rows: np.ndarray, known: Values) -> np.ndarray:
+    """More range does not help where roundings are too much."""
+    return np.ones(len(rows), bool) if known.lost is None else ~known.lost
+
+
+def needs_fewest(compiled: Compiled, rung: Rung, rows: np.ndarray, known: Values | None) -> np.ndarray:
+    """The rows for which this method needs the fewest coefficients in t; float64 certifies no determinant in R[t]."""
+    if compiled.circuit.facts.dets:
+        return np.zeros(len(rows), bool)
+    return choose((rows == 1).sum(axis=1), compiled.series.lengths(rows)) == rung.method
+
+
+BALLS = Rung("ball", "exact", "whatever is left, with as many bits as it takes")
+# fmt: off
+# Determinants inside of float64 and scaled numbers climb by themselves: to pairs of doubles where they lose digits.
+DECOMPOSABLE = [
+    Rung("direct", "float64", "all rows"),
+    Rung("direct", "scaled", "rows that left the range of doubles", left_the_range),
+    BALLS,
+]
+ENTANGLED = [
+    Rung("top", "series", "rows that need few top coefficients", needs_fewest, lambda ring, rows, *_: ring.top(rows)),
+    Rung("bottom", "series", "rows with few variables in", needs_fewest, lambda ring, rows, *_: ring.bottom(rows)),
+    Rung("roots", "roots", "rows with many of both", needs_fewest, lambda ring, rows, *_: ring.evaluate(rows)),
+    BALLS,
+]
+MARGINALS = [
+    Rung("reverse", "reverse", "all rows"),
+    Rung("reverse", "scaled_reverse", "rows with a variable that is uncertain"),
+    Rung("one by one", "one_by_one", "variables that still are", run=lambda ring, *given: ring.evaluate(*given)),
+]
+# The paper's own evaluation, to be compared with: nothing falls back on it.
+PAPER = Rung("fft", "circuit", "rows asked for it", run=lambda circuit, rows, *_: evaluate_literally(circuit, rows))
+# fmt: on
+
+# The ladder for values and that for marginals, by whether a circuit is decomposable; and for values by one method.
+VALUES = {True: DECOMPOSABLE, False: ENTANGLED}
+POSTERIORS = {True: MARGINALS, False: MARGINALS[-1:]}
+BY_METHOD = {
+    "direct": DECOMPOSABLE[:2],
+    "ball": [BALLS],
+    **{rung.method: [rung._replace(takes=None)] for rung in [*ENTANGLED[:3], PAPER]},
+}
+
+
+def climb(ladder: Sequence[Rung], compiled: Any, rows: np.ndarray, rtol: float) -> tuple[Any, dict[str, int]]:
+    """Answers for all rows to `rtol`, each rung taking rows that those below could not promise; and how many each took.
+
+    Parameters
+    ----------
+    ladder : sequence of Rung
+    compiled : Compiled
+        Or anything else with the stages of the ladder.
+    rows : int8 array
+        Evidence (1, 0, −1).
+    rtol : float
+
+    Returns
+    -------
+    Values or Posteriors, and the number of rows by method.
+    """
+    answers: Any = None
+    used: dict[str, int] = {}
+    waiting = np.arange(len(rows))
+    for rung in ladder:
+        used.setdefault(rung.method, 0)
+        taken = waiting
+        if rung.takes is not None and len(waiting):
+            known = None if answers is None else answers[waiting]
+            taken = waiting[rung.takes(compiled, rung, rows[waiting], known)]
+        stage = getattr(compiled, rung.stage) if len(taken) else None
+        if stage is None:
+            continue
+        used[rung.method] = max(used[rung.method], len(taken))
+        some = rows if len(taken) == len(rows) else rows[taken]
+        if rung.run is None:
+            found = stage.evaluate(some, rtol)
+        else:
+            found = rung.run(stage, some, rtol, None if answers is None else answers[taken])
+        if answers is None and len(taken) < len(rows):
+            answers = Values.empty(len(rows))
+        if answers is None:
+            answers = found
+        else:
+            answers.put(taken, found)
+        waiting = answers.uncertain(rtol)
+    return (Values.empty(len(rows)) if answers is None else answers), used

@@ -1,26 +1,28 @@
-"""`compile` and the `Model` it returns: the questions people ask."""
+"""`compile` and the `Model` it returns: the questions people ask, what they mean, and one way to ask them.
+
+Answers live in `pgcc.queries`, one file per kind of question; but for probabilities each is loaded when first asked.
+"""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.compiler import Compiled
 from pgcc.data.evidence import Evidence
-from pgcc.errors import PgccError, PrecisionError
+from pgcc.errors import EvidenceError, PgccError, PrecisionError, SemanticsError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.program.strategy import METHODS
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.explain import Explanation, explain
-from pgcc.queries.probability import Answers, exact_probability, probabilities, total_mass
-from pgcc.questions import Questions
-from pgcc.rings.values import Values
+from pgcc.queries.probability import exact_prob, logprob, prob
 from pgcc.validity.standing import BY_RULES, CONDITIONED, RAW, Standing, find_standing, follows_from_rules
 
 # The smallest relative error that float64 results can promise.
@@ -36,7 +38,36 @@ class _Settings:
     threads: int
 
 
-class Model(Questions):
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _evidence_first(question: Callable[P, T]) -> Callable[P, T]:
+    """Refuse the order of arguments that some questions had once, names before evidence, and say which it is now."""
+
+    @wraps(question)
+    def ask(*args: P.args, **kwargs: P.kwargs) -> T:
+        if len(args) > 2 or (len(args) == 2 and _are_names(args[1])):
+            name = question.__name__
+            raise EvidenceError(
+                f"evidence comes first, and names are said by keyword: {name}(evidence, over=[…]), or {name}(over=[…])"
+            )
+        return question(*args, **kwargs)
+
+    return ask
+
+
+def _are_names(given: Any) -> bool:
+    """Whether it is names of variables, and not evidence."""
+    if isinstance(given, (str, Iterator)):
+        return True
+    try:
+        return not hasattr(given, "keys") and len(given) > 0 and all(isinstance(name, str) for name in given)
+    except TypeError:
+        return False
+
+
+class Model:
     """A compiled circuit: ask it for probabilities. Made by `pgcc.compile`.
 
     Thread-safe, and picklable: a worker process compiles it again from the circuit.
@@ -46,11 +77,14 @@ class Model(Questions):
         self.circuit = circuit
         self._settings = settings
         self._compiled = Compiled(circuit, settings.validate)
-        self._total = total_mass(self._compiled, settings.rtol / 4) if settings.normalize else None
-        if self._total is None:
+        total = self._compiled.total(budget.of_total(settings.rtol)) if settings.normalize else None
+        if total is None:
             self._standing = RAW
         else:
-            self._standing = standing or find_standing(circuit, self._compiled, self._total)
+            self._standing = standing or find_standing(circuit, self._compiled, total)
+        self._asked = Distribution(
+            circuit, self._compiled, total, settings.rtol, settings.threads, self._standing.certain
+        )
 
     @property
     def standing(self) -> Standing:
@@ -64,6 +98,7 @@ class Model(Questions):
         """
         if not (self._standing.proved or self._standing is RAW) and follows_from_rules(self.circuit, self._compiled):
             self._standing = BY_RULES
+            self._asked = replace(self._asked, proved=True)
         return self._standing
 
     @property
@@ -115,14 +150,9 @@ class Model(Questions):
         >>> model.prob({"a": 1, "b": 0}, exact=True)
         Fraction(3, 10)
         """
-        given = Evidence(self.variables, evidence)
         if exact:
-            return self._exact(given, bound)
-        answers = self._answers(given, method, rtol, threads, bounds=bound)
-        if not given.single:
-            return (answers.numbers, answers.bounds) if bound else answers.numbers
-        number = float(answers.numbers[0])
-        return (number, float(answers.bounds[0])) if answers.bounds is not None else number
+            return self._ask(exact_prob, evidence, bound)
+        return self._ask(prob, evidence, self._method(method), bound, rtol=rtol, threads=threads)
 
     def logprob(
         self,
@@ -143,65 +173,442 @@ class Model(Questions):
         >>> round(model.logprob({"z": 1}), 6)
         -6.907755
         """
-        given = Evidence(self.variables, evidence)
-        answers = self._answers(given, method, rtol, threads, logs=True)
-        logs = answers.numbers
-        if answers.settled < given.rows and np.isnan(logs).any():
-            row = int(np.flatnonzero(np.isnan(logs))[0])
-            raise PgccError(f"no logarithm: the value of {given.describe(row)} is negative")
-        return float(logs[0]) if given.single else logs
+        return self._ask(logprob, evidence, self._method(method), rtol=rtol, threads=threads)
 
-    def _answers(
+    def marginals(
         self,
-        given: Evidence,
-        method: str | None,
-        rtol: float | None,
-        threads: int | None,
+        evidence: Any = None,
         *,
-        logs: bool = False,
-        bounds: bool = False,
-    ) -> Answers:
-        settings = self._settings
-        rtol = settings.rtol if rtol is None else _check_rtol(rtol)
-        return probabilities(
-            self._compiled,
-            given,
-            self._total_to(rtol / 4),  # half of the allowance for the value, a quarter for what divides it
-            method=_check_method(method or settings.method),
-            rtol=rtol / 2,
-            threads=settings.threads if threads is None else _count_threads(threads),
-            logs=logs,
-            bounds=bounds,
-            proved=self._standing.certain,
-            relative=logs,
-        )
+        size: Any = None,
+        over: Iterable[str] | None = None,
+        rtol: float | None = None,
+        threads: int | None = None,
+    ) -> np.ndarray:
+        """Pr(X_i = 1 | evidence) for every variable.
+
+        Parameters
+        ----------
+        evidence : dict, array, DataFrame or list of dicts
+            As in `prob`. Evidence of probability 0 is an error.
+        size : int or (int, int), optional
+            Given also that so many of `over` are in: exactly k, or at least the first and at most the second.
+        over : names, optional
+            The set that is counted; all variables unless said otherwise.
+        rtol, threads
+            As in `prob`.
+
+        Returns
+        -------
+        array with one entry per variable, or rows × variables; 1 and 0 for what is observed.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
+        >>> model.marginals()
+        array([0.7, 0.4])
+        >>> model.marginals({"b": 0}).round(12)
+        array([0.5, 0. ])
+        """
+        from pgcc.queries.marginals import marginals
+
+        if size is not None or over is not None:
+            return self.given_size(_size_said(size), over).marginals(evidence, rtol=rtol, threads=threads)
+        return self._ask(marginals, evidence, rtol=rtol, threads=threads)
+
+    def conditional(
+        self, query: Any, given: Any = None, *, rtol: float | None = None, threads: int | None = None
+    ) -> Any:
+        """Pr(query | given): both are evidence; a query that contradicts what is given has probability 0.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
+        >>> round(model.conditional({"a": 1}, given={"b": 0}), 12)
+        0.5
+        """
+        from pgcc.queries.conditional import conditional
+
+        asked = Evidence(self.variables, query)
+        return self._ask(conditional, given, asked, rtol=rtol, threads=threads, single=asked.single)
+
+    def condition(self, evidence: Any) -> Model:
+        """The distribution given one piece of evidence, as a model over the variables that are left.
+
+        With ``normalize=False`` it is the polynomial of Pr(evidence, …), as it is.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
+        >>> model.condition({"b": 0}).prob({"a": 1})
+        0.5
+        """
+        given = Evidence(self.variables, evidence)
+        if not given.single:
+            raise EvidenceError("a model is conditioned on one piece of evidence, not on a table of them")
+        self._distribution().possible(given)
+        codes = given.chunk(slice(None))[0].tolist()
+        observed = {name: code for name, code in zip(self.variables, codes, strict=True) if code >= 0}
+        return self._part(self.circuit.condition(observed))
+
+    def pairwise(self, evidence: Any = None, *, rtol: float | None = None, threads: int | None = None) -> np.ndarray:
+        """Pr(X_i = 1, X_j = 1 | evidence) for all pairs; the marginals on the diagonal.
+
+        Returns
+        -------
+        array n × n, or rows × n × n for a table of evidence.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).pairwise().round(12)
+        array([[0.7, 0.4],
+               [0.4, 0.4]])
+        """
+        from pgcc.queries.pairwise import pairwise
+
+        return self._ask(pairwise, evidence, rtol=rtol, threads=threads)
+
+    def covariance(self, evidence: Any = None, *, rtol: float | None = None, threads: int | None = None) -> np.ndarray:
+        """Cov(X_i, X_j | evidence), the variances on the diagonal; with an error below
+        3·rtol·max(Pr(i, j), Pr(i)·Pr(j)) (rtol·Pr(i) on the diagonal).
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).covariance().round(12)
+        array([[0.21, 0.12],
+               [0.12, 0.24]])
+        """
+        from pgcc.queries.pairwise import covariance
+
+        return covariance(self.pairwise(evidence, rtol=rtol, threads=threads))
+
+    @_evidence_first
+    def cardinality(
+        self,
+        evidence: Any = None,
+        *,
+        over: Iterable[str] | None = None,
+        atol: float | None = None,
+        rtol: float | None = None,
+        threads: int | None = None,
+    ) -> np.ndarray:
+        """Pr(|S ∩ T| = k | evidence) for k = 0, 1, …, |T|: how many of the variables T are in.
+
+        Parameters
+        ----------
+        evidence
+            As in `prob`. What is observed to be in counts.
+        over : names, optional
+            T; all variables unless said otherwise.
+        atol : float, optional
+            The absolute error that is enough: then long distributions are multiplied by FFT. Otherwise every
+            probability has a relative error below `rtol`, however small it is.
+
+        Returns
+        -------
+        array of |T| + 1 numbers, or rows × (|T| + 1).
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).cardinality()
+        array([0.3, 0.3, 0.4])
+        """
+        from pgcc.queries.cardinality import cardinality
+
+        return self._ask(cardinality, evidence, self._columns(over), atol, rtol=rtol, threads=threads)
+
+    def any_of(self, names: Iterable[str], evidence: Any = None) -> Any:
+        """Pr(at least one of these is in | evidence), right however small it is.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("(1e-20*a + 1)*(1e-21*b + 1)")).any_of(["a", "b"])
+        1.1e-20
+        """
+        from pgcc.queries.counts import any_of
+
+        return self._ask(any_of, evidence, self._columns(names))
+
+    def none_of(self, names: Iterable[str], evidence: Any = None) -> Any:
+        """Pr(none of these is in | evidence).
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).none_of(["a", "b"])
+        0.3
+        """
+        from pgcc.queries.counts import none_of
+
+        return self._ask(none_of, evidence, self._columns(names))
+
+    def all_of(self, names: Iterable[str], evidence: Any = None) -> Any:
+        """Pr(all of these are in | evidence).
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).all_of(["a", "b"])
+        0.4
+        """
+        from pgcc.queries.counts import all_of
+
+        return self._ask(all_of, evidence, self._columns(names))
+
+    def exactly(self, k: int, names: Iterable[str] | None = None, evidence: Any = None) -> Any:
+        """Pr(exactly k of these, or of all variables, are in | evidence).
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).exactly(1)
+        0.3
+        """
+        from pgcc.queries.counts import exactly
+
+        return self._ask(exactly, evidence, self._columns(names), k)
+
+    @_evidence_first
+    def parity(self, evidence: Any = None, *, over: Iterable[str] | None = None) -> Any:
+        """Pr(an odd number of the variables `over`, or of all, are in | evidence), right however small it is.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("(1e-20*a + 1)*(1e-21*b + 1)")).parity(over=["a", "b"])
+        1.1e-20
+        """
+        from pgcc.queries.counts import parity
+
+        return self._ask(parity, evidence, self._columns(over))
+
+    @_evidence_first
+    def expected_count(self, evidence: Any = None, *, over: Iterable[str] | None = None) -> Any:
+        """E[|S ∩ T| | evidence]: how many of the variables T, or of all, are in on average.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> round(pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).expected_count(), 12)
+        1.1
+        """
+        from pgcc.queries.moments import expected_count
+
+        return self._ask(expected_count, evidence, self._columns(over))
+
+    @_evidence_first
+    def moments(self, evidence: Any = None, *, over: Iterable[str] | None = None) -> Any:
+        """Mean, variance, skewness and kurtosis of |S ∩ T| given the evidence, as a named tuple.
+
+        Right to `rtol`; the skewness, whose terms cancel, to an absolute error of rtol·√kurtosis.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> round(pgcc.compile(pgcc.parse("(a + 1)*(b + 1)/4")).moments().variance, 12)
+        0.5
+        """
+        from pgcc.queries.moments import moments
+
+        return self._ask(moments, evidence, self._columns(over))
+
+    def sample(
+        self,
+        n: int = 1,
+        evidence: Any = None,
+        rng: Any = None,
+        *,
+        size: Any = None,
+        over: Iterable[str] | None = None,
+        threads: int | None = None,
+    ) -> np.ndarray:
+        """Exact samples: n rows of 0 and 1, one column per variable.
+
+        Parameters
+        ----------
+        n : int
+        evidence
+            As in `prob`: samples agree with what is observed, and are distributed as what is left then.
+        rng : int or numpy Generator, optional
+            A seed gives the same samples every time, whatever the number of threads, and the first of many are those of
+            few.
+        size, over
+            Given also how many of `over` are in: as in `marginals`.
+
+        Returns
+        -------
+        int8 array, n × variables, or rows × n × variables for a table of evidence.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
+        >>> model.sample(2, {"b": 1}, rng=0)
+        array([[1, 1],
+               [1, 1]], dtype=int8)
+        """
+        from pgcc.queries.sampling import sample
+
+        if size is not None or over is not None:
+            return self.given_size(_size_said(size), over).sample(n, evidence, rng, threads=threads)
+        return self._ask(sample, evidence, n, rng, threads=threads)
+
+    def mode(self, evidence: Any = None, *, nodes: int = 10_000, rtol: float | None = None) -> Any:
+        """The most probable assignment that agrees with the evidence.
+
+        Branch and bound: exact for few variables, which is to say that nothing is more probable by more than a relative
+        `rtol`. It is NP-hard, so that for many the best one found is returned, and how much better one could be. (The
+        bound takes it for granted that no coefficient is negative: see `Model.standing`.)
+
+        Parameters
+        ----------
+        evidence
+            As in `prob`.
+        nodes : int
+            How many partial assignments are looked at, at most.
+
+        Returns
+        -------
+        Mode, with attributes ``assignment``, ``logprob``, ``bound``, ``gap`` and ``exact``; a list for a table.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).mode()
+        <Mode: {a, b}, log-probability -0.916291, the most probable>
+        """
+        from pgcc.queries.mode import mode
+
+        return self._ask(mode, evidence, nodes, rtol=rtol, threads=1)
+
+    def entropy(self, evidence: Any = None, *, samples: int = 10_000, rng: Any = None) -> Any:
+        """−Σ Pr(x | evidence)·log Pr(x | evidence), in nats.
+
+        Exact for up to 16 unobserved variables; otherwise estimated from samples, with the attribute
+        ``standard_error``, which counts what so many samples cannot have seen.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("(a + 1)*(b + 1)/4")).entropy() / 0.6931471805599453
+        2.0
+        """
+        from pgcc.queries.information import entropy
+
+        return self._ask(entropy, evidence, samples, rng)
+
+    def kl(self, other: Model, evidence: Any = None, *, samples: int = 10_000, rng: Any = None) -> Any:
+        """The Kullback–Leibler divergence Σ p(x)·log(p(x) / q(x)) from this distribution p to another q, in nats.
+
+        Exact for up to 16 unobserved variables, with an error below rtol·(D + √D); otherwise estimated from samples,
+        with the attribute ``standard_error``. Infinite where q excludes what p allows. Samples do not show everything
+        that q excludes: unless the circuit of q shows that it excludes nothing, ``standard_error`` is inf, and
+        ``scatter`` is the standard error of the mean over what the samples met.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> p, q = pgcc.compile(pgcc.parse("(a + 1)/2")), pgcc.compile(pgcc.parse("0.25*a + 0.75"))
+        >>> round(p.kl(q), 6)
+        0.143841
+        """
+        from pgcc.queries.information import kl
+
+        if not isinstance(other, Model):
+            raise PgccError(f"the divergence is from a model to a model, not to {type(other).__name__}")
+        return self._ask(kl, evidence, other._distribution(), samples, rng)
+
+    def mutual_information(self, a: Any, b: Any, evidence: Any = None) -> Any:
+        """I(a; b | evidence) of two variables, or two sets of them, in nats; with an error below rtol·(I + √I).
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> round(pgcc.compile(pgcc.parse("0.5*a*b + 0.5")).mutual_information("a", "b"), 6)
+        0.693147
+        """
+        from pgcc.queries.information import mutual_information
+
+        return self._ask(mutual_information, evidence, self._columns(a), self._columns(b))
+
+    def log_odds(self, evidence: Any = None, *, rtol: float | None = None, threads: int | None = None) -> np.ndarray:
+        """log Pr(X_i = 1 | evidence) − log Pr(X_i = 0 | evidence) for every variable, accurate however near to certain.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("1e30*a + 1")).log_odds().round(6)
+        array([69.077553])
+        """
+        from pgcc.queries.information import log_odds
+
+        return self._ask(log_odds, evidence, rtol=rtol, threads=threads)
+
+    def given_size(self, size: Any, over: Iterable[str] | None = None) -> Model:
+        """The distribution given how many of the variables `over`, or of all, are in: a number, or (least, most).
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2"))
+        >>> model.given_size(1).prob({"a": 1})
+        0.75
+        >>> model.given_size((1, 2)).prob({"b": 1})
+        0.625
+        """
+        from pgcc.queries.counts import size_circuit
+
+        self._columns(over)  # refuses unknown names, and those that stand twice
+        circuit = size_circuit(self.circuit, size, over)
+        try:
+            return self._part(circuit)
+        except SemanticsError as error:
+            if "the total g(1) is 0" not in str(error):  # negative: no distribution
+                raise
+            raise SemanticsError(f"no set of size {size} is possible: nothing can be conditioned on it") from None
+
+    # -- one way to ask ----------------------------------------------------------------------------------------------
+
+    def _ask(
+        self,
+        question: Callable[..., Any],
+        evidence: Any,
+        *more: Any,
+        rtol: float | None = None,
+        threads: int | None = None,
+        single: bool = True,
+    ) -> Any:
+        """Read evidence, ask, and unwrap: the answer to one piece of evidence, or those to every row of a table."""
+        given = Evidence(self.circuit.variables, evidence)
+        answers = question(self._distribution(rtol, threads), given, *more)
+        return _only(answers) if single and given.single else answers
 
     def _distribution(self, rtol: float | None = None, threads: int | None = None) -> Distribution:
-        settings = self._settings
-        rtol = settings.rtol if rtol is None else _check_rtol(rtol)
-        threads = settings.threads if threads is None else _count_threads(threads)
-        total = self._total_to(rtol / 8)
-        return Distribution(self.circuit, self._compiled, total, rtol, threads, self._standing.certain)
+        """What questions are put to."""
+        asked = self._asked
+        if rtol is None and threads is None:
+            return asked
+        rtol = asked.rtol if rtol is None else _check_rtol(rtol)
+        threads = asked.threads if threads is None else _count_threads(threads)
+        if asked.total is not None and not asked.total.bound[0] <= budget.of_total(rtol):
+            asked = self._asked = replace(asked, total=self._compiled.total(budget.of_total(rtol)))
+        return replace(asked, rtol=rtol, threads=threads)
 
-    def _compile(self, circuit: Circuit) -> Model:
+    def _method(self, method: str | None) -> str:
+        return self._settings.method if method is None else _check_method(method)
+
+    def _columns(self, names: Iterable[str] | str | None) -> np.ndarray:
+        return self._asked.columns(names)
+
+    def _part(self, circuit: Circuit) -> Model:
         """A part of this distribution, given something, with the settings of this model."""
         return Model(circuit, self._settings, CONDITIONED if self._standing.certain else None)
-
-    def _total_to(self, rtol: float) -> Values | None:
-        if self._total is not None and not self._total.bound[0] <= rtol:
-            self._total = total_mass(self._compiled, rtol)
-        return self._total
-
-    def _exact(self, given: Evidence, bound: bool) -> Any:
-        rows = [exact_probability(self._compiled, given, row, self._exact_total) for row in range(given.rows)]
-        result = rows[0] if given.single else rows
-        return (result, 0.0 if given.single else np.zeros(len(rows))) if bound else result
-
-    @cached_property
-    def _exact_total(self) -> Fraction | None:
-        if self._total is None:
-            return None
-        return self._compiled.exact.rational([-1] * len(self.variables))
 
     def explain(self, evidence: Any = None) -> Explanation:
         """What was compiled and how queries are answered; with evidence, how that one was.
@@ -213,8 +620,8 @@ class Model(Questions):
         1 variable, 2 edges, depth 1, formal degree 1
         ...
         """
-        given = None if evidence is None else Evidence(self.variables, evidence)
-        return explain(self.circuit, self._compiled, self._total, self._settings.rtol, given, self.standing)
+        standing, given = self.standing, None if evidence is None else Evidence(self.variables, evidence)
+        return explain(self._distribution(), given, standing)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"circuit": self.circuit, "settings": self._settings, "standing": self._standing}
@@ -229,7 +636,7 @@ class Model(Questions):
     def __repr__(self) -> str:
         facts = self._compiled.circuit.facts
         n = len(self.variables)
-        how = "one number per node" if facts.decomposable else "polynomials in t"
+        how = "one number per node" if self._compiled.decomposable else "polynomials in t"
         doubt = "" if self._standing.proved or self._standing is RAW else ", not proven to be a distribution"
         return f"<Model: {n} variable{'s' if n != 1 else ''}, {facts.edges} edges, {how}{doubt}>"
 
@@ -286,6 +693,21 @@ def compile(
     )
     with collector_paused():
         return Model(circuit, settings)
+
+
+def _size_said(size: Any) -> Any:
+    if size is None:
+        raise EvidenceError("over says what size counts: it means nothing alone")
+    return size
+
+
+def _only(answers: Any) -> Any:
+    """The only answer; of a tuple, that of every part. One number is a float."""
+    if isinstance(answers, tuple):
+        parts = map(_only, answers)
+        return answers._make(parts) if hasattr(answers, "_make") else tuple(parts)
+    answer = answers[0]
+    return float(answer) if isinstance(answer, np.float64) else answer
 
 
 def _check_method(method: str) -> str:

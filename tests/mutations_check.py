@@ -182,6 +182,6 @@ CHECK_MUTANTS = [
      "            if not _is_witness(verdict):", TESTS),
     ("witnesses that are not those of the proof", "validity/check.py",
      "            if found.get(name) is not told or not _is_witness(verdict):", "            if found.get(name) is not told:", TESTS),
-    ("coefficients that underflow", "evaluate/coefficients.py",
+    ("coefficients that underflow", "validity/coefficients.py",
      "    error[certain & (values.mantissa != 0.0) & (size < _TINY)] = 2.0 * _TINY  # its double says nothing\n", "", TESTS),
 ]  # fmt: skip

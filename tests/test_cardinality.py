@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import pgcc
 from pgcc.errors import EvidenceError, PgccError, PrecisionError, SemanticsError
-from pgcc.evaluate.counting import Counting
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, product, var, weighted_sum
 from pgcc.testing import circuits, evidence, kernels, random_circuit
@@ -123,7 +122,7 @@ def test_a_larger_dpp_given_evidence(seed):
     model = pgcc.compile(pgcc.dpp(factor=B) if seed % 2 else pgcc.dpp(L=B @ B.T))
     seen = {"x1": 1, "x5": 0, "x9": 1, "x12": 0}
     over = [f"x{i}" for i in range(1, 16)]
-    counting = Counting(model._compiled)
+    counting = model._compiled.counting
     codes = model._distribution().read(seen).chunk(slice(None))[0]
     mask = np.array([name in over for name in model.variables])
     certified = counting.exact.coefficients(codes, mask, 1e-12).floats()

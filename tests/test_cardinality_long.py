@@ -38,7 +38,7 @@ def wide(rng, n, first=0):
 
 def bound(model, atol=ATOL):
     n = len(model.variables)
-    return LongCounting(model._compiled.direct, np.full(n, -1, np.int8), np.ones(n, bool), atol).run()
+    return LongCounting(model._compiled.scaled, np.full(n, -1, np.int8), np.ones(n, bool), atol).run()
 
 
 def two_wide(rng):
@@ -167,7 +167,7 @@ def test_small_factors_that_are_not_multiplied_out():
 def test_losses_that_are_not_small_are_not_believed():
     """Bounds are of the first order: where that is much, there is none."""
     model = pgcc.compile(Circuit(bernoullis(dyadic(np.random.default_rng(0), 3000))))
-    long = LongCounting(model._compiled.direct, np.full(3000, -1, np.int8), np.ones(3000, bool), 1e-8)
+    long = LongCounting(model._compiled.scaled, np.full(3000, -1, np.int8), np.ones(3000, bool), 1e-8)
     assert long.run()[1] <= 1e-8
     long.losses[long.program.value] = 1e-3
     long.program = replace(long.program, op=long.program.op[:0])

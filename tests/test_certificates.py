@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import pgcc
+from pgcc import compiler
 from pgcc.certify.certificate import Walk, log_determinant_bound
-from pgcc.compiler import Compiled
+from pgcc.compiler import Compiled, climb
 from pgcc.errors import PgccError
-from pgcc.evaluate.marginals import find_marginals
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate
 from pgcc.ir.node import ONE, Node, const, det, product, var, weighted_sum
@@ -47,10 +47,9 @@ def count_checked(compiled: Compiled, method: str, rows: np.ndarray, rtol: float
 
 def count_certain(compiled: Compiled, rows: np.ndarray, rtol: float = 1e-9) -> int:
     """How many posteriors are certain; each is compared with the quotient of two rational numbers."""
-    reverse = compiled.once(find_marginals)
-    if reverse is None:
+    if not compiled.decomposable or compiled.reverse is None:
         return 0
-    found, checked = reverse.evaluate(rows, rtol), 0
+    found, checked = climb(compiler.MARGINALS[:2], compiled, rows, rtol)[0], 0
     for i, row in enumerate(rows.tolist()):
         root = compiled.exact.rational(row)
         assert root == 0 or not found.impossible[i]
@@ -145,8 +144,7 @@ def test_the_floor_beside_a_determinant_that_is_not_largest_where_everything_is_
     rows = np.array([[x, w] for x in (0, 1, -1) for w in (0, 1, -1)], np.int8)
     assert count_checked(compiled, "direct", rows) == 9  # over scaled numbers
     count_certain(compiled, rows)
-    direct = compiled.direct
-    out, errors = direct.absolute_errors(rows)
+    out, errors = compiled.float64.absolute_errors(rows)
     for row, value, error in zip(rows.tolist(), out.tolist(), errors.tolist(), strict=True):
         assert abs(Fraction(value) - compiled.exact.rational(row)) <= Fraction(error)
 
@@ -160,7 +158,7 @@ def test_a_complement_that_is_small_beside_its_child_but_not_in_the_determinant(
     compiled = Compiled(Circuit(product((det([[1]], [[small]], [[small]], [child]), tiny)), ["a", "b", "w"]))
     rows = np.array([[a, b, w] for a in (0, 1, -1) for b in (0, 1, -1) for w in (0, 1, -1)], np.int8)
     assert count_checked(compiled, "direct", rows) > 5
-    values = compiled.run_auto(rows, 1e-9)[0]
+    values = compiled.values(rows, 1e-9)
     assert (values.bound <= 1e-9).all()
     for i, row in enumerate(rows.tolist()):
         true = compiled.exact.rational(row)
@@ -267,17 +265,17 @@ def test_numbers_at_the_ends_of_the_range(kind: str, wide: bool, monkeypatch: py
 
 def test_floors_of_what_cannot_underflow_are_zero() -> None:
     compiled = Compiled(pgcc.parse("0.3*a*b*c + 0.2*a + 0.5*b"))
-    assert compiled.direct.certificate.floor == 0.0
-    assert 0.0 < compiled.direct.certificate.gamma < 50 * UNIT
+    assert compiled.float64.certificate.floor == 0.0
+    assert 0.0 < compiled.float64.certificate.gamma < 50 * UNIT
     tiny = Compiled(Circuit(product([weighted_sum((1e-200, 1e-200), (var(n), ONE)) for n in "ab"])))
-    assert tiny.direct.certificate.floor > 0.0
+    assert tiny.float64.certificate.floor > 0.0
 
 
 def test_explain_tells_of_the_program_that_runs() -> None:
     model = pgcc.compile(pgcc.parse("(0.5*a*b + 0.5)*(0.5*c*d + 0.5)*(e + 1)"))
-    told, runs = model.explain(), model._compiled.direct.loop.condensed
+    told, runs = model.explain(), model._compiled.float64.loop.condensed
     assert (told.operations, told.slots) == (runs.operations, runs.slots)
-    staged = pgcc.compile(pgcc.dpp(L=[[2, 1], [1, 2]]))._compiled.direct.staged
+    staged = pgcc.compile(pgcc.dpp(L=[[2, 1], [1, 2]]))._compiled.float64.staged
     told = pgcc.compile(pgcc.dpp(L=[[2, 1], [1, 2]])).explain()
     assert staged is not None
     assert told.slots == staged.program.slots

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 import pgcc
 from pgcc.compiler import Compiled
 from pgcc.errors import PgccError
-from pgcc.evaluate.coefficients import Scan, all_rows, magnitudes, scan_coefficients
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate
 from pgcc.ir.node import ONE, const, det, product, var, weighted_sum
 from pgcc.testing import brute_force, circuits, oracle_probability, random_circuit, random_pc
+from pgcc.validity.coefficients import Scan, all_rows, magnitudes, scan_coefficients
 from pgcc.validity.definite import is_semidefinite
 from pgcc.validity.dependence import tilted
 from pgcc.validity.provenance import EXPANSION, RULES, prove_nonnegative

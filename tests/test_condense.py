@@ -25,7 +25,7 @@ from pgcc.program.flows import flows
 from pgcc.program.lower import lower
 from pgcc.program.program import LEAF, LOOKUP, QUOTIENT, SUM, TIMES, Code, Program
 from pgcc.program.reverse import readings
-from pgcc.rings.direct import Direct
+from pgcc.rings.direct import Float64
 from pgcc.rings.float64.kernels.condensed import Codes, Pairs, join_block, join_columns, settle
 from pgcc.rings.float64.kernels.linear import are_codes, pack_block
 from pgcc.rings.float64.loop import Loop, aligned, order_of_bytes
@@ -368,10 +368,10 @@ class TestSettle:
     def test_direct_values_are_those_with_bounds(self) -> None:
         for seed in range(10):
             circuit = random_circuit(seed, 7, size=30)
-            direct = Direct(lower(homogenize(circuit.simplify())))
+            direct = Float64(lower(homogenize(circuit.simplify())))
             rows = np.random.default_rng(seed).choice(CODES, size=(77, 7)).astype(np.int8)
             values, out = direct.evaluate(rows, 1e-9), np.empty(77)
-            left = direct.settle(rows, 1e-9, 1.0, False, out)
+            left = direct.write_certified(rows, 1e-9, 1.0, False, out)
             here = np.setdiff1d(np.arange(77), left)
             np.testing.assert_array_equal(out[here], values.floats()[here])
             assert (values.bound[here] <= 1e-9).all()

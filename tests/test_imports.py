@@ -22,12 +22,11 @@ LAYERS = [
     {"cluster"},
     {"draw"},
     {"model"},
-    {"questions"},
     {"queries"},
     {"validity", "codegen"},
-    {"evaluate"},
     {"data"},
     {"compiler"},
+    {"evaluate"},
     {"rings", "determinants", "certify"},
     {"kernels"},
     {"program"},
@@ -44,7 +43,7 @@ RANK = {part: -i for i, parts in enumerate(LAYERS) for part in parts}
 UNRANKED = {"testing"}
 # Modules that may import from pgcc inside functions: methods that delegate, what only some circuits need, and commands
 # that start quickly.
-DEFERRING = {"pgcc.ir.circuit", "pgcc.questions", "pgcc.validity.standing", "pgcc.cli"}
+DEFERRING = {"pgcc.ir.circuit", "pgcc.model", "pgcc.validity.standing", "pgcc.cli"}
 # Packages outside the standard library, and the modules (by prefix) that may import them, anywhere in their text.
 KERNELS = tuple(
     f"pgcc.{room}kernels"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import pgcc
 from pgcc.certify.certificate import Walk
 from pgcc.certify.kernels.bounds import certify
+from pgcc.compiler import Compiled
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, product, var, weighted_sum
 from pgcc.kernels.policy import kernel
@@ -20,7 +21,7 @@ from pgcc.kernels.simd import LANES, load, store
 from pgcc.passes.padding import homogenize
 from pgcc.program.lower import lower
 from pgcc.program.program import SUM
-from pgcc.rings.direct import Direct, split_number
+from pgcc.rings.direct import Float64, Scaled, split_number
 from pgcc.rings.float64.kernels.linear import pack_codes
 from pgcc.rings.identity import find_squares
 from pgcc.rings.kernels.dense import factor
@@ -157,7 +158,7 @@ class TestDense:
         from pgcc.ir.node import det
 
         circuit = Circuit(det(np.zeros((n, n)), np.eye(n), np.eye(n) * 1e-3, children))
-        values = Direct(lower(homogenize(circuit))).evaluate(np.ones((1, n), np.int8), 1e-9)
+        values = Compiled(circuit, validate=False).run("direct", np.ones((1, n), np.int8), 1e-9)
         assert values.logs()[0] == pytest.approx(n * math.log(1e-3), rel=1e-14)
         assert values.bound[0] <= 1e-9
 
@@ -167,10 +168,10 @@ class TestScaled:
         rng = np.random.default_rng(0)
         for seed in range(30):
             circuit = random_circuit(seed, 8, size=30)
-            direct = Direct(lower(homogenize(circuit.simplify())))
+            float64 = Float64(lower(homogenize(circuit.simplify())))
             rows = rng.choice([1, 0, -1], size=(40, 8)).astype(np.int8)
-            linear = direct.evaluate(rows, np.inf)
-            scaled = direct._run_scaled(rows, 1e-9)
+            linear = float64.evaluate(rows, np.inf)
+            scaled = Scaled(float64).evaluate(rows, 1e-9)
             tolerance = linear.bound + scaled.bound
             fine = tolerance < 1e-6
             difference = np.abs(linear.floats() - scaled.floats())[fine]
@@ -182,9 +183,8 @@ class TestScaled:
 
         big, small = power_of_ten(3, "a"), power_of_ten(30, "b")
         circuit = Circuit(weighted_sum((1.0, 1.0), (big, small)))
-        direct = Direct(lower(homogenize(circuit)))
         rows = np.array([[1, 1, 1] + [0] * 30, [0, 0, 0] + [1] * 30, [1, 1, 1] + [1] * 30], np.int8)
-        values = direct.evaluate(rows, 1e-9)
+        values = Compiled(circuit).run("direct", rows, 1e-9)
         assert values.logs()[0] == pytest.approx(-600 * math.log(10), rel=1e-14)
         assert values.logs()[1] == pytest.approx(-6000 * math.log(10), rel=1e-14)
         assert values.logs()[2] == -math.inf

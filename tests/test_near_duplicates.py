@@ -16,6 +16,7 @@ from pgcc.data.evidence import Evidence
 from pgcc.determinants.kernels.pairs import eliminate_pairs
 from pgcc.kernels.policy import kernel
 from pgcc.kernels.simd import LANES
+from pgcc.queries.probability import probabilities
 
 
 def det(matrix: list[list[Fraction]]) -> Fraction:
@@ -141,7 +142,7 @@ def test_near_duplicates_need_no_balls(apart):
     marginals = np.where((rows == 0) & (rng.random(rows.shape) < 0.7), -1, rows).astype(np.int8)
     model = pgcc.compile(pgcc.dpp(factor=B))
     for asked in (rows, marginals):
-        answers = model._answers(Evidence(model.variables, asked), None, None, None, bounds=True)
+        answers = probabilities(model._distribution(), Evidence(model.variables, asked), bounds=True)
         assert answers.used["ball"] == 0
         for row, value, bound in zip(asked, answers.numbers, answers.bounds, strict=True):
             exact = model.prob(row, exact=True)

@@ -68,7 +68,7 @@ def test_both_parts_are_the_whole(name: str) -> None:
     every = np.array(list(itertools.product(CODES, repeat=n)), np.int8)
     rows = every[np.random.default_rng(0).permutation(len(every))[:200]]
     found = model.prob(rows)
-    staged = model._compiled.direct.staged
+    staged = model._compiled.float64.staged
     assert staged is not None
     assert not (staged.program.op == LEAF).any()
     assert (staged.head.op < DET).sum() + (staged.head.op > DET).sum() == len(staged.head.op)

@@ -27,10 +27,9 @@ from pgcc.codegen.source import (
     value,
 )
 from pgcc.compiler import Compiled
-from pgcc.errors import PgccError, SemanticsError
+from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
-from pgcc.program.lower import lower
 from pgcc.program.program import ARITHMETIC, DET, Program
 from pgcc.program.schedule import schedule
 
@@ -88,7 +87,7 @@ def emit(circuit: Circuit, *, name: str = "evaluate", normalize: bool = True, va
     _refuse_sizes(compiled)
     total = _total(compiled) if normalize else 1.0
     # `series` refuses to expand large determinants.
-    program = lower(compiled.homogenized) if compiled.decomposable else compiled.series.program
+    program = compiled.program if compiled.decomposable else compiled.series.program
     program = prune(program, (program.value,)).expect(*ARITHMETIC, DET)
     check_range(program)
     if not compiled.decomposable:
@@ -239,14 +238,8 @@ def _wrapped(words: Sequence[str]) -> list[str]:
 
 def _total(compiled: Compiled) -> float:
     """g(1), rounded once."""
-    free = np.full((1, len(compiled.circuit.variables)), -1, np.int8)
-    total = float(compiled.exact.evaluate(free, _TOTAL_RTOL).floats()[0])
-    if not total > 0.0:
-        raise SemanticsError(
-            f"the total g(1) is {total:.6g}: it must be positive to be a distribution; "
-            "normalize=False keeps the polynomial as it is"
-        )
-    if math.isinf(total):
+    total = float(compiled.total(_TOTAL_RTOL, "ball").floats()[0])
+    if total == 0.0 or math.isinf(total):
         raise PgccError(
             "the total g(1) is out of the range of float64, in which emitted code computes: use pgcc.compile"
         )

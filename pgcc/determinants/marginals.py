@@ -10,15 +10,15 @@ from functools import cached_property
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.certify.certificate import Certificate, Walk
 from pgcc.certify.kernels.bounds import smallest
 from pgcc.determinants.kernels.partials import trusted_partials
 from pgcc.determinants.kernels.staged import run_staged
-from pgcc.determinants.staged import no_head, padded
+from pgcc.determinants.staged import Staged, no_head, padded
 from pgcc.ir.numbers import add
 from pgcc.program.program import DETIN, DETMAG, Program
 from pgcc.program.reverse import readings, reverse, variables_in_complements
-from pgcc.rings.direct import Direct
 from pgcc.rings.float64.kernels.linear import STEP, pack_codes, run_block
 from pgcc.rings.float64.loop import aligned
 from pgcc.rings.posteriors import Posteriors, read_posteriors
@@ -44,9 +44,8 @@ def has_partials(program: Program) -> bool:
 class StagedMarginals:
     """The evaluator of all marginals of a homogenised program with determinants."""
 
-    def __init__(self, direct: Direct):
-        assert direct.staged is not None
-        self.staged = direct.staged
+    def __init__(self, staged: Staged):
+        self.staged = staged
 
     @cached_property
     def program(self) -> Program:
@@ -85,7 +84,8 @@ class StagedMarginals:
     def _run(self, evidence: np.ndarray, rtol: float) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         """(first row, what is read off every row, the least number above 0 of each), block by block."""
         program, staged, n = self.program, self.staged, evidence.shape[1]
-        staged.dets.refine(rtol / 8)
+        wanted = budget.of_determinant(rtol)
+        staged.dets.refine(wanted)
         lanes = STEP * max(1, min(_STEPS, _BYTES // (8 * STEP * program.slots), -(-len(evidence) // STEP)))
         flat = padded(evidence)
         codes, work = np.empty((1, n * lanes), np.uint8), aligned(program.slots * lanes)
@@ -97,11 +97,11 @@ class StagedMarginals:
             rows = min(lanes, len(evidence) - first)
             pack_codes(evidence.reshape(-1).view(np.uint8), n, first, lanes, codes)
             run_staged(
-                *program.arrays, *staged.dets.arrays, staged.shift, staged.degree, rtol / 8, flat, n, first,
+                *program.arrays, *staged.dets.arrays, staged.shift, staged.degree, wanted, flat, n, first,
                 0, int(inside[0]), *no_head(), codes[0], lanes, work, *nothing,
             )  # fmt: skip
             for i in inside.tolist():
-                self._put_partials(i, flat, first * n, rows, lanes, rtol / 8, work)
+                self._put_partials(i, flat, first * n, rows, lanes, wanted, work)
             run_block(*program.arrays, int(inside[-1]) + 1, program.instructions, codes[0], lanes, work)
             least = np.empty(rows)
             smallest(work, lanes, least)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.certify.certificate import MOST_UNITS, Certificate, Walk, log_determinant_bound
 from pgcc.certify.kernels.analysis import ENDLESS, State, nothing_known
 from pgcc.determinants.forms import Determinant, Determinants
@@ -122,13 +123,13 @@ class Staged:
         program, rows = self.program, -(-len(evidence) // lanes) * lanes
         roots = np.array([program.value, program.magnitude] if program.signed else [program.value])
         out, hopeless = np.empty((len(roots), rows)), np.empty(rows, bool)
-        flat, variables = padded(evidence), evidence.shape[1]
+        flat, variables, wanted = padded(evidence), evidence.shape[1], budget.of_determinant(rtol)
         rest = (
-            rtol / 8, flat, variables, 0, 0, program.instructions, self._head,
+            wanted, flat, variables, 0, 0, program.instructions, self._head,
             room_for_codes(self.head, variables, lanes), np.zeros(0, np.uint8), lanes,
             aligned(program.slots * lanes), roots, out, hopeless,
         )  # fmt: skip
-        self.dets.refine(rtol / 8)
+        self.dets.refine(wanted)
         missed = True
         while missed:
             dets = self.dets.arrays

@@ -7,24 +7,23 @@ coefficients that this cannot promise are computed in balls or as fractions (`co
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.determinants.counting import CountedDeterminants, Enclosed, Evaluator
 from pgcc.errors import PrecisionError
 from pgcc.evaluate.counting_exact import CountingExact
 from pgcc.evaluate.counting_long import LongCounting
 from pgcc.ir.circuit import Circuit
-from pgcc.program.program import LOWERED, Program
+from pgcc.program.program import LOWERED
+from pgcc.rings.balls import Exact
+from pgcc.rings.direct import Scaled
 from pgcc.rings.kernels.counting import Dets, plan_polynomials, run_polynomials
 from pgcc.rings.kernels.scaled import RADIX
 from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import Values, rounding_bound
-
-if TYPE_CHECKING:
-    from pgcc.compiler import Compiled
 
 # Coefficients that are kept at a time.
 _MOST_COEFFICIENTS = 1 << 28
@@ -40,11 +39,18 @@ class Counting:
 
     Parameters
     ----------
-    compiled : Compiled
+    exact : Exact
+        Balls and rationals.
+    scaled : Scaled, optional
+        The scaled numbers of a decomposable circuit.
+    dets : CountedDeterminants, optional
+        The determinants of it, if they can all be counted.
     """
 
-    def __init__(self, compiled: Compiled):
-        self.compiled = compiled
+    def __init__(self, exact: Exact, scaled: Scaled | None = None, dets: CountedDeterminants | None = None):
+        self.exact, self.scaled, self.dets = CountingExact(exact), scaled, dets
+        if scaled is not None:
+            scaled.program.expect(*LOWERED)
 
     def coefficients(self, evidence: np.ndarray, counted: np.ndarray, rtol: float, atol: float | None = None) -> Values:
         """The coefficients of t^0, …, t^|T| for int8 rows of evidence, one row after another, each to `rtol`.
@@ -62,8 +68,11 @@ class Counting:
         return values
 
     def _row(self, codes: np.ndarray, counted: np.ndarray, rtol: float, atol: float | None) -> Values:
-        if atol is not None and (counted & (codes < 0)).sum() > _LONG and self._is_monotone:
-            long, off = LongCounting(self.compiled.direct, codes, counted, atol).run()
+        scaled = self.scaled
+        long_count = atol is not None and (counted & (codes < 0)).sum() > _LONG
+        if long_count and scaled is not None and not scaled.program.signed:
+            assert atol is not None
+            long, off = LongCounting(scaled, codes, counted, atol).run()
             if off <= atol:
                 bound = np.where(long > 2.0 * off, 2.0 * off / np.maximum(long, off), np.inf)
                 return Values(long, np.zeros(len(long), np.int64), bound)
@@ -74,32 +83,31 @@ class Counting:
                 return values
         return self.exact.coefficients(codes, counted, rtol)
 
-    @cached_property
-    def exact(self) -> CountingExact:
-        """Balls and fractions."""
-        return CountingExact(self.compiled.exact)
-
     # -- float64 --------------------------------------------------------------------------------------
 
     def _in_float64(self, codes: np.ndarray, counted: np.ndarray, rtol: float) -> tuple[Polynomial, Polynomial] | None:
         """The coefficients, and what they can be off by; None if there is no way."""
-        if not self.compiled.decomposable:
+        if self.scaled is None:
             return None
-        if not self._program.has_det:
-            (value, magnitude), gamma = self._run(codes, counted, _NO_DETS)
+        if not self.scaled.program.has_det:
+            (value, magnitude), gamma = self._run(self.scaled, codes, counted, _NO_DETS)
             return value, (magnitude[0] * (gamma / (1.0 - gamma)), magnitude[1])
-        if self._dets is None:
+        if self.dets is None:
             return None
-        enclosed = self._dets.enclose(codes, counted, rtol / 4)
-        return None if enclosed is None else self._between(codes, counted, enclosed)
+        enclosed = self.dets.enclose(codes, counted, budget.of_enclosure(rtol))
+        return None if enclosed is None else self._between(self.scaled, codes, counted, enclosed)
 
-    def _between(self, codes: np.ndarray, counted: np.ndarray, dets: list[Enclosed]) -> tuple[Polynomial, Polynomial]:
+    def _between(
+        self, scaled: Scaled, codes: np.ndarray, counted: np.ndarray, dets: list[Enclosed]
+    ) -> tuple[Polynomial, Polynomial]:
         """What lies between the results with the least and with the largest polynomials of the determinants."""
         lengths = np.array([len(one.low[0]) for one in dets], np.int64)
         starts = np.cumsum([0, *lengths])[:-1].astype(np.int64)
         ends = [[one.low for one in dets], [one.high for one in dets]]
         runs = [
-            self._run(codes, counted, (lengths, starts, *(np.concatenate(part) for part in zip(*end, strict=True))))
+            self._run(
+                scaled, codes, counted, (lengths, starts, *(np.concatenate(part) for part in zip(*end, strict=True)))
+            )
             for end in ends
         ]
         (low, _), gamma = runs[0]
@@ -111,11 +119,11 @@ class Counting:
         return value, (error, high[1])
 
     def _run(
-        self, codes: np.ndarray, counted: np.ndarray, dets: tuple[np.ndarray, ...]
+        self, scaled: Scaled, codes: np.ndarray, counted: np.ndarray, dets: tuple[np.ndarray, ...]
     ) -> tuple[list[Polynomial], float]:
         """The polynomials of value and magnitude, and the relative error to which they are computed."""
-        program = self._program
-        code, constants = instructions_of(program), self.compiled.direct.scaled_constants
+        program = scaled.program
+        code, constants = instructions_of(program), scaled.constants
         lengths, room = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
         count = np.zeros(program.slots)
         plan_polynomials(code, constants, dets[0], codes, counted, lengths, room, count)
@@ -132,21 +140,13 @@ class Counting:
         pair = [(out_m[r, :size], out_e[r, :size]) for r in range(2)]
         return pair, rounding_bound(float(count[roots].max()))
 
-    @property
-    def _is_monotone(self) -> bool:
-        return self.compiled.decomposable and not self._program.signed
 
-    @cached_property
-    def _program(self) -> Program:
-        return self.compiled.direct.program.expect(*LOWERED)
-
-    @cached_property
-    def _dets(self) -> CountedDeterminants | None:
-        def compile(part: Circuit) -> Evaluator:
-            compiled = type(self.compiled)(part, validate=False)
-            return lambda rows, rtol: compiled.run_auto(rows, rtol)[0]
-
-        return CountedDeterminants.of(self.compiled.homogenized, compile)
+def find_counting(
+    exact: Exact, scaled: Scaled, homogenized: Circuit, compile: Callable[[Circuit], Evaluator]
+) -> Counting:
+    """That of a decomposable circuit; compile : what evaluates a part of it."""
+    dets = CountedDeterminants.of(homogenized, compile) if scaled.program.has_det else None
+    return Counting(exact, scaled, dets)
 
 
 def _steps(gap: np.ndarray) -> np.ndarray:

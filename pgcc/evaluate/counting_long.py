@@ -19,7 +19,7 @@ import numpy as np
 from pgcc.errors import PrecisionError
 from pgcc.evaluate.kernels.counting_long import fold_product, put, run_long
 from pgcc.program.program import ARITHMETIC, TIMES
-from pgcc.rings.direct import Direct
+from pgcc.rings.direct import Scaled
 from pgcc.rings.fourier import multiply
 from pgcc.rings.kernels.counting import plan_polynomials
 from pgcc.rings.kernels.scaled import RADIX
@@ -36,10 +36,10 @@ _NO_DETS = np.ones(0, np.int64)
 class LongCounting:
     """The distribution of a count for one row of evidence, in a monotone program without determinants."""
 
-    def __init__(self, direct: Direct, codes: np.ndarray, counted: np.ndarray, atol: float):
-        program = self.program = direct.program.expect(*ARITHMETIC)
+    def __init__(self, scaled: Scaled, codes: np.ndarray, counted: np.ndarray, atol: float):
+        program = self.program = scaled.program.expect(*ARITHMETIC)
         op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
-        constants = direct.scaled_constants
+        constants = scaled.constants
         weights, weight_exponents, _, table, table_exponents = constants
         binary = [np.maximum(e, _LEAST_EXPONENT) * RADIX for e in (weight_exponents, table_exponents)]
         self.weights, self.weight_exponents = weights, binary[0]

@@ -1,28 +1,31 @@
-"""All marginals of a homogenised program, from one forward and one reverse pass.
+"""All marginals of a circuit: from one forward and one reverse pass of a homogenised program, or one by one.
 
-Rows run in float64 first, as flows where nothing can cancel and as adjoints otherwise; those that leave its range run
-over scaled numbers. What is still uncertain is said to be. Determinants have a module of their own (`marginals_det`).
+A reverse pass runs in float64, as flows where nothing can cancel and as adjoints otherwise, or over scaled numbers.
+What its bounds do not promise is said to be uncertain. Determinants have a module of their own
+(`determinants.marginals`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.certify.certificate import gamma_of
-from pgcc.compiler import Compiled
 from pgcc.determinants.marginals import StagedMarginals, has_partials
 from pgcc.program.flows import flows
 from pgcc.program.program import ARITHMETIC, Program
 from pgcc.program.reverse import readings, reverse
 from pgcc.program.schedule import schedule
-from pgcc.rings.direct import split_constants
+from pgcc.rings.direct import Float64, split_constants
 from pgcc.rings.float64.kernels.linear import STEP
 from pgcc.rings.float64.loop import Loop
 from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled
 from pgcc.rings.kernels.walk import instructions_of
-from pgcc.rings.posteriors import Posteriors, read_posteriors
+from pgcc.rings.posteriors import Posteriors, read_posteriors, shares
+from pgcc.rings.values import Values
 
 # Flows divide, so that roundings add up along a path; where the bound would be above this, adjoints are better.
 _MOST_ROUNDING = 1e-11
@@ -30,29 +33,34 @@ _MOST_ROUNDING = 1e-11
 _LANES = 2 * STEP
 # Where underflow may add more, adjoints are better, too: they divide by nothing.
 _MOST_UNDERFLOW = 2.0**-900
+# Queries of one probability each that are asked together.
+_QUERIES, _MOST_BYTES = 1 << 13, 1 << 26
 
 
-def find_marginals(compiled: Compiled) -> Marginals | StagedMarginals | None:
-    """The reverse pass of a circuit; None where there is none to be had.
-
-    That is: if it is not decomposable, and with determinants of one size, or of others or of negative numbers.
-    """
-    if not compiled.decomposable:
+def find_reverse(float64: Float64) -> Reverse | StagedMarginals | None:
+    """The reverse pass in float64; None with determinants of one size, of others or of negative numbers."""
+    if not float64.program.has_det:
+        return Reverse(float64.program)
+    if not has_partials(float64.program):
         return None
-    if not compiled.circuit.facts.dets:
-        return Marginals(compiled.direct.unscheduled)
-    return StagedMarginals(compiled.direct) if has_partials(compiled.direct.unscheduled) else None
+    assert float64.staged is not None
+    return StagedMarginals(float64.staged)
 
 
-class Marginals:
-    """The evaluator of all marginals of a homogenised program (as `lower` makes it)."""
+def find_scaled_reverse(float64: Float64) -> ScaledReverse | None:
+    """The reverse pass over scaled numbers; None with determinants."""
+    return None if float64.program.has_det else ScaledReverse(float64.program)
+
+
+class Reverse:
+    """All marginals of a homogenised program without determinants (as `lower` makes it), in float64."""
 
     def __init__(self, program: Program):
         self.forward = program
 
     @cached_property
     def _loop(self) -> Loop:
-        """What runs in float64: joint probabilities, and the root.
+        """What runs: joint probabilities, and the root.
 
         Flows where nothing cancels, unless they divide by what may be too small, or round too much.
         """
@@ -65,41 +73,90 @@ class Marginals:
     def _loop_of(self, program: Program) -> Loop:
         return Loop(program, readings(program).tolist(), self.forward.signed, _LANES)
 
-    @cached_property
-    def _scaled(self) -> Program:
-        return schedule(reverse(self.forward).expect(*ARITHMETIC))
-
-    @cached_property
-    def _scaled_gamma(self) -> float:
-        return gamma_of(self._scaled, readings(self._scaled))
-
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
         """Posteriors for int8 rows of evidence (1, 0, −1)."""
-        signed = self.forward.signed
         certificate = self._loop.certificate
         floor = np.full(len(evidence), certificate.floor)
         read, found = self._loop.values(evidence)[:, : len(evidence)], Posteriors.empty(*evidence.shape)
-        read_posteriors(read, evidence, signed, certificate.gamma, floor, rtol, found)
-        wanted = np.flatnonzero(~found.certain.all(axis=1))
-        if len(wanted):
-            some = evidence[wanted]
-            again, floor = Posteriors.empty(*some.shape), np.zeros(len(some))
-            read_posteriors(self._run_scaled(some), some, signed, self._scaled_gamma, floor, rtol, again)
-            found.numbers[wanted], found.certain[wanted] = again.numbers, again.certain
-            found.impossible[wanted] = again.impossible
+        read_posteriors(read, evidence, self.forward.signed, certificate.gamma, floor, rtol, found)
         return found
 
-    def _run_scaled(self, evidence: np.ndarray) -> np.ndarray:
-        """The same over scaled numbers, those of every row divided by a power of two that makes its root about 1."""
-        program, read = self._scaled, readings(self._scaled)
+
+class ScaledReverse:
+    """The same over scaled numbers."""
+
+    def __init__(self, program: Program):
+        self.forward = program
+
+    @cached_property
+    def program(self) -> Program:
+        """The reverse pass by adjoints, with shared slots."""
+        return schedule(reverse(self.forward).expect(*ARITHMETIC))
+
+    @cached_property
+    def constants(self) -> Constants:
+        """Weights and leaves as scaled numbers."""
+        return split_constants(self.program)
+
+    @cached_property
+    def _gamma(self) -> float:
+        return gamma_of(self.program, readings(self.program))
+
+    def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
+        """Posteriors for int8 rows of evidence (1, 0, −1)."""
+        found, floor = Posteriors.empty(*evidence.shape), np.zeros(len(evidence))
+        read_posteriors(self._run(evidence), evidence, self.forward.signed, self._gamma, floor, rtol, found)
+        return found
+
+    def _run(self, evidence: np.ndarray) -> np.ndarray:
+        """What is read off, that of every row divided by a power of two that makes its root about 1."""
+        program, read = self.program, readings(self.program)
         mantissas, exponents = np.empty((len(read), len(evidence))), np.empty((len(read), len(evidence)), np.int64)
         code = instructions_of(program)
-        run_scaled(code, self.scaled_constants, evidence, read, mantissas, exponents, program.slots)
+        run_scaled(code, self.constants, evidence, read, mantissas, exponents, program.slots)
         root = evidence.shape[1]
         gap = np.clip(exponents - exponents[root], -8, 8) * RADIX - np.frexp(mantissas[root])[1]
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(mantissas, gap.astype(np.int32))
 
-    @cached_property
-    def scaled_constants(self) -> Constants:
-        return split_constants(self._scaled)
+
+class OneByOne:
+    """A probability for every variable: right for every circuit.
+
+    Where determinants have as many rows as variables are observed, n of them cost less than one inverse of all.
+
+    Parameters
+    ----------
+    values : function
+        g of int8 rows of evidence, to a relative error.
+    """
+
+    def __init__(self, values: Callable[[np.ndarray, float], Values]):
+        self._values = values
+
+    def evaluate(self, evidence: np.ndarray, rtol: float, known: Posteriors | None = None) -> Posteriors:
+        """Posteriors for int8 rows of evidence (1, 0, −1): those that are not certain already.
+
+        NaN for those of a polynomial that is negative somewhere.
+        """
+        found = Posteriors.unknown(evidence) if known is None else known
+        step = max(1, _QUERIES // max(1, evidence.shape[1]))
+        for first in range(0, len(evidence), step):
+            rows = slice(first, first + step)
+            self._put(evidence[rows], rtol, found[rows])
+        return found
+
+    def _put(self, codes: np.ndarray, rtol: float, found: Posteriors) -> None:
+        base = self._values(codes, budget.of_quotient(rtol))
+        found.impossible[:] = base.mantissa == 0.0
+        where = np.argwhere(~found.certain)
+        step = max(1, _MOST_BYTES // max(1, codes.shape[1]))
+        for first in range(0, len(where), step):
+            row, variable = where[first : first + step].T
+            queries = codes[row]
+            asked = np.arange(len(queries)), variable
+            contradicted = queries[asked] == 0
+            queries[asked] = np.where(contradicted, 0, 1)
+            joint = self._values(queries, budget.of_quotient(rtol))
+            found.numbers[row, variable] = np.where(contradicted, 0.0, shares(joint, base[row]))
+        found.certain[:] = True

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pgcc.compiler import Compiled
+from pgcc.certify import budget
 from pgcc.determinants.kernels.sampling_sets import CHILDREN
 from pgcc.determinants.kernels.scaled_staged import scaled_determinant
 from pgcc.determinants.samplers import find_set_sampler
@@ -18,7 +18,7 @@ from pgcc.determinants.tables import SetSampler, Tables, lay_out
 from pgcc.errors import PgccError
 from pgcc.evaluate.kernels.sampling import choice_tables, mark_reached, walk_down
 from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, Program
-from pgcc.rings.direct import split_constants
+from pgcc.rings.direct import Float64, split_constants
 from pgcc.rings.kernels.scaled import RADIX, Constants, Scaled
 from pgcc.rings.kernels.walk import instructions_of, walk
 
@@ -77,8 +77,8 @@ class Ready:
 class TopDown:
     """The sampler of a homogenised program without negative numbers, whose determinants have samplers of their own."""
 
-    def __init__(self, program: Program, compiled: Compiled, sets: list[SetSampler]):
-        self.program, self.compiled, self.sets = program, compiled, sets
+    def __init__(self, float64: Float64, sets: list[SetSampler]):
+        self.program, self.float64, self.sets = float64.program, float64, sets
         self._kept: OrderedDict[bytes, Ready] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -171,13 +171,14 @@ class TopDown:
         program = self.program
         if not self._valued[program.target[i]]:
             return 1.0, 0
-        staged = self.compiled.direct.staged
+        staged = self.float64.staged
         assert staged is not None
         first, error = program.start[i], np.zeros(1)
         slots = program.args[first + 1 : program.start[i + 1]]
-        staged.dets.refine(_RTOL / 8)
+        wanted = budget.of_determinant(_RTOL)
+        staged.dets.refine(wanted)
         value = scaled_determinant(
-            *staged.dets.arrays, np.int64(program.args[first]), slots, flat, 0, _RTOL / 8, m, e, error
+            *staged.dets.arrays, np.int64(program.args[first]), slots, flat, 0, wanted, m, e, error
         )
         return value if error[0] <= _RTOL else None
 
@@ -200,18 +201,16 @@ class TopDown:
         return f"<TopDown: {len(self.nodes.kind)} nodes{dets}>"
 
 
-def find_top_down(compiled: Compiled) -> TopDown | str:
-    """The sampler of a circuit, or why there is none."""
-    if not compiled.decomposable:
-        return "a product is not decomposable"
-    program = compiled.direct.unscheduled
+def find_top_down(float64: Float64) -> TopDown | str:
+    """The sampler of a homogenised program, or why there is none."""
+    program = float64.program
     if min(program.numbers, default=0) < 0 or any(a < 0 or b < 0 for a, b in program.leaf_numbers):
         return "a number is negative"
     sets = [find_set_sampler(structure) for structure in program.structures]
     found = [one for one in sets if one is not None]
     if len(found) < len(sets):
         return "a determinant is not known to be nonnegative"
-    return TopDown(program, compiled, found)
+    return TopDown(float64, found)
 
 
 def _nodes(program: Program, constants: Constants) -> Nodes:

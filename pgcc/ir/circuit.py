@@ -197,7 +197,7 @@ class Circuit:
             new[node] = leaf(node) if node.op is Op.VAR else rebuild(node, [new[c] for c in node.children])
         return new[self.root]
 
-    # -- transformations that live in `passes` and `frontend` --------------------------------------
+    # -- transformations: documented here, made in `passes` and `frontend` -------------------------
 
     def simplify(self) -> Circuit:
         """The same polynomial by a smaller circuit; see `pgcc.passes.pipeline`."""
@@ -208,8 +208,15 @@ class Circuit:
     def condition(self, evidence: Mapping[str, int]) -> Circuit:
         """The circuit of Pr(evidence, rest), over the variables that are left.
 
-        Its total is Pr(evidence); `pgcc.compile` divides by it.
+        Its total is Pr(evidence); `pgcc.compile` divides by it. The constant 0 if the evidence is impossible.
 
+        Parameters
+        ----------
+        evidence : mapping
+            Variable to 1 or 0; −1, None and NaN mean that it is not observed.
+
+        Examples
+        --------
         >>> import pgcc
         >>> g = pgcc.parse("0.4*a*b + 0.3*a + 0.3")
         >>> print(g.condition({"a": 1}))
@@ -377,7 +384,12 @@ class Circuit:
         return thin(self, p)
 
     def tilt(self, weights: Mapping[str, Any]) -> Circuit:
-        """The circuit of Pr(S) · Π_{i∈S} w_i, for weights w > 0; `pgcc.compile` normalises it.
+        """The circuit of Pr(S) · Π_{i∈S} w_i: exponential tilting, with w = exp(θ); `pgcc.compile` normalises it.
+
+        Parameters
+        ----------
+        weights : mapping
+            Variable to weight, a number > 0. Variables that are not named have 1.
 
         Examples
         --------

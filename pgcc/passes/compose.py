@@ -26,37 +26,7 @@ from pgcc.passes.total import is_one, positive_total
 
 
 def compose(circuit: Circuit, leaves: Mapping[str, Circuit]) -> Circuit:
-    """The circuit with variables replaced by circuits: hierarchical composition.
-
-    Draw a set from `circuit`; for every replaced variable in it draw, independently, a set from its leaf.
-
-    Parameters
-    ----------
-    circuit : Circuit
-        A distribution, or a multiple of one.
-    leaves : mapping
-        Variable to circuit. Each has the total 1 (exact numbers exactly, floats to 1e-9), and no variable in common
-        with another leaf or with the variables that stay.
-
-    Returns
-    -------
-    Circuit
-        In place of each replaced variable, the variables of its leaf.
-
-    Raises
-    ------
-    CircuitError
-        If a name is no variable of the circuit, or a leaf is no circuit.
-    SemanticsError
-        If a leaf's total is not 1, or two share a variable.
-
-    Examples
-    --------
-    >>> import pgcc
-    >>> g = pgcc.parse("0.5*x*y + 0.5")
-    >>> print(compose(g, {"x": pgcc.parse("0.3*a*b + 0.7*a")}))
-    1/2*(3/10*a*b + 7/10*a)*y + 1/2
-    """
+    """`Circuit.compose`."""
     if not isinstance(leaves, Mapping):
         raise CircuitError(f"compose takes a mapping from variables to circuits, not {type(leaves).__name__}")
     _check_known(circuit, leaves, "replace")
@@ -108,20 +78,7 @@ def check_disjoint(circuits: Iterable[Circuit], what: str) -> None:
 
 
 def thin(circuit: Circuit, p: Any) -> Circuit:
-    """The circuit of what is left of a set if every member stays with probability p, independently.
-
-    Parameters
-    ----------
-    circuit : Circuit
-    p : number, or mapping from variables to numbers
-        Between 0 and 1. Variables that are not named always stay.
-
-    Examples
-    --------
-    >>> import pgcc
-    >>> print(thin(pgcc.parse("0.4*a*b + 0.6"), {"a": "1/4"}))
-    2/5*(1/4*a + 3/4)*b + 3/5
-    """
+    """`Circuit.thin`: z becomes p·z + (1 − p)·ȳ."""
     kept = _per_variable(circuit, p, "Pr({} stays)", probability)
     literals = {node.name for node in circuit.order if node.op is Op.VAR and node.is_complement}
 
@@ -137,25 +94,7 @@ def thin(circuit: Circuit, p: Any) -> Circuit:
 
 
 def tilt(circuit: Circuit, weights: Mapping[str, Any]) -> Circuit:
-    """The circuit of Pr(S) · Π_{i∈S} w_i: exponential tilting, with w = exp(θ).
-
-    Parameters
-    ----------
-    circuit : Circuit
-    weights : mapping
-        Variable to weight, a number > 0. Variables that are not named have 1.
-
-    Returns
-    -------
-    Circuit
-        Not normalised; `pgcc.compile` does that, or `Circuit.normalize`.
-
-    Examples
-    --------
-    >>> import pgcc
-    >>> print(tilt(pgcc.parse("0.5*a*b + 0.5"), {"a": 3}))
-    1/2*(3*a*b) + 1/2
-    """
+    """`Circuit.tilt`: z becomes w·z."""
     if not isinstance(weights, Mapping):
         raise CircuitError(f"tilt takes a mapping from variables to weights, not {brief(weights)}")
     tilted = _per_variable(circuit, weights, "the weight of {}", _weight)
@@ -172,26 +111,7 @@ def tilt(circuit: Circuit, weights: Mapping[str, Any]) -> Circuit:
 
 
 def complement(circuit: Circuit, over: Iterable[str] | None = None) -> Circuit:
-    """The circuit with 0 and 1 swapped: Π z_i · g(1/z).
-
-    Parameters
-    ----------
-    circuit : Circuit
-        Decomposable.
-    over : iterable of str, optional
-        The variables to swap; all by default.
-
-    Returns
-    -------
-    Circuit
-        With a complement ȳ_i (which is 1) wherever a variable is out.
-
-    Examples
-    --------
-    >>> import pgcc
-    >>> print(complement(pgcc.parse("0.4*a*b + 0.6")))
-    2/5*~a*~b + 3/5*a*b
-    """
+    """`Circuit.complement`: Π z_i · g(1/z), with a complement ȳ_i (which is 1) wherever a variable is out."""
     swapped = set(read_names(circuit, over, "swap"))
 
     def leaf(node: Node) -> Node:
@@ -233,14 +153,7 @@ def _with_literals(circuit: Circuit, leaf: Any, why: str) -> Circuit:
 
 
 def restrict(circuit: Circuit, names: Iterable[str]) -> Circuit:
-    """The circuit of the named variables alone, in this order; the others are summed out.
-
-    Examples
-    --------
-    >>> import pgcc
-    >>> restrict(pgcc.parse("0.4*a*b*c + 0.3*a + 0.3"), ["c", "a"]).variables
-    ('c', 'a')
-    """
+    """`Circuit.restrict`."""
     kept = read_names(circuit, names, "keep")
     held = set(kept)
     rest = circuit.marginalize([name for name in circuit.variables if name not in held])

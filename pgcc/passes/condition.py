@@ -29,31 +29,10 @@ from pgcc.passes.simplify import fold
 
 
 def condition(circuit: Circuit, evidence: Mapping[str, Any]) -> Circuit:
-    """The circuit of Pr(evidence, rest), over the variables that are left.
+    """`Circuit.condition`.
 
-    For every further evidence e', Pr(e') by the new circuit is Pr(evidence, e') by the old one, exactly. The
-    polynomial must be multiaffine, and so must be the children of determinants; how it is written does not matter.
-
-    Parameters
-    ----------
-    circuit : Circuit
-        A multiaffine polynomial.
-    evidence : mapping
-        Variable to 1 or 0; −1, None and NaN mean that it is not observed.
-
-    Returns
-    -------
-    Circuit
-        Its total is Pr(evidence). The constant 0 if the evidence is impossible.
-
-    Examples
-    --------
-    >>> import pgcc
-    >>> g = pgcc.parse("0.4*a*b + 0.3*a + 0.3")
-    >>> print(condition(g, {"a": 1}))
-    2/5*b + 3/10
-    >>> print(condition(g, {"a": 0, "b": 1}))
-    0
+    For every further evidence e', Pr(e') by the new circuit is Pr(evidence, e') by the old one, exactly. How the
+    polynomial is written does not matter; it must be multiaffine, and so must be the children of determinants.
     """
     observed = read_evidence(circuit, evidence)
     ins = {name for name, value in observed.items() if value == 1}
@@ -67,21 +46,7 @@ def condition(circuit: Circuit, evidence: Mapping[str, Any]) -> Circuit:
 
 
 def marginalize(circuit: Circuit, names: Iterable[str]) -> Circuit:
-    """The circuit of the other variables alone: the named ones are summed out, z = 1.
-
-    Parameters
-    ----------
-    circuit : Circuit
-        Any circuit.
-    names : iterable of str
-        The variables to sum out.
-
-    Examples
-    --------
-    >>> import pgcc
-    >>> print(marginalize(pgcc.parse("0.4*a*b + 0.3*a + 0.3"), ["b"]))
-    7/10*a + 3/10
-    """
+    """`Circuit.marginalize`, of any circuit: z = 1 for the variables that are named."""
     gone = dict.fromkeys([names] if isinstance(names, str) else names, ONE)
     _check_known(circuit, gone)
     rest = [name for name in circuit.variables if name not in gone]

@@ -10,10 +10,15 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import zip_longest
 
+from pgcc.errors import PgccError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node, Op, const, product, rebuild, weighted_sum
 from pgcc.ir.numbers import Number
+from pgcc.passes.pipeline import simplify
+
+# Determinants larger than this are not expanded for polynomials in t.
+_MOST_EXPANDED = 10
 
 Graded = list[Node]  # a polynomial in s: the coefficient of s^k at index k. Without a size, there is no s
 Entries = list[list[Graded]]
@@ -41,6 +46,18 @@ def expand_det(circuit: Circuit, sized_only: bool = False) -> Circuit:
             children = [new[c] for c in node.children]
             new[node] = _expanded(node, children) if wanted(node) else rebuild(node, children)
         return Circuit(new[circuit.root], circuit.variables)
+
+
+def expand_small(circuit: Circuit, sized_only: bool = False) -> Circuit:
+    """The same, simplified; an error where a determinant that must be expanded is too large for it."""
+    dets = [n for n in circuit.order if n.op is Op.DET and not (sized_only and n.size is None)]
+    largest = max((n.matrices[0].shape[0] + len(n.inside) for n in dets), default=0)
+    if largest > _MOST_EXPANDED:
+        raise PgccError(
+            f"polynomials in t would have to expand a determinant of {largest} rows into sums "
+            f"and products (at most {_MOST_EXPANDED}): use another method, or a decomposable circuit"
+        )
+    return simplify(expand_det(circuit, sized_only))  # `simplify` may go on where it ended
 
 
 def _expanded(node: Node, children: list[Node]) -> Node:

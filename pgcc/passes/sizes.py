@@ -30,24 +30,10 @@ Components = dict[int, Node]  # by degree; what is missing is 0
 
 
 def of_size(circuit: Circuit, k: int) -> Circuit:
-    """The part of the polynomial that is homogeneous of degree k, over the same variables.
+    """`Circuit.of_size`.
 
-    If the polynomial is a distribution of sets S, this is the one of S given |S| = k, times Pr(|S| = k).
-
-    Parameters
-    ----------
-    circuit : Circuit
-        Children of its determinants are variables (perhaps weighted), with complements that are numbers, or
-        constants, as `Circuit.condition` and `Circuit.marginalize` leave them.
-    k : int
-        From 0 to the number of variables.
-
-    Examples
-    --------
-    >>> import pgcc
-    >>> g = pgcc.parse("(a + 1)/2 * (b + 1)/2 * c")
-    >>> print(of_size(g, 2).simplify())
-    1/4*(b + a)*c
+    Children of its determinants are variables (perhaps weighted), with complements that are numbers, or constants, as
+    `Circuit.condition` and `Circuit.marginalize` leave them.
     """
     size, n = _as_size(k), len(circuit.variables)
     if not is_size(size, n):
@@ -57,37 +43,12 @@ def of_size(circuit: Circuit, k: int) -> Circuit:
 
 
 def exactly(circuit: Circuit, k: int, over: Iterable[str] | None = None) -> Circuit:
-    """The circuit of Pr(S, exactly k of the variables `over` are in); its total is the probability of that.
-
-    Parameters
-    ----------
-    circuit : Circuit
-    k : int
-        From 0 to the number of these variables.
-    over : iterable of str, optional
-        The variables that count; all by default.
-
-    Examples
-    --------
-    >>> import pgcc
-    >>> g = pgcc.parse("(a + 1)/2 * (b + 1)/2 * c")
-    >>> print(exactly(g, 1, over=["a", "b"]).simplify())
-    1/4*(b + a)*c
-    """
+    """`Circuit.exactly`."""
     return _with_count(circuit, k, over, at_least=k)
 
 
 def at_most(circuit: Circuit, k: int, over: Iterable[str] | None = None) -> Circuit:
-    """The circuit of Pr(S, at most k of the variables `over` are in); its total is the probability of that.
-
-    Takes what `exactly` takes.
-
-    Examples
-    --------
-    >>> import pgcc
-    >>> print(at_most(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2"), 1))
-    1/5 + 3/10*a + 1/10*b
-    """
+    """`Circuit.at_most`."""
     return _with_count(circuit, k, over, at_least=0)
 
 

@@ -73,14 +73,7 @@ def is_one(value: Number) -> bool:
 
 
 def normalize(circuit: Circuit) -> Circuit:
-    """The circuit divided by its total.
-
-    Examples
-    --------
-    >>> import pgcc
-    >>> print(normalize(pgcc.parse("3*a + 1")))
-    1/4*(3*a + 1)
-    """
+    """`Circuit.normalize`."""
     value = positive_total(circuit, "the circuit")
     return circuit if is_one(value) else circuit * quotient(1, value)
 

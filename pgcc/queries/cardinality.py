@@ -6,9 +6,9 @@ from numbers import Real
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PrecisionError
-from pgcc.evaluate.counting import Counting
 from pgcc.queries.distribution import Distribution
 
 # The smallest absolute error that can be asked for, and the largest.
@@ -27,12 +27,12 @@ def cardinality(
     distribution.possible(given)
     counted = np.zeros(len(distribution.variables), bool)
     counted[columns] = True
-    counting = distribution.compiled.once(Counting)
+    counting = distribution.compiled.counting
     result = np.empty((given.rows, len(columns) + 1))
 
     def answer(rows: slice) -> None:
         codes = given.chunk(rows)
-        values = counting.coefficients(codes, counted, distribution.rtol / 4, atol)
+        values = counting.coefficients(codes, counted, budget.of_quotient(distribution.rtol), atol)
         shape = len(codes), len(columns) + 1
         mantissa, exponent, bound = (x.reshape(shape) for x in (values.mantissa, values.exponent, values.bound))
         for row in np.flatnonzero(((mantissa < 0.0) & (bound < 1.0)).any(axis=1))[:1].tolist():

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
 from pgcc.errors import CircuitError
 from pgcc.ir.circuit import Circuit
@@ -38,7 +39,7 @@ def _all_are(distribution: Distribution, given: Evidence, columns: np.ndarray, c
     joint = codes.copy()
     joint[:, columns] = np.where(codes[:, columns] < 0, code, codes[:, columns])
     against = (codes[:, columns] == 1 - code).any(axis=1)
-    values = distribution.values(np.concatenate([codes, joint]), distribution.rtol / 4)
+    values = distribution.values(np.concatenate([codes, joint]), budget.of_quotient(distribution.rtol))
     shares = distribution.shares(values[len(codes) :], values[: len(codes)], given, np.arange(len(codes)))
     return np.where(against, 0.0, shares)
 
@@ -86,7 +87,7 @@ def _sum_over(distribution: Distribution, given: Evidence, columns: np.ndarray, 
 
     Tails that are too small to matter in a large sum need not be known to all their digits.
     """
-    atol = 0.25 * _LARGE * distribution.rtol / max(1, int(sizes.sum()))
+    atol = budget.of_summands(distribution.rtol, _LARGE, int(sizes.sum()))
     if atol < LEAST_ATOL:
         return cardinality(distribution, given, columns)[:, sizes].sum(axis=1)
     result = cardinality(distribution, given, columns, atol)[:, sizes].sum(axis=1)

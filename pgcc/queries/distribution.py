@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.compiler import Compiled
 from pgcc.data.evidence import Evidence
 from pgcc.errors import EvidenceError, SemanticsError, brief
 from pgcc.evaluate.parallel import for_chunks
 from pgcc.ir.circuit import Circuit
 from pgcc.queries.probability import probabilities
+from pgcc.rings.posteriors import shares
 from pgcc.rings.values import Values
 
 # Codes of queries that are asked together, in bytes.
 _MOST_CODES = 1 << 26
-# Of a quotient of doubles.
-_ROUNDING = 2.0**-50
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ class Distribution:
         """The variables, in the order of the columns of data."""
         return self.circuit.variables
 
+    @cached_property
+    def exact_total(self) -> Fraction | None:
+        """g(1) as a fraction; None for a raw polynomial."""
+        return None if self.total is None else self.compiled.exact.rational([-1] * len(self.variables))
+
     def read(self, evidence: Any) -> Evidence:
         """Evidence of any form."""
         return Evidence(self.variables, evidence)
@@ -83,24 +90,15 @@ class Distribution:
         return self._ask(codes, rtol, logs=True, relative=relative)
 
     def _ask(self, codes: np.ndarray, rtol: float | None, *, logs: bool, relative: bool = False) -> np.ndarray:
-        evidence, rtol = Evidence(self.variables, codes), self.rtol if rtol is None else rtol
-        answers = probabilities(
-            self.compiled,
-            evidence,
-            self.total,
-            rtol=rtol / 2,
-            threads=self.threads,
-            logs=logs,
-            proved=self.proved,
-            relative=relative,
-        )
+        evidence = Evidence(self.variables, codes)
+        answers = probabilities(self, evidence, rtol=rtol, logs=logs, relative=relative)
         for row in np.flatnonzero(np.isnan(answers.numbers))[:1].tolist():
             raise self.negative(evidence, row)  # the logarithm of a raw polynomial's coefficient
         return answers.numbers
 
     def possible(self, given: Evidence) -> np.ndarray:
         """log Pr(row) of the evidence; an error naming the first row whose probability is 0."""
-        logs = self.logprobs(given.chunk(slice(None)), self.rtol / 2)
+        logs = self.logprobs(given.chunk(slice(None)), budget.of_value(self.rtol))
         impossible = np.flatnonzero(np.isneginf(logs))
         if len(impossible):
             raise self.impossible(given, int(impossible[0]))
@@ -124,21 +122,19 @@ class Distribution:
 
         rows : the row of evidence of each, for an error: where one is negative, the whole is 0 or less than its part.
         """
-        whole_mantissa = np.broadcast_to(whole.mantissa, part.mantissa.shape)
-        for bad in np.flatnonzero((part.mantissa < 0.0) | (whole_mantissa < 0.0))[:1].tolist():
-            raise self.negative(given, int(rows[bad]))
-        for bad in np.flatnonzero(whole_mantissa == 0.0)[:1].tolist():
-            raise self.impossible(given, int(rows[bad]))
-        found = part.over(whole)
-        for bad in np.flatnonzero(found > 1.0 + 2.0 * (part.bound + whole.bound) + _ROUNDING)[:1].tolist():
+        found = shares(part, whole)
+        for bad in np.flatnonzero(np.isnan(found))[:1].tolist():
+            impossible = np.broadcast_to(whole.mantissa, found.shape)[bad] == 0.0 and part.mantissa[bad] >= 0.0
+            raise (self.impossible if impossible else self.negative)(given, int(rows[bad]))
+        for bad in np.flatnonzero(found > 1.0)[:1].tolist():
             raise self.above_one(given, int(rows[bad]), float(found[bad]))
-        return np.minimum(part.log_over(whole), 0.0) if logs else np.minimum(found, 1.0)
+        return np.minimum(part.log_over(whole), 0.0) if logs else found
 
     def log_shares(self, codes: np.ndarray, whole: Values, given: Evidence, row: int) -> np.ndarray:
         """log(Pr(codes[j]) / Pr(row)), an absolute error of `rtol`; whole : the value of that row of evidence."""
         logs = np.empty(len(codes))
         for some in self.portions(len(codes)):
-            part = self.values(codes[some], self.rtol / 4)
+            part = self.values(codes[some], budget.of_quotient(self.rtol))
             logs[some] = self.shares(part, whole, given, np.full(len(part.mantissa), row), logs=True)
         return logs
 
@@ -151,14 +147,11 @@ class Distribution:
 
     def values(self, codes: np.ndarray, rtol: float | None = None) -> Values:
         """g of every row of codes, not divided by the total, to `rtol`."""
-        if not len(codes):
-            return Values.empty(0)
-        values, _ = self.compiled.run_auto(np.ascontiguousarray(codes, np.int8), self.rtol if rtol is None else rtol)
-        return values
+        return self.compiled.values(np.ascontiguousarray(codes, np.int8), self.rtol if rtol is None else rtol)
 
     def ratios(self, codes: np.ndarray, given: Evidence, row: int) -> np.ndarray:
         """Pr(codes[j]) / Pr(codes[0]) for j ≥ 1; codes[0] is row `row` of the evidence."""
-        values = self.values(codes, self.rtol / 4)
+        values = self.values(codes, budget.of_quotient(self.rtol))
         return self.shares(values[1:], values[:1], given, np.full(len(codes) - 1, row))
 
     def portions(self, queries: int) -> Iterator[slice]:

@@ -4,17 +4,34 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from html import escape
+from typing import Any
 
 import numpy as np
 
-from pgcc.compiler import Compiled
+from pgcc.compiler import STAGES, VALUES, Compiled
 from pgcc.data.evidence import Evidence
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
+from pgcc.program.program import Program
 from pgcc.program.strategy import METHODS
+from pgcc.queries.distribution import Distribution
 from pgcc.queries.probability import probabilities
-from pgcc.rings.values import Values
+from pgcc.rings.direct import Float64
 from pgcc.validity.standing import Standing
+
+
+@dataclass(frozen=True)
+class Made:
+    """A stage of the compiler that was made: from what, by which law, how large it is, and what it took."""
+
+    name: str
+    inputs: str
+    law: str
+    size: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.name} ← {', '.join(self.inputs.split())}: {self.law}" + (f" ({self.size})" if self.size else "")
 
 
 @dataclass(frozen=True)
@@ -40,10 +57,17 @@ class Explanation:
     total: float
     query: dict[str, float | int | str] | None = None
     notes: tuple[str, ...] = ()
+    stages: tuple[Made, ...] = ()
+    rungs: tuple[str, ...] = ()
 
     def as_dict(self) -> dict:
         """Plain data, for JSON."""
         return asdict(self)
+
+    @property
+    def times(self) -> str:
+        """The stages that were made and the milliseconds that each took, which no two runs agree on."""
+        return "\n".join(f"{stage.name}: {1e3 * stage.seconds:.2f} ms" for stage in self.stages)
 
     def as_html(self, title: str) -> str:
         """A table for notebooks."""
@@ -69,6 +93,8 @@ class Explanation:
             f"accuracy: {self.certificate}",
             "total g(1): not divided by (normalize=False)" if np.isnan(self.total) else _total_text(self.total),
         ]
+        lines += [f"stage: {stage}" for stage in self.stages]
+        lines += [f"rung {i}: {rung}" for i, rung in enumerate(self.rungs, 1)]
         lines += [f"note: {note}" for note in self.notes]
         if self.query is not None:
             lines.append("query: " + ", ".join(f"{key} {value}" for key, value in self.query.items()))
@@ -79,25 +105,22 @@ def _total_text(total: float) -> str:
     return "total g(1): 1" if total == 1.0 else f"total g(1): {total:.12g}; probabilities are divided by it"
 
 
-def explain(
-    circuit: Circuit,
-    compiled: Compiled,
-    total: Values | None,
-    rtol: float,
-    evidence: Evidence | None,
-    standing: Standing,
-) -> Explanation:
-    """Facts, strategy and certificate of a compiled circuit; with evidence, how its first row is answered."""
+def explain(distribution: Distribution, evidence: Evidence | None, standing: Standing) -> Explanation:
+    """Facts, plan and certificate of a compiled circuit; with evidence, how its first row is answered."""
+    circuit, compiled, total, rtol = (
+        distribution.circuit, distribution.compiled, distribution.total, distribution.rtol
+    )  # fmt: skip
     facts, simplified = circuit.facts, compiled.circuit.facts
     strategy, reason = _strategy(compiled)
     operations, slots = _size(compiled)
+    query = None if evidence is None else _query(distribution, evidence)
     return Explanation(
         variables=len(circuit.variables),
         edges=facts.edges,
         edges_simplified=simplified.edges,
         depth=facts.depth,
         degree=facts.degree,
-        decomposable=simplified.decomposable,
+        decomposable=compiled.decomposable,
         smooth=simplified.smooth,
         monotone=simplified.monotone,
         determinants=simplified.dets,
@@ -109,20 +132,43 @@ def explain(
         slots=slots,
         certificate=_certificate(compiled, rtol),
         total=float("nan") if total is None else float(total.floats()[0]),
-        query=None if evidence is None else _query(compiled, total, rtol, evidence, standing),
+        query=query,
         notes=_notes(circuit),
+        stages=_stages(compiled),
+        rungs=tuple(f"{rung.method} by {rung.stage}: {rung.who}" for rung in VALUES[compiled.decomposable]),
     )
 
 
+def _stages(compiled: Compiled) -> tuple[Made, ...]:
+    """The stages that were made so far, in the order of the page."""
+    return tuple(
+        Made(stage.name, stage.inputs, stage.law, _told(getattr(compiled, stage.name)), compiled.seconds[stage.name])
+        for stage in STAGES[compiled.decomposable].values()
+        if stage.name in compiled.seconds
+    )
+
+
+def _told(result: Any) -> str:
+    """The size of what a stage made."""
+    match result:
+        case Circuit():
+            return f"{len(result.order)} nodes, {result.size} edges"
+        case (Program() as program, _) | (Program() as program):
+            return f"{program.instructions} instructions, {program.operations} operations, {program.slots} slots"
+        case Float64():
+            operations, slots = result.size
+            return f"{operations} operations, {slots} slots"
+        case None:
+            return "none"
+    return ""
+
+
 def _size(compiled: Compiled) -> tuple[int, int]:
-    """Operations per row and slots of what runs in float64: the fast form, what comes after determinants included."""
-    if not compiled.decomposable:
-        return compiled.plain.operations, compiled.plain.slots
-    direct = compiled.direct
-    if direct.staged is None:
-        program = direct.loop.condensed
-        return program.operations, program.slots
-    return direct.staged.head.operations + direct.staged.program.operations, direct.staged.program.slots
+    """Operations per row and slots of what runs in float64."""
+    if compiled.decomposable:
+        return compiled.float64.size
+    program, _ = compiled.lowered
+    return program.operations, program.slots
 
 
 def _notes(circuit: Circuit) -> tuple[str, ...]:
@@ -132,10 +178,9 @@ def _notes(circuit: Circuit) -> tuple[str, ...]:
 
 
 def _strategy(compiled: Compiled) -> tuple[str, str]:
-    if compiled.decomposable:
+    overlap = compiled.circuit.overlap
+    if overlap is None:
         return "direct", f"the circuit is decomposable: {METHODS['direct']}{_forms(compiled)}"
-    overlap = compiled.circuit.facts.overlap
-    assert overlap is not None
     why = f"not decomposable: two factors of a product share {overlap[1]!r}"
     if compiled.circuit.facts.dets:
         return "ball", f"{why}, and there are determinants"
@@ -144,7 +189,7 @@ def _strategy(compiled: Compiled) -> tuple[str, str]:
 
 def _forms(compiled: Compiled) -> str:
     """By which forms determinants are computed."""
-    staged = compiled.direct.staged
+    staged = compiled.float64.staged
     if staged is None:
         return ""
     kinds = {", ".join(one.forms) or "balls only" for one in staged.dets.each}
@@ -154,15 +199,15 @@ def _forms(compiled: Compiled) -> str:
 def _multiaffine(compiled: Compiled) -> str:
     if compiled.decomposable:
         return "by structure (decomposable)"
-    if not compiled.validate:
+    if compiled.tested is None:
         return "not tested (validate=False)"
-    wrong = f"wrong with probability below {compiled.multiaffinity.chance:.1e}"
+    wrong = f"wrong with probability below {compiled.tested.chance:.1e}"
     return f"by a randomised identity test modulo random primes ({wrong})"
 
 
 def _certificate(compiled: Compiled, rtol: float) -> str:
     if compiled.decomposable and compiled.circuit.facts.monotone:
-        gamma = compiled.direct.certificate.gamma
+        gamma = compiled.float64.certificate.gamma
         return f"nothing cancels: relative error at most {gamma:.1e} in float64"
     if compiled.decomposable:
         return (
@@ -172,10 +217,8 @@ def _certificate(compiled: Compiled, rtol: float) -> str:
     return f"each value carries a bound; past {rtol:.0e} it is recomputed with balls"
 
 
-def _query(
-    compiled: Compiled, total: Values | None, rtol: float, evidence: Evidence, standing: Standing
-) -> dict[str, float | int | str]:
-    answers = probabilities(compiled, evidence, total, rtol=rtol / 2, bounds=True, proved=standing.certain)
+def _query(distribution: Distribution, evidence: Evidence) -> dict[str, float | int | str]:
+    answers = probabilities(distribution, evidence, bounds=True)
     assert answers.bounds is not None
     answered = " then ".join(method for method, rows in answers.used.items() if rows)
     return {"method": answered, "value": float(answers.numbers[0]), "bound": float(answers.bounds[0])}

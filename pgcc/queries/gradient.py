@@ -17,7 +17,6 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import UNIT
 from pgcc.program.parameters import Parametrized, parametrize
-from pgcc.queries.probability import total_mass
 
 # How well certified values are known, and how well those of float64 must agree with them.
 _CERTAIN, _AGREEMENT = 1e-11, 1e-10
@@ -85,7 +84,7 @@ class GradientFunction:
             raise PgccError(f"gradients are taken of a Circuit, not of {type(circuit).__name__}")
         self.circuit, self.normalize = circuit, normalize
         self.parametrized: Parametrized = parametrize(circuit)
-        decomposable = circuit.overlap is None
+        decomposable = circuit.facts.decomposable
         sized = any(node.op is Op.DET and node.size is not None for node in circuit.order)
         program = self.parametrized.program
         simple = decomposable and not sized
@@ -216,7 +215,7 @@ def grad(circuit: Circuit, evidence: Any = None, *, weights: Any = None, normali
         raise PrecisionError("a derivative is outside of the range of doubles: numbers of the circuit are too small")
     if found.spread > _LOST or (circuit.facts.dets and not function.sensitivity(codes, share) <= _LOST):
         raise PrecisionError("terms cancel so far that float64 has lost some derivatives")
-    if not circuit.facts.monotone and not circuit.facts.dets and circuit.overlap is None and len(codes):
+    if not circuit.facts.monotone and not circuit.facts.dets and circuit.facts.decomposable and len(codes):
         slopes = np.concatenate([found.weights, found.constants])
         if not (function.errors(codes, share) <= _LOST * np.maximum(1.0, np.abs(slopes))).all():
             raise PrecisionError("terms cancel so far that float64 has lost some derivatives")
@@ -242,5 +241,5 @@ def _certain_logs(circuit: Circuit, codes: np.ndarray, normalize: bool) -> np.nd
     if not len(codes):
         return np.zeros(0)
     compiled = Compiled(circuit, validate=False)
-    certain = compiled.run_auto(codes, _CERTAIN)[0].logs()
-    return certain - total_mass(compiled, _CERTAIN).logs() if normalize else certain
+    certain = compiled.values(codes, _CERTAIN).logs()
+    return certain - compiled.total(_CERTAIN).logs() if normalize else certain

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
 from pgcc.errors import EvidenceError, PgccError
 from pgcc.ir.numbers import UNIT
@@ -65,7 +66,7 @@ class Estimate(float):
 
 def entropy(distribution: Distribution, given: Evidence, samples: int, rng: Any) -> list[Estimate]:
     """−Σ Pr(x | e)·log Pr(x | e) for every row e, in nats."""
-    base = distribution.values(given.chunk(slice(None)), distribution.rtol / 8)
+    base = distribution.values(given.chunk(slice(None)), budget.of_information(distribution.rtol))
     found = []
     for row in range(given.rows):
         codes, whole = given.chunk(slice(row, row + 1))[0], base[row : row + 1]
@@ -98,7 +99,7 @@ def _sampled_entropy(drawn: np.ndarray, logs: np.ndarray, free: int, rtol: float
     return Estimate(max(0.0, least) + half, half, exact=False) if half <= mean.standard_error else mean
 
 
-def kl(p: Distribution, q: Distribution, given: Evidence, samples: int, rng: Any) -> list[Estimate]:
+def kl(p: Distribution, given: Evidence, q: Distribution, samples: int, rng: Any) -> list[Estimate]:
     """Σ Pr_p(x | e)·log(Pr_p(x | e) / Pr_q(x | e)) for every row e; inf where q excludes what p allows.
 
     An exact one is Σ p·log(p/q) − p + q, no term of which is negative: where p and q are close, what cancels is only in
@@ -109,10 +110,10 @@ def kl(p: Distribution, q: Distribution, given: Evidence, samples: int, rng: Any
         raise PgccError(f"distributions over different variables have no divergence: only one of them has {odd[0]!r}")
     order = p.columns(q.variables)
     codes = given.chunk(slice(None))
-    base_p = p.values(codes, p.rtol / 8)
+    base_p = p.values(codes, budget.of_information(p.rtol))
     p.shares(base_p, base_p, given, np.arange(given.rows))  # refuses what is impossible
     of_q = Evidence(q.variables, np.ascontiguousarray(codes[:, order]))
-    base_q = q.values(of_q.chunk(slice(None)), q.rtol / 8)
+    base_q = q.values(of_q.chunk(slice(None)), budget.of_information(q.rtol))
     found = []
     for row in range(given.rows):
         whole_p, whole_q = base_p[row : row + 1], base_q[row : row + 1]
@@ -162,7 +163,7 @@ def mutual_information(distribution: Distribution, given: Evidence, a: np.ndarra
         raise PgccError(f"mutual information lists the 2^(|A| + |B|) assignments: at most {MOST_LISTED} variables")
     if set(a.tolist()) & set(b.tolist()):
         raise EvidenceError("mutual information is between different variables")
-    base = distribution.values(given.chunk(slice(None)), distribution.rtol / 8)
+    base = distribution.values(given.chunk(slice(None)), budget.of_information(distribution.rtol))
     cells = np.array(list(product((0, 1), repeat=len(a) + len(b))), np.int8)
     found = np.empty(given.rows)
     for row in range(given.rows):
@@ -171,7 +172,7 @@ def mutual_information(distribution: Distribution, given: Evidence, a: np.ndarra
         seen = codes[np.concatenate([a, b])]
         rows[:, np.concatenate([a, b])] = cells
         rows[((seen >= 0) & (cells != seen)).any(axis=1)] = codes
-        part = distribution.values(rows, distribution.rtol / 8)
+        part = distribution.values(rows, budget.of_information(distribution.rtol))
         values = distribution.shares(part, base[row : row + 1], given, np.full(len(rows), row))
         values[((seen >= 0) & (cells != seen)).any(axis=1)] = 0.0
         joint = (values / values.sum()).reshape(1 << len(a), 1 << len(b))
@@ -192,7 +193,7 @@ def log_odds(distribution: Distribution, given: Evidence) -> np.ndarray:
         place, at = row[some], variable[some]
         queries = np.repeat(codes[place], 2, axis=0)
         queries[np.arange(0, len(queries), 2), at], queries[np.arange(1, len(queries), 2), at] = 1, 0
-        values = distribution.values(queries, distribution.rtol / 4)
+        values = distribution.values(queries, budget.of_quotient(distribution.rtol))
         for bad in np.flatnonzero(values.mantissa < 0.0)[:1].tolist():
             raise distribution.negative(given, int(place[bad // 2]))
         result[place, at] = _log_quotients(distribution, values, queries)
@@ -205,10 +206,10 @@ def _log_quotients(distribution: Distribution, values: Values, queries: np.ndarr
     certain = outside.mantissa == 0.0
     divisor = Values(np.where(certain, 1.0, outside.mantissa), outside.exponent, outside.bound)
     logs = np.where(certain, np.inf, inside.log_over(divisor))
-    doubt = inside.bound + outside.bound + 4 * UNIT > distribution.rtol / 2 * np.abs(logs)
+    doubt = inside.bound + outside.bound + 4 * UNIT > budget.of_value(distribution.rtol) * np.abs(logs)
     for k in np.flatnonzero(doubt).tolist():
         pair = (queries[2 * k].tolist(), queries[2 * k + 1].tolist())
-        logs[k] = distribution.compiled.exact.log_quotient(*pair, distribution.rtol / 2)
+        logs[k] = distribution.compiled.exact.log_quotient(*pair, budget.of_value(distribution.rtol))
     return logs
 
 
@@ -223,7 +224,7 @@ def _listed(
     for some in distribution.portions(len(logs)):
         rows = np.repeat(codes[None], some.stop - some.start, axis=0)
         rows[:, free] = np.arange(some.start, some.stop)[:, None] >> np.arange(len(free))[::-1] & 1
-        part = distribution.values(np.ascontiguousarray(rows[:, order]), distribution.rtol / 8)
+        part = distribution.values(np.ascontiguousarray(rows[:, order]), budget.of_information(distribution.rtol))
         logs[some] = distribution.shares(part, whole, given, np.full(len(rows), row), logs=True)
     return logs
 

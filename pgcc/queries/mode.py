@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError
 from pgcc.ir.numbers import UNIT
@@ -25,8 +26,6 @@ from pgcc.queries.marginals import marginals
 _TOGETHER = 64
 # Variables for which exchanging one that is in for one that is out is tried too.
 _MOST_SWAPS = 100
-# What a search may lose to errors is a share of the relative error that is promised of probabilities.
-_SHARE, _LEAST_RTOL = 16, 1e-15
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def mode(distribution: Distribution, given: Evidence, nodes: int) -> list[Mode]:
     base = distribution.possible(given)
     tolerance, distribution = (
         distribution.rtol,
-        replace(distribution, rtol=max(_LEAST_RTOL, distribution.rtol / _SHARE)),
+        replace(distribution, rtol=budget.of_search(distribution.rtol)),
     )
     return [
         _Search(distribution, given.chunk(slice(row, row + 1))[0], float(base[row]), tolerance).run(nodes)

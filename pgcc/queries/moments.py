@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
 from pgcc.queries.cardinality import cardinality
 from pgcc.queries.distribution import Distribution
@@ -39,8 +40,7 @@ def moments(distribution: Distribution, given: Evidence, columns: np.ndarray) ->
     least half of E[d²]: 4ε. A shift of a by ε·E|d| ≤ ε·σ·√2 in the third and fourth moment, and the variance in the
     denominators, make less than 16ε of the moments' own sizes E|d − a|³ ≤ σ³·√kurtosis and E(d − a)⁴.
     """
-    found = moments_of(cardinality(replace(distribution, rtol=distribution.rtol / 16), given, columns))
-    return Moments(*(float(x[0]) for x in found)) if given.single else found
+    return moments_of(cardinality(replace(distribution, rtol=budget.of_moments(distribution.rtol)), given, columns))
 
 
 def moments_of(pmf: np.ndarray) -> Moments:

@@ -6,17 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
-from pgcc.evaluate.marginals import find_marginals
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.marginals import marginals
 
 
 def pairwise(distribution: Distribution, given: Evidence) -> np.ndarray:
     """rows × n × n: the joint probabilities; the marginals on the diagonal."""
-    distribution = replace(distribution, rtol=distribution.rtol / 2)  # products of two have twice the error
+    distribution = replace(distribution, rtol=budget.of_product(distribution.rtol))
     single = marginals(distribution, given)
-    of_one_row = _by_pairs if distribution.compiled.once(find_marginals) is None else _by_marginals
+    compiled = distribution.compiled
+    of_one_row = _by_marginals if compiled.decomposable and compiled.reverse is not None else _by_pairs
     joint = np.empty((given.rows, len(distribution.variables), len(distribution.variables)))
     for row in range(given.rows):
         joint[row] = of_one_row(distribution, given, row, single[row])

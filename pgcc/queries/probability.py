@@ -5,18 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.compiler import Compiled
 from pgcc.data.evidence import Evidence
-from pgcc.errors import SemanticsError
+from pgcc.errors import PgccError, SemanticsError
 from pgcc.evaluate.parallel import for_chunks
 from pgcc.ir.numbers import UNIT
 from pgcc.rings.values import Values
 
+if TYPE_CHECKING:
+    from pgcc.queries.distribution import Distribution
+
 _FEW = 1000
-# Of a chunk of rows that take the short way, which computes one number for a row.
+# Of a chunk of rows that one kernel answers, which computes one number for a row.
 _ROWS, _BYTES = 1 << 17, 1 << 20
 # Logarithms below this in size are looked at again, at least.
 _NEAR = 0.01
@@ -26,53 +31,86 @@ _NEAR = 0.01
 class Answers:
     """Numbers, and where they were asked for bounds on their relative errors.
 
-    settled : how many rows float64 certified at once. Nothing is amiss with those.
+    at_once : how many rows one float64 kernel certified and wrote, without a ladder. Nothing is amiss with those.
     used : how many of the others each method answered.
     """
 
     numbers: np.ndarray
     bounds: np.ndarray | None
     used: dict[str, int]
-    settled: int = 0
+    at_once: int = 0
+
+
+def prob(
+    distribution: Distribution, given: Evidence, method: str, bound: bool
+) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+    """Pr(row) for every row; with `bound` also bounds on the relative errors."""
+    answers = probabilities(distribution, given, method=method, bounds=bound)
+    return answers.numbers if answers.bounds is None else (answers.numbers, answers.bounds)
+
+
+def logprob(distribution: Distribution, given: Evidence, method: str) -> np.ndarray:
+    """log Pr(row) for every row, to a relative error."""
+    answers = probabilities(distribution, given, method=method, logs=True, relative=True)
+    logs = answers.numbers
+    if answers.at_once < given.rows and np.isnan(logs).any():
+        row = int(np.flatnonzero(np.isnan(logs))[0])
+        raise PgccError(f"no logarithm: the value of {given.describe(row)} is negative")
+    return logs
+
+
+def exact_prob(
+    distribution: Distribution, given: Evidence, bound: bool
+) -> list[Fraction] | tuple[list[Fraction], np.ndarray]:
+    """Pr(row) for every row as a fraction; with `bound` also 0 for each."""
+    exact, total = distribution.compiled.exact, distribution.exact_total
+    found = []
+    for row, codes in enumerate(given.chunk(slice(None)).tolist()):
+        value = exact.rational(codes)
+        if total is not None and value < 0:  # the total is positive
+            raise SemanticsError(_negative(float(value / total), given.describe(row)))
+        if total is not None and value > total:
+            raise SemanticsError(_above_one(float(value / total), given.describe(row)))
+        found.append(value if total is None else value / total)
+    return (found, np.zeros(given.rows)) if bound else found
 
 
 def probabilities(
-    compiled: Compiled,
+    distribution: Distribution,
     evidence: Evidence,
-    total: Values | None,
     *,
     method: str = "auto",
-    rtol: float = 1e-9,
-    threads: int = 1,
+    rtol: float | None = None,
     logs: bool = False,
     bounds: bool = False,
-    proved: bool = False,
     relative: bool = False,
 ) -> Answers:
-    """Values for every row, divided by `total`; a chunk of rows at a time, from evidence to answers.
+    """Pr(row) for every row, or its logarithm; a chunk of rows at a time, from evidence to answers.
 
     With a total, the values are probabilities: one that certainly is negative is refused with its row, and so is one
-    that certainly is above 1, unless it is `proved` that there are none. Logarithms have the absolute error that `rtol`
+    that certainly is above 1, unless it is proved that there are none. Logarithms have the absolute error that `rtol`
     makes of them, or, where `relative` ones are asked for, are right to `rtol` themselves.
     """
+    compiled, total, proved = distribution.compiled, distribution.total, distribution.proved
+    rtol = budget.of_value(distribution.rtol if rtol is None else rtol)
     answers = Answers(np.empty(evidence.rows), np.empty(evidence.rows) if bounds else None, {})
-    # What float64 certifies at once takes the short way; nothing does where bounds are asked for. A few probabilities
-    # are the same by the long way, sooner than the kernel of the short one is loaded. (Logarithms might be rounded
+    # What float64 certifies at once is written straight to the answers, unless bounds are asked for. A few
+    # probabilities are the same by the ladder, sooner than that kernel is loaded. (Logarithms might be rounded
     # differently.)
-    short = method in ("auto", "direct") and not bounds and (logs or evidence.rows > _FEW)
-    by = (1.0 if total is None else total.plain()) if short else None
+    short = method in ("auto", "direct") and not bounds and (logs or evidence.rows > _FEW) and compiled.decomposable
+    by = (1.0 if total is None else total.divisor()) if short else None
     near = _near_zero(compiled, total, rtol) if by is not None and relative else 0.0
-    settled_rtol = min(rtol, near * rtol) if near else rtol
+    short_rtol = min(rtol, near * rtol) if near else rtol
     lock = Lock()
 
     def answer(rows: slice) -> None:
         if by is None:
             codes = evidence.chunk(rows)
-            answer_with_bounds(rows, np.arange(len(codes)), codes)
+            answer_by_ladder(rows, np.arange(len(codes)), codes)
             return
-        codes = evidence.chunk(rows, checked=False)  # what is no evidence is left, and refused below
+        codes = evidence.chunk(rows, checked=False)  # what is no evidence is not certified, and refused below
         numbers = answers.numbers[rows]
-        left = compiled.settle(codes, settled_rtol, by, logs, numbers)
+        left = compiled.float64.write_certified(codes, short_rtol, by, logs, numbers)
         if len(left) == len(codes):
             pass  # then nothing was written
         elif near:
@@ -81,13 +119,13 @@ def probabilities(
         elif not (proved or total is None):
             refuse_above_one(rows, np.arange(len(codes)), np.exp(numbers) if logs else numbers, 2.0 * rtol)
         with lock:
-            answers.settled += len(codes) - len(left)
+            answers.at_once += len(codes) - len(left)
         if len(left):
-            answer_with_bounds(rows, left, evidence.chunk(rows)[left])
+            answer_by_ladder(rows, left, evidence.chunk(rows)[left])
 
-    def answer_with_bounds(rows: slice, some: np.ndarray, codes: np.ndarray) -> None:
+    def answer_by_ladder(rows: slice, some: np.ndarray, codes: np.ndarray) -> None:
         """The codes of `some` of the rows."""
-        values, counts = compiled.run_auto(codes, rtol) if method == "auto" else (compiled.run(method, codes, rtol), {})
+        values, used = compiled.answer(method, codes, rtol)
         if total is not None:
             negative = values.divide_by(total)
             if negative >= 0:
@@ -95,47 +133,24 @@ def probabilities(
                 raise SemanticsError(_negative(values.floats()[negative], where))
             if not proved:
                 refuse_above_one(rows, some, values.floats(), values.bound)
-        answers.numbers[rows][some] = values.logs() if logs else values.floats()
+        numbers = values.logs() if logs else values.floats()
         if relative and method == "auto":
-            answers.numbers[rows][some] = relative_logs(
-                compiled, codes, values, total, rtol, answers.numbers[rows][some]
-            )
+            numbers = relative_logs(compiled, codes, values, total, rtol, numbers)
+        answers.numbers[rows][some] = numbers
         if answers.bounds is not None:
             answers.bounds[rows] = values.bound if logs else values.float_bounds()
         with lock:
-            for name, count in (counts or {method: len(codes)}).items():
+            for name, count in used.items():
                 answers.used[name] = answers.used.get(name, 0) + count
 
     def refuse_above_one(rows: slice, some: np.ndarray, numbers: np.ndarray, bound: np.ndarray | float) -> None:
         for bad in np.flatnonzero(numbers > (1.0 + bound) * (1.0 + 4.0 * UNIT))[:1].tolist():
             raise SemanticsError(_above_one(float(numbers[bad]), evidence.describe(rows.start + int(some[bad]))))
 
-    for_chunks(evidence.rows, len(evidence.variables), threads, answer, *((_ROWS, _BYTES) if short else ()))
+    for_chunks(
+        evidence.rows, len(evidence.variables), distribution.threads, answer, *((_ROWS, _BYTES) if short else ())
+    )
     return answers
-
-
-def exact_probability(compiled: Compiled, evidence: Evidence, row: int, total: Fraction | None) -> Fraction:
-    """The value of one row as a fraction."""
-    value = compiled.exact.rational(evidence.chunk(slice(row, row + 1))[0].tolist())
-    if total is None:
-        return value
-    if value < 0:  # the total is positive
-        raise SemanticsError(_negative(float(value / total), evidence.describe(row)))
-    if value > total:
-        raise SemanticsError(_above_one(float(value / total), evidence.describe(row)))
-    return value / total
-
-
-def total_mass(compiled: Compiled, rtol: float) -> Values:
-    """g(1) to a relative error of `rtol`; it must be positive."""
-    values, _ = compiled.run_auto(np.full((1, len(compiled.circuit.variables)), -1, np.int8), rtol)
-    if values.mantissa[0] <= 0.0:
-        size = "0" if values.mantissa[0] == 0.0 else f"{values.floats()[0]:.6g}"
-        raise SemanticsError(
-            f"the total g(1) is {size}: it must be positive to be a distribution; "
-            "normalize=False keeps the polynomial as it is"
-        )
-    return values
 
 
 # -- logarithms near 0 -----------------------------------------------------------------------------------------------
@@ -146,10 +161,8 @@ def _near_zero(compiled: Compiled, total: Values | None, rtol: float) -> float:
 
     A relative error ε of p is an absolute one of log p, so that it is certified to near·rtol.
     """
-    if not compiled.decomposable:
-        return _NEAR
     of_total = 0.0 if total is None else 4.0 * float(total.bound[0])
-    known = 4.0 * compiled.direct.certificate.gamma + of_total + 16.0 * UNIT
+    known = 4.0 * compiled.float64.certificate.gamma + of_total + 16.0 * UNIT
     return min(1.0, max(_NEAR, known / rtol))
 
 
@@ -179,7 +192,7 @@ def _log_of_rest(compiled: Compiled, codes: np.ndarray, total: Values, rtol: flo
     for i, variable in enumerate(seen.tolist()):
         others[i, seen[:i]] = codes[seen[:i]]
         others[i, variable] = 1 - codes[variable]
-    values, _ = compiled.run_auto(others, rtol / 2)
+    values = compiled.values(others, budget.of_value(rtol))
     negative = values.divide_by(total)
     if negative >= 0:
         where = Evidence(compiled.circuit.variables, others[negative : negative + 1]).describe(0)

@@ -12,7 +12,7 @@ import numpy as np
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.evaluate.parallel import MOST_ROWS, for_chunks
-from pgcc.evaluate.sampling import Ready, TopDown, find_top_down
+from pgcc.evaluate.sampling import Ready, TopDown
 from pgcc.kernels.random import STATE, start_streams, uniforms
 from pgcc.queries.distribution import Distribution
 
@@ -58,7 +58,8 @@ def sample(distribution: Distribution, given: Evidence, n: Any, rng: Any = None)
 
 def find_sampler(distribution: Distribution) -> FromRoot | Sequential:
     """The sampler that the circuit's structure allows: from the root down, or else one variable after another."""
-    found = distribution.compiled.once(find_top_down)
+    compiled = distribution.compiled
+    found = compiled.sampler if compiled.decomposable else "a product is not decomposable"
     if isinstance(found, str):
         return Sequential(distribution, found)
     return FromRoot(distribution, found)

@@ -1,7 +1,4 @@
-"""One number per node: any marginal of a homogenised circuit is one evaluation at numbers.
-
-Rows run in float64 first. Those that leave its range run over scaled numbers.
-"""
+"""One number per node: any marginal of a homogenised circuit is one evaluation at numbers, in float64 or scaled."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.certify.certificate import Certificate, gamma_of
 from pgcc.certify.kernels.bounds import absolute_errors, certify
 from pgcc.determinants.kernels.scaled_staged import run_scaled_staged
@@ -28,8 +26,8 @@ _NO_ROWS = np.zeros(0, np.int64)
 _ANY = 0.5  # a relative error of determinants, where signs are what is wanted
 
 
-class Direct:
-    """The evaluator of a homogenised program (as `lower` makes it).
+class Float64:
+    """One number per node of a homogenised program (as `lower` makes it), in float64.
 
     Parameters
     ----------
@@ -37,112 +35,133 @@ class Direct:
     """
 
     def __init__(self, program: Program):
-        self.unscheduled = program.expect(*LOWERED)
-
-    @cached_property
-    def program(self) -> Program:
-        """The program with shared slots: what runs over scaled numbers."""
-        return schedule(self.unscheduled)
-
-    @property
-    def certificate(self) -> Certificate:
-        """That of what runs in float64."""
-        return self.loop.certificate if self.staged is None else self.staged.certificate
-
-    @cached_property
-    def _scaled_gamma(self) -> float:
-        """What rounding does to scaled numbers, relative to magnitudes. These do not underflow."""
-        return gamma_of(self.program, (self.program.value, self.program.magnitude))
+        self.program = program.expect(*LOWERED)
+        # That of what runs, which is made for it.
+        self.certificate: Certificate = self.loop.certificate if self.staged is None else self.staged.certificate
 
     @cached_property
     def staged(self) -> Staged | None:
         """How to run a program with determinants."""
-        return Staged(self.unscheduled) if self.unscheduled.has_det else None
+        return Staged(self.program) if self.program.has_det else None
 
     @cached_property
     def loop(self) -> Loop:
         """How to run one without."""
-        return Loop(self.unscheduled, roots_of(self.unscheduled).tolist(), self.unscheduled.signed)
+        return Loop(self.program, roots_of(self.program).tolist(), self.program.signed)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Operations per row and slots of what runs: the fast form, what comes after determinants included."""
+        if self.staged is None:
+            return self.loop.condensed.operations, self.loop.condensed.slots
+        return self.staged.head.operations + self.staged.program.operations, self.staged.program.slots
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Values:
-        """Values for int8 rows of evidence (1, 0, −1), in float64; over scaled numbers where only range is amiss."""
-        values, magnitude, hopeless = self._run_linear(evidence, rtol)
-        wanted = values.uncertain(rtol)
-        if len(wanted):
-            # More range does not help where rounding alone is too much.
-            size = magnitude[wanted]
-            useless = np.isfinite(size) & (size > 1e3 * self.certificate.floor / self.certificate.gamma)
-            if hopeless is not None:
-                useless |= hopeless[wanted]
-            wanted = wanted[~useless]
-            values.put(wanted, self._run_scaled(evidence[wanted], rtol))
+        """Values for int8 rows of evidence (1, 0, −1); `lost` where rounding alone is too much for `rtol`."""
+        values, magnitude, lost = self._run(evidence, rtol)
+        if len(values.uncertain(rtol)):
+            certificate = self.certificate
+            values.lost = np.isfinite(magnitude) & (magnitude > 1e3 * certificate.floor / certificate.gamma)
+            if lost is not None:
+                values.lost |= lost
         return values
 
     def absolute_errors(self, evidence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values in float64 and bounds on their absolute errors, also where not even the sign is certain."""
-        values, magnitude, _ = self._run_linear(evidence, _ANY)
+        values, magnitude, _ = self._run(evidence, _ANY)
         errors = np.empty(len(evidence))
         certificate = self.certificate
         absolute_errors(values.mantissa, magnitude, certificate.gamma, certificate.floor, errors)
         scale = np.ldexp(1.0, np.clip(values.exponent, -2000, 2000).astype(np.int32))
         return values.floats(), np.where(np.isnan(errors), np.inf, errors) * scale
 
-    def settle(self, evidence: np.ndarray, rtol: float, total: float, logs: bool, numbers: np.ndarray) -> np.ndarray:
-        """Write value / total, or its logarithm, of the rows that float64 certifies at once; the numbers of the others.
+    def write_certified(
+        self, evidence: np.ndarray, rtol: float, total: float, logs: bool, numbers: np.ndarray
+    ) -> np.ndarray:
+        """Write value / total, or its logarithm, where float64 certifies it to `rtol`; the numbers of the other rows.
 
-        What is written is what `evaluate` would say of them. Evidence need not have been checked.
+        What is written is what `evaluate` would say of them, without arrays in between. Evidence need not have been
+        checked: no row that is not made of 1, 0 and −1 is certified.
         """
         if self.staged is not None:
             return np.arange(len(evidence))
         certificate = self.certificate
-        settled = self.loop.settle(evidence, certificate.gamma, certificate.floor, rtol, total, logs, numbers)
-        return _NO_ROWS if settled else np.flatnonzero(np.isnan(numbers))
+        every = self.loop.settle(evidence, certificate.gamma, certificate.floor, rtol, total, logs, numbers)
+        return _NO_ROWS if every else np.flatnonzero(np.isnan(numbers))
 
-    def _run_linear(self, evidence: np.ndarray, rtol: float) -> tuple[Values, np.ndarray, np.ndarray | None]:
-        """Values in float64, their magnitudes, and for which of them float64 is not enough, whatever the range."""
-        exponent, hopeless = 0, None
+    def _run(self, evidence: np.ndarray, rtol: float) -> tuple[Values, np.ndarray, np.ndarray | None]:
+        """Values, their magnitudes, and rows with a determinant that float64 does not know, whatever the range."""
+        exponent, lost = 0, None
         if self.staged is None:
             out = self.loop.values(evidence)
         else:
-            out, hopeless = self._staged_values(evidence, rtol)
+            out, lost = self._staged_values(evidence, rtol)
             exponent = self.staged.exponent
         value, magnitude = out[0, : len(evidence)], out[-1, : len(evidence)]
         bound = np.empty(len(evidence))
-        certify(value, magnitude, self.certificate.gamma, self.certificate.floor, bound)
+        certificate = self.certificate
+        certify(value, magnitude, certificate.gamma, certificate.floor, bound)
         # The magnitude of a monotone circuit is its value: keep it from being divided with it.
-        return Values(value.copy(), np.full(len(evidence), exponent), bound), magnitude, hopeless
+        return Values(value.copy(), np.full(len(evidence), exponent), bound), magnitude, lost
 
     def _staged_values(self, evidence: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:
-        """Value and, if signed, magnitude of every row with determinants; and for which one of these is hopeless."""
+        """Value and, if signed, magnitude of every row with determinants; and where one of these is not known."""
         assert self.staged is not None
         # Rows per block: determinants of one size are computed together; but slots should stay in the cache.
         most = STEP * max(1, min(32, _BESIDE_MATRICES // (8 * STEP * self.staged.program.slots)))
-        out, hopeless = self.staged.run(rtol, evidence, min(most, -(-len(evidence) // STEP) * STEP))
-        return out, hopeless[: len(evidence)]
+        out, lost = self.staged.run(rtol, evidence, min(most, -(-len(evidence) // STEP) * STEP))
+        return out, lost[: len(evidence)]
 
-    def _run_scaled(self, evidence: np.ndarray, rtol: float) -> Values:
-        program = self.program
+
+class Scaled:
+    """The same over scaled numbers m · 2^(256·e): for rows that leave the range of doubles.
+
+    Parameters
+    ----------
+    float64 : Float64
+        Its program, and how it runs determinants.
+    """
+
+    def __init__(self, float64: Float64):
+        self.float64 = float64
+
+    @cached_property
+    def program(self) -> Program:
+        """The program with shared slots."""
+        return schedule(self.float64.program)
+
+    @cached_property
+    def constants(self) -> Constants:
+        """Weights and leaves as scaled numbers."""
+        return split_constants(self.program)
+
+    @cached_property
+    def _gamma(self) -> float:
+        """What rounding comes to, relative to magnitudes. Scaled numbers do not underflow."""
+        return gamma_of(self.program, (self.program.value, self.program.magnitude))
+
+    def evaluate(self, evidence: np.ndarray, rtol: float) -> Values:
+        """Values for int8 rows of evidence (1, 0, −1)."""
+        program, staged = self.program, self.float64.staged
         roots = np.array([program.value, program.magnitude])
         mantissas, exponents = np.empty((2, len(evidence))), np.empty((2, len(evidence)), np.int64)
-        common = instructions_of(program), self.scaled_constants
+        common = instructions_of(program), self.constants
         rows = (evidence, roots, mantissas, exponents, program.slots)
-        if self.staged is None:
+        if staged is None:
             run_scaled(*common, *rows)
         else:
-            run_scaled_staged(*common, *self.staged.dets.arrays, self.staged.degree, rtol / 8, *rows)
-        # Compare both on the value's scale; a gap past the range of doubles is hopeless, or 0 over 0.
+            wanted = budget.of_determinant(rtol)
+            staged.dets.refine(wanted)
+            run_scaled_staged(*common, *staged.dets.arrays, staged.degree, wanted, *rows)
+        # Compare both on the value's scale; a gap past the range of doubles says nothing, or it is 0 over 0.
         gap = np.clip(exponents[1] - exponents[0], -3, 3) * RADIX
         with np.errstate(over="ignore", invalid="ignore"):
             magnitude = np.ldexp(mantissas[1], gap.astype(np.int32))
         bound = np.empty(len(evidence))
-        certify(mantissas[0], magnitude, self._scaled_gamma, 0.0, bound)
+        certify(mantissas[0], magnitude, self._gamma, 0.0, bound)
         mantissa, binary = np.frexp(mantissas[0])
         exponent = np.where(mantissa == 0.0, 0, exponents[0] * RADIX + binary)
         return Values(mantissa, exponent, bound)
-
-    @cached_property
-    def scaled_constants(self) -> Constants:
-        return split_constants(self.program)
 
 
 def roots_of(program: Program) -> np.ndarray:

@@ -16,12 +16,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgcc.errors import PgccError, SemanticsError
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.facts import overlaps
+from pgcc.ir.node import Node, Op
+from pgcc.ir.scopes import members, size
 from pgcc.kernels.simd import LANES
 from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, Program
 from pgcc.rings.kernels.modular import note_squares
 from pgcc.rings.residues import LEAST_PRIME, ROUNDS, chance_of_zero, rounds
 
 _MOST_CHANCE = 1e-6  # of being wrong: a test that is no better is none
+# Scopes of multiaffine sums are kept up to this total; without one, a sum's degree is only the formal one.
+_MOST_SCOPE = 10_000_000
 # So many variables share a walk over the instructions: each has two points of its own, and all of them one.
 _VARIABLES = 63
 
@@ -73,6 +79,63 @@ def find_squares(program: Program, suspects: Sequence[int]) -> Multiaffinity:
             f"{most:.0e}; validate=False compiles it all the same"
         )
     return Multiaffinity(affine[program.target], np.array(suspects)[squared].tolist(), chance)
+
+
+def squares_of(circuit: Circuit, lowered: tuple[Program, list[Node]]) -> Multiaffinity:
+    """The test of a circuit, given its program: only variables that stand in two factors of a product are suspects."""
+    column = {name: i for i, name in enumerate(circuit.variables)}
+    return find_squares(lowered[0], [column[name] for name in overlaps(circuit)])
+
+
+def refuse_squares(circuit: Circuit, found: Multiaffinity) -> None:
+    """An error that names a variable with a square, if there is one."""
+    if not found.squared:
+        return
+    name = circuit.variables[found.squared[0]]
+    hint = (
+        ""
+        if circuit.facts.exact
+        else " (some weights are floats, whose sums do not cancel exactly: write them as fractions or as text)"
+    )
+    raise SemanticsError(
+        f"not a generating polynomial: {name!r} occurs to a power above 1{hint}; "
+        "validate=False compiles it all the same"
+    )
+
+
+def multiaffine_sums(
+    circuit: Circuit, lowered: tuple[Program, list[Node]], found: Multiaffinity | None
+) -> list[tuple[int, list[int]]]:
+    """The instructions of sums known to be multiaffine although they are not decomposable, with their variables.
+
+    found : None where nothing was tested.
+    """
+    if found is None:
+        return []
+    nodes = lowered[1]
+    # by node: of a magnitude the coefficients that cancel in the value are left away, too
+    affine = {nodes[i] for i in np.flatnonzero(found.instructions).tolist()}
+    scopes = _sum_scopes(circuit, affine)
+    return [(i, scopes[node]) for i, node in enumerate(nodes) if node in scopes]
+
+
+def _sum_scopes(circuit: Circuit, some: set[Node]) -> dict[Node, list[int]]:
+    """Columns of the scopes of those nodes that are sums with a product of shared variables below them."""
+    scopes = circuit.scopes
+    column = {name: i for i, name in enumerate(circuit.variables)}
+    columns = [column[name] for name in scopes.names]
+    entangled: list[bool] = []  # nodes with such a product below them
+    found: dict[Node, list[int]] = {}
+    space = _MOST_SCOPE
+    for i, node in enumerate(circuit.order):
+        entangled.append(not scopes.disjoint[i] or any(entangled[c] for c in circuit.links[i]))
+        if entangled[i] and node.op is Op.SUM and node in some:
+            scope = scopes.distinct[scopes.of[i]]
+            space -= size(scope)
+            if space < 0:
+                break
+            found[node] = [columns[m] for m in members(scope)]
+    return found
 
 
 def _tested_degree(program: Program, affine: np.ndarray) -> int:

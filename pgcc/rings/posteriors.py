@@ -1,4 +1,4 @@
-"""What a reverse pass says of every variable of every row."""
+"""Pr(X_i = 1 | row) for every variable of every row, as reverse passes and quotients of values give it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgcc.certify.kernels.bounds import posteriors
+from pgcc.rings.values import Values
+
+# Of a quotient of doubles.
+_ROUNDING = 2.0**-50
 
 
 @dataclass
 class Posteriors:
-    """Pr(X_i = 1 | row), rows × variables; which of them are certain; the rows whose evidence has probability 0."""
+    """Pr(X_i = 1 | row), rows × variables; which of them are certain; the rows whose evidence has probability 0.
+
+    A certain number below 0 or above 1 is that of a polynomial which is no distribution.
+    """
 
     numbers: np.ndarray
     certain: np.ndarray
@@ -19,12 +26,29 @@ class Posteriors:
 
     @staticmethod
     def empty(rows: int, variables: int) -> Posteriors:
-        """Room for so many."""
+        """Arrays for so many, to be filled."""
         shape = rows, variables
         return Posteriors(np.empty(shape), np.empty(shape, bool), np.empty(rows, bool))
 
-    def __getitem__(self, rows: slice) -> Posteriors:
+    @staticmethod
+    def unknown(evidence: np.ndarray) -> Posteriors:
+        """Nothing but what is observed."""
+        return Posteriors(evidence.astype(float), evidence >= 0, np.zeros(len(evidence), bool))
+
+    def __getitem__(self, rows: slice | np.ndarray) -> Posteriors:
         return Posteriors(self.numbers[rows], self.certain[rows], self.impossible[rows])
+
+    def uncertain(self, rtol: float) -> np.ndarray:
+        """The rows with a number that is not certain to the `rtol` that they were computed for."""
+        return np.flatnonzero(~self.certain.all(axis=1))
+
+    def put(self, where: np.ndarray | slice, other: Posteriors) -> None:
+        """Overwrite the rows `where`."""
+        self.numbers[where], self.certain[where], self.impossible[where] = (
+            other.numbers,
+            other.certain,
+            other.impossible,
+        )
 
 
 def read_posteriors(
@@ -38,3 +62,17 @@ def read_posteriors(
     n = evidence.shape[1]
     values, sizes = (read[: n + 1], read[n + 1 :]) if signed else (read, read)
     posteriors(values, sizes, evidence, gamma, floor, rtol, to.numbers, to.certain, to.impossible)
+    np.minimum(to.numbers, 1.0, out=to.numbers, where=to.numbers <= 1.0 + 4.0 * rtol)
+
+
+def shares(part: Values, whole: Values) -> np.ndarray:
+    """part / whole, where what is observed in `whole` is observed in `part`, and more: at most 1.
+
+    One that is certainly above 1 is left as it is. NaN where a value is negative, or the whole is 0.
+    """
+    mantissa = np.broadcast_to(whole.mantissa, part.mantissa.shape)
+    wrong = (part.mantissa < 0.0) | (mantissa <= 0.0)
+    divisor = Values(np.where(wrong, 1.0, mantissa), whole.exponent, whole.bound)
+    found = part.over(divisor)
+    found = np.where(found > 1.0 + 2.0 * (part.bound + whole.bound) + _ROUNDING, found, np.minimum(found, 1.0))
+    return np.where(wrong, np.nan, found)

@@ -8,6 +8,10 @@ import numpy as np
 
 from pgcc.certify.certificate import Certificate, Walk
 from pgcc.certify.kernels.bounds import certify
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Node
+from pgcc.passes.expand_det import expand_small
+from pgcc.program.lower import lower
 from pgcc.program.program import ARITHMETIC, Program
 from pgcc.rings.kernels.series import Numbers, run_series, top_lengths
 from pgcc.rings.kernels.walk import instructions_of
@@ -34,6 +38,11 @@ class Series:
             counts[instruction + 1] = len(scope)
         self._caps = np.cumsum(counts), np.array([v for _, scope in sorted(caps) for v in scope], np.int32)
         self._certificates: dict[int, Certificate] = {}
+
+    @staticmethod
+    def of(circuit: Circuit, lowered: tuple[Program, list[Node]], caps: Sequence[tuple[int, Sequence[int]]]) -> Series:
+        """The evaluator of a circuit, given its program; all determinants are expanded."""
+        return Series(lower(expand_small(circuit))) if circuit.facts.dets else Series(lowered[0], caps)
 
     @property
     def _roots(self) -> np.ndarray:

@@ -23,19 +23,23 @@ class Values:
     exponent : int64 array
     bound : float64 array
         0 for an exact value (an exact zero among them), inf where nothing is known.
+    lost : bool array, optional
+        Rows in which roundings are too much, and not the range of numbers too small: more range does not help them.
     """
 
     mantissa: np.ndarray
     exponent: np.ndarray
     bound: np.ndarray
+    lost: np.ndarray | None = None
 
     @staticmethod
     def empty(rows: int) -> Values:
-        """Room for `rows` values, nothing known of any."""
+        """Arrays for `rows` values, nothing known of any."""
         return Values(np.zeros(rows), np.zeros(rows, np.int64), np.full(rows, np.inf))
 
     def __getitem__(self, rows: slice | np.ndarray) -> Values:
-        return Values(self.mantissa[rows], self.exponent[rows], self.bound[rows])
+        lost = None if self.lost is None else self.lost[rows]
+        return Values(self.mantissa[rows], self.exponent[rows], self.bound[rows], lost)
 
     def uncertain(self, rtol: float) -> np.ndarray:
         """The rows whose bound exceeds `rtol`."""
@@ -73,8 +77,8 @@ class Values:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log(mantissa) + exponent * math.log(2.0)
 
-    def plain(self) -> float | None:
-        """The only value, if it is positive and dividing what is far from the ends of the range by it stays inside."""
+    def divisor(self) -> float | None:
+        """The only value as a double, if dividing ordinary numbers by it does not leave the range of doubles."""
         value = float(self.mantissa[0])
         return value if SMALL < value < LARGE and not self.exponent[0] else None
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from pgcc.compiler import Compiled
 from pgcc.errors import PgccError, ProofError
-from pgcc.evaluate.coefficients import scan_coefficients
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
 from pgcc.rings.balls import Exact
+from pgcc.validity.coefficients import scan_coefficients
 from pgcc.validity.dependence import judge_dependence
 from pgcc.validity.proof import TOTAL_TOLERANCE, Proof, coefficient, verify
 from pgcc.validity.provenance import Certificate, prove_nonnegative
@@ -238,7 +238,7 @@ def _judge_multiaffine(circuit: Circuit) -> Verdict:
         reason = "by structure, after simplification no two factors of a product share a variable"
         return Verdict(PROVED, reason, proof=proof)
     try:
-        found = compiled.multiaffinity
+        found = compiled.squares
     except PgccError as error:
         return Verdict(NOT_PROVEN, f"the identity test could not be made ({error})")
     if found.squared:

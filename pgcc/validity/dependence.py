@@ -91,7 +91,7 @@ def _violation(circuit: Circuit, point: dict[str, Fraction]) -> Verdict | None:
     rows = np.full((len(sets), n), -1, np.int8)
     for row, chosen in zip(rows, sets, strict=True):
         row[list(chosen)] = 1
-    values, _ = compiled.run_auto(rows, _RTOL)
+    values = compiled.values(rows, _RTOL)
     numbers = values.floats()
     total, single, double = numbers[0], numbers[1 : n + 1], numbers[n + 1 :]
     i, j = np.array(pairs).T

@@ -20,11 +20,11 @@ import numpy as np
 
 from pgcc.compiler import Compiled
 from pgcc.errors import PgccError
-from pgcc.evaluate.coefficients import magnitudes
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import nearest_float
 from pgcc.rings.values import Values
+from pgcc.validity.coefficients import magnitudes
 
 _STARTS = 48
 _STEPS = 200

@@ -97,7 +97,7 @@ def follows_from_rules(circuit: Circuit, compiled: Compiled) -> bool:
 def _by_signs(compiled: Compiled) -> Standing | None:
     """Without negative numbers, or with those of determinants only that are known to have no negative minors."""
     if compiled.decomposable:  # then it has been lowered to compute the total
-        program = compiled.direct.unscheduled
+        program = compiled.program
         if not (program.signed or program.has_det):
             return MONOTONE
         structures = program.structures
@@ -132,7 +132,7 @@ def _slack(circuit: Circuit, total: Values) -> Fraction | None:
 
 
 def _by_coefficients(compiled: Compiled, slack: Fraction) -> Standing:
-    from pgcc.evaluate.coefficients import scan_coefficients
+    from pgcc.validity.coefficients import scan_coefficients
     from pgcc.validity.search import find_negative
 
     n, row = len(compiled.circuit.variables), compiled.circuit.size + sum(_cubes(compiled.circuit)) + 1

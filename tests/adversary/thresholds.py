@@ -17,7 +17,7 @@ SMALL: list[tuple[str, str, Any]] = [
     ("passes.pipeline", "SMALL", 3),  # edges that are simplified to the end
     ("passes.pipeline", "WORTH", 0.3),
     ("passes.total", "_MOST_EXACT", 1),  # rows of a float determinant that is computed in fractions
-    ("compiler", "_MOST_SCOPE", 6),  # of sums known to be multiaffine
+    ("rings.identity", "_MOST_SCOPE", 6),  # of sums known to be multiaffine
     ("program.strategy", "MANY_COEFFICIENTS", 2),  # above it, roots of unity
     ("program.condense", "_MOST_READERS", 1),
     ("program.condense", "_TO_NUMBER", 0),  # wide tables, however little they save
@@ -31,7 +31,7 @@ SMALL: list[tuple[str, str, Any]] = [
     ("rings.float64.loop", "_NEXT", 1),
     ("rings.direct", "_BESIDE_MATRICES", 1),
     ("rings.roots", "_POINTS_AT_A_TIME", 2),
-    ("evaluate.coefficients", "_FEW", 2),
+    ("validity.coefficients", "_FEW", 2),
     ("evaluate.counting", "_LONG", 1),  # counts by FFT
     ("evaluate.counting_exact", "_FEW_EXACT_BITS", 8),
     ("evaluate.counting_exact", "_FEW_POINTS", 1),
@@ -46,7 +46,7 @@ SMALL: list[tuple[str, str, Any]] = [
     ("codegen.emit", "STRAIGHT_LINE", 4),
     ("queries.probability", "_FEW", 0),
     ("queries.distribution", "_MOST_CODES", 8),
-    ("queries.marginals", "_QUERIES", 4),
+    ("evaluate.marginals", "_QUERIES", 4),
     ("queries.information", "MOST_LISTED", 2),  # above it, estimates from samples
     ("queries.mode", "_TOGETHER", 1),
     ("queries.mode", "_MOST_SWAPS", 1),

@@ -14,16 +14,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from types import SimpleNamespace
 
 import numpy as np
 
-from pgcc.compiler import Compiled
+from pgcc.compiler import DECOMPOSABLE, Compiled, climb
 from pgcc.errors import PgccError
 from pgcc.evaluate.kernels.coefficients import invert_corners, invert_corners_mod, write_rows
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op, const, rebuild, weighted_sum
 from pgcc.ir.numbers import absolute, nearest_float
-from pgcc.rings.direct import Direct
+from pgcc.rings.direct import Float64, Scaled
 from pgcc.rings.residues import Residues, rounds
 from pgcc.rings.values import Values
 
@@ -120,7 +121,7 @@ class _Scanner:
         if self.compiled.decomposable:
             self.compiled.run("direct", one, _CERTAIN)
         elif self._has_corners:
-            self._corner_direct.evaluate(one, _CERTAIN)
+            self._at_corners(one)
         self.end = time.monotonic() + self.seconds
 
     @property
@@ -146,7 +147,7 @@ class _Scanner:
             error = _error(values)
             wide = np.flatnonzero(np.isinf(error))
             if self.slack and len(wide) and not self.compiled.circuit.facts.dets:
-                found, error[wide] = self.compiled.direct.absolute_errors(rows[wide])
+                found, error[wide] = self.compiled.float64.absolute_errors(rows[wide])
                 values.put(wide, Values(found, np.zeros(len(wide), np.int64), np.full(len(wide), np.inf)))
             yield first, self._judge(values, error)
 
@@ -187,13 +188,13 @@ class _Scanner:
     def _corners(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """g at corners, and bounds on the errors."""
         rows = -rows  # z = 1 is "free" to a leaf a·ȳ + b·z: observed 1 would be b alone
-        found = self._corner_direct.evaluate(rows, _CERTAIN)
+        found = self._at_corners(rows)
         value = found.floats().copy()
         error = _error(found)
         error[(found.bound > 0.0) | (found.mantissa != 0.0)] += _TINY
         wide = np.flatnonzero(np.isinf(error))
         if len(wide):
-            value[wide], error[wide] = self._corner_direct.absolute_errors(rows[wide])
+            value[wide], error[wide] = self._corners_in_float64.absolute_errors(rows[wide])
         return value, error
 
     @property
@@ -201,8 +202,12 @@ class _Scanner:
         return not self.compiled.circuit.facts.dets
 
     @cached_property
-    def _corner_direct(self) -> Direct:
-        return Direct(self.compiled.plain)
+    def _corners_in_float64(self) -> Float64:
+        return Float64(self.compiled.lowered[0])
+
+    def _at_corners(self, rows: np.ndarray) -> Values:
+        float64 = self._corners_in_float64
+        return climb(DECOMPOSABLE[:2], SimpleNamespace(float64=float64, scaled=Scaled(float64)), rows, _CERTAIN)[0]
 
     # -- the rest -----------------------------------------------------------------------------------
 
@@ -243,7 +248,7 @@ class _Scanner:
     def _zeros(self, numbers: np.ndarray) -> np.ndarray:
         """Which of these coefficients are 0 modulo random primes; False where there was no time, or no program."""
         try:
-            program = self.compiled.plain
+            program, _ = self.compiled.lowered
         except PgccError:  # a determinant that is too large to expand
             return np.zeros(len(numbers), bool)
         zero = np.ones(len(numbers), bool)
