@@ -13,7 +13,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, product, var, weighted_sum
 from pgcc.passes.padding import homogenize
 from pgcc.program.lower import lower
-from pgcc.rings.direct import Direct
+from pgcc.rings.direct import Float64, Scaled
 from pgcc.rings.fourier import multiply
 from pgcc.testing import random_circuit
 
@@ -149,11 +149,21 @@ def test_zeros_have_no_exponent_that_others_are_measured_by():
         for leaf, p in ((weighted_sum((tiny,), (var("y"),)), Fraction(1, 2)), (var("y"), Fraction(1, 10)))
     ]
     circuit = Circuit(weighted_sum((1, tiny), parts), (*names, "y"))
-    direct = Direct(lower(homogenize(circuit)))
+    scaled = Scaled(Float64(lower(homogenize(circuit))))
     counted, codes = np.ones(n + 1, bool), np.full(n + 1, -1, np.int8)
-    found, off = LongCounting(direct, codes, counted, 1e-8).run()
+    found, off = LongCounting(scaled, codes, counted, 1e-8).run()
     exact = [0.0] + [math.comb(n, k) * (0.5**n + 0.1**k * 0.9 ** (n - k)) / 2 for k in range(n + 1)]
     assert np.abs(found - exact).max() <= off <= 1e-8
+
+
+def test_a_sum_of_transforms_of_which_one_is_impossible():
+    """0 has no sum that an error could be relative to."""
+    rng = np.random.default_rng(3)
+    halves = [[wide(rng, 3200, first) for first in (0, 3200)] for _ in range(2)]
+    halves[1][0] = weighted_sum((1,), (product([halves[1][0], var("y")]),))
+    model = pgcc.compile(Circuit(weighted_sum((0.5, 0.5), list(map(product, halves)))))
+    found, expected = model.cardinality({"y": 0}, atol=ATOL), model.cardinality({"y": 0})
+    assert np.abs(found - expected).max() <= ATOL
 
 
 def test_small_factors_that_are_not_multiplied_out():

@@ -8,10 +8,10 @@ import pytest
 from families import FAMILIES, cases, minor
 
 import pgcc
+from pgcc.compiler import MARGINALS, climb
 from pgcc.determinants.forms import Determinant, lay_out
 from pgcc.determinants.kernels.partials import partial_rows
 from pgcc.determinants.kernels.plan import FREE, HAS, OUT, RANK
-from pgcc.evaluate.marginals import find_marginals
 from pgcc.ir.node import Op
 from pgcc.program.determinant import DetStructure
 
@@ -118,9 +118,8 @@ def test_the_reverse_pass_answers_nearly_all(family):
     for circuit, table, evidence in cases(family, many=10, seed=5):
         if table.prob(evidence) == 0:
             continue
-        reverse = find_marginals(pgcc.compile(circuit)._compiled)
         codes = np.array([[evidence.get(v, -1) for v in table.variables]], np.int8)
-        found = reverse.evaluate(codes, RTOL)
+        found, _ = climb(MARGINALS[:2], pgcc.compile(circuit)._compiled, codes, RTOL)
         for i, v in enumerate(table.variables):
             exact = table.expectation(evidence, lambda s, v=v: int(v in s))
             if found.certain[0, i]:
@@ -152,9 +151,8 @@ def test_composed_leaves_that_are_neither_in_nor_out():
     leaves = [pgcc.parse(f"0.3*a{i}*b{i} + 0.2*a{i} + 0.1*b{i} + 0.4*c{i}") for i in range(9)]
     model = pgcc.compile(pgcc.det_pgc(B @ B.T / 9, leaves))
     evidence = {f"a{i}": 0 for i in range(9)}
-    found = find_marginals(model._compiled).evaluate(
-        np.array([[evidence.get(v, -1) for v in model.variables]], np.int8), RTOL
-    )
+    codes = np.array([[evidence.get(v, -1) for v in model.variables]], np.int8)
+    found, _ = climb(MARGINALS[:2], model._compiled, codes, RTOL)
     assert found.certain.all()
     base = model.prob(evidence)
     for i, v in enumerate(model.variables):
