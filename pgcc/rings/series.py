@@ -64,20 +64,27 @@ class Series:
 
     def top(self, evidence: np.ndarray) -> Values:
         """Keep the top coefficients, as many as each row needs."""
-        return self._run(evidence, True, self._caps, max(1, _MOST_BYTES // (8 * self.program.slots)))
+        return self._run(evidence, True, max(1, _MOST_BYTES // (8 * self.program.slots)))
 
     def bottom(self, evidence: np.ndarray) -> Values:
         """Keep the coefficients up to t^|A|."""
-        # what is cut off at the bottom does not depend on which values are multiaffine
-        no_caps = np.zeros(self.program.instructions + 1, np.int64), np.zeros(0, np.int32)
-        return self._run(evidence, False, no_caps, evidence.shape[1] + 1)
+        return self._run(evidence, False, evidence.shape[1] + 1)
 
-    def _run(self, evidence: np.ndarray, top: bool, caps: tuple[np.ndarray, np.ndarray], limit: int) -> Values:
+    def _run(self, evidence: np.ndarray, top: bool, limit: int) -> Values:
         program = self.program
         numbers = Numbers(program.weights, program.leaf_variable, program.leaf_table)
         out, lengths = np.zeros((2, len(evidence))), np.zeros(len(evidence), np.int64)
         run_series(
-            instructions_of(program), numbers, caps, top, evidence, self._roots, program.slots, limit, out, lengths
+            instructions_of(program),
+            numbers,
+            self._caps,
+            top,
+            evidence,
+            self._roots,
+            program.slots,
+            limit,
+            out,
+            lengths,
         )
         return self._certified(out, lengths)
 

@@ -11,23 +11,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgcc.kernels.policy import kernel
+from pgcc.kernels.policy import bare_kernel, kernel
 from pgcc.program.program import LEAF, TIMES
 from pgcc.rings.kernels.walk import Operations, complete, no_determinant, number_system, walk
 
 HUGE = 2**40  # degrees stop here: they are then no longer told apart
 
 
-@kernel
-def _add_convolution(out, x, y, weight, shift, dx, dy):
-    """out[i + j + shift] += weight · x[i] · y[j]; x and y have dx + 1 and dy + 1 entries."""
-    length = len(out)
+@bare_kernel
+def _add_convolution(out, to, length, x, at_x, y, at_y, weight, shift, dx, dy):
+    """out[to + i + j + shift] += weight · x[at_x + i] · y[at_y + j], below `length`, for i ≤ dx and j ≤ dy."""
     for i in range(dx + 1):
-        factor = weight * x[i]
+        factor = weight * x[at_x + i]
         if factor != 0.0:
             low, high = max(0, -shift - i), min(dy, length - 1 - shift - i)
             for j in range(low, high + 1):
-                out[i + j + shift] += factor * y[j]
+                out[to + i + j + shift] += factor * y[at_y + j]
 
 
 @kernel
@@ -104,13 +103,16 @@ class Series(NamedTuple):
     """The number system of `length` coefficients, for one row of evidence.
 
     top : whether those are the highest ones, from t^degree[slot] downwards; otherwise, the lowest ones, from 1 upwards.
-    degree : of every value. work : slots × coefficients. spare : room for as many. so_far : the degree of a product.
+    degree : bounds on those of the values; the top coefficients need them beforehand (`Degrees`), the bottom ones find
+    them on the way, without caps. work : the coefficients of slot s from s · stride on. spare : room for those of a
+    value. so_far : the degree of a product.
     """
 
     numbers: Numbers
     codes: np.ndarray
     top: bool
     length: int
+    stride: int
     degree: np.ndarray
     work: np.ndarray
     spare: np.ndarray
@@ -119,52 +121,73 @@ class Series(NamedTuple):
 
 
 def _leaf(system, i, at, number):
-    table, v = system.numbers.leaf_table[number], system.numbers.leaf_variable[number]
+    table, v, work = system.numbers.leaf_table, system.numbers.leaf_variable[number], system.work
     code = 2 if v < 0 or system.codes[v] < 0 else system.codes[v]
-    here = system.work[at, : system.length]
-    here[:] = 0.0
+    here = at * system.stride
+    for k in range(system.length):
+        work[here + k] = 0.0
+    if not system.top:
+        system.degree[at] = code == 1
     if code == 1:  # a + b·t
-        here[0] = table[1] if system.top else table[0]
+        work[here] = table[number, 1 if system.top else 0]
         if system.length > 1:
-            here[1] = table[0] if system.top else table[1]
+            work[here + 1] = table[number, 0 if system.top else 1]
     else:
-        here[0] = table[code]
+        work[here] = table[number, code]
 
 
 def _one(system, i, at):
-    system.work[at, : system.length] = 0.0
-    system.work[at, 0] = 1.0
+    _zero(system, i, at)
+    system.work[at * system.stride] = 1.0
     system.so_far[0] = 0
 
 
 def _times(system, at, x):
-    length, degree = system.length, system.degree
-    here, spare = system.work[at, :length], system.spare[:length]
-    spare[:] = 0.0
-    _add_convolution(spare, here, system.work[x], 1.0, 0, min(system.so_far[0], length - 1), min(degree[x], length - 1))
-    here[:] = spare
-    system.so_far[0] += degree[x]
+    length, stride, degree, work, spare = system.length, system.stride, system.degree, system.work, system.spare
+    so_far, here = system.so_far[0], at * stride
+    for k in range(length):
+        spare[k] = 0.0
+    dx, dy = min(so_far, length - 1), min(degree[x], length - 1)
+    _add_convolution(spare, 0, length, work, here, work, x * stride, 1.0, 0, dx, dy)
+    for k in range(length):
+        work[here + k] = spare[k]
+    system.so_far[0] = min(HUGE, so_far + degree[x])
+    if not system.top:
+        degree[at] = system.so_far[0]
 
 
+@bare_kernel
 def _zero(system, i, at):
-    system.work[at, : system.length] = 0.0
+    here, work = at * system.stride, system.work
+    for k in range(system.length):
+        work[here + k] = 0.0
+    if not system.top:
+        system.degree[at] = 0
 
 
 def _add(system, at, k, x):
-    length, degree = system.length, system.degree
-    shift = degree[at] - degree[x] if system.top else 0
-    here, most = system.work[at, :length], min(degree[x], length - 1)
-    _add_convolution(here, system.work[x], system.constant, system.numbers.weights[k], shift, most, 0)
+    length, stride, degree, work = system.length, system.stride, system.degree, system.work
+    shift, most = degree[at] - degree[x] if system.top else 0, min(degree[x], length - 1)
+    weight = system.numbers.weights[k]
+    _add_convolution(work, at * stride, length, work, x * stride, system.constant, 0, weight, shift, most, 0)
+    if not system.top:
+        degree[at] = max(degree[at], degree[x])
 
 
 def _add_product(system, at, k, x, y):
-    length, degree, work = system.length, system.degree, system.work
+    length, stride, degree, work = system.length, system.stride, system.degree, system.work
     shift = degree[at] - degree[x] - degree[y] if system.top else 0
-    dx, dy = min(degree[x], length - 1), min(degree[y], length - 1)
-    _add_convolution(work[at, :length], work[x], work[y], system.numbers.weights[k], shift, dx, dy)
+    dx, dy, weight = min(degree[x], length - 1), min(degree[y], length - 1), system.numbers.weights[k]
+    _add_convolution(work, at * stride, length, work, x * stride, work, y * stride, weight, shift, dx, dy)
+    if not system.top:
+        degree[at] = max(degree[at], min(HUGE, degree[x] + degree[y]))
 
 
-number_system(Series, Operations(_leaf, _one, _times, _zero, _add, _add_product, complete, complete, no_determinant))
+def _empty(system, i, at):
+    _zero(system, i, at)
+
+
+number_system(Series, Operations(_leaf, _one, _times, _empty, _add, _add_product, complete, complete, no_determinant))
 
 
 @kernel
@@ -226,11 +249,11 @@ def run_series(code, numbers, caps, top, evidence, roots, slots, limit, out, len
     degree, slack = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
     so_far = np.zeros(1, np.int64)
     capacity = 1
-    work, spare, constant = np.zeros((slots, 1)), np.zeros(1), np.ones(1)
+    work, spare, constant = np.zeros(slots), np.zeros(1), np.ones(1)
     for row in range(evidence.shape[0]):
         codes, observed = evidence[row], count_ones(evidence[row])
-        walk(code, Degrees(numbers.leaf_variable, caps[0], caps[1], codes, degree), 0, len(code.op))
         if top:
+            walk(code, Degrees(numbers.leaf_variable, caps[0], caps[1], codes, degree), 0, len(code.op))
             length = find_slack(code, degree, roots, observed, slack) + 1
             if degree.max() == HUGE:
                 length = -1
@@ -243,7 +266,8 @@ def run_series(code, numbers, caps, top, evidence, roots, slots, limit, out, len
             continue
         if length > capacity:
             capacity = length
-            work, spare = np.zeros((slots, capacity)), np.zeros(capacity)
-        walk(code, Series(numbers, codes, top, length, degree, work, spare, constant, so_far), 0, len(code.op))
+            work, spare = np.zeros(slots * capacity), np.zeros(capacity)
+        system = Series(numbers, codes, top, length, capacity, degree, work, spare, constant, so_far)
+        walk(code, system, 0, len(code.op))
         for r in range(len(roots)):
-            out[r, row] = work[roots[r], degree[roots[r]] - observed if top else observed]
+            out[r, row] = work[roots[r] * capacity + (degree[roots[r]] - observed if top else observed)]
