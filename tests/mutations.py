@@ -458,7 +458,7 @@ BOUNDS = [
             (
                 "growth, quickly",
                 "backend/kernels/determinants.py",
-                "        tau[lane] *= 1.1 * (roundings + spread)",
+                "        tau[lane] *= 1.11 * (roundings + spread)",
                 "        tau[lane] *= 1e-3 * (roundings + spread)",
                 "test_attacks_det.py test_near_duplicates.py",
                 "dpp_features dpp_floats / prob raw",
