@@ -14,6 +14,7 @@ from pgcc.backend.gradient_points import PointDifferentiator
 from pgcc.errors import EvidenceError, PgccError, PrecisionError, SemanticsError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
+from pgcc.ir.numbers import UNIT
 from pgcc.lowering.parameters import Parametrized, parametrize
 from pgcc.queries.evidence import Evidence
 from pgcc.queries.probability import total_mass
@@ -128,6 +129,27 @@ class GradientFunction:
             total += of(np.full((1, codes.shape[1]), -1, np.int8), np.array([np.abs(share).sum()]))
         return self.differentiator.gamma * total
 
+    def sensitivity(self, codes: np.ndarray, share: np.ndarray, found: Gradients) -> float:
+        """By how much derivatives change, relative to them or to 1, if all entries of matrices do by a few roundings.
+
+        Where a determinant cancels, its derivatives are not known any better: the nearest doubles of its entries are
+        off by as much. What it is multiplied by may hide that from the value of a row.
+        """
+        matrices, rng = self.differentiator.matrices, np.random.default_rng(0)
+        self.differentiator.matrices = [
+            tuple(m * (1.0 + 8.0 * UNIT * rng.choice([-1.0, 1.0], m.shape)) for m in each)  # type: ignore[misc]
+            for each in matrices
+        ]
+        try:
+            other = self.evaluate(codes, share)
+        finally:
+            self.differentiator.matrices = matrices
+        pairs = [(found.weights, other.weights), (found.constants, other.constants)]
+        apart = [(np.abs(a - b) / np.maximum(1.0, np.abs(a))).max(initial=0.0) for a, b in pairs]
+        for a, b in zip(chain(*found.matrices), chain(*other.matrices), strict=True):
+            apart.append(np.abs(a - b).max(initial=0.0) / np.abs(a).max(initial=1.0))
+        return float(max(apart))
+
     def named(self, found: Gradients, logprob: Any) -> Gradient:
         """The same by node."""
         parametrized = self.parametrized
@@ -197,6 +219,8 @@ def grad(circuit: Circuit, evidence: Any = None, *, weights: Any = None, normali
         slopes = np.concatenate([found.weights, found.constants])
         if not (function.errors(codes, share) <= _LOST * np.maximum(1.0, np.abs(slopes))).all():
             raise PrecisionError("terms cancel so far that float64 has lost some derivatives")
+    if circuit.facts.dets and len(codes) and not function.sensitivity(codes, share, found) <= _LOST:
+        raise PrecisionError("a determinant cancels so far that float64 has lost some derivatives")
     return function.named(found, float(logs[0]) if given.single else logs)
 
 
