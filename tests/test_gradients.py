@@ -261,3 +261,10 @@ def test_what_has_no_derivative():
     with pytest.raises(PgccError, match="not in this circuit"):
         pgcc.grad(circuit, {"a": 1, "b": 1})[pgcc.parse("z9")]
     assert "derivatives" in repr(pgcc.grad(circuit, {}))
+
+
+def test_derivatives_beside_a_determinant_that_cancels_are_not_noise():
+    """Of its value, 1e-13, doubles know three digits; that of the circuit does not show it."""
+    circuit = pgcc.parse("1/10**15*det([[1]], [[1]], [[-9999999999999/10000000000000]], [v]) + 1/10**20*(v + 1)")
+    with pytest.raises(PrecisionError, match="determinant cancels"):
+        pgcc.grad(circuit, {}, normalize=False)
