@@ -775,7 +775,7 @@ BOUNDS = [
                 "queries/mode.py",
                 "        if bound > self.logprob + self.tolerance / 2:",
                 "        if bound > self.logprob + 1e-8:",
-                "test_answers.py",
+                "test_answers.py::test_a_mode_beside_a_branch_that_is_likelier_as_a_whole",
                 "",
             ),
             (
@@ -823,7 +823,7 @@ BOUNDS = [
                 "queries/gradient.py",
                 "        return self.differentiator.gamma * total",
                 "        return 0.0 * total",
-                "test_gradients.py",
+                "test_gradients.py::test_a_derivative_that_cancels_where_the_value_does_not",
                 "cancelling / gradient",
             ),
             (
@@ -831,7 +831,7 @@ BOUNDS = [
                 "queries/gradient.py",
                 "<= _AGREEMENT))[:1]",
                 "<= 1e9))[:1]",
-                "test_gradients.py",
+                "test_gradients.py::test_a_value_that_cancels_is_named",
                 "cancelling nearly_zero / gradient",
             ),
         ]
