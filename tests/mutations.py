@@ -700,7 +700,7 @@ BOUNDS = [
                 "backend/roots.py",
                 "            floor = (certificate.floor + 2.0**-1070) / scale + 2.0**-1070",
                 "            floor = 0.0",
-                "test_certificates.py",
+                "test_certificates.py::test_roots_beside_subnormal_numbers",
                 "subnormal entangled_scales / prob raw",
             ),
             (
@@ -708,7 +708,7 @@ BOUNDS = [
                 "backend/roots.py",
                 "        return Certificate(rounding_bound(_COMPLEX * count), found.floor)",
                 "        return Certificate(rounding_bound(0.05 * count), found.floor)",
-                "test_certificates.py",
+                "test_certificates.py::test_roundings_of_complex_numbers",
                 "many_points near_one / prob raw",
             ),
             (
