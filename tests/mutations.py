@@ -108,7 +108,7 @@ MUTANTS = [
         "backend/kernels/bounds.py",
         "    return 1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor)",
         "    return 1e-17 * abs(m)",
-        "test_accuracy.py",
+        "test_bounds.py",
     ),
     Mutant(
         "the sign of Bird's determinant",
