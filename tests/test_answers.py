@@ -93,6 +93,17 @@ def test_log_odds_near_one_half(shift):
     assert found[1] == pytest.approx(-math.log(3), rel=1e-12)
 
 
+def test_log_odds_beside_a_singular_determinant():
+    """Balls of a singular matrix are as wide with however many bits; rationals know that it is 0."""
+    t = F(1, 10**170)
+    u, v = [[1, 1, 0], [0, 0, -2], [-2, -1, -2]], [[2, 1, -2], [2, 0, 0], [-2, -1, 1]]
+    matrices = [[[x * t for x in row] for row in m] for m in (u, v)]
+    singular = pgcc.determinant([[1, 0, 0], [0, 0, 0], [0, 0, 0]], *matrices, ["a", "b", "c"])
+    model = pgcc.compile(2**2255 * singular + F(27, 2) * pgcc.parse("(a + 1)*(b + 1)*(c + 1)"))
+    assert 0 < model.prob({"a": 1, "b": 1}, exact=True) - model.prob({"a": 0, "b": 1}, exact=True) < F(1, 10**330)
+    assert model.log_odds({"b": 1}).tolist() == [0.0, math.inf, 0.0]  # ±1e-342
+
+
 # -- improbable evidence ----------------------------------------------------------------------------
 
 
