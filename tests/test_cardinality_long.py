@@ -156,6 +156,16 @@ def test_zeros_have_no_exponent_that_others_are_measured_by():
     assert np.abs(found - exact).max() <= off <= 1e-8
 
 
+def test_a_sum_of_transforms_of_which_one_is_impossible():
+    """0 has no sum that an error could be relative to."""
+    rng = np.random.default_rng(3)
+    halves = [[wide(rng, 3200, first) for first in (0, 3200)] for _ in range(2)]
+    halves[1][0] = weighted_sum((1,), (product([halves[1][0], var("y")]),))
+    model = pgcc.compile(Circuit(weighted_sum((0.5, 0.5), list(map(product, halves)))))
+    found, expected = model.cardinality({"y": 0}, atol=ATOL), model.cardinality({"y": 0})
+    assert np.abs(found - expected).max() <= ATOL
+
+
 def test_small_factors_that_are_not_multiplied_out():
     """`simplify` keeps 10^-700·y as it is where a product would have too many digits: the result was off by 0.02."""
     n = 1100

@@ -133,7 +133,8 @@ class LongCounting:
 def _product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, float]:
     """a·b without negative coefficients, and what it is off by in the 2-norm, relative to Σa·Σb."""
     product, off = multiply(a, b)
-    return np.maximum(product, 0.0), 1.01 * off / (float(a.sum()) * float(b.sum()))
+    size = float(a.sum()) * float(b.sum())
+    return np.maximum(product, 0.0), 1.01 * off / size if size else 0.0
 
 
 def _balanced_product(parts: list[np.ndarray]) -> tuple[np.ndarray, int, float]:

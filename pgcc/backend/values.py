@@ -67,9 +67,11 @@ class Values:
         """Natural logarithms; −inf exactly where the value is 0, NaN where it is negative."""
         mantissa, exponent = self.mantissa, self.exponent
         if exponent.any():  # they must not cancel: near 0, a logarithm would be as wrong as large ones are rounded
-            mantissa, binary = np.frexp(mantissa)
-            small = np.abs(mantissa) < math.sqrt(0.5)
-            mantissa, exponent = np.where(small, 2.0 * mantissa, mantissa), exponent + binary - small
+            scaled = exponent != 0  # the others have the same bits whatever is beside them
+            fraction, binary = np.frexp(mantissa)
+            small = np.abs(fraction) < math.sqrt(0.5)
+            mantissa = np.where(scaled, np.where(small, 2.0 * fraction, fraction), mantissa)
+            exponent = np.where(scaled, exponent + binary - small, 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log(mantissa) + exponent * math.log(2.0)
 
