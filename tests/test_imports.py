@@ -48,6 +48,7 @@ THIRD_PARTY = {
         "pgcc.passes.total",
         "pgcc.queries.proof",
         "pgcc.queries.definite",
+        "pgcc.queries.verdict",
     ),
     "sympy": ("pgcc.frontend.symbolic",),
     "networkx": ("pgcc.frontend", "pgcc.plot", "pgcc.testing"),
