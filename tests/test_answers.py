@@ -10,6 +10,7 @@ import pytest
 
 import pgcc
 from pgcc.compiler import Compiled
+from pgcc.queries import mode
 from pgcc.queries.information import Estimate
 from pgcc.validity.support import least_log_coefficient
 
@@ -90,6 +91,17 @@ def test_log_odds_near_one_half(shift):
     found = pgcc.compile(circuit).log_odds()
     assert found[0] == pytest.approx(log(p / (1 - p)), rel=1e-9, abs=0)
     assert found[1] == pytest.approx(-math.log(3), rel=1e-12)
+
+
+def test_log_odds_beside_a_singular_determinant():
+    """Balls of a singular matrix are as wide with however many bits; rationals know that it is 0."""
+    t = F(1, 10**170)
+    u, v = [[1, 1, 0], [0, 0, -2], [-2, -1, -2]], [[2, 1, -2], [2, 0, 0], [-2, -1, 1]]
+    matrices = [[[x * t for x in row] for row in m] for m in (u, v)]
+    singular = pgcc.determinant([[1, 0, 0], [0, 0, 0], [0, 0, 0]], *matrices, ["a", "b", "c"])
+    model = pgcc.compile(2**2255 * singular + F(27, 2) * pgcc.parse("(a + 1)*(b + 1)*(c + 1)"))
+    assert 0 < model.prob({"a": 1, "b": 1}, exact=True) - model.prob({"a": 0, "b": 1}, exact=True) < F(1, 10**330)
+    assert model.log_odds({"b": 1}).tolist() == [0.0, math.inf, 0.0]  # ±1e-342
 
 
 # -- improbable evidence ----------------------------------------------------------------------------
@@ -217,6 +229,14 @@ def test_a_mode_is_proved_to_rtol(rtol):
         assert float(max(weights) / value - 1) <= found.tolerance
         assert found.tolerance <= rtol + 1e-13
         assert found.bound >= float(math.log(max(weights) / sum(weights)))
+
+
+def test_a_mode_beside_a_branch_that_is_likelier_as_a_whole(monkeypatch):
+    """a = 1 is likelier than a = 0 by 2e-9, but falls apart: a search that starts there has to look at the other."""
+    start = np.array([1, 0, 0, 0], np.int8)
+    monkeypatch.setattr(mode, "greedy", lambda *_: (start, math.log(0.5 - 4e-9)))
+    model = pgcc.compile(pgcc.parse("(1/2 - 4e-9)*a + 5e-9*a*d + (1/2 - 1e-9)*b*c"), rtol=1e-12)
+    assert model.mode().assignment == {"a": 0, "b": 1, "c": 1, "d": 0}
 
 
 # -- moments and covariances ------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import pytest
 from flint import arb, fmpq, fmpq_mat
 
 from pgcc.certify.certificate import Walk, _log_growth
-from pgcc.certify.kernels.analysis import nothing_known
+from pgcc.certify.kernels.analysis import ENDLESS, _quotient, nothing_known
 from pgcc.certify.kernels.bounds import absolute_error, certify, divide, posteriors
 from pgcc.evaluate.counting import _certified
 from pgcc.ir.circuit import Circuit
@@ -340,7 +340,15 @@ def test_a_floor_has_what_is_lost_of_values_and_of_magnitudes(rounds):
         assert found.gamma == rounding_bound(rounds)
         worst = 2 * Exact(value) + 2 * Exact(found.gamma) * Exact(magnitude) + LOST
         assert worst <= Exact(found.floor) <= 2 * worst
-    assert walk.certificate([0], [0]).floor > 0.0
+    walk.state.error[:] = -800.0  # below the smallest double, but not 0
+    assert walk.certificate([0], [1]).floor >= 2.0**-1074
+
+
+@pytest.mark.parametrize("low", [-ENDLESS, -1021.5 * math.log(2.0), -1074 * math.log(2.0)])
+def test_a_quotient_by_what_may_be_subnormal_says_nothing(low):
+    """A sum that cancels may be as small as that without having lost anything; a quotient by it is 0, or anything."""
+    assert _quotient(0.0, 0.0, -math.inf, 0.0, low, -math.inf) == (ENDLESS, -ENDLESS, ENDLESS)
+    assert _quotient(0.0, 0.0, -math.inf, 0.0, -700.0, -math.inf) == (700.0, 0.0, -math.inf)
 
 
 def test_determinants_grow_with_what_their_children_are_off_by():

@@ -284,3 +284,21 @@ def test_explain_tells_of_the_program_that_runs() -> None:
 def test_a_constant_below_the_normal_numbers() -> None:
     compiled = Compiled(Circuit(const(1e-320)))
     assert count_checked(compiled, "direct", np.zeros((1, 0), np.int8)) == 1
+
+
+def test_roots_beside_subnormal_numbers() -> None:
+    """Leaves that lose a millionth where others are huge: the values at points are ordinary numbers, and off by it."""
+    compiled = Compiled(pgcc.parse("(2**-1055/3*a + 2**-1053/7)*(2**1000*b + 2**1001)*(c + 1)"))
+    rows = np.array([[a, b, c] for a in (0, 1, -1) for b in (0, 1, -1) for c in (1, -1)], np.int8)
+    known = count_checked(compiled, "roots", rows)
+    values, true = compiled.run("roots", rows, 1e-9), [compiled.exact.rational(row) for row in rows.tolist()]
+    off = max(abs(exact_value(values, i) / x - 1) for i, x in enumerate(true))
+    assert known == 0 or off > 1e-9
+
+
+def test_roundings_of_complex_numbers() -> None:
+    """A complex product is off by √5·u, and so are what is made of it; a plain rounding counts for that at least."""
+    roots = Compiled(pgcc.parse("((a + 1)*(b + 2) + 3*c)**2 - (9*c**2 + (a + 1)**2*(b + 2)**2)")).roots
+    plain = Walk(roots.program.slots).run(roots.program).state.rounds[roots.program.value]
+    gamma = roots._certificate(np.ones(3, np.int8), 1.0).gamma
+    assert math.sqrt(5.0) * plain * UNIT <= gamma <= 20 * plain * UNIT

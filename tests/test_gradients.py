@@ -248,6 +248,13 @@ def test_a_determinant_that_cancels_where_the_value_does_not():
     assert pgcc.grad(circuit, {"v": 0}, normalize=False)[circuit][1] == pytest.approx(0.5)
 
 
+def test_a_value_that_cancels_is_named():
+    """Evidence whose value float64 has lost: 1 − (1 − 1e-10)·v where v is free."""
+    circuit = pgcc.determinant([[1]], [[1]], [[-(1 - Fraction(1, 10**10))]], ["v"])
+    with pytest.raises(PrecisionError, match="the terms of no evidence cancel"):
+        pgcc.grad(circuit, {}, normalize=False)
+
+
 def test_what_has_no_derivative():
     circuit = pgcc.parse("0.4*a*b + 0.6")
     with pytest.raises(SemanticsError, match=r"a=1, b=0 has probability 0"):

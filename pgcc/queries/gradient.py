@@ -128,27 +128,28 @@ class GradientFunction:
             total += of(np.full((1, codes.shape[1]), -1, np.int8), np.array([np.abs(share).sum()]))
         return self.differentiator.gamma * total
 
-    def sensitivity(self, codes: np.ndarray, share: np.ndarray) -> float:
-        """By how much derivatives move, relative to them or to 1, if entries of matrices are rounded otherwise.
+    def sensitivity(self, codes: np.ndarray, share: np.ndarray, found: Gradients) -> float:
+        """By how much derivatives change, relative to them or to 1, if all entries of matrices do by a few roundings.
 
-        An estimate of what float64 does to determinants: their derivatives have no bound.
+        Where a determinant cancels, its derivatives are not known any better: the nearest doubles of its entries are
+        off by as much. What it is multiplied by may hide that from the value of a row.
         """
-        parts, free = [(codes, share)], np.full((1, codes.shape[1]), -1, np.int8)
-        if self.normalize:
-            parts.append((free, np.array([np.abs(share).sum()])))
-        before = [self.differentiator.evaluate(*part) for part in parts]
-        kept, rng = self.differentiator.matrices, np.random.default_rng(0)
-        rounded = [[m * (1.0 + 2.0 * UNIT * rng.choice((-1.0, 1.0), m.shape)) for m in three] for three in kept]
-        self.differentiator.matrices = [(m0, u, v) for m0, u, v in rounded]
+        matrices, rng = self.differentiator.matrices, np.random.default_rng(0)
+        self.differentiator.matrices = [
+            tuple(m * (1.0 + 8.0 * UNIT * rng.choice([-1.0, 1.0], m.shape)) for m in each)  # type: ignore[misc]
+            for each in matrices
+        ]
         try:
-            after = [self.differentiator.evaluate(*part) for part in parts]
+            other = self.evaluate(codes, share)
         finally:
-            self.differentiator.matrices = kept
-        found = 0.0
-        for a, b in zip(before, after, strict=True):
-            for x, y in zip(_flat(a), _flat(b), strict=True):
-                found = max(found, float((np.abs(x - y) / np.maximum(1.0, np.abs(x))).max(initial=0.0)))
-        return found
+            self.differentiator.matrices = matrices
+        pairs = [(found.weights, other.weights), (found.constants, other.constants)]
+        apart = [(np.abs(a - b) / np.maximum(1.0, np.abs(a))).max(initial=0.0) for a, b in pairs]
+        # θ·∂ log F/∂θ does not depend on the scales of rows and columns, which may be many orders of magnitude apart
+        for m, a, b in zip(chain(*matrices), chain(*found.matrices), chain(*other.matrices), strict=True):
+            size = np.abs(m)
+            apart.append((size * np.abs(a - b) / np.maximum(1.0, size * np.abs(a))).max(initial=0.0))
+        return float(max(apart))
 
     def named(self, found: Gradients, logprob: Any) -> Gradient:
         """The same by node."""
@@ -211,19 +212,17 @@ def grad(circuit: Circuit, evidence: Any = None, *, weights: Any = None, normali
     # where a float64 value is not the certified one, its derivatives are not right either
     for row in np.flatnonzero(~(np.abs(found.logs - logs) <= _AGREEMENT))[:1].tolist():
         raise PrecisionError(f"the terms of {given.describe(row)} cancel so far that float64 has lost its derivatives")
-    if not all(np.isfinite(x).all() for x in _flat(found)):
+    if not all(np.isfinite(x).all() for x in (found.weights, found.constants, *chain(*found.matrices))):
         raise PrecisionError("a derivative is outside of the range of doubles: numbers of the circuit are too small")
-    if found.spread > _LOST or (circuit.facts.dets and not function.sensitivity(codes, share) <= _LOST):
+    if found.spread > _LOST:
         raise PrecisionError("terms cancel so far that float64 has lost some derivatives")
     if not circuit.facts.monotone and not circuit.facts.dets and circuit.facts.decomposable and len(codes):
         slopes = np.concatenate([found.weights, found.constants])
         if not (function.errors(codes, share) <= _LOST * np.maximum(1.0, np.abs(slopes))).all():
             raise PrecisionError("terms cancel so far that float64 has lost some derivatives")
+    if circuit.facts.dets and len(codes) and not function.sensitivity(codes, share, found) <= _LOST:
+        raise PrecisionError("a determinant cancels so far that float64 has lost some derivatives")
     return function.named(found, float(logs[0]) if given.single else logs)
-
-
-def _flat(found: Gradients) -> list[np.ndarray]:
-    return [found.weights, found.constants, *chain(*found.matrices)]
 
 
 def _shares(weights: Any, rows: int) -> np.ndarray:

@@ -22,6 +22,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import UNIT, Number, exact
 from pgcc.passes.ball_coefficients import coefficient_from_roots
+from pgcc.passes.balls import ball
 from pgcc.rings.precision import ball_parts, flint_lock, precision
 from pgcc.rings.values import Values
 
@@ -98,22 +99,19 @@ class Exact:
 
         by : None for 1. Both values are positive.
         """
-        bits = FIRST_BITS
+        bits, ratio = FIRST_BITS, None
         while bits <= MOST_BITS:
+            if bits > ZERO_BITS and ratio is None and self.exact_bits <= MOST_EXACT_BITS:
+                ratio = self.rational(codes) / (1 if by is None else self.rational(by))
             with precision(bits):
-                quotient = self._value(codes, bits)
-                if by is not None:
+                quotient = self._value(codes, bits) if ratio is None else ball(ratio)
+                if by is not None and ratio is None:
                     quotient /= self._value(by, bits)
                 mantissa, exponent, bound = ball_parts(quotient.log())
             if bound <= rtol:
                 return math.ldexp(mantissa, max(exponent, -2000))
-            if bits == ZERO_BITS and self.exact_bits <= MOST_EXACT_BITS and self._is_quotient_one(codes, by):
-                return 0.0
             bits *= 2
         raise PrecisionError(f"a logarithm is still uncertain with {MOST_BITS} bits: raise rtol")
-
-    def _is_quotient_one(self, codes: Codes, by: Codes | None) -> bool:
-        return self.rational(codes) == (1 if by is None else self.rational(by))
 
     def balls(self, bits: int) -> list[Row]:
         """The tape with its numbers as balls; kept for the last precision used."""
