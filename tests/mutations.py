@@ -29,7 +29,7 @@ from mutations_check import CHECK_MUTANTS
 
 HOME = Path(__file__).resolve().parent.parent
 # Tests of formulas and of analyses, which take less time in plain Python than their kernels take to be compiled.
-PLAIN = "tests/test_bounds.py"
+PLAIN = "tests/certify/test_bounds.py"
 
 
 class Mutant(NamedTuple):
@@ -52,175 +52,175 @@ MUTANTS = [
         "certify/kernels/analysis.py",
         "        low, error = -ENDLESS, log_add(error, loss + log_length)",
         "        low = -ENDLESS",
-        "test_certificates.py",
+        "certify/test_certificates.py",
     ),
     Mutant(
         "coefficients of series lose no more than numbers",
         "certify/kernels/analysis.py",
         "        low, error = -ENDLESS, log_add(error, loss + log_length)",
         "        low, error = -ENDLESS, log_add(error, loss)",
-        "test_certificates.py",
+        "certify/test_certificates.py",
     ),
     Mutant(
         "a quotient by what underflowed is right",
         "certify/kernels/analysis.py",
         "    if y_error > -math.inf or y_low < _NORMAL:",
         "    if False:",
-        "test_certificates.py",
+        "certify/test_certificates.py",
     ),
     Mutant(
         "a quotient has two roundings",
         "certify/kernels/analysis.py",
         "count[x] + count[y] + 3.0",
         "count[x] + count[y] + 2.0",
-        "test_certificates.py",
+        "certify/test_certificates.py",
     ),
     Mutant(
         "complements are dropped beside large children",
         "determinants/kernels/scaled_staged.py",
         " or (m[y] != 0.0 and top - e[y] > 2)",
         "",
-        "test_certificates.py",
+        "certify/test_certificates.py",
     ),
     Mutant(
         "sums miss variables",
         "passes/padding.py",
         "            self._missing[key] = self.absent(lacking) if size(lacking) else None",
         "            self._missing[key] = None",
-        "test_lowering.py",
+        "program/test_lowering.py",
     ),
     Mutant(
         "a free leaf is an absent one",
         "program/builder.py",
         "nearest_sum(a, b)) for a, b in self._leaf_numbers]",
         "nearest_float(a)) for a, b in self._leaf_numbers]",
-        "test_paper.py",
+        "rings/test_paper.py",
     ),
     Mutant(
         "weights are no part of identity",
         "ir/node.py",
         "    key = (op, children, _ratios(data) if Fraction in kinds else data, kinds)",
         "    key = (op, children, None if op == Op.SUM else data, kinds)",
-        "test_ir.py",
+        "ir/test_ir.py",
     ),
     Mutant(
         "bounds that are always small",
         "certify/kernels/bounds.py",
         "    return 1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor) + _LEAST",
         "    return 1e-17 * abs(m)",
-        "test_bounds.py",
+        "certify/test_bounds.py",
     ),
     Mutant(
         "the sign of Bird's determinant",
         "passes/expand_det.py",
         "    return F[0][0] if n % 2 else _minus(F[0][0])",
         "    return F[0][0]",
-        "test_passes.py test_determinant.py",
+        "passes/test_passes.py determinants/test_determinant.py",
     ),
     Mutant(
         "what is out counts as in",
         "determinants/forms.py",
         "-change if form == FREE else change, diagonal, other",
         "change, diagonal, other",
-        "test_dpp_forms.py",
+        "frontend/test_dpp_forms.py",
     ),
     Mutant(
         "the diagonal of what is out",
         "determinants/forms.py",
         "other, other_low = -base.gap, -base.gap_low",
         "other, other_low = base.gap, base.gap_low",
-        "test_dpp_forms.py",
+        "frontend/test_dpp_forms.py",
     ),
     Mutant(
         "borders forget what was eliminated",
         "determinants/kernels/bordering.py",
         "            pivot[j] -= right[at + j] * left[at + j] * inverse",
         "            pivot[j] -= 0.0 * inverse",
-        "test_marginals_det.py",
+        "determinants/test_marginals_det.py",
     ),
     Mutant(
         "everything counts in a determinant of a size",
         "ir/interpret.py",
         "[zero, x] if counts else [x]",
         "[zero, x]",
-        "test_counted_det.py",
+        "determinants/test_counted_det.py",
     ),
     Mutant(
         "any combination of determinants is proved",
         "validity/extraction.py",
         "    return None if len(found) > 1 else found.pop() if found else 0",
         "    return 1",
-        "test_extraction.py",
+        "validity/test_extraction.py",
     ),
     Mutant(
         "trees subtract",
         "determinants/kernels/laplacian.py",
         "                    other[j] += share * row[j]",
         "                    other[j] -= share * row[j]",
-        "test_spanning_tree.py",
+        "frontend/test_spanning_tree.py",
     ),
     Mutant(
         "edges that must be in are left away",
         "determinants/kernels/laplacian.py",
         "            parent[a] = b\n        inside",
         "            parent[b] = b\n        inside",
-        "test_spanning_tree.py",
+        "frontend/test_spanning_tree.py",
     ),
     Mutant(
         "matchings with edges that touch",
         "determinants/kernels/sized.py",
         "            next_[i] = newer[i] + path[t] * older[i - 1]",
         "            next_[i] = newer[i] + path[t] * newer[i - 1]",
-        "test_dpp_forms.py",
+        "frontend/test_dpp_forms.py",
     ),
     Mutant(
         "complements of what is absent are forgotten",
         "determinants/pencil.py",
         "        factor = math.prod([y[i] for i in absent], start=self.one)",
         "        factor = self.one",
-        "test_exact_det.py",
+        "determinants/test_exact_det.py",
     ),
     Mutant(
         "slots are free too early",
         "program/schedule.py",
         "    last[list(roots)] = len(start)",
         "    last = np.maximum(last - 1, -1)\n    last[list(roots)] = len(start)",
-        "test_lowering.py test_strategies.py",
+        "program/test_lowering.py laws/test_strategies.py",
     ),
     Mutant(
         "conditioning keeps lower degrees",
         "passes/condition.py",
         "for w, c in iter_edges(node) if degree[c] == d)",
         "for w, c in iter_edges(node))",
-        "test_condition.py",
+        "passes/test_condition.py",
     ),
     Mutant(
         "K is taken for L",
         "frontend/dpp.py",
         "    return _circuit(kernel, _one_minus(kernel), _identity(kernel), _transposed(kernel))",
         "    return _circuit(kernel, _identity(kernel), _identity(kernel), _transposed(kernel))",
-        "test_dpp_forms.py",
+        "frontend/test_dpp_forms.py",
     ),
     Mutant(
         "a weight is lost in merging",
         "passes/simplify.py",
         "            weights[place] = total",
         "            pass",
-        "test_passes.py",
+        "passes/test_passes.py",
     ),
     Mutant(
         "the top coefficient without its neighbours",
         "rings/kernels/series.py",
         "                slack[args[j]] = max(slack[args[j]], total - lowest)",
         "                slack[args[j]] = max(slack[args[j]], 0)",
-        "test_strategies.py",
+        "laws/test_strategies.py",
     ),
     Mutant(
         "decimals are doubles",
         "frontend/expression.py",
         "    return digits * 10**power if power >= 0 else as_number(Fraction(digits, 10**-power))",
         "    return digits * 10**power if power >= 0 else digits / 10**-power",
-        "test_expression.py",
+        "frontend/test_expression.py",
     ),
 ]
 
@@ -236,98 +236,98 @@ BOUNDS = [
         "certify/kernels/bounds.py",
         "(gamma * (m + floor) / (1.0 - gamma) + floor)",
         "(gamma * (m + floor) / (1.0 - gamma))",
-        "test_bounds.py",
+        "certify/test_bounds.py",
     ),
     Mutant(
         "the magnitude that underflow hid",
         "certify/kernels/bounds.py",
         "(gamma * (m + floor) / (1.0 - gamma) + floor)",
         "(gamma * m / (1.0 - gamma) + floor)",
-        "test_bounds.py",
+        "certify/test_bounds.py",
     ),
     Mutant(
         "the computed magnitude for the true one",
         "certify/kernels/bounds.py",
         "(gamma * (m + floor) / (1.0 - gamma) + floor)",
         "(gamma * (m + floor) + floor)",
-        "test_bounds.py",
+        "certify/test_bounds.py",
     ),
     Mutant(
         "relative to the computed value",
         "certify/kernels/bounds.py",
         "    return error / rest if rest > 0.0",
         "    return error / abs(v) if rest > 0.0",
-        "test_bounds.py",
+        "certify/test_bounds.py",
     ),
     Mutant(
         "zero without a floor",
         "certify/kernels/bounds.py",
         "    if v == 0.0 and m == 0.0 and floor == 0.0:",
         "    if v == 0.0 and m == 0.0:",
-        "test_bounds.py",
+        "certify/test_bounds.py",
     ),
     Mutant(
         "the error of what divides",
         "certify/kernels/bounds.py",
         "    more, times = by_bound + 2.0 * UNIT,",
         "    more, times = 2.0 * UNIT,",
-        "test_bounds.py",
+        "certify/test_bounds.py",
     ),
     Mutant(
         "the rounding of a quotient",
         "certify/kernels/bounds.py",
         "    more, times = by_bound + 2.0 * UNIT,",
         "    more, times = by_bound,",
-        "test_bounds.py",
+        "certify/test_bounds.py",
     ),
     Mutant(
         "a quotient by what is smaller than it seems",
         "certify/kernels/bounds.py",
         "(1.0 + 4.0 * UNIT) / max(1.0 - by_bound, 0.5)",
         "(1.0 + 4.0 * UNIT)",
-        "test_bounds.py",
+        "certify/test_bounds.py",
     ),
     Mutant(
         "the root's error in a posterior",
         "certify/kernels/bounds.py",
         "gamma, floor[row]) + root_bound) * (1.0 + 1e-6) + 1e-15",
         "gamma, floor[row])) * (1.0 + 1e-6) + 1e-15",
-        "test_bounds.py",
+        "certify/test_bounds.py",
     ),
     Mutant(
         "a posterior by what is smaller than it seems",
         "certify/kernels/bounds.py",
         "bound / (1.0 - root_bound) if root_bound < 1.0",
         "bound if root_bound < 1.0",
-        "test_bounds.py",
+        "certify/test_bounds.py",
     ),
     Mutant(
         "what the formula of a bound loses below the normal numbers",
         "certify/kernels/bounds.py",
         "+ floor) + _LEAST",
         "+ floor)",
-        "test_bounds.py",
+        "certify/test_bounds.py",
     ),
     Mutant(
         "the variable's error in a posterior",
         "certify/kernels/bounds.py",
         "                bound = (relative_bound(x, sizes[i, row], gamma, floor[row]) + root_bound)",
         "                bound = root_bound",
-        "test_bounds.py",
+        "certify/test_bounds.py",
     ),
     Mutant(
         "subnormal floats are as good as others",
         "rings/values.py",
         "            bound[tiny] += np.where(floats > 0.0, 2.0**-1074 / floats, np.inf)[tiny]",
         "            bound[tiny] += 0.0",
-        "test_bounds.py",
+        "certify/test_bounds.py",
     ),
     Mutant(
         "roundings beyond the first order",
         "rings/values.py",
         "    return total / (1.0 - total) if total < 0.5 else np.inf",
         "    return total if total < 0.5 else np.inf",
-        "test_bounds.py",
+        "certify/test_bounds.py",
     ),
     # roundings of operations
     *(
@@ -336,7 +336,7 @@ BOUNDS = [
             "certify/kernels/analysis.py",
             line,
             becomes,
-            "test_bounds.py test_certificates.py",
+            "certify/test_bounds.py certify/test_certificates.py",
         )
         for name, line, becomes in [
             (
@@ -364,7 +364,7 @@ BOUNDS = [
         "certify/certificate.py",
         "def leaf_states(program: Program, count: float = 2.0)",
         "def leaf_states(program: Program, count: float = 0.0)",
-        "test_bounds.py test_certificates.py",
+        "certify/test_bounds.py certify/test_certificates.py",
     ),
     # underflow
     *(
@@ -373,7 +373,7 @@ BOUNDS = [
             file,
             line,
             becomes,
-            "test_bounds.py test_certificates.py",
+            "certify/test_bounds.py certify/test_certificates.py",
             "flows_order subnormal scales series_floor deep / prob raw marginals",
         )
         for name, file, line, becomes in [
@@ -544,7 +544,7 @@ BOUNDS = [
                 "certify/certificate.py",
                 "        off = bound + _log_growth(below)",
                 "        off = -math.inf",
-                "test_certificates.py",
+                "certify/test_certificates.py",
                 "tiny_beside_determinant composed / prob raw",
             ),
             (
@@ -552,7 +552,7 @@ BOUNDS = [
                 "certify/certificate.py",
                 "    return log_sum + 0.55 if log_sum < 0.0",
                 "    return log_sum if log_sum < 0.0",
-                "test_bounds.py",
+                "certify/test_bounds.py",
                 "",
             ),
             (
@@ -560,7 +560,7 @@ BOUNDS = [
                 "certify/certificate.py",
                 " if log_sum < 0.0 else min(math.exp(min(log_sum, 30.0)), ENDLESS)",
                 "",
-                "test_bounds.py",
+                "certify/test_bounds.py",
                 "",
             ),
             (
@@ -568,7 +568,7 @@ BOUNDS = [
                 "certify/certificate.py",
                 "np.logaddexp(_log_squares(m0, 0), _log_squares(v, 1))",
                 "_log_squares(m0, 0)",
-                "test_certificates.py::test_a_bound_of_every_value_of_a_determinant",
+                "certify/test_certificates.py::test_a_bound_of_every_value_of_a_determinant",
                 "",
             ),
             (
@@ -576,7 +576,7 @@ BOUNDS = [
                 "certify/certificate.py",
                 "np.logaddexp(_log_squares(u, 0) + 2.0 * log_f, 2.0 * log_y)",
                 "_log_squares(u, 0) + 2.0 * log_f",
-                "test_certificates.py::test_a_bound_of_every_value_of_a_determinant",
+                "certify/test_certificates.py::test_a_bound_of_every_value_of_a_determinant",
                 "",
             ),
             (
@@ -584,7 +584,7 @@ BOUNDS = [
                 "ir/definite.py",
                 "scaled - shift * np.eye(n)",
                 "scaled",
-                "test_bounds.py",
+                "certify/test_bounds.py",
                 "",
             ),
             (
@@ -592,7 +592,7 @@ BOUNDS = [
                 "ir/definite.py",
                 "        off += 1.001 * error / scale / scale[:, None]",
                 "        pass",
-                "test_bounds.py",
+                "certify/test_bounds.py",
                 "",
             ),
             (
@@ -600,7 +600,7 @@ BOUNDS = [
                 "determinants/staged.py",
                 "        if self.is_positive(d, children):",
                 "        if True:",
-                "test_certificates.py",
+                "certify/test_certificates.py",
                 "tiny_beside_determinant / prob raw",
             ),
             (
@@ -616,7 +616,7 @@ BOUNDS = [
                 "determinants/bases.py",
                 "        error = _sizes(x, r)[1] * largest / (1.0 - norm) * 1.001",
                 "        error = 0.0",
-                "test_attacks_det.py test_near_duplicates.py",
+                "attacks/test_attacks_det.py determinants/test_near_duplicates.py",
                 "cancelling_columns dpp_features / prob raw",
             ),
             (
@@ -624,7 +624,7 @@ BOUNDS = [
                 "determinants/kernels/forms.py",
                 "        tau[lane] *= 1.11 * (roundings + spread)",
                 "        tau[lane] *= 1e-3 * (roundings + spread)",
-                "test_attacks_det.py test_near_duplicates.py",
+                "attacks/test_attacks_det.py determinants/test_near_duplicates.py",
                 "dpp_features dpp_floats / prob raw",
             ),
             (
@@ -632,7 +632,7 @@ BOUNDS = [
                 "determinants/kernels/forms.py",
                 "        better = 1.5 * (roundings + q * spread) * room[lane]",
                 "        better = 1e-4 * (roundings + q * spread) * room[lane]",
-                "test_attacks_det.py test_near_duplicates.py",
+                "attacks/test_attacks_det.py determinants/test_near_duplicates.py",
                 "dpp_features dpp_floats / prob raw",
             ),
             (
@@ -640,7 +640,7 @@ BOUNDS = [
                 "determinants/kernels/bordering.py",
                 "(roundings * UNIT * size + relative * abs(pivot))",
                 "(relative * abs(pivot))",
-                "test_marginals_det.py test_attacks_marginals.py",
+                "determinants/test_marginals_det.py attacks/test_attacks_marginals.py",
                 "dpp_floats dpp_features / marginals pairwise",
             ),
             (
@@ -648,7 +648,7 @@ BOUNDS = [
                 "determinants/kernels/bordering.py",
                 "    tau = roundings * UNIT * growth",
                 "    tau = 0.0 * growth",
-                "test_marginals_det.py test_attacks_marginals.py",
+                "determinants/test_marginals_det.py attacks/test_attacks_marginals.py",
                 "dpp_floats dpp_features / marginals pairwise",
             ),
             (
@@ -656,7 +656,7 @@ BOUNDS = [
                 "determinants/kernels/sized.py",
                 "(math.sqrt(m - j + 1.0) * error + (m - j + 1.0) * shift) * before / e",
                 "0.0",
-                "test_sized_det.py test_dpp_forms.py",
+                "determinants/test_sized_det.py frontend/test_dpp_forms.py",
                 "dpp_exact / prob raw",
             ),
             (
@@ -664,7 +664,7 @@ BOUNDS = [
                 "determinants/kernels/laplacian.py",
                 "    return value, exponent, 1.01 * roundings * UNIT if reliable else math.nan",
                 "    return value, exponent, 0.0 * roundings",
-                "test_spanning_tree.py",
+                "frontend/test_spanning_tree.py",
                 "trees / prob raw",
             ),
         ]
@@ -678,7 +678,7 @@ BOUNDS = [
                 "rings/paper.py",
                 "(len(weights) + 3) * (UNIT * size + _TINY)",
                 "0.0 * size",
-                "test_bounds.py",
+                "certify/test_bounds.py",
                 "entangled cancelling nearly_zero / prob raw",
             ),
             (
@@ -686,7 +686,7 @@ BOUNDS = [
                 "rings/paper.py",
                 "    return product, (spread + rounding) * (1 + 64 * UNIT) + _TINY * n",
                 "    return product, spread",
-                "test_bounds.py",
+                "certify/test_bounds.py",
                 "entangled entangled_scales / prob raw",
             ),
             (
@@ -694,7 +694,7 @@ BOUNDS = [
                 "rings/paper.py",
                 "    return product, (spread + rounding) * (1 + 64 * UNIT) + _TINY * n",
                 "    return product, rounding",
-                "test_bounds.py",
+                "certify/test_bounds.py",
                 "entangled entangled_scales / prob raw",
             ),
             (
@@ -702,7 +702,7 @@ BOUNDS = [
                 "rings/paper.py",
                 "at[node] = np.array([value]), UNIT * abs(value) + _TINY",
                 "at[node] = np.array([value]), 0.0",
-                "test_bounds.py",
+                "certify/test_bounds.py",
                 "subnormal / prob raw",
             ),
             (
@@ -710,7 +710,7 @@ BOUNDS = [
                 "rings/roots.py",
                 "            floor = (certificate.floor + 2.0**-1070) / scale + 2.0**-1070",
                 "            floor = 0.0",
-                "test_certificates.py::test_roots_beside_subnormal_numbers",
+                "certify/test_certificates.py::test_roots_beside_subnormal_numbers",
                 "subnormal entangled_scales / prob raw",
             ),
             (
@@ -718,7 +718,7 @@ BOUNDS = [
                 "rings/roots.py",
                 "        return Certificate(rounding_bound(_COMPLEX * count), found.floor)",
                 "        return Certificate(rounding_bound(0.05 * count), found.floor)",
-                "test_certificates.py::test_roundings_of_complex_numbers",
+                "certify/test_certificates.py::test_roundings_of_complex_numbers",
                 "many_points near_one / prob raw",
             ),
             (
@@ -726,11 +726,11 @@ BOUNDS = [
                 "rings/precision.py",
                 "ratio / (1 - ratio) + 2 * UNIT if ratio < 0.5",
                 "2 * UNIT if ratio < 0.5",
-                "test_bounds.py",
+                "certify/test_bounds.py",
                 "",
             ),
             *(
-                (f"estimates: {what}", "queries/information.py", line, becomes, "test_bounds.py", "")
+                (f"estimates: {what}", "queries/information.py", line, becomes, "certify/test_bounds.py", "")
                 for what, line, becomes in [
                     (
                         "the entropy of what was not seen",
@@ -769,7 +769,7 @@ BOUNDS = [
                 "evaluate/counting.py",
                 "np.where(ratio < 1.0, ratio / (1.0 - ratio), np.inf)",
                 "np.where(ratio < 1.0, ratio, np.inf)",
-                "test_bounds.py",
+                "certify/test_bounds.py",
                 "",
             ),
             (
@@ -777,7 +777,7 @@ BOUNDS = [
                 "queries/probability.py",
                 "~(values.bound + 4.0 * UNIT <= rtol * np.abs(logs))",
                 "~(values.bound + 4.0 * UNIT <= rtol)",
-                "test_answers.py",
+                "queries/test_answers.py",
                 "",
             ),
             (
@@ -785,7 +785,7 @@ BOUNDS = [
                 "queries/mode.py",
                 "        if bound > self.logprob + self.tolerance / 2:",
                 "        if bound > self.logprob + 1e-8:",
-                "test_answers.py::test_a_mode_beside_a_branch_that_is_likelier_as_a_whole",
+                "queries/test_answers.py::test_a_mode_beside_a_branch_that_is_likelier_as_a_whole",
                 "",
             ),
             (
@@ -793,7 +793,7 @@ BOUNDS = [
                 "queries/gradient.py",
                 "if circuit.facts.dets and len(codes) and not function.sensitivity(codes, share, found) <= _LOST:",
                 "if circuit.facts.dets and len(codes) and False:",
-                "test_gradients.py::test_a_determinant_that_cancels_where_the_value_does_not",
+                "evaluate/test_gradients.py::test_a_determinant_that_cancels_where_the_value_does_not",
                 "",
             ),
             (
@@ -801,7 +801,7 @@ BOUNDS = [
                 "evaluate/counting.py",
                 "magnitude[0] * (gamma / (1.0 - gamma))",
                 "magnitude[0] * 0.0",
-                "test_cardinality.py test_attacks_counts.py",
+                "evaluate/test_cardinality.py attacks/test_attacks_counts.py",
                 "cancelling nearly_zero / cardinality counts",
             ),
             (
@@ -809,7 +809,7 @@ BOUNDS = [
                 "evaluate/counting.py",
                 "        error = 1.5 * np.maximum(high[0] - below, 0.0) + 5.0 * gamma / (1.0 - gamma) * high[0]",
                 "        error = 0.0 * high[0]",
-                "test_counted_det.py test_attacks_counts.py",
+                "determinants/test_counted_det.py attacks/test_attacks_counts.py",
                 "dpp_exact dpp_floats / cardinality counts",
             ),
             (
@@ -817,7 +817,7 @@ BOUNDS = [
                 "evaluate/counting_long.py",
                 "1.01 * (2.0 * gamma * top + lost + top * in_sum)",
                 "1.01 * (2.0 * gamma * top)",
-                "test_cardinality_long.py",
+                "evaluate/test_cardinality_long.py",
                 "",
             ),
             (
@@ -825,7 +825,7 @@ BOUNDS = [
                 "evaluate/counting_long.py",
                 "        if not gamma + in_sum <= _FIRST_ORDER:",
                 "        if False:",
-                "test_cardinality_long.py",
+                "evaluate/test_cardinality_long.py",
                 "",
             ),
             (
@@ -833,7 +833,7 @@ BOUNDS = [
                 "evaluate/counting_long.py",
                 "[np.maximum(e, _LEAST_EXPONENT) * RADIX for e in",
                 "[e * RADIX for e in",
-                "test_cardinality_long.py",
+                "evaluate/test_cardinality_long.py",
                 "",
             ),
             (
@@ -841,7 +841,7 @@ BOUNDS = [
                 "rings/values.py",
                 "        if exponent.any():  # they must not cancel",
                 "        if False:  # they must not cancel",
-                "test_answers.py",
+                "queries/test_answers.py",
                 "",
             ),
             (
@@ -849,7 +849,7 @@ BOUNDS = [
                 "rings/fourier.py",
                 "    epsilon = UNIT * (_PASS * math.log2(points) + _BESIDE)",
                 "    epsilon = 0.0",
-                "test_cardinality_long.py",
+                "evaluate/test_cardinality_long.py",
                 "",
             ),
             (
@@ -857,7 +857,7 @@ BOUNDS = [
                 "queries/gradient.py",
                 "        return self.differentiator.gamma * total",
                 "        return 0.0 * total",
-                "test_gradients.py::test_a_derivative_that_cancels_where_the_value_does_not",
+                "evaluate/test_gradients.py::test_a_derivative_that_cancels_where_the_value_does_not",
                 "cancelling / gradient",
             ),
             (
@@ -865,7 +865,7 @@ BOUNDS = [
                 "queries/gradient.py",
                 "<= _AGREEMENT))[:1]",
                 "<= 1e9))[:1]",
-                "test_gradients.py::test_a_value_that_cancels_is_named",
+                "evaluate/test_gradients.py::test_a_value_that_cancels_is_named",
                 "cancelling nearly_zero / gradient",
             ),
         ]

@@ -7,7 +7,7 @@ Every rule of `validity/provenance.py` and of `validity/proof.py` is broken once
 from __future__ import annotations
 
 PROVER, CHECKER = "validity/provenance.py", "validity/proof.py"
-TESTS = "test_proof.py"
+TESTS = "validity/test_proof.py"
 
 CHECK_MUTANTS = [
     # -- the prover's rules

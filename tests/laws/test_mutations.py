@@ -11,8 +11,15 @@ import pytest
 EVERYTHING = [*mutations.MUTANTS, *mutations.BOUNDS]
 # Files of tests that take some seconds. What compiles kernels anew, or asks the adversary, takes a minute: that is for
 # `python tests/mutations.py`.
-FILES = {"test_bounds.py", "test_proof.py", "test_ir.py", "test_paper.py", "test_dpp_forms.py", "test_expression.py"}
-QUICK = [m for m in EVERYTHING if m.tests in FILES and (m.tests == "test_bounds.py" or "kernels" not in m.file)]
+FILES = {
+    "certify/test_bounds.py",
+    "validity/test_proof.py",
+    "ir/test_ir.py",
+    "rings/test_paper.py",
+    "frontend/test_dpp_forms.py",
+    "frontend/test_expression.py",
+}
+QUICK = [m for m in EVERYTHING if m.tests in FILES and (m.tests == "certify/test_bounds.py" or "kernels" not in m.file)]
 SAMPLE = 2
 
 

@@ -11,7 +11,7 @@ from check_cases import invalid_mixture
 import pgcc
 from pgcc.cli import main
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def run(capsys, *arguments):

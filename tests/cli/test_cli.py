@@ -22,7 +22,7 @@ from pgcc.program.strategy import METHODS
 from pgcc.validity.standing import NOT_ASKED
 
 BETA = "(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)"
-EXAMPLE = str(Path(__file__).parents[1] / "examples" / "beta.pgc")
+EXAMPLE = str(Path(__file__).parents[2] / "examples" / "beta.pgc")
 
 
 class Result:

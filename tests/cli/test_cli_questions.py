@@ -10,7 +10,7 @@ import pytest
 
 import pgcc
 
-EXAMPLE = str(Path(__file__).parents[1] / "examples" / "beta.pgc")
+EXAMPLE = str(Path(__file__).parents[2] / "examples" / "beta.pgc")
 MODEL = pgcc.compile(pgcc.load(EXAMPLE))
 NASTY = '0.25*"a, b" + 0.75'
 

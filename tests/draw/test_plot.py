@@ -29,7 +29,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.labels import labelled_edges, node_label
 from pgcc.ir.node import ONE, Op, const, det, product, var, weighted_sum
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
 
 BETA = pgcc.parse("(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)")
