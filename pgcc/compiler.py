@@ -180,17 +180,17 @@ class Compiled:
 
     def run(self, method: str, rows: np.ndarray, rtol: float) -> Values:
         """The same by one method, without falling back on another: look at the bounds."""
-        return self.answer(method, rows, rtol)[0]
+        return climb(self.ladder(method), self, rows, rtol)[0]
 
-    def answer(self, method: str, rows: np.ndarray, rtol: float) -> tuple[Values, dict[str, int]]:
-        """The same by "auto" or one method, and how many rows each method took."""
+    def ladder(self, method: str) -> list[Rung]:
+        """The number systems that values are computed in, by "auto" or by one method."""
         if method == "auto":
-            return climb(VALUES[self.decomposable], self, rows, rtol)
+            return VALUES[self.decomposable]
         if method not in METHODS:
             raise PgccError(f"unknown method {method!r}: choose 'auto' or one of {', '.join(map(repr, METHODS))}")
         if method == "direct" and not self.decomposable:
             raise PgccError("method 'direct' needs a decomposable circuit: this one is not (see explain())")
-        return climb(BY_METHOD[method], self, rows, rtol)
+        return BY_METHOD[method]
 
     def total(self, rtol: float, method: str = "auto") -> Values:
         """g(1) to `rtol`; it must be positive."""

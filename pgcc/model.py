@@ -71,10 +71,20 @@ class Model:
     """A compiled circuit: ask it for probabilities. Made by `pgcc.compile`.
 
     Thread-safe, and picklable: a worker process compiles it again from the circuit.
+
+    Attributes
+    ----------
+    circuit : Circuit
+        As it was given.
+    variables : tuple of str
+        In the order of the columns of data.
     """
 
+    circuit: Circuit
+    variables: tuple[str, ...]
+
     def __init__(self, circuit: Circuit, settings: _Settings, standing: Standing | None = None):
-        self.circuit = circuit
+        self.circuit, self.variables = circuit, circuit.variables
         self._settings = settings
         self._compiled = Compiled(circuit, settings.validate)
         total = self._compiled.total(budget.of_total(settings.rtol)) if settings.normalize else None
@@ -100,11 +110,6 @@ class Model:
             self._standing = BY_RULES
             self._asked = replace(self._asked, proved=True)
         return self._standing
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The variables, in the order of the columns of data."""
-        return self.circuit.variables
 
     def prob(
         self,
@@ -152,7 +157,9 @@ class Model:
         """
         if exact:
             return self._ask(exact_prob, evidence, bound)
-        return self._ask(prob, evidence, self._method(method), bound, rtol=rtol, threads=threads)
+        return self._ask(
+            prob, evidence, self._settings.method if method is None else method, bound, rtol=rtol, threads=threads
+        )
 
     def logprob(
         self,
@@ -173,7 +180,9 @@ class Model:
         >>> round(model.logprob({"z": 1}), 6)
         -6.907755
         """
-        return self._ask(logprob, evidence, self._method(method), rtol=rtol, threads=threads)
+        return self._ask(
+            logprob, evidence, self._settings.method if method is None else method, rtol=rtol, threads=threads
+        )
 
     def marginals(
         self,
@@ -585,23 +594,19 @@ class Model:
         single: bool = True,
     ) -> Any:
         """Read evidence, ask, and unwrap: the answer to one piece of evidence, or those to every row of a table."""
-        given = Evidence(self.circuit.variables, evidence)
-        answers = question(self._distribution(rtol, threads), given, *more)
+        given = Evidence(self.variables, evidence, self._asked.column)
+        unchanged = rtol is None and threads is None
+        answers = question(self._asked if unchanged else self._distribution(rtol, threads), given, *more)
         return _only(answers) if single and given.single else answers
 
     def _distribution(self, rtol: float | None = None, threads: int | None = None) -> Distribution:
         """What questions are put to."""
         asked = self._asked
-        if rtol is None and threads is None:
-            return asked
         rtol = asked.rtol if rtol is None else _check_rtol(rtol)
         threads = asked.threads if threads is None else _count_threads(threads)
         if asked.total is not None and not asked.total.bound[0] <= budget.of_total(rtol):
             asked = self._asked = replace(asked, total=self._compiled.total(budget.of_total(rtol)))
         return replace(asked, rtol=rtol, threads=threads)
-
-    def _method(self, method: str | None) -> str:
-        return self._settings.method if method is None else _check_method(method)
 
     def _columns(self, names: Iterable[str] | str | None) -> np.ndarray:
         return self._asked.columns(names)

@@ -27,6 +27,8 @@ class Evidence:
     given : mapping, array, DataFrame, or sequence of these
         A dict of names (others are unobserved); an array of integers, booleans or floats with one column per
         variable; a DataFrame with named columns; a list of dicts.
+    column : dict, optional
+        The number of each variable, where that is known already.
 
     Attributes
     ----------
@@ -40,9 +42,11 @@ class Evidence:
     [[-1, 1]]
     """
 
-    def __init__(self, variables: Sequence[str], given: Any):
+    def __init__(self, variables: Sequence[str], given: Any, column: dict[str, int] | None = None):
         self.variables = tuple(variables)
-        self.single = False
+        self.single = self._checked = False
+        if column is not None:
+            self.column = column
         self._table: np.ndarray | _Frame
         if type(given) is np.ndarray:  # asked first: the others take long to ask for, where little is computed
             self._table = self._from_array(given)
@@ -53,7 +57,8 @@ class Evidence:
         if isinstance(given, np.ma.MaskedArray):  # what is masked is unobserved
             given = np.where(np.ma.getmaskarray(given), -1, given.data.astype(np.float64))
         if isinstance(given, Mapping):
-            self.single, self._table = True, self._from_dict(given, "")[None]
+            self.single = self._checked = True
+            self._table = self._from_dict(given, "")[None]
         elif hasattr(given, "columns") and hasattr(given, "iloc"):
             self._table = _Frame(self.column, given)
         elif _is_series(given):
@@ -72,6 +77,8 @@ class Evidence:
     def chunk(self, rows: slice, checked: bool = True) -> np.ndarray:
         """The rows as a C-contiguous int8 array; one that was given as such need not be `checked`."""
         table = self._table[rows]
+        if self._checked:
+            return table
         if not checked and table.dtype == np.int8 and table.flags.c_contiguous:
             return table
         return as_codes(table, self.variables, rows.indices(self.rows)[0])

@@ -28,10 +28,12 @@ def for_chunks(
     most = max(1, min(most_rows, max(32, most_bytes // max(1, columns))))
     count = -(-rows // (most * threads)) * threads  # as many for one thread as for another
     size = max(1, -(-rows // max(1, count)))
+    if 0 < rows <= size:
+        work(slice(0, rows))
+        return
     pieces = [slice(first, min(first + size, rows)) for first in range(0, rows, size)]
-    if threads <= 1 or len(pieces) <= 1:
-        for piece in pieces:
-            work(piece)
+    if threads <= 1 or not pieces:
+        _work_off(work, iter(pieces))
         return
     # The caller takes its share, so that it does not wait for a thread to wake up.
     rest = iter(pieces)

@@ -55,6 +55,11 @@ class Distribution:
         return self.circuit.variables
 
     @cached_property
+    def column(self) -> dict[str, int]:
+        """The column of each variable."""
+        return {name: i for i, name in enumerate(self.variables)}
+
+    @cached_property
     def exact_total(self) -> Fraction | None:
         """g(1) as a fraction; None for a raw polynomial."""
         return None if self.total is None else self.compiled.exact.rational([-1] * len(self.variables))
@@ -73,13 +78,12 @@ class Distribution:
             names = [names] if isinstance(names, str) else list(names)
         except TypeError:
             raise EvidenceError(f"{names!r} is no sequence of names") from None
-        position = {name: i for i, name in enumerate(self.variables)}
         for name in names:
-            if not isinstance(name, str) or name not in position:
+            if not isinstance(name, str) or name not in self.column:
                 raise EvidenceError(f"unknown variable {name!r}: the variables are {_some(self.variables)}")
         if len(set(names)) < len(names):
             raise EvidenceError(f"a variable stands twice in {_some(tuple(names))}")
-        return np.array([position[name] for name in names], np.int64)
+        return np.array([self.column[name] for name in names], np.int64)
 
     def probs(self, codes: np.ndarray, rtol: float | None = None) -> np.ndarray:
         """Pr(row) for int8 rows of codes, to `rtol`; 0 below the range of doubles."""

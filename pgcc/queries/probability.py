@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pgcc.certify import budget
-from pgcc.compiler import Compiled
+from pgcc.compiler import Compiled, climb
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.evaluate.parallel import for_chunks
@@ -92,64 +92,71 @@ def probabilities(
     makes of them, or, where `relative` ones are asked for, are right to `rtol` themselves.
     """
     compiled, total, proved = distribution.compiled, distribution.total, distribution.proved
+    ladder = compiled.ladder(method)
     rtol = budget.of_value(distribution.rtol if rtol is None else rtol)
     answers = Answers(np.empty(evidence.rows), np.empty(evidence.rows) if bounds else None, {})
-    # What float64 certifies at once is written straight to the answers, unless bounds are asked for. A few
-    # probabilities are the same by the ladder, sooner than that kernel is loaded. (Logarithms might be rounded
-    # differently.)
-    short = method in ("auto", "direct") and not bounds and (logs or evidence.rows > _FEW) and compiled.decomposable
-    by = (1.0 if total is None else total.divisor()) if short else None
-    near = _near_zero(compiled, total, rtol) if by is not None and relative else 0.0
-    short_rtol = min(rtol, near * rtol) if near else rtol
     lock = Lock()
 
-    def answer(rows: slice) -> None:
-        if by is None:
-            codes = evidence.chunk(rows)
-            answer_by_ladder(rows, np.arange(len(codes)), codes)
-            return
-        codes = evidence.chunk(rows, checked=False)  # what is no evidence is not certified, and refused below
-        numbers = answers.numbers[rows]
-        left = compiled.float64.write_certified(codes, short_rtol, by, logs, numbers)
-        if len(left) == len(codes):
-            pass  # then nothing was written
-        elif near:
-            if not numbers.max() <= -near:  # NaN where it is left
-                left = np.flatnonzero(~((np.abs(numbers) if total is None else -numbers) >= near))
-        elif not (proved or total is None):
-            refuse_above_one(rows, np.arange(len(codes)), np.exp(numbers) if logs else numbers, 2.0 * rtol)
-        with lock:
-            answers.at_once += len(codes) - len(left)
-        if len(left):
-            answer_by_ladder(rows, left, evidence.chunk(rows)[left])
-
-    def answer_by_ladder(rows: slice, some: np.ndarray, codes: np.ndarray) -> None:
-        """The codes of `some` of the rows."""
-        values, used = compiled.answer(method, codes, rtol)
+    def climb_ladder(rows: slice, some: np.ndarray | None = None) -> None:
+        """Answer the rows, or `some` of them."""
+        codes = evidence.chunk(rows)
+        if some is not None:
+            codes = codes[some]
+        values, used = climb(ladder, compiled, codes, rtol)
         if total is not None:
             negative = values.divide_by(total)
             if negative >= 0:
-                where = evidence.describe(rows.start + int(some[negative]))
-                raise SemanticsError(_negative(values.floats()[negative], where))
+                raise SemanticsError(_negative(values.floats()[negative], describe(rows, some, negative)))
             if not proved:
                 refuse_above_one(rows, some, values.floats(), values.bound)
         numbers = values.logs() if logs else values.floats()
         if relative and method == "auto":
             numbers = relative_logs(compiled, codes, values, total, rtol, numbers)
-        answers.numbers[rows][some] = numbers
+        answers.numbers[rows][slice(None) if some is None else some] = numbers
         if answers.bounds is not None:
             answers.bounds[rows] = values.bound if logs else values.float_bounds()
         with lock:
             for name, count in used.items():
                 answers.used[name] = answers.used.get(name, 0) + count
 
-    def refuse_above_one(rows: slice, some: np.ndarray, numbers: np.ndarray, bound: np.ndarray | float) -> None:
+    def refuse_above_one(rows: slice, some: np.ndarray | None, numbers: np.ndarray, bound: np.ndarray | float) -> None:
         for bad in np.flatnonzero(numbers > (1.0 + bound) * (1.0 + 4.0 * UNIT))[:1].tolist():
-            raise SemanticsError(_above_one(float(numbers[bad]), evidence.describe(rows.start + int(some[bad]))))
+            raise SemanticsError(_above_one(float(numbers[bad]), describe(rows, some, bad)))
 
-    for_chunks(
-        evidence.rows, len(evidence.variables), distribution.threads, answer, *((_ROWS, _BYTES) if short else ())
-    )
+    def describe(rows: slice, some: np.ndarray | None, i: int) -> str:
+        """Row number i of `some` of the rows, in words."""
+        return evidence.describe(rows.start + (i if some is None else int(some[i])))
+
+    # Many rows of a decomposable circuit: one float64 kernel evaluates, certifies, divides and writes straight to the
+    # answers. It writes no bounds. A few probabilities are the same by the ladder, sooner than that kernel is loaded;
+    # logarithms always take it where they can, for they might be rounded differently.
+    fast = method in ("auto", "direct") and not bounds and (logs or evidence.rows > _FEW) and compiled.decomposable
+    divisor = (1.0 if total is None else total.divisor()) if fast else None
+    if divisor is None:
+        sizes = (_ROWS, _BYTES) if fast else ()
+        for_chunks(evidence.rows, len(evidence.variables), distribution.threads, climb_ladder, *sizes)
+        return answers
+    near = _near_zero(compiled, total, rtol) if relative else 0.0
+    fast_rtol = min(rtol, near * rtol) if near else rtol
+
+    def run_kernel(rows: slice) -> None:
+        """Answer the rows that one float64 kernel certifies, and the others by the ladder."""
+        codes = evidence.chunk(rows, checked=False)  # codes that are no evidence are not certified, and refused below
+        numbers = answers.numbers[rows]
+        left = compiled.float64.write_certified(codes, fast_rtol, divisor, logs, numbers)
+        if len(left) == len(codes):
+            pass  # then nothing was written
+        elif near:
+            if not numbers.max() <= -near:  # NaN where it is left
+                left = np.flatnonzero(~((np.abs(numbers) if total is None else -numbers) >= near))
+        elif not (proved or total is None):
+            refuse_above_one(rows, None, np.exp(numbers) if logs else numbers, 2.0 * rtol)
+        with lock:
+            answers.at_once += len(codes) - len(left)
+        if len(left):
+            climb_ladder(rows, left)
+
+    for_chunks(evidence.rows, len(evidence.variables), distribution.threads, run_kernel, _ROWS, _BYTES)
     return answers
 
 
