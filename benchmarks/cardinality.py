@@ -181,7 +181,7 @@ def _determinants() -> Table:
         plain = by_eigenvalues(L)
         balls = None
         if n <= 50:
-            exact, codes = model._compiled.counting.exact, np.full(n, -1, np.int8)
+            exact, codes = model._compiled.exact_counting, np.full(n, -1, np.int8)
             balls = best(lambda e=exact, c=codes: e.coefficients(c, np.ones(len(c), bool), 1e-9), 2)
         seconds = _cpu(model.cardinality)
         least = int(pmf.argmin())

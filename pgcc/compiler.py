@@ -21,9 +21,9 @@ from pgcc.ir.node import Node
 from pgcc.passes.expand_det import expand_small
 from pgcc.passes.padding import homogenize
 from pgcc.passes.pipeline import simplify
+from pgcc.program import strategy
 from pgcc.program.lower import lower, lower_with_nodes
 from pgcc.program.program import Program
-from pgcc.program.strategy import METHODS, choose
 from pgcc.rings.balls import Exact
 from pgcc.rings.direct import Float64, Scaled
 from pgcc.rings.identity import Multiaffinity, multiaffine_sums, refuse_squares, squares_of
@@ -79,8 +79,12 @@ IF_DECOMPOSABLE = [
           "the same over scaled numbers"),
     Stage("one_by_one", "values", "pgcc.evaluate.marginals:OneByOne",
           "a marginal is a quotient of two values"),
-    Stage("counting", "exact scaled homogenized evaluator", "pgcc.evaluate.counting:find_counting",
-          "the program over polynomials in t, with t·z_i for every z_i that counts"),
+    Stage("counting", "scaled homogenized evaluator", "pgcc.evaluate.counting:find_counting",
+          "the program over polynomials in t of scaled numbers, with t·z_i for every z_i that counts"),
+    Stage("long_counting", "scaled", "pgcc.evaluate.counting_long:find_long",
+          "the same over long polynomials without their negligible tails"),
+    Stage("exact_counting", "exact", "pgcc.evaluate.counting_exact:CountingExact",
+          "the same in balls and rationals"),
     Stage("sampler", "float64", "pgcc.evaluate.sampling:find_top_down",
           "one choice at every sum, from the root down"),
 ]
@@ -90,8 +94,8 @@ IF_ENTANGLED = [
           "the circuit in balls and rationals, at |A| + 1 points"),
     Stage("one_by_one", "values", "pgcc.evaluate.marginals:OneByOne",
           "a marginal is a quotient of two values"),
-    Stage("counting", "exact", "pgcc.evaluate.counting:Counting",
-          "the circuit over polynomials in t, with t·z_i for every z_i that counts"),
+    Stage("exact_counting", "exact", "pgcc.evaluate.counting_exact:CountingExact",
+          "the circuit over polynomials in t of balls and rationals, with t·z_i for every z_i that counts"),
 ]
 # fmt: on
 STAGES = {
@@ -186,8 +190,10 @@ class Compiled:
         """The number systems that values are computed in, by "auto" or by one method."""
         if method == "auto":
             return VALUES[self.decomposable]
-        if method not in METHODS:
-            raise PgccError(f"unknown method {method!r}: choose 'auto' or one of {', '.join(map(repr, METHODS))}")
+        if method not in strategy.METHODS:
+            raise PgccError(
+                f"unknown method {method!r}: choose 'auto' or one of {', '.join(map(repr, strategy.METHODS))}"
+            )
         if method == "direct" and not self.decomposable:
             raise PgccError("method 'direct' needs a decomposable circuit: this one is not (see explain())")
         return BY_METHOD[method]
@@ -208,7 +214,7 @@ class Compiled:
 
 
 class Rung(NamedTuple):
-    """A number system, which answers rows by `compiled.<stage>.evaluate(rows, rtol)`; passed over where that is None.
+    """A number system, which answers rows by `compiled.<stage>.evaluate(rows, rtol, …)`; passed over where it is None.
 
     Attributes
     ----------
@@ -220,18 +226,18 @@ class Rung(NamedTuple):
     takes : function, optional
         Which of the rows that are still uncertain it takes, a mask; all of them unless given.
     run : function, optional
-        How the stage answers rows to `rtol`, given what is known of them from the rungs below, if not by `evaluate`.
+        How the stage answers rows to `rtol`, given the answers of the rungs below, if not by `evaluate`.
     """
 
     method: str
     stage: str
     who: str
-    takes: Callable[[Any, Rung, np.ndarray, Any], np.ndarray] | None = None
-    run: Callable[[Any, np.ndarray, float, Any], Any] | None = None
+    takes: Callable[..., np.ndarray] | None = None
+    run: Callable[..., Any] | None = None
 
 
 def left_the_range(compiled: Any, rung: Rung, rows: np.ndarray, known: Values) -> np.ndarray:
-    """More range does not help where roundings are too much."""
+    """Rows that are not lost to rounding, which more range does not help."""
     return np.ones(len(rows), bool) if known.lost is None else ~known.lost
 
 
@@ -239,12 +245,21 @@ def needs_fewest(compiled: Compiled, rung: Rung, rows: np.ndarray, known: Values
     """The rows for which this method needs the fewest coefficients in t; float64 certifies no determinant in R[t]."""
     if compiled.circuit.facts.dets:
         return np.zeros(len(rows), bool)
-    return choose((rows == 1).sum(axis=1), compiled.series.lengths(rows)) == rung.method
+    return strategy.choose((rows == 1).sum(axis=1), compiled.series.lengths(rows)) == rung.method
 
 
-BALLS = Rung("ball", "exact", "whatever is left, with as many bits as it takes")
+def counts_many(
+    compiled: Any, rung: Rung, rows: np.ndarray, known: Any, counted: np.ndarray, atol: float | None
+) -> np.ndarray:
+    """Rows with many free variables that count, where an absolute error is allowed."""
+    many = (counted & (rows < 0)).sum(axis=1) > strategy.LONG_COUNT
+    return many & (atol is not None)
+
+
 # fmt: off
-# Determinants inside of float64 and scaled numbers climb by themselves: to pairs of doubles where they lose digits.
+# For values g(row). Determinants inside of float64 and scaled numbers climb by themselves: to pairs of doubles where
+# they lose digits.
+BALLS = Rung("ball", "exact", "whatever is left, with as many bits as it takes")
 DECOMPOSABLE = [
     Rung("direct", "float64", "all rows"),
     Rung("direct", "scaled", "rows that left the range of doubles", left_the_range),
@@ -256,18 +271,34 @@ ENTANGLED = [
     Rung("roots", "roots", "rows with many of both", needs_fewest, lambda ring, rows, *_: ring.evaluate(rows)),
     BALLS,
 ]
+# The paper's own evaluation, to be compared with: no ladder falls back on it.
+PAPER = Rung("fft", "circuit", "rows asked for it", run=lambda circuit, rows, *_: evaluate_literally(circuit, rows))
+
+# For Pr(X_i = 1 | row) of every variable.
 MARGINALS = [
     Rung("reverse", "reverse", "all rows"),
     Rung("reverse", "scaled_reverse", "rows with a variable that is uncertain"),
     Rung("one by one", "one_by_one", "variables that still are", run=lambda ring, *given: ring.evaluate(*given)),
 ]
-# The paper's own evaluation, to be compared with: nothing falls back on it.
-PAPER = Rung("fft", "circuit", "rows asked for it", run=lambda circuit, rows, *_: evaluate_literally(circuit, rows))
+# For Pr(row, |S ∩ T| = k) of every k; asked with T, a mask of the variables, and an absolute error or None.
+COUNTING = [
+    Rung("tails cut off", "long_counting", "rows of many variables, where an absolute error is allowed", counts_many),
+    Rung("polynomials", "counting", "all other rows"),
+    Rung("ball", "exact_counting", "whatever is left, with as many bits as it takes"),
+]
+# For Σ share · ∂ log g(row); the stages are those of a `Differentiator`, for its numbers may be changed.
+ADJOINTS = [
+    Rung("adjoints", "linear", "all rows"),
+    Rung("adjoints", "scaled", "rows that left the range of doubles, and all with determinants"),
+]
+POINTS = [Rung("points", "points", "all rows: derivatives of coefficients are means over complex points")]
 # fmt: on
 
-# The ladder for values and that for marginals, by whether a circuit is decomposable; and for values by one method.
+# The ladder of each question, by whether one number per node is enough; and for values by one method.
 VALUES = {True: DECOMPOSABLE, False: ENTANGLED}
 POSTERIORS = {True: MARGINALS, False: MARGINALS[-1:]}
+COUNTS = {True: COUNTING, False: COUNTING[-1:]}
+GRADIENTS = {True: ADJOINTS, False: POINTS}
 BY_METHOD = {
     "direct": DECOMPOSABLE[:2],
     "ball": [BALLS],
@@ -275,7 +306,7 @@ BY_METHOD = {
 }
 
 
-def climb(ladder: Sequence[Rung], compiled: Any, rows: np.ndarray, rtol: float) -> tuple[Any, dict[str, int]]:
+def climb(ladder: Sequence[Rung], compiled: Any, rows: Any, rtol: float, *asked: Any) -> tuple[Any, dict[str, int]]:
     """Answers for all rows to `rtol`, each rung taking rows that those below could not promise; and how many each took.
 
     Parameters
@@ -284,12 +315,14 @@ def climb(ladder: Sequence[Rung], compiled: Any, rows: np.ndarray, rtol: float) 
     compiled : Compiled
         Or anything else with the stages of the ladder.
     rows : int8 array
-        Evidence (1, 0, −1).
+        Evidence (1, 0, −1); or anything else with a length, that is indexed by the numbers of rows.
     rtol : float
+    asked
+        What else the question is about: every rung is given it.
 
     Returns
     -------
-    Values or Posteriors, and the number of rows by method.
+    Values, Posteriors, Counts or Gradients, and the number of rows by method.
     """
     answers: Any = None
     used: dict[str, int] = {}
@@ -299,18 +332,18 @@ def climb(ladder: Sequence[Rung], compiled: Any, rows: np.ndarray, rtol: float) 
         taken = waiting
         if rung.takes is not None and len(waiting):
             known = None if answers is None else answers[waiting]
-            taken = waiting[rung.takes(compiled, rung, rows[waiting], known)]
+            taken = waiting[rung.takes(compiled, rung, rows[waiting], known, *asked)]
         stage = getattr(compiled, rung.stage) if len(taken) else None
         if stage is None:
             continue
         used[rung.method] = max(used[rung.method], len(taken))
         some = rows if len(taken) == len(rows) else rows[taken]
         if rung.run is None:
-            found = stage.evaluate(some, rtol)
+            found = stage.evaluate(some, rtol, *asked)
         else:
-            found = rung.run(stage, some, rtol, None if answers is None else answers[taken])
+            found = rung.run(stage, some, rtol, None if answers is None else answers[taken], *asked)
         if answers is None and len(taken) < len(rows):
-            answers = Values.empty(len(rows))
+            answers = found.unknown(len(rows))
         if answers is None:
             answers = found
         else:

@@ -9,7 +9,20 @@ import pytest
 
 import pgcc
 from pgcc.certify import budget
-from pgcc.compiler import BY_METHOD, POSTERIORS, STAGES, VALUES, Compiled, Rung, climb, left_the_range
+from pgcc.compiler import (
+    BY_METHOD,
+    COUNTS,
+    GRADIENTS,
+    POSTERIORS,
+    STAGES,
+    VALUES,
+    Compiled,
+    Rung,
+    climb,
+    left_the_range,
+)
+from pgcc.evaluate.gradient import Differentiator
+from pgcc.evaluate.gradient_points import PointDifferentiator
 from pgcc.program.strategy import METHODS
 from pgcc.rings.values import Values
 
@@ -39,10 +52,12 @@ def test_stages_are_made_when_they_are_asked_for():
 
 @pytest.mark.parametrize("decomposable", [True, False])
 def test_ladders_run_stages_that_there_are(decomposable):
-    rungs = [*VALUES[decomposable], *POSTERIORS[decomposable]]
+    rungs = [*VALUES[decomposable], *POSTERIORS[decomposable], *COUNTS[decomposable]]
     assert {rung.stage for rung in rungs} <= set(STAGES[decomposable])
     assert {rung.method for rung in VALUES[decomposable]} <= set(METHODS)
     assert set(BY_METHOD) == set(METHODS)
+    holder = Differentiator if decomposable else PointDifferentiator
+    assert all(hasattr(holder, rung.stage) for rung in GRADIENTS[decomposable])
 
 
 class Ring:

@@ -1,4 +1,4 @@
-"""The same polynomials over balls and fractions: the circuit runs in R[t], as flint has it.
+"""How many of some variables are in, over balls and fractions: the circuit runs in R[t], as flint has it.
 
 A homogenised circuit is run as it is. In any other, what is observed in becomes t^(d + 1), with d the largest degree
 that the free variables of T can reach: of the powers of t those from |A|·(d + 1) on are the coefficients in question.
@@ -31,6 +31,7 @@ from pgcc.rings.balls import (
     split_ball,
     walk,
 )
+from pgcc.rings.counts import Counts
 from pgcc.rings.precision import ball_parts, flint_lock, precision
 from pgcc.rings.values import Values
 
@@ -49,8 +50,15 @@ class CountingExact:
     def __init__(self, exact: Exact):
         self.exact = exact
 
+    def evaluate(self, evidence: np.ndarray, rtol: float, counted: np.ndarray, atol: float | None) -> Counts:
+        """The coefficients for int8 rows of evidence (1, 0, −1), each to `rtol`.
+
+        counted : for every variable, whether it is in T. (Nothing is gained by an absolute error.)
+        """
+        return Counts.by_row(evidence, counted, lambda codes: (self.coefficients(codes, counted, rtol), True))
+
     def coefficients(self, codes: np.ndarray, counted: np.ndarray, rtol: float) -> Values:
-        """The coefficients of t^0, …, t^f, f free variables that count, each to `rtol`."""
+        """Those of t^0, …, t^f for one row, with f its free variables that count, each to `rtol`."""
         row, mask = codes.tolist(), counted.tolist()
         size = int((counted & (codes < 0)).sum()) + 1
         bits = FIRST_BITS + size

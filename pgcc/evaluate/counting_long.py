@@ -19,18 +19,47 @@ import numpy as np
 from pgcc.errors import PrecisionError
 from pgcc.evaluate.kernels.counting_long import fold_product, put, run_long
 from pgcc.program.program import ARITHMETIC, TIMES
+from pgcc.rings.counts import Counts
 from pgcc.rings.direct import Scaled
 from pgcc.rings.fourier import multiply
 from pgcc.rings.kernels.counting import plan_polynomials
 from pgcc.rings.kernels.scaled import RADIX
 from pgcc.rings.kernels.walk import instructions_of
-from pgcc.rings.values import rounding_bound
+from pgcc.rings.values import Values, rounding_bound
 
 _MOST_COEFFICIENTS = 1 << 28
 _LEAST_EXPONENT = -(2**42)  # of 0, which has none, as one of 2^256
 # What the first order of errors may be, where products of errors are counted as 1 % of it.
 _FIRST_ORDER = 0.001
 _NO_DETS = np.ones(0, np.int64)
+
+
+def find_long(scaled: Scaled) -> LongCounts | None:
+    """None unless the program is monotone, which one with determinants is not."""
+    return None if scaled.program.signed else LongCounts(scaled)
+
+
+class LongCounts:
+    """The distributions of a count, to an absolute error, of a monotone program without determinants."""
+
+    def __init__(self, scaled: Scaled):
+        self.scaled = scaled
+
+    def evaluate(self, evidence: np.ndarray, rtol: float, counted: np.ndarray, atol: float | None) -> Counts:
+        """The coefficients, divided by their sum, for int8 rows of evidence (1, 0, −1).
+
+        counted : for every variable, whether it is in T. Nothing is said of rows whose errors are above `atol`.
+        """
+        assert atol is not None
+
+        def count(codes: np.ndarray) -> tuple[Values, bool] | None:
+            found, off = LongCounting(self.scaled, codes, counted, atol).run()
+            if not off <= atol:
+                return None
+            bound = np.where(found > 2.0 * off, 2.0 * off / np.maximum(found, off), np.inf)
+            return Values(found, np.zeros(len(found), np.int64), bound), True
+
+        return Counts.by_row(evidence, counted, count)
 
 
 class LongCounting:

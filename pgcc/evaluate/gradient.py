@@ -1,13 +1,15 @@
 """Gradients of Σ share[row] · log F(row) by every weight and every entry of a matrix of a program, from a reverse pass.
 
-Rows of programs without determinants run in float64, a block at a time; the others, and those that leave its range,
-over scaled numbers.
+A reverse pass runs in float64, a block of rows at a time (`LinearGradients`: programs without determinants), or over
+scaled numbers (`ScaledGradients`). Which rows run where is said by the ladder `compiler.GRADIENTS`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,22 +33,58 @@ _KNOWN = (*ARITHMETIC, DET, DETBAR)  # operations
 _STEPS, _BYTES = 4, 1 << 23
 # Numbers that rows of scaled values may take together.
 _MOST_NUMBERS = 1 << 23
-# What underflow adds may be so much of the root, at most.
-_NEGLIGIBLE = 1e-13
+
+
+class WeightedRows(NamedTuple):
+    """Rows of int8 evidence, and the share of each in the sum that is differentiated."""
+
+    codes: np.ndarray
+    share: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: np.ndarray) -> WeightedRows:  # type: ignore[override]
+        return WeightedRows(np.ascontiguousarray(self.codes[rows]), self.share[rows])
 
 
 @dataclass
 class Gradients:
     """log F of every row, and Σ share · ∂ log F: by every weight, every constant (by slot), every matrix.
 
-    spread : by how much two ways to compute a row's derivatives differed (if there are two), relative to them or to 1.
+    Attributes
+    ----------
+    logs : array
+        −inf where F is 0; such a row adds nothing to the sums.
+    weights, constants, matrices
+    left : int array
+        The rows that are out of the range of the numbers: they have added nothing to the sums.
+    spread : float
+        By how much two ways to compute a row's derivatives differed (if there are two), relative to them or to 1.
     """
 
     logs: np.ndarray
     weights: np.ndarray
     constants: np.ndarray
     matrices: list[Matrices]
+    left: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     spread: float = 0.0
+
+    @property
+    def sums(self) -> list[np.ndarray]:
+        """All that is added up over rows."""
+        return [self.weights, self.constants, *chain(*self.matrices)]
+
+    def uncertain(self, rtol: float) -> np.ndarray:
+        """The rows that are left."""
+        return self.left
+
+    def put(self, where: np.ndarray, other: Gradients) -> None:
+        """Add those of the rows `where`, which were left."""
+        self.logs[where], self.left = other.logs, where[other.left]
+        self.spread = max(self.spread, other.spread)
+        for mine, theirs in zip(self.sums, other.sums, strict=True):
+            mine += theirs
 
     def __add__(self, other: Gradients) -> Gradients:
         """Of the rows of both."""
@@ -56,17 +94,27 @@ class Gradients:
 
     def __isub__(self, other: Gradients) -> Gradients:
         self.spread = max(self.spread, other.spread)
-        with np.errstate(invalid="ignore"):  # inf − inf, which whoever reads it finds
-            self.weights -= other.weights
-            self.constants -= other.constants
-            for mine, theirs in zip(self.matrices, other.matrices, strict=True):
-                for a, b in zip(mine, theirs, strict=True):
-                    a -= b
+        with np.errstate(invalid="ignore"):  # inf − inf is NaN, which `grad` refuses
+            for mine, theirs in zip(self.sums, other.sums, strict=True):
+                mine -= theirs
         return self
 
 
 class Differentiator:
-    """The gradients of a program whose weights each have a place of their own (as `parametrize` makes it)."""
+    """A program whose weights each have a place of their own (as `parametrize` makes it), and its reverse pass.
+
+    Its numbers may be changed: see `update`.
+
+    Attributes
+    ----------
+    program, reversed : Program
+    matrices : list
+        Those of every determinant.
+    adjoint : int array
+        The slot of the derivative by every slot.
+    above, child, place : int arrays
+        ∂F/∂θ for the number θ = place[i] (weights first, then constants by slot) is slot above[i] times slot child[i].
+    """
 
     def __init__(self, program: Program):
         self.program = program
@@ -80,9 +128,9 @@ class Differentiator:
         # w·x in the sum p has the derivative p'·x by w; a constant c has c'·1
         constants = np.flatnonzero((program.op == LEAF) & (program.leaf_variable[_leaves(program)] < 0))
         one = np.full(len(constants), self.reversed.args[-1])
-        self._child = np.concatenate([program.args[program.start[owner] + within], one]).astype(np.int64)
-        self._above = self.adjoint[program.target[np.concatenate([owner, constants])]]
-        self._place = np.concatenate(
+        self.child = np.concatenate([program.args[program.start[owner] + within], one]).astype(np.int64)
+        self.above = self.adjoint[program.target[np.concatenate([owner, constants])]]
+        self.place = np.concatenate(
             [program.first_weight[owner] + within, len(program.weights) + program.target[constants]]
         )
 
@@ -109,20 +157,20 @@ class Differentiator:
         copies = self._source >= 0
         self.reversed.weights[copies] = weights[self._source[copies]]
         self.matrices = matrices
-        leaves = self._constants[2:]
-        self.__dict__.pop("_floor", None)
-        self._constants = Constants(*split_doubles(self.reversed.weights), *leaves)
+        leaves = self.constants[2:]
+        self.__dict__.pop("floor", None)
+        self.constants = Constants(*split_doubles(self.reversed.weights), *leaves)
 
     @cached_property
-    def _floor(self) -> float:
+    def floor(self) -> float:
         """What underflow of float64 can add up to: in the root, and in any θ·∂F/∂θ, by a weight or a constant θ.
 
         ∂F/∂θ is a product of an adjoint p' and a value x.
         """
         walk = Walk(self.reversed.slots).run(self.reversed)
         high, error = walk.state.high, walk.state.error
-        found = self._above >= 0
-        above, child, place = self._above[found], self._child[found], self._place[found]
+        found = self.above >= 0
+        above, child, place = self.above[found], self.child[found], self.place[found]
         constants = np.full(self.program.slots, -np.inf)
         leaves = self.program.op == LEAF
         constants[self.program.target[leaves]] = log_leaves_of(self.program)[_leaves(self.program)[leaves]]
@@ -133,7 +181,8 @@ class Differentiator:
         return float(np.exp(min(worst + 1.0, 700.0)))
 
     @cached_property
-    def _constants(self) -> tuple[np.ndarray, ...]:
+    def constants(self) -> Constants:
+        """Weights and leaves of the reverse pass as scaled numbers."""
         return split_constants(self.reversed)
 
     def totals(self) -> np.ndarray:
@@ -143,66 +192,89 @@ class Differentiator:
         run_block(*program.arrays, 0, program.instructions, codes, STEP, work)
         return work[::STEP].copy()
 
-    def evaluate(self, evidence: np.ndarray, share: np.ndarray) -> Gradients:
-        """For int8 rows of evidence; rows of value 0 have −inf for logarithms, and no gradient."""
+    def nothing(self, rows: int) -> tuple[Gradients, np.ndarray]:
+        """Sums of no rows, with places for so many logarithms; and weights and constants in one array (see `place`)."""
+        shapes = [(s.rank, s.children) for s in self.program.structures]
+        matrices = [(np.zeros((r, r)), np.zeros((r, k)), np.zeros((r, k))) for r, k in shapes]
         numbers = np.zeros(len(self.program.weights) + self.program.slots)
         weights, constants = np.split(numbers, [len(self.program.weights)])
-        found = Gradients(np.empty(len(evidence)), weights, constants, self._no_matrices())
-        left = np.arange(len(evidence))
-        if not self.program.has_det:
-            left = self._run_linear(evidence, share, found, numbers)
-        step = max(1, _MOST_NUMBERS // max(1, self.reversed.slots))
-        for first in range(0, len(left), step):
-            self._run_scaled(evidence, share, left[first : first + step], found, numbers)
-        return found
+        return Gradients(np.empty(rows), weights, constants, matrices), numbers
 
-    def _no_matrices(self) -> list[Matrices]:
-        shapes = [(s.rank, s.children) for s in self.program.structures]
-        return [(np.zeros((r, r)), np.zeros((r, k)), np.zeros((r, k))) for r, k in shapes]
+    @property
+    def linear(self) -> LinearGradients | None:
+        """The reverse pass in float64; None with determinants."""
+        return None if self.program.has_det else LinearGradients(self)
 
-    # -- float64 ------------------------------------------------------------------------------------
+    @property
+    def scaled(self) -> ScaledGradients:
+        """The reverse pass over scaled numbers."""
+        return ScaledGradients(self)
 
-    def _run_linear(self, evidence: np.ndarray, share: np.ndarray, found: Gradients, numbers: np.ndarray) -> np.ndarray:
-        """All rows, a block at a time; the rows that left the range of doubles."""
-        program, n = self.reversed, evidence.shape[1]
+
+class LinearGradients:
+    """The reverse pass of a program without determinants in float64."""
+
+    def __init__(self, differentiator: Differentiator):
+        self.differentiator = differentiator
+
+    def evaluate(self, rows: WeightedRows, rtol: float) -> Gradients:
+        """All rows, a block at a time; left are those that underflow may have changed by more than `rtol`."""
+        of = self.differentiator
+        program, (evidence, share), (found, numbers) = of.reversed, rows, of.nothing(len(rows))
+        n = evidence.shape[1]
         fitting = max(1, min(_STEPS, _BYTES // (8 * STEP * program.slots)))
         lanes = STEP * max(1, min(fitting, -(-len(evidence) // STEP)))
         work = aligned(program.slots * lanes)
         codes = np.empty((1, n * lanes), np.uint8)
         flat = evidence.reshape(-1).view(np.uint8)
-        total, part, left = np.zeros(len(self._place)), np.zeros(lanes), []
+        total, part, left = np.zeros(len(of.place)), np.zeros(lanes), []
         for first in range(0, len(evidence), lanes):
             pack_codes(flat, n, first, lanes, codes)
             run_block(*program.arrays, 0, program.instructions, codes[0], lanes, work)
-            rows = slice(first, min(first + lanes, len(evidence)))
-            root = work[self.program.value * lanes :][: rows.stop - first]
-            good = (np.abs(root) * _NEGLIGIBLE > self._floor) & np.isfinite(root)
+            block = slice(first, min(first + lanes, len(evidence)))
+            root = work[of.program.value * lanes :][: block.stop - first]
+            good = (np.abs(root) * rtol > of.floor) & np.isfinite(root)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                found.logs[rows] = np.log(root)
-                part[: len(root)] = np.where(good, share[rows] / root, 0.0)
+                found.logs[block] = np.log(root)
+                part[: len(root)] = np.where(good, share[block] / root, 0.0)
                 part[len(root) :] = 0.0
             work.reshape(-1, lanes)[:, : len(root)][:, ~good] = 0.0  # not 0·inf
-            block = np.zeros(len(total))
-            add_linear_gradients(self._above, self._child, work, lanes, part, block)
-            if np.isfinite(block).all():
-                total += block
+            sums = np.zeros(len(total))
+            add_linear_gradients(of.above, of.child, work, lanes, part, sums)
+            if np.isfinite(sums).all():
+                total += sums
                 left.append(first + np.flatnonzero(~good))
             else:  # an adjoint has left the range, where the root has not
-                left.append(np.arange(rows.start, rows.stop))
-        numbers[self._place] += total
-        return np.concatenate(left) if left else np.zeros(0, np.int64)
+                left.append(np.arange(block.start, block.stop))
+        numbers[of.place] += total
+        found.left = np.concatenate(left)
+        return found
 
-    # -- scaled numbers -----------------------------------------------------------------------------
 
-    def _run_scaled(
-        self, evidence: np.ndarray, share: np.ndarray, rows: np.ndarray, found: Gradients, numbers: np.ndarray
-    ) -> None:
-        program, codes = self.reversed, np.ascontiguousarray(evidence[rows])
-        m, e = np.zeros((len(rows), program.slots)), np.zeros((len(rows), program.slots), np.int64)
+class ScaledGradients:
+    """The reverse pass over scaled numbers; determinants are differentiated in float64, their children scaled."""
+
+    def __init__(self, differentiator: Differentiator):
+        self.differentiator = differentiator
+
+    def evaluate(self, rows: WeightedRows, rtol: float) -> Gradients:
+        """All rows, some at a time; no row is left, and none has a bound."""
+        found, numbers = self.differentiator.nothing(len(rows))
+        step = max(1, _MOST_NUMBERS // max(1, self.differentiator.reversed.slots))
+        for first in range(0, len(rows), step):
+            some = slice(first, first + step)
+            self._run(WeightedRows(rows.codes[some], rows.share[some]), some, found, numbers)
+        return found
+
+    def _run(self, some: WeightedRows, at: slice, found: Gradients, numbers: np.ndarray) -> None:
+        of = self.differentiator
+        program, (evidence, share) = of.reversed, some
+        codes = np.ascontiguousarray(evidence)
+        m, e = np.zeros((len(codes), program.slots)), np.zeros((len(codes), program.slots), np.int64)
         op, target, start, args, *_ = program.arrays
         begin, derivatives = 0, {}
         for i in [*np.flatnonzero((op == DET) | (op == DETBAR)).tolist(), len(op)]:
-            run_scaled_rows(instructions_of(program), self._constants, begin, i, codes, m, e)
+            run_scaled_rows(instructions_of(program), of.constants, begin, i, codes, m, e)
             if i < len(op):
                 which, children = int(args[start[i]]), args[start[i] + 1 : start[i + 1]]
                 if op[i] == DET:
@@ -211,15 +283,15 @@ class Differentiator:
                 else:
                     self._put_partials(derivatives[which], int(target[i]), m, e)
             begin = i + 1
-        root = self.program.value
+        root = of.program.value
         with np.errstate(divide="ignore", invalid="ignore"):
-            found.logs[rows] = np.log(m[:, root]) + np.where(m[:, root] == 0.0, 0.0, e[:, root] * RADIX * np.log(2.0))
+            found.logs[at] = np.log(m[:, root]) + np.where(m[:, root] == 0.0, 0.0, e[:, root] * RADIX * np.log(2.0))
         alive = np.flatnonzero(m[:, root] != 0.0)
-        total = np.zeros(len(self._place))
-        add_scaled_gradients(self._above, self._child, m[alive], e[alive], root, share[rows[alive]], total)
-        numbers[self._place] += total
+        total = np.zeros(len(of.place))
+        add_scaled_gradients(of.above, of.child, m[alive], e[alive], root, share[alive], total)
+        numbers[of.place] += total
         for which, derivative in derivatives.items():
-            self._add_matrices(which, derivative, m, e, alive, share[rows], found)
+            self._add_matrices(which, derivative, m, e, alive, share, found)
 
     def _differentiate(self, which: int, children: np.ndarray, m: np.ndarray, e: np.ndarray) -> _Rescaled:
         """A determinant and its derivatives; it is affine in every pair (f, y), whose powers of two come out of it."""
@@ -234,7 +306,7 @@ class Differentiator:
                 "a child of a determinant and its complement are more than 1e300 apart, and derivatives are computed "
                 "in float64: put a factor into the matrices (M0, U, V) of the determinant"
             )
-        found = determinant_derivatives(self.matrices[which], numbers[:, :k], numbers[:, k:])
+        found = determinant_derivatives(self.differentiator.matrices[which], numbers[:, :k], numbers[:, k:])
         return _Rescaled(found, scale)
 
     def _put_partials(self, derivative: _Rescaled, first: int, m: np.ndarray, e: np.ndarray) -> None:
@@ -246,8 +318,9 @@ class Differentiator:
         found: Gradients,
     ) -> None:  # fmt: skip
         """share · D' · ∂D/∂M / F, added up over rows."""
-        i = np.flatnonzero((self.program.op == DET) & (self.program.args[self.program.start[:-1]] == which))[0]
-        above, root = self.adjoint[self.program.target[i]], self.program.value
+        of, program = self.differentiator, self.differentiator.program
+        i = np.flatnonzero((program.op == DET) & (program.args[program.start[:-1]] == which))[0]
+        above, root = of.adjoint[program.target[i]], program.value
         gap = (e[alive, above] - e[alive, root]) * RADIX + derivative.exponent[alive]
         with np.errstate(over="ignore", under="ignore"):
             factor = share[alive] * np.ldexp(

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 import numpy as np
 
 from pgcc.determinants.cofactors import Derivatives, Matrices, determinant_derivatives, determinant_logs
 from pgcc.errors import PgccError
-from pgcc.evaluate.gradient import Differentiator, Gradients
+from pgcc.evaluate.gradient import Differentiator, Gradients, WeightedRows
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import DET, DETBAR, LEAF, NAMES, SUM, TIMES, Program
 
@@ -32,7 +33,7 @@ _MOST_POINTS = 1 << 12
 
 
 class PointDifferentiator(Differentiator):
-    """The gradients of any program (as `parametrize` makes it), by points.
+    """Any program (as `parametrize` makes it), to be differentiated at points.
 
     Parameters
     ----------
@@ -44,37 +45,47 @@ class PointDifferentiator(Differentiator):
         super().__init__(program)
         self.homogeneous = homogeneous
 
-    def evaluate(self, evidence: np.ndarray, share: np.ndarray) -> Gradients:
-        """For int8 rows of evidence, one after another; rows of value 0 have −inf for logarithms, and no gradient."""
-        numbers = np.zeros(len(self.program.weights) + self.program.slots)
-        weights, constants = np.split(numbers, [len(self.program.weights)])
-        found = Gradients(np.empty(len(evidence)), weights, constants, self._no_matrices())
-        for row, codes in enumerate(evidence):
+    @property
+    def points(self) -> PointGradients:
+        """The reverse pass at points."""
+        return PointGradients(self)
+
+
+class PointGradients:
+    """The reverse pass of a program at complex points."""
+
+    def __init__(self, differentiator: PointDifferentiator):
+        self.differentiator = differentiator
+        self.program, self.homogeneous = differentiator.program, differentiator.homogeneous
+
+    def evaluate(self, rows: WeightedRows, rtol: float) -> Gradients:
+        """All rows, one after another; no row is left, and `spread` says how well they are known."""
+        found, numbers = self.differentiator.nothing(len(rows))
+        for row, (codes, share) in enumerate(zip(rows.codes, rows.share, strict=True)):
             halves = [self._coefficients(codes, turn) for turn in (0.0, 0.5)]
             root = sum(half[0] for half in halves) / 2
             with np.errstate(divide="ignore", invalid="ignore"):
                 found.logs[row] = np.log(root)
-            if not root > 0.0 or share[row] == 0.0:
+            if not root > 0.0 or share == 0.0:
                 continue
-            for total, *parts in zip(
-                (numbers, *(m for ms in found.matrices for m in ms)), *(half[1] for half in halves), strict=True
-            ):
+            for total, *parts in zip((numbers, *chain(*found.matrices)), *(half[1] for half in halves), strict=True):
                 slopes = [part / root for part in parts]
                 off = np.abs(slopes[0] - slopes[1]) / np.maximum(1.0, np.abs(slopes[0]))
                 found.spread = max(found.spread, float(off.max(initial=0.0)))
-                total += share[row] * (slopes[0] + slopes[1]) / 2
+                total += share * (slopes[0] + slopes[1]) / 2
         return found
 
     def _coefficients(self, codes: np.ndarray, turn: float) -> tuple[float, list[np.ndarray]]:
         """[t^|A|] of the value, and of its derivatives by the numbers and matrices, in the order of `evaluate`."""
         wanted = 0 if self.homogeneous else int((codes == 1).sum())
         points, shares = circle(partial(self._magnitudes, codes), self._degree(codes), wanted, turn)
-        work, derivatives = self._values(self.reversed, codes, points, turn)
+        of = self.differentiator
+        work, derivatives = self._values(of.reversed, codes, points, turn)
         numbers = np.zeros(len(self.program.weights) + self.program.slots)
-        numbers[self._place] = ((work[self._above] * work[self._child]) @ shares).real
+        numbers[of.place] = ((work[of.above] * work[of.child]) @ shares).real
         result = [numbers]
         for which, derivative in enumerate(derivatives):
-            above = work[self.adjoint[self._slot_of[which]]] * shares
+            above = work[of.adjoint[self._slot_of[which]]] * shares
             result += [np.tensordot(above, part, 1).real for part in derivative.by_matrices]
         return float((work[self.program.value] @ shares).real), result
 
@@ -147,7 +158,7 @@ class PointDifferentiator(Differentiator):
         return np.full(len(points), zero if code == 0 else free)
 
     def _determinant(self, which: int, children: np.ndarray, turn: float) -> Derivatives:
-        structure, matrices = self.program.structures[which], self.matrices[which]
+        structure, matrices = self.program.structures[which], self.differentiator.matrices[which]
         k = structure.children
         f, y = children[:, :k], children[:, k:].real
         if structure.size is None:

@@ -91,7 +91,7 @@ class Likelihood:
         numbers = weights, self.parameters.matrices
         found = self._total(_expected_counts, self._blocks, self._sent, numbers)
         self.function.differentiator.update(*numbers)
-        total = self.function.differentiator.evaluate(np.full((1, self.rows.n), -1, np.int8), np.zeros(1))
+        total = self.function.unnormalized(np.full((1, self.rows.n), -1, np.int8))
         return found.value / len(self.rows) - float(total.logs[0]), weights * found.gradients.weights
 
 
@@ -235,7 +235,7 @@ def _gradient_of(block: _Decoded, functions: _Functions, numbers: Numbers, rows:
 
 
 def _expected_counts(block: _Decoded, functions: _Functions, numbers: Numbers) -> _Sum:
-    return _sum_of(functions.at(numbers).differentiator.evaluate(block.codes, block.counts), block.counts)
+    return _sum_of(functions.at(numbers).unnormalized(block.codes, block.counts), block.counts)
 
 
 def _log_likelihood(block: _Decoded, functions: _Functions, numbers: Numbers) -> float:

@@ -26,6 +26,8 @@ METHODS = {
 
 # A product of two series of so many coefficients costs about as much as its share of the points and their radius.
 MANY_COEFFICIENTS = 48
+# Where an absolute error is allowed, more variables are counted without the negligible tails of distributions.
+LONG_COUNT = 1024
 
 
 def choose(observed: np.ndarray, top_lengths: np.ndarray) -> np.ndarray:

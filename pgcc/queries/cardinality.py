@@ -7,6 +7,7 @@ from numbers import Real
 import numpy as np
 
 from pgcc.certify import budget
+from pgcc.compiler import COUNTS, climb
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PrecisionError
 from pgcc.queries.distribution import Distribution
@@ -27,17 +28,14 @@ def cardinality(
     distribution.possible(given)
     counted = np.zeros(len(distribution.variables), bool)
     counted[columns] = True
-    counting = distribution.compiled.counting
+    compiled, rtol = distribution.compiled, budget.of_quotient(distribution.rtol)
     result = np.empty((given.rows, len(columns) + 1))
 
     def answer(rows: slice) -> None:
-        codes = given.chunk(rows)
-        values = counting.coefficients(codes, counted, budget.of_quotient(distribution.rtol), atol)
-        shape = len(codes), len(columns) + 1
-        mantissa, exponent, bound = (x.reshape(shape) for x in (values.mantissa, values.exponent, values.bound))
-        for row in np.flatnonzero(((mantissa < 0.0) & (bound < 1.0)).any(axis=1))[:1].tolist():
+        found, _ = climb(COUNTS[compiled.decomposable], compiled, given.chunk(rows), rtol, counted, atol)
+        for row in np.flatnonzero(((found.mantissa < 0.0) & (found.bound < 1.0)).any(axis=1))[:1].tolist():
             raise distribution.negative(given, rows.start + row)
-        result[rows] = _normalized(mantissa, exponent)
+        result[rows] = _normalized(found.mantissa, found.exponent)
 
     distribution.for_chunks(given.rows, answer)
     return result

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.compiler import Compiled
+from pgcc.compiler import GRADIENTS, Compiled, climb
 from pgcc.data.evidence import Evidence
 from pgcc.errors import EvidenceError, PgccError, PrecisionError, SemanticsError
-from pgcc.evaluate.gradient import Differentiator, Gradients
+from pgcc.evaluate.gradient import Differentiator, Gradients, WeightedRows
 from pgcc.evaluate.gradient_points import PointDifferentiator
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
@@ -20,6 +20,8 @@ from pgcc.program.parameters import Parametrized, parametrize
 
 # How well certified values are known, and how well those of float64 must agree with them.
 _CERTAIN, _AGREEMENT = 1e-11, 1e-10
+# What underflow may add to a root, relative to it, before its row is computed over scaled numbers.
+_UNDERFLOW = 1e-13
 # An error of a derivative that is not accepted, relative to it (or to 1).
 _LOST = 1e-6
 
@@ -87,15 +89,24 @@ class GradientFunction:
         decomposable = circuit.facts.decomposable
         sized = any(node.op is Op.DET and node.size is not None for node in circuit.order)
         program = self.parametrized.program
-        simple = decomposable and not sized
-        self.differentiator = Differentiator(program) if simple else PointDifferentiator(program, decomposable)
+        self.one_number = decomposable and not sized
+        self.differentiator = Differentiator(program) if self.one_number else PointDifferentiator(program, decomposable)
+
+    def unnormalized(
+        self, codes: np.ndarray, share: np.ndarray | None = None, by: Differentiator | None = None
+    ) -> Gradients:
+        """Σ share · ∂ log g(row), with 0 for shares that are not given: climbs the ladder for gradients."""
+        differentiator = self.differentiator if by is None else by
+        if not len(codes):
+            return differentiator.nothing(0)[0]
+        rows = WeightedRows(codes, np.zeros(len(codes)) if share is None else share)
+        return climb(GRADIENTS[self.one_number], differentiator, rows, _UNDERFLOW)[0]
 
     def evaluate(self, codes: np.ndarray, share: np.ndarray) -> Gradients:
         """Σ share · ∂ log Pr(row) as flat arrays, in the order of `parametrized`."""
-        found = self.differentiator.evaluate(codes, share)
+        found = self.unnormalized(codes, share)
         if self.normalize:
-            free = np.full((1, codes.shape[1]), -1, np.int8)
-            total = self.differentiator.evaluate(free, np.array([share.sum()]))
+            total = self.unnormalized(_free(codes), np.array([share.sum()]))
             found -= total
             with np.errstate(invalid="ignore"):
                 found.logs -= total.logs
@@ -103,11 +114,8 @@ class GradientFunction:
 
     def logs(self, codes: np.ndarray) -> np.ndarray:
         """log Pr of every row."""
-        found = self.differentiator.evaluate(codes, np.zeros(len(codes))).logs
-        if not self.normalize:
-            return found
-        free = np.full((1, codes.shape[1]), -1, np.int8)
-        return found - self.differentiator.evaluate(free, np.zeros(1)).logs
+        found = self.unnormalized(codes).logs
+        return found - self.unnormalized(_free(codes)).logs if self.normalize else found
 
     def errors(self, codes: np.ndarray, share: np.ndarray) -> np.ndarray:
         """What rounding may have done to the derivatives by weights and constants (of circuits without determinants).
@@ -117,15 +125,15 @@ class GradientFunction:
         sizes = self.differentiator.absolute()
 
         def of(rows: np.ndarray, parts: np.ndarray) -> np.ndarray:
-            roots = self.differentiator.evaluate(rows, np.zeros(len(rows))).logs
+            roots = self.unnormalized(rows).logs
             with np.errstate(over="ignore", invalid="ignore"):
-                parts = np.abs(parts) * np.exp(sizes.evaluate(rows, np.zeros(len(rows))).logs - roots)
-            found = sizes.evaluate(rows, parts)
+                parts = np.abs(parts) * np.exp(self.unnormalized(rows, by=sizes).logs - roots)
+            found = self.unnormalized(rows, parts, sizes)
             return np.concatenate([found.weights, found.constants])
 
         total = of(codes, share)
         if self.normalize:
-            total += of(np.full((1, codes.shape[1]), -1, np.int8), np.array([np.abs(share).sum()]))
+            total += of(_free(codes), np.array([np.abs(share).sum()]))
         return self.differentiator.gamma * total
 
     def sensitivity(self, codes: np.ndarray, share: np.ndarray, found: Gradients) -> float:
@@ -223,6 +231,11 @@ def grad(circuit: Circuit, evidence: Any = None, *, weights: Any = None, normali
     if circuit.facts.dets and len(codes) and not function.sensitivity(codes, share, found) <= _LOST:
         raise PrecisionError("a determinant cancels so far that float64 has lost some derivatives")
     return function.named(found, float(logs[0]) if given.single else logs)
+
+
+def _free(codes: np.ndarray) -> np.ndarray:
+    """A row in which nothing is observed."""
+    return np.full((1, codes.shape[1]), -1, np.int8)
 
 
 def _shares(weights: Any, rows: int) -> np.ndarray:

@@ -37,6 +37,10 @@ class Values:
         """Arrays for `rows` values, nothing known of any."""
         return Values(np.zeros(rows), np.zeros(rows, np.int64), np.full(rows, np.inf))
 
+    def unknown(self, rows: int) -> Values:
+        """The same, as every kind of answers has it: see `compiler.climb`."""
+        return Values.empty(rows)
+
     def __getitem__(self, rows: slice | np.ndarray) -> Values:
         lost = None if self.lost is None else self.lost[rows]
         return Values(self.mantissa[rows], self.exponent[rows], self.bound[rows], lost)

@@ -32,7 +32,7 @@ SMALL: list[tuple[str, str, Any]] = [
     ("rings.direct", "_BESIDE_MATRICES", 1),
     ("rings.roots", "_POINTS_AT_A_TIME", 2),
     ("validity.coefficients", "_FEW", 2),
-    ("evaluate.counting", "_LONG", 1),  # counts by FFT
+    ("program.strategy", "LONG_COUNT", 1),  # counts by FFT
     ("evaluate.counting_exact", "_FEW_EXACT_BITS", 8),
     ("evaluate.counting_exact", "_FEW_POINTS", 1),
     ("determinants.forms", "_MOST_CHILDREN", 2),

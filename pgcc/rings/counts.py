@@ -1,0 +1,71 @@
+"""Σ_k Pr(row, |S ∩ T| = k)·t^k for every row of evidence: the coefficients, each with a bound on its relative error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgcc.rings.values import Values
+
+
+@dataclass
+class Counts:
+    """The coefficients of t^0, …, t^|T|: rows × (|T| + 1) values mantissa · 2^exponent, off by at most bound · |value|.
+
+    Attributes
+    ----------
+    mantissa, exponent, bound : arrays
+    accepted : bool array
+        Rows whose errors are within the absolute error that is allowed, whatever their bounds.
+    """
+
+    mantissa: np.ndarray
+    exponent: np.ndarray
+    bound: np.ndarray
+    accepted: np.ndarray
+
+    @staticmethod
+    def by_row(
+        evidence: np.ndarray, counted: np.ndarray, count: Callable[[np.ndarray], tuple[Values, bool] | None]
+    ) -> Counts:
+        """Those of int8 rows of evidence, one row after another.
+
+        count : the coefficients of t^0, …, t^f of one row, with f its free variables that count, and whether they are
+        accepted; None where nothing is known. counted : for every variable, whether it is in T.
+        """
+        size = int(counted.sum()) + 1
+        counts = Counts._unknown(len(evidence), size)
+        for row, codes in enumerate(evidence):
+            found = count(codes)
+            if found is None:
+                continue
+            values, counts.accepted[row] = found
+            first = int((counted & (codes == 1)).sum())  # variables that are observed in count
+            free = slice(first, first + len(values.bound))
+            counts.bound[row] = 0.0  # the coefficients of all other powers are exactly 0
+            counts.mantissa[row, free], counts.exponent[row, free] = values.mantissa, values.exponent
+            counts.bound[row, free] = values.bound
+        return counts
+
+    @staticmethod
+    def _unknown(rows: int, size: int) -> Counts:
+        shape = rows, size
+        return Counts(np.zeros(shape), np.zeros(shape, np.int64), np.full(shape, np.inf), np.zeros(rows, bool))
+
+    def unknown(self, rows: int) -> Counts:
+        """As many coefficients for `rows` rows, nothing known of any."""
+        return Counts._unknown(rows, self.mantissa.shape[1])
+
+    def __getitem__(self, rows: slice | np.ndarray) -> Counts:
+        return Counts(self.mantissa[rows], self.exponent[rows], self.bound[rows], self.accepted[rows])
+
+    def uncertain(self, rtol: float) -> np.ndarray:
+        """The rows with a coefficient whose bound exceeds `rtol`, unless they are accepted."""
+        return np.flatnonzero(~((self.bound <= rtol).all(axis=1) | self.accepted))
+
+    def put(self, where: np.ndarray | slice, other: Counts) -> None:
+        """Overwrite the rows `where`."""
+        self.mantissa[where], self.exponent[where] = other.mantissa, other.exponent
+        self.bound[where], self.accepted[where] = other.bound, other.accepted
