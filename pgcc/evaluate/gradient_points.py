@@ -20,7 +20,9 @@ from pgcc.determinants.cofactors import Derivatives, Matrices, determinant_deriv
 from pgcc.errors import PgccError
 from pgcc.evaluate.gradient import Differentiator, Gradients, WeightedRows
 from pgcc.program.determinant import DetStructure
-from pgcc.program.program import DET, DETBAR, LEAF, NAMES, SUM, TIMES, Program
+from pgcc.program.program import DET, DETBAR, Program
+from pgcc.rings.degrees import FormalDegrees
+from pgcc.rings.kernels.walk import Operations, complete, number_system, walk_in_python
 
 # Powers of two between which radii are looked for, and how many at a time.
 _WIDEST, _GRID = 40.0, 17
@@ -99,20 +101,7 @@ class PointGradients:
         if self.homogeneous:
             return 0
         program = self.program
-        degree = np.zeros(program.slots, np.int64)
-        for i, (op, at) in enumerate(zip(program.op.tolist(), program.target.tolist(), strict=True)):
-            args = program.args[program.start[i] : program.start[i + 1]]
-            if op == LEAF:
-                variable = program.leaf_variable[args[0]]
-                degree[at] = variable >= 0 and codes[variable] == 1
-            elif op == SUM:
-                values, pairs = program.terms(i)
-                degree[at] = np.append(degree[values], degree[pairs].sum(axis=1)).max(initial=0)
-            elif op in (TIMES, DET):  # all that stands in a product or in a determinant
-                degree[at] = degree[args[op == DET :]].sum()
-            else:
-                raise PgccError(f"internal error: nobody has said what degree {NAMES[op]} has; please report it")
-        return int(degree[program.value])
+        return FormalDegrees(program, codes == 1).degree[program.value]
 
     def _magnitudes(self, codes: np.ndarray, points: np.ndarray) -> np.ndarray:
         """The value with absolute numbers, in absolute value."""
@@ -123,47 +112,75 @@ class PointGradients:
     def _values(
         self, program: Program, codes: np.ndarray, points: np.ndarray, turn: float
     ) -> tuple[np.ndarray, list[Derivatives]]:
-        """Every slot at points, and the derivatives of the determinants."""
-        work = np.zeros((program.slots, len(points)), np.complex128)
-        derivatives: list[Derivatives] = []
+        """Every slot at points, and the derivatives of the determinants (`program`: this one, or its reverse pass)."""
+        system = _AtPoints(self.differentiator, program, self._leaves(program, codes, points), len(points), turn)
         with np.errstate(all="ignore"):
-            for i, (op, at) in enumerate(zip(program.op.tolist(), program.target.tolist(), strict=True)):
-                args = program.args[program.start[i] : program.start[i + 1]]
-                weights = program.weights[program.first_weight[i] : program.first_weight[i + 1]]
-                if op == LEAF:
-                    work[at] = self._leaf(program, int(args[0]), codes, points)
-                elif op == SUM:
-                    values, pairs = program.terms(i)
-                    products = work[pairs[:, 0]] * work[pairs[:, 1]]
-                    work[at] = weights[: len(values)] @ work[values]
-                    work[at] += weights[len(values) :] @ products
-                elif op == TIMES:
-                    work[at] = work[args].prod(axis=0)
-                elif op == DET:
-                    derivatives.append(self._determinant(int(args[0]), work[args[1:]].T, turn))
-                    work[at] = derivatives[-1].value
-                elif op == DETBAR:
-                    found = derivatives[int(args[0])]
-                    work[at : at + len(args) - 1] = np.concatenate([found.by_inside, found.by_outside], axis=1).T
-                else:
-                    raise PgccError(f"internal error: nobody has said how to run {NAMES[op]} here; please report it")
-        return work, derivatives
+            walk_in_python(program, system)
+        return system.work, system.derivatives
 
-    def _leaf(self, program: Program, leaf: int, codes: np.ndarray, points: np.ndarray) -> np.ndarray:
-        zero, one, free = program.leaf_table[leaf]
-        variable = program.leaf_variable[leaf]
-        code = -1 if variable < 0 else int(codes[variable])
-        if code == 1:
-            return np.full(len(points), one) if self.homogeneous else zero + one * points
-        return np.full(len(points), zero if code == 0 else free)
+    def _leaves(self, program: Program, codes: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """Leaves × points: z = t for variables observed 1 (or z = 1, ȳ = 0), 0 for those observed 0, 1 for others."""
+        zero, one, free = program.leaf_table.T[:, :, None]
+        code = np.where(program.leaf_variable < 0, -1, np.append(codes, -1)[program.leaf_variable])[:, None]
+        inside = one + np.zeros(len(points)) if self.homogeneous else zero + one * points
+        return np.where(code == 1, inside, np.where(code == 0, zero, free))
 
-    def _determinant(self, which: int, children: np.ndarray, turn: float) -> Derivatives:
-        structure, matrices = self.program.structures[which], self.differentiator.matrices[which]
-        k = structure.children
-        f, y = children[:, :k], children[:, k:].real
+
+class _AtPoints:
+    """The number system of complex points, with the derivatives of determinants: one array of points per slot."""
+
+    def __init__(self, of: PointDifferentiator, program: Program, leaves: np.ndarray, points: int, turn: float):
+        self.structures, self.matrices, self.weights = of.program.structures, of.matrices, program.weights
+        self.leaves, self.turn = leaves, turn
+        self.work = np.zeros((program.slots, points), np.complex128)
+        self.derivatives: list[Derivatives] = []
+
+
+def _leaf(system: _AtPoints, i: int, at: int, number: int) -> None:
+    system.work[at] = system.leaves[number]
+
+
+def _one(system: _AtPoints, i: int, at: int) -> None:
+    system.work[at] = 1.0
+
+
+def _times(system: _AtPoints, at: int, x: int) -> None:
+    system.work[at] *= system.work[x]
+
+
+def _zero(system: _AtPoints, i: int, at: int) -> None:
+    system.work[at] = 0.0
+
+
+def _add(system: _AtPoints, at: int, k: int, x: int) -> None:
+    system.work[at] += system.weights[k] * system.work[x]
+
+
+def _add_product(system: _AtPoints, at: int, k: int, x: int, y: int) -> None:
+    system.work[at] += system.weights[k] * (system.work[x] * system.work[y])
+
+
+def _determinant(system: _AtPoints, i: int, at: int, op: int, args: list[int]) -> None:
+    which, *children = args
+    if op == DET:
+        structure, k = system.structures[which], system.structures[which].children
+        below = system.work[children].T
+        f, y = below[:, :k], below[:, k:].real
         if structure.size is None:
-            return plain(determinant_derivatives(matrices, f, y))
-        return sized_derivatives(structure, matrices, f, y, turn)
+            found = unscaled(determinant_derivatives(system.matrices[which], f, y))
+        else:
+            found = sized_derivatives(structure, system.matrices[which], f, y, system.turn)
+        system.derivatives.append(found)
+        system.work[at] = found.value
+    elif op == DETBAR:
+        found = system.derivatives[which]
+        parts = np.concatenate([found.by_inside, found.by_outside], axis=1).T
+        system.work[at : at + len(children)] = parts
+    else:
+        raise ValueError("an instruction has no value at points")
+
+
+number_system(_AtPoints, Operations(_leaf, _one, _times, _zero, _add, _add_product, complete, complete, _determinant))
 
 
 def circle(
@@ -201,7 +218,7 @@ def _best_exponent(magnitudes: Callable[[np.ndarray], np.ndarray], wanted: int) 
     return centre
 
 
-def plain(found: Derivatives) -> Derivatives:
+def unscaled(found: Derivatives) -> Derivatives:
     """The same without powers of two beside the numbers."""
     return _weighted(found, np.eye(len(found.value)))
 

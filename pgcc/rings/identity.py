@@ -15,13 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgcc.errors import PgccError, SemanticsError
+from pgcc.errors import SemanticsError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import overlaps
 from pgcc.ir.node import Node, Op
 from pgcc.ir.scopes import members, size
 from pgcc.kernels.simd import LANES
-from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, Program
+from pgcc.program.program import Program
+from pgcc.rings.degrees import FormalDegrees
 from pgcc.rings.kernels.modular import note_squares
 from pgcc.rings.residues import LEAST_PRIME, ROUNDS, chance_of_zero, rounds
 
@@ -71,7 +72,9 @@ def find_squares(program: Program, suspects: Sequence[int]) -> Multiaffinity:
             modular.run(_points(modular.prime, base, list(suspects[some]), work.shape[1], rng), work)
             note_squares(work, program.value, float(modular.prime), affine, squared[some])
     tests = len(program.op) * len(suspects)
-    chance = min(1.0, tests * chance_of_zero(_tested_degree(program, affine)))
+    chance = min(
+        1.0, tests * chance_of_zero(FormalDegrees(program, np.ones(program.n_variables, bool), affine).highest)
+    )
     if not squared.any() and chance > _MOST_CHANCE:
         most = LEAST_PRIME * (_MOST_CHANCE / tests) ** (1 / ROUNDS)
         raise SemanticsError(
@@ -136,35 +139,6 @@ def _sum_scopes(circuit: Circuit, some: set[Node]) -> dict[Node, list[int]]:
                 break
             found[node] = [columns[m] for m in members(scope)]
     return found
-
-
-def _tested_degree(program: Program, affine: np.ndarray) -> int:
-    """The highest formal degree of what was found to be affine, over parts that were: these have degree n at most."""
-    degree, tested = [0] * program.slots, 1
-    start, target, args = program.start.tolist(), program.target.tolist(), program.args.tolist()
-    alone = program.alone.tolist()
-    for i, op in enumerate(program.op.tolist()):
-        at, mine = target[i], args[start[i] : start[i + 1]]
-        if op == LEAF:
-            found = int(program.leaf_variable[mine[0]] >= 0)
-        elif op == TIMES:
-            found = sum(degree[x] for x in mine)
-        elif op == SUM:
-            pairs = mine[alone[i] :]
-            found = max((degree[x] for x in mine[: alone[i]]), default=0)
-            found = max((degree[x] + degree[y] for x, y in zip(pairs[::2], pairs[1::2], strict=True)), default=found)
-        elif op == DET:
-            k = len(mine) // 2
-            found = sum(max(degree[f], degree[y]) for f, y in zip(mine[1 : 1 + k], mine[1 + k :], strict=True))
-        elif op == DETMAG:  # no polynomial
-            found = 0
-        else:
-            raise PgccError(f"internal error: nobody has said what degree {NAMES[op]} has; please report it")
-        if affine[at]:
-            tested = max(tested, found)
-            found = min(found, program.n_variables)
-        degree[at] = min(found, LEAST_PRIME)
-    return tested
 
 
 def _points(prime: int, base: np.ndarray, variables: list[int], columns: int, rng: np.random.Generator) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pgcc.kernels.policy import kernel
 from pgcc.kernels.simd import LANES, fused, if_less, load, minus, nearest, plus, splat, store, times
-from pgcc.program.program import DET
+from pgcc.program.program import DET, DETMAG
 from pgcc.rings.kernels.walk import Operations, complete, number_system, walk
 
 MOST_BITS = 50  # of a prime: see `mul_mod`
@@ -185,8 +185,10 @@ def _determinant(system, i, at, op, args):
             found = _determinant_mod(system.det_shape[d], data, f, y, system.prime, system.scale, system.matrix)
             store(system.one, 0, found)
             work[at * n + q] = system.one[0]
-    else:
+    elif op == DETMAG:
         work[at * n : (at + 1) * n] = 0.0
+    else:
+        raise ValueError("an instruction has no value modulo a prime")
 
 
 number_system(Modular, Operations(_leaf, _one, _times, _zero, _add, _add_product, complete, complete, _determinant))

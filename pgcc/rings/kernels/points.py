@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.kernels.policy import kernel
-from pgcc.program.program import DET
+from pgcc.program.program import DET, DETMAG
 from pgcc.rings.kernels.dense import complex_determinant, det_workspace
 from pgcc.rings.kernels.walk import Operations, complete, number_system, walk
 
@@ -79,8 +79,10 @@ def _determinant(system, i, at, op, args):
                 f[j], y[j] = work[args[1 + j], p], work[args[1 + k + j], p]
             data = c.det_data[c.det_start[d] :]
             work[at, p] = complex_determinant(c.det_shape[d], data, f, y, system.matrix, system.rows)
-    else:
+    elif op == DETMAG:
         work[at, :] = 0.0
+    else:
+        raise ValueError("an instruction has no value at points")
 
 
 number_system(Points, Operations(_leaf, _one, _times, _zero, _add, _add_product, complete, complete, _determinant))

@@ -1,7 +1,8 @@
 """The one walk over the instructions of a program, for every number system that is not hot.
 
 A number system is a named tuple of the arrays that it computes in, and its `Operations`. Numba compiles the walk once
-for each, and calls its operations directly; without Numba (NUMBA_DISABLE_JIT=1), Python looks them up. The float64
+for each, and calls its operations directly; without Numba (NUMBA_DISABLE_JIT=1), Python looks them up. A number system
+whose operations are few and large, or that runs seldom, can be any class of Python (`walk_in_python`). The float64
 engine has a walk of its own (`pgcc.rings.float64.kernels`).
 """
 
@@ -14,7 +15,7 @@ import numpy as np
 from numba.extending import overload
 
 from pgcc.kernels.policy import OPTIONS, kernel
-from pgcc.program.program import DET, DETMAG, LEAF, SUM, TIMES, Code
+from pgcc.program.program import DET, DETBAR, DETMAG, LEAF, SUM, TIMES, Code
 
 
 class Instructions(NamedTuple):
@@ -47,7 +48,7 @@ class Operations(NamedTuple):
     end_product, end_sum : (system, i, at)
         The product or sum is complete.
     determinant : (system, i, at, op, args)
-        Put a DET or DETMAG with these arguments.
+        Put a DET, DETMAG or DETBAR with these arguments.
     """
 
     leaf: Callable[..., None]
@@ -65,7 +66,7 @@ _KNOWN: dict[type, Operations] = {}
 
 
 def number_system(kind: type, operations: Operations) -> None:
-    """Say what a number system, a class of named tuples, does."""
+    """Say what a number system, a class (of named tuples, to be compiled), does."""
     _KNOWN[kind] = operations
 
 
@@ -192,7 +193,13 @@ def walk(code, system, begin, end):
                 add_product(system, at, k, args[j], args[j + 1])
                 k += 1
             end_sum(system, i, at)
-        elif kind in (DET, DETMAG):
+        elif kind in (DET, DETMAG, DETBAR):
             determinant(system, i, at, kind, args[first:last])
         else:
             raise ValueError("an instruction that no number system knows")
+
+
+def walk_in_python(program: Code, system: Any) -> None:
+    """Run all instructions in a number system of Python, as `walk` does: nothing is compiled."""
+    code = Instructions(*(part.tolist() for part in instructions_of(program)))
+    getattr(walk, "py_func", walk)(code, system, 0, len(code.op))
