@@ -18,7 +18,8 @@ from pgcc.ir.node import Op
 from pgcc.rings.balls import Exact
 from pgcc.validity.coefficients import scan_coefficients
 from pgcc.validity.dependence import judge_dependence
-from pgcc.validity.proof import TOTAL_TOLERANCE, Proof, coefficient, verify
+from pgcc.validity.proof import TOTAL_TOLERANCE, Proof, verify
+from pgcc.validity.proof.values import coefficient
 from pgcc.validity.provenance import Certificate, prove_nonnegative
 from pgcc.validity.search import TermSampler, find_negative
 from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, assignment_text, exact_text, number_text

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from flint import fmpq
 
-from pgcc.validity.proof import Rows, is_symmetric
-from pgcc.validity.proof import is_semidefinite as is_witnessed
+from pgcc.validity.proof.determinants import is_semidefinite as is_witnessed
+from pgcc.validity.proof.determinants import is_symmetric
+from pgcc.validity.proof.values import Rows
 
 # Exact elimination is not tried on larger matrices: its numbers grow with every row.
 MOST_EXACT_ROWS = 64

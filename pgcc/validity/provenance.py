@@ -21,18 +21,17 @@ from pgcc.ir.node import Node, Op
 from pgcc.ir.structure import describe
 from pgcc.validity.definite import Rows, find_witness
 from pgcc.validity.extraction import Sign, sign_of_combination
-from pgcc.validity.proof import (
-    Proof,
-    Step,
+from pgcc.validity.proof import Proof
+from pgcc.validity.proof.determinants import (
     are_parallel,
-    exact_rows,
-    is_form,
     is_laplacian,
     is_symmetric,
     kernel_of,
     marginal_kernel_of,
     plus_transpose,
 )
+from pgcc.validity.proof.steps import Step, is_form
+from pgcc.validity.proof.values import exact_rows
 
 Signs = Sequence[Sign]
 

@@ -22,7 +22,12 @@ from pgcc.errors import ProofError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, const, det, product, var, weighted_sum
 from pgcc.validity import proof as checker
-from pgcc.validity.proof import CLAIMS, RULES, Proof, verify
+from pgcc.validity.proof import CLAIMS, Proof, verify
+from pgcc.validity.proof.determinants import DET_RULES
+from pgcc.validity.proof.steps import RULES, follow
+from pgcc.validity.proof.tables import Interval, all_coefficients, as_fraction, as_object
+from pgcc.validity.proof.values import coefficient, random_ring
+from pgcc.validity.proof.values import total as exact_total
 from pgcc.validity.provenance import (
     DETERMINANTS,
     EXPANSION,
@@ -207,9 +212,9 @@ def test_primes_are_longer_than_what_they_test():
     tower = const(3)
     for _ in range(40):
         tower = product([tower, tower])
-    prime, _ = checker._random_ring(Circuit(weighted_sum([1, 1], [tower, X])), Circuit(X))
+    prime, _ = random_ring(Circuit(weighted_sum([1, 1], [tower, X])), Circuit(X))
     assert prime > 1 << 128 + 40
-    small, _ = checker._random_ring(Circuit(const(F(3, 7**500))))
+    small, _ = random_ring(Circuit(const(F(3, 7**500))))
     assert small > 1 << 128 + 10  # a number of 1,400 bits
 
 
@@ -380,7 +385,7 @@ def test_right_stability(root, rule, witness):
 def test_wrong_stability(root, rule, witness):
     circuit, proof = stability(root, rule, witness)
     with pytest.raises(ProofError, match=f"{rule!r} does not show"):
-        checker._follow(proof)
+        follow(proof.circuit, proof.data["steps"])
     assert not is_strongly_rayleigh(circuit)
 
 
@@ -458,10 +463,10 @@ def test_balls_around_zero():
     around = weighted_sum([third, -third], [X, X])
     for size, expected in ((None, 5), (0, 5), (1, 0)):
         circuit = Circuit(det([[1]], [[1]], [[1]], [around], [const(5)], size))
-        ball = checker.total(circuit, 256)
+        ball = exact_total(circuit, 256)
         assert ball.contains(expected)
         assert ball.rad() < 1e-9
-        assert checker.total(circuit, 0) == expected
+        assert exact_total(circuit, 0) == expected
 
 
 def test_positive_coefficients():
@@ -554,15 +559,15 @@ def test_tables_with_determinants():
             det(m0, u, v, inside, [outside[0], outside[1], ONE], size, [1, 0, 1] if seed % 5 and size == 1 else None)
         )
         terms = expand(circuit)
-        table = checker._coefficients(circuit, checker._as_object)
-        interval = checker._coefficients(circuit, checker._Interval.lift)
+        table = all_coefficients(circuit, as_object)
+        interval = all_coefficients(circuit, Interval.lift)
         for row in np.ndindex(*table.shape):
             monomial = frozenset((name, 1) for name, x in zip(circuit.variables, row, strict=True) if x)
             expected = terms.get(monomial, F(0))
-            assert checker._fraction(table[row]) == expected
+            assert as_fraction(table[row]) == expected
             assert interval.low[row] <= expected <= interval.high[row]
-            assert checker._fraction(
-                checker.coefficient(circuit, dict(zip(circuit.variables, row, strict=True)))
+            assert as_fraction(
+                coefficient(circuit, dict(zip(circuit.variables, row, strict=True)))
             ) == expected  # fmt: skip
 
 
@@ -608,7 +613,7 @@ def test_every_rule_is_tested():
     proving = {rule.name for rules in PROVER_RULES.values() for rule in rules}
     stable = {rule.name for rules in STABLE.values() for rule in rules}
     assert proving | stable | {"part", "terms", EXPANSION.name, EXTRACTION.name} == set(RULES)
-    assert set(DETERMINANTS) == set(checker.DET_RULES)
+    assert set(DETERMINANTS) == set(DET_RULES)
     assert {rule for rules in CLAIMS.values() for rule in rules} == {
         "structure", "identity test", "square", "total", "positive coefficient", "steps", "all coefficients",
         "negative coefficient", "correlated pair",
@@ -661,9 +666,11 @@ def test_proofs_are_plain_data():
 
 def test_the_checker_stands_alone():
     """It imports the circuit and numbers of pgcc, and nothing of the prover."""
-    tree = ast.parse(Path(checker.__file__).read_text(encoding="utf-8"))
-    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert {name for name in modules if name.startswith("pgcc")} == {
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in Path(checker.__file__).parent.glob("*.py")]
+    assert len(trees) == 5
+    modules = {node.module for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    used = {name for name in modules if name.startswith("pgcc")}
+    assert {name for name in used if not name.startswith("pgcc.validity.proof.")} == {
         "pgcc.rings.precision", "pgcc.errors", "pgcc.ir.circuit", "pgcc.ir.matrix", "pgcc.ir.node", "pgcc.ir.numbers",
     }  # fmt: skip
 
