@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.compiler import STAGES, VALUES, Compiled
+from pgcc.compiler import COUNTS, POSTERIORS, STAGES, VALUES, Compiled
 from pgcc.data.evidence import Evidence
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
@@ -59,6 +59,7 @@ class Explanation:
     notes: tuple[str, ...] = ()
     stages: tuple[Made, ...] = ()
     rungs: tuple[str, ...] = ()
+    ladders: tuple[str, ...] = ()
 
     def as_dict(self) -> dict:
         """Plain data, for JSON."""
@@ -95,6 +96,7 @@ class Explanation:
         ]
         lines += [f"stage: {stage}" for stage in self.stages]
         lines += [f"rung {i}: {rung}" for i, rung in enumerate(self.rungs, 1)]
+        lines += [f"ladder: {ladder}" for ladder in self.ladders]
         lines += [f"note: {note}" for note in self.notes]
         if self.query is not None:
             lines.append("query: " + ", ".join(f"{key} {value}" for key, value in self.query.items()))
@@ -136,6 +138,10 @@ def explain(distribution: Distribution, evidence: Evidence | None, standing: Sta
         notes=_notes(circuit),
         stages=_stages(compiled),
         rungs=tuple(f"{rung.method} by {rung.stage}: {rung.who}" for rung in VALUES[compiled.decomposable]),
+        ladders=tuple(
+            f"{name} by {', then '.join(rung.stage for rung in ladder[compiled.decomposable])}"
+            for name, ladder in (("marginals", POSTERIORS), ("counts", COUNTS))
+        ),
     )
 
 

@@ -349,6 +349,10 @@ class _Expansion:
                 return {frozenset() if node.is_complement else frozenset({(node.name, 1)}): Fraction(1)}
             case Op.DET:
                 return None
+            case Op.SUM | Op.PRODUCT:
+                pass
+            case _:
+                raise AssertionError(f"no rule for {node.op}")
         total: Terms = {} if node.op is Op.SUM else {frozenset(): Fraction(1)}
         for k, terms in enumerate(below):
             if terms is None:

@@ -249,6 +249,8 @@ class TermSampler:
                     stack.extend(links)
                 case Op.DET:
                     stack.extend(self._draw_subset(node, links))
+                case _:
+                    assert_never(node.op)
         return row, sign
 
     def _choose(self, i: int, greedy: bool) -> int | None:

@@ -68,7 +68,10 @@ def _may_be_negative(node: Node) -> bool:
             return min(node.weights, default=0) < 0
         case Op.DET:
             return not DetStructure.of(node).nonnegative
-    return False
+        case Op.VAR | Op.PRODUCT:
+            return False
+        case _:
+            raise AssertionError(f"no rule for {node.op}")
 
 
 Literal = tuple[str, bool]  # a variable, and whether it is the complement
