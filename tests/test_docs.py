@@ -6,11 +6,13 @@ import doctest
 import math
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+import pgcc
 from pgcc.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -116,3 +118,88 @@ def test_ci_runs_the_command_of_the_readme():
     ]
     assert [command for command in commands if " -m pytest" in command] == commands[1:2]
     assert "README.md" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+# -- the tour of the house --------------------------------------------------------------------------------------------
+
+PACKAGE = Path(pgcc.__file__).parent
+TOUR = (ROOT / "docs" / "internals.md").read_text(encoding="utf-8")
+
+
+def section(title: str) -> str:
+    """The text under a heading of the tour, up to the next heading."""
+    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", TOUR, re.MULTILINE | re.DOTALL)
+    assert found is not None, title
+    return found[1]
+
+
+def calls_of(work) -> list[str]:
+    """The functions of pgcc that are called, as module.name without "pgcc.", in the order of their first calls."""
+    found: dict[str, None] = {}
+
+    def note(frame, event, _):
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(PACKAGE):
+            module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+            found[f"{module}.{frame.f_code.co_qualname.replace('<locals>.', '')}"] = None
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return [name for name in found if "<" not in name and ".kernels." not in name]
+
+
+@pytest.fixture(scope="module")
+def calls() -> dict[str, list[str]]:
+    text, made = "(0.3*a + 0.7)*(0.5*b + 0.5)", []
+    assert f'compile(parse("{text}")).prob({{"a": 1}})' in section("The walk of one query")
+    pgcc.compile(pgcc.parse("0.5*x + 0.5")).prob({"x": 1})  # kernels are loaded
+    compiling = calls_of(lambda: made.append(pgcc.compile(pgcc.parse(text))))
+    made[0].prob({"a": 0})
+    return {"compile": compiling, "prob": calls_of(lambda: made[0].prob({"a": 1}))}
+
+
+@pytest.mark.parametrize("part", ["compile", "prob"])
+def test_the_tour_names_what_a_query_calls_in_that_order(calls, part):
+    named = re.findall(r"`([a-z_0-9]+(?:\.[A-Za-z_0-9]+)+)`", section(part))
+    assert len(named) >= 12
+    for name in named:
+        assert name in calls[part], f"{name} is not called"
+    assert named == sorted(named, key=calls[part].index)
+
+
+def test_a_query_does_not_pass_through_more_functions_than_it_did(calls):
+    """Layers that only hand on: there were 33 functions in 12 files with kernels."""
+    assert len(calls["prob"]) <= 21
+    assert len({name.rsplit(".", 1)[0].split(".Compiled")[0] for name in calls["prob"]}) <= 14
+
+
+ADDITIONS = ["an operation of the IR", "a number system", "a question", "a file format"]
+
+
+@pytest.mark.parametrize("what", ADDITIONS)
+def test_the_files_to_touch_exist(what):
+    files = re.findall(r"`((?:pgcc|tests|docs)/[^`*]+)`", section(f"To add {what}"))
+    assert len(files) >= 3
+    assert all((ROOT / file).exists() for file in files), files
+
+
+def test_the_map_has_every_folder():
+    listed = set(re.findall(r"^\| `pgcc/([a-z_.]+)/?` \|", section("The map"), re.MULTILINE))
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert folders <= listed
+    assert all((PACKAGE / name).exists() for name in listed)
+
+
+def test_every_dispatch_over_operations_is_in_the_list():
+    """A file that names four of the five operations decides by them."""
+    listed = set(re.findall(r"^- `(pgcc/[^`]+)`", section("To add an operation of the IR"), re.MULTILINE))
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        named = set(re.findall(r"\bOp\.(CONST|VAR|SUM|PRODUCT|DET)\b", path.read_text(encoding="utf-8")))
+        if len(named) >= 4:
+            found.add(str(path.relative_to(ROOT)))
+    assert found == listed
