@@ -1,8 +1,13 @@
 """How a circuit becomes answers: the stages from a circuit to evaluators, and the ladders from rows to numbers.
 
-A *stage* is a function of earlier stages. It runs when something first asks for its result, once: `compiled.program` is
-the result of the stage "program". A *rung* is a number system that answers rows of evidence, each with a bound on its
-error; rows climb a ladder until their bound is good enough. `explain` prints these tables as they are.
+    Circuit ─simplify→ circuit ─homogenize→ homogenized ─lower→ program ─condense, certify→ float64, scaled, exact
+    rows of codes ─float64→ Values ─uncertain rows→ scaled ─uncertain rows→ exact → Values, to be divided by g(1)
+
+That is the way of most circuits. A *stage* is a function of earlier stages. It runs when something first asks for its
+result, once: `compiled.program` is the result of the stage "program". A *rung* is a number system: a stage whose result
+answers rows of evidence, each with a bound on its error. Rows climb a *ladder* of rungs until their bound is good
+enough; there is a ladder for every kind of question, and one function that climbs them all, `climb`. `Model.explain`
+prints these tables.
 """
 
 from __future__ import annotations
@@ -36,7 +41,19 @@ from pgcc.rings.values import Values
 
 
 class Stage(NamedTuple):
-    """`compiled.<name>` is `make(compiled.<input>, …)`; "module:function" is imported when the stage is made."""
+    """`compiled.<name>` is `make(compiled.<input>, …)`.
+
+    Attributes
+    ----------
+    name : str
+    inputs : str
+        Attributes of `Compiled`, separated by spaces: earlier stages, `given`, or one of the properties `tested`,
+        `degree`, `values` and `evaluator`.
+    make : function, or str
+        "module:function" is imported when the stage is made: not every question needs it.
+    law : str
+        What holds of the result.
+    """
 
     name: str
     inputs: str
@@ -45,6 +62,7 @@ class Stage(NamedTuple):
 
 
 # fmt: off
+# Any circuit: a marginal is a coefficient of a polynomial in t, with z = t for the variables observed in.
 ANY = [
     Stage("circuit", "given", simplify,
           "the same polynomial, by a circuit that is not larger"),
@@ -61,7 +79,7 @@ ANY = [
     Stage("roots", "lowered degree", lambda lowered, degree: Roots(lowered[0], degree),
           "the program at roots of unity in t"),
 ]
-# Factors of a product share no variables: one number per node is enough.
+# Decomposable circuits: the factors of a product share no variables, and one number per node is enough.
 IF_DECOMPOSABLE = [
     Stage("homogenized", "circuit", homogenize,
           "every term of a sum names every variable of the sum"),
@@ -88,8 +106,8 @@ IF_DECOMPOSABLE = [
     Stage("sampler", "float64", "pgcc.evaluate.sampling:find_top_down",
           "one choice at every sum, from the root down"),
 ]
-# Otherwise the values are polynomials in t, of which the coefficient of t^|A| is wanted.
-IF_ENTANGLED = [
+# All other circuits: the coefficient of t^|A| is wanted, with A the variables observed in.
+IF_NOT_DECOMPOSABLE = [
     Stage("exact", "circuit degree", lambda circuit, degree: Exact(circuit, False, degree),
           "the circuit in balls and rationals, at |A| + 1 points"),
     Stage("one_by_one", "values", "pgcc.evaluate.marginals:OneByOne",
@@ -98,14 +116,15 @@ IF_ENTANGLED = [
           "the circuit over polynomials in t of balls and rationals, with t·z_i for every z_i that counts"),
 ]
 # fmt: on
+# By whether a circuit is decomposable.
 STAGES = {
     True: {stage.name: stage for stage in ANY + IF_DECOMPOSABLE},
-    False: {stage.name: stage for stage in ANY + IF_ENTANGLED},
+    False: {stage.name: stage for stage in ANY + IF_NOT_DECOMPOSABLE},
 }
 
 
 class Compiled:
-    """A circuit with the results of its stages, each made when it is first asked for.
+    """A circuit with the results of its stages, each made when it is first asked for, and its values by the ladders.
 
     Parameters
     ----------
@@ -115,6 +134,10 @@ class Compiled:
 
     Attributes
     ----------
+    given : Circuit
+        As it was given.
+    decomposable : bool
+        Whether no two factors of a product share a variable.
     seconds : dict
         The stages that were made, and how long each took without those before it.
     """
@@ -265,7 +288,7 @@ DECOMPOSABLE = [
     Rung("direct", "scaled", "rows that left the range of doubles", left_the_range),
     BALLS,
 ]
-ENTANGLED = [
+NOT_DECOMPOSABLE = [
     Rung("top", "series", "rows that need few top coefficients", needs_fewest, lambda ring, rows, *_: ring.top(rows)),
     Rung("bottom", "series", "rows with few variables in", needs_fewest, lambda ring, rows, *_: ring.bottom(rows)),
     Rung("roots", "roots", "rows with many of both", needs_fewest, lambda ring, rows, *_: ring.evaluate(rows)),
@@ -274,11 +297,12 @@ ENTANGLED = [
 # The paper's own evaluation, to be compared with: no ladder falls back on it.
 PAPER = Rung("fft", "circuit", "rows asked for it", run=lambda circuit, rows, *_: evaluate_literally(circuit, rows))
 
-# For Pr(X_i = 1 | row) of every variable.
+# For Pr(X_i = 1 | row) of every variable. The last rung is given what the others know: it asks for the rest only.
 MARGINALS = [
     Rung("reverse", "reverse", "all rows"),
     Rung("reverse", "scaled_reverse", "rows with a variable that is uncertain"),
-    Rung("one by one", "one_by_one", "variables that still are", run=lambda ring, *given: ring.evaluate(*given)),
+    Rung("one by one", "one_by_one", "variables that still are",
+         run=lambda ring, rows, rtol, known: ring.evaluate(rows, rtol, known)),
 ]
 # For Pr(row, |S ∩ T| = k) of every k; asked with T, a mask of the variables, and an absolute error or None.
 COUNTING = [
@@ -295,14 +319,14 @@ POINTS = [Rung("points", "points", "all rows: derivatives of coefficients are me
 # fmt: on
 
 # The ladder of each question, by whether one number per node is enough; and for values by one method.
-VALUES = {True: DECOMPOSABLE, False: ENTANGLED}
+VALUES = {True: DECOMPOSABLE, False: NOT_DECOMPOSABLE}
 POSTERIORS = {True: MARGINALS, False: MARGINALS[-1:]}
 COUNTS = {True: COUNTING, False: COUNTING[-1:]}
 GRADIENTS = {True: ADJOINTS, False: POINTS}
 BY_METHOD = {
     "direct": DECOMPOSABLE[:2],
     "ball": [BALLS],
-    **{rung.method: [rung._replace(takes=None)] for rung in [*ENTANGLED[:3], PAPER]},
+    **{rung.method: [rung._replace(takes=None)] for rung in [*NOT_DECOMPOSABLE[:3], PAPER]},
 }
 
 
