@@ -595,13 +595,14 @@ class Model:
     ) -> Any:
         """Read evidence, ask, and unwrap: the answer to one piece of evidence, or those to every row of a table."""
         given = Evidence(self.variables, evidence, self._asked.column)
-        unchanged = rtol is None and threads is None
-        answers = question(self._asked if unchanged else self._distribution(rtol, threads), given, *more)
+        answers = question(self._distribution(rtol, threads), given, *more)
         return _only(answers) if single and given.single else answers
 
     def _distribution(self, rtol: float | None = None, threads: int | None = None) -> Distribution:
-        """What questions are put to."""
+        """What questions are put to: with the accuracy and the threads of this one, if it has its own."""
         asked = self._asked
+        if rtol is None and threads is None:
+            return asked
         rtol = asked.rtol if rtol is None else _check_rtol(rtol)
         threads = asked.threads if threads is None else _count_threads(threads)
         if asked.total is not None and not asked.total.bound[0] <= budget.of_total(rtol):

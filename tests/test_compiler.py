@@ -103,6 +103,9 @@ def test_shares_of_the_error_budget_leave_something_for_rounding():
     assert 2 * budget.of_quotient(1.0) < 1.0
     assert 4 * budget.of_information(1.0) < 1.0
     assert budget.of_search(1e-14) >= 1e-15
+    assert budget.of_counts(1.0) < 1.0
+    assert 2 * 7 * budget.of_cuts(1.0, 7) < 1.0  # a tail at either end
+    assert budget.of_pruning(1.0) + 4 * budget.of_search(1.0) < 1.0
 
 
 def test_explain_tells_the_stages_that_were_made():

@@ -56,3 +56,18 @@ def of_search(rtol: float) -> float:
 def of_summands(rtol: float, total: float, count: int) -> float:
     """The absolute error of each of `count` probabilities whose sum is at least `total`."""
     return rtol / 4 * total / max(1, count)
+
+
+def of_counts(atol: float) -> float:
+    """For all coefficients of a distribution together, in an absolute error of each after they are normalised."""
+    return atol / 2
+
+
+def of_cuts(atol: float, count: int) -> float:
+    """For each of `count` places at which the negligible tail of a distribution may be cut off."""
+    return atol / (16.0 * count)
+
+
+def of_pruning(tolerance: float) -> float:
+    """For partial assignments that a search for the mode leaves away; the errors of logarithms take the other half."""
+    return tolerance / 2

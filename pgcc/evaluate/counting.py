@@ -55,7 +55,7 @@ class Counting:
             found = self.polynomial(codes, counted, rtol)
             if found is None:
                 return None
-            return _certified(*found), atol is not None and _total_error(*found) <= 0.5 * atol
+            return _certified(*found), atol is not None and _total_error(*found) <= budget.of_counts(atol)
 
         return Counts.by_row(evidence, counted, count)
 
@@ -92,17 +92,17 @@ class Counting:
         """The polynomials of value and magnitude, and the relative error to which they are computed."""
         program = self.scaled.program
         code, constants = instructions_of(program), self.scaled.constants
-        lengths, room = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
+        lengths, capacity = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
         count = np.zeros(program.slots)
-        plan_polynomials(code, constants, dets[0], codes, counted, lengths, room, count)
-        if room.sum() > _MOST_COEFFICIENTS:
+        plan_polynomials(code, constants, dets[0], codes, counted, lengths, capacity, count)
+        if capacity.sum() > _MOST_COEFFICIENTS:
             raise PrecisionError(
                 f"the distribution of a count of {int(counted.sum())} variables to a relative error takes "
-                f"{int(room.sum()):,} coefficients at a time: with atol=1e-10 the small ones are left away"
+                f"{int(capacity.sum()):,} coefficients at a time: with atol=1e-10 the small ones are left away"
             )
         roots = np.array([program.value, program.magnitude])
-        out_m, out_e = np.zeros((2, room[roots].max())), np.zeros((2, room[roots].max()), np.int64)
-        run_polynomials(code, constants, Dets(*dets), codes, lengths, room, roots, out_m, out_e)
+        out_m, out_e = np.zeros((2, capacity[roots].max())), np.zeros((2, capacity[roots].max()), np.int64)
+        run_polynomials(code, constants, Dets(*dets), codes, lengths, capacity, roots, out_m, out_e)
         # a slot may have held longer polynomials than that of the root
         size = int((counted & (codes < 0)).sum()) + 1
         pair = [(out_m[r, :size], out_e[r, :size]) for r in range(2)]

@@ -16,6 +16,7 @@ import math
 
 import numpy as np
 
+from pgcc.certify import budget
 from pgcc.errors import PrecisionError
 from pgcc.evaluate.kernels.counting_long import fold_product, put, run_long
 from pgcc.program.program import ARITHMETIC, TIMES
@@ -72,24 +73,24 @@ class LongCounting:
         weights, weight_exponents, _, table, table_exponents = constants
         binary = [np.maximum(e, _LEAST_EXPONENT) * RADIX for e in (weight_exponents, table_exponents)]
         self.weights, self.weight_exponents = weights, binary[0]
-        lengths, room = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
+        lengths, capacity = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
         count = np.zeros(program.slots)
-        plan_polynomials(instructions_of(program), constants, _NO_DETS, codes, counted, lengths, room, count)
-        if room.sum() > _MOST_COEFFICIENTS:
+        plan_polynomials(instructions_of(program), constants, _NO_DETS, codes, counted, lengths, capacity, count)
+        if capacity.sum() > _MOST_COEFFICIENTS:
             raise PrecisionError(
-                f"the distribution of a count of {int(counted.sum())} variables takes {int(room.sum()):,} coefficients "
-                "at a time: count fewer variables"
+                f"the distribution of a count of {int(counted.sum())} variables takes {int(capacity.sum()):,} "
+                "coefficients at a time: count fewer variables"
             )
         self.size = int((counted & (codes < 0)).sum()) + 1
         slots = program.slots
-        # so many times something can be cut off below the root: once at most for everything that is computed
-        self.cut = atol / (16.0 * (program.instructions + program.operations))
-        self.offset = np.concatenate([[0], np.cumsum(room)])
+        # a tail is cut off at most once of every instruction and of every product in it
+        self.cut = budget.of_cuts(atol, program.instructions + program.operations)
+        self.offset = np.concatenate([[0], np.cumsum(capacity)])
         self.pool = np.zeros(int(self.offset[-1]))
         self.lows, self.lengths, self.exponents = (np.zeros(slots, np.int64) for _ in range(3))
         self.rounds, self.losses = np.zeros(slots), np.zeros(slots)
         factors = int(np.diff(start).max(initial=1))
-        longest = int(room.max(initial=1)) + factors
+        longest = int(capacity.max(initial=1)) + factors
         self.pieces = np.zeros(factors + 1, np.int64), np.zeros(factors + 1, np.int64)
         self.buffer, self.scratch = np.zeros(longest + 2 * factors), np.zeros(longest)
         self.constants = (

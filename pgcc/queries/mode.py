@@ -87,27 +87,28 @@ class _Search:
     def __init__(self, distribution: Distribution, codes: np.ndarray, logprob: float, tolerance: float):
         self.distribution, self.codes = distribution, codes
         self.best, self.logprob = greedy(distribution, codes)
-        # Half of it for what is pruned, half for errors: those of logarithms grow with their size.
+        # The errors of logarithms grow with their size.
         self.tolerance = tolerance + 64 * UNIT * abs(self.logprob)
+        self.slack = budget.of_pruning(self.tolerance)
         self.count = 0
         self.open: list[tuple[float, int, float, np.ndarray]] = []  # −bound, tie, log Pr, codes
         self._push(logprob, logprob, codes)
 
     def _push(self, bound: float, logprob: float, codes: np.ndarray) -> None:
-        if bound > self.logprob + self.tolerance / 2:
+        if bound > self.logprob + self.slack:
             heapq.heappush(self.open, (-bound, self.count, logprob, codes))
             self.count += 1
 
     def run(self, nodes: int) -> Mode:
         """Search until nothing is left or `nodes` partial assignments were looked at."""
-        while self.open and nodes > 0 and -self.open[0][0] > self.logprob + self.tolerance / 2:
+        while self.open and nodes > 0 and -self.open[0][0] > self.logprob + self.slack:
             batch = [heapq.heappop(self.open) for _ in range(min(_TOGETHER, nodes, len(self.open)))]
             nodes -= len(batch)
             self._expand(np.stack([codes for *_, codes in batch]), np.array([log for _, _, log, _ in batch]))
         names = self.distribution.variables
         assignment = dict(zip(names, self.best.tolist(), strict=True))
         logprob = float(self.distribution.logprobs(self.best[None], relative=True)[0])
-        left = -self.open[0][0] + self.tolerance / 2 if self.open else -np.inf
+        left = -self.open[0][0] + self.slack if self.open else -np.inf
         return Mode(assignment, logprob, max(logprob + self.tolerance, left), self.tolerance)
 
     def _expand(self, codes: np.ndarray, logprob: np.ndarray) -> None:

@@ -38,7 +38,7 @@ _LEAF, _TRANSFORM = 7.0, 12.0
 
 
 class Roots:
-    """The evaluator at points of a plain program (as `lower` makes it).
+    """The evaluator at points of a program, as `lower` makes it.
 
     Parameters
     ----------

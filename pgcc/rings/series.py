@@ -17,12 +17,12 @@ from pgcc.rings.kernels.series import Numbers, run_series, top_lengths
 from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import Values
 
-# Room for the coefficients of all values of a row.
+# Bytes for the coefficients of all values of a row, at most.
 _MOST_BYTES = 1 << 30
 
 
 class Series:
-    """The evaluator in R[t] of a plain program without determinants (as `lower` makes it).
+    """The evaluator in R[t] of a program without determinants, as `lower` makes it.
 
     Parameters
     ----------

@@ -147,7 +147,7 @@ def add_convolution(acc_m, acc_e, common, wm, we, xm, xe, x_common, ym, ye, y_co
 
 
 @bare_kernel
-def settle(acc_m, acc_e, common, m, e):
+def write_normalized(acc_m, acc_e, common, m, e):
     """Write the accumulator to m, e with mantissas in range; returns the exponent that they have in common."""
     found = _NOTHING
     for k in range(len(acc_m)):
@@ -193,7 +193,7 @@ class Polynomials(NamedTuple):
 def _write(system, at, length):
     """The accumulator becomes the value of a slot."""
     first, last = system.offset[at], system.offset[at] + length
-    system.common[at] = settle(
+    system.common[at] = write_normalized(
         system.acc_m[:length], system.acc_e[:length], system.acc_common[0], system.m[first:last], system.e[first:last]
     )
     system.now[at] = length
