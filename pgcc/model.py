@@ -239,7 +239,7 @@ class Model:
         """
         from pgcc.queries.conditional import conditional
 
-        asked = Evidence(self.variables, query)
+        asked = self._asked.read(query)
         return self._ask(conditional, given, asked, rtol=rtol, threads=threads, single=asked.single)
 
     def condition(self, evidence: Any) -> Model:
@@ -254,7 +254,7 @@ class Model:
         >>> model.condition({"b": 0}).prob({"a": 1})
         0.5
         """
-        given = Evidence(self.variables, evidence)
+        given = self._asked.read(evidence)
         if not given.single:
             raise EvidenceError("a model is conditioned on one piece of evidence, not on a table of them")
         self._distribution().possible(given)
@@ -626,7 +626,7 @@ class Model:
         1 variable, 2 edges, depth 1, formal degree 1
         ...
         """
-        standing, given = self.standing, None if evidence is None else Evidence(self.variables, evidence)
+        standing, given = self.standing, None if evidence is None else self._asked.read(evidence)
         return explain(self._distribution(), given, standing)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -157,7 +157,7 @@ def gamma_of(program: Program, slots: Sequence[int] | np.ndarray) -> float:
 
 
 def leaf_states(program: Program, count: float = 2.0) -> State:
-    """Those of the leaves a·ȳ + b·z of a program, whose numbers are rounded, and their sum again."""
+    """The states of the leaves a·ȳ + b·z of a program, whose numbers are rounded, and their sum again."""
     table = program.leaf_table
     kept = np.array([[a != 0, b != 0] for a, b in program.leaf_numbers], bool).reshape(-1, 2)
     both = np.array([add(a, b) != 0 for a, b in program.leaf_numbers], bool).reshape(-1, 1)

@@ -1,1 +1,1 @@
-"""What a question computes of a compiled circuit: marginals, counts, gradients, samples, coefficients."""
+"""Evaluators of programs beyond values: marginals, counts, gradients, samples, coefficients."""

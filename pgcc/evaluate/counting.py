@@ -110,12 +110,12 @@ class Counting:
 
 
 def find_counting(scaled: Scaled, homogenized: Circuit, compile: Callable[[Circuit], Evaluator]) -> Counting:
-    """That of a decomposable circuit; compile : gives the evaluator of a part of it."""
+    """The counting of a decomposable circuit; compile : gives the evaluator of a part of it."""
     return Counting(scaled, CountedDeterminants.of(homogenized, compile) if scaled.program.has_det else None)
 
 
 def _steps(gap: np.ndarray) -> np.ndarray:
-    """So many times 2^256, as an exponent of two that `ldexp` takes: past four of them nothing is left, or too much."""
+    """A gap of exponents of 2^256 as an exponent of two for `ldexp`, clipped where the result is 0 or inf anyway."""
     return (np.clip(gap, -8, 8) * RADIX).astype(np.int32)
 
 

@@ -40,8 +40,6 @@ _FEW_EXACT_BITS = 1 << 18
 # Determinants of fewer points than this are interpolated at once.
 _FEW_POINTS = 8
 _MOST_POINTS = 5_000
-# Of powers of a matrix, so many entries are kept.
-_MOST_ENTRIES = 1 << 20
 
 
 class CountingExact:
@@ -58,7 +56,7 @@ class CountingExact:
         return Counts.by_row(evidence, counted, lambda codes: (self.coefficients(codes, counted, rtol), True))
 
     def coefficients(self, codes: np.ndarray, counted: np.ndarray, rtol: float) -> Values:
-        """Those of t^0, …, t^f for one row, with f its free variables that count, each to `rtol`."""
+        """The coefficients of t^0, …, t^f for one row, with f its free variables that count, each to `rtol`."""
         row, mask = codes.tolist(), counted.tolist()
         size = int((counted & (codes < 0)).sum()) + 1
         bits = FIRST_BITS + size
@@ -133,7 +131,7 @@ class _Series:
 
 
 def _coefficients(x: Any) -> list[Any]:
-    """Those of a polynomial, or of a number."""
+    """The coefficients of a polynomial, or of a number."""
     return x.poly.coeffs() if isinstance(x, _Series) else [x]
 
 

@@ -30,7 +30,7 @@ from pgcc.rings.values import Values, rounding_bound
 
 _MOST_COEFFICIENTS = 1 << 28
 _LEAST_EXPONENT = -(2**42)  # of 0, which has none, as one of 2^256
-# What the first order of errors may be, where products of errors are counted as 1 % of it.
+# The largest first-order error, for products of errors to be at most 1 % of it.
 _FIRST_ORDER = 0.001
 _NO_DETS = np.ones(0, np.int64)
 

@@ -72,7 +72,7 @@ class Gradients:
 
     @property
     def sums(self) -> list[np.ndarray]:
-        """All that is added up over rows."""
+        """The arrays that are added up over rows."""
         return [self.weights, self.constants, *chain(*self.matrices)]
 
     def uncertain(self, rtol: float) -> np.ndarray:
@@ -135,7 +135,7 @@ class Differentiator:
         )
 
     def absolute(self) -> Differentiator:
-        """The same with absolute numbers (of a program without determinants): what roundings are relative to."""
+        """The program (without determinants) with absolute numbers: roundings are relative to its values."""
         program = self.program
         numbers = [absolute(x) for x in program.numbers]
         leaves = [(absolute(a), absolute(b)) for a, b in program.leaf_numbers]
@@ -163,7 +163,7 @@ class Differentiator:
 
     @cached_property
     def floor(self) -> float:
-        """What underflow of float64 can add up to: in the root, and in any θ·∂F/∂θ, by a weight or a constant θ.
+        """A bound on the errors by underflow in float64: in the root, and in any θ·∂F/∂θ, by a weight or a constant θ.
 
         ∂F/∂θ is a product of an adjoint p' and a value x.
         """

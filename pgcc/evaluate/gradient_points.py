@@ -28,7 +28,7 @@ from pgcc.rings.kernels.walk import Operations, complete, number_system, walk_in
 _WIDEST, _GRID = 40.0, 17
 # log₂ of how much more than the least is nearly the least.
 _NEARLY = 2.0
-# Where a polynomial is looked at to know how large it is on a circle.
+# Points of the unit circle at which the size of a polynomial is measured.
 _DIRECTIONS = np.exp(2j * np.pi * np.arange(8) / 8)
 # Points on a circle, at most.
 _MOST_POINTS = 1 << 12
@@ -219,7 +219,7 @@ def _best_exponent(magnitudes: Callable[[np.ndarray], np.ndarray], wanted: int) 
 
 
 def unscaled(found: Derivatives) -> Derivatives:
-    """The same without powers of two beside the numbers."""
+    """The derivatives without powers of two beside the numbers."""
     return _weighted(found, np.eye(len(found.value)))
 
 

@@ -60,7 +60,7 @@ class Reverse:
 
     @cached_property
     def _loop(self) -> Loop:
-        """What runs: joint probabilities, and the root.
+        """The program that runs: it computes joint probabilities, and the root.
 
         Flows where nothing cancels, unless they divide by what may be too small, or round too much.
         """
@@ -83,7 +83,7 @@ class Reverse:
 
 
 class ScaledReverse:
-    """The same over scaled numbers."""
+    """All marginals of a homogenised program without determinants, over scaled numbers."""
 
     def __init__(self, program: Program):
         self.forward = program
@@ -109,7 +109,7 @@ class ScaledReverse:
         return found
 
     def _run(self, evidence: np.ndarray) -> np.ndarray:
-        """What is read off, that of every row divided by a power of two that makes its root about 1."""
+        """The values that are read, those of every row divided by a power of two that makes its root about 1."""
         program, read = self.program, readings(self.program)
         mantissas, exponents = np.empty((len(read), len(evidence))), np.empty((len(read), len(evidence)), np.int64)
         code = instructions_of(program)

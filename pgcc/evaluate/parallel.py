@@ -1,8 +1,8 @@
 """Rows in chunks, on threads of Python.
 
-Kernels release the GIL, so plain threads use the cores; unlike Numba's own layers they survive fork and may be entered
-from several threads at once. They are kept between calls, and a forked child starts its own. Chunks bound the memory,
-whatever the number of rows, and a row's result does not depend on how rows were cut.
+Kernels release the GIL, so that threads of Python use the cores; unlike Numba's own layers they survive fork and may be
+entered from several threads at once. They are kept between calls, and a forked child starts its own. Chunks bound the
+memory, whatever the number of rows, and a row's result does not depend on how rows were cut.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from pgcc.passes.sizes import between
 from pgcc.queries.cardinality import LEAST_ATOL, cardinality
 from pgcc.queries.distribution import Distribution
 
-# From here on a sum of some of the entries is accurate enough if they all are accurate absolutely.
+# A sum of probabilities that is at least this is accurate enough if each has a small absolute error.
 _LARGE = 0.01
 
 

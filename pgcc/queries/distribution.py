@@ -20,7 +20,7 @@ from pgcc.queries.probability import probabilities
 from pgcc.rings.posteriors import shares
 from pgcc.rings.values import Values
 
-# Codes of queries that are asked together, in bytes.
+# Bytes of codes of queries that are asked together.
 _MOST_CODES = 1 << 26
 
 
@@ -66,7 +66,7 @@ class Distribution:
 
     def read(self, evidence: Any) -> Evidence:
         """Evidence of any form."""
-        return Evidence(self.variables, evidence)
+        return Evidence(self.variables, evidence, self.column)
 
     def columns(self, names: Iterable[str] | str | None) -> np.ndarray:
         """The columns of variables by name; all of them for None."""
@@ -143,7 +143,7 @@ class Distribution:
         return logs
 
     def above_one(self, given: Evidence, row: int, number: float) -> SemanticsError:
-        """The same where a quotient shows it: what is left of 1 is negative."""
+        """The error of a polynomial that is no distribution, shown by a quotient above 1."""
         return SemanticsError(
             f"a 'probability' given {given.describe(row)} is {number:.6g}, above 1: the polynomial has negative "
             "coefficients and is no distribution"
@@ -159,7 +159,7 @@ class Distribution:
         return self.shares(values[1:], values[:1], given, np.full(len(codes) - 1, row))
 
     def portions(self, queries: int) -> Iterator[slice]:
-        """So many queries in portions that fit into memory."""
+        """The numbers 0, …, queries − 1 in portions whose codes fit into memory."""
         step = max(1, _MOST_CODES // max(1, len(self.variables)))
         return (slice(first, min(first + step, queries)) for first in range(0, queries, step))
 

@@ -178,7 +178,7 @@ def _size(compiled: Compiled) -> tuple[int, int]:
 
 
 def _notes(circuit: Circuit) -> tuple[str, ...]:
-    """What is to be said of where the matrices of determinants come from."""
+    """Remarks on the matrices of determinants, from where they were made."""
     matrices = [m for node in circuit.order if node.op is Op.DET for m in node.matrices]
     return tuple(dict.fromkeys(m.note for m in matrices if m.note))
 

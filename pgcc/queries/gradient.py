@@ -20,7 +20,7 @@ from pgcc.program.parameters import Parametrized, parametrize
 
 # How well certified values are known, and how well those of float64 must agree with them.
 _CERTAIN, _AGREEMENT = 1e-11, 1e-10
-# What underflow may add to a root, relative to it, before its row is computed over scaled numbers.
+# A relative error of a root by underflow, above which its row is computed over scaled numbers.
 _UNDERFLOW = 1e-13
 # An error of a derivative that is not accepted, relative to it (or to 1).
 _LOST = 1e-6
@@ -118,7 +118,7 @@ class GradientFunction:
         return found - self.unnormalized(_free(codes)).logs if self.normalize else found
 
     def errors(self, codes: np.ndarray, share: np.ndarray) -> np.ndarray:
-        """What rounding may have done to the derivatives by weights and constants (of circuits without determinants).
+        """Bounds on the rounding errors of the derivatives by weights and constants (of circuits without determinants).
 
         A derivative is a sum of products; it is off by γ times the same sum with absolute numbers, over the same root.
         """
@@ -160,7 +160,7 @@ class GradientFunction:
         return float(max(apart))
 
     def named(self, found: Gradients, logprob: Any) -> Gradient:
-        """The same by node."""
+        """The derivatives by node."""
         parametrized = self.parametrized
         weights = {node: found.weights[first : first + len(node.weights)].copy() for node, first in parametrized.sums}
         constants = {node: float(found.constants[slot]) for node, slot in parametrized.constants}

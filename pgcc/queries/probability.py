@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pgcc.queries.distribution import Distribution
 
 _FEW = 1000
-# Of a chunk of rows that one kernel answers, which computes one number for a row.
+# The rows and bytes of a chunk that one kernel answers, which computes one number for a row.
 _ROWS, _BYTES = 1 << 17, 1 << 20
 # Logarithms below this in size are looked at again, at least.
 _NEAR = 0.01

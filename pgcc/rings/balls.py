@@ -203,7 +203,7 @@ class Exact:
         return wanted, n_points
 
     def _literals(self, codes: Codes, inside: Any, zero: Any) -> dict[tuple[str, bool], Any]:
-        """What z and ȳ of every variable become; `inside` is z of a variable observed 1: t, or 1 if homogenised."""
+        """The values of z and ȳ of every variable; `inside` is z of a variable observed 1: t, or 1 if homogenised."""
         one = zero + 1
         outside = zero if self.homogeneous else one  # ȳ of a variable observed 1
         values = {}

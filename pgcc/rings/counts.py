@@ -30,7 +30,7 @@ class Counts:
     def by_row(
         evidence: np.ndarray, counted: np.ndarray, count: Callable[[np.ndarray], tuple[Values, bool] | None]
     ) -> Counts:
-        """Those of int8 rows of evidence, one row after another.
+        """The coefficients of int8 rows of evidence, one row after another.
 
         count : the coefficients of t^0, …, t^f of one row, with f its free variables that count, and whether they are
         accepted; None where nothing is known. counted : for every variable, whether it is in T.

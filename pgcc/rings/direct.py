@@ -20,7 +20,7 @@ from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled
 from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import Values
 
-# What the slots may take of a second-level cache, beside the matrices of determinants.
+# Bytes of the second-level cache that slots may take, beside the matrices of determinants.
 _BESIDE_MATRICES = 5 << 18
 _NO_ROWS = np.zeros(0, np.int64)
 _ANY = 0.5  # a relative error of determinants, where signs are what is wanted
@@ -36,7 +36,7 @@ class Float64:
 
     def __init__(self, program: Program):
         self.program = program.expect(*LOWERED)
-        # That of what runs, which is made for it.
+        # The certificate of the form of the program that runs.
         self.certificate: Certificate = self.loop.certificate if self.staged is None else self.staged.certificate
 
     @cached_property
@@ -114,7 +114,7 @@ class Float64:
 
 
 class Scaled:
-    """The same over scaled numbers m · 2^(256·e): for rows that leave the range of doubles.
+    """One number per node over scaled numbers m · 2^(256·e): for rows that leave the range of doubles.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class Scaled:
 
     @cached_property
     def _gamma(self) -> float:
-        """What rounding comes to, relative to magnitudes. Scaled numbers do not underflow."""
+        """The relative error by rounding, relative to magnitudes. Scaled numbers do not underflow."""
         return gamma_of(self.program, (self.program.value, self.program.magnitude))
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Values:
@@ -187,7 +187,7 @@ def split_numbers(numbers: list[Number]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def split_doubles(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same for doubles."""
+    """Doubles as m · 2^(256·e), as `split_numbers` has them."""
     fraction, binary = np.frexp(numbers)
     exponents = (binary.astype(np.int64) + RADIX // 2) // RADIX
     mantissas = np.ldexp(fraction, binary - exponents * RADIX)

@@ -29,13 +29,13 @@ from pgcc.rings.residues import LEAST_PRIME, ROUNDS, chance_of_zero, rounds
 _MOST_CHANCE = 1e-6  # of being wrong: a test that is no better is none
 # Scopes of multiaffine sums are kept up to this total; without one, a sum's degree is only the formal one.
 _MOST_SCOPE = 10_000_000
-# So many variables share a walk over the instructions: each has two points of its own, and all of them one.
+# Variables that share a walk over the instructions: each has two points of its own, and all of them one.
 _VARIABLES = 63
 
 
 @dataclass(frozen=True)
 class Multiaffinity:
-    """What the test found.
+    """The result of the identity test.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ from pgcc.ir.numbers import UNIT, nearest_float
 from pgcc.rings.fourier import multiply
 from pgcc.rings.values import Values
 
-# What gradual underflow may cost an operation, generously.
+# A generous bound on the error of an operation by gradual underflow.
 _TINY = 2.0**-1060
 # Longer polynomials are not tried.
 _MOST_COEFFICIENTS = 1 << 22

@@ -9,7 +9,7 @@ import numpy as np
 from pgcc.certify.kernels.bounds import posteriors
 from pgcc.rings.values import Values
 
-# Of a quotient of doubles.
+# The relative error of a quotient of doubles.
 _ROUNDING = 2.0**-50
 
 

@@ -49,7 +49,7 @@ class Series:
         return np.array([self.program.value, self.program.magnitude])
 
     def certificate(self, length: int) -> Certificate:
-        """That of a coefficient, where values have so many: their sum is at most the value at t = 1."""
+        """The certificate of one of `length` coefficients of a value: their sum is at most the value at t = 1."""
         if length not in self._certificates:
             walk = Walk(self.program.slots, weight_first=True).run(self.program, length=length)
             self._certificates[length] = walk.certificate([self.program.value], [self.program.magnitude])

@@ -1,4 +1,4 @@
-"""What every strategy returns: numbers of any range, each with a bound on its relative error."""
+"""The values that every number system returns: numbers of any range, each with a bound on its relative error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Values:
         return Values(np.zeros(rows), np.zeros(rows, np.int64), np.full(rows, np.inf))
 
     def unknown(self, rows: int) -> Values:
-        """The same, as every kind of answers has it: see `compiler.climb`."""
+        """As many values, nothing known of any (`compiler.climb` asks all kinds of answers for it)."""
         return Values.empty(rows)
 
     def __getitem__(self, rows: slice | np.ndarray) -> Values:
