@@ -27,14 +27,8 @@ _NO_WORKERS = "the Dask cluster has no workers: start some (dask worker ADDRESS)
 _PREPARED = 8
 
 
-class Unfinished(NamedTuple):
-    """What a function comes to that did not come to its end: the part from which it goes on."""
-
-    part: Any
-
-
 class Lost(NamedTuple):
-    """What a function comes to whose workers were lost, again and again."""
+    """The result of a part whose workers were lost, again and again."""
 
     reason: str
 
@@ -51,11 +45,10 @@ class Crew(Protocol):
     def map(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[Any]:
         """function(part, *common) of every part, in their order."""
 
-    def pursue(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[tuple[int, Any]]:
-        """function(part, *common) of every part, and again where it is `Unfinished`, as it comes.
-
-        Yields the number of the part, and what it has come to: a result, the part that goes on, or `Lost`.
-        """
+    def as_completed(
+        self, function: Callable[..., Any], parts: Sequence[Any], *common: Any
+    ) -> Iterator[tuple[int, Any]]:
+        """function(part, *common) of every part as it is done, with the number of the part; `Lost` if it never is."""
 
     def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
         """Σ function(part, *common); what is added to what depends on the number of parts only."""
@@ -95,18 +88,13 @@ class _Here:
             with ThreadPoolExecutor(self._threads) as pool:
                 yield from pool.map(lambda part: function(part, *common), parts)
 
-    def pursue(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[tuple[int, Any]]:
-        return enumerate(self.map(_finish, parts, function, *common))
+    def as_completed(
+        self, function: Callable[..., Any], parts: Sequence[Any], *common: Any
+    ) -> Iterator[tuple[int, Any]]:
+        return enumerate(self.map(function, parts, *common))
 
     def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
         return _add_in_pairs(self.map(function, parts, *common), add)
-
-
-def _finish(part: Any, function: Callable[..., Any], *common: Any) -> Any:
-    """To the end at once: here nobody waits for what is in between."""
-    while isinstance(found := function(part, *common), Unfinished):
-        part = found.part
-    return found
 
 
 def _add_in_pairs(terms: Iterable[T], plus: Callable[[T, T], T]) -> T:
@@ -192,34 +180,28 @@ class _There:
         while waiting:
             yield first()
 
-    def pursue(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[tuple[int, Any]]:
-        """What is unfinished stays with its worker, too: only a copy of it comes here, to go on from if that is lost.
-
-        A part that is lost again and again, as one that is too large for any worker, comes to `Lost`.
-        """
-        here, losses = list(parts), [0] * len(parts)
-        going = {self._submit(function, part, *common): i for i, part in enumerate(here)}
+    def as_completed(
+        self, function: Callable[..., Any], parts: Sequence[Any], *common: Any
+    ) -> Iterator[tuple[int, Any]]:
+        """A part that is lost again and again, as one that is too large for any worker, comes to `Lost`."""
+        losses = [0] * len(parts)
+        pending = {self._submit(function, part, *common): i for i, part in enumerate(parts)}
         try:
-            while going:
-                for future in self._some_of(going):
-                    i = going.pop(future)
+            while pending:
+                for future in self._some_of(pending):
+                    i = pending.pop(future)
                     try:
                         found = _come_to(future)
                     except _LostError as error:
                         losses[i] += 1
-                        if losses[i] > _RETRIES:
-                            yield i, Lost(str(error))
+                        if losses[i] <= _RETRIES:
+                            self._renew(losses[i], *common)
+                            pending[self._submit(function, parts[i], *common)] = i
                             continue
-                        self._renew(losses[i], *common)
-                        going[self._submit(function, here[i], *common)] = i
-                        continue
-                    if isinstance(found, Unfinished):
-                        here[i], losses[i] = found.part, 0
-                        going[self._submit(_go_on, future, function, *common)] = i
-                        found = found.part
+                        found = Lost(str(error))
                     yield i, found
         finally:
-            self._client.cancel(list(going))
+            self._client.cancel(list(pending))
 
     def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
         """Added up by the workers, where the terms are: one sum comes back."""
@@ -287,10 +269,6 @@ class _There:
 
 class _LostError(Exception):
     """What a worker held, and nobody else."""
-
-
-def _go_on(before: Unfinished, function: Callable[..., Any], *common: Any) -> Any:
-    return function(before.part, *common)
 
 
 def _come_to(future: Any) -> Any:

@@ -7,7 +7,8 @@ from itertools import pairwise
 import numpy as np
 
 from pgcc.learn.encoding import Encoded
-from pgcc.learn.evaluator import mixture_of_groups
+from pgcc.learn.kernels import em, mixtures
+from pgcc.learn.kernels.tables import Table
 
 # Rows that smooth the components of EM, its rounds, and how far its kernels are turned off their diagonals: at a
 # diagonal kernel the gradient off the diagonal is zero.
@@ -23,6 +24,50 @@ def start_by_em(data: Encoded, components: int, rng: np.random.Generator) -> np.
     directions = _unit_rows(np.eye(m) + _NOISE * rng.standard_normal((components, m, m)) / np.sqrt(m))
     factors = directions * np.exp(0.5 * log_odds)[:, :, None]
     return np.concatenate([factors.reshape(components, -1), logits, weights[:, None]], axis=1)
+
+
+def mixture_of_groups(
+    table: Table,
+    counts: np.ndarray,
+    shares: np.ndarray,
+    prior_in: np.ndarray,
+    prior_code: np.ndarray,
+    extra: float,
+    rounds: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A mixture in which the groups are independent, by EM.
+
+    Parameters
+    ----------
+    table : Table
+    counts : array
+        How often each distinct row occurs.
+    shares : array, components × rows
+        Responsibilities to begin with.
+    prior_in, prior_code : array
+        Probabilities of groups, and of codes in them, in the rows that are added to every component.
+    extra : float
+        How many these are.
+    rounds : int
+
+    Returns
+    -------
+    (log_odds, logits, log_weights)
+        Components × groups, components × codes, and one per component.
+    """
+    components = len(shares)
+    log_odds = np.tile(np.log(prior_in / (1 - prior_in)), (components, 1))
+    logits = np.tile(np.log(prior_code), (components, 1))
+    leaf, log_mass = np.empty_like(logits), np.empty((components, len(table.observation) - 1))
+    scores, weights = np.empty_like(shares), np.ones(components)
+    em.expect(table, np.log(weights), log_odds, logits, leaf, log_mass, scores)
+    shares = shares * counts
+    for _ in range(rounds):
+        em.maximize(table, shares, prior_in, prior_code, extra, log_odds, leaf, log_mass, logits, weights)
+        weights = (weights + 1) / (weights + 1).sum()
+        em.expect(table, np.log(weights), log_odds, logits, leaf, log_mass, scores)
+        mixtures.share(counts, scores, shares)
+    return log_odds, logits, np.log(weights)
 
 
 def _shares(data: Encoded, components: int, rng: np.random.Generator) -> np.ndarray:

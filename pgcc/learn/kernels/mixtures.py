@@ -188,25 +188,6 @@ def spread(table, batch, block, weights, log_mass, swept, in_L, on_observations)
 
 
 @kernel
-def adam(parameters, gradient, mean, square, average, first, last, step, rate, decay, memory):
-    """One step of Adam that makes Σ log p − decay/2 · |parameters|² larger, for some components.
-
-    Logits of the mixture, the last column, are not decayed. `average` is a running mean of the parameters, which
-    keeps `memory` of what it was.
-    """
-    beta, gamma = 0.9, 0.999
-    of_mean, of_square = 1.0 / (1.0 - beta**step), 1.0 / (1.0 - gamma**step)
-    columns = parameters.shape[1]
-    for c in range(first, last):
-        for j in range(columns):
-            slope = gradient[c, j] - (decay * parameters[c, j] if j < columns - 1 else 0.0)
-            mean[c, j] = beta * mean[c, j] + (1.0 - beta) * slope
-            square[c, j] = gamma * square[c, j] + (1.0 - gamma) * slope * slope
-            parameters[c, j] += rate * of_mean * mean[c, j] / (np.sqrt(of_square * square[c, j]) + 1e-8)
-            average[c, j] += (1.0 - memory) * (parameters[c, j] - average[c, j])
-
-
-@kernel
 def score_only(table, batch, parameters, log_weights, first, last, scores):
     """Scores of rows under some components, as `forward` computes them, with room for one block at a time."""
     m = len(table.leaf) - 1

@@ -12,7 +12,7 @@ import numpy as np
 
 from pgcc.evaluate.parallel import for_chunks
 from pgcc.kernels.simd import LANES
-from pgcc.learn.kernels import eight, em, mixtures
+from pgcc.learn.kernels import eight, mixtures
 from pgcc.learn.kernels.eight import Eights
 from pgcc.learn.kernels.mixtures import Work
 from pgcc.learn.kernels.tables import Batch, Table, find_entries, gather
@@ -61,7 +61,7 @@ class Sorter:
         return Batch(rows[:n], counts[:n], local[:n], patterns, start, entries)
 
 
-class Likelihood:
+class MixtureLikelihood:
     """Σ log p(row) of mini-batches of a table, and its gradient.
 
     Parameters
@@ -95,18 +95,6 @@ class Likelihood:
         total = kernels.share(batch.counts, work.scores, work.shares)
         for_chunks(units, 1, self.threads, lambda some: kernels.backward(*rows, some.start, some.stop, prior, work))
         return total, work.gradient
-
-    def ascend(
-        self, state: Adam, drawn: np.ndarray, rate: float, decay: float, memory: float, prior: np.ndarray
-    ) -> float:
-        """One step of Adam on a mini-batch; its log-likelihood before the step."""
-        total, gradient = self.gradient(state.parameters, drawn, prior)
-        state.steps += 1
-        mixtures.adam(
-            state.parameters, gradient, state.mean, state.square, state.average, 0, self.components,
-            state.steps, rate, decay, min(memory, 1 - 1 / state.steps),
-        )  # fmt: skip
-        return total
 
 
 class _OneByOne:
@@ -171,16 +159,6 @@ class _EightByEight:
         return aligned(self.units * LANES * size).reshape(self.units, -1)
 
 
-class Adam:
-    """Parameters, the running means of their gradients and of the squares of these, and of the parameters."""
-
-    def __init__(self, parameters: np.ndarray):
-        self.parameters = np.ascontiguousarray(parameters, dtype=np.float64)
-        self.mean, self.square = np.zeros_like(self.parameters), np.zeros_like(self.parameters)
-        self.average = self.parameters.copy()
-        self.steps = 0
-
-
 def component_scores(table: Table, parameters: np.ndarray, threads: int = 1) -> np.ndarray:
     """log(π_c · p_c(row)) of all distinct rows of a table: components × rows."""
     rows, sort = len(table.of_row), Sorter(table)
@@ -204,47 +182,3 @@ def log_likelihoods(table: Table, parameters: np.ndarray, threads: int = 1) -> n
     shift = np.where(np.isneginf(top), 0.0, top)
     with np.errstate(divide="ignore"):
         return shift + np.log(np.exp(scores - shift).sum(axis=0))
-
-
-def mixture_of_groups(
-    table: Table,
-    counts: np.ndarray,
-    shares: np.ndarray,
-    prior_in: np.ndarray,
-    prior_code: np.ndarray,
-    extra: float,
-    rounds: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A mixture in which the groups are independent, by EM.
-
-    Parameters
-    ----------
-    table : Table
-    counts : array
-        How often each distinct row occurs.
-    shares : array, components × rows
-        Responsibilities to begin with.
-    prior_in, prior_code : array
-        Probabilities of groups, and of codes in them, in the rows that are added to every component.
-    extra : float
-        How many these are.
-    rounds : int
-
-    Returns
-    -------
-    (log_odds, logits, log_weights)
-        Components × groups, components × codes, and one per component.
-    """
-    components = len(shares)
-    log_odds = np.tile(np.log(prior_in / (1 - prior_in)), (components, 1))
-    logits = np.tile(np.log(prior_code), (components, 1))
-    leaf, log_mass = np.empty_like(logits), np.empty((components, len(table.observation) - 1))
-    scores, weights = np.empty_like(shares), np.ones(components)
-    em.expect(table, np.log(weights), log_odds, logits, leaf, log_mass, scores)
-    shares = shares * counts
-    for _ in range(rounds):
-        em.maximize(table, shares, prior_in, prior_code, extra, log_odds, leaf, log_mass, logits, weights)
-        weights = (weights + 1) / (weights + 1).sum()
-        em.expect(table, np.log(weights), log_odds, logits, leaf, log_mass, scores)
-        mixtures.share(counts, scores, shares)
-    return log_odds, logits, np.log(weights)
