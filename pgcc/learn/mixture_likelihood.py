@@ -140,7 +140,7 @@ class _EightByEight:
             "log_mass": self._lanes(observations),
             "on_observations": self._lanes(observations),
             "in_parameters": self._lanes(columns),
-            "gradient": np.empty((components, columns)),
+            "gradient": aligned(components * columns).reshape(components, columns),
         }
         self._swept, self._rows = self._lanes(0), 0
 

@@ -61,6 +61,11 @@ class MixtureBatches:
         self.rows = self.length = len(problem.data)
         self.batch = recipe.batch
         self._likelihood: MixtureLikelihood | None = None
+        start = problem.data.start.table
+        groups, codes = len(start.leaf) - 1, int(start.leaf[-1])
+        self._decay = np.full(groups**2 + codes + 1, recipe.decay)
+        self._decay[-1] = 0.0  # the components' own logits are not decayed
+        self._decayed = np.empty((problem.components, len(self._decay)))
 
     def batches(self, rng: np.random.Generator) -> Iterator[tuple[int, Function]]:
         """All rows once in random order."""
@@ -68,15 +73,12 @@ class MixtureBatches:
             yield len(drawn), partial(self._climb, table, drawn)
 
     def _climb(self, table: Table, drawn: np.ndarray, parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        """Σ log p(row), and the gradient of that + Σ prior · log leaf − decay/2 · |parameters|².
-
-        The components' own logits, which stand last, are not decayed.
-        """
+        """Σ log p(row), and the gradient of that + Σ prior · log leaf − decay/2 · |parameters|²."""
         if self._likelihood is None or self._likelihood.table is not table:
             self._likelihood = MixtureLikelihood(table, self._problem.components, self._problem.threads)
         prior = self._recipe.smoothing * len(drawn) * self._problem.code_frequencies
         value, gradient = self._likelihood.gradient(parameters, drawn, prior)
-        gradient[:, :-1] -= self._recipe.decay * parameters[:, :-1]
+        gradient -= np.multiply(parameters, self._decay, out=self._decayed)
         return value, gradient
 
     def validate(self, theta: np.ndarray) -> float:
