@@ -58,7 +58,7 @@ def test_what_a_worker_held_is_sent_again(cluster):
 
 def test_what_is_lost_again_and_again_is_told(cluster, monkeypatch):
     with crew(cluster) as workers:
-        monkeypatch.setattr("pgcc.cluster._come_to", _always_lost)
+        monkeypatch.setattr("pgcc.cluster._result_of", _always_lost)
         with pytest.raises(PgccError, match="lost a worker 4 times"):
             list(workers.map(abs, [-1]))
         assert list(workers.as_completed(abs, [-1, -2])) == [(0, Lost("gone")), (1, Lost("gone"))]

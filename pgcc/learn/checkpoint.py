@@ -1,4 +1,4 @@
-"""Runs that survive being killed: their state on disk, written whole or not at all."""
+"""Checkpoints: the state of a run on disk, written atomically, from which a killed run goes on."""
 
 from __future__ import annotations
 

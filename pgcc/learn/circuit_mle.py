@@ -1,4 +1,4 @@
-"""Maximum likelihood for any circuit, through its own reverse pass."""
+"""CircuitMLE: maximum likelihood for the weights and matrices of any decomposable circuit."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from pgcc.rings.float64.loop import aligned
 
 # Rows that are scored at a time: they bound the memory.
 _ROWS = 1 << 13
-# From so many components on, and up to so many groups (beyond, eight matrices leave the cache), eight components at a
-# time are faster than one.
+# Eight components at a time are faster than one (see `kernels.eight`) from so many components on, and up to so many
+# groups: eight larger matrices do not fit into the cache.
 _FEWEST, _MOST_GROUPS = 4, 96
 
 
@@ -42,7 +42,7 @@ def log_leaf_tables(leaf: np.ndarray, logits: np.ndarray) -> np.ndarray:
 
 
 class Sorter:
-    """Sorts out mini-batches of the rows of a table, with the entries of blocks or not. Not for several threads."""
+    """Finds the distinct rows and patterns of mini-batches, and the `entries` of blocks if needed. Not thread-safe."""
 
     def __init__(self, table: Table, entries: bool = True):
         self.table, self._entries = table, entries
@@ -76,20 +76,20 @@ class MixtureLikelihood:
         self.table, self.components, self.threads = table, components, threads
         by_eights = components >= _FEWEST and len(table.leaf) - 1 <= _MOST_GROUPS
         self._sorted = Sorter(table, entries=not by_eights)
-        self._way = (_EightByEight if by_eights else _OneByOne)(table, components)
+        self._layout = (_EightAtATime if by_eights else _OneAtATime)(table, components)
 
     def gradient(
         self, parameters: np.ndarray, drawn: np.ndarray, prior: np.ndarray | None = None
     ) -> tuple[float, np.ndarray]:
-        """The log-likelihood of the rows drawn, and its gradient (which the next call overwrites).
+        """The log-likelihood of the rows drawn, and its gradient (an array that the next call overwrites).
 
-        `prior` is counts of codes that are added to those of the rows, for the gradient.
+        `prior` has counts of codes, whose log-likelihood is added to the function that the gradient is of.
         """
         if prior is None:
             prior = np.zeros(int(self.table.leaf[-1]))
         batch = self._sorted(drawn)
         weights = log_weights(parameters)
-        kernels, units, work = self._way.kernels, self._way.units, self._way.room(batch)
+        kernels, units, work = self._layout.kernels, self._layout.units, self._layout.workspace(batch)
         rows = (self.table, batch, parameters, weights)
         for_chunks(units, 1, self.threads, lambda some: kernels.forward(*rows, some.start, some.stop, work))
         total = kernels.share(batch.counts, work.scores, work.shares)
@@ -97,8 +97,8 @@ class MixtureLikelihood:
         return total, work.gradient
 
 
-class _OneByOne:
-    """Work on one component at a time, patterns in the lanes of vectors."""
+class _OneAtATime:
+    """The layout for one component at a time, with patterns in the lanes of vectors."""
 
     kernels: Any = mixtures
 
@@ -111,8 +111,8 @@ class _OneByOne:
         ]
         self._swept = np.empty((components, 0))
 
-    def room(self, batch: Batch) -> Work:
-        """Room for a batch; what the last one left there is lost."""
+    def workspace(self, batch: Batch) -> Work:
+        """Arrays for the intermediate results of a batch, which overwrite those of the last one."""
         if batch.start[-1] > self._swept.shape[1]:
             self._swept = np.empty((self.units, int(batch.start[-1])))
         L, inverse, leaf, log_leaf, log_mass, gradient = self._fixed
@@ -121,8 +121,8 @@ class _OneByOne:
         return Work(L, inverse, self._swept, logdet, leaf, log_leaf, log_mass, scores, shares, gradient)
 
 
-class _EightByEight:
-    """Work on eight components at a time, which are in the lanes of vectors."""
+class _EightAtATime:
+    """The layout for eight components at a time, which are in the lanes of vectors."""
 
     kernels: Any = eight
 
@@ -144,8 +144,8 @@ class _EightByEight:
         }
         self._swept, self._rows = self._lanes(0), 0
 
-    def room(self, batch: Batch) -> Eights:
-        """Room for a batch; what the last one left there is lost."""
+    def workspace(self, batch: Batch) -> Eights:
+        """Arrays for the intermediate results of a batch, which overwrite those of the last one."""
         if LANES * batch.start[-1] > self._swept.shape[1]:
             self._swept = self._lanes(int(batch.start[-1]))
         if len(batch.rows) > self._rows:  # there are no more patterns than rows

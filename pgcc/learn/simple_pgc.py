@@ -43,9 +43,9 @@ class SimplePGC(Estimator):
         "auto", the default, smooths the leaves, lets rates fall, and runs three times, with different rates; "paper"
         trains as the paper did. Both start from a mixture found by EM.
     epochs, batch, rate, decay, patience : optional
-        Instead of what the recipe says; see `pgcc.learn.recipes.Recipe`.
+        Hyper-parameters in the place of the recipe's; see `pgcc.learn.recipes.Recipe`.
     restarts : int
-        Run so many times, with different seeds. Of all runs the best on the validation data is kept.
+        Runs of every recipe, with different seeds. Of all runs the best on the validation data is kept.
     seed : int
         The same seed gives the same model, on any number of threads.
     threads : int
@@ -62,8 +62,8 @@ class SimplePGC(Estimator):
     partition_ : list of lists of str
         The groups.
     history_ : dict of lists
-        Of every epoch: the run ("leg"), mean log-likelihood of the training data (as it went along) and of the
-        validation data, seconds.
+        Of every epoch: the number of the run ("leg"), mean log-likelihood of the training data (along the way) and of
+        the validation data, seconds.
     best_epoch_ : int
         The epoch of the history whose parameters were kept: the best on the validation data.
 
