@@ -34,7 +34,7 @@ class CircuitLikelihood:
         The validation data.
     workers : Crew
     free : bool
-        Whether matrices are learned that no parametrisation keeps a distribution.
+        Whether also those matrices are learned for which no parametrisation ensures a distribution.
     """
 
     def __init__(self, circuit: Circuit, rows: Rows, held_out: Rows | None, workers: Crew, free: bool = False):
@@ -49,7 +49,7 @@ class CircuitLikelihood:
 
     @property
     def has_em(self) -> bool:
-        """Whether weights are choices: none is negative, and what a sum chooses from has one total."""
+        """Whether EM applies: no determinant, no negative weight, and all terms of a sum have the same total."""
         program = self.function.parametrized.program
         if program.has_det or (program.weights < 0.0).any() or (program.leaf_table < 0.0).any():
             return False
@@ -62,7 +62,7 @@ class CircuitLikelihood:
         return True
 
     def mean(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Of all rows, and its gradient; −inf where a row is impossible."""
+        """The mean over all rows, and its gradient; −inf where a row is impossible."""
         numbers = self.parameters.numbers(theta)
         return self._by_theta(theta, self._total(_gradient_of, self._blocks, self._sent, numbers, len(self.rows)))
 
@@ -77,14 +77,14 @@ class CircuitLikelihood:
         return found.value, self.parameters.gradient(theta, found.gradients.weights, found.gradients.matrices)
 
     def validate(self, theta: np.ndarray) -> float | None:
-        """Of the rows held out, if there are any."""
+        """The mean log-likelihood of the validation data, if there are any."""
         if self.held_out is None or self._held_out is None:
             return None
         numbers = self.parameters.numbers(theta)
         return float(self._total(_log_likelihood, self._held_out, self._sent, numbers)) / len(self.held_out)
 
     def expected_counts(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        """For EM: the mean log-likelihood with these weights, and how many rows are expected to have gone each way."""
+        """For EM: the mean log-likelihood with these weights, and the expected number of rows that chose each term."""
         numbers = weights, self.parameters.matrices
         found = self._total(_expected_counts, self._blocks, self._sent, numbers)
         self.function.differentiator.update(*numbers)
@@ -96,7 +96,7 @@ class CircuitLikelihood:
 
 
 class _Functions(threading.local):
-    """The function of a circuit, one for every thread: it has the numbers in it at which it is evaluated."""
+    """The log-likelihood of a circuit with its gradient, a copy for every thread: evaluation sets its numbers."""
 
     def __init__(self, circuit: Circuit):
         self.circuit, self.here = circuit, GradientFunction(circuit)
