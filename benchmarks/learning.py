@@ -11,7 +11,8 @@ import numpy as np
 from benchmarks.common import DATA, Table, best_of
 from pgcc.learn import SimplePGC
 from pgcc.learn.encoding import Encoded, encode
-from pgcc.learn.evaluator import Adam, Likelihood
+from pgcc.learn.mixture_likelihood import MixtureLikelihood
+from pgcc.learn.optimizers import Adam
 
 # Sets, with the most variables in a group and the number of components that the paper took.
 SETS = {"amzn_apparel": (5, 7), "amzn_carseats": (1, 10), "nltcs": (1, 20)}
@@ -67,13 +68,14 @@ class _Case:
     def training(self) -> list[float | None]:
         order = np.random.default_rng(1).permutation(len(self.codes))
         batches = _cut(order, BATCH)
-        likelihood, state = Likelihood(self.data.table, self.model.components), Adam(self.model.parameters_.copy())
-        value = likelihood.gradient(state.parameters, self.data.where[batches[0]])[0]
-        prior = np.zeros(int(self.data.table.leaf[-1]))
+        likelihood, adam = MixtureLikelihood(self.data.table, self.model.components), Adam(self.model.parameters_)
+        value = likelihood.gradient(adam.theta, self.data.where[batches[0]])[0]
 
         def ours() -> None:
             for batch in batches:
-                likelihood.ascend(state, self.data.where[batch], RATE, DECAY, 0.0, prior)
+                _, gradient = likelihood.gradient(adam.theta, self.data.where[batch])
+                gradient[:, :-1] -= DECAY * adam.theta[:, :-1]
+                adam.ascend(gradient, RATE)
 
         def epoch(model: _Torch, some: list[np.ndarray]) -> Callable[[], None]:
             optimizer = self.torch.optim.Adam(model.parameters, lr=RATE, weight_decay=DECAY)

@@ -1,4 +1,7 @@
-"""Work on a Dask cluster: models and data are sent once, results come back in order and are the same as here."""
+"""Work on the workers of a Dask cluster, or in this process by the same interface, with the same results.
+
+Models and data are sent to the workers one time. If a worker dies, its data are sent and its work is done again.
+"""
 
 from __future__ import annotations
 
@@ -16,49 +19,43 @@ from pgcc.errors import PgccError, brief
 from pgcc.model import Model
 
 T = TypeVar("T")
-# Blocks that wait on every thread of the cluster: the next one is there when one is done, and memory is bounded.
+# Blocks that are queued for every thread of the cluster: threads never wait for the next one, and memory is bounded.
 _AHEAD = 3
 # Seconds to wait for a scheduler, and for a worker where there is none.
 _TIMEOUT = 10
-# How often what was lost with a worker is done again.
+# How often work that was lost with a worker is submitted again.
 _RETRIES = 3
 _NO_WORKERS = "the Dask cluster has no workers: start some (dask worker ADDRESS)"
-# Blocks that are kept prepared here: of more, each is prepared whenever it is asked for, and memory is bounded.
+# In this process so many blocks are kept prepared; if there are more, each is prepared whenever it is used, and memory
+# is bounded.
 _PREPARED = 8
 
 
-class Unfinished(NamedTuple):
-    """What a function comes to that did not come to its end: the part from which it goes on."""
-
-    part: Any
-
-
 class Lost(NamedTuple):
-    """What a function comes to whose workers were lost, again and again."""
+    """The result of a part whose workers were lost, again and again."""
 
     reason: str
 
 
 class Crew(Protocol):
-    """Whoever does the work: this process, or the workers of a cluster. What comes out is the same."""
+    """This process, or the workers of a cluster: results are the same, to the last bit."""
 
     def send(self, thing: Any) -> Any:
-        """A thing that all work needs, once; what is returned stands for it in `map`."""
+        """Send an object that every task needs; the return value stands for it as a `common` argument."""
 
     def keep(self, prepare: Callable[[Any], Any], blocks: Sequence[Any]) -> Sequence[Any]:
-        """Blocks, each prepared by who will work on it; what is returned are parts for `map`, again and again."""
+        """Send blocks, each of which is prepared where it is kept; they can be `parts` of any number of calls."""
 
     def map(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[Any]:
         """function(part, *common) of every part, in their order."""
 
-    def pursue(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[tuple[int, Any]]:
-        """function(part, *common) of every part, and again where it is `Unfinished`, as it comes.
-
-        Yields the number of the part, and what it has come to: a result, the part that goes on, or `Lost`.
-        """
+    def as_completed(
+        self, function: Callable[..., Any], parts: Sequence[Any], *common: Any
+    ) -> Iterator[tuple[int, Any]]:
+        """function(part, *common) of every part as it is done, with the number of the part; `Lost` if it never is."""
 
     def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
-        """Σ function(part, *common); what is added to what depends on the number of parts only."""
+        """Σ function(part, *common), in an order of additions that depends on the number of parts only."""
 
 
 @contextmanager
@@ -72,13 +69,13 @@ def crew(cluster: Any = None, threads: int = 1) -> Iterator[Crew]:
     14
     """
     if cluster is None:
-        yield _Here(threads)
+        yield _ThisProcess(threads)
         return
     with _connected(cluster) as workers:
         yield workers
 
 
-class _Here:
+class _ThisProcess:
     def __init__(self, threads: int):
         self._threads = threads
 
@@ -95,22 +92,17 @@ class _Here:
             with ThreadPoolExecutor(self._threads) as pool:
                 yield from pool.map(lambda part: function(part, *common), parts)
 
-    def pursue(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[tuple[int, Any]]:
-        return enumerate(self.map(_finish, parts, function, *common))
+    def as_completed(
+        self, function: Callable[..., Any], parts: Sequence[Any], *common: Any
+    ) -> Iterator[tuple[int, Any]]:
+        return enumerate(self.map(function, parts, *common))
 
     def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
         return _add_in_pairs(self.map(function, parts, *common), add)
 
 
-def _finish(part: Any, function: Callable[..., Any], *common: Any) -> Any:
-    """To the end at once: here nobody waits for what is in between."""
-    while isinstance(found := function(part, *common), Unfinished):
-        part = found.part
-    return found
-
-
 def _add_in_pairs(terms: Iterable[T], plus: Callable[[T, T], T]) -> T:
-    """The sum of neighbours, of neighbouring sums, and so on; few sums are there at a time.
+    """Pairwise summation: of neighbours, of neighbouring sums, and so on; O(log n) sums are in memory at a time.
 
     >>> _add_in_pairs("abcde", lambda x, y: f"({x}{y})")
     '(((ab)(cd))e)'
@@ -125,7 +117,7 @@ def _add_in_pairs(terms: Iterable[T], plus: Callable[[T, T], T]) -> T:
 
 
 class _Prepared(Sequence[Any]):
-    """Blocks that are prepared whenever they are asked for."""
+    """Blocks that are prepared whenever they are used."""
 
     def __init__(self, prepare: Callable[[Any], Any], blocks: Sequence[Any]):
         self._prepare, self._blocks = prepare, blocks
@@ -137,8 +129,8 @@ class _Prepared(Sequence[Any]):
         return self._prepare(self._blocks[i])
 
 
-class _Away:
-    """A thing that workers hold for us: the thing itself stays here, and is sent again if they lose it."""
+class _Remote:
+    """An object in the memory of workers; `send` sends it again if they lose it."""
 
     def __init__(self, send: Callable[[], Any]):
         self._send = send
@@ -150,40 +142,40 @@ class _Away:
             self.future = self._send()
 
 
-class _There:
-    """The workers of a cluster. What is lost with one of them is sent and done again, a few times."""
+class _DaskWorkers:
+    """The workers of a Dask cluster; data and work that are lost with one of them are sent and done again."""
 
     def __init__(self, client: Any):
         self._client = client
 
     def send(self, thing: Any) -> Any:
-        return _Away(lambda: self._scattered(thing, broadcast=True))
+        return _Remote(lambda: self._scatter(thing, broadcast=True))
 
     def keep(self, prepare: Callable[[Any], Any], blocks: Sequence[Any]) -> Sequence[Any]:
         def send(i: int) -> Any:
             workers = list(self._client.nthreads())
             neighbour = [workers[i * len(workers) // len(blocks)]] if workers else None
-            return self._submit(prepare, self._scattered(blocks[i], workers=neighbour))
+            return self._submit(prepare, self._scatter(blocks[i], workers=neighbour))
 
-        # one by one: they may lie on disk, and are not all in memory here
-        return [_Away(partial(send, i)) for i in range(len(blocks))]
+        # one by one: blocks may lie on disk, and all of them need not fit into the memory of this process
+        return [_Remote(partial(send, i)) for i in range(len(blocks))]
 
     def map(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[Any]:
         futures = [self._submit(function, part, *common) for part in parts]
         try:
             for part, future in zip(parts, futures, strict=True):
-                yield self._again(partial(self._submit, function, part, *common), future, part, *common)
+                yield self._with_retries(partial(self._submit, function, part, *common), future, part, *common)
         finally:
             self._client.cancel(futures)
 
     def stream(self, function: Callable[..., T], parts: Iterable[Any], *common: Any) -> Iterator[T]:
-        """The same of parts that come one by one, and of which a few wait at a time."""
+        """`map` for parts that come one by one, of which a few are queued at a time."""
         waiting: deque[tuple[Any, Any]] = deque()
         most = max(1, _AHEAD * sum(self._client.nthreads().values()))
 
         def first() -> T:
             part, future = waiting.popleft()
-            return self._again(partial(self._submit, function, part, *common), future, *common)
+            return self._with_retries(partial(self._submit, function, part, *common), future, *common)
 
         for part in parts:
             waiting.append((part, self._submit(function, part, *common)))
@@ -192,62 +184,56 @@ class _There:
         while waiting:
             yield first()
 
-    def pursue(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[tuple[int, Any]]:
-        """What is unfinished stays with its worker, too: only a copy of it comes here, to go on from if that is lost.
-
-        A part that is lost again and again, as one that is too large for any worker, comes to `Lost`.
-        """
-        here, losses = list(parts), [0] * len(parts)
-        going = {self._submit(function, part, *common): i for i, part in enumerate(here)}
+    def as_completed(
+        self, function: Callable[..., Any], parts: Sequence[Any], *common: Any
+    ) -> Iterator[tuple[int, Any]]:
+        """A part that is lost again and again, such as one that is too large for any worker, is `Lost`."""
+        losses = [0] * len(parts)
+        pending = {self._submit(function, part, *common): i for i, part in enumerate(parts)}
         try:
-            while going:
-                for future in self._some_of(going):
-                    i = going.pop(future)
+            while pending:
+                for future in self._done_or_lost(pending):
+                    i = pending.pop(future)
                     try:
-                        found = _come_to(future)
+                        found = _result_of(future)
                     except _LostError as error:
                         losses[i] += 1
-                        if losses[i] > _RETRIES:
-                            yield i, Lost(str(error))
+                        if losses[i] <= _RETRIES:
+                            self._renew(losses[i], *common)
+                            pending[self._submit(function, parts[i], *common)] = i
                             continue
-                        self._renew(losses[i], *common)
-                        going[self._submit(function, here[i], *common)] = i
-                        continue
-                    if isinstance(found, Unfinished):
-                        here[i], losses[i] = found.part, 0
-                        going[self._submit(_go_on, future, function, *common)] = i
-                        found = found.part
+                        found = Lost(str(error))
                     yield i, found
         finally:
-            self._client.cancel(list(going))
+            self._client.cancel(list(pending))
 
     def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
-        """Added up by the workers, where the terms are: one sum comes back."""
+        """The workers add up, where the terms are: only the sum is sent back."""
 
         def sum_up() -> Any:
             terms = (self._submit(function, part, *common) for part in parts)
             return _add_in_pairs(terms, partial(self._submit, add))
 
-        return self._again(sum_up, sum_up(), *parts, *common)
+        return self._with_retries(sum_up, sum_up(), *parts, *common)
 
-    # -- what can be lost -----------------------------------------------------------------------------------
+    # -- losses and retries -----------------------------------------------------------------------------------
 
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        known = [one.future if isinstance(one, _Away) else one for one in arguments]
+        known = [one.future if isinstance(one, _Remote) else one for one in arguments]
         return self._client.submit(function, *known, pure=False)
 
-    def _scattered(self, thing: Any, **where: Any) -> Any:
+    def _scatter(self, thing: Any, **where: Any) -> Any:
         try:
             return self._client.scatter(thing, hash=False, **where)
         except TimeoutError:
             raise PgccError(_NO_WORKERS) from None
 
-    def _again(self, submit: Callable[[], Any], future: Any, *needed: Any) -> Any:
-        """What a future comes to; if it is lost, what one comes to that is submitted again."""
+    def _with_retries(self, submit: Callable[[], Any], future: Any, *needed: Any) -> Any:
+        """The result of a future; if it is lost, that of one that is submitted again."""
         for losses in range(1, _RETRIES + 2):
             try:
-                self._some_of([future])
-                return _come_to(future)
+                self._done_or_lost([future])
+                return _result_of(future)
             except _LostError as error:
                 if losses > _RETRIES:
                     raise PgccError(f"the cluster lost a worker {losses} times: {error}") from None
@@ -256,14 +242,14 @@ class _There:
         raise AssertionError
 
     def _renew(self, losses: int, *needed: Any) -> None:
-        """Send again what was lost; after a second loss everything."""
+        """Send lost objects again; after a second loss, all of them."""
         self._wait_for_workers()
         for one in needed:
-            if isinstance(one, _Away):
+            if isinstance(one, _Remote):
                 one.renew(every=losses > 1)
 
-    def _some_of(self, futures: Iterable[Any]) -> list[Any]:
-        """Those that are done, or lost: at least one. While none is, somebody has to be there to work."""
+    def _done_or_lost(self, futures: Iterable[Any]) -> list[Any]:
+        """The futures that are done or lost, at least one; an error if the cluster has no workers left meanwhile."""
         from distributed import wait
 
         futures = list(futures)
@@ -286,14 +272,10 @@ class _There:
 
 
 class _LostError(Exception):
-    """What a worker held, and nobody else."""
+    """The worker that had a result, or the data for it, is gone."""
 
 
-def _go_on(before: Unfinished, function: Callable[..., Any], *common: Any) -> Any:
-    return function(before.part, *common)
-
-
-def _come_to(future: Any) -> Any:
+def _result_of(future: Any) -> Any:
     from distributed import KilledWorker
 
     try:
@@ -327,10 +309,10 @@ def _logprobs(block: tuple[T, np.ndarray], model: Model) -> tuple[T, np.ndarray]
 
 
 @contextmanager
-def _connected(address: Any) -> Iterator[_There]:
+def _connected(address: Any) -> Iterator[_DaskWorkers]:
     client, own = _client(address)
     try:
-        workers = _There(client)
+        workers = _DaskWorkers(client)
         workers._wait_for_workers()
         yield workers
     finally:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.cluster import Lost, Unfinished, _LostError, crew, logprobs
+from pgcc.cluster import Lost, _LostError, crew, logprobs
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.learn import PGC, ChowLiu, CircuitMLE, MixtureOfTrees, SimplePGC
 
@@ -58,23 +58,23 @@ def test_what_a_worker_held_is_sent_again(cluster):
 
 def test_what_is_lost_again_and_again_is_told(cluster, monkeypatch):
     with crew(cluster) as workers:
-        monkeypatch.setattr("pgcc.cluster._come_to", _always_lost)
+        monkeypatch.setattr("pgcc.cluster._result_of", _always_lost)
         with pytest.raises(PgccError, match="lost a worker 4 times"):
             list(workers.map(abs, [-1]))
-        assert list(workers.pursue(abs, [-1, -2])) == [(0, Lost("gone")), (1, Lost("gone"))]
+        assert list(workers.as_completed(abs, [-1, -2])) == [(0, Lost("gone")), (1, Lost("gone"))]
 
 
 def _always_lost(future):
     raise _LostError("gone")
 
 
-def halves(part):
-    """Goes on until it is 1; the process dies at 4, once."""
+def half(part):
+    """Half of an even number; the process dies, once."""
     number, marker = part
-    if number == 4 and not marker.exists():
+    if not marker.exists():
         marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return Unfinished((number // 2, marker)) if number > 1 else number
+    return number // 2
 
 
 @pytest.fixture
@@ -87,11 +87,11 @@ def processes():
         yield client
 
 
-def test_a_worker_dies(processes, tmp_path):
-    """What it had is done again: from where it was last known, and with the same result."""
+def test_a_worker_dies(processes, tmp_path, monkeypatch):
+    """What it had is done again, with the same result."""
     with crew(processes) as workers:
-        came = list(workers.pursue(halves, [(16, tmp_path / "a"), (9, tmp_path / "b")]))
-    assert sorted(i for i, found in came if found == 1) == [0, 1]
+        found = list(workers.as_completed(half, [(16, tmp_path / "a"), (8, tmp_path / "b")]))
+    assert sorted(found) == [(0, 8), (1, 4)]
     assert (tmp_path / "a").exists()
     assert (tmp_path / "b").exists()
     rng = np.random.default_rng(0)
@@ -100,7 +100,8 @@ def test_a_worker_dies(processes, tmp_path):
     for model in (CircuitMLE(circuit, "lbfgs", epochs=4), MixtureOfTrees(3, epochs=4)):
         here = clone(model).fit(X, X)
         killer = Killer(processes)
-        model.verbose, model._tell = True, killer
+        model.verbose = True
+        monkeypatch.setattr("pgcc.learn.training.progress", killer)
         there = model.fit(X, X, cluster=processes)
         assert killer.killed == 1
         assert there.circuit_ == here.circuit_
@@ -112,10 +113,11 @@ class Killer:
     def __init__(self, client):
         self.client, self.killed = client, 0
 
-    def __call__(self, run):
+    def __call__(self, attempts, runs, i):
         if not self.killed:
             self.killed = 1
             os.kill(next(iter(self.client.run(os.getpid).values())), signal.SIGKILL)
+        return f"run {i}"
 
 
 def clone(model):

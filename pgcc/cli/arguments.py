@@ -39,7 +39,6 @@ def _build_parser() -> _Parser:
     _add_compile(commands)
     _add_check(commands)
     _add_fit(commands)
-    _add_experiments(commands)
     return parser
 
 
@@ -274,25 +273,6 @@ def _add_cluster_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster", metavar="ADDRESS", help="of a Dask scheduler whose workers do it (needs pgcc[dask])"
     )
-
-
-def _add_experiments(commands: Any) -> None:
-    parser = _add_data_command(
-        commands,
-        "experiments",
-        "[options] FOLDER",
-        "rerun the tables of the paper on the data sets in a folder",
-        texts.EXPERIMENTS,
-        "sub-folders NAME with NAME.train.data, NAME.valid.data and NAME.test.data",
-    )
-    parser.add_argument("--models", metavar="NAMES", help="of DPP, MT, SimplePGC, PGC (all)")
-    parser.add_argument("--sets", metavar="NAMES", help="of the data sets (all)")
-    parser.add_argument("--recipe", choices=("auto", "paper"), default="auto", help="how SimplePGC and DPP are trained")
-    parser.add_argument("--grid", action="store_true", help="search K and C, even where the paper's are known")
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads (1)")
-    parser.add_argument("-o", "--output", metavar="PATH", help="also write the results as JSON")
-    parser.add_argument("--plot", metavar="PATH", help="also draw them (.svg, .png, .pdf; needs matplotlib)")
-    parser.add_argument("--force", action="store_true", help="replace files if they exist")
 
 
 def _add_model_options(parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,6 @@ examples:
   pgcc query graph.edges "a-b=1"                        the edges of a random spanning tree
   pgcc compile examples/beta.pgc -o evaluator.py        readable, standalone Numba source
   pgcc fit data.csv --model simple-pgc -o model.npz     learn a model; ask it anything
-  pgcc experiments DIR                                  the tables of the paper
   pgcc check examples/beta.pgc                          is it a distribution? proved, refuted or not proven
 """
 
@@ -66,12 +65,6 @@ are proved, 1 if one is refuted, 3 otherwise, and 2 after an error.
 FIT = """\
 Learn a model from the rows of a table and write it as a circuit, of which every other command answers questions.
 Missing values (? or nothing) are summed out. The table is read once, in pieces: it may be longer than memory.
-"""
-
-EXPERIMENTS = """\
-Train the models of the paper on every data set of a folder, and print its two tables: published average test
-log-likelihoods beside ours, with the t-tests of its appendix against each published column (> better, < worse, = not
-surely different, at the level 0.1).
 """
 
 CSV = """a CSV file with the names of variables in its first line, then rows of 1, 0 and (for unobserved) nothing, ? or

@@ -7,7 +7,7 @@ are made without pyplot: nothing is opened, nothing is global. matplotlib is loa
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -260,45 +260,6 @@ def _write(ax: Axes, x: float, y: float, text: str, **style: Any) -> None:
 
 
 # -- figures and files ----------------------------------------------------------------------------
-
-
-def likelihoods(results: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
-    """How models did on data sets: log-likelihoods less that of the paper's SimplePGC (or of our first model).
-
-    Parameters
-    ----------
-    results : dict
-        What `pgcc.learn.experiments.as_data` gives.
-    ax : Axes of matplotlib, optional
-
-    Examples
-    --------
-    >>> line = {"data": "coins", "model": "DPP", "test": -1.5}
-    >>> ax = likelihoods({"results": [line], "published": {}})
-    >>> [label.get_text() for label in ax.get_yticklabels()]
-    ['coins']
-    """
-    names = list(dict.fromkeys(result["data"] for result in results["results"]))
-    columns: dict[str, dict[str, float]] = {}
-    for name, line in results["published"].items():
-        for column, value in line.items():
-            columns.setdefault(f"{column} (paper)", {})[name] = value
-    for result in results["results"]:
-        columns.setdefault(result["model"], {})[result["data"]] = result["test"]
-    base = columns.get("SimplePGC (paper)", {})
-    first = next(iter(columns.values()), {})
-    ax = _axes(ax, 7.0, 1.5 + 0.3 * len(names))
-    for column, values in columns.items():
-        places = [i for i, name in enumerate(names) if name in values]
-        gains = [values[names[i]] - base.get(names[i], first.get(names[i], 0.0)) for i in places]
-        ours = not column.endswith("(paper)")
-        ax.plot(gains, places, "o" if ours else "|", markersize=7 if ours else 10, label=column)
-    _name_ticks(ax.yaxis, [name.removeprefix("amzn_") for name in names], 0)
-    ax.invert_yaxis()
-    ax.axvline(0.0, color="0.8", zorder=0)
-    ax.set_xlabel("mean test log-likelihood, less that of the paper's SimplePGC (nats)")
-    ax.legend(fontsize="small")
-    return _plain(ax)
 
 
 def save(picture: Axes | Figure, path: str | os.PathLike[str]) -> None:

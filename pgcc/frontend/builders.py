@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgcc.errors import CircuitError, brief
+from pgcc.frontend.chow_liu import PairCounts
 from pgcc.frontend.elimination import Factor, eliminate
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
@@ -148,65 +149,8 @@ def chow_liu_parameters(X: Any, alpha: float = 1.0) -> tuple[np.ndarray, np.ndar
     data = _data(X)
     if not (isinstance(alpha, (int, float, np.number)) and 0 <= alpha < np.inf):
         raise CircuitError(f"alpha={alpha!r}: Laplace smoothing adds a finite number ≥ 0 to every count")
-    counts = _Counts(data, float(alpha))
-    parents = _spanning_tree(counts)
-    return parents, np.array([counts.conditional(i, p) for i, p in enumerate(parents)]).reshape(-1, 2)
-
-
-class _Counts:
-    """Smoothed counts of values of pairs; those of single variables are their marginals."""
-
-    def __init__(self, data: np.ndarray, alpha: float):
-        self.alpha = alpha
-        self.both = data.T @ data  # how often both are 1
-        self.one = np.diag(self.both) + 2 * alpha
-        self.total = len(data) + 4 * alpha
-
-    def pairs(self, i: int) -> list[list[np.ndarray]]:
-        """[x][y][j]: how often variable i is x and variable j is y."""
-        both = self.both[i] + self.alpha
-        only_i, only_j = self.one[i] - both, self.one - both
-        return [[self.total - both - only_i - only_j, only_j], [only_i, both]]
-
-    def information(self, i: int) -> np.ndarray:
-        """Mutual information of variable i and every other: Σ p(x, y) · log p(x, y) / p(x) p(y)."""
-        pairs = self.pairs(i)
-        result = np.zeros(len(self.one))
-        for x, y in assignments((0, 1), repeat=2):
-            p = pairs[x][y] / self.total
-            px = (self.one[i] if x else self.total - self.one[i]) / self.total
-            py = (self.one if y else self.total - self.one) / self.total
-            ratio = np.divide(p, px * py, out=np.ones_like(p), where=p > 0)
-            result += p * np.log(ratio)
-        return result
-
-    def conditional(self, i: int, parent: int) -> tuple[float, float]:
-        """Pr(x_i = 1 | parent = 0), Pr(x_i = 1 | parent = 1); where the parent is never so, its marginal."""
-        marginal = float(self.one[i] / self.total)
-        if parent < 0:
-            return marginal, marginal
-        both = float(self.both[parent, i]) + self.alpha
-        ones = float(self.one[parent])
-        zeros = self.total - ones
-        low = (float(self.one[i]) - both) / zeros if zeros > 0 else marginal
-        high = both / ones if ones > 0 else marginal
-        return min(max(low, 0.0), 1.0), min(high, 1.0)
-
-
-def _spanning_tree(counts: _Counts) -> np.ndarray:
-    n = len(counts.one)
-    parents = np.full(n, -1)
-    best = np.full(n, -np.inf)
-    outside = np.ones(n, dtype=bool)
-    newest = 0
-    for _ in range(n - 1):
-        outside[newest] = False
-        best[newest] = -np.inf
-        information = counts.information(newest)
-        better = outside & (information > best)
-        best[better], parents[better] = information[better], newest
-        newest = int(np.argmax(best))
-    return parents
+    counts = PairCounts(data.T @ data, data.sum(axis=0), float(len(data)))
+    return (counts + PairCounts.even(data.shape[1], float(alpha))).tree()
 
 
 def _data(X: Any) -> np.ndarray:

@@ -1,4 +1,19 @@
-"""Models from data: estimators with the manners of scikit-learn, whose result is an ordinary circuit."""
+"""Models from data: estimators with the interface of scikit-learn, whose result is an ordinary circuit.
+
+The modules, in the order in which data pass through them::
+
+    data        data → rows → shared           any table → packed rows → training and validation data
+    training    training, checkpoint           the one loop over epochs; its state on disk
+                optimizers, mini_batches       Adam and L-BFGS; an epoch of Adam over any objective
+    SimplePGC   partition → encoding           groups of variables, tables of patterns
+                → starting, recipes            EM for the first parameters; learning rates …
+                → mixture_training, mixture_likelihood → simple_pgc (circuit)
+    trees       tree_mixture → tree_em → trees
+    CircuitMLE  matrices → parameters → circuit_likelihood → circuit_ascents → circuit_mle
+    several     candidates → search (GridSearch), pgc (stacking, mixing)
+
+`base` has what all estimators inherit, `kernels` the compiled loops.
+"""
 
 from pgcc.learn.circuit_mle import CircuitMLE
 from pgcc.learn.pgc import PGC

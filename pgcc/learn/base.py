@@ -1,4 +1,4 @@
-"""What all estimators have in common: the manners of scikit-learn, without needing it."""
+"""The base class of estimators: the interface of scikit-learn, which is not needed."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from pgcc.model import Model, compile
 class Estimator:
     """A model to be learned: `fit` it to data, then `score` other data, `sample`, or take its `circuit_`.
 
-    Parameters are the arguments of the constructor, kept as they are given and looked at by `fit`. What is learned has
-    a name that ends with an underscore.
+    Parameters are the arguments of the constructor, kept as they are given and checked by `fit`. Learned attributes
+    have names that end with an underscore.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Estimator:
         said = [f"{k}={v!r}" for k, v in self.get_params().items() if not _is_same(v, defaults[k].default)]
         return f"{type(self).__name__}({', '.join(said)})"
 
-    # -- what is learned ------------------------------------------------------------------------------------
+    # -- fitting and scoring ------------------------------------------------------------------------------------
 
     def fit(self, X: Any, validation: Any = None, *, checkpoint: Place | None = None, cluster: Any = None) -> Self:
         """Learn from data.
@@ -73,7 +73,7 @@ class Estimator:
         validation : the same, optional
             Data on which choices are made.
         checkpoint : path, optional
-            Where the state of the run is kept, from which the same call goes on if it was killed.
+            The file with the state of the run: if it was killed, the same call goes on from there.
         cluster : str or distributed.Client, optional
             The address of the scheduler of a Dask cluster, whose workers share the work. What is learned is the same.
         """
@@ -111,7 +111,7 @@ class Estimator:
     def _score_chunks(self, X: Any) -> Iterator[np.ndarray]:
         """The log-likelihoods of all rows, some at a time."""
         self._learned()
-        if isinstance(X, Rows) and X.where is not None:  # each distinct row once
+        if isinstance(X, Rows) and X.where is not None:  # score every distinct row only one time
             distinct = np.concatenate([self._score_codes(block.codes) for block in X.blocks()])
             yield from (distinct[X.where[part]] for part in slices(len(X), 1))
         else:
@@ -123,7 +123,7 @@ class Estimator:
         return np.asarray(self.model_.logprob(codes[first]))[number]
 
     def sample(self, n_samples: int = 1, rng: Any = None) -> np.ndarray:
-        """Rows drawn from what was learned."""
+        """Rows drawn from the learned distribution."""
         return self.model_.sample(n_samples, rng=rng)
 
     @property
@@ -151,7 +151,7 @@ def _read_both(X: Any, validation: Any, seed: int) -> Shared:
 
 
 def _is_same(value: Any, default: Any) -> bool:
-    """Also where it is a copy, of an estimator that came from another process."""
+    """Whether a parameter has its default, also if it is a copy (of an estimator from another process)."""
     return value is default or (type(value) is type(default) and value == default)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -9,22 +10,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgcc.cluster import Lost, Unfinished, crew
+from pgcc.cluster import Crew, Lost, crew
 from pgcc.errors import CircuitError, EvidenceError, FormatError, PgccError, PrecisionError, SemanticsError
 from pgcc.learn.base import Estimator
-from pgcc.learn.checkpoint import Carried, CheckpointError, PausedError, Place, part_of
+from pgcc.learn.checkpoint import CheckpointError, Files, Place, part_of
 from pgcc.learn.shared import Shared
 
 Ask = Callable[[Estimator, Shared], Any]
-Part = tuple[Estimator, Place | None]
 
-# What one candidate may fail with while others do not: it cannot be learned, or from other data, or is too large.
+# Errors of one candidate that others need not have: it cannot be learned (from these data), or is too large.
 _FAILURES = (PgccError, ArithmeticError, np.linalg.LinAlgError, MemoryError)
 _KINDS: tuple[type[PgccError], ...] = (CircuitError, EvidenceError, FormatError, PrecisionError, SemanticsError)
 
 
 class Failed(NamedTuple):
-    """What is found of a candidate that could not be fitted."""
+    """The answer about a candidate that could not be fitted or scored."""
 
     reason: str
     kind: type[PgccError]
@@ -33,52 +33,73 @@ class Failed(NamedTuple):
 def fit_each(
     candidates: Sequence[Estimator], data: Shared, ask: Ask, checkpoint: Place | None, cluster: Any, threads: int = 1
 ) -> Iterator[tuple[int, Estimator, Any]]:
-    """Fit every candidate. Yields its number, itself, and what `ask` finds of it, as they come.
+    """Fit every candidate. Yields its number, itself, and the answer of `ask`, as each is done.
 
     A candidate that fails is `Failed`, with a warning, and the others go on; if all of them do, that is an error of
-    the kind of the first. What is wrong with checkpoints or with the cluster is one at once.
+    the kind of the first. Errors of checkpoints and of the cluster are raised at once.
 
-    Each keeps the state of its run in the folder `checkpoint`. Workers of a cluster write no files: they send home the
-    state from time to time, where it is written.
+    Each candidate keeps the state of its run in the folder `checkpoint`. Workers of a cluster do not see that folder:
+    they begin with its files, and what they write comes back with the fitted candidate.
     """
     places = [part_of(checkpoint, i) for i in range(len(candidates))]
-    away = cluster is not None
-    if away:
-        places = [Carried(place) if isinstance(place, Path) else place for place in places]
-    parts = list(zip(candidates, places, strict=True))
     failed: list[Failed] = []
     with crew(cluster, threads) as workers:
-        for i, came in workers.pursue(_fit_away if away else _fit, parts, workers.send(data), ask):
-            lost = isinstance(came, Lost)
-            candidate, place, *found = (candidates[i], None, Failed(came.reason, PgccError)) if lost else came
-            if away and isinstance(place, Carried):
-                place.save()
-            if found and isinstance(found[0], Failed):
-                failed.append(Failed(f"{candidate}: {found[0].reason}", found[0].kind))
+        common = workers.send(data), ask
+        if cluster is None:
+            done = workers.as_completed(_fit, list(zip(candidates, places, strict=True)), *common)
+        else:
+            done = _fit_on_workers(workers, candidates, places, *common)
+        for i, found in done:
+            candidate, answer = (candidates[i], Failed(found.reason, PgccError)) if isinstance(found, Lost) else found
+            if isinstance(answer, Failed):
+                failed.append(Failed(f"{candidate}: {answer.reason}", answer.kind))
                 warnings.warn(f"a candidate failed, and is left out: {failed[-1].reason}", stacklevel=3)
-            if found:
-                yield i, candidate, found[0]
+            yield i, candidate, answer
     if len(failed) == len(candidates):
         raise failed[0].kind(f"every candidate failed; the first one was {failed[0].reason}")
 
 
-def _fit(part: Part, data: Shared, ask: Ask) -> tuple[Estimator, Place | None, Any]:
+def _fit(part: tuple[Estimator, Path | None], data: Shared, ask: Ask) -> tuple[Estimator, Any]:
     candidate, place = part
     try:
-        return candidate, place, ask(candidate.fit(data, checkpoint=place), data)
+        return candidate, ask(candidate.fit(data, checkpoint=place), data)
     except CheckpointError:
         raise
     except _FAILURES as error:
         kind = next((kind for kind in _KINDS if type(error) is kind), PgccError)
-        return candidate, place, Failed(f"{type(error).__name__}: {error}", kind)
+        return candidate, Failed(f"{type(error).__name__}: {error}", kind)
 
 
-def _fit_away(part: Part, data: Shared, ask: Ask) -> tuple[Estimator, Place | None, Any] | Unfinished:
-    """By a worker: to the end, or until it is time to send home the state."""
-    candidate, place = part
-    if isinstance(place, Carried):
-        place = place.sent()
-    try:
-        return _fit((candidate, place), data, ask)
-    except PausedError:
-        return Unfinished((candidate, place))
+def _fit_on_workers(
+    workers: Crew, candidates: Sequence[Estimator], places: Sequence[Path | None], *common: Any
+) -> Iterator[tuple[int, Any]]:
+    """Fit every candidate by a worker; the files of its checkpoint are written here when it is done."""
+    parts = [
+        (candidate, None if place is None else (place.parent, Files(place)))
+        for candidate, place in zip(candidates, places, strict=True)
+    ]
+    for i, found in workers.as_completed(_fit_with_files, parts, *common):
+        place = places[i]
+        if isinstance(found, Lost):
+            yield i, found
+            continue
+        fitted, files = found
+        if place is not None:
+            files.write(place.parent)
+        yield i, fitted
+
+
+def _fit_with_files(
+    part: tuple[Estimator, tuple[Path, Files] | None], data: Shared, ask: Ask
+) -> tuple[tuple[Estimator, Any], Files | None]:
+    """By a worker: fit with a checkpoint in a folder of its own; its files are returned too."""
+    candidate, kept = part
+    if kept is None:
+        return _fit((candidate, None), data, ask), None
+    home, files = kept
+    with tempfile.TemporaryDirectory(prefix="pgcc-") as folder:
+        place = files.write(Path(folder))
+        try:
+            return _fit((candidate, place), data, ask), Files(place)
+        except CheckpointError as error:  # which is about a file at home
+            raise CheckpointError(str(error).replace(folder, str(home))) from None

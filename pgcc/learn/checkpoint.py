@@ -1,4 +1,4 @@
-"""Runs that survive being killed: their state on disk, written whole or not at all."""
+"""Checkpoints: the state of a run on disk, written atomically, from which a killed run goes on."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import errno
 import hashlib
 import json
 import os
-import time
 from collections.abc import Mapping
-from copy import copy
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -25,98 +22,47 @@ from pgcc.learn.rows import Rows
 State = dict[str, np.ndarray]
 # Epochs from one checkpoint to the next.
 EVERY = 5
-# Seconds that a worker of a cluster runs before it sends home the state.
-PERIOD = 30.0
-
-
-class Pause:
-    """When a worker of a cluster, which writes no files, sends home the state of what it runs.
-
-    >>> Pause().is_due()
-    False
-    """
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-
-    def is_due(self) -> bool:
-        """Whether it has run for long enough."""
-        return time.monotonic() - self._began >= PERIOD
+# Part of every fingerprint: files in an older layout are refused.
+_LAYOUT = "runs"
 
 
 class CheckpointError(FormatError):
-    """A checkpoint that is damaged, of another run, or cannot be written: whatever is fitted, it is not the model's."""
+    """A checkpoint that is damaged, of another run, or cannot be written; the model that is fitted is not at fault."""
 
 
-class PausedError(Exception):
-    """The state was written, and it is time to send it home."""
-
-
-class Carried:
-    """The files of a run that is fitted by a worker of a cluster: carried there in memory, and back.
-
-    It stands in the place of the path of a checkpoint.
+class Files:
+    """A checkpoint as bytes, for a worker of a cluster that does not see our disk: a file, or a folder of files.
 
     Parameters
     ----------
     path : Path
-        Of the checkpoint at home: a file, or a folder of several.
+        The checkpoint, which need not exist.
     """
 
     def __init__(self, path: Path):
-        self.path = path
-        self.pause: Pause | None = None
-        self._files: dict[Path, bytes] = {}
-        self._new: set[Path] = set()
+        self._name = path.name
+        self._content: dict[Path, bytes] = {}  # by paths relative to the folder that has the checkpoint
         try:
             for file in [path] if path.is_file() else path.rglob("*.npz"):
                 if file.is_file():
-                    self._files[file] = read_bytes(file)
+                    self._content[file.relative_to(path.parent)] = read_bytes(file)
         except OSError as error:
             raise CheckpointError(f"the checkpoint {path} cannot be read: {error.strerror or error}") from None
 
-    def __str__(self) -> str:
-        return str(self.path)
-
-    def part(self, i: int) -> Carried:
-        """Of the i-th part of a run of several."""
-        if self.path in self._files:
-            raise _not_a_folder(self.path)
-        inner = copy(self)  # which shares the files
-        inner.path = self.path / _name_of(i)
-        return inner
-
-    def read(self) -> bytes:
-        """What was written, or FileNotFoundError."""
-        if self.path not in self._files:
-            raise FileNotFoundError(str(self.path))
-        return self._files[self.path]
-
-    def write(self, content: bytes) -> None:
-        """Replace what there is; raise PausedError if it is time."""
-        self._files[self.path] = content
-        self._new.add(self.path)
-        if self.pause is not None and self.pause.is_due():
-            raise PausedError
-
-    def save(self) -> None:
-        """At home: what was written away is written to disk."""
-        for path in self._new:
+    def write(self, folder: Path) -> Path:
+        """Write the files into a folder; the path of the checkpoint there."""
+        for name, content in self._content.items():
+            path = folder / name
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with replacing(path) as file:
-                    file.write(self._files[path])
+                    file.write(content)
             except OSError as error:
                 raise _unwritable(path, error) from None
-
-    def sent(self) -> Carried:
-        """A copy to be worked with from now on, of which nothing is new."""
-        other = copy(self)
-        other._files, other._new, other.pause = dict(self._files), set(), Pause()
-        return other
+        return folder / self._name
 
 
-Place = str | Path | Carried
+Place = str | Path
 
 
 class Checkpoint:
@@ -124,10 +70,10 @@ class Checkpoint:
 
     Parameters
     ----------
-    place : path or Carried, optional
+    place : path, optional
         Without one nothing is kept.
     settings : mapping
-        With the data, all that the run depends on: the state of a run with others is refused.
+        With the data, all that the run depends on: the state of a run with other ones is refused.
     data : Rows or arrays
 
     Examples
@@ -140,7 +86,7 @@ class Checkpoint:
     """
 
     def __init__(self, place: Place | None, settings: Mapping[str, Any], *data: Rows | np.ndarray):
-        self.place = place if place is None or isinstance(place, Carried) else as_path(place, "a checkpoint")
+        self.place = None if place is None else as_path(place, "a checkpoint")
         self.run = "" if place is None else _fingerprint(settings, data)
 
     def write(self, arrays: State, rest: Mapping[str, Any]) -> None:
@@ -149,10 +95,6 @@ class Checkpoint:
             return
         text = json.dumps({"run": self.run, "rest": rest}).encode()
         stored: dict[str, Any] = {**arrays, "__rest__": np.frombuffer(text, np.uint8)}
-        if isinstance(self.place, Carried):
-            np.savez(content := BytesIO(), **stored)
-            self.place.write(content.getvalue())
-            return
         try:
             with replacing(self.place) as file:
                 np.savez(file, **stored)  # numbers only: nothing can be pickled
@@ -170,15 +112,14 @@ class Checkpoint:
         if self.place is None:
             return None
         try:
-            stored = Archive(self.place.read() if isinstance(self.place, Carried) else read_bytes(self.place))
+            stored = Archive(read_bytes(self.place))
             if any(entry.compress_type for entry in stored.entries.values()):
                 raise ValueError("what was compressed was not written here, and may be of any size")
             arrays = {name: stored.array(name).copy() for name in stored.entries}
             said = json.loads(arrays.pop("__rest__").tobytes())
             run, rest = said["run"], said["rest"]
         except FileNotFoundError:
-            if isinstance(self.place, Path):
-                _check_folder(self.place)
+            _check_folder(self.place)
             return None
         except (OSError, AttributeError, FormatError, *DAMAGE):
             raise CheckpointError(
@@ -190,34 +131,24 @@ class Checkpoint:
         return arrays, rest
 
 
-def part_of(folder: Place | None, i: int) -> Place | None:
-    """Where the i-th part of a run of several parts keeps its state: in a folder, made if it is not there."""
+def part_of(folder: Place | None, i: int) -> Path | None:
+    """The checkpoint of the i-th of several estimators: in a folder, made if it is not there."""
     if folder is None:
         return None
-    if isinstance(folder, Carried):
-        return folder.part(i)
     path = as_path(folder, "a checkpoint")
     try:
         path.mkdir(exist_ok=True)
     except FileExistsError:
-        raise _not_a_folder(path) from None
+        raise CheckpointError(
+            f"{path} is a file: a run of several models keeps their checkpoints in a folder; name another"
+        ) from None
     except OSError as error:
         raise _unwritable(path, error) from None
-    return path / _name_of(i)
-
-
-def _name_of(i: int) -> str:
-    return f"{i}.npz"
-
-
-def _not_a_folder(path: str | Path) -> CheckpointError:
-    return CheckpointError(
-        f"{path} is a file: a run of several models keeps their checkpoints in a folder; name another"
-    )
+    return path / f"{i}.npz"
 
 
 def _check_folder(path: Path) -> None:
-    """Where nothing can be written, that is said before the work, not after some of it."""
+    """Refuse a path where nothing can be written: before the work, not after some of it."""
     folder = path.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise _unwritable(path, OSError(0, os.strerror(errno.EACCES if folder.is_dir() else errno.ENOENT)))
@@ -228,7 +159,8 @@ def _unwritable(path: Path, error: OSError) -> CheckpointError:
 
 
 def _fingerprint(settings: Mapping[str, Any], data: tuple[Rows | np.ndarray, ...]) -> str:
-    """Of everything that a run depends on."""
+    """A digest of everything that a run depends on."""
+    settings = {"layout": _LAYOUT, **settings}
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
     for table in data:
         if isinstance(table, Rows):

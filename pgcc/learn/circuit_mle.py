@@ -1,8 +1,8 @@
-"""Maximum likelihood for any circuit, through its own reverse pass."""
+"""CircuitMLE: maximum likelihood for the weights and matrices of any decomposable circuit."""
 
 from __future__ import annotations
 
-import sys
+from functools import partial
 from typing import Any, Self
 
 from pgcc.cluster import crew
@@ -10,13 +10,15 @@ from pgcc.errors import EvidenceError, PgccError, brief
 from pgcc.formats.npz import to_arrays
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.base import Estimator, check_positive, check_whole
-from pgcc.learn.checkpoint import Checkpoint, Place
+from pgcc.learn.checkpoint import Checkpoint, Place, State
+from pgcc.learn.circuit_ascents import CircuitBatches, ExpectationMaximization, FullBatch
+from pgcc.learn.circuit_likelihood import CircuitLikelihood
 from pgcc.learn.data import read_rows
-from pgcc.learn.descent import LBFGS, Adam
-from pgcc.learn.epochs import Ascent, Run, run_epochs
-from pgcc.learn.likelihood import AllRows, ExpectedCounts, Likelihood, MiniBatches
+from pgcc.learn.mini_batches import MiniBatches
+from pgcc.learn.optimizers import Adam
 from pgcc.learn.rows import Rows
 from pgcc.learn.shared import Shared
+from pgcc.learn.training import Ascent, Attempt, train
 
 OPTIMIZERS = ("auto", "adam", "lbfgs", "em")
 
@@ -129,8 +131,9 @@ class CircuitMLE(Estimator):
         data = [rows] if held_out is None else [rows, held_out]
         kept = Checkpoint(checkpoint, {"model": "CircuitMLE", **settings}, *to_arrays(circuit).values(), *data)
         with crew(cluster) as workers:
-            likelihood = Likelihood(circuit, rows, held_out, workers, bool(self.free_matrices))
-            run = run_epochs(self._ascent(likelihood, epochs), epochs, patience, kept, self._tell)
+            likelihood = CircuitLikelihood(circuit, rows, held_out, workers, bool(self.free_matrices))
+            attempt = Attempt(partial(self._begin, likelihood), epochs, patience)
+            (run,) = train([attempt], kept, verbose=self.verbose)
         self.history_, self.best_epoch_ = run.history, run.best_epoch
         self.circuit_ = likelihood.parameters.circuit(likelihood.circuit, run.best["theta"])
         return self
@@ -148,26 +151,22 @@ class CircuitMLE(Estimator):
             return Circuit(self.circuit.root, columns), X.rows, X.held_out
         return self.circuit.relabel(dict(zip(names, columns, strict=True))), X.rows, X.held_out
 
-    def _ascent(self, likelihood: Likelihood, epochs: int) -> Ascent:
-        start = likelihood.parameters.start
+    def _begin(self, likelihood: CircuitLikelihood, state: State | None) -> Ascent:
         match _choose(self.optimizer, likelihood):
             case "em":
-                return ExpectedCounts(likelihood, check_positive("smoothing", self.smoothing, zero=True))
+                smoothing = check_positive("smoothing", self.smoothing, zero=True)
+                return ExpectationMaximization(likelihood, smoothing, state)
             case "lbfgs":
-                return AllRows(likelihood, LBFGS(likelihood.mean, start, tolerance=1e-9))
-        adam = Adam(start, check_positive("rate", self.rate), check_positive("decay", self.decay, zero=True))
+                return FullBatch(likelihood, state)
+        rate, decay = check_positive("rate", self.rate), check_positive("decay", self.decay, zero=True)
         batch, seed = check_whole("batch", self.batch), check_whole("seed", self.seed, 0)
-        return MiniBatches(likelihood, adam, epochs, batch, seed)
-
-    def _tell(self, run: Run) -> None:
-        if self.verbose:
-            train, score = (run.history[name][-1] for name in ("train", "validation"))
-            told = f"epoch {run.epochs}/{self.epochs}: train {train:.6f}, validation {score:.6f}"
-            left = f"at most {run.seconds_left(self.epochs):.0f} s left"
-            print(f"{told}, best {run.best_score:.6f}, {left}", file=sys.stderr, flush=True)
+        adam = Adam(likelihood.parameters.start, decay)
+        if state is not None:
+            adam.restore(state)
+        return MiniBatches(CircuitBatches(likelihood, batch), adam, rate, 0.0, self.epochs, seed)
 
 
-def _choose(optimizer: str, likelihood: Likelihood) -> str:
+def _choose(optimizer: str, likelihood: CircuitLikelihood) -> str:
     if optimizer not in OPTIMIZERS:
         raise PgccError(f"optimizer={optimizer!r}: choose one of {', '.join(map(repr, OPTIMIZERS))}")
     if optimizer == "auto":

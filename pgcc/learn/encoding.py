@@ -1,4 +1,4 @@
-"""Rows of data as the kernels of learning read them: patterns of groups, and what was observed of each group."""
+"""Rows of data as tables for the kernels of SimplePGC: patterns of groups, and the observation of each group."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class Encoded:
 class Grouped:
     """Data of any length, by groups of variables.
 
-    Distinct rows that are few are encoded once. Where they are many, so are some of them at a time, again and again:
-    batches have the same numbers then.
+    If there are few distinct rows, one table of all of them is made. If there are many, tables of some rows at a time
+    are made in every epoch; batches are the same in both cases.
 
     Attributes
     ----------
     rows : Rows
     groups : sequence of sequences of int
     start : Encoded
-        All rows; of many, as many as make a table, drawn at random.
+        All rows; if there are too many for one table, some that are drawn at random.
     """
 
     def __init__(self, rows: Rows, groups: Sequence[Sequence[int]]):
@@ -55,7 +55,7 @@ class Grouped:
             self._all = Encoded(tabulate(unpack(rows.packed, rows.n), groups), rows.where)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Tables are larger than the rows that they are made of: only these are sent."""
+        """Only the rows are pickled: tables are larger, and are computed again."""
         return Grouped, (self.rows, self.groups)
 
     def __len__(self) -> int:
@@ -94,9 +94,9 @@ class Grouped:
 
 
 def encode(codes: np.ndarray, groups: Sequence[Sequence[int]]) -> Encoded:
-    """Group by group: nothing in (all 0), something in (with which sets it may be), or not known.
+    """Every group of a row is out (all 0), in (some variable is 1), or uncertain (none is known to be 1).
 
-    Sets of a group are numbered by their bits, the lowest for its first variable, and stand at bits − 1 of its leaf.
+    Sets of a group are numbered by their bits, the lowest for its first variable; the code of a set is its bits − 1.
 
     >>> encoded = encode(np.array([[1, 0, 0], [1, 1, 1], [0, 0, 0]], np.int8), [[0, 1], [2]])
     >>> [encoded.table.codes[encoded.table.seen].tolist(), encoded.table.row.tolist()]
@@ -112,10 +112,11 @@ def leaf_starts(groups: Sequence[Sequence[int]]) -> np.ndarray:
 
 
 def tabulate(rows: np.ndarray, groups: Sequence[Sequence[int]]) -> Table:
-    """Distinct rows, as `encode` reads them."""
+    """The table of distinct rows; see `encode`."""
     leaf = leaf_starts(groups)
     observations = _Observations()
-    state = np.full((len(rows), len(groups)), -2, np.int32)  # −2: not in; −1: in; else the observation, if it may be in
+    # −2: out; −1: in; otherwise uncertain, and its observation
+    state = np.full((len(rows), len(groups)), -2, np.int32)
     seen = np.full((len(rows), len(groups)), -1, np.int32)
     for g, group in enumerate(groups):
         bits = 1 << np.arange(len(group))

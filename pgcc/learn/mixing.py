@@ -1,4 +1,4 @@
-"""Mixtures of what was learned: numbers that training found are not lost to a total that is hard to compute."""
+"""Mixtures of learned circuits, also where their totals can be computed to nine digits only."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pgcc.ir.numbers import Number
 from pgcc.model import compile
 from pgcc.passes.building import sum_of
 
-_RTOL = 1e-9  # of totals that cannot be had to 1e-12, as every answer has
+_RTOL = 1e-9  # the relative error of answers: for totals that cannot be computed to 1e-12
 
 
 def mixture_of_learned(weights: Sequence[float], parts: Sequence[Circuit], names: Sequence[str]) -> Circuit:
     """The mixture of circuits over these variables.
 
-    Weights are divided by the totals of the circuits, as `pgcc.mixture` does. Where a total cannot be had to 1e-12, as
-    there, all are taken as accurate as answers are, with a warning: the total of the mixture, which `pgcc.compile`
-    divides by, is then 1 to as many digits.
+    Weights are divided by the totals of the circuits, as by `pgcc.mixture`. If a total cannot be computed to 1e-12,
+    which that function needs, all totals are computed to 1e-9, with a warning: the total of the mixture, by which
+    `pgcc.compile` divides, is then 1 to nine digits.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The numbers of a circuit as one vector of free parameters.
+"""The weights and matrices of a circuit as one vector θ of unconstrained parameters.
 
 Weights of a sum, none of which is negative, are w = t·softmax(θ) with t their sum: they stay on their simplex. How the
 matrices of a determinant are read as parameters, see `pgcc.learn.matrices`. Whatever θ is, the circuit is a
@@ -101,7 +101,7 @@ class Parameters:
         return np.concatenate(slopes)
 
     def circuit(self, circuit: Circuit, theta: np.ndarray) -> Circuit:
-        """The circuit with the numbers of θ; what is not learned stays exactly what it was."""
+        """The circuit with the numbers of θ; other numbers stay exactly as they are."""
         of_sums, of_dets = self._split(theta)
         numbers: list[Any] = list(self.parametrized.program.numbers)
         for one, part in zip(self.sums, of_sums, strict=True):
@@ -123,7 +123,7 @@ class Parameters:
 
 
 def with_weights_only(circuit: Circuit) -> Circuit:
-    """The same polynomial with w·c·1 as (w·c)·1: what stands in a sum is a weight, and can be learned.
+    """The same polynomial with constants in sums as weights of 1, (w·c)·1 for w·c: so they can be learned.
 
     Examples
     --------

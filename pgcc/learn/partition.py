@@ -39,12 +39,12 @@ def dependence_of(pairs: np.ndarray) -> np.ndarray:
 
 
 def partition_variables(weights: np.ndarray, most: int) -> list[list[int]]:
-    """Algorithm 1 of the paper: join the groups of the pairs with the largest weights, while they have room.
+    """Algorithm 1 of the paper: join the groups of the pairs with the largest weights first, up to a largest size.
 
     Parameters
     ----------
     weights : array, n × n
-        w_ij; read above the diagonal. Those that are not positive join nothing.
+        w_ij; read above the diagonal. Pairs whose weight is not positive are not joined.
     most : int
         The largest size of a group.
 
@@ -77,6 +77,6 @@ def partition_variables(weights: np.ndarray, most: int) -> list[list[int]]:
 
 
 def check_group(most: int) -> None:
-    """Refuse a largest size of groups that is none."""
+    """Refuse a largest size of groups that is not a whole number from 1 to `LARGEST_GROUP`."""
     if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or not 1 <= most <= LARGEST_GROUP:
         raise PgccError(f"max_group={most!r}: groups have at most 1 to {LARGEST_GROUP} variables (2^K codes each)")

@@ -1,4 +1,4 @@
-"""PGC: several models of different kinds, mixed as the validation data would have them."""
+"""PGC: several models of different kinds, stacked: weights maximise the likelihood of the validation data."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class PGC(Estimator):
         return self
 
     def _score_codes(self, codes: np.ndarray) -> np.ndarray:
-        """Member by member: each settles for itself which rows float64 cannot promise, and a mixture is as accurate."""
+        """Member by member: each recomputes the rows that float64 cannot certify; the mixture is as accurate."""
         logs = np.array([member.score_samples(codes) for member in self.members_])
         return np.logaddexp.reduce(logs + np.log(self.weights_)[:, None], axis=0)
 
@@ -144,7 +144,7 @@ def stacking_weights(logs: np.ndarray) -> np.ndarray:
     >>> stacking_weights(np.log([[0.9, 0.9, 0.1], [0.1, 0.1, 0.9]])).round(3).tolist()
     [0.708, 0.292]
     """
-    possible = logs[:, ~np.isneginf(logs.max(axis=0))]  # rows that no model allows say nothing of them
+    possible = logs[:, ~np.isneginf(logs.max(axis=0))]  # rows that are impossible under every model are left out
     weights = np.full(len(logs), 1 / len(logs))
     relative = np.exp(possible - possible.max(axis=0))
     for _ in range(_ROUNDS if possible.size else 0):

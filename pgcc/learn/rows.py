@@ -1,7 +1,6 @@
-"""Rows of data at two bits an entry: the distinct ones and which is where if they are few, and else all of them.
+"""Rows of data at two bits an entry: if there are few distinct ones, these and their places; otherwise all rows.
 
-What is longer than memory should hold lies in temporary files without a name: nothing is left of them, whatever ends
-the process.
+Long tables lie in temporary files without a name: nothing is left of them, however the process ends.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ import numpy as np
 
 from pgcc.errors import EvidenceError, PgccError
 
-# Entries (rows × variables) of the distinct rows, beyond which rows are not told apart; and entries of a block.
+# Entries (rows × variables) of distinct rows, beyond which all rows are kept instead; and entries of a block.
 FEW, BLOCK = 1 << 24, 1 << 21
-# Bytes of packed rows that are held in memory.
+# Bytes of packed rows that are held in memory; more lie in a file.
 _IN_MEMORY = 1 << 25
-# Rows that are put in a random order together; of more rows, how many stay neighbours until then.
+# Rows that are shuffled at a time; if there are more, the length of the runs of neighbours that are drawn for it.
 _WINDOW, _NEIGHBOURS = 1 << 20, 1 << 8
 # Without validation data, one row in so many is put aside for it; of fewer rows than that, none.
 _HELD_OUT = 10
@@ -55,7 +54,7 @@ def unpack(packed: np.ndarray, n: int) -> np.ndarray:
 
 
 def _keys(packed: np.ndarray) -> np.ndarray:
-    """Rows as single things in the order of their bytes: numbers where eight bytes do, which are sorted faster."""
+    """Rows as sort keys in the order of their bytes: integers if eight bytes are enough, which are sorted faster."""
     width = packed.shape[1]
     if width > 8:
         return np.ascontiguousarray(packed).view(f"V{width}").reshape(-1)
@@ -65,14 +64,14 @@ def _keys(packed: np.ndarray) -> np.ndarray:
 
 
 def _of_keys(keys: np.ndarray, width: int) -> np.ndarray:
-    """The packed rows again."""
+    """The packed rows of such keys."""
     if width > 8:
         return keys.view(np.uint8).reshape(-1, width)
     return np.ascontiguousarray(keys.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - width :])
 
 
 def distinct_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct rows, in ascending order, and for every row the position of its like.
+    """The distinct rows, in ascending order, and for every row the position of the one that equals it.
 
     >>> rows, where = distinct_rows(np.array([[1, 0], [0, 1], [1, 0]], np.int8))
     >>> rows.tolist(), where.tolist()
@@ -220,11 +219,11 @@ def pack_rows(names: list[str], chunks: Iterable[np.ndarray], what: str = "the d
 
 
 class _Distinct:
-    """The different ones of the keys that were added, in ascending order, as long as there are `most` at most."""
+    """The distinct keys of those added, in ascending order, as long as there are at most `most`."""
 
     def __init__(self, most: int):
         self._most, self._many, self._new = most, False, 0
-        self._sorted: list[np.ndarray] = []  # the first one is what was found before, the others are new
+        self._sorted: list[np.ndarray] = []  # the first is the distinct keys so far, the others are new
 
     def add(self, keys: np.ndarray) -> None:
         if not self._many and len(keys):
@@ -234,7 +233,7 @@ class _Distinct:
                 self.found()
 
     def found(self) -> np.ndarray | None:
-        """All of them, or None if they are more than `most`."""
+        """All distinct keys, or None if there are more than `most`."""
         if self._many:
             return None
         merged = _different(np.concatenate(self._sorted))
@@ -243,7 +242,7 @@ class _Distinct:
 
 
 def _different(keys: np.ndarray) -> np.ndarray:
-    """The different ones in ascending order. (np.unique has a hash table for numbers, which takes 30 times as long.)"""
+    """The distinct keys in ascending order. (np.unique hashes numbers, which takes 30 times as long.)"""
     keys = np.sort(keys)
     return keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
 

@@ -41,8 +41,8 @@ class GridSearch(Estimator):
     best_estimator_ : Estimator
     best_params_ : dict
     results_ : list of dicts
-        Of every candidate, the best first: its parameters, "validation", the mean log-likelihood of the validation
-        data, and "failure", None or why it could not be fitted. Those that failed are last, with a NaN.
+        Of every candidate, the best first: its parameters, "validation" (the mean log-likelihood of the validation
+        data), and "failure" (None, or why it could not be fitted). Those that failed are last, with a NaN.
 
     Examples
     --------

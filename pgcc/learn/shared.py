@@ -1,4 +1,4 @@
-"""Data that several estimators are fitted to: what is computed of them is computed once."""
+"""Training and validation data that several estimators share, with a cache of what is derived from them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ T = TypeVar("T")
 class Shared:
     """Training and validation data; `fit` takes it in the place of X.
 
-    Estimators in several threads may ask for the same thing at a time: one computes it, the others wait.
+    Thread-safe: of several estimators that ask for the same thing at a time one computes it, and the others wait.
 
     Parameters
     ----------
     rows, held_out : Rows
     named : bool
-        Whether the names of the columns are those of the data, and not ours.
+        Whether the columns have names of their own, and not x0, x1, …
 
     Examples
     --------
@@ -37,27 +37,27 @@ class Shared:
 
     def __init__(self, rows: Rows, held_out: Rows, named: bool):
         self.rows, self.held_out, self.named = rows, held_out, named
-        self._known: dict[Hashable, Any] = {}
+        self._cache: dict[Hashable, Any] = {}
         self._lock = threading.RLock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The data alone are sent: whoever gets them computes what it needs, once."""
+        """Only the data are pickled: derived tables are larger, and are computed again."""
         return Shared, (self.rows, self.held_out, self.named)
 
     def grouped(self, most: int) -> tuple[Grouped, Grouped]:
         """Training and validation data by groups of at most so many variables."""
-        return self._once(("grouped", most), lambda: self._group(most))
+        return self._cached(("grouped", most), lambda: self._group(most))
 
     def _group(self, most: int) -> tuple[Grouped, Grouped]:
-        groups = partition_variables(self._once("dependence", self._dependence), most)
+        groups = partition_variables(self._cached("dependence", self._dependence), most)
         return Grouped(self.rows, groups), Grouped(self.held_out, groups)
 
     def _dependence(self) -> np.ndarray:
         pairs = sum(count_pairs(block.codes, block.counts) for block in self.rows.blocks())
         return dependence_of(np.asarray(pairs))
 
-    def _once(self, key: Hashable, compute: Callable[[], T]) -> T:
+    def _cached(self, key: Hashable, compute: Callable[[], T]) -> T:
         with self._lock:
-            if key not in self._known:
-                self._known[key] = compute()
-            return self._known[key]
+            if key not in self._cache:
+                self._cache[key] = compute()
+            return self._cache[key]

@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Iterator, Sequence
-from copy import deepcopy
+from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
-from pgcc.cluster import Lost, Unfinished, crew
+from pgcc.cluster import crew
 from pgcc.errors import PgccError
 from pgcc.frontend.det_pgc import det_pgc
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, var
 from pgcc.learn.base import Estimator, check_positive, check_whole
-from pgcc.learn.checkpoint import EVERY, Checkpoint, Pause, Place
-from pgcc.learn.encoding import Grouped, leaf_starts
-from pgcc.learn.evaluator import log_leaf_tables, log_weights
+from pgcc.learn.checkpoint import Checkpoint, Place
+from pgcc.learn.encoding import leaf_starts
 from pgcc.learn.mixing import mixture_of_learned
+from pgcc.learn.mixture_likelihood import log_leaf_tables, log_weights
+from pgcc.learn.mixture_training import MixtureProblem, begin_run
 from pgcc.learn.partition import check_group
-from pgcc.learn.training import Leg, Progress, Recipe, Run, Training, epochs_of, join_legs, run_from, state_of
+from pgcc.learn.recipes import RECIPES, Recipe
+from pgcc.learn.training import Attempt, Run, best_of, train
 from pgcc.passes.building import product_of, sum_of
-
-Data = tuple[Grouped, Grouped]  # for training, and for validation
-
-# The paper's loss is a sum over the rows of a batch, so that its decay weighs 1/128 of what it would with a mean.
-_PAPER = Recipe(
-    rate=1e-3, last_rate=1.0, decay=1e-3, smoothing=0.0, memory=0.0, batch=128, epochs=50, patience=50
-)  # fmt: skip
-_AUTO = Recipe(rate=3e-3, last_rate=0.05, decay=3e-4, smoothing=30.0, memory=0.99, batch=128, epochs=60, patience=15)
-# Where data are few, slow and noisy steps overfit least, and want little smoothing; where the mixture is hard to find,
-# fast ones find better ones.
-RECIPES = {
-    "auto": (_AUTO, replace(_AUTO, rate=1e-3, smoothing=3.0, batch=64), replace(_AUTO, rate=1e-2, smoothing=10.0)),
-    "paper": (_PAPER,),
-}
 
 
 class SimplePGC(Estimator):
@@ -57,9 +43,9 @@ class SimplePGC(Estimator):
         "auto", the default, smooths the leaves, lets rates fall, and runs three times, with different rates; "paper"
         trains as the paper did. Both start from a mixture found by EM.
     epochs, batch, rate, decay, patience : optional
-        Instead of what the recipe says; see `pgcc.learn.training.Recipe`.
+        Hyper-parameters in the place of the recipe's; see `pgcc.learn.recipes.Recipe`.
     restarts : int
-        Run so many times, with different seeds. Of all runs the best on the validation data is kept.
+        Runs of every recipe, with different seeds. Of all runs the best on the validation data is kept.
     seed : int
         The same seed gives the same model, on any number of threads.
     threads : int
@@ -76,8 +62,8 @@ class SimplePGC(Estimator):
     partition_ : list of lists of str
         The groups.
     history_ : dict of lists
-        Of every epoch: the run ("leg"), mean log-likelihood of the training data (as it went along) and of the
-        validation data, seconds.
+        Of every epoch: the number of the run ("leg"), mean log-likelihood of the training data (along the way) and of
+        the validation data, seconds.
     best_epoch_ : int
         The epoch of the history whose parameters were kept: the best on the validation data.
 
@@ -144,39 +130,37 @@ class SimplePGC(Estimator):
         components, seed = check_whole("components", self.components), check_whole("seed", self.seed, 0)
         threads = check_whole("threads", self.threads)
         check_group(self.max_group)
-        legs = self._legs(seed)
+        planned = self._plan(seed)
         data = self._read(X, validation, seed).grouped(self.max_group)
-        settings = {"model": "SimplePGC", "legs": [asdict(leg) for leg in legs], "C": components, "K": data[0].groups}
-        kept = Checkpoint(checkpoint, {**settings, "layout": "by legs"}, *(part.rows for part in data))
-        found = kept.read()
-        run: Run = [None] * len(legs) if found is None else run_from(*found)
+        settings: dict[str, Any] = {"model": "SimplePGC", "components": components, "groups": data[0].groups}
+        settings["runs"] = [(asdict(recipe), run_seed) for recipe, run_seed in planned]
+        kept = Checkpoint(checkpoint, settings, *(part.rows for part in data))
+        attempts = [
+            Attempt(partial(begin_run, recipe, run_seed), recipe.epochs, recipe.patience)
+            for recipe, run_seed in planned
+        ]
+        problem = MixtureProblem(*data, components, threads)
         if cluster is None:
-            states = _train_in_turn(legs, run, data, components, threads)
+            runs = train(attempts, kept, problem, verbose=self.verbose)
         else:
-            states = _train_apart(cluster, legs, run, data, components, threads, pausing=kept.place is not None)
-        written = epochs_of(run)
-        for i in states:
-            if self.verbose:
-                print(_tell(run, i, legs), file=sys.stderr, flush=True)
-            if epochs_of(run) - written >= EVERY:
-                kept.write(*state_of(run))
-                written = epochs_of(run)
-        if epochs_of(run) > written:
-            kept.write(*state_of(run))
-        progress = join_legs([one for one in run if one is not None])
-        if progress.best_epoch < 0:
+            with crew(cluster) as workers:
+                runs = train(attempts, kept, problem, workers=workers, verbose=self.verbose)
+        best = best_of(runs)
+        if best is None:
             raise PgccError(
                 "no epoch gave the validation data a finite likelihood: training diverged, take a lower rate"
             )
         names, groups = self.feature_names_in_, data[0].groups
-        # what was learned is kept, whatever becomes of the circuit
+        # the parameters are kept, even where the circuit cannot be built
         self.__dict__.pop("circuit_", None)
-        self.history_, self.best_epoch_, self.parameters_ = progress.history, progress.best_epoch, progress.best
+        self.history_, self.parameters_ = _joined_history(runs), best.best["theta"]
+        self.best_epoch_ = best.best_epoch + sum(run.epochs for run in runs[: runs.index(best)])
         self.partition_ = [[names[i] for i in group] for group in groups]
-        self.circuit_ = simple_pgc_circuit(self.partition_, names, leaf_starts(groups), progress.best)
+        self.circuit_ = simple_pgc_circuit(self.partition_, names, leaf_starts(groups), self.parameters_)
         return self
 
-    def _legs(self, seed: int) -> list[Leg]:
+    def _plan(self, seed: int) -> list[tuple[Recipe, int]]:
+        """Recipe and seed of every run."""
         if not isinstance(self.recipe, str) or self.recipe not in RECIPES:
             raise PgccError(f"recipe={self.recipe!r}: choose one of {', '.join(map(repr, RECIPES))}")
         said: dict[str, Any] = {
@@ -190,7 +174,7 @@ class SimplePGC(Estimator):
             said["decay"] = check_positive("decay", self.decay, zero=True)
         recipes = dict.fromkeys(replace(recipe, **said) for recipe in RECIPES[self.recipe])
         restarts = check_whole("restarts", self.restarts)
-        return [Leg(recipe, seed + i) for i in range(restarts) for recipe in recipes]
+        return [(recipe, seed + i) for i in range(restarts) for recipe in recipes]
 
 
 class DPP(SimplePGC):
@@ -230,7 +214,7 @@ class DPP(SimplePGC):
 def simple_pgc_circuit(
     groups: Sequence[Sequence[str]], names: Sequence[str], leaf: np.ndarray, parameters: np.ndarray
 ) -> Circuit:
-    """The mixture of determinantal PGCs with these parameters (see `pgcc.learn.evaluator`), as a circuit."""
+    """The mixture of determinantal PGCs with these parameters (see `pgcc.learn.mixture_likelihood`), as a circuit."""
     m = len(groups)
     with collector_paused():
         monomials = [_monomials(group) for group in groups]
@@ -243,45 +227,12 @@ def simple_pgc_circuit(
         return mixture_of_learned(weights.tolist(), parts, names)
 
 
-def _train_in_turn(legs: Sequence[Leg], run: Run, data: Data, components: int, threads: int) -> Iterator[int]:
-    """One leg after another, from where the run has them; after every epoch the number of its leg."""
-    training = Training(*data, components, threads)
-    for i, leg in enumerate(legs):
-        progress = run[i] = run[i] or training.begin(leg)
-        for _ in training.epochs(leg, progress):
-            yield i
-
-
-def _train_apart(
-    cluster: Any, legs: Sequence[Leg], run: Run, data: Data, components: int, threads: int, pausing: bool
-) -> Iterator[int]:
-    """Every leg by a worker of a cluster: no leg knows of another, so they end as they do one after another.
-
-    Workers write no files: to have the state of a leg here from time to time, it pauses, and goes on from there.
-    """
-    with crew(cluster) as workers:
-        on = [i for i, progress in enumerate(run) if _is_on(progress)]
-        parts = [(legs[i], run[i]) for i in on]
-        for k, came in workers.pursue(_train_leg, parts, workers.send(data), components, threads, pausing):
-            if isinstance(came, Lost):
-                raise PgccError(
-                    f"run {on[k] + 1} of {len(legs)} was lost with its worker, again and again: {came.reason}"
-                )
-            _, run[on[k]] = came
-            yield on[k]
-
-
-def _train_leg(
-    part: tuple[Leg, Progress | None], data: Data, components: int, threads: int, pausing: bool
-) -> tuple[Leg, Progress] | Unfinished:
-    """A leg to its end, or until it is time to pause."""
-    (leg, before), pause = part, Pause()
-    training = Training(*data, components, threads)
-    progress = deepcopy(before) or training.begin(leg)  # what is at home may be the same object
-    for _ in training.epochs(leg, progress):
-        if pausing and pause.is_due() and progress.adam is not None:
-            return Unfinished((leg, progress))
-    return leg, progress
+def _joined_history(runs: Sequence[Run]) -> dict[str, list[Any]]:
+    """One history of all runs, which has the number of the run too."""
+    joined: dict[str, list[Any]] = {"leg": [i for i, run in enumerate(runs) for _ in range(run.epochs)]}
+    for name in runs[0].history:
+        joined[name] = [value for run in runs for value in run.history[name]]
+    return joined
 
 
 def _monomials(group: Sequence[str]) -> list[Node]:
@@ -297,24 +248,3 @@ def _leaves(monomials: list[list[Node]], tables: list[np.ndarray]) -> list[Circu
     return [
         Circuit(sum_of(zip(table.tolist(), nodes, strict=True))) for table, nodes in zip(tables, monomials, strict=True)
     ]
-
-
-def _tell(run: Run, i: int, legs: Sequence[Leg]) -> str:
-    """How far the run is, of which the i-th leg has just done an epoch."""
-    progress = run[i]
-    assert progress is not None
-    history, done = progress.history, progress.epochs
-    best = max(one.best_score for one in run if one is not None)
-    left = sum(
-        leg.recipe.epochs - (one.epochs if one else 0) for leg, one in zip(legs, run, strict=True) if _is_on(one)
-    )
-    seconds = left * math.fsum(history["seconds"]) / done
-    which = f"run {i + 1}/{len(legs)}, " if len(legs) > 1 else ""
-    return (
-        f"{which}epoch {done}/{legs[i].recipe.epochs}: train {history['train'][-1]:.4f}, "
-        f"validation {history['validation'][-1]:.4f}, best {best:.4f}, at most {seconds:.0f} s left"
-    )
-
-
-def _is_on(progress: Progress | None) -> bool:
-    return progress is None or progress.adam is not None

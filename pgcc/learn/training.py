@@ -1,215 +1,225 @@
-"""Maximum likelihood by mini-batches: Adam, a schedule of rates, and the best epoch on validation data."""
+"""The training loop of every estimator: epochs of an ascent, of which the best on validation data is kept.
+
+An estimator makes one run or several (*attempts*, which differ in seed and learning rate). All that a run needs to go
+on is in its `Run`, which is written to the checkpoint every few epochs: a killed run ends with the same numbers.
+"""
 
 from __future__ import annotations
 
 import math
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Protocol
 
-import numpy as np
+from pgcc.cluster import Crew, Lost
+from pgcc.errors import PgccError
+from pgcc.learn.checkpoint import EVERY, Checkpoint, State
 
-from pgcc.learn.checkpoint import State
-from pgcc.learn.encoding import Grouped
-from pgcc.learn.evaluator import Adam, Likelihood, log_likelihoods
-from pgcc.learn.kernels.tables import Table
-from pgcc.learn.starting import prior_codes, start_by_em
+
+class Ascent(Protocol):
+    """An optimiser at work on its objective. The same state goes on the same way, to the last bit."""
+
+    def advance(self) -> float | None:
+        """One epoch: the mean log-likelihood of the training data; None where there is nothing more to gain."""
+
+    def validate(self) -> float | None:
+        """The mean log-likelihood of the validation data; None where there are none, and the training data choose."""
+
+    def learned(self) -> State:
+        """The parameters to be kept of the last epoch. They are not changed later."""
+
+    def state(self) -> State:
+        """All that it takes to go on; valid until the next epoch."""
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How to train.
+class Attempt:
+    """A run to be made: how it begins, and when it stops.
 
     Attributes
     ----------
-    rate, last_rate : float
-        The learning rate of Adam; it falls along a half cosine to `last_rate` · rate. (1 is a constant rate.)
-    decay : float
-        Of weights: a batch of rows has the loss −Σ log p + decay/2 · |parameters|².
-    smoothing : float
-        Rows that are added to every leaf of every component, with sets distributed as in the whole of the data.
-    memory : float
-        The parameters that are kept are a running mean, of which each step leaves as much.
-    batch, epochs : int
-    patience : int
-        Stop after as many epochs without a better likelihood of the validation data.
+    begin : callable
+        (state, *common) → Ascent: from the state of a run that was interrupted, or from the start if it is None.
+    epochs : int
+        At most so many.
+    patience : int, optional
+        Stop after as many epochs without a better one. Without it nothing is chosen: the last epoch is kept.
     """
 
-    rate: float
-    last_rate: float
-    decay: float
-    smoothing: float
-    memory: float
-    batch: int
+    begin: Callable[..., Ascent]
     epochs: int
-    patience: int
-
-    def rate_at(self, done: float) -> float:
-        """The rate when this part of all epochs is done."""
-        low = self.last_rate
-        return self.rate * (low + (1 - low) * 0.5 * (1 + math.cos(math.pi * done)))
+    patience: int | None
 
 
-@dataclass(frozen=True)
-class Leg:
-    """A run is a number of legs, each from a start of its own; the best epoch of all of them is kept."""
+@dataclass(eq=False)
+class Run:
+    """The outcome of the epochs so far, and the state of the ascent until the run is over."""
 
-    recipe: Recipe
-    seed: int
-
-
-@dataclass
-class Progress:
-    """The state of a leg between two epochs: all that it takes to go on.
-
-    Attributes
-    ----------
-    adam : Adam, optional
-        None when the leg is over.
-    best : array
-        The parameters of the best epoch.
-    """
-
-    adam: Adam | None
-    best: np.ndarray
-    best_score: float = -math.inf
+    best: State = field(default_factory=dict)
     best_epoch: int = -1
+    over: bool = False
     history: dict[str, list[float]] = field(default_factory=lambda: {"train": [], "validation": [], "seconds": []})
+    state: State = field(default_factory=dict)
 
     @property
     def epochs(self) -> int:
         """How many are done."""
         return len(self.history["train"])
 
-    def record(self, train: float, validation: float, seconds: float, parameters: np.ndarray) -> None:
-        """Note an epoch, and its parameters if they are the best."""
-        if validation > self.best_score:
-            self.best, self.best_score, self.best_epoch = parameters.copy(), validation, self.epochs
-        for name, value in (("train", train), ("validation", validation), ("seconds", seconds)):
+    @property
+    def best_score(self) -> float:
+        """The mean log-likelihood of the validation data in the epoch that is kept."""
+        return self.history["validation"][self.best_epoch]
+
+    def record(self, train: float, score: float, seconds: float) -> None:
+        """Note the figures of an epoch."""
+        for name, value in (("train", train), ("validation", score), ("seconds", seconds)):
             self.history[name].append(value)
 
-    def is_over(self, recipe: Recipe) -> bool:
-        """Whether the leg has come to its end."""
-        scores = self.history["validation"]
-        since = len(scores) - 1 - int(np.argmax(scores)) if scores else 0
-        return len(scores) >= recipe.epochs or since >= recipe.patience
+    def keep(self, ascent: Ascent, attempt: Attempt) -> None:
+        """Keep the parameters of the epoch recorded last if it is the best; then its state, or that the run is over."""
+        if attempt.patience is None or self._last_is_best():
+            self.best, self.best_epoch = ascent.learned(), self.epochs - 1
+        since = self.epochs - 1 - self.best_epoch
+        self.over = self.epochs >= attempt.epochs or (attempt.patience is not None and since >= attempt.patience)
+        self.state = {} if self.over else ascent.state()
 
-    def state(self) -> tuple[State, dict[str, Any]]:
-        """All that it takes to go on, for a checkpoint."""
-        arrays, rest = {"best": self.best}, {name: getattr(self, name) for name in _TOLD}
-        if (adam := self.adam) is not None:
-            arrays |= {name: getattr(adam, name) for name in _OF_ADAM}
-            rest["steps"] = adam.steps
-        return arrays, rest
-
-    @classmethod
-    def of(cls, arrays: State, rest: dict[str, Any]) -> Progress:
-        """What goes on from there."""
-        adam = None
-        if "steps" in rest:
-            adam = Adam(arrays["parameters"])
-            adam.mean, adam.square, adam.average = arrays["mean"], arrays["square"], arrays["average"]
-            adam.steps = rest["steps"]
-        return cls(adam, arrays["best"], *(rest[name] for name in _TOLD))
+    def _last_is_best(self) -> bool:
+        score = self.history["validation"][-1]
+        return self.best_epoch < 0 or score > self.best_score or (math.isnan(self.best_score) and not math.isnan(score))
 
 
-_TOLD = ("best_score", "best_epoch", "history")
-_OF_ADAM = ("parameters", "mean", "square", "average")
+def climb(attempt: Attempt, run: Run, *common: Any) -> Iterator[None]:
+    """Make the epochs of a run that are left, pausing after each."""
+    if run.over:
+        return
+    ascent = attempt.begin(run.state or None, *common)
+    if not run.state:
+        run.best = ascent.learned()
+    while not run.over:
+        began = time.perf_counter()
+        train = ascent.advance()
+        if train is None:
+            run.over, run.state = True, {}
+            return
+        score = ascent.validate()
+        run.record(train, train if score is None else score, time.perf_counter() - began)
+        run.keep(ascent, attempt)
+        yield
 
 
-class Training:
-    """What all legs of a run have in common: data, and how many components are fitted to them."""
+def train(
+    attempts: Sequence[Attempt],
+    checkpoint: Checkpoint,
+    *common: Any,
+    workers: Crew | None = None,
+    verbose: bool = False,
+) -> list[Run]:
+    """Make every run, from where the checkpoint has it.
 
-    def __init__(self, data: Grouped, validation: Grouped, components: int, threads: int = 1):
-        self._data, self._validation, self._threads = data, validation, threads
-        self._likelihoods = _Likelihoods(components, threads)
-        self._prior = prior_codes(data.start) / len(data.start.where)
-        # legs of one seed follow each other, and start from the same place
-        self._start = lru_cache(maxsize=1)(
-            lambda seed: start_by_em(data.start, components, np.random.default_rng(seed))
-        )
-
-    def begin(self, leg: Leg) -> Progress:
-        """Before the first epoch."""
-        first = self._start(leg.seed)
-        return Progress(Adam(first.copy()), first.copy())
-
-    def epochs(self, leg: Leg, progress: Progress) -> Iterator[None]:
-        """Run the epochs that are left, and stop after each.
-
-        What happens in an epoch depends on the state before it and the seed only.
-        """
-        while (adam := progress.adam) is not None:
-            began = time.perf_counter()
-            mean = _run_epoch(self._likelihoods, adam, self._data, leg, progress.epochs, self._prior)
-            seconds = time.perf_counter() - began
-            likelihoods = partial(log_likelihoods, parameters=adam.average, threads=self._threads)
-            progress.record(mean, self._validation.average(likelihoods), seconds, adam.average)
-            if progress.is_over(leg.recipe):
-                progress.adam = None
-            yield
-
-
-# -- all legs of a run --------------------------------------------------------------------------------------
-
-Run = list[Progress | None]  # of every leg; None for one that has not begun
+    Parameters
+    ----------
+    attempts : sequence of Attempt
+    checkpoint : Checkpoint
+    common : optional
+        Further arguments of all `begin`.
+    workers : Crew, optional
+        Each run is made by one of these workers; without them one run is made after another, here.
+    verbose : bool
+        Print a line on standard error for every epoch (for every run, where workers make them).
+    """
+    runs = _read(checkpoint) or [Run() for _ in attempts]
+    if all(run.over for run in runs):
+        return runs
+    written = _epochs(runs)
+    for i in _in_turn(attempts, runs, common) if workers is None else _apart(workers, attempts, runs, common):
+        if _epochs(runs) - written >= EVERY:
+            _write(checkpoint, runs)
+            written = _epochs(runs)
+        if verbose:
+            print(progress(attempts, runs, i), file=sys.stderr, flush=True)
+    _write(checkpoint, runs)
+    return runs
 
 
-def epochs_of(run: Run) -> int:
-    """How many are done in all legs."""
-    return sum(progress.epochs for progress in run if progress is not None)
+def _in_turn(attempts: Sequence[Attempt], runs: list[Run], common: tuple) -> Iterator[int]:
+    """One run after another; yields the number of the run after every epoch."""
+    for i, (attempt, run) in enumerate(zip(attempts, runs, strict=True)):
+        for _ in climb(attempt, run, *common):
+            yield i
 
 
-def state_of(run: Run) -> tuple[State, dict[str, Any]]:
-    """All that it takes to go on, for a checkpoint."""
-    states = [None if progress is None else progress.state() for progress in run]
-    arrays = {f"{i}.{name}": array for i, one in enumerate(states) if one for name, array in one[0].items()}
-    return arrays, {"legs": [one and one[1] for one in states]}
+def _apart(workers: Crew, attempts: Sequence[Attempt], runs: list[Run], common: tuple) -> Iterator[int]:
+    """Every run by a worker; yields the number of each that is over. No run depends on another: they end the same."""
+    left = [i for i, run in enumerate(runs) if not run.over]
+    parts = [(attempts[i], runs[i]) for i in left]
+    for k, found in workers.as_completed(_finish, parts, *map(workers.send, common)):
+        i = left[k]
+        if isinstance(found, Lost):
+            raise PgccError(f"run {i + 1} of {len(runs)} was lost with its worker, again and again: {found.reason}")
+        runs[i] = found
+        yield i
 
 
-def run_from(arrays: State, rest: dict[str, Any]) -> Run:
-    """What goes on from there."""
-    run: Run = []
-    for i, told in enumerate(rest["legs"]):
-        mine = {name.removeprefix(f"{i}."): array for name, array in arrays.items() if name.startswith(f"{i}.")}
-        run.append(told and Progress.of(mine, told))
+def _finish(part: tuple[Attempt, Run], *common: Any) -> Run:
+    attempt, run = part[0], deepcopy(part[1])  # a part that is lost starts from the same run again
+    for _ in climb(attempt, run, *common):
+        pass
     return run
 
 
-def join_legs(legs: Sequence[Progress]) -> Progress:
-    """The best epoch of all legs, and one history, which has the number of the leg too."""
-    joined = Progress(None, legs[0].best, history={"leg": [], **{name: [] for name in legs[0].history}})
-    for number, leg in enumerate(legs):
-        if leg.best_score > joined.best_score:
-            joined.best, joined.best_score = leg.best, leg.best_score
-            joined.best_epoch = joined.epochs + leg.best_epoch
-        joined.history["leg"] += [number] * leg.epochs
-        for name, values in leg.history.items():
-            joined.history[name] += values
-    return joined
+def progress(attempts: Sequence[Attempt], runs: Sequence[Run], i: int) -> str:
+    """A line about run i, and the seconds that all runs would take at the most."""
+    run, attempt = runs[i], attempts[i]
+    best = max(one.best_score for one in runs if one.epochs)
+    left = sum(a.epochs - one.epochs for a, one in zip(attempts, runs, strict=True) if not one.over)
+    seconds = left * math.fsum(run.history["seconds"]) / run.epochs
+    which = f"run {i + 1}/{len(runs)}, " if len(runs) > 1 else ""
+    return (
+        f"{which}epoch {run.epochs}/{attempt.epochs}: train {run.history['train'][-1]:.4f}, "
+        f"validation {run.history['validation'][-1]:.4f}, best {best:.4f}, at most {seconds:.0f} s left"
+    )
 
 
-class _Likelihoods:
-    """The likelihood of a table, made anew where it is another one than the last."""
+def best_of(runs: Sequence[Run]) -> Run | None:
+    """The run with the best epoch of all; of equal ones the first. None if no likelihood was a finite number.
 
-    def __init__(self, components: int, threads: int):
-        self._components, self._threads = components, threads
-        self._last: Likelihood | None = None
-
-    def of(self, table: Table) -> Likelihood:
-        if self._last is None or self._last.table is not table:
-            self._last = Likelihood(table, self._components, self._threads)
-        return self._last
+    >>> runs = [Run(best_epoch=0, history={"validation": [score]}) for score in (math.nan, -2.0, -2.0, -3.0)]
+    >>> best_of(runs) is runs[1], best_of(runs[:1])
+    (True, None)
+    """
+    able = [run for run in runs if run.best_epoch >= 0 and run.best_score > -math.inf]
+    return max(able, key=lambda run: run.best_score, default=None)
 
 
-def _run_epoch(likelihoods: _Likelihoods, adam: Adam, data: Grouped, leg: Leg, epoch: int, prior: np.ndarray) -> float:
-    """All rows once, in random order; their mean log-likelihood along the way."""
-    recipe, total, done = leg.recipe, 0.0, 0
-    for table, drawn in data.batches(recipe.batch, np.random.default_rng([leg.seed, epoch])):
-        rate = recipe.rate_at((epoch + done / len(data)) / recipe.epochs)
-        counts = recipe.smoothing * len(drawn) * prior
-        total += likelihoods.of(table).ascend(adam, drawn, rate, recipe.decay, recipe.memory, counts)
-        done += len(drawn)
-    return total / len(data)
+# -- checkpoints ----------------------------------------------------------------------------------------------
+
+_TOLD = ("best_epoch", "over", "history")
+
+
+def _epochs(runs: Sequence[Run]) -> int:
+    return sum(run.epochs for run in runs)
+
+
+def _write(checkpoint: Checkpoint, runs: Sequence[Run]) -> None:
+    arrays = {
+        f"{i}.{kind}.{name}": array
+        for i, run in enumerate(runs)
+        for kind in ("best", "state")
+        for name, array in getattr(run, kind).items()
+    }
+    checkpoint.write(arrays, {"runs": [{name: getattr(run, name) for name in _TOLD} for run in runs]})
+
+
+def _read(checkpoint: Checkpoint) -> list[Run] | None:
+    if (found := checkpoint.read()) is None:
+        return None
+    arrays, rest = found
+    runs = [Run(**told) for told in rest["runs"]]
+    for key, array in arrays.items():
+        i, kind, name = key.split(".", 2)
+        getattr(runs[int(i)], kind)[name] = array
+    return runs

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import pgcc
 from pgcc.errors import EvidenceError, PgccError
 from pgcc.learn import DPP, PGC, ChowLiu, CircuitMLE, GridSearch, MixtureOfTrees, SimplePGC
-from pgcc.learn.tree_evaluator import Sets
-from pgcc.learn.trees import Trees
+from pgcc.learn.tree_mixture import TreeRows, Trees
 from pgcc.testing import brute_force
 
 QUICK = {"epochs": 4}
@@ -211,12 +210,12 @@ def test_pairs_given_what_is_known(seed, n):
     trees = Trees(np.ones(1), parents, probs)
     row = rng.integers(-1, 2, (1, n)).astype(np.int8)
     full = everything(n)
-    p = np.exp(trees.scores(Sets(full)))[0]
+    p = np.exp(TreeRows(full).scores(trees))[0]
     assert p == pytest.approx(pgcc.compile(trees.circuit([f"x{i}" for i in range(n)])).prob(full), rel=1e-9)
     fits = ((row < 0) | (row == full)).all(axis=1)
-    assert np.exp(trees.scores(Sets(row)))[0, 0] == pytest.approx(p[fits].sum(), rel=1e-9)
+    assert np.exp(TreeRows(row).scores(trees))[0, 0] == pytest.approx(p[fits].sum(), rel=1e-9)
     posterior = np.where(fits, p, 0) / p[fits].sum()
-    (both,) = trees.pair_counts(Sets(row), np.array([[2.0]]))
+    (both,) = TreeRows(row).pair_counts(np.array([[2.0]]), trees)
     assert both == pytest.approx(2 * (full.T * posterior) @ full, rel=1e-9, abs=1e-12)
 
 

@@ -11,10 +11,10 @@ from pgcc.cluster import crew
 from pgcc.errors import PgccError
 from pgcc.ir.node import Op
 from pgcc.learn import CircuitMLE
+from pgcc.learn.circuit_likelihood import CircuitLikelihood
 from pgcc.learn.data import read_rows
-from pgcc.learn.descent import LBFGS
-from pgcc.learn.likelihood import Likelihood
 from pgcc.learn.matrices import kind_of
+from pgcc.learn.optimizers import LBFGS
 from pgcc.learn.parameters import Parameters, with_weights_only
 from pgcc.program.parameters import parametrize
 from pgcc.testing import brute_force
@@ -26,7 +26,7 @@ def rows(n, columns, seed=0, p=0.4):
 
 def likelihood_of(circuit, X, free=False):
     with crew() as workers:
-        return Likelihood(circuit, read_rows(X), None, workers, free)
+        return CircuitLikelihood(circuit, read_rows(X), None, workers, free)
 
 
 def circuits():

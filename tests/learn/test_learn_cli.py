@@ -124,12 +124,5 @@ def test_what_cannot_be_written_is_said_before_the_work(table, tmp_path, monkeyp
         call(table, **said)
 
 
-def test_experiments_that_could_not_be_kept(tmp_path, monkeypatch, fail):
-    monkeypatch.setattr("pgcc.learn.experiments.find_sets", lambda *args: pytest.fail("it has begun"))
-    assert "No such file" in fail("experiments", tmp_path, "-o", tmp_path / "no" / "results.json")
-    assert "cannot have the extension '.doc'" in fail("experiments", tmp_path, "--plot", tmp_path / "picture.doc")
-
-
 def test_nothing_is_said(fail):
     assert fail("fit") == "expected DATA (see pgcc fit --help)"
-    assert fail("experiments") == "expected FOLDER (see pgcc experiments --help)"

@@ -154,27 +154,6 @@ def test_checkpoints_of_others_are_no_failure_of_a_candidate(tmp_path):
         PGC([ChowLiu()]).fit(rows(), checkpoint=3)
 
 
-def test_experiments_go_on(monkeypatch):
-    from pgcc.learn import experiments
-
-    class Set:
-        name = "coins"
-
-        def check(self):
-            pass
-
-    def run_one(data, kind, **options):
-        if kind != "MT":
-            raise PrecisionError(f"{kind} is too large")
-        return experiments.Result("coins", kind, -1.0, -1.0, 1.0, 1)
-
-    monkeypatch.setattr(experiments, "run_one", run_one)
-    with pytest.warns(UserWarning, match="coins, DPP failed, and is left out: DPP is too large"):
-        assert [result.model for result in experiments.run([Set()], ["DPP", "MT"])] == ["MT"]
-    with pytest.warns(UserWarning, match="left out"), pytest.raises(PrecisionError, match="DPP is too large"):
-        experiments.run([Set()], ["DPP"])
-
-
 def test_the_model_is_written_though_it_cannot_be_scored(tmp_path, monkeypatch, capsys):
     from pgcc import cli
 

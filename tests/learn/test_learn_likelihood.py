@@ -15,8 +15,8 @@ from pgcc.evaluate.distinct import number_rows
 from pgcc.kernels.elementary import exp_eight, log_eight
 from pgcc.kernels.simd import load, store
 from pgcc.learn.encoding import encode
-from pgcc.learn.evaluator import Likelihood, component_scores, log_likelihoods, log_weights
 from pgcc.learn.kernels.dense import invert, invert_eight, multiply
+from pgcc.learn.mixture_likelihood import MixtureLikelihood, component_scores, log_likelihoods, log_weights
 from pgcc.learn.partition import partition_variables, positive_dependence
 from pgcc.learn.rows import distinct_rows
 from pgcc.learn.simple_pgc import simple_pgc_circuit
@@ -82,7 +82,7 @@ def test_gradient_is_the_limit_of_differences(components, gaps, smoothed):
         log_leaf = np.concatenate([z - np.log(np.exp(z).sum(axis=1, keepdims=True)) for z in logits], axis=1)
         return log_likelihoods(data.table, p)[data.where].sum() + (log_leaf * prior).sum()
 
-    value, gradient = Likelihood(data.table, components).gradient(parameters, data.where, prior)
+    value, gradient = MixtureLikelihood(data.table, components).gradient(parameters, data.where, prior)
     assert value == pytest.approx(log_likelihoods(data.table, parameters)[data.where].sum(), rel=1e-12)
     for at in np.ndindex(*parameters.shape):
         step = np.zeros_like(parameters)
@@ -94,7 +94,7 @@ def test_gradient_is_the_limit_of_differences(components, gaps, smoothed):
 @pytest.mark.parametrize("components", [3, 20])
 def test_gradient_does_not_depend_on_threads(components):
     parameters, data = parameters_of(7, components), encode(table_of(8, 100, True), GROUPS)
-    one, three = (Likelihood(data.table, components, t).gradient(parameters, data.where) for t in (1, 3))
+    one, three = (MixtureLikelihood(data.table, components, t).gradient(parameters, data.where) for t in (1, 3))
     assert one[0] == three[0]
     assert (one[1] == three[1]).all()
 
@@ -102,8 +102,8 @@ def test_gradient_does_not_depend_on_threads(components):
 def both_ways(monkeypatch, parameters: np.ndarray, data) -> list[tuple[float, np.ndarray]]:
     found = []
     for fewest in (1, 100):  # by eights, one by one
-        monkeypatch.setattr("pgcc.learn.evaluator._FEWEST", fewest)
-        value, gradient = Likelihood(data.table, len(parameters)).gradient(parameters, data.where)
+        monkeypatch.setattr("pgcc.learn.mixture_likelihood._FEWEST", fewest)
+        value, gradient = MixtureLikelihood(data.table, len(parameters)).gradient(parameters, data.where)
         found.append((value, gradient.copy()))
     return found
 
@@ -126,9 +126,9 @@ def test_a_parameter_that_is_not_a_number_is_not_hidden(monkeypatch):
 def test_counts_of_equal_rows():
     parameters, X = parameters_of(1, 2), table_of(2, 10, True)
     once, thrice = encode(X, GROUPS), encode(np.concatenate([X, X, X]), GROUPS)
-    value, gradient = Likelihood(once.table, 2).gradient(parameters, once.where)
+    value, gradient = MixtureLikelihood(once.table, 2).gradient(parameters, once.where)
     gradient = gradient.copy()
-    more, larger = Likelihood(thrice.table, 2).gradient(parameters, thrice.where)
+    more, larger = MixtureLikelihood(thrice.table, 2).gradient(parameters, thrice.where)
     assert more == pytest.approx(3 * value)
     assert larger == pytest.approx(3 * gradient)
 
@@ -140,7 +140,7 @@ def test_an_impossible_row_teaches_nothing(components):
     data = encode(np.array([[1, 0, 0, 0, 0, 0, 0]], np.int8), GROUPS)
     assert log_likelihoods(data.table, parameters)[0] == -np.inf
     assert component_scores(data.table, parameters).tolist() == [[-np.inf]] * components
-    value, gradient = Likelihood(data.table, components).gradient(parameters, data.where)
+    value, gradient = MixtureLikelihood(data.table, components).gradient(parameters, data.where)
     assert value == -np.inf
     assert np.isfinite(gradient).all()
 

@@ -24,8 +24,8 @@ from pgcc.kernels.simd import (
     times_power,
 )
 
-# A pivot that is this small, relative to the diagonal that it is left of, is noise: the determinant is taken for 0.
-# So it is where a pivot is close to the smallest number that there is.
+# A pivot below this, relative to the diagonal entry that it is what remains of, is rounding noise: the determinant is
+# taken to be 0. So it is where a pivot is close to the smallest float64.
 PIVOT, TINY = 1e-14, 1e-300
 LOG_TWO = math.log(2.0)
 
@@ -34,8 +34,8 @@ LOG_TWO = math.log(2.0)
 def invert(a, n, v):
     """Minus the inverse of a positive definite matrix by sweeps, in place; its log det.
 
-    `a` is n·n numbers, of which the upper triangle is read and written; `v` is room for a row. Sweeping k maps a_ij to
-    a_ij − a_ik·a_kj / a_kk, a_ik to a_ik / a_kk and a_kk to −1 / a_kk.
+    `a` is n·n numbers, of which the upper triangle is read and written; `v` is scratch memory for a row. Sweeping k
+    maps a_ij to a_ij − a_ik·a_kj / a_kk, a_ik to a_ik / a_kk and a_kk to −1 / a_kk.
     """
     logdet = 0.0
     for k in range(n):
@@ -66,45 +66,45 @@ def packed(n, i):
 
 
 @bare_kernel
-def invert_eight(a, start, n, room, logdet, first):
-    """The same for eight matrices at a time: upper triangles, packed, side by side in `a` from `start` on.
+def invert_eight(a, start, n, scratch, logdet, first):
+    """`invert` for eight matrices at a time: packed upper triangles, interleaved in `a` from `start` on.
 
-    Writes their log det to logdet[first : first + 8]; where a matrix is not definite, as far as rounding errors let
-    one tell, that is −inf, and the inverse becomes zeros. `room` is for 3·n times eight numbers.
+    Writes their log det to logdet[first : first + 8]; where a matrix is not positive definite, up to rounding, that is
+    −inf, and the inverse becomes zeros. `scratch` holds 3·n times eight numbers.
     """
     for i in range(n):
         least = mul(load(a, start + LANES * (packed(n, i) + i)), splat(PIVOT))
-        store(room, LANES * i, larger(splat(TINY), least))
+        store(scratch, LANES * i, larger(splat(TINY), least))
     u, v = LANES * n, 2 * LANES * n
     worst, product, exponent = splat(1.0), splat(1.0), splat(0.0)
     for k in range(0, n, 2):
-        copy_row(a, start, n, k, room, u)
-        first_pivot, other_pivot = load(room, u + LANES * k), splat(1.0)
-        worst = smaller(sub(first_pivot, load(room, LANES * k)), worst)
+        copy_row(a, start, n, k, scratch, u)
+        first_pivot, other_pivot = load(scratch, u + LANES * k), splat(1.0)
+        worst = smaller(sub(first_pivot, load(scratch, LANES * k)), worst)
         first_pivot = larger(splat(TINY), first_pivot)  # NaN stays NaN
         by_first = div(splat(1.0), first_pivot)
         if k + 1 < n:
-            copy_row(a, start, n, k + 1, room, v)
-            ratio = mul(load(room, u + LANES * (k + 1)), by_first)
-            other_pivot = subtract_row(room, u, v, n, k + 1, ratio)
-            worst = smaller(sub(other_pivot, load(room, LANES * (k + 1))), worst)
+            copy_row(a, start, n, k + 1, scratch, v)
+            ratio = mul(load(scratch, u + LANES * (k + 1)), by_first)
+            other_pivot = subtract_row(scratch, u, v, n, k + 1, ratio)
+            worst = smaller(sub(other_pivot, load(scratch, LANES * (k + 1))), worst)
             other_pivot = larger(splat(TINY), other_pivot)
-            sweep_two(a, start, n, k, ratio, by_first, div(splat(1.0), other_pivot), room, u, v)
+            sweep_two(a, start, n, k, ratio, by_first, div(splat(1.0), other_pivot), scratch, u, v)
         else:
-            sweep_one(a, start, n, k, by_first, room, u)
+            sweep_one(a, start, n, k, by_first, scratch, u)
         product, exponent = times_pivot(product, exponent, first_pivot)
         product, exponent = times_pivot(product, exponent, other_pivot)
     store(logdet, first, muladd(exponent, splat(LOG_TWO), log_eight(product)))
     if n > 0:
-        drop_indefinite(a, start, n, room, worst, logdet, first)
+        drop_indefinite(a, start, n, scratch, worst, logdet, first)
 
 
 @bare_kernel
-def drop_indefinite(a, start, n, room, worst, logdet, first):
-    """Zeros and a log det of −inf for matrices whose worst pivot, less what is noise, is not positive."""
-    store(room, 0, worst)
+def drop_indefinite(a, start, n, scratch, worst, logdet, first):
+    """Zeros and a log det of −inf for matrices whose smallest pivot, less its rounding noise, is not positive."""
+    store(scratch, 0, worst)
     for lane in range(LANES):
-        if not room[lane] > 0.0:
+        if not scratch[lane] > 0.0:
             logdet[first + lane] = -np.inf
             for i in range(n * (n + 1) // 2):
                 a[start + LANES * i + lane] = 0.0
@@ -112,67 +112,67 @@ def drop_indefinite(a, start, n, room, worst, logdet, first):
 
 @bare_kernel
 def times_pivot(product, exponent, pivot):
-    """product · pivot · 2^exponent as such a product again, the first near 1. NaN stays NaN."""
+    """product · pivot · 2^exponent, as a product near 1 and an exponent. NaN stays NaN."""
     product = mul(product, pivot)
     power = binary_exponent(product)
     return muladd(product, splat(0.0), times_power(product, mul(power, splat(-1.0)))), plus(exponent, power)
 
 
 @bare_kernel
-def copy_row(a, start, n, k, room, to):
+def copy_row(a, start, n, k, scratch, to):
     """Row k of eight symmetric matrices. Its first entries are those of column k."""
     row = start + LANES * packed(n, k)
     for i in range(k):
-        store(room, to + LANES * i, load(a, start + LANES * (packed(n, i) + k)))
+        store(scratch, to + LANES * i, load(a, start + LANES * (packed(n, i) + k)))
     for i in range(k, n):
-        store(room, to + LANES * i, load(a, row + LANES * i))
+        store(scratch, to + LANES * i, load(a, row + LANES * i))
 
 
 @bare_kernel
-def subtract_row(room, u, v, n, k, ratio):
+def subtract_row(scratch, u, v, n, k, ratio):
     """v − ratio·u, in place; its entry k."""
     for i in range(n):
         at = LANES * i
-        store(room, v + at, sub(load(room, v + at), mul(ratio, load(room, u + at))))
-    return load(room, v + LANES * k)
+        store(scratch, v + at, sub(load(scratch, v + at), mul(ratio, load(scratch, u + at))))
+    return load(scratch, v + LANES * k)
 
 
 @bare_kernel
-def sweep_one(a, start, n, k, inverse, room, u):
+def sweep_one(a, start, n, k, inverse, scratch, u):
     """Sweep row k; `u` is where it stands, `inverse` is that of its pivot."""
     for i in range(n):
-        at, ratio = start + LANES * packed(n, i), mul(load(room, u + LANES * i), inverse)
+        at, ratio = start + LANES * packed(n, i), mul(load(scratch, u + LANES * i), inverse)
         for j in range(i, n):
-            store(a, at + LANES * j, sub(load(a, at + LANES * j), mul(ratio, load(room, u + LANES * j))))
+            store(a, at + LANES * j, sub(load(a, at + LANES * j), mul(ratio, load(scratch, u + LANES * j))))
     row = start + LANES * packed(n, k)
     for i in range(k):
-        store(a, start + LANES * (packed(n, i) + k), mul(load(room, u + LANES * i), inverse))
+        store(a, start + LANES * (packed(n, i) + k), mul(load(scratch, u + LANES * i), inverse))
     for j in range(k + 1, n):
-        store(a, row + LANES * j, mul(load(room, u + LANES * j), inverse))
+        store(a, row + LANES * j, mul(load(scratch, u + LANES * j), inverse))
     store(a, row + LANES * k, mul(inverse, splat(-1.0)))
 
 
 @bare_kernel
-def sweep_two(a, start, n, k, ratio, inverse, other, room, u, v):
+def sweep_two(a, start, n, k, ratio, inverse, other, scratch, u, v):
     """Sweep rows k and k + 1: a_ij − u_i·u_j / p − v_i·v_j / q, with u row k, and v row k + 1 when k is swept.
 
     p and q are their pivots, `inverse` and `other` 1/p and 1/q, and `ratio` is u_(k + 1) / p.
     """
     for i in range(n):
         at = start + LANES * packed(n, i)
-        x, y = mul(load(room, u + LANES * i), inverse), mul(load(room, v + LANES * i), other)
+        x, y = mul(load(scratch, u + LANES * i), inverse), mul(load(scratch, v + LANES * i), other)
         for j in range(i, n):
-            rest = sub(load(a, at + LANES * j), mul(x, load(room, u + LANES * j)))
-            store(a, at + LANES * j, sub(rest, mul(y, load(room, v + LANES * j))))
+            rest = sub(load(a, at + LANES * j), mul(x, load(scratch, u + LANES * j)))
+            store(a, at + LANES * j, sub(rest, mul(y, load(scratch, v + LANES * j))))
     row, below = start + LANES * packed(n, k), start + LANES * packed(n, k + 1)
     back = mul(ratio, other)
     for i in range(k):
-        at, y = start + LANES * (packed(n, i) + k), load(room, v + LANES * i)
-        store(a, at, sub(mul(load(room, u + LANES * i), inverse), mul(back, y)))
+        at, y = start + LANES * (packed(n, i) + k), load(scratch, v + LANES * i)
+        store(a, at, sub(mul(load(scratch, u + LANES * i), inverse), mul(back, y)))
         store(a, at + LANES, mul(y, other))
     for j in range(k + 2, n):
-        y = load(room, v + LANES * j)
-        store(a, row + LANES * j, sub(mul(load(room, u + LANES * j), inverse), mul(back, y)))
+        y = load(scratch, v + LANES * j)
+        store(a, row + LANES * j, sub(mul(load(scratch, u + LANES * j), inverse), mul(back, y)))
         store(a, below + LANES * j, mul(y, other))
     store(a, row + LANES * k, mul(splat(-1.0), muladd(ratio, back, inverse)))
     store(a, row + LANES * (k + 1), back)
@@ -225,7 +225,7 @@ def multiply(a, b, out):
 
 @kernel
 def multiply_transposed(a, transposed, out):
-    """a·aᵀ, square; `transposed` is room for aᵀ."""
+    """a·aᵀ, square; `transposed` is scratch memory for aᵀ."""
     n = len(a)
     for i in range(n):
         for j in range(n):

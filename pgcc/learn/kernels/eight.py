@@ -1,8 +1,11 @@
-"""What `learning` computes, eight components at a time: number i of each of them stands at 8·i + lane.
+"""`mixtures` with eight components in the lanes of vectors: 1.4–2.1 times as fast (7–20 components, the paper's sets).
 
-Rows of L, minors and leaves are then rows of vectors: nothing is gathered, and minors are as large as their patterns.
-Where fewer than eight components are left, the last one stands in for those that lack, with the weight 0. Lanes know
-nothing of each other, so that results do not depend on which components are eight together.
+Measured per step of training: nltcs 2.1, plants 1.9, apparel 1.9, jester 1.7, carseats and bedding 1.4; with four
+components 1.25–1.7. Slower with fewer components (empty lanes) and with more than 96 groups (dna: 0.74).
+
+Number i of each component stands at 8·i + lane. Rows of L, minors and leaves are then rows of vectors: nothing is
+gathered, and minors need no padding. Where fewer than eight components are left, the last one fills the other lanes,
+with weight 0. Lanes are independent, so that results do not depend on which components share a vector.
 """
 
 from __future__ import annotations
@@ -18,12 +21,12 @@ from pgcc.learn.kernels.dense import invert_eight, packed, row_times_eight
 
 
 class Eights(NamedTuple):
-    """Room for what is computed of components; the first axis of everything but `gradient` is which eight."""
+    """Arrays for intermediate results; the first axis of all but `gradient` is the number of the eight components."""
 
     parameters: np.ndarray
     L: np.ndarray  # packed upper triangle; later the gradient
-    inverse: np.ndarray  # minus that of I + L, packed
-    square: np.ndarray  # any m × m numbers
+    inverse: np.ndarray  # minus (I + L)⁻¹, packed
+    square: np.ndarray  # scratch memory, m × m
     swept: np.ndarray  # minus the inverses of all minors, packed
     logdet: np.ndarray  # of all patterns, and of I + L
     leaf: np.ndarray  # probabilities of all codes
@@ -41,7 +44,7 @@ class Eights(NamedTuple):
 def forward(table, batch, parameters, log_weights, first, last, work):
     """Scores of the rows of a batch under some eights of components, keeping what the gradient needs."""
     m = len(table.leaf) - 1
-    room = np.empty(LANES * (3 * m))
+    scratch = np.empty(LANES * (3 * m))
     for e in range(first, last):
         mine, L, inverse, logdet, log_mass = (
             work.parameters[e], work.L[e], work.inverse[e], work.logdet[e], work.log_mass[e],
@@ -53,17 +56,17 @@ def forward(table, batch, parameters, log_weights, first, last, work):
             at = LANES * (packed(m, i) + i)
             store(inverse, at, plus(load(inverse, at), splat(1.0)))
         whole = LANES * len(batch.patterns)
-        invert_eight(inverse, 0, m, room, logdet, whole)
+        invert_eight(inverse, 0, m, scratch, logdet, whole)
         log_leaves(table, mine[LANES * m * m :], work.leaf[e], work.log_leaf[e], log_mass)
         start = 0
         for at in range(len(batch.patterns)):
             n = fill_minor(table, batch.patterns[at], L, log_mass, work.swept[e], start)
-            invert_eight(work.swept[e], start, n, room, logdet, LANES * at)
+            invert_eight(work.swept[e], start, n, scratch, logdet, LANES * at)
             start += LANES * (n * (n + 1) // 2)
-        for lane in range(LANES):  # of components that lack the weight is 0
+        for lane in range(LANES):  # lanes without a component have weight 0
             c = LANES * e + lane
-            room[lane] = log_weights[c] if c < len(log_weights) else -np.inf
-        score_rows(table, batch, logdet, log_mass, sub(load(room, 0), load(logdet, whole)), work.scores[e])
+            scratch[lane] = log_weights[c] if c < len(log_weights) else -np.inf
+        score_rows(table, batch, logdet, log_mass, sub(load(scratch, 0), load(logdet, whole)), work.scores[e])
 
 
 @bare_kernel
@@ -76,7 +79,7 @@ def side_by_side(parameters, first, out):
 
 @bare_kernel
 def multiply_by_transposed(B, m, transposed, L):
-    """L = B·Bᵀ, packed; `transposed` is room for Bᵀ."""
+    """L = B·Bᵀ, packed; `transposed` is scratch memory for Bᵀ."""
     for i in range(m):
         for j in range(m):
             store(transposed, LANES * (j * m + i), load(B, LANES * (i * m + j)))
@@ -144,7 +147,7 @@ def share(counts, scores, shares):
         top = lanes[0]
         for lane in range(1, LANES):
             top = max(top, lanes[lane])
-        if top == -np.inf:  # no component can be the origin of the row, so none learns from it
+        if top == -np.inf:  # every component gives the row probability 0, and none learns from it
             for e in range(eights):
                 store(shares[e], at, splat(0.0))
             total = -np.inf
@@ -163,7 +166,7 @@ def share(counts, scores, shares):
 
 @kernel
 def backward(table, batch, parameters, log_weights, first, last, prior, work):
-    """The gradient of Σ counts · log p(row) + Σ prior · log leaf in the parameters of some eights; see `learning`."""
+    """The gradient of Σ counts · log p(row) + Σ prior · log leaf in some eights of components; see `mixtures`."""
     m = len(table.leaf) - 1
     all_rows = batch.counts.sum()
     for e in range(first, last):
@@ -190,7 +193,7 @@ def backward(table, batch, parameters, log_weights, first, last, prior, work):
 
 @bare_kernel
 def add_shares(table, batch, shares, on_patterns, on_observations):
-    """What falls to every pattern and to every observation of a group that is in; returns all of it."""
+    """The sums of shares of every pattern and of every observation of a group that is in; returns the total."""
     on_patterns[:] = 0.0
     on_observations[:] = 0.0
     mass = splat(0.0)
@@ -210,12 +213,12 @@ def add_to(a, at, x):
 
 @bare_kernel
 def spread(table, p, weight, log_mass, swept, start, in_L, on_observations):
-    """Add weight times the inverse of a minor to the gradient in L, and to that of what is free; its length."""
+    """Add weight · inverse of a minor to the gradients in L and in the masses of uncertain groups; its length."""
     m, groups = len(table.leaf) - 1, table.groups[table.pattern[p] : table.pattern[p + 1]]
     n, at = len(groups), start
     for i in range(n):
         o = table.free[table.pattern[p] + i]
-        if o >= 0:  # from here on it is S times minus the inverse times S
+        if o >= 0:  # from here on `swept` is −S·inverse·S
             diagonal = load(swept, start + LANES * (packed(n, i) + i))
             add_to(on_observations, LANES * o, muladd(weight, diagonal, weight))
             scale_minor(swept, start, n, i, half_exp(log_mass, o))
@@ -230,7 +233,7 @@ def spread(table, p, weight, log_mass, swept, start, in_L, on_observations):
 
 @bare_kernel
 def multiply_by_twice(triangle, m, square, B, out):
-    """2·G·B, G by its packed upper triangle; `square` is room for all of 2·G."""
+    """2·G·B, G by its packed upper triangle; `square` is scratch memory for 2·G."""
     for i in range(m):
         for j in range(i, m):
             twice = mul(splat(2.0), load(triangle, LANES * (packed(m, i) + j)))

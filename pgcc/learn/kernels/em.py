@@ -2,7 +2,7 @@
 
 A group is in with probability q = odds / (1 + odds), and then its leaf says which set:
 
-    p(row) = Π_g (1 − q_g) · Π_{in} odds · s · Π_{perhaps in} (1 + odds · s)        s: mass of what is consistent
+    p(row) = Π_g (1 − q_g) · Π_{in} odds · s · Π_{perhaps in} (1 + odds · s)        s: mass of the consistent sets
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pgcc.learn.kernels.leaves import log_leaves
 
 @kernel
 def expect(table, log_weights, log_odds, logits, leaf, log_mass, scores):
-    """log(π · p(row)) of every row under every component; keeps leaves and the logarithms of masses."""
+    """log(π · p(row)) of every row under every component; fills `leaf` and `log_mass`."""
     log_leaf = np.empty(leaf.shape[1])
     for c in range(len(log_weights)):
         log_leaves(table, logits[c], leaf[c], log_leaf, log_mass[c])
@@ -39,7 +39,7 @@ def expect(table, log_weights, log_odds, logits, leaf, log_mass, scores):
 def maximize(table, shares, prior_in, prior_code, extra, log_odds, leaf, log_mass, logits, weights):
     """From responsibilities (times counts) to weights, odds and leaves.
 
-    `extra` rows are added to every component, in which groups and codes are as probable as the prior says.
+    `extra` rows are added to every component, with groups and codes distributed as the prior.
     """
     groups, codes = len(table.leaf) - 1, table.leaf[len(table.leaf) - 1]
     active, count, on = np.empty(groups), np.empty(codes), np.empty(len(table.observation) - 1)

@@ -39,7 +39,7 @@ def log_leaves(table, theta, leaf, log_leaf, log_mass):
 
 @bare_kernel
 def in_leaves(table, on_observations, leaf, log_mass, prior, gradient):
-    """From the gradient in the logarithms of masses to that in the logits; `prior` is counts to be added."""
+    """From the gradient in the logarithms of masses to that in the logits; `prior`: counts of codes to be added."""
     for j in range(len(prior)):
         gradient[j] = prior[j]
     for o in range(len(on_observations)):

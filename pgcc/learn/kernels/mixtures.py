@@ -1,7 +1,8 @@
 """Likelihoods of mixtures of determinantal PGCs, and their gradients, one component at a time.
 
-A component has a factor B (L = B·Bᵀ), logits θ of the leaves and a logit of its own. With A the groups of a row in
-which something is in, F those of which it is not known, and s the mass of a leaf on what is consistent with the row,
+A component has a factor B (L = B·Bᵀ), logits θ of the leaves and a logit of its own. With A the groups of a row that
+have a variable that is 1, F the uncertain groups (nothing is known to be 1, something may be), and s the mass of a leaf
+on the sets that are consistent with the row,
 
     log p(row) = log π + Σ_A log s + log det(S·L·S + I_F) over A ∪ F − log det(I + L)        S = √s on F, 1 on A
 
@@ -23,10 +24,10 @@ from pgcc.learn.kernels.tables import block_size
 
 
 class Work(NamedTuple):
-    """Room for what is computed of one component; the first axis of everything is the component."""
+    """Arrays for intermediate results; the first axis of all is the component."""
 
     L: np.ndarray  # m·m numbers, a 0 and a 1; later the gradient
-    inverse: np.ndarray  # minus that of I + L, m·m numbers
+    inverse: np.ndarray  # minus (I + L)⁻¹, m·m numbers
     swept: np.ndarray  # inverses of all blocks
     logdet: np.ndarray  # of all patterns
     leaf: np.ndarray  # probabilities of all codes
@@ -38,7 +39,7 @@ class Work(NamedTuple):
 
 
 @kernel
-def normalizer(B, transposed, L, inverse, room):
+def normalizer(B, transposed, L, inverse, scratch):
     """L = B·Bᵀ, followed by 0 and 1, and minus the inverse of I + L; returns log det(I + L)."""
     m = len(B)
     matrix = L[: m * m].reshape(m, m)
@@ -47,7 +48,7 @@ def normalizer(B, transposed, L, inverse, room):
     inverse[:] = L[: m * m]
     for i in range(m):
         inverse[i * m + i] += 1.0
-    return invert(inverse, m, room)
+    return invert(inverse, m, scratch)
 
 
 @bare_kernel
@@ -89,15 +90,15 @@ def score_rows(table, batch, logdet, log_mass, offset, scores):
 def forward(table, batch, parameters, log_weights, first, last, work):
     """Scores of the rows of a batch under some components, keeping what the gradient needs."""
     m = len(table.leaf) - 1
-    transposed, room = np.empty((m, m)), np.empty(LANES * (3 * m))
+    transposed, scratch = np.empty((m, m)), np.empty(LANES * (3 * m))
     for c in range(first, last):
         B, L, swept, log_mass = parameters[c, : m * m].reshape(m, m), work.L[c], work.swept[c], work.log_mass[c]
-        offset = log_weights[c] - normalizer(B, transposed, L, work.inverse[c], room)
+        offset = log_weights[c] - normalizer(B, transposed, L, work.inverse[c], scratch)
         log_leaves(table, parameters[c, m * m : -1], work.leaf[c], work.log_leaf[c], log_mass)
         for block in range(len(batch.start) - 1):
             start = batch.start[block]
             n = fill_block(table, batch, block, L, log_mass, swept, start)
-            invert_eight(swept, start, n, room, work.logdet[c], LANES * block)
+            invert_eight(swept, start, n, scratch, work.logdet[c], LANES * block)
         score_rows(table, batch, work.logdet[c], work.log_mass[c], offset, work.scores[c])
 
 
@@ -110,7 +111,7 @@ def share(counts, scores, shares):
         top = -np.inf
         for c in range(components):
             top = max(top, scores[c, b])
-        if top == -np.inf:  # no component can be the origin of the row, so none learns from it
+        if top == -np.inf:  # every component gives the row probability 0, and none learns from it
             for c in range(components):
                 shares[c, b] = 0.0
             total = -np.inf
@@ -130,8 +131,8 @@ def backward(table, batch, parameters, log_weights, first, last, prior, work):
     """The gradient of Σ counts · log p(row) + Σ prior · log leaf in the parameters of some components.
 
     In L:  Σ share · S·(S·L·S + I_F)⁻¹·S − (Σ share)·(I + L)⁻¹, and 2·(that)·B in B;
-    in log s: share for a group that is in, share · (1 − (S·L·S + I_F)⁻¹_gg) for one that may be;
-    in θ: what falls to each code of that, less its probability times all of it.
+    in log s: share for a group of A, share · (1 − (S·L·S + I_F)⁻¹_gg) for one of F;
+    in θ: the part of that of each code, less its probability times the sum.
     """
     m = len(table.leaf) - 1
     on_patterns = np.empty(LANES * (len(batch.start) - 1))
@@ -168,13 +169,13 @@ def backward(table, batch, parameters, log_weights, first, last, prior, work):
 
 @bare_kernel
 def spread(table, batch, block, weights, log_mass, swept, in_L, on_observations):
-    """Add weight times the inverse of every matrix of a block to the gradient in L, and to that of what is free."""
+    """Add weight · inverse of the matrices of a block to the gradients in L and in the masses of uncertain groups."""
     first, size = batch.start[block], block_size(table, batch.patterns, block)
     for at in range(LANES * block, min(LANES * (block + 1), len(batch.patterns))):
         p, mine = batch.patterns[at], first + at % LANES
         for i in range(table.pattern[p + 1] - table.pattern[p]):
             o = table.free[table.pattern[p] + i]
-            if o >= 0:  # from here on it is S times minus the inverse times S
+            if o >= 0:  # from here on `swept` is −S·inverse·S
                 scale = np.exp(0.5 * log_mass[o])
                 on_observations[o] += weights[at] * (1.0 + swept[mine + LANES * (packed(size, i) + i)])
                 for j in range(i + 1):
@@ -188,40 +189,21 @@ def spread(table, batch, block, weights, log_mass, swept, in_L, on_observations)
 
 
 @kernel
-def adam(parameters, gradient, mean, square, average, first, last, step, rate, decay, memory):
-    """One step of Adam that makes Σ log p − decay/2 · |parameters|² larger, for some components.
-
-    Logits of the mixture, the last column, are not decayed. `average` is a running mean of the parameters, which
-    keeps `memory` of what it was.
-    """
-    beta, gamma = 0.9, 0.999
-    of_mean, of_square = 1.0 / (1.0 - beta**step), 1.0 / (1.0 - gamma**step)
-    columns = parameters.shape[1]
-    for c in range(first, last):
-        for j in range(columns):
-            slope = gradient[c, j] - (decay * parameters[c, j] if j < columns - 1 else 0.0)
-            mean[c, j] = beta * mean[c, j] + (1.0 - beta) * slope
-            square[c, j] = gamma * square[c, j] + (1.0 - gamma) * slope * slope
-            parameters[c, j] += rate * of_mean * mean[c, j] / (np.sqrt(of_square * square[c, j]) + 1e-8)
-            average[c, j] += (1.0 - memory) * (parameters[c, j] - average[c, j])
-
-
-@kernel
 def score_only(table, batch, parameters, log_weights, first, last, scores):
-    """Scores of rows under some components, as `forward` computes them, with room for one block at a time."""
+    """Scores of rows under some components, as `forward` computes them, with memory for one block at a time."""
     m = len(table.leaf) - 1
     L, inverse, transposed = np.empty(m * m + 2), np.empty(m * m), np.empty((m, m))
     blocks = len(batch.start) - 1
     size = block_size(table, batch.patterns, blocks - 1)  # the last has the largest
     minors = np.empty(LANES * (size * (size + 1) // 2))
-    logdet, room = np.empty(LANES * blocks), np.empty(LANES * (3 * m))
+    logdet, scratch = np.empty(LANES * blocks), np.empty(LANES * (3 * m))
     leaf, log_leaf = np.empty(table.leaf[m]), np.empty(table.leaf[m])
     log_mass = np.empty(len(table.observation) - 1)
     for c in range(first, last):
         B = parameters[c, : m * m].reshape(m, m)
-        offset = log_weights[c] - normalizer(B, transposed, L, inverse, room)
+        offset = log_weights[c] - normalizer(B, transposed, L, inverse, scratch)
         log_leaves(table, parameters[c, m * m : -1], leaf, log_leaf, log_mass)
         for block in range(blocks):
             n = fill_block(table, batch, block, L, log_mass, minors, 0)
-            invert_eight(minors, 0, n, room, logdet, LANES * block)
+            invert_eight(minors, 0, n, scratch, logdet, LANES * block)
         score_rows(table, batch, logdet, log_mass, offset, scores[c])

@@ -1,4 +1,4 @@
-"""Data as the kernels of learning read them: tables of distinct rows, and mini-batches sorted out by patterns."""
+"""Data as the kernels of learning read them: tables of distinct rows, and mini-batches grouped by pattern."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from pgcc.learn.kernels.dense import packed
 class Table(NamedTuple):
     """Distinct rows of data as kernels read them; int64 arrays, lists in lists as starts and entries.
 
-    The codes of the leaf of group g are leaf[g]:leaf[g + 1]. An *observation* is a set of codes of one group. A pattern
-    lists groups in ascending order, and for each −1 (in) or the observation if it is not known whether it is in. A row
-    has a pattern, and an observation for each group of it that is in.
+    A *code* is a non-empty set of variables of one group; those of the leaf of group g are leaf[g]:leaf[g + 1]. An
+    *observation* is the set of codes of a group that are consistent with a row. A *pattern* lists the groups that may
+    be in (have a variable that is 1), in ascending order, and for each −1 if it is in, or the observation if that is
+    uncertain. A row has a pattern, and an observation for each group that is in.
     """
 
     leaf: np.ndarray
@@ -34,8 +35,8 @@ class Batch(NamedTuple):
     """Distinct rows of a mini-batch, how often each occurs, and their patterns.
 
     Patterns are in ascending order of size. Eight of them at a time are a block, whose matrices have the size of the
-    largest and stand side by side, as packed upper triangles. `entries` says which entry of L each number is; m² is
-    a 0 and m² + 1 a 1, with which smaller matrices are filled up. (None where components are eight at a time.)
+    largest and are interleaved, as packed upper triangles. `entries` says which entry of L each number is; m² is a 0
+    and m² + 1 a 1, with which smaller matrices are padded. (It is empty where components are eight at a time.)
     """
 
     rows: np.ndarray
@@ -48,7 +49,7 @@ class Batch(NamedTuple):
 
 @kernel
 def gather(table, drawn, mark_row, mark_pattern, rows, counts, local, patterns, start):
-    """Sort out a mini-batch: distinct rows and patterns; how many there are of each.
+    """The distinct rows and patterns of a mini-batch; returns their numbers.
 
     The marks are −1 for all rows and patterns, before and after.
     """

@@ -1,7 +1,8 @@
 """Mixtures of trees: weighted counts of pairs, and likelihoods.
 
-Complete rows are lists of what is 1, as starts and entries. Rows with gaps are codes, and messages go up and down the
-trees: an `order` has parents before children, `probs` are Pr(x = 1 | parent = 0), Pr(x = 1 | parent = 1).
+Complete rows are lists of the variables that are 1, as starts and entries. Rows with missing entries are codes, and
+messages go up and down the trees (belief propagation): an `order` has parents before children, `probs` are
+Pr(x = 1 | parent = 0), Pr(x = 1 | parent = 1).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def pair_counts(start, ones, shares, first, last, both):
 
 @kernel
 def tree_scores(start, ones, parents, nothing, alone, together, first, last, inside, scores):
-    """nothing + Σ alone over what is 1 + Σ together over what is 1 as its parent is, for some components.
+    """nothing + Σ alone over variables that are 1 + Σ together over those whose parent is 1 too, for some components.
 
     `inside` is zeros, before and after.
     """
@@ -49,7 +50,7 @@ def tree_scores(start, ones, parents, nothing, alone, together, first, last, ins
 
 @bare_kernel
 def send_up(codes, order, parents, probs, likely, given):
-    """log Pr(what is known of a row), and Pr(x_i = 1 | parent = v, all that is known) in given[i, v]."""
+    """log Pr(the known entries of a row), and Pr(x_i = 1 | parent = v, known entries) in given[i, v]."""
     log = 0.0
     for i in range(len(order)):
         likely[i, 0] = 0.0 if codes[i] == 1 else 1.0
@@ -74,7 +75,7 @@ def send_up(codes, order, parents, probs, likely, given):
 
 @kernel
 def gap_scores(codes, order, parents, probs, log_weights, first, last, scores):
-    """log(weight · Pr(what is known of every row)), for some components."""
+    """log(weight · Pr(the known entries of every row)), for some components."""
     n = codes.shape[1]
     likely, given = np.empty((n, 2)), np.empty((n, 2))
     for c in range(first, last):
@@ -84,7 +85,7 @@ def gap_scores(codes, order, parents, probs, log_weights, first, last, scores):
 
 @kernel
 def gap_counts(codes, order, parents, probs, shares, first, last, both):
-    """Add share · Pr(x_i = 1, x_j = 1 | what is known of a row) to both[c, i, j], for all pairs and some components.
+    """Add share · Pr(x_i = 1, x_j = 1 | known entries of a row) to both[c, i, j], for all pairs and some components.
 
     Down the tree, from i to j's parent v to j: Pr(x_i, x_j) = Σ_v Pr(x_i, v) · Pr(x_j | v).
     """

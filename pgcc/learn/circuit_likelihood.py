@@ -1,23 +1,20 @@
-"""The mean log-likelihood of data as a function of a circuit's numbers, and three ways to climb it."""
+"""The mean log-likelihood of data as a function of a circuit's weights and matrices."""
 
 from __future__ import annotations
 
 import math
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from pgcc.cluster import Crew
 from pgcc.determinants.cofactors import Matrices
-from pgcc.errors import PgccError
 from pgcc.evaluate.gradient import Gradients
 from pgcc.ir.circuit import Circuit
-from pgcc.learn.checkpoint import State
-from pgcc.learn.descent import LBFGS, Adam
 from pgcc.learn.parameters import Parameters, with_weights_only
-from pgcc.learn.rows import Block, Rows, batches, distinct_rows
+from pgcc.learn.rows import Block, Rows
 from pgcc.program.program import SUM
 from pgcc.queries.gradient import GradientFunction
 
@@ -25,7 +22,7 @@ Numbers = tuple[np.ndarray, list[Matrices]]  # all weights and matrices of a pro
 _NONE = np.zeros(0)
 
 
-class Likelihood:
+class CircuitLikelihood:
     """The mean log-likelihood of data as a function of θ; sums over all rows are the work of a crew.
 
     Parameters
@@ -37,7 +34,7 @@ class Likelihood:
         The validation data.
     workers : Crew
     free : bool
-        Whether matrices are learned that no parametrisation keeps a distribution.
+        Whether also those matrices are learned for which no parametrisation ensures a distribution.
     """
 
     def __init__(self, circuit: Circuit, rows: Rows, held_out: Rows | None, workers: Crew, free: bool = False):
@@ -52,7 +49,7 @@ class Likelihood:
 
     @property
     def has_em(self) -> bool:
-        """Whether weights are choices: none is negative, and what a sum chooses from has one total."""
+        """Whether EM applies: no determinant, no negative weight, and all terms of a sum have the same total."""
         program = self.function.parametrized.program
         if program.has_det or (program.weights < 0.0).any() or (program.leaf_table < 0.0).any():
             return False
@@ -65,7 +62,7 @@ class Likelihood:
         return True
 
     def mean(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Of all rows, and its gradient; −inf where a row is impossible."""
+        """The mean over all rows, and its gradient; −inf where a row is impossible."""
         numbers = self.parameters.numbers(theta)
         return self._by_theta(theta, self._total(_gradient_of, self._blocks, self._sent, numbers, len(self.rows)))
 
@@ -80,14 +77,14 @@ class Likelihood:
         return found.value, self.parameters.gradient(theta, found.gradients.weights, found.gradients.matrices)
 
     def validate(self, theta: np.ndarray) -> float | None:
-        """Of the rows held out, if there are any."""
+        """The mean log-likelihood of the validation data, if there are any."""
         if self.held_out is None or self._held_out is None:
             return None
         numbers = self.parameters.numbers(theta)
         return float(self._total(_log_likelihood, self._held_out, self._sent, numbers)) / len(self.held_out)
 
     def expected_counts(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        """For EM: the mean log-likelihood with these weights, and how many rows are expected to have gone each way."""
+        """For EM: the mean log-likelihood with these weights, and the expected number of rows that chose each term."""
         numbers = weights, self.parameters.matrices
         found = self._total(_expected_counts, self._blocks, self._sent, numbers)
         self.function.differentiator.update(*numbers)
@@ -95,104 +92,11 @@ class Likelihood:
         return found.value / len(self.rows) - float(total.logs[0]), weights * found.gradients.weights
 
 
-class _Climb:
-    """An ascent of θ by an optimiser, which has the state."""
-
-    def __init__(self, likelihood: Likelihood, optimizer: Adam | LBFGS | _Weights):
-        self.likelihood, self.state, self.restore = likelihood, optimizer.state, optimizer.restore
-        self._optimizer = optimizer
-
-    def validate(self) -> float | None:
-        """Of the validation data, after the last epoch."""
-        return self.likelihood.validate(self._optimizer.theta)
-
-    def learned(self) -> State:
-        """θ of the last epoch."""
-        return {"theta": self._optimizer.theta.copy()}
-
-
-class AllRows(_Climb):
-    """A step of L-BFGS is an epoch."""
-
-    def __init__(self, likelihood: Likelihood, optimizer: LBFGS):
-        super().__init__(likelihood, optimizer)
-        self.advance = optimizer.advance
-        if optimizer.value == -math.inf:
-            raise _impossible()
-
-
-class MiniBatches(_Climb):
-    """Mini-batches in random order, by Adam; the rate falls along a half cosine."""
-
-    def __init__(self, likelihood: Likelihood, optimizer: Adam, epochs: int, batch: int, seed: int):
-        super().__init__(likelihood, optimizer)
-        self.adam, self.epochs, self.batch, self.seed = optimizer, epochs, batch, seed
-
-    def advance(self) -> float:
-        """All rows once; their mean log-likelihood along the way."""
-        likelihood, adam, total = self.likelihood, self.adam, 0.0
-        rows = likelihood.rows
-        steps = -(-len(rows) // self.batch)
-        for drawn in batches(len(rows), self.batch, np.random.default_rng([self.seed, adam.steps // steps])):
-            distinct, where = distinct_rows(rows.codes(drawn))
-            value, gradient = likelihood.of(adam.theta, distinct, np.bincount(where) / len(drawn))
-            if value == -math.inf:
-                raise _impossible()
-            total += value * len(drawn)
-            adam.ascend(gradient, 0.5 * (1 + math.cos(math.pi * adam.steps / (self.epochs * steps))))
-        return total / len(rows)
-
-
-class ExpectedCounts(_Climb):
-    """EM: every weight becomes its share of the expected number of rows that went its way."""
-
-    def __init__(self, likelihood: Likelihood, smoothing: float):
-        start = likelihood.parameters.start
-        self.first, _ = likelihood.parameters.numbers(start)
-        self.smoothing, self.now = smoothing, _Weights(start, self.first)
-        super().__init__(likelihood, self.now)
-
-    def advance(self) -> float:
-        """The likelihood at the weights, and the next ones."""
-        weights, sums = self.now.following, self.likelihood.parameters.sums
-        value, went = self.likelihood.expected_counts(weights)
-        if not math.isfinite(value):
-            raise _impossible()
-        following = weights.copy()
-        for one in sums:
-            mine = went[one.which] + self.smoothing * self.first[one.which] / one.total
-            if mine.sum() > 0.0:
-                following[one.which] = np.maximum(one.total * mine / mine.sum(), 1e-300)
-        self.now.theta = np.concatenate([one.start(weights) for one in sums])
-        self.now.following = following
-        return value
-
-
-@dataclass
-class _Weights:
-    """θ of the last epoch of EM, and the weights of the one that follows."""
-
-    theta: np.ndarray
-    following: np.ndarray
-
-    def state(self) -> State:
-        """All that it takes to go on."""
-        return {"theta": self.theta, "following": self.following}
-
-    def restore(self, state: State) -> None:
-        """Go on from there."""
-        self.theta, self.following = state["theta"], state["following"]
-
-
-def _impossible() -> PgccError:
-    return PgccError("a row of the data has probability 0: it cannot be learned from this circuit")
-
-
 # -- what a block of rows adds to a sum over all of them ----------------------------------------------------
 
 
 class _Functions(threading.local):
-    """The function of a circuit, one for every thread: it has the numbers in it at which it is evaluated."""
+    """The log-likelihood of a circuit with its gradient, a copy for every thread: evaluation sets its numbers."""
 
     def __init__(self, circuit: Circuit):
         self.circuit, self.here = circuit, GradientFunction(circuit)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pgcc.evaluate.parallel import for_chunks
 from pgcc.kernels.simd import LANES
-from pgcc.learn.kernels import eight, em, mixtures
+from pgcc.learn.kernels import eight, mixtures
 from pgcc.learn.kernels.eight import Eights
 from pgcc.learn.kernels.mixtures import Work
 from pgcc.learn.kernels.tables import Batch, Table, find_entries, gather
@@ -20,8 +20,8 @@ from pgcc.rings.float64.loop import aligned
 
 # Rows that are scored at a time: they bound the memory.
 _ROWS = 1 << 13
-# From so many components on, and up to so many groups (beyond, eight matrices leave the cache), eight components at a
-# time are faster than one.
+# Eight components at a time are faster than one (see `kernels.eight`) from so many components on, and up to so many
+# groups: eight larger matrices do not fit into the cache.
 _FEWEST, _MOST_GROUPS = 4, 96
 
 
@@ -42,7 +42,7 @@ def log_leaf_tables(leaf: np.ndarray, logits: np.ndarray) -> np.ndarray:
 
 
 class Sorter:
-    """Sorts out mini-batches of the rows of a table, with the entries of blocks or not. Not for several threads."""
+    """Finds the distinct rows and patterns of mini-batches, and the `entries` of blocks if needed. Not thread-safe."""
 
     def __init__(self, table: Table, entries: bool = True):
         self.table, self._entries = table, entries
@@ -61,7 +61,7 @@ class Sorter:
         return Batch(rows[:n], counts[:n], local[:n], patterns, start, entries)
 
 
-class Likelihood:
+class MixtureLikelihood:
     """Σ log p(row) of mini-batches of a table, and its gradient.
 
     Parameters
@@ -76,41 +76,29 @@ class Likelihood:
         self.table, self.components, self.threads = table, components, threads
         by_eights = components >= _FEWEST and len(table.leaf) - 1 <= _MOST_GROUPS
         self._sorted = Sorter(table, entries=not by_eights)
-        self._way = (_EightByEight if by_eights else _OneByOne)(table, components)
+        self._layout = (_EightAtATime if by_eights else _OneAtATime)(table, components)
 
     def gradient(
         self, parameters: np.ndarray, drawn: np.ndarray, prior: np.ndarray | None = None
     ) -> tuple[float, np.ndarray]:
-        """The log-likelihood of the rows drawn, and its gradient (which the next call overwrites).
+        """The log-likelihood of the rows drawn, and its gradient (an array that the next call overwrites).
 
-        `prior` is counts of codes that are added to those of the rows, for the gradient.
+        `prior` has counts of codes, whose log-likelihood is added to the function that the gradient is of.
         """
         if prior is None:
             prior = np.zeros(int(self.table.leaf[-1]))
         batch = self._sorted(drawn)
         weights = log_weights(parameters)
-        kernels, units, work = self._way.kernels, self._way.units, self._way.room(batch)
+        kernels, units, work = self._layout.kernels, self._layout.units, self._layout.workspace(batch)
         rows = (self.table, batch, parameters, weights)
         for_chunks(units, 1, self.threads, lambda some: kernels.forward(*rows, some.start, some.stop, work))
         total = kernels.share(batch.counts, work.scores, work.shares)
         for_chunks(units, 1, self.threads, lambda some: kernels.backward(*rows, some.start, some.stop, prior, work))
         return total, work.gradient
 
-    def ascend(
-        self, state: Adam, drawn: np.ndarray, rate: float, decay: float, memory: float, prior: np.ndarray
-    ) -> float:
-        """One step of Adam on a mini-batch; its log-likelihood before the step."""
-        total, gradient = self.gradient(state.parameters, drawn, prior)
-        state.steps += 1
-        mixtures.adam(
-            state.parameters, gradient, state.mean, state.square, state.average, 0, self.components,
-            state.steps, rate, decay, min(memory, 1 - 1 / state.steps),
-        )  # fmt: skip
-        return total
 
-
-class _OneByOne:
-    """Work on one component at a time, patterns in the lanes of vectors."""
+class _OneAtATime:
+    """The layout for one component at a time, with patterns in the lanes of vectors."""
 
     kernels: Any = mixtures
 
@@ -123,8 +111,8 @@ class _OneByOne:
         ]
         self._swept = np.empty((components, 0))
 
-    def room(self, batch: Batch) -> Work:
-        """Room for a batch; what the last one left there is lost."""
+    def workspace(self, batch: Batch) -> Work:
+        """Arrays for the intermediate results of a batch, which overwrite those of the last one."""
         if batch.start[-1] > self._swept.shape[1]:
             self._swept = np.empty((self.units, int(batch.start[-1])))
         L, inverse, leaf, log_leaf, log_mass, gradient = self._fixed
@@ -133,8 +121,8 @@ class _OneByOne:
         return Work(L, inverse, self._swept, logdet, leaf, log_leaf, log_mass, scores, shares, gradient)
 
 
-class _EightByEight:
-    """Work on eight components at a time, which are in the lanes of vectors."""
+class _EightAtATime:
+    """The layout for eight components at a time, which are in the lanes of vectors."""
 
     kernels: Any = eight
 
@@ -152,12 +140,12 @@ class _EightByEight:
             "log_mass": self._lanes(observations),
             "on_observations": self._lanes(observations),
             "in_parameters": self._lanes(columns),
-            "gradient": np.empty((components, columns)),
+            "gradient": aligned(components * columns).reshape(components, columns),
         }
         self._swept, self._rows = self._lanes(0), 0
 
-    def room(self, batch: Batch) -> Eights:
-        """Room for a batch; what the last one left there is lost."""
+    def workspace(self, batch: Batch) -> Eights:
+        """Arrays for the intermediate results of a batch, which overwrite those of the last one."""
         if LANES * batch.start[-1] > self._swept.shape[1]:
             self._swept = self._lanes(int(batch.start[-1]))
         if len(batch.rows) > self._rows:  # there are no more patterns than rows
@@ -169,16 +157,6 @@ class _EightByEight:
 
     def _lanes(self, size: int) -> np.ndarray:
         return aligned(self.units * LANES * size).reshape(self.units, -1)
-
-
-class Adam:
-    """Parameters, the running means of their gradients and of the squares of these, and of the parameters."""
-
-    def __init__(self, parameters: np.ndarray):
-        self.parameters = np.ascontiguousarray(parameters, dtype=np.float64)
-        self.mean, self.square = np.zeros_like(self.parameters), np.zeros_like(self.parameters)
-        self.average = self.parameters.copy()
-        self.steps = 0
 
 
 def component_scores(table: Table, parameters: np.ndarray, threads: int = 1) -> np.ndarray:
@@ -204,47 +182,3 @@ def log_likelihoods(table: Table, parameters: np.ndarray, threads: int = 1) -> n
     shift = np.where(np.isneginf(top), 0.0, top)
     with np.errstate(divide="ignore"):
         return shift + np.log(np.exp(scores - shift).sum(axis=0))
-
-
-def mixture_of_groups(
-    table: Table,
-    counts: np.ndarray,
-    shares: np.ndarray,
-    prior_in: np.ndarray,
-    prior_code: np.ndarray,
-    extra: float,
-    rounds: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A mixture in which the groups are independent, by EM.
-
-    Parameters
-    ----------
-    table : Table
-    counts : array
-        How often each distinct row occurs.
-    shares : array, components × rows
-        Responsibilities to begin with.
-    prior_in, prior_code : array
-        Probabilities of groups, and of codes in them, in the rows that are added to every component.
-    extra : float
-        How many these are.
-    rounds : int
-
-    Returns
-    -------
-    (log_odds, logits, log_weights)
-        Components × groups, components × codes, and one per component.
-    """
-    components = len(shares)
-    log_odds = np.tile(np.log(prior_in / (1 - prior_in)), (components, 1))
-    logits = np.tile(np.log(prior_code), (components, 1))
-    leaf, log_mass = np.empty_like(logits), np.empty((components, len(table.observation) - 1))
-    scores, weights = np.empty_like(shares), np.ones(components)
-    em.expect(table, np.log(weights), log_odds, logits, leaf, log_mass, scores)
-    shares = shares * counts
-    for _ in range(rounds):
-        em.maximize(table, shares, prior_in, prior_code, extra, log_odds, leaf, log_mass, logits, weights)
-        weights = (weights + 1) / (weights + 1).sum()
-        em.expect(table, np.log(weights), log_odds, logits, leaf, log_mass, scores)
-        mixtures.share(counts, scores, shares)
-    return log_odds, logits, np.log(weights)

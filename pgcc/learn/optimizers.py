@@ -8,40 +8,56 @@ from collections.abc import Callable
 import numpy as np
 
 from pgcc.learn.checkpoint import State
+from pgcc.learn.kernels.adam import adam_step
+from pgcc.rings.float64.loop import aligned
 
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]  # θ → value, gradient
 
-# Pairs of steps that L-BFGS remembers; how much of what the slope promises a step must keep (Armijo).
+# Pairs of steps and changes of gradients that L-BFGS remembers; the Armijo condition: the part of the first-order gain
+# that a step must achieve.
 _MEMORY, _ARMIJO = 10, 1e-4
 
 
 class Adam:
-    """Ascent by running means of gradients and of their squares (Kingma & Ba 2015), with decoupled weight decay."""
+    """Ascent by running means of gradients and of their squares (Kingma & Ba 2015).
 
-    def __init__(self, theta: np.ndarray, rate: float, decay: float = 0.0):
-        self.theta, self.rate, self.decay = theta.copy(), rate, decay
-        self.mean, self.square, self.steps = np.zeros_like(theta), np.zeros_like(theta), 0
+    Parameters
+    ----------
+    theta : array
+        The parameters to start from.
+    decay : float
+        Decoupled weight decay (Loshchilov & Hutter 2019).
+    memory : float
+        `average` is a running mean of the parameters, of which every step keeps as much.
+    """
 
-    def ascend(self, gradient: np.ndarray, part: float = 1.0) -> None:
-        """One step, at this part of the rate."""
+    def __init__(self, theta: np.ndarray, decay: float = 0.0, memory: float = 0.0):
+        # at cache lines: a step takes half the time that it takes elsewhere
+        self.theta, self.mean, self.square, self.average = (aligned(theta.size).reshape(theta.shape) for _ in range(4))
+        self.theta[...], self.mean[...], self.square[...], self.average[...] = theta, 0.0, 0.0, theta
+        self.steps, self._decay, self._memory = 0, decay, memory
+
+    def ascend(self, gradient: np.ndarray, rate: float) -> None:
+        """One step with this learning rate."""
         self.steps += 1
-        self.mean += 0.1 * (gradient - self.mean)
-        self.square += 0.001 * (gradient**2 - self.square)
-        mean, square = self.mean / (1 - 0.9**self.steps), self.square / (1 - 0.999**self.steps)
-        self.theta += part * self.rate * (mean / (np.sqrt(square) + 1e-8) - self.decay * self.theta)
+        arrays = (self.theta, gradient, self.mean, self.square, self.average)
+        memory = min(self._memory, 1 - 1 / self.steps)
+        adam_step(*(array.reshape(-1) for array in arrays), self.steps, rate, self._decay, memory)
 
     def state(self) -> State:
         """All that it takes to go on."""
-        return {"theta": self.theta, "mean": self.mean, "square": self.square, "steps": np.array(self.steps)}
+        arrays = {name: getattr(self, name) for name in ("theta", "mean", "square", "average")}
+        return {**arrays, "steps": np.array(self.steps)}
 
     def restore(self, state: State) -> None:
         """Go on from there."""
-        self.theta, self.mean, self.square = state["theta"], state["mean"], state["square"]
+        for name in ("theta", "mean", "square", "average"):
+            getattr(self, name)[...] = state[name]
         self.steps = int(state["steps"])
 
 
 class LBFGS:
-    """Ascent by all rows at a time, each step better than the one before; at its end where they gain too little."""
+    """Limited-memory BFGS with backtracking: every step gains something; it ends where the gain is too small."""
 
     def __init__(self, function: Function, theta: np.ndarray, tolerance: float):
         self.function, self.theta, self.tolerance = function, theta, tolerance
@@ -55,7 +71,7 @@ class LBFGS:
             return None
         direction = _newton_direction(self.gradient, self.pairs)
         slope = float(direction @ self.gradient)
-        if slope <= 0.0:  # the memory misleads
+        if slope <= 0.0:  # no direction of ascent: forget the pairs, and take the gradient
             self.pairs.clear()
             direction, slope = self.gradient, float(self.gradient @ self.gradient)
         length = 1.0 if self.pairs else min(1.0, 1.0 / max(float(np.abs(self.gradient).max()), 1e-300))

@@ -1,0 +1,87 @@
+"""SimplePGC as an objective for mini-batches: the log-likelihood of a mixture of determinantal PGCs, regularised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property, lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from pgcc.learn.checkpoint import State
+from pgcc.learn.encoding import Grouped
+from pgcc.learn.kernels.tables import Table
+from pgcc.learn.mini_batches import MiniBatches
+from pgcc.learn.mixture_likelihood import MixtureLikelihood, log_likelihoods
+from pgcc.learn.optimizers import Adam, Function
+from pgcc.learn.recipes import Recipe
+from pgcc.learn.starting import prior_codes, start_by_em
+
+
+class MixtureProblem:
+    """What the runs of a fit have in common: data, and the number of components that are fitted to them.
+
+    Parameters
+    ----------
+    data, validation : Grouped
+    components, threads : int
+    """
+
+    def __init__(self, data: Grouped, validation: Grouped, components: int, threads: int):
+        self.data, self.validation, self.components, self.threads = data, validation, components, threads
+        self.start = lru_cache(maxsize=1)(self._start)  # runs of one seed follow each other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Workers of a cluster compute again what follows from the data."""
+        return MixtureProblem, (self.data, self.validation, self.components, self.threads)
+
+    def _start(self, seed: int) -> np.ndarray:
+        """The parameters before the first step."""
+        return start_by_em(self.data.start, self.components, np.random.default_rng(seed))
+
+    @cached_property
+    def code_frequencies(self) -> np.ndarray:
+        """How often every code of a leaf occurs, per row of data."""
+        return prior_codes(self.data.start) / len(self.data.start.where)
+
+
+def begin_run(recipe: Recipe, seed: int, state: State | None, problem: MixtureProblem) -> MiniBatches:
+    """The run of a recipe, from its start or from a state."""
+    adam = Adam(problem.start(seed) if state is None else state["theta"], memory=recipe.memory)
+    if state is not None:
+        adam.restore(state)
+    return MiniBatches(MixtureBatches(problem, recipe), adam, recipe.rate, recipe.last_rate, recipe.epochs, seed)
+
+
+class MixtureBatches:
+    """Σ log p(row) of mini-batches, with smoothed leaves and weight decay."""
+
+    def __init__(self, problem: MixtureProblem, recipe: Recipe):
+        self._problem, self._recipe = problem, recipe
+        self.rows = self.length = len(problem.data)
+        self.batch = recipe.batch
+        self._likelihood: MixtureLikelihood | None = None
+        start = problem.data.start.table
+        groups, codes = len(start.leaf) - 1, int(start.leaf[-1])
+        self._decay = np.full(groups**2 + codes + 1, recipe.decay)
+        self._decay[-1] = 0.0  # the components' own logits are not decayed
+        self._decayed = np.empty((problem.components, len(self._decay)))
+
+    def batches(self, rng: np.random.Generator) -> Iterator[tuple[int, Function]]:
+        """All rows once in random order."""
+        for table, drawn in self._problem.data.batches(self.batch, rng):
+            yield len(drawn), partial(self._climb, table, drawn)
+
+    def _climb(self, table: Table, drawn: np.ndarray, parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        """Σ log p(row), and the gradient of that + Σ prior · log leaf − decay/2 · |parameters|²."""
+        if self._likelihood is None or self._likelihood.table is not table:
+            self._likelihood = MixtureLikelihood(table, self._problem.components, self._problem.threads)
+        prior = self._recipe.smoothing * len(drawn) * self._problem.code_frequencies
+        value, gradient = self._likelihood.gradient(parameters, drawn, prior)
+        gradient -= np.multiply(parameters, self._decay, out=self._decayed)
+        return value, gradient
+
+    def validate(self, theta: np.ndarray) -> float:
+        """The mean log-likelihood of the validation data."""
+        problem = self._problem
+        return problem.validation.average(partial(log_likelihoods, parameters=theta, threads=problem.threads))

@@ -1,0 +1,161 @@
+"""A mixture of trees as arrays, and rows of data as its kernels read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pgcc.evaluate.parallel import for_chunks
+from pgcc.frontend.builders import chow_liu
+from pgcc.frontend.chow_liu import PairCounts
+from pgcc.frontend.combine import mixture
+from pgcc.ir.circuit import Circuit
+from pgcc.learn.checkpoint import State
+from pgcc.learn.kernels import trees as kernels
+from pgcc.learn.rows import Rows
+
+# Conditional probabilities stay this far from 0 and 1.
+_LEAST = 1e-12
+
+
+@dataclass(frozen=True)
+class Trees:
+    """A mixture of trees.
+
+    Attributes
+    ----------
+    weights : array
+        One per component.
+    parents : array, components × n
+    probs : array, components × n × 2
+        Pr(x = 1 | parent = 0), Pr(x = 1 | parent = 1).
+    """
+
+    weights: np.ndarray
+    parents: np.ndarray
+    probs: np.ndarray
+
+    @classmethod
+    def independent(cls, rows: Rows) -> Trees:
+        """One tree in which variables are independent, each with its frequency in the rows where it is known."""
+        ones, known = np.zeros(rows.n), np.zeros(rows.n)
+        for block in rows.blocks():
+            ones += block.counts @ (block.codes == 1)
+            known += block.counts @ (block.codes >= 0)
+        often = (ones + 0.5) / (known + 1)
+        parents = np.where(np.arange(rows.n) > 0, 0, -1)
+        return cls(np.ones(1), parents[None], np.tile(often[:, None], (1, 1, 2)))
+
+    def repeated(self, components: int) -> Trees:
+        """So many copies of the first tree, with equal weights."""
+        weights = np.full(components, 1 / components)
+        return Trees(weights, np.tile(self.parents[:1], (components, 1)), np.tile(self.probs[:1], (components, 1, 1)))
+
+    @classmethod
+    def most_likely(cls, counts: Sequence[PairCounts], rows: np.ndarray) -> Trees:
+        """For every component the Chow–Liu tree of its counts; weights in proportion to its rows, and one more."""
+        parents, probs = zip(*(one.tree() for one in counts), strict=True)
+        weights = rows + 1
+        return cls(weights / weights.sum(), np.stack(parents), np.clip(np.stack(probs), _LEAST, 1 - _LEAST))
+
+    def arrays(self) -> State:
+        """The attributes by name, for checkpoints."""
+        return {"weights": self.weights, "parents": self.parents, "probs": self.probs}
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Variables of every tree, parents before children: components × n."""
+        return np.stack([_topological(parents) for parents in self.parents])
+
+    @cached_property
+    def log_weights(self) -> np.ndarray:
+        """The logarithms of the weights."""
+        return np.log(self.weights)
+
+    def circuit(self, names: list[str]) -> Circuit:
+        """The mixture as a circuit."""
+        trees = [chow_liu(p.tolist(), q.tolist(), names) for p, q in zip(self.parents, self.probs, strict=True)]
+        return mixture(self.weights.tolist(), trees) if len(trees) > 1 else trees[0]
+
+
+def _topological(parents: np.ndarray) -> np.ndarray:
+    """Parents before children: by depth."""
+    depth = np.zeros(len(parents), np.int64)
+    above = parents.copy()
+    while (above >= 0).any():
+        depth += above >= 0
+        above = np.where(above >= 0, parents[above], -1)
+    return np.argsort(depth, kind="stable")
+
+
+class TreeRows:
+    """Rows of 1, 0 and −1 (missing): complete ones as lists of the variables that are 1, the others as codes.
+
+    The lists make an epoch of EM on complete rows 7 (nltcs) to 250 times (apparel) as fast as messages do.
+
+    >>> rows = TreeRows(np.array([[1, 0, 1], [0, 0, 1]]))
+    >>> independent = Trees(np.ones(1), np.array([[-1, 0, 0]]), np.full((1, 3, 2), 0.5))
+    >>> rows.pair_counts(np.array([[2.0, 1.0]]), independent)[0].tolist()
+    [[2.0, 0.0, 2.0], [0.0, 0.0, 0.0], [2.0, 0.0, 3.0]]
+    """
+
+    def __init__(self, rows: np.ndarray):
+        self.shape = rows.shape
+        gaps = (rows < 0).any(axis=1)
+        self._complete, self._gaps = np.flatnonzero(~gaps), np.flatnonzero(gaps)
+        self._codes = np.ascontiguousarray(rows[gaps], dtype=np.int8)
+        ones = rows[~gaps] == 1
+        self._start = np.concatenate([[0], np.cumsum(ones.sum(axis=1))])
+        self._ones = np.nonzero(ones)[1]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
+        return not len(self._gaps)
+
+    def pair_counts(self, shares: np.ndarray, trees: Trees, threads: int = 1) -> np.ndarray:
+        """Σ shares · Pr(i and j are both 1 | the known entries of the row), components × n × n."""
+        both = np.zeros((len(shares), self.shape[1], self.shape[1]))
+        known, other = (np.ascontiguousarray(shares[:, rows]) for rows in (self._complete, self._gaps))
+
+        def work(c: slice) -> None:
+            kernels.pair_counts(self._start, self._ones, known, c.start, c.stop, both)
+            kernels.gap_counts(self._codes, trees.order, trees.parents, trees.probs, other, c.start, c.stop, both)
+
+        for_chunks(len(shares), 1, threads, work)
+        return both
+
+    def scores(self, trees: Trees, threads: int = 1) -> np.ndarray:
+        """log(weight · Pr(the known entries of a row)): components × rows.
+
+        For complete rows log p(x | v) is linear in x, in its parent's v, and in x·v.
+        """
+        no_low, no_high = np.log1p(-trees.probs).transpose(2, 0, 1)
+        low, high = np.log(trees.probs).transpose(2, 0, 1)
+        alone = low - no_low
+        for slopes, parents, change in zip(alone, trees.parents, no_high - no_low, strict=True):
+            np.add.at(slopes, parents[parents >= 0], change[parents >= 0])
+        together = (high - no_high) - (low - no_low)
+        nothing = trees.log_weights + no_low.sum(axis=1)
+        components = len(trees.parents)
+        known, other = np.empty((components, len(self._complete))), np.empty((components, len(self._gaps)))
+
+        def work(c: slice) -> None:
+            inside = np.zeros(self.shape[1])
+            kernels.tree_scores(
+                self._start, self._ones, trees.parents, nothing, alone, together, c.start, c.stop, inside, known
+            )
+            kernels.gap_scores(
+                self._codes, trees.order, trees.parents, trees.probs, trees.log_weights, c.start, c.stop, other
+            )
+
+        for_chunks(components, 1, threads, work)
+        scores = np.empty((components, len(self)))
+        scores[:, self._complete], scores[:, self._gaps] = known, other
+        return scores
