@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 import pgcc
 from pgcc.draw import plot
 from pgcc.errors import PgccError
-from pgcc.formats.atomic import is_replaceable, replacing
-from pgcc.formats.reading import MOST_STREAMED
+from pgcc.formats.io import MOST_STREAMED, is_replaceable, replacing
 
 if TYPE_CHECKING:
     from pgcc.ir.circuit import Circuit

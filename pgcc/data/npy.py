@@ -13,8 +13,7 @@ import numpy as np
 from pgcc.data.evidence import as_codes
 from pgcc.data.text import rows_at_a_time
 from pgcc.errors import EvidenceError, FormatError, PgccError
-from pgcc.formats.damage import DAMAGE, reason_of
-from pgcc.formats.reading import as_path, read_array_header
+from pgcc.formats.io import DAMAGE, as_path, read_array_header, reason_of
 
 _PIECE = 1 << 20  # bytes that are read at a time where nobody knows how many there are
 

@@ -17,7 +17,7 @@ from pgcc.data.evidence import Evidence
 from pgcc.draw.layout import RADIUS, Drawing, Mark, Wire, lay_out
 from pgcc.draw.svg import FILLS, INK, LINE, size_text, wire_colour
 from pgcc.errors import EvidenceError, FormatError, PgccError
-from pgcc.formats.atomic import replacing
+from pgcc.formats.io import replacing
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
 

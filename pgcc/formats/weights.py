@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pgcc.errors import CircuitError, FormatError
-from pgcc.formats.lines import shown
-from pgcc.formats.reading import as_path, read_text
+from pgcc.formats.io import as_path, read_text, shown
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, weighted_sum
 from pgcc.ir.numbers import Number, as_number
