@@ -9,7 +9,7 @@ from pgcc.cli.files import check_can_draw, read_circuit
 from pgcc.cli.output import json_text
 from pgcc.data.text import parse_evidence
 from pgcc.draw import plot
-from pgcc.ir.printer import dot_text
+from pgcc.draw.dot import dot_text
 
 
 def run(args: argparse.Namespace) -> None:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from unicodedata import east_asian_width
 
+from pgcc.draw.labels import labelled_edges, node_label
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.labels import labelled_edges, node_label
-from pgcc.ir.literals import display_text
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import Number
+from pgcc.ir.spelling import display_text
 
 Point = tuple[float, float]
 Edge = tuple[int, int]  # parent and child

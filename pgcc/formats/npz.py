@@ -33,10 +33,10 @@ from pgcc.formats import kernels
 from pgcc.formats.io import DAMAGE, Archive, read_bytes, reason_of
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.literals import number_text, read_exact
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op, const, det, product, var, weighted_sum
 from pgcc.ir.numbers import Number
+from pgcc.ir.spelling import number_text, read_exact
 
 FORMAT = "pgcc circuit"
 UNSIZED, SIZED, COUNTED = VERSIONS = 1, 2, 3

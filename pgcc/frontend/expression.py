@@ -30,9 +30,9 @@ from pgcc.errors import CircuitError, ParseError
 from pgcc.frontend.terms import Term, Terms, negated, node_of, sealed
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.literals import KEYWORDS, MAX_BITS, MAX_DIGITS, MAX_NAME
 from pgcc.ir.node import Node, det, var
 from pgcc.ir.numbers import Number, as_number
+from pgcc.ir.spelling import KEYWORDS, MAX_BITS, MAX_DIGITS, MAX_NAME
 
 MAX_NESTING = 200_000  # brackets in brackets: each open one takes memory
 MAX_DECIMAL_EXPONENT = 10_000  # 1e10000 is a number of 33,000 bits

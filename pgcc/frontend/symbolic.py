@@ -6,16 +6,16 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from pgcc.errors import CircuitError
 from pgcc.frontend.terms import Term, Terms, node_of, sealed
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import bordered
-from pgcc.ir.literals import MAX_BITS
 from pgcc.ir.node import ONE, Node, Op, det, iter_edges, var
 from pgcc.ir.numbers import Number, as_number, exact, is_number
+from pgcc.ir.spelling import MAX_BITS
 from pgcc.passes.condition import interpolation_weights
 
 if TYPE_CHECKING:
@@ -219,6 +219,8 @@ def _converted(circuit: Circuit) -> sympy.Expr:
                 at[node] = sympy.Mul(*(at[child] for child in node.children))
             case Op.DET:
                 at[node] = _determinant(node, at)
+            case _:
+                assert_never(node.op)
     return at[circuit.root]
 
 

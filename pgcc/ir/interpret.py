@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, assert_never
 
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
@@ -40,6 +40,8 @@ def evaluate(circuit: Circuit, values: Mapping[str, Ring], lift: Callable[[Fract
                     at[node] = at[node] * at[child]
             case Op.DET:
                 at[node] = _det(node, [at[c] for c in node.inside], [at[c] for c in node.outside], lift)
+            case _:
+                assert_never(node.op)
     return at[circuit.root]
 
 

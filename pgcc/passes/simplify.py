@@ -119,7 +119,9 @@ class Draft:
             return weighted_sum(self.weights, self.children)
         if self.op is Op.PRODUCT:
             return product(self.children)
-        return self.children[0]
+        if self.op is Op.VAR:  # `become`
+            return self.children[0]
+        raise AssertionError(f"no rule has finished {self.node!r}")
 
 
 class Rule(NamedTuple):

@@ -127,19 +127,23 @@ class _Grading:
             below, degrees = self.links[i], wanted[i]
             if not degrees:
                 continue
-            if self.order[i].op is Op.SUM:
+            op = self.order[i].op
+            if op is Op.SUM:
                 for c in below:
                     wanted[c] |= _within(degrees, self.range[c])
-            elif self.order[i].op is Op.PRODUCT:
+            elif op is Op.PRODUCT:
                 low, high = self.range[i]
                 for c in below:
                     own_low, own_high = self.range[c]
                     rest_low, rest_high = low - own_low, high - own_high  # of the other factors
                     span = range(min(degrees) - rest_high, max(degrees) - rest_low + 1)
                     wanted[c] |= _within(span, self.range[c])
-            elif self.order[i].op is Op.DET and self.counting[i] is None:
-                for c in below:
-                    wanted[c] |= {*range(self.range[c][0], self.range[c][1] + 1)}
+            elif op is Op.DET:
+                if self.counting[i] is None:
+                    for c in below:
+                        wanted[c] |= {*range(self.range[c][0], self.range[c][1] + 1)}
+            elif op is not Op.VAR and op is not Op.CONST:
+                assert_never(op)
         return wanted
 
     def _range(self, node: Node, below: list[Range]) -> Range:
