@@ -203,7 +203,7 @@ MUTANTS = [
     ),
     Mutant(
         "a weight is lost in merging",
-        "passes/simplify.py",
+        "passes/rules.py",
         "            weights[place] = total",
         "            pass",
         "passes/test_passes.py",

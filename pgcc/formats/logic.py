@@ -8,7 +8,8 @@ from pathlib import Path
 from pgcc.errors import FormatError
 from pgcc.formats.io import read_text, shown
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE, ZERO, Node, Op, product, var, weighted_sum
+from pgcc.ir.node import ZERO, Node, Op, var
+from pgcc.passes.building import product_of, sum_of
 from pgcc.passes.padding import smooth
 
 # A variable costs memory and time even if no node mentions it. A file may declare this many variables, or as many as it
@@ -150,24 +151,21 @@ def literal_node(literal: int) -> Node:
 
 
 def conjunction(children: Iterable[Node]) -> Node:
-    """Π children, with c·1 = c and c·0 = 0."""
-    factors = [child for child in children if child is not ONE]
-    if ZERO in factors:
-        return ZERO
-    return factors[0] if len(factors) == 1 else product(factors) if factors else ONE
+    """Π children"""
+    return product_of(list(children))
 
 
 def disjunction(children: Iterable[Node], lines: Lines) -> Node:
-    """Σ children, which exclude one another; c + 0 = c."""
+    """Σ children, which exclude one another."""
     terms = [child for child in children if child is not ZERO]
     if len(set(terms)) < len(terms):
         raise lines.error("two children of this or are equal, and the children of an or exclude one another")
-    return terms[0] if len(terms) == 1 else weighted_sum((1,) * len(terms), terms) if terms else ZERO
+    return sum_of((1, term) for term in terms)
 
 
 def decomposable(circuit: Circuit, nodes: Nodes) -> Circuit:
     """The circuit itself if it is decomposable; else an error with the line of a product that is not."""
-    overlap = circuit.facts.overlap
+    overlap = circuit.overlap
     if overlap is not None:
         line = nodes.line_of(overlap[0])
         raise nodes.lines.error(f"two factors of this product share the variable {overlap[1]}", line or 0)

@@ -14,7 +14,8 @@ from pgcc.errors import CircuitError
 from pgcc.frontend.dpp import dpp
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import var
-from pgcc.passes.compose import check_circuit, check_disjoint, compose
+from pgcc.passes.arguments import check_circuit, check_disjoint
+from pgcc.passes.compose import compose
 from pgcc.passes.total import is_one, positive_total, quotient
 
 

@@ -131,7 +131,7 @@ def check_literals_only(circuit: Circuit) -> None:
 
 
 def _decomposable(circuit: Circuit) -> tuple[bool, Offender | None]:
-    overlap = circuit.facts.overlap
+    overlap = circuit.overlap
     if overlap is None:
         return True, None
     node, name = overlap

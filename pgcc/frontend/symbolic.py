@@ -16,7 +16,7 @@ from pgcc.ir.interpret import bordered
 from pgcc.ir.node import ONE, Node, Op, det, iter_edges, var
 from pgcc.ir.numbers import Number, as_number, exact, is_number
 from pgcc.ir.spelling import MAX_BITS
-from pgcc.passes.condition import interpolation_weights
+from pgcc.passes.exact import interpolation_weights
 
 if TYPE_CHECKING:
     import sympy

@@ -98,7 +98,7 @@ class Circuit:
     @cached_property
     def facts(self) -> Facts:
         """Structural properties; see `Facts`."""
-        return find_facts(self.order, self.links, self.scopes)
+        return find_facts(self)
 
     @property
     def size(self) -> int:

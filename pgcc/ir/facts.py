@@ -57,10 +57,11 @@ class Facts:
     overlap: tuple[Node, str] | None = field(default=None, compare=False, repr=False)
 
 
-def find_facts(order: Sequence[Node], links: Sequence[tuple[int, ...]], scopes: Scopes) -> Facts:
-    """The facts of the circuit with this postorder."""
+def find_facts(circuit: Circuit) -> Facts:
+    """The facts of a circuit."""
+    order, links, scopes = circuit.order, circuit.links, circuit.scopes
     degree = formal_degrees(order, links)
-    overlap = find_overlap(order, scopes)
+    overlap = circuit.overlap
     return Facts(
         nodes=len(order),
         edges=sum(map(len, links)),

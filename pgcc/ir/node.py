@@ -22,8 +22,10 @@ from __future__ import annotations
 import enum
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from pgcc.errors import CircuitError
@@ -279,6 +281,11 @@ def postorder(root: Node) -> list[Node]:
 def iter_edges(node: Node) -> Iterator[tuple[Number, Node]]:
     """(weight, child) of a Sum."""
     return zip(node.weights, node.children, strict=True)
+
+
+def count_uses(order: Iterable[Node]) -> Counter[Node]:
+    """The number of edges into every node of a postorder."""
+    return Counter(chain.from_iterable(node.children for node in order))
 
 
 def rebuild(node: Node, children: Sequence[Node]) -> Node:

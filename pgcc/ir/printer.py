@@ -14,7 +14,7 @@ from typing import assert_never
 from pgcc.errors import CircuitError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
-from pgcc.ir.node import ONE, Node, Op, iter_edges
+from pgcc.ir.node import ONE, Node, Op, count_uses, iter_edges
 from pgcc.ir.numbers import Number
 from pgcc.ir.spelling import MAX_NAME, display_text, name_text, number_text
 
@@ -115,7 +115,7 @@ def _variable_lines(variables: Sequence[str]) -> Iterator[str]:
 def _definitions(circuit: Circuit, style: _Style) -> Iterator[str]:
     """Lines `name = expression`, and the root: a node has a line if it is shared or its text is long."""
     texts: dict[Node, Text] = {}
-    uses = _count_uses(circuit)
+    uses = count_uses(circuit.order)
     prefix = _fresh_prefix(circuit.variables)
     defined = 0
     for node in circuit.order:
@@ -147,14 +147,6 @@ def _filled(text: str) -> str:
         lines[-1] += piece
         room -= len(piece)
     return "(" + "\n    ".join(line.strip(" ") for line in lines) + ")"
-
-
-def _count_uses(circuit: Circuit) -> dict[Node, int]:
-    uses = dict.fromkeys(circuit.order, 0)
-    for node in circuit.order:
-        for child in node.children:
-            uses[child] += 1
-    return uses
 
 
 def _fresh_prefix(variables: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ class Pass(NamedTuple):
 
 PASSES: list[Pass] = [
     Pass("flatten", "Σ w·(Σ v·c) = Σ (w·v)·c and Π a·(Π b) = Π a·b", flatten),
-    Pass("fold", "constants, zeros, ones, equal and lone children: the table `simplify.RULES`", fold),
+    Pass("fold", "constants, zeros, ones, equal and lone children: the table `rules.RULES`", fold),
 ]
 
 # Opening a nest may bring equal children together, merging them may leave one parent where two were, and so on.

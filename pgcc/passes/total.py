@@ -25,8 +25,7 @@ from pgcc.ir.node import Node, Op, iter_edges
 from pgcc.ir.numbers import Number, as_number
 from pgcc.passes.ball_coefficients import ball_coefficient
 from pgcc.passes.balls import ball, ball_determinant, precision
-from pgcc.passes.condition import interpolation_weights
-from pgcc.passes.simplify import constant_determinant, plus, times
+from pgcc.passes.exact import constant_determinant, interpolation_weights, plus, times
 
 TOLERANCE = 1e-9  # how far the total of floats may be from 1
 ACCURACY = 1e-12  # the relative error of a total that is no exact number
