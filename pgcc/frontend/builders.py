@@ -26,6 +26,16 @@ from pgcc.passes.building import product_of, sum_of
 if TYPE_CHECKING:
     import networkx
 
+__all__ = [
+    "bayesian_network",
+    "chow_liu",
+    "chow_liu_from_data",
+    "chow_liu_parameters",
+    "cutset_network",
+    "hmm",
+    "naive_bayes",
+]
+
 TOLERANCE = 1e-9  # probabilities add up to 1 within this
 
 

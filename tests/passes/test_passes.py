@@ -1,10 +1,13 @@
 """Every pass keeps the polynomial exactly, never makes the circuit larger, and does what its law says."""
 
 import pickle
+import re
 import subprocess
 import sys
 from collections import Counter
 from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ import sympy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pgcc import passes
 from pgcc.ir import node as node_module
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit, variables
@@ -115,6 +119,24 @@ def test_after_the_pipeline_no_rule_applies(circuit):
     inner = [node for node in simple.order if node.op in (Op.SUM, Op.PRODUCT)]
     keys = [(node.op, Counter(zip(node.children, node.data or node.children, strict=True))) for node in inner]
     assert all(a != b for i, a in enumerate(keys) for b in keys[:i]), "two nodes differ in the order of children only"
+
+
+def test_the_list_of_passes_is_complete():
+    folder = Path(passes.__file__).parent
+    for name in sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")):
+        assert re.search(rf"\b{name}\b", passes.__doc__), f"pgcc.passes does not say what {name} is"
+    for name in ("condition", "marginalize", "of_size", "exactly", "at_most", "compose", "thin", "tilt", "complement"):
+        assert re.search(rf"\b{name}\b", passes.__doc__)
+        assert getattr(Circuit, name).__doc__.count("\n") > 1, "the documentation stands at the method"
+    modules = [import_module(f"pgcc.passes.{name}") for name in ("condition", "sizes", "compose", "total")]
+    forwarded = [
+        f
+        for m in modules
+        for name, f in vars(m).items()
+        if getattr(f, "__module__", "") == m.__name__ and hasattr(Circuit, name)
+    ]
+    assert len(forwarded) >= 11
+    assert all(f.__doc__.startswith(f"`Circuit.{f.__name__}`") for f in forwarded), "and nowhere else"
 
 
 def test_every_rule_is_named_and_has_a_law_and_is_reached():
