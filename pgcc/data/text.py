@@ -18,11 +18,11 @@ CODES = {
     "0": 0, "0.0": 0, "false": 0,
     "?": -1, "-1": -1, "-1.0": -1, "nan": -1, "na": -1,
 }  # fmt: skip
-_ENTRIES = {"": -1, **CODES}  # of a table
+_CELLS = {"": -1, **CODES}  # in a table, an empty cell is unobserved
 _MEANING = "1 (in), 0 (out) or ? (unobserved)"
 
-# Rows of a table, and entries of them, that are read at a time: they bound the memory.
-_ROWS, _AT_A_TIME = 1 << 15, 1 << 20
+# The most rows, and the most entries, of a table that are read at a time: they bound the memory.
+_MOST_ROWS, _MOST_ENTRIES = 1 << 15, 1 << 20
 
 # `name = value`; a name with spaces, commas or equals signs stands in quotes, in which \ escapes a quote.
 _QUOTED = r"""\s*+ (?: "(?P<double>(?:[^"\\]|\\.)++)" | '(?P<single>(?:[^'\\]|\\.)++)' | (?P<bare>[^\s,="']++) ) \s*+"""
@@ -106,7 +106,7 @@ def _short(text: str) -> str:
 
 def rows_at_a_time(variables: Sequence[str]) -> int:
     """How many rows of a table to hold in memory."""
-    return max(1, min(_ROWS, _AT_A_TIME // max(1, len(variables))))
+    return max(1, min(_MOST_ROWS, _MOST_ENTRIES // max(1, len(variables))))
 
 
 def find_names(lines: Iterable[str], where: str) -> tuple[list[str], Iterator[str]]:
@@ -155,14 +155,14 @@ def _recorded(lines: Iterator[str], read: list[str]) -> Iterator[str]:
 
 
 def _as_written(entries: list[str], read: list[str]) -> list[str]:
-    """The same entries with the blanks before them; as they are if they are not the same without these."""
+    """The same entries with the blanks before them; `entries` itself if the line has another number of them."""
     _, written = next(csv_rows(read, "", error=EvidenceError), (0, []))
     return written if len(written) == len(entries) else entries
 
 
 def _is_data(entries: list[str]) -> bool:
     """Whether a first line has no names: all of it can be read as observations."""
-    return all(entry.strip().lower() in _ENTRIES for entry in entries)
+    return all(entry.strip().lower() in _CELLS for entry in entries)
 
 
 def read_csv(
@@ -272,7 +272,7 @@ def _codes(line: int, entries: list[str], columns: list[int], variables: Sequenc
     if len(entries) != len(columns):
         raise EvidenceError(f"{where}, line {line}: {len(entries)} entries, but there are {len(columns)} columns")
     try:
-        return [_ENTRIES[entry] for entry in entries]
+        return [_CELLS[entry] for entry in entries]
     except KeyError:
         return [
             _code(entry, f"{where}, line {line}: {variables[column]!r}")
@@ -281,7 +281,7 @@ def _codes(line: int, entries: list[str], columns: list[int], variables: Sequenc
 
 
 def _code(entry: str, where: str) -> int:
-    code = _ENTRIES.get(entry.strip().lower())
+    code = _CELLS.get(entry.strip().lower())
     if code is None:
         raise EvidenceError(f"{where} is {entry!r}: evidence is {_MEANING}")
     return code

@@ -103,7 +103,7 @@ def number_in(word: str) -> Number | None:
 
 
 def check_kind(path: Path, kernel: str | None) -> str | None:
-    """What a matrix is said to be, if anything."""
+    """The option kernel=, checked: "L", "K", "factor", or None if it is not given."""
     if kernel is not None and kernel not in KINDS:
         raise FormatError(f"{path}: kernel={kernel!r} is not one of {', '.join(KINDS)}")
     return kernel

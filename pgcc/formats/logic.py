@@ -35,7 +35,7 @@ class Lines:
             if not words or words[0] == "c":
                 continue
             if not is_simple and ("_" in line or not line.isascii()):
-                raise self.error(f"{shown(line.strip())} is not made of plain words and numbers")
+                raise self.error(f"{shown(line.strip())} is not made of ASCII words and numbers")
             yield words
 
     def error(self, message: str, line: int | None = None) -> FormatError:

@@ -116,7 +116,7 @@ def _numbers(order: Sequence[Node], matrices: Iterable[Matrix]) -> Iterator[Numb
 
 
 def _pooled(numbers: Iterable[Number]) -> tuple[list[int], list[float], list[str]]:
-    """Kinds, values, and the texts of the numbers that are no float64."""
+    """The arrays `kind` and `value`, and the texts of the numbers that are no float64."""
     kinds: list[int] = []
     values: list[float] = []
     exact: dict[str, int] = {}
@@ -191,7 +191,7 @@ def _need(condition: object, message: str) -> None:
 
 
 def _checked(array: np.ndarray, name: str) -> np.ndarray:
-    """An array of the type and shape that the format has for it."""
+    """The array itself, if it has the type and the number of dimensions that the format prescribes."""
     _need(array.dtype == DTYPES[name], f"the array {name!r} holds {array.dtype}, not {np.dtype(DTYPES[name])}")
     _need(array.ndim == (2 if name == "shape" else 1) and array.flags.c_contiguous, f"{name!r} is no list")
     return array
@@ -255,7 +255,7 @@ def _sizes(size: np.ndarray | None, child_counts: np.ndarray) -> list[int | None
 
 
 def _counted(counted: np.ndarray | None, child_counts: np.ndarray, sizes: list[int | None]) -> list[list[int] | None]:
-    """What the size of every Det counts; None for all, and where there is no size."""
+    """For every Det, which children its size counts; None if it counts all, or there is no size."""
     if counted is None:
         return [None] * len(child_counts)
     last = np.cumsum(child_counts // 2)
@@ -299,7 +299,7 @@ def _matrices(shape: np.ndarray, numbers: list[Number], start: int) -> Iterator[
 
 
 def _build(arrays: dict[str, np.ndarray], numbers: list[Number], leaves: Iterator[Node], dets: Iterator) -> Node:
-    """The root. Everything has been checked, so that this loop only builds."""
+    """The root. All arrays have been checked, so that this loop only builds nodes."""
     first, child = arrays["first"].tolist(), arrays["child"].tolist()
     nodes: list[Node] = []
     used = 0  # numbers

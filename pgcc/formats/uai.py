@@ -162,7 +162,10 @@ class _Tokens:
         return value
 
     def promise(self, count: int, what: str, words: int = 1) -> None:
-        """The file is long enough for so many things of at least so many words: nothing is set aside before."""
+        """Refuse a count of items, each of at least `words` words, that the rest of the file is too short for.
+
+        Memory is only allocated after that.
+        """
         left = len(self.words) - self.next
         if count * words > left:
             raise self.error(f"the file ends before all {count} {what}")

@@ -261,7 +261,7 @@ def _factors(circuit: Circuit) -> tuple[Fraction, list[Node]]:
 
 
 def _only_variable(factor: Node) -> str | None:
-    """The name of the only variable in it; None if there are more, or none."""
+    """The name of the only variable of a factor; None if it has several, or none."""
     scopes = Circuit(factor).scopes
     names = [scopes.names[m] for m in members(scopes.distinct[scopes.of[-1]])]
     return names[0] if len(names) == 1 else None

@@ -85,7 +85,7 @@ def det_pgc(
 
 
 def _count_rows(matrix: Any) -> int | None:
-    """Of what may be a matrix; `dpp` says what is wrong with anything else."""
+    """The number of rows of a matrix; None for other values, which `dpp` refuses."""
     shape = getattr(matrix, "shape", None)
     if shape:
         return int(shape[0])

@@ -5,7 +5,7 @@
     marginal kernel Pr(S ⊆ X) = det K_S         g = det(I − K + diag(z)·K)     M0 = I − K,  U = I,  V = Kᵀ
     spectrum of K   K = Q·diag(λ)·Qᵀ            g = det(diag(1 − λ) + √λ·Qᵀ·diag(z)·Q·√λ)
 
-Numbers stay as they are given. There are two exceptions, and a warning tells of each. A float kernel of rank r < n
+Numbers stay as they are given. There are two exceptions, each with a warning. A float kernel of rank r < n
 comes with rounding errors in place of its zero eigenvalues, of either sign: sets that cannot be would get probabilities
 of the size of that noise, some of them negative. Where the eigenvalues leave no doubt which of them are noise, and the
 kernel as it stands is not proved to be a DPP, it becomes its factor, or its spectrum. And of two float entries that
@@ -122,8 +122,8 @@ def dpp(
     """
     forms = {form: m for form, m in (("L", L), ("K", K), ("factor", factor)) if m is not None}
     if len(forms) != 1:
-        told = " and ".join(forms) or "none of them"
-        raise CircuitError(f"a DPP is given by exactly one of L, K and factor, not by {told}")
+        given = " and ".join(forms) or "none of them"
+        raise CircuitError(f"a DPP is given by exactly one of L, K and factor, not by {given}")
     ((what, matrix),) = forms.items()
     kernel = read_kernel(what, matrix, names)
     if nearest and (what == "factor" or not symmetric):
@@ -239,11 +239,11 @@ def _symmetrised(kernel: Kernel) -> Kernel:
         )
     if kernel.rows is not None:
         return _exactly_symmetric(kernel)
-    told = (
+    change = (
         f"the kernel {kernel.what} is not symmetric: entries of its two triangles differ by up to "
         f"{difference.max():.2g}, and their means are taken; symmetric=False keeps them"
     )
-    return kernel.replaced(np.where(A == A.T, A, A / 2 + A.T / 2)).noted(told)
+    return kernel.replaced(np.where(A == A.T, A, A / 2 + A.T / 2)).noted(change)
 
 
 def _exactly_symmetric(kernel: Kernel) -> Kernel:
@@ -276,11 +276,11 @@ def _symmetric_l(kernel: Kernel, nearest: bool, rank: int | str | None) -> Circu
     B = _clear_factor(L) if rank is None and kernel.rows is None else None
     if B is None or _is_proved(L):
         return _from_l(kernel)
-    return _from_factor(kernel.noted(_told_rank(kernel, B.shape[1], np.abs(B @ B.T - L).max())), B)
+    return _from_factor(kernel.noted(_rank_warning(kernel, B.shape[1], np.abs(B @ B.T - L).max())), B)
 
 
-def _told_rank(kernel: Kernel, rank: int, change: float) -> str:
-    """What is said of an L that is replaced by one of lower rank."""
+def _rank_warning(kernel: Kernel, rank: int, change: float) -> str:
+    """The warning about an L that is replaced by one of lower rank."""
     n = len(kernel.items)
     return (
         f"the kernel L of {n} items has rank {rank} but for rounding errors, and is replaced by one that has it "
@@ -307,7 +307,7 @@ def _clear_factor(L: np.ndarray) -> np.ndarray | None:
 
 
 def _largest_factor(L: np.ndarray, rank: int) -> np.ndarray:
-    """B of so many columns, or fewer, with B·Bᵀ for L: the largest eigenvalues of L scaled to a diagonal of ones."""
+    """B of at most `rank` columns, with B·Bᵀ for L: the largest eigenvalues of L scaled to a diagonal of ones."""
     spread, eigenvalues, Q = _scaled_spectrum(L)
     kept = np.argsort(-eigenvalues, kind="stable")[:rank]
     kept = np.sort(kept[eigenvalues[kept] > 0.0])
@@ -345,12 +345,12 @@ def _symmetric_k(kernel: Kernel, nearest: bool, rank: int | str | None) -> Circu
         kept[np.argsort(-eigenvalues, kind="stable")[r:]] = False
     rounded = np.where(eigenvalues > 1 - NEARLY_ONE, 1.0, eigenvalues)
     if r is None and not nearest:
-        kernel = kernel.noted(_told_clusters(kernel, kept, rounded, Q))
+        kernel = kernel.noted(_cluster_warning(kernel, kept, rounded, Q))
     return _from_spectrum(kernel, np.minimum(rounded[kept], 1.0), Q[:, kept])
 
 
-def _told_clusters(kernel: Kernel, kept: np.ndarray, eigenvalues: np.ndarray, Q: np.ndarray) -> str:
-    """What is said of a marginal kernel that is replaced by its spectrum."""
+def _cluster_warning(kernel: Kernel, kept: np.ndarray, eigenvalues: np.ndarray, Q: np.ndarray) -> str:
+    """The warning about a marginal kernel that is replaced by its spectrum."""
     change = float(np.abs((Q[:, kept] * eigenvalues[kept]) @ Q[:, kept].T - kernel.floats).max())
     rank, ones = int(kept.sum()), int((eigenvalues[kept] == 1.0).sum())
     return (
@@ -489,9 +489,9 @@ def _check_pairs(kernel: Kernel) -> None:
     for values, case in cases.items():
         i, j = (int(x) for x in np.unravel_index(np.argmin(case + TOLERANCE * size), case.shape))
         if case[i, j] < -TOLERANCE * size[i, j]:
-            told = dict.fromkeys(f"{kernel.items[k]}={x}" for k, x in zip((i, j), values, strict=True))
+            event = dict.fromkeys(f"{kernel.items[k]}={x}" for k, x in zip((i, j), values, strict=True))
             minor = f"the minor of L for {kernel.set(sorted({i, j}))} is"
-            found = minor if kernel.what == "L" else f"{', '.join(told)} would have probability"
+            found = minor if kernel.what == "L" else f"{', '.join(event)} would have probability"
             raise _negative(kernel, f"{found} {case[i, j]:.6g}")
 
 
@@ -504,5 +504,5 @@ def _most_negative(blocks: np.ndarray) -> tuple[int | None, float]:
     return (worst if relative[worst] < -TOLERANCE else None), float(values[worst])
 
 
-def _negative(kernel: Kernel, told: str) -> SemanticsError:
-    return SemanticsError(f"the kernel {kernel.what} is no DPP: {told}, and probabilities are not negative")
+def _negative(kernel: Kernel, problem: str) -> SemanticsError:
+    return SemanticsError(f"the kernel {kernel.what} is no DPP: {problem}, and probabilities are not negative")

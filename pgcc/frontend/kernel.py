@@ -29,12 +29,12 @@ class Kernel:
     floats: np.ndarray
     rows: Rows | None  # the numbers, where they are not simply the floats
     rounding: float  # relative, of the type of the entries
-    note: str = ""  # what is to be said of its numbers
+    note: str = ""  # how its numbers were changed, for `Model.explain`
 
-    def noted(self, told: str) -> Kernel:
+    def noted(self, change: str) -> Kernel:
         """The same, with a note on how its numbers were changed, which is also a warning."""
-        warnings.warn(told, stacklevel=STACK_LEVEL)
-        return replace(self, note=f"{self.note}; {told}" if self.note else told)
+        warnings.warn(change, stacklevel=STACK_LEVEL)
+        return replace(self, note=f"{self.note}; {change}" if self.note else change)
 
     def entry(self, i: int, j: int) -> str:
         return _entry(self.what, self.items, i, j)

@@ -17,7 +17,7 @@ _KINDS = ("sum", "product", "literal", "bernoulli", "constant")
 
 
 def from_graph(graph: networkx.DiGraph, signed: bool) -> tuple[Node, Sequence[str] | None]:
-    """The root, and the order of the variables if the graph tells it."""
+    """The root, and the order of the variables if the graph has it as an attribute."""
     reader = _Reader(graph, signed)
     for name in _bottom_up(graph):
         reader.visit(name)

@@ -1,8 +1,8 @@
-"""What is true of a circuit over literals: decomposable, smooth, structured, deterministic, and where it is not.
+"""Structural properties of probabilistic circuits: decomposable, smooth, structured, deterministic; and where not.
 
 A literal is a variable x or its complement x̄, and a node's *support* the assignments at which it is not 0. All verdicts
-take nearly linear time: scopes are interned numbers, and the search for common support, which is a matter of pairs,
-has an allowance that grows with the circuit. When that is spent, the verdict is None: unknown. Circuits of few
+take nearly linear time: scopes are interned numbers, and the search for common support, which compares pairs of
+nodes, may make a number of steps that grows with the circuit. After that, the verdict is None: unknown. Circuits of few
 variables need no search: their supports are tables, one bit per assignment.
 """
 
@@ -257,7 +257,7 @@ class _CommonSupport:
     def __init__(self, circuit: Circuit, support: Sequence[int]):
         self.support = support
         self.order, self.links, self.scopes = circuit.order, circuit.links, circuit.scopes
-        # What is not 0 by its looks may yet cancel, or (x·x̄) contradict itself.
+        # A node that is not 0 structurally may still be 0: its terms cancel, or its factors (x·x̄) contradict.
         self.sure = circuit.facts.monotone and circuit.facts.decomposable
         self.allowance = 10 * circuit.size + 10_000
         self.zero = _zeros(self.order, self.links)
@@ -364,7 +364,7 @@ def _any(verdicts: Iterable[bool | None]) -> bool | None:
 
 
 def _zeros(order: Sequence[Node], links: Sequence[tuple[int, ...]]) -> list[bool]:
-    """Which nodes are 0 by their looks."""
+    """Which nodes are 0 structurally: by zero constants and weights alone."""
     zero: list[bool] = []
     for node, children in zip(order, links, strict=True):
         match node.op:

@@ -21,7 +21,7 @@ from pgcc.passes.exact import interpolation_weights
 if TYPE_CHECKING:
     import sympy
 
-# Determinants of at most so many children are expanded, into up to 2^6 terms; larger ones stay determinants.
+# Determinants of at most this many children are expanded, into up to 2^6 terms; larger ones stay determinants.
 EXPANDED_CHILDREN = 6
 
 
@@ -113,7 +113,7 @@ class _Reader:
         return self.done[id(root)]
 
     def parts(self, expr: sympy.Expr) -> Sequence[sympy.Expr]:
-        """The sub-expressions that are read first."""
+        """The sub-expressions of an expression that have to be read before it."""
         import sympy
 
         if isinstance(expr, (sympy.Add, sympy.Mul, sympy.Pow)):
@@ -179,7 +179,7 @@ def _shown(expr: Any) -> str:
         return f"a SymPy {type(expr).__name__}"
     try:
         text = str(expr)
-    except (RecursionError, ValueError):  # ValueError: Python refuses to print an integer of so many digits
+    except (RecursionError, ValueError):  # ValueError: Python refuses to print integers of very many digits
         text = type(expr).__name__
     return text if len(text) <= 80 else f"{text[:77]}…"
 

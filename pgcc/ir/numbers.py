@@ -55,7 +55,7 @@ def _convert(value: Any) -> Number:
 
 
 def is_number(value: Any) -> bool:
-    """Whether `as_number` can take it without reading text."""
+    """Whether a value is a number that `as_number` accepts, other than text."""
     return isinstance(value, (numbers.Real, Decimal))
 
 

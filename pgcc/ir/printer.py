@@ -29,7 +29,7 @@ BREAK = "\n"  # which no name and no number contains
 
 
 class Level(IntEnum):
-    """How tightly a text holds together: it needs parentheses where something tighter is wanted."""
+    """The precedence of a text: it needs parentheses where a higher one is required."""
 
     SUM = 0  # a + b
     NEGATIVE = 1  # -a, -2*a, -3
@@ -217,7 +217,7 @@ class _Style:
         return f"{coefficient}*{factor}", Level.NEGATIVE if coefficient.startswith("-") else Level.WEIGHTED
 
     def unit_term(self, child: Node, below: Text) -> Text:
-        """1 · child: nothing is written but the child, which people may see without its parentheses."""
+        """1 · child: only the child is written; for people, without its parentheses."""
         if not self.faithful or child.op is Op.CONST:
             return below
         return self.inside(below, Level.PRODUCT)
@@ -287,7 +287,7 @@ class _Display(_Style):
 
 
 def _is_one(value: Number) -> bool:
-    """Whether a factor need not be written. A float 1.0 is: it says that the number is a float."""
+    """Whether a factor is the exact 1, which is not written. A float 1.0 is written: it marks the number as a float."""
     return type(value) is int and value == 1
 
 

@@ -7,7 +7,7 @@
     addition      ȳ_i ↦ p·z_i + (1 − p)·ȳ_i    what is out comes in with probability p
 
 The last two need to know what is out: the circuit is homogenised, and for that it has to be decomposable. All of them
-are one walk over the circuit, through determinants as through anything else.
+are one walk over the circuit, through determinants as through sums and products.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ class _Coefficients:
     # -- other coefficients, as they are asked for
 
     def _answer(self, question: tuple) -> Node:
-        """Answer ("top", node), ("of", node, k), … and whatever that asks in turn; a stack, no recursion."""
+        """Answer ("top", node), ("of", node, k), … and the questions that this asks in turn, with a stack."""
         stack = [(question, self._work(question))]
         answer: Node | None = None
         while stack:

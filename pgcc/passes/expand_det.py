@@ -49,7 +49,7 @@ def expand_det(circuit: Circuit, sized_only: bool = False) -> Circuit:
 
 
 def expand_small(circuit: Circuit, sized_only: bool = False) -> Circuit:
-    """The same, simplified; an error where a determinant that must be expanded is too large for it."""
+    """`expand_det`, simplified; an error where a determinant is too large to be expanded."""
     dets = [n for n in circuit.order if n.op is Op.DET and not (sized_only and n.size is None)]
     largest = max((n.matrices[0].shape[0] + len(n.inside) for n in dets), default=0)
     if largest > _MOST_EXPANDED:
@@ -82,9 +82,9 @@ def _entries(node: Node, f: Sequence[Node], y: Sequence[Node]) -> Entries:
     def entry(number: Fraction, weights: list[Fraction], which: list[int]) -> Graded:
         """number + Σ w·f"""
         terms = [(w, f[i], sized and counted[i]) for w, i in zip(weights, which, strict=True)]
-        plain = [(number, ONE), *((w, child) for w, child, counts in terms if not counts)]
+        without_s = [(number, ONE), *((w, child) for w, child, counts in terms if not counts)]
         with_s = [(w, child) for w, child, counts in terms if counts]
-        return [_sum(*zip(*part, strict=True)) for part in (plain, with_s) if part]
+        return [_sum(*zip(*part, strict=True)) for part in (without_s, with_s) if part]
 
     zero = Fraction(0)
     top = [

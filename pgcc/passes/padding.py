@@ -67,7 +67,7 @@ class Fillers:
     ----------
     circuit : Circuit
     filler : function
-        The factor of a variable by its name; its complement unless said otherwise.
+        The factor of a variable by its name; by default its complement.
     """
 
     def __init__(self, circuit: Circuit, filler: Callable[[str], Node] = lambda name: var(name, complement=True)):

@@ -30,11 +30,11 @@ class Draft:
         self.counted: Sequence[bool] = node.counted if node.op is Op.DET else ()
 
     def become(self, factor: Number, child: Node) -> None:
-        """It is factor · child."""
+        """Replace the draft by factor · child."""
         self.factor, self.op, self.children = factor, Op.VAR, [child]
 
     def finish(self) -> Node:
-        """The node, without its factor."""
+        """The rewritten node, without its factor."""
         if self.op is Op.SUM:
             return weighted_sum(self.weights, self.children)
         if self.op is Op.PRODUCT:
@@ -140,7 +140,7 @@ def keep_factors(draft: Draft) -> None:
 
 
 def sizes_possible(inside: Sequence[Node], outside: Sequence[Node], counted: Sequence[bool]) -> tuple[int, int]:
-    """The least and the largest |T ∩ counted| of a term that is not 0 at sight: y_i = 0 is in, f_i = 0 is out."""
+    """The least and the largest |T ∩ counted| of the terms that are not 0: y_i = 0 says "in", f_i = 0 says "out"."""
     surely_in = sum(y is ZERO and c for y, c in zip(outside, counted, strict=True))
     return surely_in, sum(f is not ZERO and c for f, c in zip(inside, counted, strict=True))
 
