@@ -22,7 +22,7 @@ _CELLS = {"": -1, **CODES}  # in a table, an empty cell is unobserved
 _MEANING = "1 (in), 0 (out) or ? (unobserved)"
 
 # The most rows, and the most entries, of a table that are read at a time: they bound the memory.
-_MOST_ROWS, _MOST_ENTRIES = 1 << 15, 1 << 20
+_ROWS, _AT_A_TIME = 1 << 15, 1 << 20
 
 # `name = value`; a name with spaces, commas or equals signs stands in quotes, in which \ escapes a quote.
 _QUOTED = r"""\s*+ (?: "(?P<double>(?:[^"\\]|\\.)++)" | '(?P<single>(?:[^'\\]|\\.)++)' | (?P<bare>[^\s,="']++) ) \s*+"""
@@ -106,7 +106,7 @@ def _short(text: str) -> str:
 
 def rows_at_a_time(variables: Sequence[str]) -> int:
     """How many rows of a table to hold in memory."""
-    return max(1, min(_MOST_ROWS, _MOST_ENTRIES // max(1, len(variables))))
+    return max(1, min(_ROWS, _AT_A_TIME // max(1, len(variables))))
 
 
 def find_names(lines: Iterable[str], where: str) -> tuple[list[str], Iterator[str]]:
