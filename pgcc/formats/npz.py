@@ -24,7 +24,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, assert_never
 
 import numpy as np
 
@@ -107,10 +107,15 @@ def _json_bytes(data: Any) -> np.ndarray:
 
 def _numbers(order: Sequence[Node], matrices: Iterable[Matrix]) -> Iterator[Number]:
     for node in order:
-        if node.op is Op.SUM:
-            yield from node.weights
-        elif node.op is Op.CONST:
-            yield node.value
+        match node.op:
+            case Op.SUM:
+                yield from node.weights
+            case Op.CONST:
+                yield node.value
+            case Op.VAR | Op.PRODUCT | Op.DET:  # the matrices of determinants come after all nodes
+                pass
+            case _:
+                assert_never(node.op)
     for matrix in matrices:
         yield from chain.from_iterable(matrix.numbers())
 

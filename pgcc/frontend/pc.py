@@ -25,7 +25,7 @@ from pgcc.frontend.structure import structure as structure_of
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, Op, var, weighted_sum
 from pgcc.ir.node import product as product_node
-from pgcc.ir.numbers import Number, as_number, is_number
+from pgcc.ir.numbers import Number, as_number, is_number, reciprocal
 from pgcc.ir.printer import describe
 from pgcc.passes.padding import homogenize, smooth
 
@@ -165,10 +165,7 @@ class PC:
     def __truediv__(self, other: Any) -> PC:
         if not is_number(other):
             return NotImplemented
-        divisor = as_number(other)
-        if not divisor:
-            raise CircuitError("division of a circuit by zero")
-        return self * (1 / divisor if type(divisor) is float else Fraction(1) / divisor)
+        return self * reciprocal(other)
 
     def __neg__(self) -> PC:
         return self._scaled(-1)

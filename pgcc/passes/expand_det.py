@@ -1,7 +1,8 @@
-"""Expand determinants into sums and products, as the paper does: a reference, never the way pgcc computes.
+"""Expand determinants into sums and products, as the paper does: an oracle, and a way for small sized determinants.
 
 Bird's division-free algorithm (2011) makes O(n⁴) edges of an n×n determinant, and in floating point it cancels
-terribly (relative error 1e-7 at n = 20). With exact numbers it is a second definition to test against.
+terribly (relative error 1e-7 at n = 20). With exact numbers it is a second definition to test against. In circuits
+that are not decomposable, small determinants of one size are compiled from it: R[t] has no elimination for them.
 """
 
 from __future__ import annotations

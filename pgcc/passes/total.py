@@ -1,4 +1,4 @@
-"""The total of a circuit: g(1), which is 1 if it is a distribution.
+"""The total g(1) of any circuit, without compiling it: 1 if the circuit is a distribution.
 
 Exact numbers give an exact total. With floats, or where fractions would become enormous, it is computed in ball
 arithmetic, determinants too, with more and more bits until it is known well: however ill-conditioned a kernel is, its
