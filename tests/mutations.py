@@ -203,7 +203,7 @@ MUTANTS = [
     ),
     Mutant(
         "a weight is lost in merging",
-        "passes/simplify.py",
+        "passes/rules.py",
         "            weights[place] = total",
         "            pass",
         "passes/test_passes.py",
@@ -217,7 +217,7 @@ MUTANTS = [
     ),
     Mutant(
         "decimals are doubles",
-        "frontend/expression.py",
+        "frontend/tokens.py",
         "    return digits * 10**power if power >= 0 else as_number(Fraction(digits, 10**-power))",
         "    return digits * 10**power if power >= 0 else digits / 10**-power",
         "frontend/test_expression.py",

@@ -74,7 +74,7 @@ def _tell_warning(message: Warning | str, *where: object, **more: object) -> Non
 
 
 def _flush_answers() -> None:
-    """Answers before the error stand before it; a full disk is told once."""
+    """Write the answers that came before the error before it; a full disk is reported only once."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -82,7 +82,7 @@ def _flush_answers() -> None:
 
 
 def _discard_output() -> None:
-    """Let what is still buffered go nowhere, so that leaving says nothing about it."""
+    """Discard buffered output, so that Python reports no error about it at exit."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""What can be said on the command line."""
+"""The arguments and options of the command line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _build_parser() -> _Parser:
     parser = _Parser(
         prog="pgcc",
         description="Ask a probability generating polynomial for probabilities: fast, and to a certified accuracy.",
-        epilog=texts.EXAMPLES + "\n'pgcc COMMAND --help' tells more about each command.",
+        epilog=texts.EXAMPLES + "\n'pgcc COMMAND --help' says more about each command.",
     )
     parser.add_argument("--version", action="version", version=f"pgcc {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -55,7 +55,7 @@ def _add_command(commands: Any, name: str, usage: str, short: str, long: str) ->
 
 
 def _add_file_options(parser: argparse.ArgumentParser) -> None:
-    """What a format has to be told; `pgcc.cli.files` passes it on to `pgcc.load`."""
+    """Options of file formats; `pgcc.cli.files` passes them on to `pgcc.load`."""
     group = parser.add_argument_group("kernels and graphs")
     group.add_argument(
         "--kernel", choices=("L", "K", "factor"), help="what the matrix in a .npy, .csv or .npz FILE is (L)"
@@ -85,9 +85,9 @@ def _add_query(commands: Any) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print an object of JSON per line, with every bit; null is an infinity"
     )
-    parser.add_argument("--rtol", type=float, metavar="R", help="the relative error that is promised (1e-9)")
+    _add_rtol(parser)
     parser.add_argument("--method", metavar="NAME", help=texts.METHODS)
-    parser.add_argument("--threads", type=int, metavar="N", help="threads for tables; -1 for all cores (1)")
+    _add_threads(parser, "threads for tables")
     _add_model_options(parser)
 
 
@@ -101,8 +101,7 @@ def _add_marginals(commands: Any) -> None:
     )
     _add_question_options(parser)
     parser.add_argument("--covariance", action="store_true", help="print the matrix of covariances instead")
-    parser.add_argument("--size", metavar="K", help="given also that so many are in: 3, or 2..5")
-    parser.add_argument("--over", metavar="NAMES", help="the variables that --size counts (all)")
+    _add_size_options(parser)
     _add_model_options(parser)
 
 
@@ -128,12 +127,11 @@ def _add_sample(commands: Any) -> None:
     )
     parser.add_argument("-n", type=int, default=1, metavar="N", help="how many (1)")
     parser.add_argument("--seed", type=int, metavar="S", help="a number that fixes the samples")
-    parser.add_argument("--size", metavar="K", help="given also that so many are in: 3, or 2..5")
-    parser.add_argument("--over", metavar="NAMES", help="the variables that --size counts (all)")
+    _add_size_options(parser)
     parser.add_argument(
         "--json", action="store_true", help="print an object of JSON per sample, with the names that are in"
     )
-    parser.add_argument("--threads", type=int, metavar="N", help="threads; -1 for all cores (1)")
+    _add_threads(parser, "threads")
     parser.add_argument("-o", "--output", metavar="PATH", help="the file to write; by default standard output")
     parser.add_argument("--force", action="store_true", help="replace the file if it exists")
     _add_model_options(parser)
@@ -142,9 +140,22 @@ def _add_sample(commands: Any) -> None:
 def _add_question_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--evidence", metavar="CSV", help=texts.CSV)
     parser.add_argument("--json", action="store_true", help="print an object of JSON per piece of evidence")
-    parser.add_argument("--rtol", type=float, metavar="R", help="the relative error that is promised (1e-9)")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads for tables; -1 for all cores (1)")
+    _add_rtol(parser)
+    _add_threads(parser, "threads for tables")
     _add_picture_options(parser)
+
+
+def _add_rtol(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rtol", type=float, metavar="R", help="the relative error that is promised (1e-9)")
+
+
+def _add_threads(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--threads", type=int, metavar="N", help=f"{what}; -1 for all cores (1)")
+
+
+def _add_size_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--size", metavar="K", help="condition on the number of variables that are in: 3, or 2..5")
+    parser.add_argument("--over", metavar="NAMES", help="the variables that --size counts (all)")
 
 
 def _add_picture_options(parser: argparse.ArgumentParser) -> None:
@@ -163,8 +174,8 @@ def _add_score(commands: Any) -> None:
     parser.add_argument("--rows", action="store_true", help="also print the log-likelihood of every row, before it")
     _add_cluster_option(parser)
     parser.add_argument("--json", action="store_true", help="print objects of JSON, with every bit; null is -inf")
-    parser.add_argument("--rtol", type=float, metavar="R", help="the relative error that is promised (1e-9)")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads; -1 for all cores (1)")
+    _add_rtol(parser)
+    _add_threads(parser, "threads")
     _add_model_options(parser)
 
 
@@ -285,7 +296,7 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """The command and its options; `file` is the circuit (None with --expr), `words` what else was said."""
+    """The command and its options; `file` is the circuit (None with --expr), `words` the other arguments."""
     parser = _build_parser()
     # Words after an option that follows other words are left over: argparse would have them in one run.
     args, rest = parser.parse_known_args(argv)

@@ -1,4 +1,4 @@
-"""What commands that answer questions share: the model, and evidence as words or as a table."""
+"""What the commands that answer questions share: the model, and evidence as arguments or as a table."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Answer = dict[str, Any]
 
 
 def compile_model(args: argparse.Namespace, *settings: str) -> Model:
-    """The model of the circuit that the command line names, with the settings that were said."""
-    said = {name: value for name in settings if (value := getattr(args, name)) is not None}
-    return pgcc.compile(read_circuit(args), normalize=args.normalize, validate=args.validate, **said)
+    """The model of the circuit that the command line names, with the settings that are given there."""
+    given = {name: value for name in settings if (value := getattr(args, name)) is not None}
+    return pgcc.compile(read_circuit(args), normalize=args.normalize, validate=args.validate, **given)
 
 
 def check_evidence(args: argparse.Namespace) -> None:
@@ -43,7 +43,7 @@ def is_single(args: argparse.Namespace) -> bool:
 
 
 def only_evidence(args: argparse.Namespace) -> dict[str, int]:
-    """That one piece."""
+    """The one piece of evidence; an empty dict if there is none."""
     return parse_evidence(args.words[0]) if args.words else {}
 
 
@@ -76,13 +76,13 @@ def _answers_of_table(
 
 
 def counted(args: argparse.Namespace) -> dict[str, Any]:
-    """The arguments ``size`` and ``over`` of a question, where they were said."""
-    said: dict[str, Any] = {}
+    """The arguments ``size`` and ``over`` of a question, where they are given."""
+    given: dict[str, Any] = {}
     if args.over is not None:
-        said["over"] = parse_names(args.over)
+        given["over"] = parse_names(args.over)
     if getattr(args, "size", None) is not None:
-        said["size"] = parse_size(args.size)
-    return said
+        given["size"] = parse_size(args.size)
+    return given
 
 
 def parse_size(text: str) -> int | tuple[int, int]:

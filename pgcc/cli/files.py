@@ -1,4 +1,4 @@
-"""What commands read and write."""
+"""The files that commands read and write."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, TextIO
 import pgcc
 from pgcc.draw import plot
 from pgcc.errors import PgccError
-from pgcc.formats.atomic import is_replaceable, replacing
-from pgcc.formats.reading import MOST_STREAMED
+from pgcc.formats.io import MOST_STREAMED, is_replaceable, replacing
 
 if TYPE_CHECKING:
     from pgcc.ir.circuit import Circuit
 
-# Said on the command line, passed on to `pgcc.load` where they are given.
+# Options of the command line that are passed on to `pgcc.load` where they are given.
 _FILE_OPTIONS = ("kernel", "symmetric", "nearest", "root", "orientation", "killing")
 
 
@@ -41,7 +40,7 @@ def read_circuit(args: argparse.Namespace) -> Circuit:
 
 
 def _standard_input() -> str:
-    """All of it, if it ends soon enough."""
+    """All of standard input; an error if it is longer than a pipe may be."""
     text = sys.stdin.read(MOST_STREAMED + 1)
     if len(text) > MOST_STREAMED:
         raise PgccError(f"standard input has more than {MOST_STREAMED:,} characters, which is the limit")
@@ -49,7 +48,7 @@ def _standard_input() -> str:
 
 
 def table_name(path: str) -> str:
-    """What to call a table in messages."""
+    """The name of a table in messages."""
     return "standard input" if path == "-" else path
 
 
@@ -61,7 +60,7 @@ def open_table(path: str) -> contextlib.AbstractContextManager[TextIO]:
 
 
 def check_can_write(path: str, force: bool) -> None:
-    """Refuse to replace a file, and a place where there can be none: before the work, not after it."""
+    """Refuse to replace a file, and a path that cannot be written: before the computation, not after it."""
     try:
         if not is_replaceable(path):  # a pipe or a device, which is written into
             return
@@ -81,13 +80,13 @@ def check_can_write(path: str, force: bool) -> None:
 
 
 def check_can_draw(path: str, force: bool) -> None:
-    """The same of a picture, whose format must be one that can be drawn."""
+    """`check_can_write` for a picture, whose format must be one that can be drawn."""
     check_can_write(path, force)
     plot.format_of(path)
 
 
 def write_text(path: str, text: str) -> None:
-    """The file appears whole or not at all."""
+    """Write a text file, which appears whole or not at all."""
     try:
         with replacing(Path(path)) as file:
             file.write(text.encode())

@@ -18,10 +18,10 @@ def run(args: argparse.Namespace) -> None:
     """Print a line for each variable, or with several pieces of evidence a table with a row for each of them."""
     check_evidence(args)
     check_picture(args)
-    model, said = compile_model(args, "rtol", "threads"), counted(args)
-    if "size" in said:
-        model = model.given_size(**said)
-    elif "over" in said:
+    model, size_given = compile_model(args, "rtol", "threads"), counted(args)
+    if "size" in size_given:
+        model = model.given_size(**size_given)
+    elif "over" in size_given:
         args.parser.error("--over says what --size counts: it means nothing alone")
 
     def answers(evidence: Any) -> list[dict[str, Any]]:

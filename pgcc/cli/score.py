@@ -93,7 +93,7 @@ class _Progress:
     """Rows so far, on a terminal, once a second of a long run."""
 
     def __init__(self) -> None:
-        self.start = self.told = time.monotonic()
+        self.start = self.shown_at = time.monotonic()
         self.shown = False
 
     def __enter__(self) -> _Progress:
@@ -101,8 +101,8 @@ class _Progress:
 
     def tell(self, rows: int) -> None:
         now = time.monotonic()
-        if now - self.told >= 1 and sys.stderr.isatty():
-            self.told, self.shown = now, True
+        if now - self.shown_at >= 1 and sys.stderr.isatty():
+            self.shown_at, self.shown = now, True
             print(f"\r{rows:,} rows, {rows / (now - self.start):,.0f}/s ", end="", file=sys.stderr, flush=True)
 
     def __exit__(self, *error: object) -> None:

@@ -9,7 +9,7 @@ from pgcc.cli.files import check_can_draw, read_circuit
 from pgcc.cli.output import json_text
 from pgcc.data.text import parse_evidence
 from pgcc.draw import plot
-from pgcc.ir.printer import dot_text
+from pgcc.draw.dot import dot_text
 
 
 def run(args: argparse.Namespace) -> None:
@@ -25,10 +25,10 @@ def run(args: argparse.Namespace) -> None:
         check_can_draw(args.plot, args.force)
         plot.save(plot.circuit(circuit), args.plot)
     model = pgcc.compile(circuit, normalize=args.normalize, validate=args.validate)
-    told = model.explain(evidence)
+    explanation = model.explain(evidence)
     if args.json:
-        print(json_text({"names": list(model.variables), **told.as_dict()}))
+        print(json_text({"names": list(model.variables), **explanation.as_dict()}))
         return
     names = model.variables
     print(f"variables: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}")
-    print(told)
+    print(explanation)

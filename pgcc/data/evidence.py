@@ -12,7 +12,7 @@ import numpy as np
 from pgcc.errors import EvidenceError
 from pgcc.rings.float64.kernels.linear import are_codes
 
-# Entries that numpy checks sooner than a kernel is loaded.
+# Tables of at most this many entries are checked by numpy: loading a compiled kernel would take longer.
 _SMALL = 10_000
 _MEANING = "1 (in), 0 (out) or −1 / None / NaN (unobserved)"
 
@@ -48,13 +48,13 @@ class Evidence:
         if column is not None:
             self.column = column
         self._table: np.ndarray | _Frame
-        if type(given) is np.ndarray:  # asked first: the others take long to ask for, where little is computed
+        if type(given) is np.ndarray:  # the fast path for small queries: the tests below take microseconds
             self._table = self._from_array(given)
             self.rows = len(self._table)
             return
         if given is None:
             given = {}
-        if isinstance(given, np.ma.MaskedArray):  # what is masked is unobserved
+        if isinstance(given, np.ma.MaskedArray):  # masked entries are unobserved
             given = np.where(np.ma.getmaskarray(given), -1, given.data.astype(np.float64))
         if isinstance(given, Mapping):
             self.single = self._checked = True
@@ -202,7 +202,7 @@ def _from_objects(table: np.ndarray) -> np.ndarray:
 def as_codes(table: np.ndarray, variables: Sequence[str], first_row: int) -> np.ndarray:
     """Numbers to codes, checked; the first bad entry is named."""
     kind = table.dtype.kind
-    if kind == "b":  # converted, not viewed: its bytes may be others than 0 and 1
+    if kind == "b":  # converted, not viewed: the bytes of a boolean array may be others than 0 and 1
         return np.ascontiguousarray(table, dtype=np.int8)
     if (
         table.dtype == np.int8
@@ -227,5 +227,5 @@ def as_codes(table: np.ndarray, variables: Sequence[str], first_row: int) -> np.
 
 
 def _flat(table: np.ndarray) -> np.ndarray:
-    """The bytes of codes."""
+    """A table of codes as one array of bytes."""
     return table.reshape(-1).view(np.uint8)

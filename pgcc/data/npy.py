@@ -1,4 +1,4 @@
-"""Evidence as an array in a file: .npy, read in pieces."""
+"""Evidence as an array in a .npy file, read in chunks of rows."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ import numpy as np
 from pgcc.data.evidence import as_codes
 from pgcc.data.text import rows_at_a_time
 from pgcc.errors import EvidenceError, FormatError, PgccError
-from pgcc.formats.damage import DAMAGE, reason_of
-from pgcc.formats.reading import as_path, read_array_header
+from pgcc.formats.io import DAMAGE, as_path, read_array_header, reason_of
 
-_PIECE = 1 << 20  # bytes that are read at a time where nobody knows how many there are
+_CHUNK = 1 << 20  # bytes that are read at a time where the length of the file is not known
 
 
 def is_npy(path: str | os.PathLike[str]) -> bool:
-    """Whether its name says so."""
+    """Whether the name of a file ends in .npy."""
     return os.fspath(path).endswith(".npy")
 
 
 class Npy:
     """A table in a .npy file that is open.
 
-    Read, not mapped: if a file that is mapped becomes shorter, the process dies.
+    It is read, not mapped into memory: if a mapped file becomes shorter, the process is killed.
 
     Examples
     --------
@@ -45,7 +44,10 @@ class Npy:
         self._begun = self._first_row()
 
     def _first_row(self) -> bytes:
-        """What was read of the data to see that the header does not lie: nothing is set aside for what it claims."""
+        """Check that the file holds the rows that its header claims, before memory is allocated for them.
+
+        The length of a pipe is not known: its first row is read, and returned.
+        """
         width = self.columns * self._kind.itemsize
         left = _bytes_left(self._file)
         if left is not None:
@@ -54,7 +56,7 @@ class Npy:
             return b""
         begun = bytearray()
         while len(begun) < width:
-            piece = self._file.read(min(width - len(begun), _PIECE))
+            piece = self._file.read(min(width - len(begun), _CHUNK))
             if not piece:
                 raise self._cut_off(0)
             begun += piece
@@ -97,7 +99,7 @@ def _header(file: IO[bytes], path: str) -> tuple[int, int, np.dtype]:
 
 
 def _bytes_left(file: IO[bytes]) -> int | None:
-    """Of a regular file, or of one in memory; None if it cannot be known."""
+    """The number of bytes from here to the end of a regular file; None if that is not known."""
     try:
         here = file.tell()
         status = os.fstat(file.fileno())
@@ -108,7 +110,7 @@ def _bytes_left(file: IO[bytes]) -> int | None:
 
 @contextmanager
 def reading(path: str) -> Iterator[IO[bytes]]:
-    """A file to read once, from which nothing may be taken away and to which nothing may be added meanwhile."""
+    """A file that is open for reading; an error at the end if it was changed meanwhile."""
     try:
         with open(as_path(path), "rb") as file:
             before = os.fstat(file.fileno())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +10,7 @@ from itertools import chain, islice
 import numpy as np
 
 from pgcc.errors import EvidenceError
+from pgcc.formats.io import bounded_lines, csv_rows
 
 # Every way to write an observation. The longer ones are how pandas and R write columns with gaps.
 CODES = {
@@ -18,13 +18,11 @@ CODES = {
     "0": 0, "0.0": 0, "false": 0,
     "?": -1, "-1": -1, "-1.0": -1, "nan": -1, "na": -1,
 }  # fmt: skip
-_ENTRIES = {"": -1, **CODES}  # of a table
+_CELLS = {"": -1, **CODES}  # in a table, an empty cell is unobserved
 _MEANING = "1 (in), 0 (out) or ? (unobserved)"
 
-# Rows of a table, and entries of them, that are read at a time: they bound the memory.
+# The most rows, and the most entries, of a table that are read at a time: they bound the memory.
 _ROWS, _AT_A_TIME = 1 << 15, 1 << 20
-# Characters of a line.
-_LONGEST_LINE = 1 << 24
 
 # `name = value`; a name with spaces, commas or equals signs stands in quotes, in which \ escapes a quote.
 _QUOTED = r"""\s*+ (?: "(?P<double>(?:[^"\\]|\\.)++)" | '(?P<single>(?:[^'\\]|\\.)++)' | (?P<bare>[^\s,="']++) ) \s*+"""
@@ -111,20 +109,6 @@ def rows_at_a_time(variables: Sequence[str]) -> int:
     return max(1, min(_ROWS, _AT_A_TIME // max(1, len(variables))))
 
 
-def bounded_lines(lines: Iterable[str], where: str) -> Iterator[str]:
-    """The lines of a text file, none of which is longer than memory should hold."""
-    readline = getattr(lines, "readline", None)
-    if readline is None:
-        yield from lines
-        return
-    number = 0
-    while line := readline(_LONGEST_LINE + 1):
-        number += 1
-        if len(line) > _LONGEST_LINE:
-            raise EvidenceError(f"{where}, line {number}: more than {_LONGEST_LINE:,} characters, which is the limit")
-        yield line
-
-
 def find_names(lines: Iterable[str], where: str) -> tuple[list[str], Iterator[str]]:
     """The names of the columns of a CSV table whose variables are not known, and all its lines.
 
@@ -137,7 +121,7 @@ def find_names(lines: Iterable[str], where: str) -> tuple[list[str], Iterator[st
     >>> find_names(['a," b"\\n'], "x.csv")[0]
     ['a', ' b']
     """
-    lines = bounded_lines(lines, where)
+    lines = bounded_lines(lines, where, EvidenceError)
     entries, read = _first_row(lines, where)
     if not entries:
         raise EvidenceError(f"{where} is empty")
@@ -158,31 +142,27 @@ def find_names(lines: Iterable[str], where: str) -> tuple[list[str], Iterator[st
 def _first_row(lines: Iterator[str], where: str) -> tuple[list[str], list[str]]:
     """The entries of the first line that is not blank, and the lines that were read for it."""
     read: list[str] = []
-    reader = csv.reader(_noted(lines, read), skipinitialspace=True)
-    try:
-        return next((row for row in reader if row), []), read
-    except csv.Error as error:
-        raise EvidenceError(f"{where}, line {reader.line_num}: not CSV: {error}") from None
-    except UnicodeDecodeError:
-        raise EvidenceError(f"{where} is not text in UTF-8") from None
+    rows = csv_rows(_recorded(lines, read), where, error=EvidenceError, skipinitialspace=True)
+    _, entries = next(rows, (0, []))
+    return entries, read
 
 
-def _noted(lines: Iterator[str], read: list[str]) -> Iterator[str]:
-    """The lines, without a byte order mark; those that were read are kept."""
+def _recorded(lines: Iterator[str], read: list[str]) -> Iterator[str]:
+    """The lines; those that were read are appended to `read`."""
     for line in lines:
-        read.append(line if read else line.removeprefix("\ufeff"))
-        yield read[-1]
+        read.append(line)
+        yield line
 
 
 def _as_written(entries: list[str], read: list[str]) -> list[str]:
-    """The same entries with the blanks before them; as they are if they are not the same without these."""
-    written = next((row for row in csv.reader(read) if row), [])
+    """The same entries with the blanks before them; `entries` itself if the line has another number of them."""
+    _, written = next(csv_rows(read, "", error=EvidenceError), (0, []))
     return written if len(written) == len(entries) else entries
 
 
 def _is_data(entries: list[str]) -> bool:
     """Whether a first line has no names: all of it can be read as observations."""
-    return all(entry.strip().lower() in _ENTRIES for entry in entries)
+    return all(entry.strip().lower() in _CELLS for entry in entries)
 
 
 def read_csv(
@@ -216,18 +196,15 @@ def read_csv(
     >>> [(line, codes.tolist()) for line, codes in read_csv(io.StringIO("b,a\\n1,0\\n?,1\\n"), ["a", "b"], 10, "x.csv")]
     [(2, [[0, 1], [1, -1]])]
     """
-    lines = bounded_lines(lines, where)
-    try:
-        columns, lines, line = _columns(lines, variables, where, header)
-        while some := list(islice(lines, rows)):
-            plain = _plain_codes(some, len(columns))
-            if plain is None:
-                yield from _read_rows(chain(some, lines), line, columns, variables, rows, where)
-                return
-            yield line + 1, _spread(plain, columns, len(variables))
-            line += len(some)
-    except UnicodeDecodeError:
-        raise EvidenceError(f"{where} is not text in UTF-8") from None
+    lines = bounded_lines(lines, where, EvidenceError)
+    columns, lines, line = _columns(lines, variables, where, header)
+    while some := list(islice(lines, rows)):
+        codes = _single_character_codes(some, len(columns))
+        if codes is None:
+            yield from _read_rows(chain(some, lines), line, columns, variables, rows, where)
+            return
+        yield line + 1, _spread(codes, columns, len(variables))
+        line += len(some)
 
 
 def _columns(
@@ -241,18 +218,19 @@ def _columns(
     return _header(entries, _as_written(entries, read), variables, where), lines, len(read)
 
 
-_PLAIN = np.full(256, -2, np.int8)
-_PLAIN[[ord("1"), ord("0"), ord("?")]] = 1, 0, -1
+# The code of each byte; −2 for all but 1, 0 and ?
+_CODE_OF_BYTE = np.full(256, -2, np.int8)
+_CODE_OF_BYTE[[ord("1"), ord("0"), ord("?")]] = 1, 0, -1
 
 
-def _plain_codes(lines: list[str], width: int) -> np.ndarray | None:
-    """The codes of lines of single characters 1, 0 and ? between commas, at the speed of arrays; else None."""
+def _single_character_codes(lines: list[str], width: int) -> np.ndarray | None:
+    """The fast path, by array operations: the codes of lines of nothing but 1, 0 and ? between commas; else None."""
     text = "".join(lines).replace("\r\n", "\n")
     text += "" if text.endswith("\n") else "\n"
     if len(text) != 2 * width * len(lines) or not text.isascii():
         return None
     grid = np.frombuffer(text.encode(), np.uint8).reshape(len(lines), 2 * width)
-    codes = _PLAIN[grid[:, ::2]]
+    codes = _CODE_OF_BYTE[grid[:, ::2]]
     separated = (grid[:, 1:-1:2] == ord(",")).all() and (grid[:, -1] == ord("\n")).all()
     return codes if separated and codes.min() >= -1 else None
 
@@ -268,14 +246,10 @@ def _read_rows(
     lines: Iterator[str], before: int, columns: list[int], variables: Sequence[str], rows: int, where: str
 ) -> Iterator[tuple[int, np.ndarray]]:
     """Any rows, entry by entry; `before` lines were read."""
-    reader = csv.reader(lines, skipinitialspace=True)
-    try:
-        entries = _entries(reader, before, len(columns), where)
-        while some := list(islice(entries, rows)):
-            codes = [_codes(line, row, columns, variables, where) for line, row in some]
-            yield some[0][0], _spread(codes, columns, len(variables))
-    except csv.Error as error:
-        raise EvidenceError(f"{where}, line {before + reader.line_num}: not CSV: {error}") from None
+    table = csv_rows(lines, where, lines_before=before, error=EvidenceError, skipinitialspace=True)
+    while some := list(islice(table, rows)):
+        codes = [_codes(line, row, columns, variables, where) for line, row in some]
+        yield some[0][0], _spread(codes, columns, len(variables))
 
 
 def _header(entries: list[str], written: list[str], variables: Sequence[str], where: str) -> list[int]:
@@ -294,20 +268,11 @@ def _header(entries: list[str], written: list[str], variables: Sequence[str], wh
     return list(columns)
 
 
-def _entries(reader: Iterator[list[str]], before: int, width: int, where: str) -> Iterator[tuple[int, list[str]]]:
-    """(line, entries) of every row that is not blank."""
-    for entries in reader:
-        line: int = before + reader.line_num  # type: ignore[attr-defined]
-        if not entries:
-            continue
-        if len(entries) != width:
-            raise EvidenceError(f"{where}, line {line}: {len(entries)} entries, but there are {width} columns")
-        yield line, entries
-
-
 def _codes(line: int, entries: list[str], columns: list[int], variables: Sequence[str], where: str) -> list[int]:
+    if len(entries) != len(columns):
+        raise EvidenceError(f"{where}, line {line}: {len(entries)} entries, but there are {len(columns)} columns")
     try:
-        return [_ENTRIES[entry] for entry in entries]
+        return [_CELLS[entry] for entry in entries]
     except KeyError:
         return [
             _code(entry, f"{where}, line {line}: {variables[column]!r}")
@@ -316,7 +281,7 @@ def _codes(line: int, entries: list[str], columns: list[int], variables: Sequenc
 
 
 def _code(entry: str, where: str) -> int:
-    code = _ENTRIES.get(entry.strip().lower())
+    code = _CELLS.get(entry.strip().lower())
     if code is None:
         raise EvidenceError(f"{where} is {entry!r}: evidence is {_MEANING}")
     return code

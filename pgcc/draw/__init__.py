@@ -1,1 +1,1 @@
-"""Pictures of circuits and answers: layout, SVG, DOT labels, matplotlib."""
+"""Pictures of circuits and answers: layout, labels, SVG, DOT text, matplotlib."""

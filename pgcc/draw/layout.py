@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from unicodedata import east_asian_width
 
+from pgcc.draw.labels import labelled_edges, node_label
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.labels import labelled_edges, node_label
-from pgcc.ir.literals import display_text
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import Number
+from pgcc.ir.spelling import display_text
 
 Point = tuple[float, float]
 Edge = tuple[int, int]  # parent and child
@@ -62,7 +62,7 @@ def _together(labels: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Mark:
-    """A node in its place: the centre and the width, what is written on it, and the same unshortened."""
+    """A drawn node: its centre and width, its label, and the label in full."""
 
     node: Node
     x: float
@@ -86,7 +86,7 @@ class Wire:
 
     @property
     def curve(self) -> list[Point]:
-        """Its start, and then three control points for every cubic piece, all of which leave and arrive vertically."""
+        """The start, then three control points for every cubic Bézier segment; all begin and end vertically."""
         path = [self.points[0]]
         for (x0, y0), (x1, y1) in pairwise(self.points):
             middle = (y0 + y1) / 2
@@ -105,7 +105,7 @@ class Drawing:
 
 
 def lay_out(circuit: Circuit, most_nodes: int = 80) -> Drawing | None:
-    """Where nodes and edges of a circuit are drawn; None if it has more nodes than that, or is too entangled."""
+    """Where nodes and edges of a circuit are drawn; None if it has more nodes than the limit, or too many crossings."""
     if len(circuit.order) > most_nodes:
         return None
     nodes, edges = _drawn(circuit)
@@ -133,7 +133,7 @@ def _node_width(node: Node, label: str) -> float:
 
 
 def _drawn(circuit: Circuit) -> tuple[list[Node], dict[Edge, tuple[str, str]]]:
-    """The nodes, parents first, and the edges between them: (parent, child) to what is written, briefly and in full."""
+    """The nodes, parents first, and the edges between them: (parent, child) to the label, shortened and in full."""
     below: dict[Node, dict[Node, tuple[list[str], list[str]]]] = {}
     seen = {circuit.root}
     for node in filter(seen.__contains__, reversed(circuit.order)):
@@ -215,7 +215,7 @@ class _Grid:
         self.layers = best
 
     def _swap_neighbours(self) -> None:
-        """Once through every layer: two that stand side by side change places if fewer of their edges cross then."""
+        """Go through every layer once: two neighbours change places if that makes fewer of their edges cross."""
         place = {i: p for layer in self.layers for p, i in enumerate(layer)}
         for layer in self.layers:
             for p in range(len(layer) - 1):
@@ -283,7 +283,7 @@ def _spread(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
 
 
 def _wires(paths: Sequence[tuple[Point, ...]], labels: Sequence[tuple[str, str]]) -> list[Wire]:
-    """Edges with labels on the first piece of each: in three rows between two layers, as far as there is room."""
+    """Edges with labels on the first piece of each: in three rows between two layers, as far as there is space."""
     rows: dict[float, list[Point]] = {}  # y to the stretches that are taken, from left to right
 
     def room(start: Point, end: Point, label: str) -> Point | None:

@@ -17,7 +17,7 @@ from pgcc.data.evidence import Evidence
 from pgcc.draw.layout import RADIUS, Drawing, Mark, Wire, lay_out
 from pgcc.draw.svg import FILLS, INK, LINE, size_text, wire_colour
 from pgcc.errors import EvidenceError, FormatError, PgccError
-from pgcc.formats.atomic import replacing
+from pgcc.formats.io import replacing
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
 
@@ -53,7 +53,7 @@ def marginals(model: Model, evidence: Any = None, *, ax: Axes | None = None, top
     ax : matplotlib Axes, optional
         Where to draw.
     top : int, optional
-        Only so many variables, the most probable ones first.
+        At most this many variables, the most probable ones first.
 
     Returns
     -------
@@ -176,7 +176,7 @@ def covariance(model: Model, evidence: Any = None, *, ax: Axes | None = None) ->
 
 
 def _largest_pair(matrix: np.ndarray) -> float:
-    """The largest |Cov(X_i, X_j)|, i ≠ j; if all are 0, the largest variance, and 1 if there is nothing at all."""
+    """The largest |Cov(X_i, X_j)|, i ≠ j; if all are 0, the largest variance, and 1 if all variances are 0 too."""
     pairs = np.abs(matrix - np.diag(np.diag(matrix))).max(initial=0.0)
     return float(pairs or np.abs(matrix).max(initial=0.0) or 1.0)
 
@@ -193,7 +193,7 @@ def circuit(circuit: Circuit, *, ax: Axes | None = None, most_nodes: int = 80) -
     ax : matplotlib Axes, optional
         Where to draw.
     most_nodes : int
-        Of a circuit with more nodes, only the size is told.
+        Of a circuit with more nodes, only the size is shown.
 
     Returns
     -------
@@ -321,7 +321,7 @@ def _matplotlib() -> Any:
 
 
 def _axes(ax: Axes | None, width: float, height: float) -> Axes:
-    """The given Axes, or those of a new figure of so many inches."""
+    """The given Axes, or those of a new figure of this size in inches."""
     if ax is not None:
         return ax
     return _matplotlib().figure.Figure(figsize=(width, height), layout="constrained").add_subplot()
@@ -339,7 +339,7 @@ def _bar_size(names: Sequence[str]) -> tuple[float, float]:
 
 
 def _name_ticks(axis: Any, names: Sequence[str], rotation: float) -> list[Any]:
-    """Names if there is room for them, and their texts; otherwise there are numbers, counted from 0."""
+    """The ticks of an axis: names if there is space for them, otherwise numbers counted from 0."""
     if len(names) > NAMED:
         return []
     shown = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…" for name in names]

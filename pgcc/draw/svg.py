@@ -1,4 +1,4 @@
-"""A circuit drawn as a layered graph, in plain SVG."""
+"""A circuit drawn as a layered graph, in SVG."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def circuit_svg(circuit: Circuit, most_nodes: int = 80) -> str:
     ----------
     circuit : Circuit
     most_nodes : int
-        Of a circuit with more nodes, only the size is told.
+        Of a circuit with more nodes, only the size is shown.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def circuit_svg(circuit: Circuit, most_nodes: int = 80) -> str:
 
 
 def size_text(circuit: Circuit) -> str:
-    """What is said of a circuit that is too large to be drawn."""
+    """A picture with the size of a circuit that is too large to be drawn."""
     return f"{len(circuit.order):,} nodes, {circuit.size:,} edges: too many to draw"
 
 
@@ -68,7 +68,7 @@ def _wire_svg(wire: Wire) -> str:
 
 
 def wire_colour(wire: Wire) -> str:
-    """Of its label: negative weights are seen."""
+    """The colour of an edge's label: negative weights stand out."""
     return NEGATIVE if wire.label.startswith("-") else INK
 
 

@@ -7,28 +7,39 @@ import os
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pgcc.errors import FormatError
-from pgcc.formats.atomic import replacing
-from pgcc.formats.reading import as_path
+from pgcc.formats.io import as_path, replacing
 from pgcc.ir.circuit import Circuit
 
-# One line for every format: a module with `read(path) -> Circuit` and `write(circuit, file)`, either of which may be
-# missing. It is imported when it is first needed.
+
+class Format(NamedTuple):
+    """A file format: the module of `pgcc.formats` that implements it, and what such a file is.
+
+    The module has `read(path, **options) -> Circuit`; the parameters of `read` are the options of `load`. If the format
+    is written too, the module has `write(circuit, file)`. It is imported when it is first needed.
+    """
+
+    module: str
+    what: str
+    is_written: bool = False
+
+
+# To add a format: a module with `read`, a line here, and its name in the documentation of `load`.
 FORMATS = {
-    ".pgc": "pgcc.formats.pgc",
-    ".npz": "pgcc.formats.archive",
-    ".psdd": "pgcc.formats.psdd",
-    ".sdd": "pgcc.formats.sdd",
-    ".nnf": "pgcc.formats.nnf",
-    ".ddnnf": "pgcc.formats.nnf",
-    ".uai": "pgcc.formats.uai",
-    ".npy": "pgcc.formats.kernels",
-    ".csv": "pgcc.formats.kernels",
-    ".edges": "pgcc.formats.edges",
-    ".edgelist": "pgcc.formats.edges",
-    ".tsv": "pgcc.formats.edges",
+    ".pgc": Format("pgc", "the text that `pgcc.parse` reads", is_written=True),
+    ".npz": Format("npz", "a circuit as binary arrays, or the kernel of a DPP (read only)", is_written=True),
+    ".psdd": Format("psdd", "a probabilistic sentential decision diagram"),
+    ".sdd": Format("sdd", "a sentential decision diagram"),
+    ".nnf": Format("nnf", "a d-DNNF of c2d or d4"),
+    ".ddnnf": Format("nnf", "a d-DNNF of c2d or d4"),
+    ".uai": Format("uai", "a Bayesian or Markov network of binary variables"),
+    ".npy": Format("kernels", "the kernel of a DPP, as a numpy array"),
+    ".csv": Format("kernels", "the kernel of a DPP, as text"),
+    ".edges": Format("edges", "a graph, for its random spanning trees"),
+    ".edgelist": Format("edges", "a graph, for its random spanning trees"),
+    ".tsv": Format("edges", "a graph, for its random spanning trees"),
 }
 
 
@@ -38,12 +49,12 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
     Parameters
     ----------
     path : str or path-like
-        `.pgc` is the text that `pgcc.parse` reads; `.npz` is binary, for large circuits. Models of others: `.psdd`,
-        `.sdd`, `.nnf` (c2d) and `.ddnnf` (d4), `.uai` (binary Bayesian and Markov networks). Kernels of `pgcc.dpp`:
-        `.npy`, `.csv`, and `.npz` with an array L, K or factor. Graphs, for `pgcc.spanning_tree`: `.edges`, `.edgelist`
-        and `.tsv`, with two nodes and perhaps a weight per line.
+        `.pgc` is the text that `pgcc.parse` reads; `.npz` is binary, for large circuits. Other programs' models:
+        `.psdd`, `.sdd`, `.nnf` (c2d) and `.ddnnf` (d4), `.uai` (binary Bayesian and Markov networks). Kernels of
+        `pgcc.dpp`: `.npy`, `.csv`, and `.npz` with an array L, K or factor. Graphs, for `pgcc.spanning_tree`: `.edges`,
+        `.edgelist` and `.tsv`, with two nodes and perhaps a weight per line.
     **options
-        What the format has: ``vtree=`` (`.psdd`, `.sdd`), ``weights=`` (`.sdd`, `.nnf`), ``variables=`` (`.nnf`),
+        Those of the format: ``vtree=`` (`.psdd`, `.sdd`), ``weights=`` (`.sdd`, `.nnf`), ``variables=`` (`.nnf`),
         ``keep=`` (`.uai`: the variables to keep, the others are summed out), ``kernel=`` "L", "K" or "factor",
         ``symmetric=``, ``nearest=`` and ``names=`` (kernels), ``root=`` and ``orientation=`` (graphs: arborescences)
         and ``killing=`` (graphs: rooted forests).
@@ -111,16 +122,15 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
 
 
 def check_can_save(path: str | os.PathLike[str]) -> None:
-    """Refuse a name whose format `save` does not write: before a long work, not after it."""
+    """Refuse a name whose format `save` does not write: before a long computation, not after it."""
     _function(as_path(path), "write")
 
 
 def _function(path: Path, name: str) -> Callable:
     """`read` or `write` of the format that the file's name promises."""
-    known = FORMATS.get(path.suffix.lower())
-    function = getattr(import_module(known), name, None) if known else None
-    if function is None:
-        able = ", ".join(e for e, module in sorted(FORMATS.items()) if hasattr(import_module(module), name))
+    able = {extension: one for extension, one in FORMATS.items() if name == "read" or one.is_written}
+    extension = path.suffix.lower()
+    if extension not in able:
         what = f"the format {path.suffix!r}" if path.suffix else "a file without an extension"
-        raise FormatError(f"{path}: cannot {name} {what}; known are {able}")
-    return function
+        raise FormatError(f"{path}: cannot {name} {what}; known are {', '.join(sorted(able))}")
+    return getattr(import_module(f"pgcc.formats.{able[extension].module}"), name)

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from pgcc.errors import FormatError, PgccError
+from pgcc.formats.io import read_text, shown
 from pgcc.formats.kernels import number_in
-from pgcc.formats.lines import shown
-from pgcc.formats.reading import read_text
 from pgcc.frontend.spanning_tree import arborescence, spanning_forest, spanning_tree
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.numbers import Number
@@ -91,7 +90,7 @@ def _edges(path: Path) -> Iterator[Edge]:
 def _edge(line: str, where: str) -> Edge:
     words = _words(line)
     if len(words) not in (2, 3):
-        hint = ": networkx.write_edgelist(G, path, data=['weight']) writes weights plainly" if "{" in line else ""
+        hint = ": networkx.write_edgelist(G, path, data=['weight']) writes weights without names" if "{" in line else ""
         raise FormatError(f"{where}: an edge is two nodes and perhaps a weight, not {shown(line)}{hint}")
     for word in words[:2]:
         if not word or not word.isprintable():
@@ -100,8 +99,8 @@ def _edge(line: str, where: str) -> Edge:
         return words[0], words[1], 1
     weight = number_in(words[2])
     if weight is None or weight < 0:
-        told = "is negative" if weight is not None else "is not a finite number"
-        raise FormatError(f"{where}: the weight {shown(words[2])} {told} (# starts a comment)")
+        problem = "is negative" if weight is not None else "is not a finite number"
+        raise FormatError(f"{where}: the weight {shown(words[2])} {problem} (# starts a comment)")
     return words[0], words[1], weight
 
 

@@ -11,7 +11,6 @@ Nothing is unpickled, and nothing is evaluated.
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -22,9 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgcc.errors import FormatError, PgccError
-from pgcc.formats.lines import shown
-from pgcc.formats.npz import Archive
-from pgcc.formats.reading import array_in, read_bytes, read_text
+from pgcc.formats.io import Archive, array_in, csv_rows, read_bytes, read_text, shown
 from pgcc.frontend.determinant import MOST_ENTRIES
 from pgcc.frontend.dpp import dpp
 from pgcc.ir.circuit import Circuit
@@ -106,7 +103,7 @@ def number_in(word: str) -> Number | None:
 
 
 def check_kind(path: Path, kernel: str | None) -> str | None:
-    """What a matrix is said to be, if anything."""
+    """The option kernel=, checked: "L", "K", "factor", or None if it is not given."""
     if kernel is not None and kernel not in KINDS:
         raise FormatError(f"{path}: kernel={kernel!r} is not one of {', '.join(KINDS)}")
     return kernel
@@ -190,11 +187,11 @@ def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
             continue
         if separator is None:
             separator = next((mark for mark in ",;\t" if mark in line), " ")
-        try:
-            cells = line.split() if separator == " " else next(csv.reader([line], delimiter=separator, strict=True))
-        except csv.Error as error:
-            raise FormatError(f"{path}, line {number}: {error}") from None
-        yield number, [cell.strip() for cell in cells]
+        if separator == " ":
+            yield number, line.split()
+            continue
+        for _, cells in csv_rows([line], str(path), lines_before=number - 1, delimiter=separator, strict=True):
+            yield number, [cell.strip() for cell in cells]
 
 
 def _cell(cell: str, where: str, column: int) -> Number:

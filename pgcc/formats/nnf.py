@@ -24,14 +24,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pgcc.errors import FormatError
-from pgcc.formats.lines import (
+from pgcc.formats.io import shown
+from pgcc.formats.logic import (
     Lines,
     Nodes,
     conjunction,
     decomposable,
     disjunction,
     literal_node,
-    shown,
     smoothed,
     variable_names,
 )

@@ -1,4 +1,6 @@
-"""`.npz`: a circuit as a few flat arrays, for large ones. No pickles; every index is checked before it is used.
+"""`.npz`: a circuit as a few flat arrays, for large circuits; or (read only) the kernel of a DPP, see `kernels`.
+
+No pickles; every index is checked before it is used.
 
 header          JSON as bytes: {"format": "pgcc circuit", "version": 1, 2 or 3}
 variables       JSON as bytes: the names, in order
@@ -19,23 +21,22 @@ counted         uint8, one per child f_i of every Det: whether its size counts i
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from io import BytesIO
 from itertools import chain
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import Any, BinaryIO, assert_never
 
 import numpy as np
 
 from pgcc.errors import CircuitError, FormatError
-from pgcc.formats.damage import DAMAGE, reason_of
-from pgcc.formats.reading import array_in
+from pgcc.formats import kernels
+from pgcc.formats.io import DAMAGE, Archive, read_bytes, reason_of
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.literals import number_text, read_exact
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op, const, det, product, var, weighted_sum
 from pgcc.ir.numbers import Number
+from pgcc.ir.spelling import number_text, read_exact
 
 FORMAT = "pgcc circuit"
 UNSIZED, SIZED, COUNTED = VERSIONS = 1, 2, 3
@@ -57,9 +58,6 @@ DTYPES = {
 FLOAT, INTEGER, EXACT = 0, 1, 2
 MAX_HEADER = 10_000  # bytes of the JSON header
 _WHOLE = 2**53  # integers up to this are float64s
-
-# A file of b bytes that claims to hold more than this is not read: a zip can claim a thousand times its size.
-MIN_ALLOWED, MAX_RATIO = 1 << 26, 100
 
 
 # -- writing --------------------------------------------------------------------------------------
@@ -109,16 +107,21 @@ def _json_bytes(data: Any) -> np.ndarray:
 
 def _numbers(order: Sequence[Node], matrices: Iterable[Matrix]) -> Iterator[Number]:
     for node in order:
-        if node.op is Op.SUM:
-            yield from node.weights
-        elif node.op is Op.CONST:
-            yield node.value
+        match node.op:
+            case Op.SUM:
+                yield from node.weights
+            case Op.CONST:
+                yield node.value
+            case Op.VAR | Op.PRODUCT | Op.DET:  # the matrices of determinants come after all nodes
+                pass
+            case _:
+                assert_never(node.op)
     for matrix in matrices:
         yield from chain.from_iterable(matrix.numbers())
 
 
 def _pooled(numbers: Iterable[Number]) -> tuple[list[int], list[float], list[str]]:
-    """Kinds, values, and the texts of the numbers that are no float64."""
+    """The arrays `kind` and `value`, and the texts of the numbers that are no float64."""
     kinds: list[int] = []
     values: list[float] = []
     exact: dict[str, int] = {}
@@ -138,34 +141,29 @@ def _pooled(numbers: Iterable[Number]) -> tuple[list[int], list[float], list[str
 # -- reading --------------------------------------------------------------------------------------
 
 
-class Archive:
-    """The arrays in the bytes of an `.npz` file, each unpacked when it is asked for.
+def read(
+    path: Path,
+    kernel: str | None = None,
+    symmetric: bool = True,
+    nearest: bool = False,
+    names: Iterable[str] | None = None,
+) -> Circuit:
+    """The circuit in an `.npz` file, or the determinantal point process of a kernel that it holds.
 
-    Raises
-    ------
-    FormatError
-        If it is no zip, is compressed in another way than by deflate, or claims to hold far more than its file can.
+    The options are for kernels, as in `pgcc.formats.kernels.read`.
     """
-
-    def __init__(self, data: bytes):
-        try:
-            self._zip = zipfile.ZipFile(BytesIO(data))
-            self.entries = {entry.filename.removesuffix(".npy"): entry for entry in self._zip.infolist()}
-        except DAMAGE as error:
-            raise FormatError(f"it is damaged, or not in the .npz format: {reason_of(error)}") from None
-        if any(e.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for e in self._zip.infolist()):
-            raise FormatError("it uses an unknown compression")
-        claimed = sum(entry.file_size for entry in self._zip.infolist())
-        if claimed > max(MIN_ALLOWED, MAX_RATIO * len(data)):
-            raise FormatError(f"{len(data):,} bytes that claim to be {claimed:,} are refused")
-
-    def array(self, name: str) -> np.ndarray:
-        """One array."""
-        try:
-            data = self._zip.read(self.entries[name])
-        except DAMAGE as error:
-            raise FormatError(f"the array {name!r} is damaged: {reason_of(error)}") from None
-        return array_in(data, f"the array {name!r}")
+    kernels.check_kind(path, kernel)
+    data = read_bytes(path)
+    try:
+        archive = Archive(data)
+        found = kernels.kernel_in(archive, kernel) or circuit_in(archive)
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from None
+    if isinstance(found, kernels.Kernel):
+        return kernels.process_of(path, found, names, symmetric, nearest)
+    if kernel is not None or names is not None or nearest or not symmetric:
+        raise FormatError(f"{path} holds a circuit: options of kernels mean nothing for it")
+    return found
 
 
 def circuit_in(archive: Archive) -> Circuit:
@@ -198,7 +196,7 @@ def _need(condition: object, message: str) -> None:
 
 
 def _checked(array: np.ndarray, name: str) -> np.ndarray:
-    """An array of the type and shape that the format has for it."""
+    """The array itself, if it has the type and the number of dimensions that the format prescribes."""
     _need(array.dtype == DTYPES[name], f"the array {name!r} holds {array.dtype}, not {np.dtype(DTYPES[name])}")
     _need(array.ndim == (2 if name == "shape" else 1) and array.flags.c_contiguous, f"{name!r} is no list")
     return array
@@ -262,7 +260,7 @@ def _sizes(size: np.ndarray | None, child_counts: np.ndarray) -> list[int | None
 
 
 def _counted(counted: np.ndarray | None, child_counts: np.ndarray, sizes: list[int | None]) -> list[list[int] | None]:
-    """What the size of every Det counts; None for all, and where there is no size."""
+    """For every Det, which children its size counts; None if it counts all, or there is no size."""
     if counted is None:
         return [None] * len(child_counts)
     last = np.cumsum(child_counts // 2)
@@ -306,7 +304,7 @@ def _matrices(shape: np.ndarray, numbers: list[Number], start: int) -> Iterator[
 
 
 def _build(arrays: dict[str, np.ndarray], numbers: list[Number], leaves: Iterator[Node], dets: Iterator) -> Node:
-    """The root. Everything has been checked, so that this loop only builds."""
+    """The root. All arrays have been checked, so that this loop only builds nodes."""
     first, child = arrays["first"].tolist(), arrays["child"].tolist()
     nodes: list[Node] = []
     used = 0  # numbers
@@ -323,8 +321,10 @@ def _build(arrays: dict[str, np.ndarray], numbers: list[Number], leaves: Iterato
         elif op == Op.CONST:
             nodes.append(const(numbers[used]))
             used += 1
-        else:
+        elif op == Op.DET:
             half = len(children) // 2
             m0, u, v, size, counted = next(dets)
             nodes.append(det(m0, u, v, children[:half], children[half:], size, counted))
+        else:
+            raise AssertionError(f"the operation {op} is not handled")
     return nodes[-1]

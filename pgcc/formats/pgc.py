@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import BinaryIO
 
-from pgcc.formats.reading import read_text
+from pgcc.formats.io import read_text
 from pgcc.frontend.expression import parse
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.printer import pgc_text

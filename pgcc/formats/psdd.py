@@ -23,7 +23,8 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
-from pgcc.formats.lines import Lines, Nodes, decomposable, literal_node, shown, variable_names
+from pgcc.formats.io import shown
+from pgcc.formats.logic import Lines, Nodes, decomposable, literal_node, variable_names
 from pgcc.formats.vtree import Vtree, VtreeChecker, vtree_of
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit

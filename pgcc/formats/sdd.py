@@ -19,14 +19,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pgcc.formats.lines import (
+from pgcc.formats.io import shown
+from pgcc.formats.logic import (
     Lines,
     Nodes,
     conjunction,
     decomposable,
     disjunction,
     literal_node,
-    shown,
     smoothed,
     variable_names,
 )

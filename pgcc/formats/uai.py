@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from pgcc.errors import CircuitError, FormatError
-from pgcc.formats.reading import read_text
+from pgcc.formats.io import read_text, shown
 from pgcc.frontend.elimination import MOST_NEIGHBOURS, Factor, WidthError, eliminate
 from pgcc.ir.circuit import Circuit
 
@@ -65,7 +65,7 @@ def read_network(path: Path) -> tuple[list[str], list[Factor]]:
     tokens = _Tokens(path)
     kind = tokens.word("BAYES or MARKOV").upper()
     if kind not in KINDS:
-        raise tokens.error(f"a network begins with {' or '.join(KINDS)}, not with {_shown(kind)}")
+        raise tokens.error(f"a network begins with {' or '.join(KINDS)}, not with {shown(kind)}")
     names = _read_variables(tokens)
     scopes = _read_scopes(tokens, len(names))
     factors = [Factor(scope, _read_table(tokens, i, scope, kind)) for i, scope in enumerate(scopes)]
@@ -147,22 +147,25 @@ class _Tokens:
     def count(self, what: str) -> int:
         word = self.word(what)
         if not _COUNT.fullmatch(word):
-            raise self.error(f"{what} is a whole number, not {_shown(word)}")
+            raise self.error(f"{what} is a whole number, not {shown(word)}")
         return int(word)
 
     def number(self, what: str) -> float:
         word = self.word(what)
         if not _DECIMAL.fullmatch(word):
-            raise self.error(f"{what} is a number, not {_shown(word)}")
+            raise self.error(f"{what} is a number, not {shown(word)}")
         value = float(word)
         if value < 0:
-            raise self.error(f"{what} is negative: {_shown(word)}")
+            raise self.error(f"{what} is negative: {shown(word)}")
         if not math.isfinite(value) or (value == 0 and re.search("[1-9]", re.split("[eE]", word)[0])):
-            raise self.error(f"{what} is out of the range of floats: {_shown(word)}")
+            raise self.error(f"{what} is out of the range of floats: {shown(word)}")
         return value
 
     def promise(self, count: int, what: str, words: int = 1) -> None:
-        """The file is long enough for so many things of at least so many words: nothing is set aside before."""
+        """Refuse a count of items, each of at least `words` words, that the rest of the file is too short for.
+
+        Memory is only allocated after that.
+        """
         left = len(self.words) - self.next
         if count * words > left:
             raise self.error(f"the file ends before all {count} {what}")
@@ -171,8 +174,4 @@ class _Tokens:
         if self.next < len(self.words):
             extra = self.words[self.next]
             self.next += 1
-            raise self.error(f"the network is complete, but {_shown(extra)} follows")
-
-
-def _shown(word: str) -> str:
-    return repr(word if len(word) <= 40 else word[:40] + "…")
+            raise self.error(f"the network is complete, but {shown(extra)} follows")

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgcc.errors import FormatError
-from pgcc.formats.lines import Lines, shown
-from pgcc.formats.reading import as_path
+from pgcc.formats.io import as_path, shown
+from pgcc.formats.logic import Lines
 
 
 @dataclass(frozen=True)

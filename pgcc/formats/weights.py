@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from pgcc.errors import CircuitError, FormatError
-from pgcc.formats.lines import shown
-from pgcc.formats.reading import as_path, read_text
+from pgcc.formats.io import as_path, read_text, shown
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, weighted_sum
 from pgcc.ir.numbers import Number, as_number
 
 Weights = Mapping[int, Any] | str | os.PathLike[str]
 
-# A weight in text is exact, so that its length is bounded: this many characters, this large an exponent.
+# A weight in text is an exact number. Its length is bounded: at most this many characters, and this exponent.
 MAX_CHARACTERS, MAX_EXPONENT = 400, 400
 
 
@@ -52,7 +51,7 @@ def _times(leaf: Node, weights: Mapping[int, Number]) -> Node:
 
 
 def literal_weights(weights: Weights | None) -> dict[int, Number]:
-    """Weights as they are given, checked.
+    """The weights of literals, from a mapping or a file, checked.
 
     Examples
     --------
@@ -95,13 +94,13 @@ def _read(path: Path) -> dict[int, Number]:
         except ValueError:
             raise FormatError(f"{path}, line {number}: {shown(line.strip())} is not a literal and its weight") from None
         if not key or key in weights:
-            raise FormatError(f"{path}, line {number}: literal {key} {'has two weights' if key else 'is none'}")
+            raise FormatError(f"{path}, line {number}: literal {key} {'has two weights' if key else 'is no literal'}")
         weights[key] = value
     return weights
 
 
 def _number(word: str) -> Number:
-    """A decimal or a fraction, exactly; `ValueError` if it is none or would be very long."""
+    """A decimal or a fraction, exactly; `ValueError` if it is neither, or would be very long."""
     _, _, exponent = word.lower().partition("e")
     if len(word) > MAX_CHARACTERS or "_" in word or (exponent and abs(int(exponent)) > MAX_EXPONENT):
         raise ValueError(word)

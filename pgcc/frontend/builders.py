@@ -19,11 +19,23 @@ from pgcc.frontend.chow_liu import PairCounts
 from pgcc.frontend.elimination import Factor, eliminate
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE, Node, product, var, weighted_sum
-from pgcc.ir.numbers import Number, as_number
+from pgcc.ir.node import ONE, Node, var
+from pgcc.ir.numbers import Number
+from pgcc.passes.arguments import as_list, new_names, probability
+from pgcc.passes.building import product_of, sum_of
 
 if TYPE_CHECKING:
     import networkx
+
+__all__ = [
+    "bayesian_network",
+    "chow_liu",
+    "chow_liu_from_data",
+    "chow_liu_parameters",
+    "cutset_network",
+    "hmm",
+    "naive_bayes",
+]
 
 TOLERANCE = 1e-9  # probabilities add up to 1 within this
 
@@ -48,7 +60,7 @@ def chow_liu(parents: Iterable[int | None], probs: Iterable[Any], names: Iterabl
     >>> print(chow_liu([-1, 0], [0.25, (0.125, 0.75)], names=["rain", "wet"]))
     0.75*~rain*(0.875*~wet + 0.125*wet) + 0.25*rain*(0.25*~wet + 0.75*wet)
     """
-    listed, tables = _listed(parents, "parents"), _listed(probs, "probs")
+    listed, tables = as_list(parents, "parents"), as_list(probs, "probs")
     if len(tables) != len(listed):
         raise CircuitError(f"{len(listed)} variables, but probabilities for {len(tables)}")
     labels = _names(names, len(listed))
@@ -101,11 +113,11 @@ def _pair(given: Any, root: bool, name: str) -> tuple[Number, Number]:
     if np.ndim(given) == 0:
         if not root:
             raise CircuitError(f"{name!r} has a parent, so it needs two probabilities of being 1, not {given!r}")
-        p = _probability(given, f"Pr({name} = 1)")
+        p = probability(given, f"Pr({name} = 1)")
         return p, p
     if len(given) != 2:
         raise CircuitError(f"{name!r} needs two probabilities of being 1, one for each value of its parent: {given!r}")
-    low, high = (_probability(p, f"Pr({name} = 1 | parent = {v})") for v, p in enumerate(given))
+    low, high = (probability(p, f"Pr({name} = 1 | parent = {v})") for v, p in enumerate(given))
     if root and low != high:
         raise CircuitError(f"{name!r} is a root, but two different probabilities are given: {low} and {high}")
     return low, high
@@ -187,7 +199,7 @@ def naive_bayes(weights: Iterable[Any], probs: Iterable[Any], names: Iterable[st
     0.5*(0.75*~a + 0.25*a) + 0.5*(0.25*~a + 0.75*a)
     """
     shares = _distribution(weights, "the weights of the components")
-    rows = [_listed(row, "a row of probs") for row in _listed(probs, "probs")]
+    rows = [as_list(row, "a row of probs") for row in as_list(probs, "probs")]
     if len(rows) != len(shares):
         raise CircuitError(f"{len(shares)} weights, but probabilities for {len(rows)} components")
     if len({len(row) for row in rows}) > 1:
@@ -241,9 +253,9 @@ def hmm(
     k = len(first)
     rows = [
         _distribution(row, f"the transition probabilities from state {s}")
-        for s, row in enumerate(_listed(transition, "transition"))
+        for s, row in enumerate(as_list(transition, "transition"))
     ]
-    ones = [_probability(e, f"Pr(observation = 1 | state {s})") for s, e in enumerate(_listed(emission, "emission"))]
+    ones = [probability(e, f"Pr(observation = 1 | state {s})") for s, e in enumerate(as_list(emission, "emission"))]
     if len(rows) != k or any(len(row) != k for row in rows) or len(ones) != k:
         raise CircuitError(f"{k} initial probabilities need transitions {k}×{k} and {k} emissions")
     labels = _names(names, steps)
@@ -315,7 +327,7 @@ def _decision(name: Any, p: Any, zero: tuple, one: tuple) -> tuple[Node, dict[st
     if name in zero[1]:
         raise CircuitError(f"below the decision on {name!r}, the variable occurs again")
     terms = [_times(var(name, complement=True), zero[0]), _times(positive, one[0])]
-    return _bernoulli(_probability(p, f"Pr({name} = 1)"), *terms), {name: None, **zero[1]}
+    return _bernoulli(probability(p, f"Pr({name} = 1)"), *terms), {name: None, **zero[1]}
 
 
 def _cutset_leaf(part: Any) -> tuple[Node, dict[str, None]]:
@@ -386,7 +398,7 @@ def bayesian_network(G: networkx.DiGraph, cpt: str = "cpt", keep: Iterable[str] 
 
 def _parents(G: networkx.DiGraph, node: Any) -> list:
     natural = list(G.predecessors(node))
-    listed = _listed(G.nodes[node].get("parents", natural), f"the attribute `parents` of {str(node)!r}")
+    listed = as_list(G.nodes[node].get("parents", natural), f"the attribute `parents` of {str(node)!r}")
     if len(listed) != len(natural) or any(parent not in listed for parent in natural):
         raise CircuitError(f"the attribute `parents` of {str(node)!r} does not list its predecessors")
     return listed
@@ -410,7 +422,7 @@ def _cpt(given: Any, k: int, name: str) -> np.ndarray:
         if array.shape != (2,) * k:
             raise CircuitError(f"the table of {name!r} has shape {array.shape}; {k} parents need {(2,) * k}")
         entries = [array[cell] for cell in cells]
-    checked = [float(_probability(p, f"Pr({name} = 1 | {c})")) for p, c in zip(entries, cells, strict=True)]
+    checked = [float(probability(p, f"Pr({name} = 1 | {c})")) for p, c in zip(entries, cells, strict=True)]
     return np.array(checked).reshape((2,) * k)
 
 
@@ -422,47 +434,28 @@ def _key(key: Any) -> tuple:
 
 
 def _leaf(p: Any, name: str, given: str) -> Node:
-    return _bernoulli(_probability(p, f"Pr({name} = 1{given})"), var(name, complement=True), var(name))
+    return _bernoulli(probability(p, f"Pr({name} = 1{given})"), var(name, complement=True), var(name))
 
 
 def _bernoulli(p: Number, zero: Node, one: Node) -> Node:
-    """(1 − p) · zero + p · one; what has probability 0 is left out."""
+    """(1 − p) · zero + p · one; a term of probability 0 is left out."""
     return _mixture((1 - p, p), (zero, one))
 
 
 def _mixture(weights: Sequence[Number], nodes: Sequence[Node]) -> Node:
-    edges = [(w, node) for w, node in zip(weights, nodes, strict=True) if w]
-    return edges[0][1] if len(edges) == 1 and edges[0][0] == 1 else weighted_sum(*zip(*edges, strict=True))
+    return sum_of(zip(weights, nodes, strict=True))
 
 
 def _times(*nodes: Node) -> Node:
-    factors = [node for node in nodes if node is not ONE]
-    return factors[0] if len(factors) == 1 else product(factors)
-
-
-def _probability(value: Any, what: str) -> Number:
-    try:
-        number = as_number(value)
-    except CircuitError:
-        number = -1
-    if not 0 <= number <= 1:
-        raise CircuitError(f"{what} is {value!r}, not a number between 0 and 1")
-    return number
+    return product_of(nodes)
 
 
 def _distribution(values: Iterable[Any], what: str) -> list[Number]:
-    numbers = [_probability(value, f"one of {what}") for value in _listed(values, what)]
+    numbers = [probability(value, f"one of {what}") for value in as_list(values, what)]
     total = float(sum(Fraction(p) for p in numbers))
     if not abs(total - 1) <= TOLERANCE:
         raise CircuitError(f"{what} add up to {total!r}, not to 1")
     return numbers
-
-
-def _listed(values: Any, what: str) -> list:
-    try:
-        return list(values)
-    except TypeError:
-        raise CircuitError(f"{what}: a sequence is needed, not {brief(values)}") from None
 
 
 def _names(names: Iterable[str] | None, count: int) -> list[str]:
@@ -470,14 +463,10 @@ def _names(names: Iterable[str] | None, count: int) -> list[str]:
         raise CircuitError("a model has at least one variable")
     if names is None:
         return [f"x{i}" for i in range(count)]
-    labels = _listed(names, "names")
+    labels = as_list(names, "names")
     if len(labels) != count:
         raise CircuitError(f"{count} variables, but {len(labels)} names")
-    for name in labels:
-        var(name)  # refuses what cannot be a name
-    if len(set(labels)) < count:
-        raise CircuitError(f"two variables are called {next(v for v in labels if labels.count(v) > 1)!r}")
-    return labels
+    return new_names(labels)
 
 
 def _whole(value: Any, what: str) -> int:

@@ -18,8 +18,9 @@ from pgcc.ir.interpret import evaluate
 from pgcc.ir.node import ONE, Node, Op, is_size, var
 from pgcc.ir.numbers import Number, as_number, one_minus
 from pgcc.ir.scopes import members
+from pgcc.passes.arguments import check_circuit, check_disjoint, new_names
 from pgcc.passes.building import product_of, sum_of
-from pgcc.passes.compose import add, check_circuit, check_disjoint
+from pgcc.passes.compose import add
 from pgcc.passes.total import TOLERANCE, is_one, positive_total, quotient
 
 # -- mixtures and products -----------------------------------------------------------------------------------
@@ -260,7 +261,7 @@ def _factors(circuit: Circuit) -> tuple[Fraction, list[Node]]:
 
 
 def _only_variable(factor: Node) -> str | None:
-    """The name of the only variable in it; None if there are more, or none."""
+    """The name of the only variable of a factor; None if it has several, or none."""
     scopes = Circuit(factor).scopes
     names = [scopes.names[m] for m in members(scopes.distinct[scopes.of[-1]])]
     return names[0] if len(names) == 1 else None
@@ -325,9 +326,4 @@ def _choose(names: Sequence[str], k: int) -> Node:
 
 
 def _names(names: Any) -> list[str]:
-    labels = names.replace(",", " ").split() if isinstance(names, str) else _listed(names, "the names are")
-    for name in labels:
-        var(name)  # refuses what cannot be a name
-    if len(set(labels)) < len(labels):
-        raise CircuitError(f"two variables are called {next(v for v in labels if labels.count(v) > 1)!r}")
-    return labels
+    return new_names(names.replace(",", " ").split() if isinstance(names, str) else _listed(names, "the names are"))

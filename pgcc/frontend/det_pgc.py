@@ -14,7 +14,8 @@ from pgcc.errors import CircuitError
 from pgcc.frontend.dpp import dpp
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import var
-from pgcc.passes.compose import check_circuit, check_disjoint, compose
+from pgcc.passes.arguments import check_circuit, check_disjoint
+from pgcc.passes.compose import compose
 from pgcc.passes.total import is_one, positive_total, quotient
 
 
@@ -84,7 +85,7 @@ def det_pgc(
 
 
 def _count_rows(matrix: Any) -> int | None:
-    """Of what may be a matrix; `dpp` says what is wrong with anything else."""
+    """The number of rows of a matrix; None for other values, which `dpp` refuses."""
     shape = getattr(matrix, "shape", None)
     if shape:
         return int(shape[0])

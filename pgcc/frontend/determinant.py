@@ -15,7 +15,7 @@ from pgcc.passes.expand_det import bird
 
 MOST_ENTRIES = 1 << 26  # of a dense matrix: half a gigabyte
 MOST_EXPANDED = 64  # rows of a matrix of polynomials: some ten million edges
-_BOTH = 12  # up to so many rows, both expansions are made and the smaller one is kept: zeros favour either
+_BOTH = 12  # up to this many rows, both expansions are made and the smaller one is kept: zeros may favour either
 
 
 def determinant(M0: Any, U: Any = None, V: Any = None, children: Iterable[Any] | None = None) -> Circuit:

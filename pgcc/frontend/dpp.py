@@ -5,7 +5,7 @@
     marginal kernel Pr(S ⊆ X) = det K_S         g = det(I − K + diag(z)·K)     M0 = I − K,  U = I,  V = Kᵀ
     spectrum of K   K = Q·diag(λ)·Qᵀ            g = det(diag(1 − λ) + √λ·Qᵀ·diag(z)·Q·√λ)
 
-Numbers stay as they are given. There are two exceptions, and a warning tells of each. A float kernel of rank r < n
+Numbers stay as they are given. There are two exceptions, each with a warning. A float kernel of rank r < n
 comes with rounding errors in place of its zero eigenvalues, of either sign: sets that cannot be would get probabilities
 of the size of that noise, some of them negative. Where the eigenvalues leave no doubt which of them are noise, and the
 kernel as it stands is not proved to be a DPP, it becomes its factor, or its spectrum. And of two float entries that
@@ -14,21 +14,19 @@ should be one number, and differ by rounding, the mean is taken.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from pgcc.errors import CircuitError, SemanticsError, brief
-from pgcc.frontend.determinant import check_size
+from pgcc.errors import CircuitError, SemanticsError
+from pgcc.frontend.kernel import Kernel, Rows, read_kernel
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, det, var
-from pgcc.ir.numbers import Number, add, as_number, nearest_float, one_minus
+from pgcc.ir.numbers import Number, add, nearest_float, one_minus
 from pgcc.passes.balls import is_definite
 
 # All of these are relative: to the largest eigenvalue, or to the size of the numbers that are compared.
@@ -38,10 +36,6 @@ NOISE, SIGNAL = 1e-13, 1e-9  # an eigenvalue below the one is rounding, above th
 NEARLY_ONE = 1e-12  # an eigenvalue of K so near to 1 is 1, if none is between this and SIGNAL
 MARGINAL = "a marginal kernel, with eigenvalues between 0 and 1"
 MOST_ENUMERATED = 12  # items of a nonsymmetric kernel whose sets are all looked at
-
-Rows = Sequence[Sequence[Number]]
-
-_STACK = 4  # from a warning up to who called `dpp`
 
 
 def dpp(
@@ -128,10 +122,10 @@ def dpp(
     """
     forms = {form: m for form, m in (("L", L), ("K", K), ("factor", factor)) if m is not None}
     if len(forms) != 1:
-        told = " and ".join(forms) or "none of them"
-        raise CircuitError(f"a DPP is given by exactly one of L, K and factor, not by {told}")
+        given = " and ".join(forms) or "none of them"
+        raise CircuitError(f"a DPP is given by exactly one of L, K and factor, not by {given}")
     ((what, matrix),) = forms.items()
-    kernel = _read_kernel(what, matrix, names)
+    kernel = read_kernel(what, matrix, names)
     if nearest and (what == "factor" or not symmetric):
         reason = (
             "a factor is always valid" if what == "factor" else "the nearest kernel is only known for symmetric ones"
@@ -165,34 +159,34 @@ def _check_rank(rank: int | str, what: str, symmetric: bool, items: int) -> None
 # -- the three forms, and the fourth -------------------------------------------------------------------------
 
 
-def _from_l(kernel: _Kernel) -> Circuit:
+def _from_l(kernel: Kernel) -> Circuit:
     return _circuit(kernel, _identity(kernel), _identity(kernel), _transposed(kernel))
 
 
-def _from_k(kernel: _Kernel) -> Circuit:
+def _from_k(kernel: Kernel) -> Circuit:
     return _circuit(kernel, _one_minus(kernel), _identity(kernel), _transposed(kernel))
 
 
-def _from_factor(kernel: _Kernel, B: np.ndarray | Rows) -> Circuit:
+def _from_factor(kernel: Kernel, B: np.ndarray | Rows) -> Circuit:
     if isinstance(B, np.ndarray):
         return _circuit(kernel, np.eye(B.shape[1]), B.T, B.T)
     columns = [list(column) for column in zip(*B, strict=True)]
     return _circuit(kernel, _unit_rows(len(columns)), columns, columns)
 
 
-def _from_spectrum(kernel: _Kernel, eigenvalues: np.ndarray, Q: np.ndarray) -> Circuit:
+def _from_spectrum(kernel: Kernel, eigenvalues: np.ndarray, Q: np.ndarray) -> Circuit:
     """The eigenvalues of K that are not 0, with their vectors. A projection has M0 = 0."""
     B = (Q * np.sqrt(eigenvalues)).T
     return _circuit(kernel, np.diag(1.0 - eigenvalues), B, B)
 
 
-def _circuit(kernel: _Kernel, M0: Any, U: Any, V: Any) -> Circuit:
+def _circuit(kernel: Kernel, M0: Any, U: Any, V: Any) -> Circuit:
     if not len(M0):
         return Circuit(ONE, kernel.items)  # of rank 0: nothing is ever in
     return Circuit(det(M0, U, Matrix(V, note=kernel.note), [var(name) for name in kernel.items]), kernel.items)
 
 
-def _identity(kernel: _Kernel) -> np.ndarray | Rows:
+def _identity(kernel: Kernel) -> np.ndarray | Rows:
     n = len(kernel.items)
     return np.eye(n) if kernel.rows is None else _unit_rows(n)
 
@@ -201,11 +195,11 @@ def _unit_rows(n: int) -> Rows:
     return [[int(i == j) for j in range(n)] for i in range(n)]
 
 
-def _transposed(kernel: _Kernel) -> np.ndarray | Rows:
+def _transposed(kernel: Kernel) -> np.ndarray | Rows:
     return kernel.floats.T if kernel.rows is None else [list(column) for column in zip(*kernel.rows, strict=True)]
 
 
-def _one_minus(kernel: _Kernel) -> np.ndarray | Rows:
+def _one_minus(kernel: Kernel) -> np.ndarray | Rows:
     """I − K without rounding."""
     if kernel.rows is not None:
         return [[add(int(i == j), -x) for j, x in enumerate(row)] for i, row in enumerate(kernel.rows)]
@@ -227,7 +221,7 @@ def identity_minus(K: np.ndarray) -> np.ndarray | Rows:
 # -- symmetric kernels ---------------------------------------------------------------------------------------
 
 
-def _symmetrised(kernel: _Kernel) -> _Kernel:
+def _symmetrised(kernel: Kernel) -> Kernel:
     """The kernel, if it is symmetric but for rounding; of two entries that differ by so little, their mean."""
     A = kernel.floats
     difference = np.abs(A - A.T)
@@ -245,14 +239,14 @@ def _symmetrised(kernel: _Kernel) -> _Kernel:
         )
     if kernel.rows is not None:
         return _exactly_symmetric(kernel)
-    told = (
+    change = (
         f"the kernel {kernel.what} is not symmetric: entries of its two triangles differ by up to "
         f"{difference.max():.2g}, and their means are taken; symmetric=False keeps them"
     )
-    return kernel.replaced(np.where(A == A.T, A, A / 2 + A.T / 2)).noted(told)
+    return kernel.replaced(np.where(A == A.T, A, A / 2 + A.T / 2)).noted(change)
 
 
-def _exactly_symmetric(kernel: _Kernel) -> _Kernel:
+def _exactly_symmetric(kernel: Kernel) -> Kernel:
     """A kernel of exact numbers, or an error where it is not symmetric: these do not come with rounding errors."""
     assert kernel.rows is not None
     for i, row in enumerate(kernel.rows):
@@ -267,7 +261,7 @@ def _exactly_symmetric(kernel: _Kernel) -> _Kernel:
     return kernel
 
 
-def _symmetric_l(kernel: _Kernel, nearest: bool, rank: int | str | None) -> Circuit:
+def _symmetric_l(kernel: Kernel, nearest: bool, rank: int | str | None) -> Circuit:
     if not nearest:
         _check_positive(kernel, "positive semi-definite")
     L = kernel.floats
@@ -282,11 +276,11 @@ def _symmetric_l(kernel: _Kernel, nearest: bool, rank: int | str | None) -> Circ
     B = _clear_factor(L) if rank is None and kernel.rows is None else None
     if B is None or _is_proved(L):
         return _from_l(kernel)
-    return _from_factor(kernel.noted(_told_rank(kernel, B.shape[1], np.abs(B @ B.T - L).max())), B)
+    return _from_factor(kernel.noted(_rank_warning(kernel, B.shape[1], np.abs(B @ B.T - L).max())), B)
 
 
-def _told_rank(kernel: _Kernel, rank: int, change: float) -> str:
-    """What is said of an L that is replaced by one of lower rank."""
+def _rank_warning(kernel: Kernel, rank: int, change: float) -> str:
+    """The warning about an L that is replaced by one of lower rank."""
     n = len(kernel.items)
     return (
         f"the kernel L of {n} items has rank {rank} but for rounding errors, and is replaced by one that has it "
@@ -313,7 +307,7 @@ def _clear_factor(L: np.ndarray) -> np.ndarray | None:
 
 
 def _largest_factor(L: np.ndarray, rank: int) -> np.ndarray:
-    """B of so many columns, or fewer, with B·Bᵀ for L: the largest eigenvalues of L scaled to a diagonal of ones."""
+    """B of at most `rank` columns, with B·Bᵀ for L: the largest eigenvalues of L scaled to a diagonal of ones."""
     spread, eigenvalues, Q = _scaled_spectrum(L)
     kept = np.argsort(-eigenvalues, kind="stable")[:rank]
     kept = np.sort(kept[eigenvalues[kept] > 0.0])
@@ -334,7 +328,7 @@ def _scaled_spectrum(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return spread, eigenvalues, Q
 
 
-def _symmetric_k(kernel: _Kernel, nearest: bool, rank: int | str | None) -> Circuit:
+def _symmetric_k(kernel: Kernel, nearest: bool, rank: int | str | None) -> Circuit:
     if not nearest:
         _check_positive(kernel, MARGINAL)
         _check_at_most_one(kernel)
@@ -351,12 +345,12 @@ def _symmetric_k(kernel: _Kernel, nearest: bool, rank: int | str | None) -> Circ
         kept[np.argsort(-eigenvalues, kind="stable")[r:]] = False
     rounded = np.where(eigenvalues > 1 - NEARLY_ONE, 1.0, eigenvalues)
     if r is None and not nearest:
-        kernel = kernel.noted(_told_clusters(kernel, kept, rounded, Q))
+        kernel = kernel.noted(_cluster_warning(kernel, kept, rounded, Q))
     return _from_spectrum(kernel, np.minimum(rounded[kept], 1.0), Q[:, kept])
 
 
-def _told_clusters(kernel: _Kernel, kept: np.ndarray, eigenvalues: np.ndarray, Q: np.ndarray) -> str:
-    """What is said of a marginal kernel that is replaced by its spectrum."""
+def _cluster_warning(kernel: Kernel, kept: np.ndarray, eigenvalues: np.ndarray, Q: np.ndarray) -> str:
+    """The warning about a marginal kernel that is replaced by its spectrum."""
     change = float(np.abs((Q[:, kept] * eigenvalues[kept]) @ Q[:, kept].T - kernel.floats).max())
     rank, ones = int(kept.sum()), int((eigenvalues[kept] == 1.0).sum())
     return (
@@ -415,18 +409,18 @@ def _scaled_nullity(A: np.ndarray) -> int:
     return int((spread == 0).sum() + small.sum())
 
 
-def _check_positive(kernel: _Kernel, what: str) -> None:
+def _check_positive(kernel: Kernel, what: str) -> None:
     eigenvalues = np.linalg.eigvalsh(kernel.floats)
     if eigenvalues[0] < -max(TOLERANCE, 100 * kernel.rounding) * np.abs(eigenvalues).max():
         raise _not_valid(kernel, what, 0)
 
 
-def _check_at_most_one(kernel: _Kernel) -> None:
+def _check_at_most_one(kernel: Kernel) -> None:
     if np.linalg.eigvalsh(kernel.floats)[-1] > 1 + max(TOLERANCE, 100 * kernel.rounding):
         raise _not_valid(kernel, MARGINAL, -1)
 
 
-def _not_valid(kernel: _Kernel, what: str, which: int) -> SemanticsError:
+def _not_valid(kernel: Kernel, what: str, which: int) -> SemanticsError:
     eigenvalues, Q = np.linalg.eigh(kernel.floats)
     size = np.abs(Q[:, which])
     heavy = [repr(kernel.items[i]) for i in np.argsort(-size, kind="stable")[:2] if size[i] > 1e-6]
@@ -440,7 +434,7 @@ def _not_valid(kernel: _Kernel, what: str, which: int) -> SemanticsError:
 # -- nonsymmetric kernels ------------------------------------------------------------------------------------
 
 
-def _check_nonsymmetric(kernel: _Kernel) -> None:
+def _check_nonsymmetric(kernel: Kernel) -> None:
     A = kernel.floats
     # With L = K·(I − K)⁻¹:  (I − K)ᵀ·(L + Lᵀ)·(I − K) = K + Kᵀ − 2·Kᵀ·K.
     enough = A + A.T if kernel.what == "L" else A + A.T - 2 * A.T @ A
@@ -459,7 +453,7 @@ def _check_nonsymmetric(kernel: _Kernel) -> None:
             _check_probabilities(kernel, sets)
 
 
-def _check_minors(kernel: _Kernel, sets: np.ndarray) -> None:
+def _check_minors(kernel: Kernel, sets: np.ndarray) -> None:
     """det L_S ≥ 0"""
     if sets.shape[1] == 0:
         return
@@ -469,7 +463,7 @@ def _check_minors(kernel: _Kernel, sets: np.ndarray) -> None:
         raise _negative(kernel, f"the minor of L for {kernel.set(sets[i])} is {value:.6g}")
 
 
-def _check_probabilities(kernel: _Kernel, sets: np.ndarray) -> None:
+def _check_probabilities(kernel: Kernel, sets: np.ndarray) -> None:
     """Pr(exactly S) = (−1)^(n − |S|)·det(K − I outside S) ≥ 0"""
     n = len(kernel.items)
     outside = np.ones((len(sets), n))
@@ -480,7 +474,7 @@ def _check_probabilities(kernel: _Kernel, sets: np.ndarray) -> None:
         raise _negative(kernel, f"the set {kernel.set(sets[i])} would have probability {value:.6g}")
 
 
-def _check_pairs(kernel: _Kernel) -> None:
+def _check_pairs(kernel: Kernel) -> None:
     """The minors of one and two items; for K, the probabilities of what they can do among themselves."""
     A, d = kernel.floats, np.diag(kernel.floats)
     both = np.outer(d, d) - A * A.T
@@ -495,9 +489,9 @@ def _check_pairs(kernel: _Kernel) -> None:
     for values, case in cases.items():
         i, j = (int(x) for x in np.unravel_index(np.argmin(case + TOLERANCE * size), case.shape))
         if case[i, j] < -TOLERANCE * size[i, j]:
-            told = dict.fromkeys(f"{kernel.items[k]}={x}" for k, x in zip((i, j), values, strict=True))
+            event = dict.fromkeys(f"{kernel.items[k]}={x}" for k, x in zip((i, j), values, strict=True))
             minor = f"the minor of L for {kernel.set(sorted({i, j}))} is"
-            found = minor if kernel.what == "L" else f"{', '.join(told)} would have probability"
+            found = minor if kernel.what == "L" else f"{', '.join(event)} would have probability"
             raise _negative(kernel, f"{found} {case[i, j]:.6g}")
 
 
@@ -510,153 +504,5 @@ def _most_negative(blocks: np.ndarray) -> tuple[int | None, float]:
     return (worst if relative[worst] < -TOLERANCE else None), float(values[worst])
 
 
-def _negative(kernel: _Kernel, told: str) -> SemanticsError:
-    return SemanticsError(f"the kernel {kernel.what} is no DPP: {told}, and probabilities are not negative")
-
-
-# -- reading matrices ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Kernel:
-    """A matrix as it was given, with a name for each row."""
-
-    what: str  # L, K or factor
-    items: list[str]
-    floats: np.ndarray
-    rows: Rows | None  # the numbers, where they are not simply the floats
-    rounding: float  # relative, of the type of the entries
-    note: str = ""  # what is to be said of its numbers
-
-    def noted(self, told: str) -> _Kernel:
-        """The same, with a note on how its numbers were changed, which is also a warning."""
-        warnings.warn(told, stacklevel=_STACK)
-        return replace(self, note=f"{self.note}; {told}" if self.note else told)
-
-    def entry(self, i: int, j: int) -> str:
-        return _entry(self.what, self.items, i, j)
-
-    def set(self, members: Iterable[int]) -> str:
-        return "{" + ", ".join(self.items[i] for i in members) + "}"
-
-    def replaced(self, floats: np.ndarray) -> _Kernel:
-        return replace(self, floats=floats, rows=None)
-
-
-def _entry(what: str, items: Sequence[str], i: int, j: int) -> str:
-    """What an entry is called: by its items, and in a factor by its item and its column."""
-    return f"{what}[{items[i]!r}, {j if what == 'factor' or j >= len(items) else repr(items[j])}]"
-
-
-def _read_kernel(what: str, matrix: Any, names: Iterable[str] | None) -> _Kernel:
-    if hasattr(matrix, "columns") and hasattr(matrix, "to_numpy"):  # a DataFrame
-        names = _frame_names(what, matrix) if names is None else names
-        matrix = matrix.to_numpy()
-    elif hasattr(matrix, "toarray"):  # a sparse matrix
-        matrix = matrix.toarray()
-    entries = matrix if isinstance(matrix, np.ndarray) else _nested(what, matrix)
-    if entries.ndim != 2:
-        raise CircuitError(
-            f"{what} has to be a matrix: it has {entries.ndim} dimension{'s' * (entries.ndim != 1)}, not 2"
-        )
-    if not len(entries):
-        raise CircuitError(f"{what} is empty: a DPP has at least one item")
-    check_size(entries.shape[0], entries.shape[1], what)
-    items = _item_names(names, len(entries), what)
-    return _numbers(what, items, entries)
-
-
-def _frame_names(what: str, frame: Any) -> list[str] | None:
-    """The items of a DataFrame: its columns, and its rows if they have names; of a factor only its rows."""
-    rows, columns = [str(x) for x in frame.index], [str(x) for x in frame.columns]
-    counted = rows == [str(i) for i in range(len(rows))]  # rows without names
-    if what == "factor":
-        return None if counted else rows
-    if not counted and rows != columns and len(rows) == len(columns):
-        i = next(i for i, (a, b) in enumerate(zip(rows, columns, strict=True)) if a != b)
-        raise CircuitError(
-            f"row {i} of the DataFrame {what} is called {rows[i]!r}, but column {i} is {columns[i]!r}: rows and "
-            "columns are the same items in the same order"
-        )
-    return columns if len(rows) == len(columns) else None
-
-
-def _nested(what: str, matrix: Any) -> np.ndarray:
-    """Nested sequences as an array of Python objects."""
-    try:
-        rows = [list(row) for row in matrix] if not isinstance(matrix, (str, bytes, dict)) else None
-    except TypeError:
-        rows = None
-    if rows is None or any(isinstance(row, (str, bytes)) for row in matrix):
-        raise CircuitError(f"{what} has to be a matrix, such as a list of rows, not {brief(matrix)}")
-    for i, row in enumerate(rows):
-        if len(row) != len(rows[0]):
-            raise CircuitError(f"row {i} of {what} has {len(row)} entries, but row 0 has {len(rows[0])}")
-    entries = np.empty((len(rows), len(rows[0]) if rows else 0), dtype=object)
-    for i, row in enumerate(rows):
-        for j, x in enumerate(row):
-            entries[i, j] = x
-    return entries
-
-
-def _item_names(names: Iterable[str] | None, count: int, what: str) -> list[str]:
-    if names is None:
-        return [f"x{i}" for i in range(1, count + 1)]
-    if isinstance(names, str):
-        raise CircuitError(f"names is a sequence of names, one for each item, not the text {names!r}")
-    try:
-        items = list(names)
-    except TypeError:
-        raise CircuitError(f"names is a sequence of names, one for each item, not {brief(names)}") from None
-    if len(items) != count:
-        raise CircuitError(f"{what} has {count} items, but there are {len(items)} names")
-    for name in items:
-        var(name)  # refuses what cannot be a name
-    if len(set(items)) < count:
-        raise CircuitError(f"two items are called {next(x for x in items if items.count(x) > 1)!r}")
-    return [str(name) for name in items]
-
-
-def _numbers(what: str, items: list[str], entries: np.ndarray) -> _Kernel:
-    if entries.dtype.kind == "c":
-        return _numbers(what, items, _real(what, items, entries))
-    if entries.dtype.kind == "f":
-        rounding = float(np.finfo(entries.dtype).eps)
-        floats = np.array(entries, dtype=np.float64)
-        _check_finite(what, items, floats)
-        return _Kernel(what, items, floats, None, max(rounding, float(np.finfo(np.float64).eps)))
-    rows: list[list[Number]] = [
-        [_number(what, items, i, j, x) for j, x in enumerate(row)] for i, row in enumerate(entries.tolist())
-    ]
-    floats = np.array([[nearest_float(x) for x in row] for row in rows], dtype=np.float64).reshape(entries.shape)
-    _check_finite(what, items, floats)
-    kinds = {type(x) for row in rows for x in row}
-    # [[1, 0.5], [0.5, 1]] is a matrix of floats, as in numpy.
-    plain = (
-        float in kinds
-        and Fraction not in kinds
-        and all(x == y for r, s in zip(rows, floats, strict=True) for x, y in zip(r, s, strict=True))
-    )
-    return _Kernel(what, items, floats, None if plain else rows, float(np.finfo(np.float64).eps))
-
-
-def _real(what: str, items: list[str], entries: np.ndarray) -> np.ndarray:
-    if entries.imag.any():
-        i, j = np.argwhere(entries.imag != 0)[0]
-        raise CircuitError(f"{_entry(what, items, i, j)} is {entries[i, j]}: the entries of a kernel are real")
-    return entries.real
-
-
-def _number(what: str, items: list[str], i: int, j: int, value: Any) -> Number:
-    try:
-        if isinstance(value, complex) and not value.imag:
-            value = value.real
-        return as_number(value)
-    except CircuitError as error:
-        raise CircuitError(f"{_entry(what, items, i, j)}: {error}") from None
-
-
-def _check_finite(what: str, items: list[str], floats: np.ndarray) -> None:
-    if not np.isfinite(floats).all():
-        i, j = np.argwhere(~np.isfinite(floats))[0]
-        raise CircuitError(f"{_entry(what, items, i, j)} is {floats[i, j]}: the entries of a kernel are finite")
+def _negative(kernel: Kernel, problem: str) -> SemanticsError:
+    return SemanticsError(f"the kernel {kernel.what} is no DPP: {problem}, and probabilities are not negative")

@@ -147,7 +147,7 @@ def _kept(names: Sequence[str], keep: Iterable[str] | None) -> set[int]:
 
 
 def make_plan(count: int, scopes: Sequence[Sequence[int]], kept: set[int]) -> Plan:
-    """The min-fill plan, of two ways to break ties the cheaper; a `WidthError` if it is too costly."""
+    """The cheaper of the min-fill plans by two ways to break ties; a `WidthError` if it is too costly."""
     ties = (1,) if len(kept) == count else (1, -1)
     plans = [_try_plan(count, scopes, kept, tie) for tie in ties]
     good = [plan for plan in plans if isinstance(plan, Plan)]
@@ -171,7 +171,7 @@ def _power(width: int) -> str:
 
 
 def _try_plan(count: int, scopes: Sequence[Sequence[int]], kept: set[int], tie: int) -> Plan | int:
-    """A plan, or a width that is too large for one."""
+    """An elimination order with its cost, or a width that is too large."""
     graph = _Graph(count, scopes)
     order: list[int] = []
     neighbours: list[tuple[int, ...]] = []
@@ -207,14 +207,14 @@ class _Graph:
             near.discard(v)
 
     def fill(self, v: int) -> int | None:
-        """How many edges its neighbours lack among themselves; None if it has too many of them to be eliminated."""
+        """The fill of a variable: the edges that its neighbours lack; None if it has too many neighbours."""
         near = self.near[v]
         if len(near) > MOST_NEIGHBOURS:
             return None
         return (sum(len(near - self.near[u]) for u in near) - len(near)) // 2
 
     def remove(self, v: int) -> set[int]:
-        """Connect its neighbours and take it out; the variables whose fill may have changed."""
+        """Eliminate a variable: connect its neighbours, and return the variables whose fill may have changed."""
         near = self.near[v]
         changed = set(near)
         for u in near:
@@ -280,7 +280,7 @@ class _Elimination:
         return self.root()
 
     def deliver(self, factor: Factor) -> None:
-        """A table of numbers to its bucket."""
+        """Put a table of numbers into its bucket."""
         if factor.scope:
             self.tables[min(factor.scope, key=self.place.__getitem__)].append(factor)
         else:
@@ -334,7 +334,7 @@ def _objects(entries: Sequence[Any]) -> np.ndarray:
 
 
 def _spread(table: np.ndarray, bag: tuple[int, ...]) -> list:
-    """All entries, the last variable of the bag changing fastest."""
+    """All entries of a table, the last variable of the bag changing fastest."""
     return np.broadcast_to(table, (2,) * len(bag)).ravel().tolist()
 
 
@@ -367,7 +367,7 @@ def _times(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _rescaled(table: np.ndarray) -> np.ndarray:
-    """Times a power of two, if the largest entry is very large or small."""
+    """The table times a power of two, if its largest entry is very large or small."""
     top = float(table.max())
     if not top or _SMALL < top < _LARGE:
         return table
@@ -378,7 +378,7 @@ def _rescaled(table: np.ndarray) -> np.ndarray:
 
 
 def _check_range(result: np.ndarray, *factors: np.ndarray) -> None:
-    """A product of positive numbers has to be well above 0."""
+    """Refuse a product of positive numbers that underflows."""
     if result.min() >= _TINY:
         return
     positive = np.logical_and.reduce(np.broadcast_arrays(*(f > 0 for f in factors)))

@@ -19,23 +19,21 @@ in the text, however deeply it is nested, and refuses what would make numbers or
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from pgcc.errors import CircuitError, ParseError
 from pgcc.frontend.terms import Term, Terms, negated, node_of, sealed
+from pgcc.frontend.tokens import END, ESCAPE, KINDS, NEWLINE, WORD, decimal, hexadecimal
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.literals import KEYWORDS, MAX_BITS, MAX_DIGITS, MAX_NAME
 from pgcc.ir.node import Node, det, var
-from pgcc.ir.numbers import Number, as_number
+from pgcc.ir.numbers import Number
+from pgcc.ir.spelling import KEYWORDS, MAX_NAME
 
 MAX_NESTING = 200_000  # brackets in brackets: each open one takes memory
-MAX_DECIMAL_EXPONENT = 10_000  # 1e10000 is a number of 33,000 bits
 
 
 def parse(text: str, *, where: str = "") -> Circuit:
@@ -81,69 +79,6 @@ def parse(text: str, *, where: str = "") -> Circuit:
         raise ParseError(f"an expression is text, not {type(text).__name__}", where=where)
     with collector_paused():
         return _Parser(text, where).run()
-
-
-# -- words ----------------------------------------------------------------------------------------
-
-# One alternative for every kind of word; the last takes any character, so that every text is a sequence of words.
-# No alternative can match in two ways, so that matching never goes back further than a word.
-_WORD = re.compile(
-    r"""[ \t]*+ (?:\#[^\r\n]*+)?+ (?:
-      (?P<det> det[ \t]*+\( )
-    | (?P<variables> variables(?=[ \t]++[\w"]) )
-    | (?P<definition> (?:[^\W\d]\w*+|QUOTED)(?=[ \t]*+=) )
-    | (?P<name> [^\W\d]\w*+ )
-    | (?P<quoted> QUOTED )
-    | (?P<hexadecimal> 0[xX][0-9a-fA-F.]*+(?:[pP][+-]?+[0-9]++)?+ )
-    | (?P<number> (?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+ )
-    | (?P<power> \*\* )
-    | (?P<factor> [*/] )
-    | (?P<sign> [+-] )
-    | (?P<open> \( ) | (?P<close> \) )
-    | (?P<bracket> \[ ) | (?P<unbracket> \] )
-    | (?P<comma> , )
-    | (?P<equals> = )
-    | (?P<complement> ~ )
-    | (?P<newline> [\r\n][ \t\r\n]*+ )
-    | (?P<end> \Z )
-    | (?P<other> . )
-    )""".replace("QUOTED", rf'"(?:[^"\\\r\n]|\\["\\]){{0,{MAX_NAME}}}+"'),
-    re.VERBOSE | re.DOTALL,
-)
-_KINDS = ["", *_WORD.groupindex]  # the name of every alternative, by its number
-_END = _WORD.groupindex["end"]
-_NEWLINE = re.compile(r"[\r\n]")
-_HEXADECIMAL = re.compile(r"0[xX](?:([0-9a-fA-F]+)|(?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)")
-_ESCAPE = re.compile(r'\\(["\\])')
-
-
-def _decimal(word: str) -> Number:
-    """A decimal number, exactly."""
-    mantissa, _, exponent = word.lower().partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    shift = exponent.lstrip("+-").lstrip("0")
-    if len(shift) > 6 or int(shift or "0") > MAX_DECIMAL_EXPONENT:
-        raise CircuitError(f"the number is too large or too small: an exponent is at most {MAX_DECIMAL_EXPONENT:,}")
-    if len(whole) + len(fraction) > MAX_DIGITS:
-        raise CircuitError(f"the number is too long: a decimal has at most {MAX_DIGITS:,} digits")
-    power = (-1 if exponent.startswith("-") else 1) * int(shift or "0") - len(fraction)
-    digits = int(whole + fraction)
-    return digits * 10**power if power >= 0 else as_number(Fraction(digits, 10**-power))
-
-
-def _hexadecimal(word: str) -> Number:
-    """0x1f is an integer; 0x1.8p-3 is a float."""
-    match = _HEXADECIMAL.fullmatch(word)
-    if match is None:
-        raise CircuitError("a hexadecimal number looks like 0x1f, an integer, or 0x1.8p-3, a float")
-    if len(word) > MAX_BITS // 4 + 2:
-        raise CircuitError(f"the number is too long: at most {MAX_BITS:,} bits")
-    if match[1]:
-        return int(match[1], 16)
-    try:
-        return float.fromhex(word)
-    except OverflowError:
-        raise CircuitError("the number is too large to be a float") from None
 
 
 # -- what is being read ---------------------------------------------------------------------------
@@ -204,17 +139,17 @@ class _Parser:
         self.result: Term | None = None
 
     def run(self) -> Circuit:
-        for match in _WORD.finditer(self.text):
+        for match in WORD.finditer(self.text):
             kind: Any = match.lastindex  # the number of the alternative that matched
             self.at = match.start(kind)
             action = self.state.actions[kind]
             if action is None:
-                raise self.unexpected(_KINDS[kind], match[kind])
+                raise self.unexpected(KINDS[kind], match[kind])
             try:
                 action(self, match[kind])
             except CircuitError as error:
                 raise self.error(str(error), self.expression.at) from None
-            if kind == _END:
+            if kind == END:
                 break
         if self.result is None:
             raise self.error("there is no expression: expected the polynomial on the last line", len(self.text))
@@ -301,11 +236,11 @@ class _Parser:
 
     def number(self, word: str) -> None:
         self.expression.at = self.at
-        self.accept(self.numbers.get(word) or self.constant(word, _decimal))
+        self.accept(self.numbers.get(word) or self.constant(word, decimal))
 
     def hexadecimal(self, word: str) -> None:
         self.expression.at = self.at
-        self.accept(self.numbers.get(word) or self.constant(word, _hexadecimal))
+        self.accept(self.numbers.get(word) or self.constant(word, hexadecimal))
 
     def constant(self, word: str, read: Callable[[str], Number]) -> Term:
         value = self.numbers[word] = self.compute.allowed(read(word)), None
@@ -331,7 +266,7 @@ class _Parser:
         return value
 
     def checked_name(self, word: str) -> str:
-        name = _ESCAPE.sub(r"\1", word[1:-1]) if word.startswith('"') else word
+        name = ESCAPE.sub(r"\1", word[1:-1]) if word.startswith('"') else word
         if len(name) > MAX_NAME:
             raise self.error(f"the name has {len(name):,} characters: at most {MAX_NAME:,} are allowed")
         if word in KEYWORDS:
@@ -495,7 +430,7 @@ class _Parser:
         text = self.text
         line = 1 + text.count("\n", 0, at) + text.count("\r", 0, at) - text.count("\r\n", 0, at)
         start = 1 + max(text.rfind("\n", 0, at), text.rfind("\r", 0, at))
-        end = _NEWLINE.search(text, at)
+        end = NEWLINE.search(text, at)
         return line, at - start + 1, text[start : end.start() if end else None]
 
     def error(self, message: str, at: int | None = None) -> ParseError:
@@ -603,7 +538,7 @@ class _State:
 
     def __init__(self, expected: str, actions: dict[str, _Action]):
         self.expected = expected
-        self.actions = [actions.get(kind) for kind in _KINDS]
+        self.actions = [actions.get(kind) for kind in KINDS]
 
 
 def _first(action: _Action) -> _Action:
@@ -635,7 +570,7 @@ OPERAND = _State(
 )
 START = _State(
     "an expression, or a line 'name = expression'",
-    {kind: _first(action) for kind, action in zip(_KINDS, OPERAND.actions, strict=True) if action}
+    {kind: _first(action) for kind, action in zip(KINDS, OPERAND.actions, strict=True) if action}
     | {
         "newline": _Parser.blank,
         "end": _Parser.blank,

@@ -16,16 +16,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, assert_never
 
 from pgcc.errors import CircuitError, EvidenceError
 from pgcc.frontend.pc_graph import bernoulli_node, from_graph, to_graph
+from pgcc.frontend.structure import Offender, Structure, check_literals_only
+from pgcc.frontend.structure import structure as structure_of
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, Op, var, weighted_sum
 from pgcc.ir.node import product as product_node
-from pgcc.ir.numbers import Number, as_number, is_number
-from pgcc.ir.structure import Offender, Structure, check_literals_only, describe
-from pgcc.ir.structure import structure as structure_of
+from pgcc.ir.numbers import Number, as_number, is_number, reciprocal
+from pgcc.ir.printer import describe
 from pgcc.passes.padding import homogenize, smooth
 
 if TYPE_CHECKING:
@@ -164,10 +165,7 @@ class PC:
     def __truediv__(self, other: Any) -> PC:
         if not is_number(other):
             return NotImplemented
-        divisor = as_number(other)
-        if not divisor:
-            raise CircuitError("division of a circuit by zero")
-        return self * (1 / divisor if type(divisor) is float else Fraction(1) / divisor)
+        return self * reciprocal(other)
 
     def __neg__(self) -> PC:
         return self._scaled(-1)
@@ -206,10 +204,14 @@ class PC:
                 case Op.SUM:
                     terms = zip(node.weights, node.children, strict=True)
                     at[node] = sum((Fraction(w) * at[c] for w, c in terms if at[c]), Fraction(0))
-                case _:
+                case Op.PRODUCT:
                     at[node] = Fraction(1)
                     for child in node.children:
                         at[node] *= at[child]
+                case Op.DET:
+                    raise AssertionError("a probabilistic circuit has no determinants")
+                case _:
+                    assert_never(node.op)
         return at[self.root]
 
     def structure(self) -> Structure:

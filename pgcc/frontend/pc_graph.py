@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from pgcc.errors import CircuitError
 from pgcc.ir.circuit import Circuit
@@ -17,7 +17,7 @@ _KINDS = ("sum", "product", "literal", "bernoulli", "constant")
 
 
 def from_graph(graph: networkx.DiGraph, signed: bool) -> tuple[Node, Sequence[str] | None]:
-    """The root, and the order of the variables if the graph tells it."""
+    """The root, and the order of the variables if the graph has it as an attribute."""
     reader = _Reader(graph, signed)
     for name in _bottom_up(graph):
         reader.visit(name)
@@ -138,4 +138,6 @@ def _attributes(node: Node) -> dict[str, Any]:
             return {"kind": "constant", "value": node.value}
         case Op.VAR:
             return {"kind": "literal", "variable": node.name, "value": int(not node.is_complement)}
-    return {"kind": node.op.name.lower()}
+        case Op.SUM | Op.PRODUCT | Op.DET:
+            return {"kind": node.op.name.lower()}
+    assert_never(node.op)

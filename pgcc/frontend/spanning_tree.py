@@ -329,8 +329,8 @@ def _labels(edges: Sequence[Raw], names: Names, directed: bool, multigraph: bool
     for u, v, key, _ in edges:
         parallel = between[(u, v) if directed else frozenset((u, v))] > 1
         edge = (u, v, key) if multigraph or parallel else (u, v)
-        plain = _edge_name(u, v, directed) + (f"#{key}" if parallel else "")
-        label = plain if names is None else _named(names, edge, directed)
+        default = _edge_name(u, v, directed) + (f"#{key}" if parallel else "")
+        label = default if names is None else _named(names, edge, directed)
         if not isinstance(label, str) or not label or not label.isprintable():
             raise CircuitError(
                 f"edge {edge!r} cannot be called {label!r}: pass names= to choose the names of variables"
@@ -446,5 +446,5 @@ def _check_reachable(graph: _Graph, root: Hashable, away: bool) -> None:
         raise CircuitError(f"no path of edges with positive weight leads {path}: there is no arborescence")
 
 
-def _count(things: Sequence, what: str) -> str:
-    return f"{len(things)} {what}{'s' if len(things) != 1 else ''}"
+def _count(items: Sequence, what: str) -> str:
+    return f"{len(items)} {what}{'s' if len(items) != 1 else ''}"

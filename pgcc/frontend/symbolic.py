@@ -6,22 +6,22 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from pgcc.errors import CircuitError
 from pgcc.frontend.terms import Term, Terms, node_of, sealed
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import bordered
-from pgcc.ir.literals import MAX_BITS
 from pgcc.ir.node import ONE, Node, Op, det, iter_edges, var
 from pgcc.ir.numbers import Number, as_number, exact, is_number
-from pgcc.passes.condition import interpolation_weights
+from pgcc.ir.spelling import MAX_BITS
+from pgcc.passes.exact import interpolation_weights
 
 if TYPE_CHECKING:
     import sympy
 
-# Determinants of at most so many children are expanded, into up to 2^6 terms; larger ones stay determinants.
+# Determinants of at most this many children are expanded, into up to 2^6 terms; larger ones stay determinants.
 EXPANDED_CHILDREN = 6
 
 
@@ -113,7 +113,7 @@ class _Reader:
         return self.done[id(root)]
 
     def parts(self, expr: sympy.Expr) -> Sequence[sympy.Expr]:
-        """The sub-expressions that are read first."""
+        """The sub-expressions of an expression that have to be read before it."""
         import sympy
 
         if isinstance(expr, (sympy.Add, sympy.Mul, sympy.Pow)):
@@ -179,7 +179,7 @@ def _shown(expr: Any) -> str:
         return f"a SymPy {type(expr).__name__}"
     try:
         text = str(expr)
-    except (RecursionError, ValueError):  # ValueError: Python refuses to print an integer of so many digits
+    except (RecursionError, ValueError):  # ValueError: Python refuses to print integers of very many digits
         text = type(expr).__name__
     return text if len(text) <= 80 else f"{text[:77]}…"
 
@@ -219,6 +219,8 @@ def _converted(circuit: Circuit) -> sympy.Expr:
                 at[node] = sympy.Mul(*(at[child] for child in node.children))
             case Op.DET:
                 at[node] = _determinant(node, at)
+            case _:
+                assert_never(node.op)
     return at[circuit.root]
 
 

@@ -11,9 +11,9 @@ from fractions import Fraction
 
 from pgcc.errors import CircuitError
 from pgcc.ir.circuit import power_node
-from pgcc.ir.literals import MAX_BITS, bits
 from pgcc.ir.node import Node, const, product, weighted_sum
 from pgcc.ir.numbers import Number, add, as_number, mul, power
+from pgcc.ir.spelling import MAX_BITS, bits
 
 # (coefficient, node): their product; without a node, the number itself.
 Term = tuple[Number, Node | None]

@@ -1,4 +1,4 @@
-"""Building large circuits quickly."""
+"""The garbage collector, paused while large circuits are built."""
 
 from __future__ import annotations
 

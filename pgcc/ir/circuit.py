@@ -10,7 +10,7 @@ from pgcc.errors import CircuitError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.facts import Facts, find_facts, find_overlap
 from pgcc.ir.node import Node, Op, const, postorder, product, rebuild, var, weighted_sum
-from pgcc.ir.numbers import Number, as_number, is_number
+from pgcc.ir.numbers import Number, is_number, reciprocal
 from pgcc.ir.scopes import Scopes
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Circuit:
     @cached_property
     def facts(self) -> Facts:
         """Structural properties; see `Facts`."""
-        return find_facts(self.order, self.links, self.scopes)
+        return find_facts(self)
 
     @property
     def size(self) -> int:
@@ -151,12 +151,7 @@ class Circuit:
     def __truediv__(self, other: Any) -> Circuit:
         if not is_number(other):
             return NotImplemented
-        divisor = as_number(other)
-        if not divisor:
-            raise CircuitError("division of a circuit by zero")
-        from fractions import Fraction
-
-        return self * (1 / divisor if type(divisor) is float else Fraction(1) / divisor)
+        return self * reciprocal(other)
 
     def __neg__(self) -> Circuit:
         return self * -1

@@ -6,19 +6,19 @@ import numpy as np
 
 from pgcc.ir.numbers import UNIT
 
-# Diagonal entries outside of this range are not judged: what underflows beside them is nothing.
+# Of matrices with diagonal entries outside of this range nothing is proved. Within it, underflow is negligible.
 _LEAST, _MOST = 2.0**-500, 2.0**500
 
 
 def surely_definite(matrix: np.ndarray, error: np.ndarray | None = None) -> bool:
-    """Whether a symmetric matrix is positive definite by more than rounding could make it; False where nobody knows.
+    """Whether a symmetric matrix is positive definite by more than rounding errors; False where that is not proved.
 
     Parameters
     ----------
     matrix : float64 array, n × n
         The nearest doubles of the entries; the matrix itself is symmetric.
     error : float64 array, n × n, optional
-        What the entries may be off by besides: where they are no nearest doubles, but were computed.
+        Bounds on further errors of the entries, where they were computed and are not the nearest doubles.
 
     Notes
     -----

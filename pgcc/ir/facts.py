@@ -1,4 +1,4 @@
-"""What is true of a circuit, found in a few linear walks over it."""
+"""Structural properties of a circuit, found in a few linear walks over it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pgcc.ir.circuit import Circuit
 
 
-# Nothing is computed with polynomials of such a degree.
+# Larger degrees are reported as this: no polynomial of such a degree is computed with.
 MOST_DEGREE = 1 << 62
 
 
@@ -29,8 +29,8 @@ class Facts:
         Edges on the longest path from the root to a leaf.
     degree : int
         Formal degree: 1 for a variable, max over a sum, Σ over a product and a determinant (of a sized one, over
-        as many of the largest as can be in). Repeated squares soon have a degree of more digits than anyone would
-        read: beyond 2⁶² it is told as that.
+        as many of the largest as can be in). Repeated squaring soon gives degrees of very many digits: those beyond
+        2⁶² are reported as 2⁶².
     decomposable : bool
         Whether the children of every product, and of every determinant, have disjoint variables.
     smooth : bool
@@ -57,10 +57,11 @@ class Facts:
     overlap: tuple[Node, str] | None = field(default=None, compare=False, repr=False)
 
 
-def find_facts(order: Sequence[Node], links: Sequence[tuple[int, ...]], scopes: Scopes) -> Facts:
-    """The facts of the circuit with this postorder."""
+def find_facts(circuit: Circuit) -> Facts:
+    """The facts of a circuit."""
+    order, links, scopes = circuit.order, circuit.links, circuit.scopes
     degree = formal_degrees(order, links)
-    overlap = find_overlap(order, scopes)
+    overlap = circuit.overlap
     return Facts(
         nodes=len(order),
         edges=sum(map(len, links)),
@@ -140,7 +141,9 @@ def _is_monotone(node: Node) -> bool:
             return min(node.weights, default=0) >= 0
         case Op.DET:
             return False
-    return True
+        case Op.VAR | Op.PRODUCT:
+            return True
+    assert_never(node.op)
 
 
 def _is_exact(node: Node) -> bool:
@@ -151,4 +154,6 @@ def _is_exact(node: Node) -> bool:
             return float not in set(map(type, node.weights))
         case Op.DET:
             return all(m.is_exact for m in node.matrices)
-    return True
+        case Op.VAR | Op.PRODUCT:
+            return True
+    assert_never(node.op)

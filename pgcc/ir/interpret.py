@@ -1,6 +1,7 @@
-"""The definition of what a circuit means: a plain interpreter over any commutative ring.
+"""The specification: what a circuit means, as an interpreter over any commutative ring.
 
-Everything else in pgcc is tested against these few lines. With Fractions it is exact; with polynomials over
+Everything else in pgcc is tested against these few lines, which on purpose share no code with it (its determinants
+included). With Fractions it is exact; with polynomials over
 Fractions it is the lemma of the paper: Pr(A in, B out) = coefficient of t^|A| in g(z_A = t, z_B = 0, z_U = 1).
 """
 
@@ -8,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, assert_never
 
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 
-Ring = Any  # whatever has + and * with itself, and comes out of `lift`
+Ring = Any  # a type with + and *, into which `lift` maps the rationals
 
 
 def evaluate(circuit: Circuit, values: Mapping[str, Ring], lift: Callable[[Fraction], Ring] = Fraction) -> Ring:
@@ -40,6 +41,8 @@ def evaluate(circuit: Circuit, values: Mapping[str, Ring], lift: Callable[[Fract
                     at[node] = at[node] * at[child]
             case Op.DET:
                 at[node] = _det(node, [at[c] for c in node.inside], [at[c] for c in node.outside], lift)
+            case _:
+                assert_never(node.op)
     return at[circuit.root]
 
 

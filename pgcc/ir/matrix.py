@@ -112,7 +112,7 @@ class Matrix:
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Made anew where it is read: another process has other hashes."""
+        """Pickled by its entries: the hash is computed again, since another process has other hashes."""
         return Matrix, (self._rows if self._array is None else self._array, self.shape, self.note)
 
     def __repr__(self) -> str:

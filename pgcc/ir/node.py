@@ -22,8 +22,10 @@ from __future__ import annotations
 import enum
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from pgcc.errors import CircuitError
@@ -97,7 +99,7 @@ class Node:
 
     @property
     def counted(self) -> tuple[bool, ...]:
-        """Which children of a Det its size counts; all of them, if nothing else was said."""
+        """Which children of a Det its size counts; all of them by default."""
         return (True,) * (len(self.children) // 2) if self.data[4] is None else self.data[4]
 
     @property
@@ -204,7 +206,7 @@ def det(
 ) -> Node:
     """det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]; with `outside` left out, det(M0 + U·diag(f)·Vᵀ).
 
-    With a `size`, only the terms of its expansion with so many of the f; of those that are `counted` (True, or 1), if
+    With a `size`, only the terms of its expansion with that many of the f; of those that are `counted` (True, or 1), if
     that is given.
     """
     f = _nodes(inside)
@@ -226,7 +228,7 @@ def det(
 
 
 def _as_counted(counted: Iterable[Any], k: int, size: Any) -> tuple[bool, ...] | None:
-    """None where all children count, which is the same as saying nothing."""
+    """The marks as booleans; None where all children count, which is the default."""
     marks = tuple(counted)
     if size is None and not all(marks):
         raise CircuitError("which children are counted means something for a determinant with a size only")
@@ -279,6 +281,11 @@ def postorder(root: Node) -> list[Node]:
 def iter_edges(node: Node) -> Iterator[tuple[Number, Node]]:
     """(weight, child) of a Sum."""
     return zip(node.weights, node.children, strict=True)
+
+
+def count_uses(order: Iterable[Node]) -> Counter[Node]:
+    """The number of edges into every node of a postorder."""
+    return Counter(chain.from_iterable(node.children for node in order))
 
 
 def rebuild(node: Node, children: Sequence[Node]) -> Node:

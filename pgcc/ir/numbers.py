@@ -55,7 +55,7 @@ def _convert(value: Any) -> Number:
 
 
 def is_number(value: Any) -> bool:
-    """Whether `as_number` can take it without reading text."""
+    """Whether a value is a number that `as_number` accepts, other than text."""
     return isinstance(value, (numbers.Real, Decimal))
 
 
@@ -95,6 +95,18 @@ def one_minus(p: Number) -> Number:
     """
     rest = 1 - Fraction(p)
     return float(rest) if type(p) is float and float(rest) == rest else as_number(rest)
+
+
+def reciprocal(value: Any) -> Number:
+    """1 / value, by which a circuit is multiplied: exact for exact numbers, rounded for floats.
+
+    >>> reciprocal(4), reciprocal(4.0)
+    (Fraction(1, 4), 0.25)
+    """
+    divisor = as_number(value)
+    if not divisor:
+        raise CircuitError("division of a circuit by zero")
+    return 1 / divisor if type(divisor) is float else as_number(Fraction(1) / divisor)
 
 
 def power(a: Number, k: int) -> Number:

@@ -1,6 +1,6 @@
-"""Circuits as text: for reading, for `.pgc` files, and for Graphviz.
+"""Circuits as text: for people, for `.pgc` files, and single nodes for messages.
 
-All three walk the postorder once, so that neither depth nor sharing matters.
+Circuits are written in one walk over their postorder, so that neither depth nor sharing matters.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import groupby, islice
+from typing import assert_never
 
 from pgcc.errors import CircuitError
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.labels import labelled_edges, node_label
-from pgcc.ir.literals import MAX_NAME, display_text, name_text, number_text
 from pgcc.ir.matrix import Matrix
-from pgcc.ir.node import ONE, Node, Op, iter_edges
+from pgcc.ir.node import ONE, Node, Op, count_uses, iter_edges
 from pgcc.ir.numbers import Number
+from pgcc.ir.spelling import MAX_NAME, display_text, name_text, number_text
 
 INLINE_LIMIT = 2000  # longer than this, an expression is shown as lines of definitions
 SHOWN_LINES = 60  # more lines than this are not shown, only counted
 SHOWN_ENTRIES = 64  # larger matrices are not shown, only their shape
+BRIEF_CHILDREN, BRIEF_WIDTH = 4, 60  # of a node in a message: children, and characters
 
 PART = 72  # on lines of definitions, a part longer than this gets a line of its own
 WIDTH = 100  # and a longer line is broken where there is a
@@ -28,7 +29,7 @@ BREAK = "\n"  # which no name and no number contains
 
 
 class Level(IntEnum):
-    """How tightly a text holds together: it needs parentheses where something tighter is wanted."""
+    """The precedence of a text: it needs parentheses where a higher one is required."""
 
     SUM = 0  # a + b
     NEGATIVE = 1  # -a, -2*a, -3
@@ -114,7 +115,7 @@ def _variable_lines(variables: Sequence[str]) -> Iterator[str]:
 def _definitions(circuit: Circuit, style: _Style) -> Iterator[str]:
     """Lines `name = expression`, and the root: a node has a line if it is shared or its text is long."""
     texts: dict[Node, Text] = {}
-    uses = _count_uses(circuit)
+    uses = count_uses(circuit.order)
     prefix = _fresh_prefix(circuit.variables)
     defined = 0
     for node in circuit.order:
@@ -146,14 +147,6 @@ def _filled(text: str) -> str:
         lines[-1] += piece
         room -= len(piece)
     return "(" + "\n    ".join(line.strip(" ") for line in lines) + ")"
-
-
-def _count_uses(circuit: Circuit) -> dict[Node, int]:
-    uses = dict.fromkeys(circuit.order, 0)
-    for node in circuit.order:
-        for child in node.children:
-            uses[child] += 1
-    return uses
 
 
 def _fresh_prefix(variables: Iterable[str]) -> str:
@@ -189,7 +182,9 @@ class _Style:
                 return self.sum(node, texts)
             case Op.PRODUCT:
                 return self.product(node, texts)
-        return self.det(node, texts)
+            case Op.DET:
+                return self.det(node, texts)
+        assert_never(node.op)
 
     def constant(self, value: Number) -> Text:
         text = self.number(value)
@@ -222,7 +217,7 @@ class _Style:
         return f"{coefficient}*{factor}", Level.NEGATIVE if coefficient.startswith("-") else Level.WEIGHTED
 
     def unit_term(self, child: Node, below: Text) -> Text:
-        """1 · child: nothing is written but the child, which people may see without its parentheses."""
+        """1 · child: only the child is written; for people, without its parentheses."""
         if not self.faithful or child.op is Op.CONST:
             return below
         return self.inside(below, Level.PRODUCT)
@@ -292,7 +287,7 @@ class _Display(_Style):
 
 
 def _is_one(value: Number) -> bool:
-    """Whether a factor need not be written. A float 1.0 is: it says that the number is a float."""
+    """Whether a factor is the exact 1, which is not written. A float 1.0 is written: it marks the number as a float."""
     return type(value) is int and value == 1
 
 
@@ -309,45 +304,43 @@ def _bracketed(items: Iterable[str]) -> str:
     return f"[{_listed(items)}]"
 
 
-# -- Graphviz -------------------------------------------------------------------------------------
+# -- one node, in messages ------------------------------------------------------------------------
 
 
-def dot_text(circuit: Circuit) -> str:
-    """The circuit as a graph in the DOT language of Graphviz: `dot -Tsvg` draws it.
+def describe(node: Node) -> str:
+    """A node in a few words, for messages: its operation and the beginning of its expression.
 
-    Edges carry the weights of sums; those of a determinant carry the place of the child, f1 f2 … and, where a
-    complement is not 1, y1 y2 ….
-
-    Examples
-    --------
     >>> import pgcc
-    >>> print(dot_text(pgcc.variables("a")[0] / 2))
-    digraph circuit {
-      node [shape=circle, fontname="Helvetica"];
-      n0 [label="a", shape=box];
-      n1 [label="+"];
-      n1 -> n0 [label="1/2"];
-    }
+    >>> describe(pgcc.parse("a*(0.3*b + 0.7*c*(1 + d))").root)
+    'product a*(3/10*b + 7/10*(…))'
     """
-    edges = {node: list(labelled_edges(node)) for node in circuit.order}
-    drawn = {circuit.root, *(child for below in edges.values() for child, _ in below)}
-    number = {node: i for i, node in enumerate(node for node in circuit.order if node in drawn)}
-    lines = ["digraph circuit {", '  node [shape=circle, fontname="Helvetica"];']
-    for node, i in number.items():
-        lines.append(f"  n{i} [{_dot_attributes(node)}];")
-        for child, label in edges[node]:
-            note = f' [label="{_dot_escaped(label)}"]' if label else ""
-            lines.append(f"  n{i} -> n{number[child]}{note};")
-    return "\n".join([*lines, "}"])
+    return f"{node.op.name.lower()} {brief_text(node, depth=2)}"
 
 
-_DOT_SHAPES = {Op.CONST: "plaintext", Op.VAR: "box", Op.DET: "hexagon"}  # sums and products are circles
+# What stands between the children of a node.
+_BETWEEN = {Op.SUM: " + ", Op.PRODUCT: "*", Op.DET: ", "}
 
 
-def _dot_attributes(node: Node) -> str:
-    shape = f", shape={_DOT_SHAPES[node.op]}" if node.op in _DOT_SHAPES else ""
-    return f'label="{_dot_escaped(node_label(node))}"{shape}'
+def brief_text(node: Node, depth: int) -> str:
+    """The beginning of a node's expression, down to `depth` levels of children."""
+    match node.op:
+        case Op.CONST:
+            return _brief_number(node.value)
+        case Op.VAR:
+            return f"~{name_text(node.name)}" if node.is_complement else name_text(node.name)
+    if not depth:
+        return "…"
+    parts = [_brief_child(child, depth - 1) for child in node.children[:BRIEF_CHILDREN]]
+    if node.op is Op.SUM:
+        parts = [p if w == 1 else f"{_brief_number(w)}*{p}" for w, p in zip(node.weights, parts, strict=False)]
+    parts += ["…"] if len(node.children) > BRIEF_CHILDREN else []
+    text = _BETWEEN[node.op].join(parts)
+    return text if len(text) <= BRIEF_WIDTH else text[: BRIEF_WIDTH - 1] + "…"
 
 
-def _dot_escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+def _brief_child(node: Node, depth: int) -> str:
+    return f"({brief_text(node, depth)})" if node.children else brief_text(node, depth)
+
+
+def _brief_number(value: Number) -> str:
+    return f"{value:.4g}" if type(value) is float else display_text(value)

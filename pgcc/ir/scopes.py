@@ -9,6 +9,7 @@ variables take a few megabytes. Real circuits have few distinct scopes, so union
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
+from typing import assert_never
 
 import numpy as np
 
@@ -177,10 +178,15 @@ class Scopes:
     def _factors(self, node: Node, children: tuple[int, ...]) -> list[int]:
         """The scopes that a node multiplies. In a Det, f_i and its complement y_i never stand in one monomial."""
         below = [self.of[c] for c in children]
-        if node.op is Op.PRODUCT:
-            return below
-        half = len(below) // 2
-        return [self.union(f, y)[0] for f, y in zip(below[:half], below[half:], strict=True)]
+        match node.op:
+            case Op.PRODUCT:
+                return below
+            case Op.DET:
+                half = len(below) // 2
+                return [self.union(f, y)[0] for f, y in zip(below[:half], below[half:], strict=True)]
+            case Op.CONST | Op.VAR | Op.SUM:
+                raise AssertionError(f"{node!r} multiplies nothing")
+        assert_never(node.op)
 
     def number(self, scope: Scope) -> int:
         """The number of a set."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, assert_never
 
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op, const, det, product, var, weighted_sum
@@ -42,3 +42,4 @@ def make_node(op: Op, children: Sequence[Node], data: Any) -> Node:
             half = len(children) // 2
             m0, u, v, size, counted = data
             return det(m0, u, v, children[:half], children[half:], size, counted)
+    assert_never(op)

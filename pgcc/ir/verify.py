@@ -1,4 +1,4 @@
-"""What must hold of every circuit, as a table of rules. Run between passes in the tests."""
+"""Invariants of circuits, as a table of rules. The tests verify them between passes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _canonical(value: object) -> bool:
     return type(value) is int or (type(value) is Fraction and value.denominator != 1)
 
 
-# One line per operation and law: what is said when it fails, and the test.
+# One line per operation and law: the message when it fails, and the test.
 RULES: dict[Op, list[Rule]] = {
     Op.CONST: [
         ("a Const has no children", lambda n: not n.children),

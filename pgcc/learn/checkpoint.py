@@ -13,10 +13,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.errors import FormatError
-from pgcc.formats.atomic import replacing
-from pgcc.formats.damage import DAMAGE
-from pgcc.formats.npz import Archive
-from pgcc.formats.reading import as_path, read_bytes
+from pgcc.formats.io import DAMAGE, Archive, as_path, read_bytes, replacing
 from pgcc.learn.rows import Rows
 
 State = dict[str, np.ndarray]

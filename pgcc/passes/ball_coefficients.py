@@ -13,7 +13,8 @@ from flint import acb, acb_mat, arb, arb_mat, ctx, fmpq
 
 from pgcc.passes.balls import ball_determinant
 
-# Newton's identities cancel: they take so many times the bits. Of powers of the matrix, so many entries are kept.
+# Newton's identities cancel: they are computed with this many times the bits. And the most entries of powers of the
+# matrix that are kept.
 _NEWTON = 4
 _MOST_ENTRIES = 1 << 20
 # The radius of the points is a power of two between these.
@@ -23,7 +24,7 @@ _SPARE = 5.0
 
 
 def ball_coefficient(P: Any, Q: Any, wanted: int, degree: int) -> Any:
-    """That of s^wanted, of a polynomial of this degree."""
+    """The coefficient of s^wanted of det(P + s·Q), which has this degree in s."""
     n = P.nrows()
     both_ways = (P, Q, wanted), (Q, P, n - wanted)  # det(P + s·Q) = s^n·det(Q + P/s)
     for p, q, power in sorted(both_ways, key=operator.itemgetter(2)):
@@ -69,7 +70,7 @@ def elementary_symmetric(A: Any, k: int) -> list[Any]:
 
 
 def _coefficient_at_radius(P: Any, Q: Any, wanted: int, degree: int) -> Any:
-    """By the values at roots of unity, times a radius."""
+    """The coefficient from the values at roots of unity, times a radius."""
     is_real = isinstance(P, arb_mat) and isinstance(Q, arb_mat)
     radius = acb(fmpq(2) ** _radius(P, Q, wanted))
     p, q = acb_mat(P), acb_mat(Q)

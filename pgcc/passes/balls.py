@@ -16,22 +16,22 @@ from pgcc.ir.numbers import Number, nearest_float
 
 # flint's precision is one number for the whole process.
 flint_lock = threading.RLock()
-# Balls are eliminated in blocks of so many rows: the first of them, and what is left.
+# Matrices of balls are eliminated in blocks of this many rows: the first block, and the rest.
 _BLOCK = 100
 _HEAD, _TAIL = slice(_BLOCK), slice(_BLOCK, None)
-# Enough that what balls round is nothing beside what is asked of X·A·Xᵀ.
+# Enough bits that the rounding of balls is negligible beside the entries of X·A·Xᵀ − I that matter.
 _DEFINITE_BITS = 256
 
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """So many bits, for one thread at a time."""
+    """Set flint's working precision, for one thread at a time."""
     with flint_lock, ctx.workprec(bits):
         yield
 
 
 def ball_determinant(matrix: Any) -> Any:
-    """By blocks, on which flint is three times as fast; as a whole where that costs half of the bits."""
+    """The determinant of a matrix of balls: by blocks, three times as fast, unless that loses half the bits."""
     if matrix.nrows() <= _BLOCK:
         return matrix.det()
     try:

@@ -7,7 +7,7 @@
     addition      ȳ_i ↦ p·z_i + (1 − p)·ȳ_i    what is out comes in with probability p
 
 The last two need to know what is out: the circuit is homogenised, and for that it has to be decomposable. All of them
-are one walk over the circuit, through determinants as through anything else.
+are one walk over the circuit, through determinants as through sums and products.
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from pgcc.errors import CircuitError, SemanticsError, brief
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, Op, var, weighted_sum
-from pgcc.ir.numbers import Number, as_number, one_minus
+from pgcc.ir.numbers import Number, one_minus
+from pgcc.passes.arguments import (
+    check_circuit,
+    check_known,
+    claim_variables,
+    positive,
+    probability,
+    read_names,
+)
 from pgcc.passes.building import sum_of
 from pgcc.passes.padding import homogenize
 from pgcc.passes.total import is_one, positive_total
@@ -29,12 +37,12 @@ def compose(circuit: Circuit, leaves: Mapping[str, Circuit]) -> Circuit:
     """`Circuit.compose`."""
     if not isinstance(leaves, Mapping):
         raise CircuitError(f"compose takes a mapping from variables to circuits, not {type(leaves).__name__}")
-    _check_known(circuit, leaves, "replace")
+    check_known(circuit, leaves, "replace")
     for name, leaf in leaves.items():
         check_circuit(leaf, f"the leaf for {name!r}")
     owners = {name: "the circuit itself" for name in circuit.variables if name not in leaves}
     for name, leaf in leaves.items():
-        _claim(owners, leaf, f"the leaf for {name!r}")
+        claim_variables(owners, leaf, f"the leaf for {name!r}")
     for name, leaf in leaves.items():
         value = positive_total(leaf, f"the leaf for {name!r}")
         if not is_one(value):
@@ -50,28 +58,6 @@ def compose(circuit: Circuit, leaves: Mapping[str, Circuit]) -> Circuit:
 
     with collector_paused():
         return Circuit(circuit.rewrite(leaf_of), names)
-
-
-def check_circuit(value: Any, what: str) -> None:
-    """Refuse what is no circuit, in the user's words."""
-    if not isinstance(value, Circuit):
-        hint = "; its method to_pgc() makes one" if hasattr(value, "to_pgc") else ""
-        raise CircuitError(f"{what} is a circuit, not {brief(value)}{hint}")
-
-
-def _claim(owners: dict[str, str], circuit: Circuit, what: str) -> None:
-    """Note whose the variables of a circuit are; no variable has two owners."""
-    for name in circuit.variables:
-        if name in owners:
-            raise SemanticsError(f"{owners[name]} and {what} share the variable {name!r}: they have to be independent")
-        owners[name] = what
-
-
-def check_disjoint(circuits: Iterable[Circuit], what: str) -> None:
-    """Refuse circuits with a variable in common; they are called `what` 0, `what` 1, …"""
-    owners: dict[str, str] = {}
-    for i, circuit in enumerate(circuits):
-        _claim(owners, circuit, f"{what} {i}")
 
 
 # -- thinning and tilting ------------------------------------------------------------------------------------
@@ -97,7 +83,7 @@ def tilt(circuit: Circuit, weights: Mapping[str, Any]) -> Circuit:
     """`Circuit.tilt`: z becomes w·z."""
     if not isinstance(weights, Mapping):
         raise CircuitError(f"tilt takes a mapping from variables to weights, not {brief(weights)}")
-    tilted = _per_variable(circuit, weights, "the weight of {}", _weight)
+    tilted = _per_variable(circuit, weights, "the weight of {}", positive)
 
     def leaf(node: Node) -> Node:
         weight = tilted.get(node.name, 1)
@@ -149,9 +135,6 @@ def _with_literals(circuit: Circuit, leaf: Any, why: str) -> Circuit:
         return Circuit(homogenize(circuit).rewrite(leaf), circuit.variables)
 
 
-# -- reading arguments ---------------------------------------------------------------------------------------
-
-
 def restrict(circuit: Circuit, names: Iterable[str]) -> Circuit:
     """`Circuit.restrict`."""
     kept = read_names(circuit, names, "keep")
@@ -160,49 +143,9 @@ def restrict(circuit: Circuit, names: Iterable[str]) -> Circuit:
     return Circuit(rest.root, kept)
 
 
-def read_names(circuit: Circuit, names: Iterable[str] | None, verb: str) -> list[str]:
-    """Variables of the circuit, each once; all of them for None."""
-    if names is None:
-        return list(circuit.variables)
-    try:
-        listed = [names] if isinstance(names, str) else list(dict.fromkeys(names))
-    except TypeError:
-        raise CircuitError(f"variables to {verb} are a sequence of names, not {brief(names)}") from None
-    _check_known(circuit, listed, verb)
-    return listed
-
-
-def _check_known(circuit: Circuit, names: Iterable[Any], verb: str) -> None:
-    known = set(circuit.variables)
-    for name in names:
-        if name not in known:
-            raise CircuitError(f"cannot {verb} {name!r}: the circuit has no such variable")
-
-
 def _per_variable(circuit: Circuit, given: Any, what: str, read: Any) -> dict[str, Number]:
+    """What is given for each variable: by name, or one value for all."""
     if isinstance(given, Mapping):
-        _check_known(circuit, given, "change")
+        check_known(circuit, given, "change")
         return {name: read(value, what.format(name)) for name, value in given.items()}
     return dict.fromkeys(circuit.variables, read(given, what.format("a member")))
-
-
-def probability(value: Any, what: str) -> Number:
-    """A number between 0 and 1."""
-    number = _number(value)
-    if number is None or not 0 <= number <= 1:
-        raise CircuitError(f"{what} is {brief(value)}, not a number between 0 and 1")
-    return number
-
-
-def _weight(value: Any, what: str) -> Number:
-    number = _number(value)
-    if number is None or number <= 0:
-        raise CircuitError(f"{what} is {brief(value)}, not a number above 0")
-    return number
-
-
-def _number(value: Any) -> Number | None:
-    try:
-        return as_number(value)
-    except CircuitError:
-        return None

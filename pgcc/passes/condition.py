@@ -12,10 +12,8 @@ nothing more is needed. Otherwise lower coefficients are asked for, from the roo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Generator, Iterable, Mapping
 from itertools import accumulate
-from math import prod
 from typing import Any, assert_never
 
 from pgcc.errors import EvidenceError
@@ -24,6 +22,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node, Op, const, iter_edges, postorder, rebuild
 from pgcc.ir.scopes import Scopes, size
 from pgcc.passes.building import product_of, sum_of
+from pgcc.passes.exact import interpolation_weights
 from pgcc.passes.pipeline import simplify
 from pgcc.passes.simplify import fold
 
@@ -166,7 +165,7 @@ class _Coefficients:
     # -- other coefficients, as they are asked for
 
     def _answer(self, question: tuple) -> Node:
-        """Answer ("top", node), ("of", node, k), … and whatever that asks in turn; a stack, no recursion."""
+        """Answer ("top", node), ("of", node, k), … and the questions that this asks in turn, with a stack."""
         stack = [(question, self._work(question))]
         answer: Node | None = None
         while stack:
@@ -258,23 +257,3 @@ class _Coefficients:
 
 
 _Work = Generator[tuple, Any, Node]
-
-
-def interpolation_weights(points: Sequence[int], k: int) -> list[Fraction]:
-    """λ with Σ_j λ_j·p(points[j]) = the coefficient of t^k, for every polynomial p of degree < len(points).
-
-    >>> interpolation_weights([-1, 0, 1], 2)
-    [Fraction(1, 2), Fraction(-1, 1), Fraction(1, 2)]
-    """
-    whole = [1]  # Π (t − p), from the constant on
-    for p in points:
-        whole = [a - p * b for a, b in zip([0, *whole], [*whole, 0], strict=True)]
-    return [Fraction(_without_root(whole, p)[k], prod(p - q for q in points if q != p)) for p in points]
-
-
-def _without_root(coefficients: Sequence[int], root: int) -> list[int]:
-    """A polynomial divided by t − root, which it has as a factor."""
-    found = [0]
-    for a in reversed(coefficients[1:]):
-        found.append(a + root * found[-1])
-    return found[:0:-1]

@@ -1,7 +1,8 @@
-"""Expand determinants into sums and products, as the paper does: a reference, never the way pgcc computes.
+"""Expand determinants into sums and products, as the paper does: an oracle, and a way for small sized determinants.
 
 Bird's division-free algorithm (2011) makes O(n⁴) edges of an n×n determinant, and in floating point it cancels
-terribly (relative error 1e-7 at n = 20). With exact numbers it is a second definition to test against.
+terribly (relative error 1e-7 at n = 20). With exact numbers it is a second definition to test against. In circuits
+that are not decomposable, small determinants of one size are compiled from it: R[t] has no elimination for them.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def expand_det(circuit: Circuit, sized_only: bool = False) -> Circuit:
 
 
 def expand_small(circuit: Circuit, sized_only: bool = False) -> Circuit:
-    """The same, simplified; an error where a determinant that must be expanded is too large for it."""
+    """`expand_det`, simplified; an error where a determinant is too large to be expanded."""
     dets = [n for n in circuit.order if n.op is Op.DET and not (sized_only and n.size is None)]
     largest = max((n.matrices[0].shape[0] + len(n.inside) for n in dets), default=0)
     if largest > _MOST_EXPANDED:
@@ -82,9 +83,9 @@ def _entries(node: Node, f: Sequence[Node], y: Sequence[Node]) -> Entries:
     def entry(number: Fraction, weights: list[Fraction], which: list[int]) -> Graded:
         """number + Σ w·f"""
         terms = [(w, f[i], sized and counted[i]) for w, i in zip(weights, which, strict=True)]
-        plain = [(number, ONE), *((w, child) for w, child, counts in terms if not counts)]
+        without_s = [(number, ONE), *((w, child) for w, child, counts in terms if not counts)]
         with_s = [(w, child) for w, child, counts in terms if counts]
-        return [_sum(*zip(*part, strict=True)) for part in (plain, with_s) if part]
+        return [_sum(*zip(*part, strict=True)) for part in (without_s, with_s) if part]
 
     zero = Fraction(0)
     top = [

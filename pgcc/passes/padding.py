@@ -17,6 +17,7 @@ per edge.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import assert_never
 
 from pgcc.errors import CircuitError
 from pgcc.ir.bulk import collector_paused
@@ -66,7 +67,7 @@ class Fillers:
     ----------
     circuit : Circuit
     filler : function
-        The factor of a variable by its name; its complement unless said otherwise.
+        The factor of a variable by its name; by default its complement.
     """
 
     def __init__(self, circuit: Circuit, filler: Callable[[str], Node] = lambda name: var(name, complement=True)):
@@ -133,8 +134,10 @@ class _Padding:
             self.new.append(self._smooth_sum(node, children, self.scopes.of[position], below))
         elif node.op is Op.DET:
             self.new.append(rebuild(node, list(map(pad, children, self.fillers.missing_from_pairs(below)))))
-        else:
+        elif node.op is Op.PRODUCT or node.op is Op.VAR or node.op is Op.CONST:
             self.new.append(rebuild(node, children))
+        else:
+            assert_never(node.op)
 
     def _smooth_sum(self, node: Node, children: list[Node], scope: int, below: tuple[int, ...]) -> Node:
         of = self.scopes.of

@@ -1,4 +1,4 @@
-"""The pipeline: what happens to a circuit before it is lowered, read top to bottom."""
+"""Simplification: the passes that `simplify` repeats, in their order, with their laws."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Pass(NamedTuple):
 
 PASSES: list[Pass] = [
     Pass("flatten", "Σ w·(Σ v·c) = Σ (w·v)·c and Π a·(Π b) = Π a·b", flatten),
-    Pass("fold", "constants, zeros, ones, equal and lone children: the table `simplify.RULES`", fold),
+    Pass("fold", "constants, zeros, ones, equal and lone children: the table `rules.RULES`", fold),
 ]
 
-# Opening a nest may bring equal children together, merging them may leave one parent where two were, and so on.
-# Small circuits are taken to the end of that; in large ones a further walk has to be worth its while.
+# Flattening may bring equal children together, merging them may leave one parent where two were, and so on. Small
+# circuits are simplified until nothing changes; in large ones, a further round must remove this share of the edges.
 SMALL = 10_000  # edges
 WORTH = 0.02  # of the edges
 MOST_ROUNDS = 50
@@ -56,12 +56,12 @@ def simplify(circuit: Circuit) -> Circuit:
     ('a', 'b', 'c')
     """
     with collector_paused():
-        settled, edges = 0, circuit.size
+        unchanged, edges = 0, circuit.size  # passes in a row that changed nothing
         for number in range(MOST_ROUNDS):
             for one in PASSES:
                 before, circuit = circuit, one.run(circuit)
-                settled = settled + 1 if circuit is before else 0
-                if settled == len(PASSES) or (settled and number and edges > SMALL):
+                unchanged = unchanged + 1 if circuit is before else 0
+                if unchanged == len(PASSES) or (unchanged and number and edges > SMALL):
                     return circuit
             edges, previous = circuit.size, edges
             if edges > SMALL and edges > (1 - WORTH) * previous:

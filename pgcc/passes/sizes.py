@@ -19,9 +19,9 @@ from pgcc.errors import CircuitError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node, Op, det, is_size
+from pgcc.passes.arguments import read_names
 from pgcc.passes.building import product_of, sum_of
-from pgcc.passes.compose import read_names
-from pgcc.passes.condition import interpolation_weights
+from pgcc.passes.exact import interpolation_weights
 
 MOST_POINTS = 256  # determinants that one is made of, where its degree is at most this less one
 Range = tuple[int, int]  # the least and the largest degree
@@ -76,7 +76,7 @@ def _with_count(circuit: Circuit, k: Any, over: Iterable[str] | None, at_least: 
 
 
 def _as_size(k: Any) -> Any:
-    """NumPy's integers are integers; a bool is none."""
+    """A Python int for any integer type; a bool, which is no size, is returned as it is."""
     try:
         return k if isinstance(k, bool) else operator.index(k)
     except TypeError:
@@ -120,26 +120,30 @@ class _Grading:
         return sum_of((1, found[-1][j]) for j in sizes if j in found[-1])
 
     def _wanted(self, sizes: range) -> list[set[int]]:
-        """For every node, the degrees whose components the root's depends on and which are not 0 at sight."""
+        """For every node, the degrees whose components the root's depends on and which are not structurally 0."""
         wanted: list[set[int]] = [set() for _ in self.order]
         wanted[-1] = _within(sizes, self.range[-1])
         for i in reversed(range(len(self.order))):
             below, degrees = self.links[i], wanted[i]
             if not degrees:
                 continue
-            if self.order[i].op is Op.SUM:
+            op = self.order[i].op
+            if op is Op.SUM:
                 for c in below:
                     wanted[c] |= _within(degrees, self.range[c])
-            elif self.order[i].op is Op.PRODUCT:
+            elif op is Op.PRODUCT:
                 low, high = self.range[i]
                 for c in below:
                     own_low, own_high = self.range[c]
                     rest_low, rest_high = low - own_low, high - own_high  # of the other factors
                     span = range(min(degrees) - rest_high, max(degrees) - rest_low + 1)
                     wanted[c] |= _within(span, self.range[c])
-            elif self.order[i].op is Op.DET and self.counting[i] is None:
-                for c in below:
-                    wanted[c] |= {*range(self.range[c][0], self.range[c][1] + 1)}
+            elif op is Op.DET:
+                if self.counting[i] is None:
+                    for c in below:
+                        wanted[c] |= {*range(self.range[c][0], self.range[c][1] + 1)}
+            elif op is not Op.VAR and op is not Op.CONST:
+                assert_never(op)
         return wanted
 
     def _range(self, node: Node, below: list[Range]) -> Range:
@@ -245,7 +249,7 @@ def _counting(node: Node, below: list[Range]) -> _Counting | None:
 
 
 def _any_det_range(below: list[Range]) -> Range:
-    """From 0 to the degree to which the pairs (f_i, y_i) add up."""
+    """From 0 to the sum of the largest degrees of the pairs (f_i, y_i)."""
     half = len(below) // 2
     return 0, sum(max(f[1], y[1], 0) for f, y in zip(below[:half], below[half:], strict=True))
 
@@ -259,7 +263,7 @@ def _sum_component(node: Node, children: list[Components], j: int) -> Node:
 
 
 def _convolution(children: list[Components], ranges: Sequence[Range], degrees: set[int]) -> Components:
-    """The components of a product: factor by factor, and of what the first factors make only the needed degrees."""
+    """The components of a product: factor by factor, and of each partial product only the degrees that are needed."""
     if not degrees:
         return {}
     low_rest = [*accumulate((low for low, _ in reversed(ranges)), initial=0)][::-1]

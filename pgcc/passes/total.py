@@ -1,8 +1,8 @@
-"""The total of a circuit: g(1), which is 1 if it is a distribution.
+"""The total g(1) of any circuit, without compiling it: 1 if the circuit is a distribution.
 
 Exact numbers give an exact total. With floats, or where fractions would become enormous, it is computed in ball
 arithmetic, determinants too, with more and more bits until it is known well: however ill-conditioned a kernel is, its
-numbers are exact, and so its total is some definite number. What comes out has a relative error below 1e-12, or is a
+floats are exact numbers, and so it has an exact total. What comes out has a relative error below 1e-12, or is a
 `PrecisionError`: a float, or beyond the range of floats m·2^e, as a fraction (a DPP of 300 items that are mostly in has
 such a total). Totals of roots are remembered as long as the nodes live, so that building a mixture of mixtures of
 mixtures walks over every part once.
@@ -25,14 +25,14 @@ from pgcc.ir.node import Node, Op, iter_edges
 from pgcc.ir.numbers import Number, as_number
 from pgcc.passes.ball_coefficients import ball_coefficient
 from pgcc.passes.balls import ball, ball_determinant, precision
-from pgcc.passes.condition import interpolation_weights
-from pgcc.passes.simplify import constant_determinant, plus, times
+from pgcc.passes.exact import constant_determinant, interpolation_weights, plus, times
 
 TOLERANCE = 1e-9  # how far the total of floats may be from 1
 ACCURACY = 1e-12  # the relative error of a total that is no exact number
-# Bits of balls, the first that are tried and the last; how many of them have to be right for a total to be remembered.
+# The working precision in bits: the first that is tried, the last, and how many correct bits are enough.
 _FIRST_BITS, _MOST_BITS, _ENOUGH = 128, 1 << 13, 64
-# From so many bits on, what may be 0 is computed in fractions, if no determinant has more rows and columns than that.
+# From this many bits on, a total that may be 0 is computed in fractions, if no determinant has more rows or columns
+# than the second number.
 _ZERO_BITS, _MOST_EXACT = 1024, 40
 _MOST_DIGITS = 39_000  # of a total, as many as MAX_BITS make
 
@@ -212,9 +212,9 @@ def _rows(node: Node, f: list[Fraction], y: list[Fraction]) -> list[list[Fractio
 
 
 def _in_balls(root: Node) -> arb:
-    """The total as a ball: with so many bits that 64 of them are right, or as many as there can be.
+    """The total as a ball with 64 correct bits, or with fewer if the most bits of working precision do not give them.
 
-    What may be 0 is computed in fractions, where that is possible: balls never say that a number is 0.
+    A total that may be 0 is computed in fractions, where that is possible: a ball does not prove that a number is 0.
     """
     bits = _FIRST_BITS
     while True:

@@ -19,7 +19,7 @@ from pgcc.model import Model, compile
 from pgcc.validity.check import TOTAL_TOLERANCE, check
 from pgcc.validity.verdict import number_text
 
-# With at most so many variables, all assignments are compared.
+# With at most this many variables, all assignments are compared.
 MOST_COMPARED = 12
 # Numbers that have to agree to less than this are compared as fractions.
 _SMALLEST_RTOL = 4e-14
@@ -61,9 +61,9 @@ def assert_valid(
         return
     head, *claims = str(report).split("\n")
     wanted = "refuted" if report.state == "refuted" else "not proven"
-    told = [line for line in claims if line.split(": ")[1] == wanted]
+    failing = [line for line in claims if line.split(": ")[1] == wanted]
     hint = [] if wanted == "refuted" else ["(allow_unproven=True lets it pass; a longer time may decide it)"]
-    raise AssertionError("\n".join([head, *told, *hint]))
+    raise AssertionError("\n".join([head, *failing, *hint]))
 
 
 def assert_same_distribution(
@@ -114,9 +114,9 @@ def assert_same_distribution(
     ]
     if apart:
         _, i = max(apart, key=lambda pair: (pair[0], -pair[1]))
-        told = _event(_as_dict(first.variables, rows[i]))
+        event = _event(_as_dict(first.variables, rows[i]))
         raise AssertionError(
-            f"{told} is {_text(left[i])} in the first and {_text(right[i])} in the second; "
+            f"{event} is {_text(left[i])} in the first and {_text(right[i])} in the second; "
             f"{len(apart):,} of {len(rows):,} queries differ"
         )
 
@@ -190,14 +190,14 @@ class _Laws:
         return self.model.prob(dict(given), exact=True)
 
     def agree(self, x: Fraction, y: Fraction) -> bool:
-        """Equal; where weights are floats, nearly so."""
+        """Whether two numbers are equal, or nearly so where weights are floats."""
         if self.circuit.facts.exact:
             return x == y
         return _close(x, y, self.rtol, self.slack)
 
     @cached_property
     def mass(self) -> Fraction:
-        """What the model divides by."""
+        """The total g(1), by which the model divides."""
         return compile(self.circuit, normalize=False).prob({}, exact=True) if self.normalize else Fraction(1)
 
     @property
@@ -233,7 +233,7 @@ class _Laws:
         exact = self.pr(given)
         number, bound = self.model.prob(dict(given), bound=True)
         if bound == math.inf and number == 0 and abs(exact) < Fraction(1, 10**300):
-            return  # too small for a float, and said to be
+            return  # too small for a float, and reported as 0
         allowed = bound if bound <= self.rtol else self.rtol
         if not _close(number, exact, allowed, 0.0):
             raise AssertionError(
@@ -242,7 +242,7 @@ class _Laws:
             )
 
     def conditions(self, given: Mapping[str, int]) -> None:
-        """Half of what is observed is conditioned on, the rest is asked of what is left."""
+        """Condition on half of the evidence, and ask the conditioned model for the probability of the other half."""
         known = {name: value for name, value in given.items() if self.rng.integers(2)}
         rest = {name: value for name, value in given.items() if name not in known}
         self._part(self.circuit.condition(known), rest, given, f"conditioned on {_assignment(known)}")
@@ -263,7 +263,7 @@ class _Laws:
 
 
 def _law_rows(rng: np.random.Generator, n: int, queries: int) -> np.ndarray:
-    """Nothing, variables alone, random rows, and all complete ones if these are few."""
+    """Evidence to compare: none, single variables, random rows, and all complete rows if they are few."""
     rows = [np.full((1, n), -1, np.int8), _random_rows(rng, n, queries)[-queries - min(n, queries) :]]
     complete = _all_rows(n) if 1 << min(n, 30) <= queries else None
     return np.concatenate(rows if complete is None else [*rows, complete])
@@ -280,9 +280,9 @@ def _model(given: Any) -> Model:
 
 def _assert_same_variables(first: tuple[str, ...], second: tuple[str, ...]) -> None:
     parts = [("first", [x for x in first if x not in second]), ("second", [x for x in second if x not in first])]
-    told = [f"{', '.join(map(repr, names))} only in the {which}" for which, names in parts if names]
-    if told:
-        raise AssertionError(f"they are over different variables: {' and '.join(told)}")
+    differences = [f"{', '.join(map(repr, names))} only in the {which}" for which, names in parts if names]
+    if differences:
+        raise AssertionError(f"they are over different variables: {' and '.join(differences)}")
 
 
 def _all_rows(n: int) -> np.ndarray | None:

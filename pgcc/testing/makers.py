@@ -107,7 +107,7 @@ def random_evidence(rng: np.random.Generator | int, circuit: Circuit) -> dict[st
 
 
 def pick_evidence(pick: Pick, circuit: Circuit) -> dict[str, int]:
-    """Each variable left out, 1 or 0."""
+    """Random evidence: each variable unobserved, 1 or 0."""
     drawn = {name: pick(3) for name in circuit.variables}
     return {name: 2 - k for name, k in drawn.items() if k}
 
@@ -217,7 +217,7 @@ def finish(maker: Maker, size: int, decomposable: bool) -> Circuit:
 
 
 def any_node(maker: Maker, size: int, dets: bool) -> Node:
-    """Any DAG at all."""
+    """A random DAG, without any structural property."""
     pick = maker.pick
     numbers: list[Any] = [1, 0, -1, 2, Fraction(1, 3), Fraction(-5, 2)]
     if not maker.exact:
@@ -401,7 +401,7 @@ def random_pc(rng: np.random.Generator | int, n: int, size: int = 12, exact: boo
 
 
 def make_pc(pick: Pick, n: int, size: int, exact: bool) -> PC:
-    """What `random_pc` gives, by any `Pick`."""
+    """The circuit of `random_pc`, by the choices of any `Pick`."""
     maker = Maker(pick, z_names(n), negative=False, exact=exact)
     for i, name in enumerate(maker.names):
         for complement in (False, True):

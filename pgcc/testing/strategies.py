@@ -1,4 +1,4 @@
-"""Strategies of `hypothesis`, drawn from small integers and lists, so that what fails shrinks to what can be read."""
+"""Strategies of `hypothesis`, drawn from small integers and lists, so that failing examples shrink to short ones."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def circuits(
     Parameters
     ----------
     max_variables, max_size : int
-        At most so many variables, and about so many sums and products.
+        At most this many variables, and about this many sums and products.
     decomposable : bool, optional
         Only decomposable ones, only others, or (None) both.
     dets : bool
@@ -118,7 +118,7 @@ def polynomials(max_variables: int = 4, valid: bool = True, max_terms: int = 6) 
     Parameters
     ----------
     max_variables, max_terms : int
-        At most so many variables z1, z2, … (not all of them need occur), and so many monomials.
+        At most this many variables z1, z2, … (not all of them need occur), and this many monomials.
     valid : bool
         Whether it has to be a probability distribution: no coefficient is negative, and they add up to 1. If False,
         coefficients are any small fractions; all of them may be 0.
@@ -166,7 +166,7 @@ def pcs(
     smooth : bool, optional
         Only smooth ones, only others, or (None) both.
     max_variables, max_size : int
-        At most so many variables (not all of them need occur), and about so many sums and products before smoothing.
+        At most this many variables (not all need occur), and about this many sums and products before smoothing.
     floats : bool
         Whether the weights are floats; else they are exact.
 
@@ -215,7 +215,7 @@ def kernels(kind: str = "psd", max_items: int = 4, floats: bool = False) -> Sear
         ======================  =============================================  ========================================
 
     max_items : int
-        At most so many rows.
+        At most this many rows.
     floats : bool
         Whether the dtype is float64. Else the numbers are exact: integers (of L), or an object array of fractions
         (of K).
@@ -281,7 +281,7 @@ def graphs(
     Parameters
     ----------
     max_nodes, max_extra : int
-        At most so many nodes, and so many edges beyond those of one spanning tree. A single node is a graph, too.
+        At most this many nodes, and this many edges beyond those of one spanning tree. A single node is a graph, too.
     weighted : bool
         Whether edges have an attribute ``weight``, an integer from 1 to 9.
     multigraph : bool

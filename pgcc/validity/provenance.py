@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op
-from pgcc.ir.structure import describe
+from pgcc.ir.printer import describe
 from pgcc.validity.definite import Rows, find_witness
 from pgcc.validity.extraction import Sign, sign_of_combination
 from pgcc.validity.proof import Proof

@@ -154,7 +154,7 @@ DAMAGED = {
     "ragged": ("k.csv", "1,2\n# so\n2\n", r"k.csv, line 3 has 1 cells, and the first line has 2"),
     "no lines": ("k.csv", "# nothing\n\n", "is empty: it should hold a matrix"),
     "only a header": ("k.csv", "a,b\n", "k.csv: L is empty"),
-    "an open quote": ("k.csv", '1,"2\n2,1\n', "k.csv, line 1: unexpected end of data"),
+    "an open quote": ("k.csv", '1,"2\n2,1\n', "k.csv, line 1: not CSV: unexpected end of data"),
     "not UTF-8": ("k.csv", b"1,2\n\xff,1\n", ", line 2: this is not text in UTF-8 .* at byte 4"),
     "other rows": ("k.csv", ",a,b\na,1,0\nc,0,1\n", "row 2 is called 'c', but column 2 'b'"),
     "not square in text": ("k.csv", "1,2\n", "L has to be square: it has 1 rows and 2 columns"),

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgcc
+from pgcc.draw.dot import dot_text
 from pgcc.errors import CircuitError, FormatError, ParseError
 from pgcc.formats import npz
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import probability
 from pgcc.ir.node import ONE, ZERO, Op, det, var
-from pgcc.ir.printer import dot_text
 from pgcc.testing import brute_force
 from pgcc.validity.provenance import is_strongly_rayleigh
 

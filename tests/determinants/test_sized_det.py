@@ -16,6 +16,7 @@ import pgcc
 from pgcc.codegen.emit import emit
 from pgcc.determinants.kernels.sized import tridiagonal
 from pgcc.determinants.spectrum import BITS, find_spectrum
+from pgcc.draw.dot import dot_text
 from pgcc.errors import CircuitError, FormatError, ParseError, PgccError
 from pgcc.formats import npz
 from pgcc.frontend.symbolic import to_sympy
@@ -23,7 +24,6 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate, probability
 from pgcc.ir.node import ONE, ZERO, Op, const, det, product, rebuild, var, weighted_sum
 from pgcc.ir.numbers import UNIT
-from pgcc.ir.printer import dot_text
 from pgcc.ir.verify import verify
 from pgcc.passes.balls import ball
 from pgcc.passes.expand_det import expand_det

@@ -22,11 +22,11 @@ from hypothesis import strategies as st
 
 import pgcc
 from pgcc import plot
+from pgcc.draw.labels import labelled_edges, node_label
 from pgcc.draw.layout import GAP, MARGIN, _spread, lay_out
 from pgcc.draw.svg import circuit_svg
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.labels import labelled_edges, node_label
 from pgcc.ir.node import ONE, Op, const, det, product, var, weighted_sum
 
 ROOT = Path(__file__).parents[2]

@@ -7,6 +7,7 @@ import random
 import stat
 import zipfile
 from fractions import Fraction
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -76,6 +77,15 @@ def test_unknown_extensions_list_the_known_ones(tmp_path):
             save(BETA, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
     assert set(EXTENSIONS) <= set(FORMATS)
+
+
+@pytest.mark.parametrize("extension", FORMATS)
+def test_the_table_of_formats_says_what_their_modules_do(extension):
+    module = import_module(f"pgcc.formats.{FORMATS[extension].module}")
+    assert callable(module.read)
+    assert hasattr(module, "write") == FORMATS[extension].is_written
+    assert f"`{extension}`" in load.__doc__
+    assert f"`{extension}`" in module.__doc__
 
 
 @pytest.mark.parametrize("extension", EXTENSIONS)

@@ -20,11 +20,11 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.data import text as evidence_text
 from pgcc.errors import EvidenceError, FormatError, PgccError
-from pgcc.formats import FORMATS, reading
-from pgcc.formats.atomic import replacing
-from pgcc.formats.lines import MANY_VARIABLES
+from pgcc.formats import FORMATS
+from pgcc.formats import io as formats_io
+from pgcc.formats.io import replacing
+from pgcc.formats.logic import MANY_VARIABLES
 from pgcc.learn import ChowLiu, SimplePGC
 from pgcc.learn.data import MOST_COLUMNS
 
@@ -37,8 +37,8 @@ WRITTEN = (".pgc", ".npz")
 
 @pytest.fixture
 def small_limits(monkeypatch):
-    monkeypatch.setattr(reading, "MOST_STREAMED", 1 << 21)
-    monkeypatch.setattr(evidence_text, "_LONGEST_LINE", 1 << 21)
+    monkeypatch.setattr(formats_io, "MOST_STREAMED", 1 << 21)
+    monkeypatch.setattr(formats_io, "LONGEST_LINE", 1 << 21)
 
 
 @pytest.mark.parametrize("extension", [*FORMATS, ".PGC"])
@@ -296,7 +296,7 @@ def test_a_socket_is_refused(tmp_path, monkeypatch, fail):
 SAVES = """
 import os, sys, signal
 from pathlib import Path
-from pgcc.formats.atomic import replacing
+from pgcc.formats.io import replacing
 with replacing(Path(sys.argv[1])) as file:
     file.write(b"half")
     file.flush()

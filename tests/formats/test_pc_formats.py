@@ -166,7 +166,7 @@ def test_vtree_beside_and_given(tmp_path):
         ("vtree 5", "vtree", "cut off"),
         ("vtree 5", "psdd 5", "first line"),
         ("I 3 1 4", "I 9 1 4", "has no node 3"),
-        ("L 4 3", "L 4 0", "0 is none"),
+        ("L 4 3", "L 4 0", "a literal is ±1, ±2, …, not 0"),
         ("L 4 3", "L x 3", "whole number"),
     ],
 )

@@ -19,9 +19,9 @@ from pgcc.errors import CircuitError, ParseError
 from pgcc.frontend.expression import MAX_NESTING
 from pgcc.frontend.terms import MAX_EXPONENT, Terms
 from pgcc.ir.interpret import evaluate
-from pgcc.ir.literals import MAX_NAME
 from pgcc.ir.node import const, det, product, var, weighted_sum
 from pgcc.ir.printer import pgc_text
+from pgcc.ir.spelling import MAX_NAME
 
 parse = pgcc.parse
 x, y, z = var("x"), var("y"), var("z")

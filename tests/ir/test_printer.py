@@ -10,9 +10,9 @@ from hypothesis import given, settings
 import pgcc
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.literals import MAX_BITS, MAX_NAME, display_text, number_text, read_exact
 from pgcc.ir.node import ONE, const, det, product, var, weighted_sum
-from pgcc.ir.printer import INLINE_LIMIT, SHOWN_LINES, dot_text, expression_text, pgc_text
+from pgcc.ir.printer import INLINE_LIMIT, SHOWN_LINES, expression_text, pgc_text
+from pgcc.ir.spelling import MAX_BITS, MAX_NAME, display_text, number_text, read_exact
 
 a, b, c = pgcc.variables("a b c")
 
@@ -181,18 +181,3 @@ def test_an_inline_text_is_bounded():
     circuit = Circuit(weighted_sum([1] * 60, names))
     assert sum(len(v) for v in circuit.variables) > INLINE_LIMIT
     assert "\n" in str(circuit)
-
-
-def test_dot():
-    x = Circuit(var('say "hi" \\'))
-    text = dot_text(0.5 * x * a + a)
-    assert text.startswith("digraph")
-    assert text.rstrip().endswith("}")
-    assert r'label="say \"hi\" \\"' in text
-    assert 'label="0.5"' in text
-    circuit = Circuit(det([[1]], [[2, 1]], [[1, 1]], [var("a"), var("b")], [var("c"), ONE]))
-    text = dot_text(circuit)
-    edges = [line for line in text.splitlines() if "->" in line]
-    assert len(edges) == 3  # a complement of 1 is not drawn
-    assert text.count("shape=plaintext") == 0
-    assert sum('"y1"' in edge for edge in edges) == 1

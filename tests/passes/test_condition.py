@@ -15,7 +15,8 @@ from pgcc.ir.circuit import Circuit, variables
 from pgcc.ir.interpret import evaluate, probability
 from pgcc.ir.node import ONE, ZERO, Op, const, det, product, var, weighted_sum
 from pgcc.ir.verify import verify
-from pgcc.passes.condition import condition, interpolation_weights, marginalize, read_evidence
+from pgcc.passes.condition import condition, marginalize, read_evidence
+from pgcc.passes.exact import interpolation_weights
 from pgcc.testing import brute_force, circuits, evidence, polarize, random_circuit, random_det, random_evidence
 
 thorough = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,10 +1,13 @@
 """Every pass keeps the polynomial exactly, never makes the circuit larger, and does what its law says."""
 
 import pickle
+import re
 import subprocess
 import sys
 from collections import Counter
 from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ import sympy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pgcc import passes
 from pgcc.ir import node as node_module
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit, variables
@@ -19,10 +23,12 @@ from pgcc.ir.interpret import evaluate
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, ZERO, Op, const, det, product, var, weighted_sum
 from pgcc.ir.verify import verify
-from pgcc.passes import simplify as rules
+from pgcc.passes import exact, rules
+from pgcc.passes.exact import constant_determinant
 from pgcc.passes.expand_det import bird, expand_det
 from pgcc.passes.pipeline import PASSES, simplify
-from pgcc.passes.simplify import RULES, constant_determinant, fold
+from pgcc.passes.rules import RULES
+from pgcc.passes.simplify import fold
 from pgcc.testing import DET_KINDS, brute_force, circuits, random_circuit, random_det
 
 X, Y, Z = var("x"), var("y"), var("z")
@@ -115,9 +121,27 @@ def test_after_the_pipeline_no_rule_applies(circuit):
     assert all(a != b for i, a in enumerate(keys) for b in keys[:i]), "two nodes differ in the order of children only"
 
 
+def test_the_list_of_passes_is_complete():
+    folder = Path(passes.__file__).parent
+    for name in sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")):
+        assert re.search(rf"\b{name}\b", passes.__doc__), f"pgcc.passes does not say what {name} is"
+    for name in ("condition", "marginalize", "of_size", "exactly", "at_most", "compose", "thin", "tilt", "complement"):
+        assert re.search(rf"\b{name}\b", passes.__doc__)
+        assert getattr(Circuit, name).__doc__.count("\n") > 1, "the documentation stands at the method"
+    modules = [import_module(f"pgcc.passes.{name}") for name in ("condition", "sizes", "compose", "total")]
+    forwarded = [
+        f
+        for m in modules
+        for name, f in vars(m).items()
+        if getattr(f, "__module__", "") == m.__name__ and hasattr(Circuit, name)
+    ]
+    assert len(forwarded) >= 11
+    assert all(f.__doc__.startswith(f"`Circuit.{f.__name__}`") for f in forwarded), "and nowhere else"
+
+
 def test_every_rule_is_named_and_has_a_law_and_is_reached():
     reached = set()
-    before = {op: list(table) for op, table in rules._APPLY.items()}
+    before = {op: list(table) for op, table in rules.APPLY.items()}
 
     def noting(op, i, apply):
         def applied(draft):
@@ -130,14 +154,14 @@ def test_every_rule_is_named_and_has_a_law_and_is_reached():
 
     try:
         for op, table in before.items():
-            rules._APPLY[op] = tuple(noting(op, i, apply) for i, apply in enumerate(table))
+            rules.APPLY[op] = tuple(noting(op, i, apply) for i, apply in enumerate(table))
         for seed in range(60):
             for circuit in (random_det(seed, 3), random_circuit(seed, 4, 10, decomposable=False)):
                 fold(circuit - circuit * 1 + 2 * circuit * Circuit(const(3)))
         absent = det([[1]], [[1, 1]], [[1, 1]], [X, plus((0, Y))], [const(2), times(Y, ONE)])
         fold(Circuit(plus(absent, times(X, ZERO), times(X, ONE), times(X, const(2)))))
     finally:
-        rules._APPLY.update({op: tuple(table) for op, table in before.items()})
+        rules.APPLY.update({op: tuple(table) for op, table in before.items()})
     for op, table in RULES.items():
         for i, rule in enumerate(table):
             assert rule.name
@@ -310,7 +334,8 @@ def test_the_work_is_linear(shape, monkeypatch):
             return wrapper
 
         with monkeypatch.context() as patch:
-            patch.setattr(rules, "times", counted("times", rules.times))
+            for module in ("rules", "simplify"):
+                patch.setattr(f"pgcc.passes.{module}.times", counted("times", exact.times))
             patch.setattr(node_module, "_intern", counted("intern", node_module._intern))
             simplify(circuit)
         return counts.total()
@@ -325,7 +350,7 @@ def test_numbers_do_not_explode():
     tower = two ** (2**40) * variables("x")[0]
     simple = simplify(tower)
     assert edges(simple) <= edges(tower)
-    assert max(rules.bits(node.value) for node in simple.order if node.op is Op.CONST) <= rules.LARGEST
+    assert max(exact.bits(node.value) for node in simple.order if node.op is Op.CONST) <= exact.LARGEST
     assert simplify(simple) is simple
     node = X
     for i in range(2000):
@@ -333,7 +358,7 @@ def test_numbers_do_not_explode():
     chain = Circuit(node)
     simple = simplify(chain)
     assert edges(simple) < 0.6 * edges(chain)
-    assert max(rules.bits(x) for node in simple.order if node.op is Op.SUM for x in node.weights) <= rules.LARGEST
+    assert max(exact.bits(x) for node in simple.order if node.op is Op.SUM for x in node.weights) <= exact.LARGEST
     assert simplify(simple) is simple
     big = Circuit(plus(*((Fraction(1, 10**900 + 2 * i + 1), X) for i in range(3)), Y))
     assert at_random_points(simplify(big)) == at_random_points(big)

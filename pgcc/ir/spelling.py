@@ -20,7 +20,7 @@ MAX_DIGITS = 4000
 # A name in text has at most this many characters.
 MAX_NAME = 1000
 
-_DECIMAL_BITS = 13_000  # numbers of so many bits have fewer than MAX_DIGITS digits
+_DECIMAL_BITS = 13_000  # a number of at most this many bits has fewer than MAX_DIGITS digits
 
 
 def bits(value: Number) -> int:
@@ -78,7 +78,7 @@ def _rounded(value: Fraction) -> str:
     number = nearest_float(value)
     if 1e-300 < abs(number) < 1e300:
         return f"{number:.6g}"
-    # Out of the range of a double: only the size is told.
+    # Out of the range of a double: only the magnitude is shown.
     power = value.numerator.bit_length() - value.denominator.bit_length()
     return f"{'-' if value < 0 else ''}2**{power}"
 

@@ -1,8 +1,8 @@
-"""What is true of a circuit over literals: decomposable, smooth, structured, deterministic, and where it is not.
+"""Structural properties of probabilistic circuits: decomposable, smooth, structured, deterministic; and where not.
 
 A literal is a variable x or its complement x̄, and a node's *support* the assignments at which it is not 0. All verdicts
-take nearly linear time: scopes are interned numbers, and the search for common support, which is a matter of pairs,
-has an allowance that grows with the circuit. When that is spent, the verdict is None: unknown. Circuits of few
+take nearly linear time: scopes are interned numbers, and the search for common support, which compares pairs of
+nodes, may make a number of steps that grows with the circuit. After that, the verdict is None: unknown. Circuits of few
 variables need no search: their supports are tables, one bit per assignment.
 """
 
@@ -17,9 +17,8 @@ from operator import and_, or_
 
 from pgcc.errors import CircuitError
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.literals import display_text, name_text
 from pgcc.ir.node import Node, Op
-from pgcc.ir.numbers import Number
+from pgcc.ir.printer import brief_text, describe
 from pgcc.ir.scopes import difference, members
 
 PROPERTIES = ("decomposable", "smooth", "structured_decomposable", "deterministic")
@@ -132,7 +131,7 @@ def check_literals_only(circuit: Circuit) -> None:
 
 
 def _decomposable(circuit: Circuit) -> tuple[bool, Offender | None]:
-    overlap = circuit.facts.overlap
+    overlap = circuit.overlap
     if overlap is None:
         return True, None
     node, name = overlap
@@ -148,7 +147,7 @@ def _smooth(circuit: Circuit) -> tuple[bool, Offender | None]:
             if scopes.of[c] != scopes.of[i]:
                 lacking = difference(scopes.distinct[scopes.of[i]], scopes.distinct[scopes.of[c]])
                 name = scopes.names[next(members(lacking))]
-                term = _text(circuit.order[c], depth=1)
+                term = brief_text(circuit.order[c], depth=1)
                 return False, Offender(node, f"its term {term} does not mention {name!r}", name)
     return True, None
 
@@ -185,7 +184,7 @@ def _deterministic(circuit: Circuit) -> tuple[bool | None, Offender | None]:
     if found is None:
         return True, None
     node, *terms = (circuit.order[i] for i in found)
-    x, y = (_text(term, depth=1) for term in terms)
+    x, y = (brief_text(term, depth=1) for term in terms)
     if meeting and certain:
         return False, Offender(node, f"its terms {x} and {y} can both be positive")
     return None, Offender(node, f"its terms {x} and {y} were not told apart")
@@ -258,7 +257,7 @@ class _CommonSupport:
     def __init__(self, circuit: Circuit, support: Sequence[int]):
         self.support = support
         self.order, self.links, self.scopes = circuit.order, circuit.links, circuit.scopes
-        # What is not 0 by its looks may yet cancel, or (x·x̄) contradict itself.
+        # A node that is not 0 structurally may still be 0: its terms cancel, or its factors (x·x̄) contradict.
         self.sure = circuit.facts.monotone and circuit.facts.decomposable
         self.allowance = 10 * circuit.size + 10_000
         self.zero = _zeros(self.order, self.links)
@@ -365,7 +364,7 @@ def _any(verdicts: Iterable[bool | None]) -> bool | None:
 
 
 def _zeros(order: Sequence[Node], links: Sequence[tuple[int, ...]]) -> list[bool]:
-    """Which nodes are 0 by their looks."""
+    """Which nodes are 0 structurally: by zero constants and weights alone."""
     zero: list[bool] = []
     for node, children in zip(order, links, strict=True):
         match node.op:
@@ -380,43 +379,3 @@ def _zeros(order: Sequence[Node], links: Sequence[tuple[int, ...]]) -> list[bool
             case _:
                 raise CircuitError(f"whether {node!r} is 0 is not known")
     return zero
-
-
-# -- nodes in words ----------------------------------------------------------------------------------------------------
-
-_SHOWN = 4  # children
-_WIDTH = 60
-
-
-def describe(node: Node) -> str:
-    """A node in a few words, for messages: its operation and the beginning of its expression.
-
-    >>> import pgcc
-    >>> describe(pgcc.parse("a*(0.3*b + 0.7*c*(1 + d))").root)
-    'product a*(3/10*b + 7/10*(…))'
-    """
-    return f"{node.op.name.lower()} {_text(node, depth=2)}"
-
-
-def _text(node: Node, depth: int) -> str:
-    match node.op:
-        case Op.CONST:
-            return _number(node.value)
-        case Op.VAR:
-            return f"~{name_text(node.name)}" if node.is_complement else name_text(node.name)
-    if not depth:
-        return "…"
-    parts = [_part(child, depth - 1) for child in node.children[:_SHOWN]]
-    if node.op is Op.SUM:
-        parts = [p if w == 1 else f"{_number(w)}*{p}" for w, p in zip(node.weights, parts, strict=False)]
-    parts += ["…"] if len(node.children) > _SHOWN else []
-    text = {Op.SUM: " + ", Op.PRODUCT: "*"}.get(node.op, ", ").join(parts)
-    return text if len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"
-
-
-def _part(node: Node, depth: int) -> str:
-    return f"({_text(node, depth)})" if node.children else _text(node, depth)
-
-
-def _number(value: Number) -> str:
-    return f"{value:.4g}" if type(value) is float else display_text(value)

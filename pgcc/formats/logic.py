@@ -1,4 +1,4 @@
-"""What the text formats of logical and probabilistic circuits share: lines of words, numbered nodes, checked ids."""
+"""What the text formats of logic circuits (.nnf, .sdd, .psdd, .vtree) share: lines of words, and nodes with ids."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pgcc.errors import FormatError
-from pgcc.formats.reading import read_text
+from pgcc.formats.io import read_text, shown
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE, ZERO, Node, Op, product, var, weighted_sum
+from pgcc.ir.node import ZERO, Node, Op, var
+from pgcc.passes.building import product_of, sum_of
 from pgcc.passes.padding import smooth
 
-# Variables cost memory and time even where nothing mentions them. A file may have this many, or as many as it has room
-# to mention: past 10,000, a variable takes six bytes.
+# A variable costs memory and time even if no node mentions it. A file may declare this many variables, or as many as it
+# is long enough to mention: past 10,000, each takes six bytes.
 MANY_VARIABLES, BYTES_PER_VARIABLE = 10_000, 6
 
 
 class Lines:
-    """The lines of a file that are neither empty nor comments (`c …`), as words; remembers where it is."""
+    """The lines of a file that are neither empty nor comments (`c …`), as words; `number` is the current line."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -26,15 +27,15 @@ class Lines:
         self.size = len(self._text)
 
     def __iter__(self) -> Iterator[list[str]]:
-        # Python reads "1_0" and "١" as integers; no file means that.
-        plain = self._text.isascii() and "_" not in self._text
+        # int() would take "1_0" and "١" for numbers: such lines are refused.
+        is_simple = self._text.isascii() and "_" not in self._text
         for number, line in enumerate(self._text.split("\n"), start=1):
             self.number = number
             words = line.split()
             if not words or words[0] == "c":
                 continue
-            if not plain and ("_" in line or not line.isascii()):
-                raise self.error(f"{shown(line.strip())} is not made of plain words and numbers")
+            if not is_simple and ("_" in line or not line.isascii()):
+                raise self.error(f"{shown(line.strip())} is not made of ASCII words and numbers")
             yield words
 
     def error(self, message: str, line: int | None = None) -> FormatError:
@@ -56,7 +57,7 @@ class Lines:
         """±i for variable i, counted from 1."""
         value = self.integer(word, "a literal", low=-self.most_variables)
         if value == 0:
-            raise self.error("a literal is ±1, ±2, …: 0 is none")
+            raise self.error("a literal is ±1, ±2, …, not 0")
         if abs(value) > self.most_variables or (most is not None and abs(value) > most):
             raise self.error(f"literal {shown(word)}: there are at most {most or self.most_variables} variables")
         return value
@@ -91,7 +92,7 @@ class Nodes:
         self.lines = lines
         self.by_id: dict[int, Node] = {}
         self.last: int | None = None
-        self._line: list[int] = []  # where each was defined, in the order of by_id
+        self._line: list[int] = []  # the line of each definition, in the order of by_id
         self._unused: set[int] = set()  # decisions that nothing has used yet
         self._last_is_decision = False
 
@@ -120,8 +121,8 @@ class Nodes:
     def root(self, claimed: int) -> Node:
         """The last node.
 
-        `claimed` is how many nodes the header counts. Headers are wrong in many files, so that it is only believed
-        where the nodes say the same: the last one is no decision, or it does not use all the others.
+        `claimed` is the number of nodes in the header. Headers are wrong in many files, so that a file with fewer nodes
+        counts as cut off only if its nodes say so too: the last one is no decision, or some decision is not used.
         """
         if self.last is None:
             raise self.lines.error("the file ends before its first node")
@@ -150,27 +151,24 @@ def literal_node(literal: int) -> Node:
 
 
 def conjunction(children: Iterable[Node]) -> Node:
-    """Π children, with c·1 = c and c·0 = 0."""
-    factors = [child for child in children if child is not ONE]
-    if ZERO in factors:
-        return ZERO
-    return factors[0] if len(factors) == 1 else product(factors) if factors else ONE
+    """Π children"""
+    return product_of(list(children))
 
 
 def disjunction(children: Iterable[Node], lines: Lines) -> Node:
-    """Σ children, which exclude one another; c + 0 = c."""
+    """Σ children, which exclude one another."""
     terms = [child for child in children if child is not ZERO]
     if len(set(terms)) < len(terms):
-        raise lines.error("the same thing stands twice here, and the children of an or exclude one another")
-    return terms[0] if len(terms) == 1 else weighted_sum((1,) * len(terms), terms) if terms else ZERO
+        raise lines.error("two children of this or are equal, and the children of an or exclude one another")
+    return sum_of((1, term) for term in terms)
 
 
 def decomposable(circuit: Circuit, nodes: Nodes) -> Circuit:
-    """The circuit, whose products have factors without a variable in common."""
-    overlap = circuit.facts.overlap
+    """The circuit itself if it is decomposable; else an error with the line of a product that is not."""
+    overlap = circuit.overlap
     if overlap is not None:
         line = nodes.line_of(overlap[0])
-        raise nodes.lines.error(f"what is multiplied here has {overlap[1]} in two of its factors", line or 0)
+        raise nodes.lines.error(f"two factors of this product share the variable {overlap[1]}", line or 0)
     return circuit
 
 
@@ -178,8 +176,3 @@ def smoothed(circuit: Circuit) -> Circuit:
     """The circuit, smooth and with every variable in its root."""
     done = circuit.facts.smooth and len(circuit.scopes.names) == len(circuit.variables)
     return circuit if done and circuit.root.op is not Op.CONST else smooth(circuit)
-
-
-def shown(text: str) -> str:
-    """What stands in the file, for an error."""
-    return repr(text if len(text) <= 40 else text[:40] + "…")

@@ -1,16 +1,17 @@
-"""What drawings and DOT text write on nodes and edges."""
+"""The labels of nodes and edges in drawings and in DOT text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import assert_never
 
-from pgcc.ir.literals import display_text
 from pgcc.ir.node import ONE, Node, Op, iter_edges
 from pgcc.ir.numbers import Number
+from pgcc.ir.spelling import display_text
 
 
 def node_label(node: Node, number: Callable[[Number], str] = display_text) -> str:
-    """What a drawing writes on a node.
+    """The label of a node.
 
     >>> from pgcc.ir.node import var
     >>> node_label(var("z1")), node_label(var("z1", complement=True)), node_label(ONE)
@@ -25,9 +26,11 @@ def node_label(node: Node, number: Callable[[Number], str] = display_text) -> st
             return "+"
         case Op.PRODUCT:
             return "×"
-    size = "" if node.size is None else f", size {node.size}"
-    size += "" if all(node.counted) else f" of {sum(node.counted)}"
-    return f"det {node.matrices[0].shape[0]}×{len(node.inside)}{size}"
+        case Op.DET:
+            size = "" if node.size is None else f", size {node.size}"
+            size += "" if all(node.counted) else f" of {sum(node.counted)}"
+            return f"det {node.matrices[0].shape[0]}×{len(node.inside)}{size}"
+    assert_never(node.op)
 
 
 def labelled_edges(node: Node, number: Callable[[Number], str] = display_text) -> Iterator[tuple[Node, str]]:

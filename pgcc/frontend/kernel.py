@@ -1,0 +1,162 @@
+"""Kernels of determinantal point processes as they are given: read, checked, and with a name for every item."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pgcc.errors import CircuitError, brief
+from pgcc.frontend.determinant import check_size
+from pgcc.ir.numbers import Number, as_number, nearest_float
+from pgcc.passes.arguments import new_names
+
+Rows = Sequence[Sequence[Number]]
+
+STACK_LEVEL = 4  # of a warning: the line that called `dpp`
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A matrix as it was given, with a name for each row."""
+
+    what: str  # L, K or factor
+    items: list[str]
+    floats: np.ndarray
+    rows: Rows | None  # the numbers, where they are not simply the floats
+    rounding: float  # relative, of the type of the entries
+    note: str = ""  # how its numbers were changed, for `Model.explain`
+
+    def noted(self, change: str) -> Kernel:
+        """The same, with a note on how its numbers were changed, which is also a warning."""
+        warnings.warn(change, stacklevel=STACK_LEVEL)
+        return replace(self, note=f"{self.note}; {change}" if self.note else change)
+
+    def entry(self, i: int, j: int) -> str:
+        return _entry(self.what, self.items, i, j)
+
+    def set(self, members: Iterable[int]) -> str:
+        return "{" + ", ".join(self.items[i] for i in members) + "}"
+
+    def replaced(self, floats: np.ndarray) -> Kernel:
+        return replace(self, floats=floats, rows=None)
+
+
+def _entry(what: str, items: Sequence[str], i: int, j: int) -> str:
+    """What an entry is called: by its items, and in a factor by its item and its column."""
+    return f"{what}[{items[i]!r}, {j if what == 'factor' or j >= len(items) else repr(items[j])}]"
+
+
+def read_kernel(what: str, matrix: Any, names: Iterable[str] | None) -> Kernel:
+    """The kernel in an array, nested lists, a DataFrame or a sparse matrix; `what` is "L", "K" or "factor"."""
+    if hasattr(matrix, "columns") and hasattr(matrix, "to_numpy"):  # a DataFrame
+        names = _frame_names(what, matrix) if names is None else names
+        matrix = matrix.to_numpy()
+    elif hasattr(matrix, "toarray"):  # a sparse matrix
+        matrix = matrix.toarray()
+    entries = matrix if isinstance(matrix, np.ndarray) else _nested(what, matrix)
+    if entries.ndim != 2:
+        raise CircuitError(
+            f"{what} has to be a matrix: it has {entries.ndim} dimension{'s' * (entries.ndim != 1)}, not 2"
+        )
+    if not len(entries):
+        raise CircuitError(f"{what} is empty: a DPP has at least one item")
+    check_size(entries.shape[0], entries.shape[1], what)
+    items = _item_names(names, len(entries), what)
+    return _numbers(what, items, entries)
+
+
+def _frame_names(what: str, frame: Any) -> list[str] | None:
+    """The items of a DataFrame: its columns, and its rows if they have names; of a factor only its rows."""
+    rows, columns = [str(x) for x in frame.index], [str(x) for x in frame.columns]
+    counted = rows == [str(i) for i in range(len(rows))]  # rows without names
+    if what == "factor":
+        return None if counted else rows
+    if not counted and rows != columns and len(rows) == len(columns):
+        i = next(i for i, (a, b) in enumerate(zip(rows, columns, strict=True)) if a != b)
+        raise CircuitError(
+            f"row {i} of the DataFrame {what} is called {rows[i]!r}, but column {i} is {columns[i]!r}: rows and "
+            "columns are the same items in the same order"
+        )
+    return columns if len(rows) == len(columns) else None
+
+
+def _nested(what: str, matrix: Any) -> np.ndarray:
+    """Nested sequences as an array of Python objects."""
+    try:
+        rows = [list(row) for row in matrix] if not isinstance(matrix, (str, bytes, dict)) else None
+    except TypeError:
+        rows = None
+    if rows is None or any(isinstance(row, (str, bytes)) for row in matrix):
+        raise CircuitError(f"{what} has to be a matrix, such as a list of rows, not {brief(matrix)}")
+    for i, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise CircuitError(f"row {i} of {what} has {len(row)} entries, but row 0 has {len(rows[0])}")
+    entries = np.empty((len(rows), len(rows[0]) if rows else 0), dtype=object)
+    for i, row in enumerate(rows):
+        for j, x in enumerate(row):
+            entries[i, j] = x
+    return entries
+
+
+def _item_names(names: Iterable[str] | None, count: int, what: str) -> list[str]:
+    if names is None:
+        return [f"x{i}" for i in range(1, count + 1)]
+    if isinstance(names, str):
+        raise CircuitError(f"names is a sequence of names, one for each item, not the text {names!r}")
+    try:
+        items = list(names)
+    except TypeError:
+        raise CircuitError(f"names is a sequence of names, one for each item, not {brief(names)}") from None
+    if len(items) != count:
+        raise CircuitError(f"{what} has {count} items, but there are {len(items)} names")
+    return new_names(items, "items")
+
+
+def _numbers(what: str, items: list[str], entries: np.ndarray) -> Kernel:
+    if entries.dtype.kind == "c":
+        return _numbers(what, items, _real(what, items, entries))
+    if entries.dtype.kind == "f":
+        rounding = float(np.finfo(entries.dtype).eps)
+        floats = np.array(entries, dtype=np.float64)
+        _check_finite(what, items, floats)
+        return Kernel(what, items, floats, None, max(rounding, float(np.finfo(np.float64).eps)))
+    rows: list[list[Number]] = [
+        [_number(what, items, i, j, x) for j, x in enumerate(row)] for i, row in enumerate(entries.tolist())
+    ]
+    floats = np.array([[nearest_float(x) for x in row] for row in rows], dtype=np.float64).reshape(entries.shape)
+    _check_finite(what, items, floats)
+    kinds = {type(x) for row in rows for x in row}
+    # [[1, 0.5], [0.5, 1]] is a matrix of floats, as in numpy.
+    is_float = (
+        float in kinds
+        and Fraction not in kinds
+        and all(x == y for r, s in zip(rows, floats, strict=True) for x, y in zip(r, s, strict=True))
+    )
+    return Kernel(what, items, floats, None if is_float else rows, float(np.finfo(np.float64).eps))
+
+
+def _real(what: str, items: list[str], entries: np.ndarray) -> np.ndarray:
+    if entries.imag.any():
+        i, j = np.argwhere(entries.imag != 0)[0]
+        raise CircuitError(f"{_entry(what, items, i, j)} is {entries[i, j]}: the entries of a kernel are real")
+    return entries.real
+
+
+def _number(what: str, items: list[str], i: int, j: int, value: Any) -> Number:
+    try:
+        if isinstance(value, complex) and not value.imag:
+            value = value.real
+        return as_number(value)
+    except CircuitError as error:
+        raise CircuitError(f"{_entry(what, items, i, j)}: {error}") from None
+
+
+def _check_finite(what: str, items: list[str], floats: np.ndarray) -> None:
+    if not np.isfinite(floats).all():
+        i, j = np.argwhere(~np.isfinite(floats))[0]
+        raise CircuitError(f"{_entry(what, items, i, j)} is {floats[i, j]}: the entries of a kernel are finite")

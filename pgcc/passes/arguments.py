@@ -1,0 +1,107 @@
+"""Arguments of passes and frontends: read and checked, with errors that say what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pgcc.errors import CircuitError, SemanticsError, brief
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import var
+from pgcc.ir.numbers import Number, as_number
+
+# -- circuits and their variables --------------------------------------------------------------------------------------
+
+
+def check_circuit(value: Any, what: str) -> None:
+    """Refuse a value that is not a circuit."""
+    if not isinstance(value, Circuit):
+        hint = "; its method to_pgc() makes one" if hasattr(value, "to_pgc") else ""
+        raise CircuitError(f"{what} is a circuit, not {brief(value)}{hint}")
+
+
+def claim_variables(owners: dict[str, str], circuit: Circuit, what: str) -> None:
+    """Add the variables of a circuit to `owners`; refuse a variable that has another owner."""
+    for name in circuit.variables:
+        if name in owners:
+            raise SemanticsError(f"{owners[name]} and {what} share the variable {name!r}: they have to be independent")
+        owners[name] = what
+
+
+def check_disjoint(circuits: Iterable[Circuit], what: str) -> None:
+    """Refuse circuits with a variable in common; they are called `what` 0, `what` 1, …"""
+    owners: dict[str, str] = {}
+    for i, circuit in enumerate(circuits):
+        claim_variables(owners, circuit, f"{what} {i}")
+
+
+def read_names(circuit: Circuit, names: Iterable[str] | None, verb: str) -> list[str]:
+    """Variables of the circuit, each once; all of them for None."""
+    if names is None:
+        return list(circuit.variables)
+    try:
+        listed = [names] if isinstance(names, str) else list(dict.fromkeys(names))
+    except TypeError:
+        raise CircuitError(f"variables to {verb} are a sequence of names, not {brief(names)}") from None
+    check_known(circuit, listed, verb)
+    return listed
+
+
+def check_known(circuit: Circuit, names: Iterable[Any], verb: str) -> None:
+    """Refuse names that are no variables of the circuit."""
+    known = set(circuit.variables)
+    for name in names:
+        if name not in known:
+            raise CircuitError(f"cannot {verb} {name!r}: the circuit has no such variable")
+
+
+# -- names for new variables -------------------------------------------------------------------------------------------
+
+
+def as_list(values: Any, what: str) -> list:
+    """The elements of a sequence or another iterable."""
+    try:
+        return list(values)
+    except TypeError:
+        raise CircuitError(f"{what}: a sequence is needed, not {brief(values)}") from None
+
+
+def new_names(names: Iterable[Any], what: str = "variables") -> list[str]:
+    """Names for new variables: each is possible, and none stands twice.
+
+    >>> new_names(["a", "a"])
+    Traceback (most recent call last):
+    pgcc.errors.CircuitError: two variables are called 'a'
+    """
+    listed = list(names)
+    for name in listed:
+        var(name)  # refuses what cannot be a name
+    if len(set(listed)) < len(listed):
+        raise CircuitError(f"two {what} are called {next(x for x in listed if listed.count(x) > 1)!r}")
+    return [str(name) for name in listed]
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+def probability(value: Any, what: str) -> Number:
+    """A number between 0 and 1."""
+    number = _number(value)
+    if number is None or not 0 <= number <= 1:
+        raise CircuitError(f"{what} is {brief(value)}, not a number between 0 and 1")
+    return number
+
+
+def positive(value: Any, what: str) -> Number:
+    """A number above 0."""
+    number = _number(value)
+    if number is None or number <= 0:
+        raise CircuitError(f"{what} is {brief(value)}, not a number above 0")
+    return number
+
+
+def _number(value: Any) -> Number | None:
+    try:
+        return as_number(value)
+    except CircuitError:
+        return None
