@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.errors import EvidenceError
-from pgcc.rings.float64.kernels.linear import are_codes
+from pgcc.rings.float64.kernels.evidence import are_codes
 
 # Entries that numpy checks sooner than a kernel is loaded.
 _SMALL = 10_000
