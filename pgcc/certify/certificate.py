@@ -14,13 +14,14 @@ from typing import Protocol
 
 import numpy as np
 
-from pgcc.certify.kernels.analysis import ENDLESS, LEAST_NORMAL, LOSS, State, nothing_known, walk
+from pgcc.certify.kernels.analysis import ENDLESS, LEAST_NORMAL, LOSS, Arithmetic, Read, State, nothing_known, walk
 from pgcc.determinants.kernels.staged import LEAST
 from pgcc.errors import PgccError
 from pgcc.ir.numbers import UNIT, Number, absolute, add, exact
 from pgcc.program.condense import Condensed
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import DET, DETBAR, DETIN, DETMAG, NAMES, Code, Program
+from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import rounding_bound
 
 # A determinant that is known at all is off by a tenth of itself at most; its magnitude counts that in roundings.
@@ -94,13 +95,11 @@ class Walk:
         return Certificate(gamma, _bounded_exp(error + 1.0) + min(gamma, 1.0) * _bounded_exp(beside + 1.0) + 2.0**-1074)
 
     def _run(self, program: Code, leaves: State, lookups: State, length: int) -> None:
-        log_weights, negative = log_weights_of(program), program.weights < 0.0
+        read = Read(log_weights_of(program), program.weights < 0.0, leaves, lookups)
+        arithmetic, code = Arithmetic(self.loss, length, self.weight_first), instructions_of(program)
         begin, end = 0, program.instructions
         for i in [*_determinants(program), end]:
-            stopped = walk(
-                program.op, program.target, program.start, program.args, program.first_weight,
-                log_weights, negative, begin, i, leaves, lookups, self.loss, length, self.weight_first, self.state,
-            )  # fmt: skip
+            stopped = walk(code, begin, i, read, arithmetic, self.state)
             if stopped < i:
                 raise PgccError(f"the errors of an instruction {NAMES[program.op[stopped]]} are not known")
             if i < end:

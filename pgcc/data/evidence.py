@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.errors import EvidenceError
-from pgcc.rings.float64.kernels.linear import are_codes
+from pgcc.rings.float64.kernels.evidence import are_codes
 
 # Tables of at most this many entries are checked by numpy: loading a compiled kernel would take longer.
 _SMALL = 10_000

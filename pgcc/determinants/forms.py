@@ -31,12 +31,14 @@ from pgcc.determinants.kernels.plan import (
     TABLE,
     TREES,
     VARIABLES,
+    Children,
+    Found,
     K,
+    Layout,
     R,
 )
 from pgcc.program.determinant import DetStructure
 
-Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 Value = tuple[float, int, float]  # mantissa, binary exponent, relative error
 
 # Kernels G of more children than this are not written down.
@@ -98,7 +100,7 @@ class Determinant:
         structure = self.structure
         if structure.size is not None:
             return ["elementary symmetric polynomials"] if (self.free or self.out) and structure.symmetric else []
-        plan = lay_out([self], [_UNKNOWN])[0][0]
+        plan = lay_out([self], [_UNKNOWN]).plan[0]
         return [
             *(["observed rows of the marginal kernel"] if self.free or self.may_have_free else []),
             *(["rows that are not out"] if plan[HAS + OUT] else []),
@@ -119,14 +121,12 @@ class Determinant:
             return _UNKNOWN
         if structure.size is None and structure.is_marginal_kernel and (self.phi == 1.0).all():
             return _ONE
-        mantissa, exponent, error = np.zeros(1), np.zeros(1, np.int64), np.zeros(1)
+        found = Found(np.zeros(1), np.zeros(1, np.int64), np.zeros(1))
         slots, work = np.arange(2 * k, dtype=np.int32), np.concatenate([self.phi, np.ones(k)])
-        determinant_rows(
-            *lay_out([self], [_UNKNOWN], bare=True), 0, slots[:k], slots[k:], work, 1, np.zeros(0, np.uint8), 0, 1,
-            _TOTAL_ERROR, mantissa, exponent, error,
-        )  # fmt: skip
-        if error[0] <= _TOTAL_ERROR or structure.size is not None:
-            return float(mantissa[0]), int(exponent[0]), float(error[0])
+        children = Children(slots[:k], slots[k:], work, 1, np.zeros(0, np.uint8), 0, 1)
+        determinant_rows(lay_out([self], [_UNKNOWN], bare=True), 0, children, _TOTAL_ERROR, found)
+        if found.error[0] <= _TOTAL_ERROR or structure.size is not None:
+            return float(found.mantissa[0]), int(found.exponent[0]), float(found.error[0])
         return determinant_at(structure, self.phi)
 
     def refine(self, rtol: float) -> None:
@@ -155,23 +155,23 @@ class Determinants:
     def __init__(self, each: Sequence[Determinant]):
         self.each = list(each)
         self._lock = threading.Lock()
-        self.arrays = lay_out(self.each, [one.total for one in self.each])
+        self.layout = lay_out(self.each, [one.total for one in self.each])
 
     def refine(self, rtol: float) -> None:
-        """Know every determinant to `rtol` where everything is free; new `arrays` if that took something."""
+        """Know every determinant to `rtol` where everything is free; a new `layout` if that took something."""
         if all(one.total[2] <= rtol or one.refined for one in self.each):
             return
         with self._lock:
             for one in self.each:
                 one.refine(rtol)
-            self.arrays = lay_out(self.each, [one.total for one in self.each])
+            self.layout = lay_out(self.each, [one.total for one in self.each])
 
     def find_free_bases(self) -> None:
-        """The bases for queries that observe little: new `arrays` if there is one more than before."""
+        """The bases for queries that observe little: a new `layout` if there is one more than before."""
         with self._lock:
             found = [one.find_free_base() for one in self.each]
             if any(found):
-                self.arrays = lay_out(self.each, [one.total for one in self.each])
+                self.layout = lay_out(self.each, [one.total for one in self.each])
 
 
 class _Pool:
@@ -193,8 +193,8 @@ class _Pool:
         return np.concatenate(self.parts)
 
 
-def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = False) -> Arrays:
-    """plan, data, ints and bases of `determinant_rows`; `bare`: none that need `totals`, children only as numbers."""
+def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = False) -> Layout:
+    """What kernels read of determinants; `bare`: no forms that need `totals`, children only as numbers."""
     data, ints = _Pool(np.float64), _Pool(np.int64)
     plan = np.zeros((len(each), PLAN_COLUMNS), np.int64)
     bases = np.zeros((2 * len(each), 3))
@@ -232,7 +232,7 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
         elif structure.in_range and r * (2 * k + r) <= _MOST_NUMBERS and (ratio is not None or not structure.symmetric):
             m0, u, v = structure.floats
             plan[d, HAS + RANK], plan[d, MATRICES] = 1, data.put(m0, u.T, v.T)
-    return plan, data.flat(), ints.flat(), bases
+    return Layout(plan, data.flat(), ints.flat(), bases)
 
 
 @np.errstate(over="ignore", under="ignore", divide="ignore")

@@ -14,13 +14,15 @@ from pgcc.certify import budget
 from pgcc.certify.certificate import Certificate, Walk
 from pgcc.certify.kernels.bounds import smallest
 from pgcc.determinants.kernels.partials import trusted_partials
-from pgcc.determinants.kernels.staged import run_staged
-from pgcc.determinants.staged import Staged, no_head, padded
+from pgcc.determinants.kernels.plan import Children
+from pgcc.determinants.kernels.staged import run_tail
+from pgcc.determinants.staged import Staged, padded
 from pgcc.ir.numbers import add
 from pgcc.program.program import DETIN, DETMAG, Program
 from pgcc.program.reverse import readings, reverse, variables_in_complements
-from pgcc.rings.float64.kernels.linear import STEP, pack_codes, run_block
-from pgcc.rings.float64.loop import aligned
+from pgcc.rings.float64.kernels.evidence import STEP, Rows, pack_block
+from pgcc.rings.float64.kernels.interpreter import run_block
+from pgcc.rings.float64.loop import new_block, plain_program
 from pgcc.rings.posteriors import Posteriors, read_posteriors
 
 # Rows per block, in steps of 32, and the bytes of values and adjoints beyond which they are as few as can be.
@@ -87,22 +89,19 @@ class StagedMarginals:
         wanted = budget.of_determinant(rtol)
         staged.dets.refine(wanted)
         lanes = STEP * max(1, min(_STEPS, _BYTES // (8 * STEP * program.slots), -(-len(evidence) // STEP)))
-        flat = padded(evidence)
-        codes, work = np.empty((1, n * lanes), np.uint8), aligned(program.slots * lanes)
+        given, flat = Rows(evidence.reshape(-1).view(np.uint8), n), Rows(padded(evidence), n)
+        code, block, unknown = plain_program(program), new_block(None, program.slots, n, lanes), np.zeros(lanes, bool)
+        work = block.work
         work[:] = 0.0
-        nothing = np.zeros(0, np.int64), np.zeros((0, lanes)), np.zeros(lanes, bool)
         read = readings(program)
         inside = np.flatnonzero(program.op == DETIN)
         for first in range(0, len(evidence), lanes):
             rows = min(lanes, len(evidence) - first)
-            pack_codes(evidence.reshape(-1).view(np.uint8), n, first, lanes, codes)
-            run_staged(
-                *program.arrays, *staged.dets.arrays, staged.shift, staged.degree, wanted, flat, n, first,
-                0, int(inside[0]), *no_head(), codes[0], lanes, work, *nothing,
-            )  # fmt: skip
+            pack_block(given, first, lanes, block.columns)
+            run_tail(code, 0, int(inside[0]), staged.determinants(wanted), flat, first, block, unknown)
             for i in inside.tolist():
-                self._put_partials(i, flat, first * n, rows, lanes, wanted, work)
-            run_block(*program.arrays, int(inside[-1]) + 1, program.instructions, codes[0], lanes, work)
+                self._put_partials(i, flat.codes, first * n, rows, lanes, wanted, work)
+            run_block(code, int(inside[-1]) + 1, program.instructions, lanes, block)
             least = np.empty(rows)
             smallest(work, lanes, least)
             yield first, work.reshape(-1, lanes)[read], least
@@ -114,10 +113,8 @@ class StagedMarginals:
         program = self.program
         args = program.args[program.start[i] : program.start[i + 1]]
         d, k = int(args[0]), len(args) // 2
-        trusted_partials(
-            *self.staged.dets.arrays, d, args[1 : 1 + k], args[1 + k :], work, lanes, flat, start, rows,
-            wanted, self.staged.shift[d], self.staged.degree[d], int(program.target[i]),
-        )  # fmt: skip
+        children = Children(args[1 : 1 + k], args[1 + k :], work, lanes, flat, start, rows)
+        trusted_partials(self.staged.determinants(wanted), d, children, int(program.target[i]))
         # the walk has taken for granted that a derivative is not off by more than it can be large
         sizes = slice(int(program.target[i]) + k, int(program.target[i]) + 2 * k)
         here = work.reshape(-1, lanes)[sizes]

@@ -12,8 +12,9 @@ from itertools import compress
 
 import numpy as np
 
+from pgcc.determinants.kernels.laplacian import Graph
 from pgcc.determinants.kernels.sampling_sets import ELIMINATION, WALKS
-from pgcc.determinants.kernels.sampling_trees import arcs_of, count_steps
+from pgcc.determinants.kernels.sampling_trees import Arcs, arcs_of, count_steps
 from pgcc.determinants.tables import TOLERANCE, SetSampler, Tables
 from pgcc.determinants.vectors import Eigenvectors
 from pgcc.ir.matrix import Matrix
@@ -194,9 +195,8 @@ class Walks(SetSampler):
             return None, 0
         start, heads, edges = (np.zeros(size, np.int64) for size in (r + 2, 2 * k + r, 2 * k + r))
         cumulative = np.zeros(2 * k + r)
-        nodes = arcs_of(
-            r, graph.directed, graph.tail, graph.head, weight, graph.kill, inside, start, heads, edges, cumulative
-        )
+        weighted = Graph(graph.directed, graph.tail, graph.head, weight, graph.kill)
+        nodes = arcs_of(weighted, inside, Arcs(start, heads, edges, cumulative))
         if nodes < 0:
             return None, 0
         arcs = int(start[nodes])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache, cached_property
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
@@ -13,17 +12,15 @@ from pgcc.certify import budget
 from pgcc.certify.certificate import MOST_UNITS, Certificate, Walk, log_determinant_bound
 from pgcc.certify.kernels.analysis import ENDLESS, State, nothing_known
 from pgcc.determinants.forms import Determinant, Determinants
+from pgcc.determinants.kernels import staged as kernels
 from pgcc.determinants.kernels.observed import PADDING
-from pgcc.determinants.kernels.staged import run_staged
-from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE
+from pgcc.determinants.kernels.staged import run_staged, run_tail
 from pgcc.ir.numbers import add
-from pgcc.program.condense import condense
-from pgcc.program.lower import lower
 from pgcc.program.program import DET, DETMAG, LEAF, TIMES, Program
-from pgcc.program.stages import stages, without
-from pgcc.rings.float64.kernels.linear import STEP
-from pgcc.rings.float64.loop import aligned, room_for_codes, with_tables
+from pgcc.program.stages import stages
+from pgcc.rings.float64.kernels.evidence import STEP, Rows
+from pgcc.rings.float64.kernels.interpreter import FloatProgram
+from pgcc.rings.float64.loop import condensed_program, new_block, plain_program
 
 # Determinants below others need not be known any better.
 _EASY = 1e-11
@@ -63,19 +60,15 @@ class Staged:
     def _plan(self, program: Program) -> Determinants:
         """Every determinant at the values that its children have, in this very arithmetic, where all is free."""
         each: list[Determinant] = []
-        codes = np.full(program.n_variables * STEP, 255, np.uint8)
-        free = padded(np.full(program.n_variables, -1, np.int8))
-        work, nothing = (
-            np.zeros(program.slots * STEP),
-            (np.zeros(0, np.int64), np.zeros((0, STEP)), np.zeros(STEP, bool)),
-        )
+        free = Rows(padded(np.full(program.n_variables, -1, np.int8)), program.n_variables)
+        block, unknown = new_block(None, program.slots, program.n_variables, STEP), np.zeros(STEP, bool)
+        block.columns[:] = 255
+        work = block.work
+        work[:] = 0.0
         begin = 0
         for d, i in enumerate(self.where.tolist()):
-            dets, unscaled, degrees = Determinants(each), np.zeros(d, np.int64), np.zeros(d)
-            run_staged(
-                *program.arrays, *dets.arrays, unscaled, degrees, _EASY, free, program.n_variables, 0, begin, i,
-                *no_head(), codes, STEP, work, *nothing,
-            )  # fmt: skip
+            unscaled = kernels.Determinants(Determinants(each).layout, np.zeros(d, np.int64), np.zeros(d), _EASY)
+            run_tail(plain_program(program), begin, i, unscaled, free, 0, block, unknown)
             slots = program.args[program.start[i] + 1 : program.start[i + 1]]
             k = len(slots) // 2
             columns = _variable_columns(program, slots[:k], slots[k:])
@@ -116,32 +109,33 @@ class Staged:
         return Walk(program.slots, _Bounds(self)).run(program)
 
     def run(self, rtol: float, evidence: np.ndarray, lanes: int) -> tuple[np.ndarray, np.ndarray]:
-        """Value and, if signed, magnitude of every row, and where a determinant is hopeless; of some more rows perhaps.
+        """Value and, if signed, magnitude of every row, and where float64 does not know a determinant.
 
-        It is computed with the bases that the rows ask for.
+        There may be some more rows. Determinants are computed with the bases that the rows ask for.
         """
         program, rows = self.program, -(-len(evidence) // lanes) * lanes
         roots = np.array([program.value, program.magnitude] if program.signed else [program.value])
-        out, hopeless = np.empty((len(roots), rows)), np.empty(rows, bool)
-        flat, variables, wanted = padded(evidence), evidence.shape[1], budget.of_determinant(rtol)
-        rest = (
-            wanted, flat, variables, 0, 0, program.instructions, self._head,
-            room_for_codes(self.head, variables, lanes), np.zeros(0, np.uint8), lanes,
-            aligned(program.slots * lanes), roots, out, hopeless,
-        )  # fmt: skip
+        out, unknown = np.empty((len(roots), rows)), np.empty(rows, bool)
+        variables, wanted = evidence.shape[1], budget.of_determinant(rtol)
+        flat, block = Rows(padded(evidence), variables), new_block(self.head, program.slots, variables, lanes)
         self.dets.refine(wanted)
         missed = True
         while missed:
-            dets = self.dets.arrays
-            missed = run_staged(*program.arrays, *dets, self.shift, self.degree, *rest)
+            dets = self.determinants(wanted)
+            missed = run_staged(*self._parts, dets, flat, lanes, block, roots, out, unknown)
             if missed:
                 self.dets.find_free_bases()
-                missed = self.dets.arrays is not dets  # another thread may have found them
-        return out, hopeless
+                missed = self.dets.layout is not dets.layout  # another thread may have found them
+        return out, unknown
+
+    def determinants(self, wanted: float) -> kernels.Determinants:
+        """As kernels take them, if this relative error is good enough."""
+        return kernels.Determinants(self.dets.layout, self.shift, self.degree, wanted)
 
     @cached_property
-    def _head(self) -> tuple[Any, ...]:
-        return with_tables(self.head, self.unscheduled.n_variables)
+    def _parts(self) -> tuple[FloatProgram, FloatProgram]:
+        """Head and tail as the interpreter reads them."""
+        return condensed_program(self.head, self.unscheduled.n_variables), plain_program(self.program)
 
 
 class _Bounds:
@@ -186,16 +180,9 @@ class _Bounds:
         return math.log(abs(mantissa)) + exponent * math.log(2.0) - math.log1p(-off) + growth * k
 
     def log_units(self, d: int) -> float:
-        """See `run_staged`."""
+        """See `run_tail`."""
         degree = float(self.degree[d])
         return math.log(MOST_UNITS + (degree if degree < math.inf else 0.0))  # inf makes an infinite magnitude
-
-
-@cache
-def no_head() -> tuple[Any, Any]:
-    """What `run_staged` takes where there is no head."""
-    nothing = condense(without(lower(Circuit(ONE)), np.ones(1, bool)), [])
-    return with_tables(nothing, 0), room_for_codes(nothing, 0, 0)
 
 
 def padded(codes: np.ndarray) -> np.ndarray:

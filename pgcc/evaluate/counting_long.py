@@ -18,13 +18,13 @@ import numpy as np
 
 from pgcc.certify import budget
 from pgcc.errors import PrecisionError
-from pgcc.evaluate.kernels.counting_long import fold_product, put, run_long
+from pgcc.evaluate.kernels.counting_long import Evidence, Pieces, Polynomials, fold_product, put, run_long
 from pgcc.program.program import ARITHMETIC, TIMES
 from pgcc.rings.counts import Counts
 from pgcc.rings.direct import Scaled
 from pgcc.rings.fourier import multiply
 from pgcc.rings.kernels.counting import plan_polynomials
-from pgcc.rings.kernels.scaled import RADIX
+from pgcc.rings.kernels.scaled import RADIX, Constants
 from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import Values, rounding_bound
 
@@ -68,9 +68,8 @@ class LongCounting:
 
     def __init__(self, scaled: Scaled, codes: np.ndarray, counted: np.ndarray, atol: float):
         program = self.program = scaled.program.expect(*ARITHMETIC)
-        op, target, start, args, first_weight, _, leaf_variable, _ = program.arrays
         constants = scaled.constants
-        weights, weight_exponents, _, table, table_exponents = constants
+        weights, weight_exponents, leaf_variable, table, table_exponents = constants
         binary = [np.maximum(e, _LEAST_EXPONENT) * RADIX for e in (weight_exponents, table_exponents)]
         self.weights, self.weight_exponents = weights, binary[0]
         lengths, capacity = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
@@ -89,23 +88,23 @@ class LongCounting:
         self.pool = np.zeros(int(self.offset[-1]))
         self.lows, self.lengths, self.exponents = (np.zeros(slots, np.int64) for _ in range(3))
         self.rounds, self.losses = np.zeros(slots), np.zeros(slots)
-        factors = int(np.diff(start).max(initial=1))
+        factors = int(np.diff(program.start).max(initial=1))
         longest = int(capacity.max(initial=1)) + factors
-        self.pieces = np.zeros(factors + 1, np.int64), np.zeros(factors + 1, np.int64)
-        self.buffer, self.scratch = np.zeros(longest + 2 * factors), np.zeros(longest)
-        self.constants = (
-            op, target, start, args, first_weight, weights, leaf_variable, table, *binary, codes, counted
-        )  # fmt: skip
+        starts, sizes = np.zeros(factors + 1, np.int64), np.zeros(factors + 1, np.int64)
+        self.memory = Pieces(starts, sizes, np.zeros(longest + 2 * factors), np.zeros(longest))
+        self.constants = Constants(weights, binary[0], leaf_variable, table, binary[1])
+        self.evidence = Evidence(codes, counted)
 
     @property
-    def _values(self) -> tuple[np.ndarray, ...]:
-        return self.offset, self.pool, self.lows, self.lengths, self.exponents, self.rounds, self.losses
+    def _values(self) -> Polynomials:
+        return Polynomials(self.offset, self.pool, self.lows, self.lengths, self.exponents, self.rounds, self.losses)
 
     def run(self) -> tuple[np.ndarray, float]:
         """The coefficients divided by their sum, and an absolute error that none of them exceeds."""
         at, end = 0, self.program.instructions
         while at < end:
-            at = run_long(*self.constants, at, self.cut, *self._values, *self.pieces, self.buffer, self.scratch)
+            code = instructions_of(self.program)
+            at = run_long(code, self.constants, self.evidence, at, self.cut, self._values, self.memory)
             if at < end:
                 self._instruction(at)
                 at += 1
@@ -129,11 +128,10 @@ class LongCounting:
         program = self.program
         first, last, target = int(program.start[i]), int(program.start[i + 1]), int(program.target[i])
         if program.op[i] == TIMES:
-            count, low, exponent, rounded, lost = fold_product(
-                program.args[first:last], self.cut, *self._values, *self.pieces, self.buffer, self.scratch
-            )
-            starts, sizes = self.pieces
-            parts = [self.buffer[s : s + n].copy() for s, n in zip(starts[:count], sizes[:count], strict=True)]
+            factors = program.args[first:last]
+            count, low, exponent, rounded, lost = fold_product(factors, self.cut, self._values, self.memory)
+            starts, sizes, buffer, _ = self.memory
+            parts = [buffer[s : s + n].copy() for s, n in zip(starts[:count], sizes[:count], strict=True)]
             product, binary, more = _balanced_product(parts)
             self._put(product, low, exponent + binary, rounded, lost + more, target)
             return
@@ -156,8 +154,7 @@ class LongCounting:
         return self.pool[self.offset[slot] : self.offset[slot] + self.lengths[slot]]
 
     def _put(self, c: np.ndarray, low: int, exponent: int, rounded: float, lost: float, slot: int) -> None:
-        offset, pool, *rest = self._values
-        put(c, low, exponent, float(rounded), float(lost), self.cut, slot, offset, pool, *rest)
+        put(c, low, exponent, float(rounded), float(lost), self.cut, slot, self._values)
 
 
 def _product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, float]:

@@ -22,8 +22,9 @@ from pgcc.ir.numbers import absolute
 from pgcc.program.program import ARITHMETIC, DET, DETBAR, LEAF, SUM, Program
 from pgcc.program.reverse import adjoints
 from pgcc.rings.direct import split_constants, split_doubles
-from pgcc.rings.float64.kernels.linear import STEP, pack_codes, run_block
-from pgcc.rings.float64.loop import aligned
+from pgcc.rings.float64.kernels.evidence import STEP, Rows, pack_block
+from pgcc.rings.float64.kernels.interpreter import run_block
+from pgcc.rings.float64.loop import new_block, plain_program
 from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled_rows
 from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import rounding_bound
@@ -188,9 +189,10 @@ class Differentiator:
     def totals(self) -> np.ndarray:
         """The values of all slots of the program where nothing is observed (of a program without determinants)."""
         program = self.program
-        work, codes = aligned(program.slots * STEP), np.full(program.n_variables * STEP, 255, np.uint8)
-        run_block(*program.arrays, 0, program.instructions, codes, STEP, work)
-        return work[::STEP].copy()
+        block = new_block(None, program.slots, program.n_variables, STEP)
+        block.columns[:] = 255
+        run_block(plain_program(program), 0, program.instructions, STEP, block)
+        return block.work[::STEP].copy()
 
     def nothing(self, rows: int) -> tuple[Gradients, np.ndarray]:
         """Sums of no rows, with places for so many logarithms; and weights and constants in one array (see `place`)."""
@@ -224,13 +226,13 @@ class LinearGradients:
         n = evidence.shape[1]
         fitting = max(1, min(_STEPS, _BYTES // (8 * STEP * program.slots)))
         lanes = STEP * max(1, min(fitting, -(-len(evidence) // STEP)))
-        work = aligned(program.slots * lanes)
-        codes = np.empty((1, n * lanes), np.uint8)
-        flat = evidence.reshape(-1).view(np.uint8)
+        code, flat = plain_program(program), Rows(evidence.reshape(-1).view(np.uint8), n)
+        memory = new_block(None, program.slots, n, lanes)
+        work = memory.work
         total, part, left = np.zeros(len(of.place)), np.zeros(lanes), []
         for first in range(0, len(evidence), lanes):
-            pack_codes(flat, n, first, lanes, codes)
-            run_block(*program.arrays, 0, program.instructions, codes[0], lanes, work)
+            pack_block(flat, first, lanes, memory.columns)
+            run_block(code, 0, program.instructions, lanes, memory)
             block = slice(first, min(first + lanes, len(evidence)))
             root = work[of.program.value * lanes :][: block.stop - first]
             good = (np.abs(root) * rtol > of.floor) & np.isfinite(root)

@@ -20,7 +20,7 @@ from pgcc.program.program import ARITHMETIC, Program
 from pgcc.program.reverse import readings, reverse
 from pgcc.program.schedule import schedule
 from pgcc.rings.direct import Float64, split_constants
-from pgcc.rings.float64.kernels.linear import STEP
+from pgcc.rings.float64.kernels.evidence import STEP
 from pgcc.rings.float64.loop import Loop
 from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled
 from pgcc.rings.kernels.walk import instructions_of

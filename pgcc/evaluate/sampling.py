@@ -16,7 +16,7 @@ from pgcc.determinants.samplers import find_set_sampler
 from pgcc.determinants.staged import padded
 from pgcc.determinants.tables import SetSampler, Tables, lay_out
 from pgcc.errors import PgccError
-from pgcc.evaluate.kernels.sampling import choice_tables, mark_reached, walk_down
+from pgcc.evaluate.kernels.sampling import Choices, Links, Numbers, Stream, choice_tables, mark_reached, walk_down
 from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, Program
 from pgcc.rings.direct import Float64, split_constants
 from pgcc.rings.kernels.scaled import RADIX, Constants, Scaled
@@ -47,9 +47,14 @@ class Nodes:
     table_exponent: np.ndarray
 
     @property
-    def links(self) -> tuple[np.ndarray, ...]:
-        """kind, first, left, right"""
-        return self.kind, self.first, self.left, self.right
+    def links(self) -> Links:
+        """What kernels read of nodes and terms."""
+        return Links(self.kind, self.first, self.left, self.right, self.which)
+
+    @property
+    def numbers(self) -> Numbers:
+        """And of their numbers."""
+        return Numbers(self.weight, self.weight_exponent, self.table, self.table_exponent)
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ class TopDown:
     @cached_property
     def _valued(self) -> np.ndarray:
         """Which values are needed: those that a sum of several terms or a determinant looks at."""
-        kind, first, left, right = self.nodes.links
+        kind, first, left, right, _ = self.nodes.links
         needed = np.zeros(len(kind), bool)
         for s in range(len(kind) - 1, -1, -1):
             terms = slice(first[s], first[s + 1])
@@ -117,18 +122,8 @@ class TopDown:
 
     def draw(self, ready: Ready, seed: int, row: int, begin: int, out: np.ndarray) -> None:
         """Samples number begin, begin + 1, … of the stream of a row."""
-        tables = (ready.live, ready.cumulative, ready.one, *ready.dets)
-        walk_down(
-            *self.nodes.links,
-            self.nodes.which,
-            self.program.value,
-            *tables,
-            ready.codes,
-            np.uint64(seed),
-            row,
-            begin,
-            out,
-        )
+        choices, stream = Choices(ready.live, ready.cumulative, ready.one), Stream(np.uint64(seed), row, begin)
+        walk_down(self.nodes.links, self.program.value, choices, ready.dets, ready.codes, stream, out)
 
     def _prepare(self, codes: np.ndarray) -> Ready | None:
         nodes = self.nodes
@@ -137,12 +132,12 @@ class TopDown:
             return None
         live, one = np.zeros(len(nodes.kind), np.uint8), np.zeros(len(nodes.kind))
         cumulative = np.zeros(len(nodes.left))
-        arrays = (nodes.weight, nodes.weight_exponent, nodes.table, nodes.table_exponent)
-        choice_tables(*nodes.links, nodes.which, *arrays, codes, *values, live, cumulative, one)
+        choices = Choices(live, cumulative, one)
+        choice_tables(nodes.links, nodes.numbers, codes, *values, choices)
         tables: list[Tables | None] = [None] * len(self.sets)
         if self.sets:
             reached = np.zeros_like(live)
-            mark_reached(*nodes.links, live, cumulative, self.program.value, reached)
+            mark_reached(nodes.links, choices, self.program.value, reached)
             for s in np.flatnonzero((nodes.kind == DET) & (reached == 1)).tolist():
                 found = self._tables(s, *values)
                 if found is None:
@@ -177,9 +172,8 @@ class TopDown:
         slots = program.args[first + 1 : program.start[i + 1]]
         wanted = budget.of_determinant(_RTOL)
         staged.dets.refine(wanted)
-        value = scaled_determinant(
-            *staged.dets.arrays, np.int64(program.args[first]), slots, flat, 0, wanted, m, e, error
-        )
+        d = np.int64(program.args[first])
+        value = scaled_determinant(staged.dets.layout, d, slots, (flat, 0), wanted, (m, e), error)
         return value if error[0] <= _RTOL else None
 
     def _tables(self, s: int, m: np.ndarray, e: np.ndarray) -> Tables | None:

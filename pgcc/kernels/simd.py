@@ -1,12 +1,13 @@
 """A vector of eight doubles for Numba kernels, so that accumulators stay in registers.
 
 LLVM maps it to one AVX-512 register, two of AVX or four of SSE2. Multiply-adds may be contracted to one rounding
-(`contract`), nothing else of fast-math is allowed: infinities and NaNs mean what they say.
+(`contract`), nothing else of fast-math is allowed: infinities and NaNs mean what they say. What every operation means
+in numpy, and does where nothing is compiled (NUMBA_DISABLE_JIT=1), stands in `pgcc.kernels.meaning`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -14,10 +15,12 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
-LANES = 8
+from pgcc.kernels import meaning
+from pgcc.kernels.meaning import FRACTION, LANES, LEAST_FRACTION, STEPS, WORD
+from pgcc.kernels.policy import UNCOMPILED
+
 _INTEGERS, _LINE = ir.VectorType(ir.IntType(64), LANES), ir.VectorType(ir.IntType(8), 64)
 _DOUBLE, _VECTOR, _BYTES = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.IntType(8), LANES)
-WORD = 64  # bytes that become the bits of one number
 
 
 class _Vector8(types.Type):
@@ -32,6 +35,11 @@ vector8 = _Vector8()
 class _Vector8Model(models.PrimitiveModel):
     def __init__(self, dmm: Any, fe_type: Any) -> None:
         super().__init__(dmm, fe_type, _VECTOR)
+
+
+def operation(definition: Callable[..., Any]) -> Any:
+    """An operation of kernels: the instructions of LLVM that its definition makes, or what they mean to Python."""
+    return getattr(meaning, definition.__name__) if UNCOMPILED else intrinsic(definition)
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any, element: ir.Type) -> Any:
@@ -51,7 +59,7 @@ def _call(builder: Any, name: str, arguments: Sequence[Any]) -> Any:
     return builder.call(builder.module.globals.get(name) or ir.Function(builder.module, kind, name), arguments)
 
 
-@intrinsic
+@operation
 def load(typingctx: Any, array: Any, index: Any) -> Any:
     """The eight doubles of a flat array that start at `index`."""
 
@@ -62,7 +70,7 @@ def load(typingctx: Any, array: Any, index: Any) -> Any:
     return vector8(array, types.intp), codegen
 
 
-@intrinsic
+@operation
 def peek(typingctx: Any, array: Any, index: Any) -> Any:
     """One element of a flat array; the index is not negative, so that Numba need not ask."""
 
@@ -73,7 +81,7 @@ def peek(typingctx: Any, array: Any, index: Any) -> Any:
     return array.dtype(array, types.intp), codegen
 
 
-@intrinsic
+@operation
 def poke(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     """Write one element of a flat array; the index is not negative, as for `peek`."""
 
@@ -85,7 +93,7 @@ def poke(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     return types.void(array, types.intp, array.dtype), codegen
 
 
-@intrinsic
+@operation
 def fetch(typingctx: Any, array: Any, first: Any, last: Any, writing: Any) -> Any:
     """Ask for the cache lines of elements first … last − 1 of a flat array, before they are read, or written."""
 
@@ -108,7 +116,7 @@ def fetch(typingctx: Any, array: Any, first: Any, last: Any, writing: Any) -> An
     return types.void(array, types.intp, types.intp, writing), codegen
 
 
-@intrinsic
+@operation
 def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     """Write eight doubles to a flat array from `index` on."""
 
@@ -120,7 +128,7 @@ def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     return types.void(array, types.intp, vector8), codegen
 
 
-@intrinsic
+@operation
 def splat(typingctx: Any, scalar: Any) -> Any:
     """Eight times one double."""
 
@@ -130,7 +138,7 @@ def splat(typingctx: Any, scalar: Any) -> Any:
     return vector8(types.float64), codegen
 
 
-@intrinsic
+@operation
 def mul(typingctx: Any, a: Any, b: Any) -> Any:
     """a · b"""
 
@@ -140,7 +148,7 @@ def mul(typingctx: Any, a: Any, b: Any) -> Any:
     return vector8(vector8, vector8), codegen
 
 
-@intrinsic
+@operation
 def muladd(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
     """a · b + c, with one rounding where the machine can."""
 
@@ -150,7 +158,7 @@ def muladd(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
     return vector8(vector8, vector8, vector8), codegen
 
 
-@intrinsic
+@operation
 def plus(typingctx: Any, a: Any, b: Any) -> Any:
     """a + b, never contracted with anything"""
 
@@ -160,7 +168,7 @@ def plus(typingctx: Any, a: Any, b: Any) -> Any:
     return vector8(vector8, vector8), codegen
 
 
-@intrinsic
+@operation
 def minus(typingctx: Any, a: Any, b: Any) -> Any:
     """a − b, never contracted with anything"""
 
@@ -170,7 +178,7 @@ def minus(typingctx: Any, a: Any, b: Any) -> Any:
     return vector8(vector8, vector8), codegen
 
 
-@intrinsic
+@operation
 def sub(typingctx: Any, a: Any, b: Any) -> Any:
     """a − b; of a product with one rounding where the machine can."""
 
@@ -180,7 +188,7 @@ def sub(typingctx: Any, a: Any, b: Any) -> Any:
     return vector8(vector8, vector8), codegen
 
 
-@intrinsic
+@operation
 def times(typingctx: Any, a: Any, b: Any) -> Any:
     """a · b, never contracted with anything"""
 
@@ -190,7 +198,7 @@ def times(typingctx: Any, a: Any, b: Any) -> Any:
     return vector8(vector8, vector8), codegen
 
 
-@intrinsic
+@operation
 def fused(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
     """a · b + c with one rounding, on every machine"""
 
@@ -200,7 +208,7 @@ def fused(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
     return vector8(vector8, vector8, vector8), codegen
 
 
-@intrinsic
+@operation
 def add_up(typingctx: Any, a: Any) -> Any:
     """The sum of eight doubles, in a fixed order."""
 
@@ -213,7 +221,7 @@ def add_up(typingctx: Any, a: Any) -> Any:
     return types.float64(vector8), codegen
 
 
-@intrinsic
+@operation
 def quotient(typingctx: Any, a: Any, b: Any) -> Any:
     """a / b; 0 where b is smaller than every normal number."""
 
@@ -236,7 +244,7 @@ def _gather(builder: Any, first: Any, offsets: Any) -> Any:
     return _call(builder, "llvm.masked.gather.v8f64.v8p0f64", [addresses, align, all_lanes, undefined])
 
 
-@intrinsic
+@operation
 def gather(typingctx: Any, array: Any, start: Any, index: Any, i: Any, more: Any, j: Any) -> Any:
     """Eight doubles of a flat array, those at start + index[i + lane] + more[j + lane]."""
 
@@ -250,7 +258,7 @@ def gather(typingctx: Any, array: Any, start: Any, index: Any, i: Any, more: Any
     return vector8(array, types.intp, index, types.intp, more, types.intp), codegen
 
 
-@intrinsic
+@operation
 def entries(typingctx: Any, tables: Any, start: Any, codes: Any, index: Any) -> Any:
     """Eight doubles of a flat array, those at start + codes[index + lane], for codes of 16 bits."""
 
@@ -264,7 +272,7 @@ def entries(typingctx: Any, tables: Any, start: Any, codes: Any, index: Any) -> 
     return vector8(tables, types.intp, codes, types.intp), codegen
 
 
-@intrinsic
+@operation
 def add_planes(typingctx: Any, codes: Any, index: Any, low: Any, high: Any, result: Any, to: Any) -> Any:
     """For 32 code bytes, add bit 0 times 2^low and bit 1 times 2^high to numbers of 16 bits."""
     wide = ir.VectorType(ir.IntType(16), 32)
@@ -287,7 +295,7 @@ def add_planes(typingctx: Any, codes: Any, index: Any, low: Any, high: Any, resu
     return types.void(codes, types.intp, types.intp, types.intp, result, types.intp), codegen
 
 
-@intrinsic
+@operation
 def equal_bytes(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     """Which of the 64 bytes of a flat array that start at `index` equal `value`: one bit each, the first the lowest."""
 
@@ -303,7 +311,7 @@ def equal_bytes(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     return types.uint64(array, types.intp, types.intp), codegen
 
 
-@intrinsic
+@operation
 def no_codes(typingctx: Any, array: Any, index: Any) -> Any:
     """Which of the 64 bytes of a flat array that start at `index` are neither 0, 1 nor 255: one bit each."""
 
@@ -315,7 +323,7 @@ def no_codes(typingctx: Any, array: Any, index: Any) -> Any:
     return types.uint64(array, types.intp), codegen
 
 
-@intrinsic
+@operation
 def lowest_bit(typingctx: Any, bits: Any) -> Any:
     """The position of the lowest set bit; there must be one."""
 
@@ -325,7 +333,7 @@ def lowest_bit(typingctx: Any, bits: Any) -> Any:
     return types.int64(types.uint64), codegen
 
 
-@intrinsic
+@operation
 def count_bits(typingctx: Any, bits: Any) -> Any:
     """How many bits are set."""
 
@@ -335,7 +343,7 @@ def count_bits(typingctx: Any, bits: Any) -> Any:
     return types.int64(types.uint64), codegen
 
 
-@intrinsic
+@operation
 def div(typingctx: Any, a: Any, b: Any) -> Any:
     """a / b"""
 
@@ -345,7 +353,7 @@ def div(typingctx: Any, a: Any, b: Any) -> Any:
     return vector8(vector8, vector8), codegen
 
 
-@intrinsic
+@operation
 def if_less(typingctx: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
     """`yes` where a < b, else `no`; nothing is less than NaN, nor NaN than anything."""
 
@@ -355,45 +363,40 @@ def if_less(typingctx: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
     return vector8(vector8, vector8, vector8, vector8), codegen
 
 
-# How many bits are of the fraction, and the bits of the least m where numbers are split as 2^k · m: about 0.698. From
-# there to twice of it are sixteen steps that are equal in bits, and 1 is in the middle of the tenth.
-_FRACTION, _STEPS, _LEAST_FRACTION = 52, 4, 0x3FE6555000000000
-
-
 def _from_least_fraction(builder: Any, a: Any) -> Any:
     """The bits of doubles, counted from those of the least m: k in the highest twelve, and below it how m is above."""
-    return builder.sub(builder.bitcast(a, _INTEGERS), ir.Constant(_INTEGERS, [_LEAST_FRACTION] * LANES))
+    return builder.sub(builder.bitcast(a, _INTEGERS), ir.Constant(_INTEGERS, [LEAST_FRACTION] * LANES))
 
 
-@intrinsic
+@operation
 def binary_exponent(typingctx: Any, a: Any) -> Any:
     """k of a = 2^k · m with 0.698 ≤ m < 1.396, for positive normal numbers."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        k = builder.ashr(_from_least_fraction(builder, args[0]), ir.Constant(_INTEGERS, [_FRACTION] * LANES))
+        k = builder.ashr(_from_least_fraction(builder, args[0]), ir.Constant(_INTEGERS, [FRACTION] * LANES))
         return builder.sitofp(k, _VECTOR)
 
     return vector8(vector8), codegen
 
 
-@intrinsic
+@operation
 def binary_fraction(typingctx: Any, a: Any) -> Any:
     """m of a = 2^k · m with 0.698 ≤ m < 1.396, for positive normal numbers."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         above = _from_least_fraction(builder, args[0])
-        above = builder.and_(above, ir.Constant(_INTEGERS, [(1 << _FRACTION) - 1] * LANES))
-        return builder.bitcast(builder.add(above, ir.Constant(_INTEGERS, [_LEAST_FRACTION] * LANES)), _VECTOR)
+        above = builder.and_(above, ir.Constant(_INTEGERS, [(1 << FRACTION) - 1] * LANES))
+        return builder.bitcast(builder.add(above, ir.Constant(_INTEGERS, [LEAST_FRACTION] * LANES)), _VECTOR)
 
     return vector8(vector8), codegen
 
 
-@intrinsic
+@operation
 def by_fraction(typingctx: Any, tables: Any, at: Any, a: Any) -> Any:
     """Entries of the table of sixteen at `at`, by the step that m is in, for positive normal numbers a = 2^k · m."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        steps = ir.Constant(_INTEGERS, [_FRACTION - _STEPS] * LANES)
+        steps = ir.Constant(_INTEGERS, [FRACTION - STEPS] * LANES)
         step = builder.lshr(_from_least_fraction(builder, args[2]), steps)
         return _entries(context, builder, signature.args[0], args[0], args[1], step)
 
@@ -429,7 +432,7 @@ def _has(context: Any, feature: str) -> bool:
     return f"+{feature}" in context.codegen().magic_tuple()[2].split(",")
 
 
-@intrinsic
+@operation
 def magnitude(typingctx: Any, a: Any) -> Any:
     """|a|"""
 
@@ -439,7 +442,7 @@ def magnitude(typingctx: Any, a: Any) -> Any:
     return vector8(vector8), codegen
 
 
-@intrinsic
+@operation
 def root(typingctx: Any, a: Any) -> Any:
     """√a"""
 
@@ -449,7 +452,7 @@ def root(typingctx: Any, a: Any) -> Any:
     return vector8(vector8), codegen
 
 
-@intrinsic
+@operation
 def nearest(typingctx: Any, a: Any) -> Any:
     """The nearest whole number."""
 
@@ -459,18 +462,18 @@ def nearest(typingctx: Any, a: Any) -> Any:
     return vector8(vector8), codegen
 
 
-@intrinsic
+@operation
 def times_power(typingctx: Any, a: Any, exponent: Any) -> Any:
     """a · 2^exponent, for whole numbers; a and the result are normal."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        power = builder.shl(builder.fptosi(args[1], _INTEGERS), ir.Constant(_INTEGERS, [_FRACTION] * LANES))
+        power = builder.shl(builder.fptosi(args[1], _INTEGERS), ir.Constant(_INTEGERS, [FRACTION] * LANES))
         return builder.bitcast(builder.add(builder.bitcast(args[0], _INTEGERS), power), _VECTOR)
 
     return vector8(vector8, vector8), codegen
 
 
-@intrinsic
+@operation
 def zero_below(typingctx: Any, a: Any, limit: Any, b: Any) -> Any:
     """b, but 0 where a < limit."""
 
@@ -480,7 +483,7 @@ def zero_below(typingctx: Any, a: Any, limit: Any, b: Any) -> Any:
     return vector8(vector8, vector8, vector8), codegen
 
 
-@intrinsic
+@operation
 def smaller(typingctx: Any, a: Any, b: Any) -> Any:
     """a where a < b, else b."""
 
@@ -490,7 +493,7 @@ def smaller(typingctx: Any, a: Any, b: Any) -> Any:
     return vector8(vector8, vector8), codegen
 
 
-@intrinsic
+@operation
 def larger(typingctx: Any, a: Any, b: Any) -> Any:
     """a where a > b, else b."""
 
@@ -500,7 +503,7 @@ def larger(typingctx: Any, a: Any, b: Any) -> Any:
     return vector8(vector8, vector8), codegen
 
 
-@intrinsic
+@operation
 def choose(typingctx: Any, codes: Any, index: Any, zero: Any, one: Any, free: Any) -> Any:
     """`zero` or `one` where the code byte is 0 or 1, `free` elsewhere: eight leaves at once."""
 
@@ -514,77 +517,33 @@ def choose(typingctx: Any, codes: Any, index: Any, zero: Any, one: Any, free: An
     return vector8(codes, types.intp, types.float64, types.float64, types.float64), codegen
 
 
-@intrinsic
-def permutes_bytes(typingctx: Any) -> Any:
-    """Whether the machine has what `join_permuted` takes: known when a kernel is compiled."""
+@operation
+def join_codes(typingctx: Any, columns: Any, x: Any, y: Any, to: Any) -> Any:
+    """columns[to + i] = 4·a + b for i < 32, where a and b are the lowest two bits of columns[x + i], columns[y + i]."""
+    some = ir.VectorType(ir.IntType(8), 32)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return ir.Constant(ir.IntType(1), int(_has(context, "avx512vbmi")))
-
-    return types.boolean(), codegen
-
-
-@intrinsic
-def join_permuted(typingctx: Any, source: Any, at: Any, more: Any, order: Any, i: Any) -> Any:
-    """64 bytes, joint codes 4·x + y, where x and y are the lowest two bits of bytes of `source`.
-
-    Which ones, say the 64 bytes of `order` from i on for x, and the next 64 for y: those below 64 count from `at`, the
-    others from `more`. Only where `permutes_bytes`.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source_type, _, _, order_type, _ = signature.args
-        if not _has(context, "avx512vbmi"):
-            return ir.Constant(_VECTOR, ir.Undefined)
-
-        def load_line(array_type: Any, array: Any, index: Any) -> Any:
-            return builder.load(_address(context, builder, array_type, array, index, _LINE), align=1)
-
-        low, high = load_line(source_type, args[0], args[1]), load_line(source_type, args[0], args[2])
-        next_i = builder.add(args[4], ir.Constant(args[4].type, 64))
-        name, wanted = (
-            "llvm.x86.avx512.vpermi2var.qi.512",
-            (load_line(order_type, args[3], k) for k in (args[4], next_i)),
-        )
-        x, y = (_permuted(builder, name, low, numbers, high) for numbers in wanted)
-        two, three = (ir.Constant(_LINE, [k] * 64) for k in (2, 3))
-        joint = builder.or_(builder.shl(builder.and_(x, three), two), builder.and_(y, three))
-        return builder.bitcast(joint, _VECTOR)
-
-    return vector8(source, types.intp, types.intp, order, types.intp), codegen
-
-
-@intrinsic(prefer_literal=True)
-def store_pieces(typingctx: Any, array: Any, index: Any, step: Any, value: Any, pieces: Any) -> Any:
-    """Write 64 bytes to a flat array of words in 1, 2, 4 or 8 pieces, at index, index + step, …"""
-    count = pieces.literal_value
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        size, words = LANES // count, builder.bitcast(args[3], _INTEGERS)
-        for k in range(count):
-            mask = ir.Constant(ir.VectorType(ir.IntType(32), size), list(range(k * size, (k + 1) * size)))
-            piece = builder.shuffle_vector(words, ir.Constant(_INTEGERS, ir.Undefined), mask)
-            place = builder.add(args[1], builder.mul(args[2], ir.Constant(args[2].type, k)))
-            builder.store(piece, _address(context, builder, signature.args[0], args[0], place, piece.type), align=8)
+        first, second, place = (_address(context, builder, signature.args[0], args[0], at, some) for at in args[1:])
+        two, three = (ir.Constant(some, [k] * 32) for k in (2, 3))
+        high, low = (builder.and_(builder.load(pointer, align=1), three) for pointer in (first, second))
+        builder.store(builder.or_(builder.shl(high, two), low), place, align=1)
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, types.intp, vector8, pieces), codegen
+    return types.void(columns, types.intp, types.intp, types.intp), codegen
 
 
-@intrinsic
-def lookup(typingctx: Any, tables: Any, at: Any, codes: Any, index: Any, byte: Any) -> Any:
-    """Entries of the table of sixteen at `at`, by byte number `byte` of the eight words of joint codes at `index`."""
+@operation
+def lookup(typingctx: Any, tables: Any, at: Any, codes: Any, index: Any) -> Any:
+    """Entries of the table of sixteen at `at`, by the eight code bytes at `index`."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        words = builder.load(_address(context, builder, signature.args[2], args[2], args[3], _INTEGERS), align=8)
-        bits = builder.shl(args[4], ir.Constant(args[4].type, 3))
-        words = builder.lshr(words, _splat(builder, bits, _INTEGERS))
-        return _entries(context, builder, signature.args[0], args[0], args[1], words)
+        code = builder.load(_address(context, builder, signature.args[2], args[2], args[3], _BYTES), align=1)
+        return _entries(context, builder, signature.args[0], args[0], args[1], builder.zext(code, _INTEGERS))
 
-    return vector8(tables, types.intp, codes, types.intp, types.intp), codegen
+    return vector8(tables, types.intp, codes, types.intp), codegen
 
 
-@intrinsic
+@operation
 def transpose(typingctx: Any, source: Any, at: Any, stride: Any, result: Any, to: Any, step: Any) -> Any:
     """Eight bytes of eight rows: result[to + j·step + i] = source[at + i·stride + j] for i, j < 8, on flat arrays."""
 
@@ -598,11 +557,16 @@ def transpose(typingctx: Any, source: Any, at: Any, stride: Any, result: Any, to
             width = rows[0].type.count
             mask = ir.Constant(ir.VectorType(ir.IntType(32), 2 * width), list(range(2 * width)))
             rows = [builder.shuffle_vector(a, b, mask) for a, b in zip(rows[::2], rows[1::2], strict=True)]
+        # three times, its first half interleaved with its second one: that is the transpose, and fast on any machine
+        halves = ir.Constant(ir.VectorType(ir.IntType(32), WORD), [k for i in range(32) for k in (i, 32 + i)])
+        for _ in range(3):
+            rows = [builder.shuffle_vector(rows[0], ir.Constant(_LINE, ir.Undefined), halves)]
+        columns = builder.bitcast(rows[0], _INTEGERS)
         for j in range(LANES):
-            column = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [LANES * i + j for i in range(LANES)])
-            picked = builder.shuffle_vector(rows[0], ir.Constant(rows[0].type, ir.Undefined), column)
+            column = builder.extract_element(columns, ir.Constant(ir.IntType(32), j))
             index = builder.add(args[4], builder.mul(args[5], ir.Constant(args[5].type, j)))
-            builder.store(picked, _address(context, builder, result_type, args[3], index, _BYTES), align=1)
+            place = _address(context, builder, result_type, args[3], index, ir.IntType(64))
+            builder.store(column, place, align=1)
         return context.get_dummy_value()
 
     signature = types.void(source, types.intp, types.intp, result, types.intp, types.intp)

@@ -27,7 +27,7 @@ import numpy as np
 
 from pgcc.ir.bulk import collector_paused
 from pgcc.program.builder import starts
-from pgcc.program.program import ARITHMETIC, LEAF, LOOKUP, QUOTIENT, TIMES, Code, Program
+from pgcc.program.program import ARITHMETIC, LEAF, LOOKUP, PAIR, QUOTIENT, TIMES, Code, Program
 from pgcc.program.schedule import share_slots
 
 ENTRIES = 16  # of a table of two variables
@@ -67,7 +67,7 @@ class Tables:
 class Condensed(Code):
     """What `condense` makes: instructions that read tables where those of a program read leaves.
 
-    LEAF l reads table l of two variables by joint code number ``joint[l]``, LOOKUP t reads wide table t by the number
+    PAIR t reads table t of two variables by joint code number ``joint[t]``, LOOKUP t reads wide table t by the number
     of the state of the variables ``scopes[wide_scope[t]]``.
 
     Attributes
@@ -170,7 +170,7 @@ class _Condenser:
         wide = sorted((x for x in looked_up if len(self.scope[x]) > 2), key=lambda x: len(self.scope[x]))
         pairs = _numbered(self.scope[x] for x in narrow)
         scopes = _numbered(self.scope[x] for x in wide)
-        reading: list[Instruction] = [(LEAF, x, [number], []) for number, x in enumerate(narrow)]
+        reading: list[Instruction] = [(PAIR, x, [number], []) for number, x in enumerate(narrow)]
         reading += [(LOOKUP, x, [number], []) for number, x in enumerate(wide)]
         code, kept = self._in_best_order([*reading, *self._computing(computed)])
         by_size = [(k, [x for x in wide if len(self.scope[x]) == k]) for k in range(3, MOST_VARIABLES + 1)]

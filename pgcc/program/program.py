@@ -11,6 +11,7 @@ Every instruction writes one value slot:
     DETBAR its derivatives by f and by y, in as many slots from the target on (see `adjoints`)
     DETIN  its derivatives by f and how far they can be trusted, likewise (see `reverse`)
     LOOKUP wide table[t][state of some variables]  (only in the fast form: see `condense`)
+    PAIR   table[t][joint code of two variables]   (likewise)
 
 The arguments of a SUM are its single values x_j, then its pairs x_k, y_k; it has a weight for every term, in this
 order. The number of single values follows from the number of arguments and the number of weights (`Code.alone`).
@@ -32,8 +33,8 @@ from pgcc.errors import PgccError
 from pgcc.ir.numbers import Number
 from pgcc.program.determinant import DetStructure
 
-LEAF, SUM, TIMES, QUOTIENT, DET, DETMAG, DETBAR, DETIN, LOOKUP = range(9)
-NAMES = ("LEAF", "SUM", "TIMES", "QUOTIENT", "DET", "DETMAG", "DETBAR", "DETIN", "LOOKUP")
+LEAF, SUM, TIMES, QUOTIENT, DET, DETMAG, DETBAR, DETIN, LOOKUP, PAIR = range(10)
+NAMES = ("LEAF", "SUM", "TIMES", "QUOTIENT", "DET", "DETMAG", "DETBAR", "DETIN", "LOOKUP", "PAIR")
 # What a polynomial is made of, without determinants; and what `lower` makes.
 ARITHMETIC = (LEAF, SUM, TIMES)
 LOWERED = (*ARITHMETIC, DET, DETMAG)
@@ -50,9 +51,9 @@ class Code:
     target : int32 array
         The slot that it writes.
     start : int64 array, one longer
-        Its arguments are ``args[start[i]:start[i + 1]]``: slots (LEAF: the number of a leaf; LOOKUP: that of a table;
-        DET: the number of the determinant, then the slots of f and y; DETMAG: those, then the slots of their
-        magnitudes).
+        Its arguments are ``args[start[i]:start[i + 1]]``: slots (LEAF: the number of a leaf; PAIR and LOOKUP: that
+        of a table; DET: the number of the determinant, then the slots of f and y; DETMAG: those, then the slots of
+        their magnitudes).
     first_weight : int64 array, one longer
         Its weights are ``weights[first_weight[i]:first_weight[i + 1]]``.
     weights : float64 array

@@ -14,7 +14,8 @@ from pgcc.determinants.staged import Staged
 from pgcc.ir.numbers import Number, add, exact
 from pgcc.program.program import LOWERED, Program
 from pgcc.program.schedule import schedule
-from pgcc.rings.float64.kernels.linear import STEP
+from pgcc.rings.float64.kernels.evidence import STEP
+from pgcc.rings.float64.kernels.rows import Answer
 from pgcc.rings.float64.loop import Loop
 from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled
 from pgcc.rings.kernels.walk import instructions_of
@@ -86,7 +87,8 @@ class Float64:
         if self.staged is not None:
             return np.arange(len(evidence))
         certificate = self.certificate
-        every = self.loop.settle(evidence, certificate.gamma, certificate.floor, rtol, total, logs, numbers)
+        answer = Answer(certificate.gamma, certificate.floor, rtol, total, logs)
+        every = self.loop.write_certified(evidence, answer, numbers)
         return _NO_ROWS if every else np.flatnonzero(np.isnan(numbers))
 
     def _run(self, evidence: np.ndarray, rtol: float) -> tuple[Values, np.ndarray, np.ndarray | None]:
@@ -152,7 +154,7 @@ class Scaled:
         else:
             wanted = budget.of_determinant(rtol)
             staged.dets.refine(wanted)
-            run_scaled_staged(*common, *staged.dets.arrays, staged.degree, wanted, *rows)
+            run_scaled_staged(*common, staged.determinants(wanted), *rows)
         # Compare both on the value's scale; a gap past the range of doubles says nothing, or it is 0 over 0.
         gap = np.clip(exponents[1] - exponents[0], -3, 3) * RADIX
         with np.errstate(over="ignore", invalid="ignore"):

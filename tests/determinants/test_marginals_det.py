@@ -11,7 +11,7 @@ import pgcc
 from pgcc.compiler import MARGINALS, climb
 from pgcc.determinants.forms import Determinant, lay_out
 from pgcc.determinants.kernels.partials import partial_rows
-from pgcc.determinants.kernels.plan import FREE, HAS, OUT, RANK
+from pgcc.determinants.kernels.plan import FREE, HAS, OUT, RANK, Children, Found
 from pgcc.ir.node import Op
 from pgcc.program.determinant import DetStructure
 
@@ -44,18 +44,17 @@ def partials(structure, form, f, y):
     """(which are known, numbers, errors) by one form; None where it does not have it."""
     one = Determinant(structure, np.ones(structure.children))
     one.find_free_base()
-    plan, *arrays = lay_out([one], [one.total])
+    layout = lay_out([one], [one.total])
+    plan = layout.plan
     if not plan[0, HAS + form]:
         return None
     plan[0, HAS : HAS + 4] = 0
     plan[0, HAS + form] = 1
     k = structure.children
-    mantissa, exponent, error = np.empty((k, 1)), np.empty((k, 1), np.int64), np.empty((k, 1))
+    found = mantissa, exponent, error = Found(np.empty((k, 1)), np.empty((k, 1), np.int64), np.empty((k, 1)))
     slots = np.arange(2 * k, dtype=np.int32)
-    partial_rows(
-        plan, *arrays, 0, slots[:k], slots[k:], np.concatenate([f, y]), 1, np.zeros(0, np.uint8), 0, 1, 1e-12,
-        mantissa, exponent, error,
-    )  # fmt: skip
+    children = Children(slots[:k], slots[k:], np.concatenate([f, y]), 1, np.zeros(0, np.uint8), 0, 1)
+    partial_rows(layout, 0, children, 1e-12, found)
     known = error[:, 0] < np.inf
     powers = [Fraction(2) ** int(e) for e in exponent[:, 0]]
     numbers = [Fraction(m) * power for m, power in zip(mantissa[:, 0], powers, strict=True)]

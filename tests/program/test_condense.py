@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import weakref
 from dataclasses import replace
 from fractions import Fraction
 
@@ -16,19 +15,19 @@ from hypothesis import strategies as st
 
 import pgcc
 from pgcc.certify.kernels.bounds import relative_bound
-from pgcc.determinants.staged import no_head
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, product, var, weighted_sum
 from pgcc.passes.padding import homogenize
 from pgcc.program.condense import MOST_VARIABLES, Condensed, _Condenser, _Work, condense, state_numbers, states
 from pgcc.program.flows import flows
 from pgcc.program.lower import lower
-from pgcc.program.program import LEAF, LOOKUP, QUOTIENT, SUM, TIMES, Code, Program
+from pgcc.program.program import LEAF, LOOKUP, PAIR, QUOTIENT, SUM, TIMES, Code, Program
 from pgcc.program.reverse import readings
 from pgcc.rings.direct import Float64
-from pgcc.rings.float64.kernels.condensed import Codes, Pairs, join_block, join_columns, settle
-from pgcc.rings.float64.kernels.linear import are_codes, pack_block
-from pgcc.rings.float64.loop import Loop, aligned, order_of_bytes
+from pgcc.rings.float64.kernels.evidence import Rows, are_codes, read_block
+from pgcc.rings.float64.kernels.interpreter import PairTables
+from pgcc.rings.float64.kernels.rows import Answer, certify_block
+from pgcc.rings.float64.loop import Loop, new_block, plain_program
 from pgcc.testing import circuits, random_circuit
 
 CODES = (0, 1, -1)
@@ -48,8 +47,9 @@ def run(
     for i, op in enumerate(program.op.tolist()):
         args = program.args[program.start[i] : program.start[i + 1]].tolist()
         weights = [Fraction(w) for w in program.weights[program.first_weight[i] : program.first_weight[i + 1]].tolist()]
-        if op == LEAF and table is not None:
+        if op == PAIR:
             assert isinstance(program, Condensed)
+            assert table is not None
             value = table[args[0]][codes[int(program.joint[args[0]])]]
         elif op == LOOKUP:
             assert wide is not None
@@ -186,7 +186,7 @@ class TestCondense:
     def test_two_variables_are_one_table(self) -> None:
         program = lower(homogenize(pgcc.parse("0.4*a*b + 0.3*a + 0.3")))
         condensed = condense(program, [program.value])
-        assert condensed.op.tolist() == [LEAF]
+        assert condensed.op.tolist() == [PAIR]
         assert condensed.pairs.tolist() == [[0, 1]]
         row = tables_of(condensed)[0]
         assert [float(row[4 * i + j]) for i in (0, 1, 3) for j in (0, 1, 3)] == [
@@ -225,29 +225,20 @@ class TestJointCodes:
     @pytest.mark.parametrize("n", [1, 2, 5, 7, 8, 10, 16, 17, 32, 33, 64, 65, 100, 128, 129, 200])
     @pytest.mark.parametrize("count", [1, 8, 9, 70])
     def test_they_are_those_of_the_pairs(self, n: int, count: int) -> None:
-        """By permutations of bytes where the machine has them, and plainly."""
-        rng, lanes, groups = np.random.default_rng(n), 64, -(-count // 8)
+        rng, lanes = np.random.default_rng(n), 64
         pairs = rng.integers(0, n, (count, 2)).astype(np.int32)
-        both, wide = Pairs(pairs, order_of_bytes(pairs, n)), no_head()[0][-1]
-        assert (len(both.order) > 0) == (n <= 128)
+        program = replace(lower(Circuit(ONE)), n_variables=n)
+        code = plain_program(program)._replace(pairs=PairTables(pairs, np.zeros(0, np.int32), np.zeros(0)))
         for rows, first in ((200, 64), (200, 128), (70, 64), (64, 0), (1, 0), (13, 0), (15, 0), (72, 8)):
             evidence = rng.choice(np.array([0, 1, 255], np.uint8), (rows, n))
-            there = evidence[np.minimum(first + np.arange(lanes), rows - 1)] & 3
-            expected = 4 * there[:, pairs[:, 0]].T + there[:, pairs[:, 1]].T
-            for plainly in (False, True):
-                codes = Codes(
-                    np.full((groups + 7) * lanes, 2**64 - 1, np.uint64),
-                    np.empty(0, np.uint16),
-                    np.empty((n + 8 * groups) * lanes, np.uint8),
-                )
-                if plainly:
-                    pack_block(evidence.reshape(-1), n, first, 0, lanes, codes.columns)
-                    join_columns(both, n, 0, lanes, codes)
-                else:
-                    join_block(both, wide, evidence.reshape(-1), n, first, lanes, codes)
-                words = codes.joint[: groups * lanes].reshape(groups, lanes)
-                got = [words[p // 8] >> np.uint64(8 * (p % 8)) & np.uint64(255) for p in range(count)]
-                np.testing.assert_array_equal(got, expected)
+            there = evidence[np.minimum(first + np.arange(lanes), rows - 1)]
+            block = new_block(None, 1, n + count, lanes)
+            read_block(code, Rows(evidence.reshape(-1), n), first, lanes, block)
+            columns = block.columns.reshape(-1, lanes)
+            np.testing.assert_array_equal(columns[:n], there.T)
+            np.testing.assert_array_equal(
+                columns[n:], (4 * (there[:, pairs[:, 0]] & 3) + (there[:, pairs[:, 1]] & 3)).T
+            )
 
 
 class TestLoop:
@@ -270,34 +261,6 @@ class TestLoop:
         for count in (1, 31, 32, 33, 256, 257, 599):
             np.testing.assert_array_equal(loop.values(rows[:count])[0, :count], whole[:count])
             np.testing.assert_array_equal(loop.values(rows[600 - count :])[0, :count], whole[600 - count :])
-
-    def test_room_that_is_not_kept_lives_as_long_as_the_call(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        # kernels find it by its address, and keep nothing alive
-        program = lower(homogenize(random_circuit(0, 5).simplify()))
-        loop, rows, rooms = Loop(program, [program.value], False), np.zeros((3, 5), np.int8), []
-        assert loop._bundle is not None  # what fills tables has room of its own
-
-        def watched(size: int) -> np.ndarray:
-            room = aligned(size)
-            rooms.append(weakref.ref(room.base))
-            return room
-
-        monkeypatch.setattr(pgcc.rings.float64.loop, "_ROOM", 0)
-        monkeypatch.setattr(pgcc.rings.float64.loop, "aligned", watched)
-        monkeypatch.setattr(
-            pgcc.rings.float64.loop, "settle_bundled", lambda *arguments: [room() is not None for room in rooms]
-        )
-        assert loop.settle(rows) == [True, True]
-
-    def test_what_another_thread_makes_again_is_not_lost(self) -> None:
-        # before Python 3.12 two threads never make a cached property at once; since then, the first one is replaced
-        program = lower(homogenize(random_circuit(0, 5).simplify()))
-        loop = Loop(program, [program.value], False)
-        tables = weakref.ref(loop._tables[7])
-        program_bundle = loop._bundle
-        del loop.__dict__["_tables"], loop.__dict__["condensed"]
-        assert tables() is not None
-        assert len(program_bundle.addresses) == 16
 
     def test_a_product_of_one(self) -> None:
         # simplify leaves none, and what follows does not rely on it
@@ -329,17 +292,17 @@ class TestLoop:
         np.testing.assert_array_equal(model.prob(np.zeros((5, 0))), np.full(5, 0.75))
 
 
-def settled(value: np.ndarray, magnitude: np.ndarray, *promise: float) -> tuple[bool, np.ndarray]:
-    """Whether all is settled, and the numbers."""
+def certified(value: np.ndarray, magnitude: np.ndarray, *answer: float) -> tuple[bool, np.ndarray]:
+    """Whether all are certain enough, and the numbers."""
     size = -(-len(value) // 8) * 8  # the last one repeats
     work = np.array([np.pad(x, (0, size - len(value)), "edge") for x in (value, magnitude)])
     numbers = np.full(3 + len(value), 7.0)
-    all_settled = settle(work.reshape(-1), 0, size, len(value), *promise, numbers, 3)
+    every = certify_block(work.reshape(-1), 0, size, len(value), Answer(*answer), numbers, 3)
     assert (numbers[:3] == 7.0).all()
-    return all_settled, numbers[3:]
+    return every, numbers[3:]
 
 
-class TestSettle:
+class TestCertifyBlock:
     @settings(max_examples=200, deadline=None)
     @given(
         st.lists(st.floats(width=64), min_size=1, max_size=20),
@@ -348,15 +311,15 @@ class TestSettle:
         st.sampled_from([1e-13, 1e-9]),
         st.sampled_from([0.75, 1e-200, 1e250, 1e-308]),
     )
-    def test_settles_only_what_the_bound_allows(
+    def test_writes_only_what_the_bound_allows(
         self, numbers: list[float], factor: float, floor: float, rtol: float, total: float
     ) -> None:
         gamma = 1e-14
         value = np.array(numbers)
         with np.errstate(over="ignore"):
             magnitude = factor * np.abs(value)
-        all_settled, out = settled(value, magnitude, gamma, floor, rtol, total, False)
-        assert all_settled == (not np.isnan(out).any())
+        every, out = certified(value, magnitude, gamma, floor, rtol, total, False)
+        assert every == (not np.isnan(out).any())
         for v, m, x in zip(value, magnitude, out, strict=True):
             bound = relative_bound(v, m, gamma, floor)
             if not math.isnan(x):
@@ -385,8 +348,8 @@ class TestSettle:
                 1 + rng.integers(-50, 50, 50) * 2.0**-53, np.sqrt(0.5) * (1 + rng.uniform(-1e-12, 1e-12, 200)),
             ]
         )  # fmt: skip
-        all_settled, out = settled(numbers, numbers, 1e-15, 0.0, 1e-9, 1.0, True)
-        assert all_settled
+        every, out = certified(numbers, numbers, 1e-15, 0.0, 1e-9, 1.0, True)
+        assert every
         flint.ctx.prec, before = 150, flint.ctx.prec
         try:
             exact = [flint.arb(x).log() for x in numbers.tolist()]
@@ -402,8 +365,8 @@ class TestSettle:
         # a zero may have been a number that underflowed
         value, magnitude = np.array([0.0, 1.0, np.nan]), np.array([0.0, 1.0, 1.0])
         for logs, one in ((False, 1.0), (True, 0.0)):
-            all_settled, out = settled(value, magnitude, 1e-15, 1e-323, 1e-9, 1.0, logs)
-            assert not all_settled
+            every, out = certified(value, magnitude, 1e-15, 1e-323, 1e-9, 1.0, logs)
+            assert not every
             np.testing.assert_array_equal(out, [math.nan, one, math.nan])
 
 

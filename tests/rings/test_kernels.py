@@ -22,7 +22,7 @@ from pgcc.passes.padding import homogenize
 from pgcc.program.lower import lower
 from pgcc.program.program import SUM
 from pgcc.rings.direct import Float64, Scaled, split_number
-from pgcc.rings.float64.kernels.linear import pack_codes
+from pgcc.rings.float64.kernels.evidence import Rows, pack_block
 from pgcc.rings.identity import find_squares
 from pgcc.rings.kernels.dense import factor
 from pgcc.rings.kernels.modular import divide_mod, mul_mod
@@ -132,7 +132,8 @@ def test_packing_pads_with_the_last_row() -> None:
     for n in (0, 1, 3, 8, 11, 16, 21):
         evidence = np.random.default_rng(n).choice([1, 0, -1], size=(150, n)).astype(np.int8).view(np.uint8)
         codes = np.full((2, n * lanes), 77, np.uint8)
-        pack_codes(evidence.reshape(-1), n, 32, lanes, codes)
+        for block in range(2):
+            pack_block(Rows(evidence.reshape(-1), n), 32 + block * lanes, lanes, codes[block])
         rows = codes.reshape(2, n, lanes).transpose(0, 2, 1).reshape(2 * lanes, n)
         np.testing.assert_array_equal(rows[:118], evidence[32:])
         assert (rows[118:] == evidence[-1]).all()

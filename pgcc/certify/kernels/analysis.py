@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.kernels.policy import kernel
-from pgcc.program.program import LEAF, LOOKUP, QUOTIENT, SUM, TIMES
+from pgcc.program.program import LEAF, LOOKUP, PAIR, QUOTIENT, SUM, TIMES
 
 # Products above it are normal numbers, also if they are off by a factor of two. 2⁻¹⁰²² itself.
 _NORMAL, LEAST_NORMAL = -1021 * math.log(2.0), -1022 * math.log(2.0)
@@ -103,24 +103,56 @@ def _quotient(x_high, x_low, x_error, y_high, y_low, y_error):
     return x_high - y_low, low, error
 
 
+class Read(NamedTuple):
+    """What instructions read besides slots.
+
+    Attributes
+    ----------
+    log_weights, negative : float64 and bool arrays
+        Logarithms of the magnitudes of weights, and their signs.
+    leaves, lookups : State
+        Of what LEAF (or PAIR) and LOOKUP read, by their numbers.
+    """
+
+    log_weights: np.ndarray
+    negative: np.ndarray
+    leaves: State
+    lookups: State
+
+
+class Arithmetic(NamedTuple):
+    """How values are computed.
+
+    Attributes
+    ----------
+    loss : float
+        The logarithm of what a product of small numbers loses.
+    length : int
+        The coefficients of a value, at most.
+    weight_first : bool
+        Whether w·x·y is (w·x)·y, and not w·(x·y).
+    """
+
+    loss: float
+    length: int
+    weight_first: bool
+
+
 @kernel
-def walk(
-    op, target, start, args, first_weight, log_weights, negative, begin, end,
-    leaves, lookups, loss, length, weight_first, state,
-):  # fmt: skip
+def walk(code, begin, end, read, arithmetic, state):
     """The states that instructions begin … end − 1, none of them a determinant, leave in their slots.
 
-    negative : of weights. leaves, lookups : the states
-    of what LEAF and LOOKUP read, by their numbers. loss : log of what a product of small numbers loses. length : the
-    coefficients of a value, at most. weight_first : whether w·x·y is (w·x)·y, and not w·(x·y).
-
-    Returns the first instruction that is none of those it knows; `end` if there is none.
+    code : Instructions. read : Read. arithmetic : Arithmetic. Returns the first instruction that is none of those it
+    knows; `end` if there is none.
     """
+    op, target, start, args, first_weight = code
+    log_weights, negative, leaves, lookups = read
+    loss, length, weight_first = arithmetic
     count, high, low, error, positive = state
     log_length = math.log(length)
     for i in range(begin, end):
         kind, first, last, at, k = op[i], start[i], start[i + 1], target[i], first_weight[i]
-        if kind == LEAF:
+        if kind in (LEAF, PAIR):
             x = args[first]
             count[at], high[at], low[at] = leaves.rounds[x], leaves.high[x], leaves.low[x]
             error[at], positive[at] = leaves.error[x], leaves.positive[x]

@@ -18,13 +18,14 @@ a ≤ √|s| + 2·Σ|(L·D)_p|·x_p/√|D_p|: running sums as the elimination go
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import bare_kernel, kernel
 from pgcc.kernels.simd import LANES, load, muladd, splat
-from pgcc.rings.float64.kernels.linear import store4
+from pgcc.rings.float64.kernels.interpreter import store4
 
 _SMALL, _LARGE = 2.0**-400, 2.0**400
 _NORMAL = 2.0**-1000
@@ -35,6 +36,45 @@ WIDTH = 4 * LANES
 # What is known of a matrix of which some rows are eliminated: Π pivots · factors as mantissa and exponent, Σ (X·e)² for
 # L and for R, and whether all was in range.
 _MANTISSA, _EXPONENT, GROWTH_L, GROWTH_R, _TAME = range(5)
+
+
+class Elimination(NamedTuple):
+    """A matrix of which some rows are eliminated.
+
+    Attributes
+    ----------
+    upper, lower : float64 arrays
+        The matrix on and above the diagonal, and its transpose likewise (the same array if symmetric); below the
+        diagonal, multipliers.
+    symmetric : bool
+    factor : float64 array
+        What the pivots are multiplied by.
+    bare : float64 array
+        The diagonal that a row has if its child is surely in.
+    growing : float64 array, 2 × rows
+        |L|·x and |R|ᵀ·x of the rows to come.
+    weight : float64 array, 2 × rows
+        x_p/√|D_p| of those eliminated.
+    state : float64 array
+        What is known of those: see `_MANTISSA` and the others.
+    """
+
+    upper: np.ndarray
+    lower: np.ndarray
+    symmetric: bool
+    factor: np.ndarray
+    bare: np.ndarray
+    growing: np.ndarray
+    weight: np.ndarray
+    state: np.ndarray
+
+
+class Levels(NamedTuple):
+    """What is left of a matrix at every level of halving: rows, three vectors, and `state`."""
+
+    matrices: np.ndarray
+    vectors: np.ndarray
+    states: np.ndarray
 
 
 @bare_kernel
@@ -54,8 +94,9 @@ def _grow(state, factor, pivot, left, right):
 
 
 @bare_kernel
-def eliminate_growing(upper, lower, symmetric, begin, end, factor, bare, growing, weight, state):
+def eliminate_growing(matrix, begin, end):
     """Rows begin … end − 1; what is below the diagonal becomes their multipliers (L in `upper`, Rᵀ in `lower`)."""
+    upper, lower, symmetric, factor, bare, growing, weight, state = matrix
     count = len(upper)
     left, right = growing[0], growing[1]
     for p in range(begin, end):
@@ -80,12 +121,14 @@ def eliminate_growing(upper, lower, symmetric, begin, end, factor, bare, growing
 
 
 @bare_kernel
-def put(state, roundings, growth, pivot, size, factor, off, i, mantissa, exponent, error):
+def put(state, known, pivot, size, factor, off, i, found):
     """What is eliminated, times a last pivot and its factor; if it is known at all, and better than before.
 
-    growth : ‖X‖·‖Y‖ of what is eliminated. size : a·b, or 0 if there is no last row. off : the relative error of the
-    base.
+    known : how many roundings, and ‖X‖·‖Y‖ of what is eliminated. size : a·b, or 0 if there is no last row. off : the
+    relative error of the base.
     """
+    roundings, growth = known
+    mantissa, exponent, error = found
     tau = roundings * UNIT * growth
     if not (state[_TAME] == 1.0 and tau < 0.1 and _NORMAL < abs(factor) < math.inf):
         return
@@ -224,17 +267,16 @@ def _combine(above, columns, result):
 
 
 @kernel
-def leave_out(
-    upper, lower, symmetric, first, factor, bare, growing, state, roundings, off, children, units,
-    mantissa, exponent, error,
-):  # fmt: skip
+def leave_out(matrix, first, roundings, off, children, units, found):
     """Eliminate all rows from `first` on but one, which comes last with its bare diagonal: for each of them in turn.
 
     Rows lo … hi − 1 are what is left of a matrix at one level; half of them are left at the next.
     """
+    upper, lower, symmetric, factor, bare, growing, _, state = matrix
     t = len(upper) - first
     levels = 2 + math.ceil(math.log2(t))
-    matrices, vectors, states = np.empty((levels, t, t)), np.empty((levels, 3, t)), np.empty((levels, len(state)))
+    left = Levels(np.empty((levels, t, t)), np.empty((levels, 3, t)), np.empty((levels, len(state))))
+    matrices, vectors, states = left
     for i in range(t):
         for j in range(i, t):
             matrices[0, i, j], matrices[0, j, i] = upper[first + i, first + j], lower[first + i, first + j]
@@ -249,17 +291,14 @@ def leave_out(
         height -= 1
         level, lo, hi = stack[height, 0], stack[height, 1], stack[height, 2]
         if level > 0:
-            _halve(matrices, vectors, states, level, begins[level - 1], ends[level - 1], lo, hi, factor[first:])
+            _halve(left, level, begins[level - 1], ends[level - 1], lo, hi, factor[first:])
         begins[level], ends[level] = lo, hi
         if hi - lo == 1:
             here, pivot = states[level], vectors[level, 0, 0]
             root, growth = math.sqrt(abs(pivot)), math.sqrt(here[GROWTH_L] * here[GROWTH_R])
             size = (root + 2.0 * vectors[level, 1, 0]) * (root + 2.0 * vectors[level, 2, 0])
             if size > 0.0:  # else it may have underflowed
-                put(
-                    here, QUICK * roundings, growth, pivot, size, units[lo], off, children[lo],
-                    mantissa, exponent, error,
-                )  # fmt: skip
+                put(here, (QUICK * roundings, growth), pivot, size, units[lo], off, children[lo], found)
             continue
         middle = (lo + hi) // 2
         for begin, end in ((lo, middle), (middle, hi)):
@@ -268,8 +307,9 @@ def leave_out(
 
 
 @kernel
-def _halve(matrices, vectors, states, level, begin, end, lo, hi, factor):
+def _halve(levels, level, begin, end, lo, hi, factor):
     """Of rows begin … end − 1 of the level before, keep lo … hi − 1 and eliminate the others."""
+    matrices, vectors, states = levels
     m, kept = end - begin, hi - lo
     order = np.empty(m, np.int64)  # the others, then those that are kept
     at = 0

@@ -57,8 +57,11 @@ def pad(matrix, q, size, lane, symmetric, diagonal):
 
 
 @inlined_kernel
-def fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, factors, index):
+def fill_variables(layout, minor, masks, group, sizes, scratch):
     """`fill_base` for up to eight rows whose children are variables: (f, y) is (φ, 0), (0, 1) or (φ, 1)."""
+    plan, data = layout.plan, layout.data
+    d, form, q = minor
+    matrix, factors, index = scratch.matrix, scratch.factors, scratch.listed
     k, symmetric, table = plan[d, K], plan[d, SYMMETRIC] == 1, plan[d, TABLE + form]
     changes = plan[d, READY] + 4 * form * k
     diagonals = changes + 2 * k
@@ -67,7 +70,7 @@ def fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, fa
         index[:zeros] = 0
     index[zeros : zeros + LANES] = 0
     for lane in range(len(group)):
-        _list_children(plan, ints, d, form, q, masks, group[lane], sizes[group[lane]], lane, index)
+        _list_children(layout, minor, masks, group[lane], sizes[group[lane]], lane, index)
     at = 0
     for i in range(q):
         here = i * LANES
@@ -81,8 +84,10 @@ def fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, fa
 
 
 @inlined_kernel
-def fill_low(plan, data, d, form, q, low, index):
+def fill_low(layout, minor, low, index):
     """What the entries of a symmetric matrix that `fill_variables` has just filled in are beyond their doubles."""
+    plan, data = layout.plan, layout.data
+    d, form, q = minor
     k, table = plan[d, K], plan[d, LOW + form]
     starts, states, zeros = q * LANES, 2 * q * LANES, 3 * q * LANES
     at = 0
@@ -95,12 +100,14 @@ def fill_low(plan, data, d, form, q, low, index):
 
 
 @inlined_kernel
-def _list_children(plan, ints, d, form, q, masks, row, size, lane, index):
+def _list_children(layout, minor, masks, row, size, lane, index):
     """The children of a row that differ from the base, `size` of them, first those observed 1.
 
     index : of q vectors each, the children c; where their rows in the table start, c·k; and their states, c, or k + c
     of a child that is not observed 1.
     """
+    plan, ints = layout.plan, layout.ints
+    d, form, q = minor
     k, n, columns = plan[d, K], plan[d, VARIABLES], plan[d, COLUMNS]
     starts, states, at, last = q * LANES, 2 * q * LANES, lane, lane + size * LANES
     for state in range(2):
@@ -122,13 +129,14 @@ def _list_children(plan, ints, d, form, q, masks, row, size, lane, index):
 
 
 @bare_kernel
-def fill_base(
-    plan, data, d, form, q, inside, outside, work, lanes, row, masks, lane, matrix, factors, index
-):  # fmt: skip
+def fill_base(layout, minor, children, masks, row, lane, scratch):
     """G + diag(y/d) over the children that differ from the base, those with d > 0 first; factors: d, unscaled.
 
     masks : see `compare_values`
     """
+    plan, data = layout.plan, layout.data
+    d, form, q = minor
+    matrix, factors, index, lanes = scratch.matrix, scratch.factors, scratch.listed, children.lanes
     k, symmetric, table = plan[d, K], plan[d, SYMMETRIC] == 1, plan[d, TABLE + form]
     phis, scales = plan[d, CHILDREN], plan[d, CHILDREN] + (1 if form == FREE else 3) * k
     positive = _list_bits(masks[0 if form == FREE else 2], row, index, 0)
@@ -143,7 +151,7 @@ def fill_base(
     for i in range(count):
         c = index[i]
         phi, scale = data[phis + c] if form == FREE else 0.0, data[scales + c]
-        f, y = work[inside[c] * lanes + row], work[outside[c] * lanes + row]
+        f, y = children.work[children.inside[c] * lanes + row], children.work[children.outside[c] * lanes + row]
         change = f - y * phi
         if i < positive:
             if y != 0.0:
@@ -188,11 +196,13 @@ def _fill_triangle(data, table, k, index, count, lane, matrix):
 
 
 @bare_kernel
-def fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index, room):
+def fill_rank(layout, minor, f, y, lane, scratch):
     """[[M1, U_A], [−V_Aᵀ, 0]] with the f of A taken out; symmetric: [[M1, U_A], [U_Aᵀ, 0]], where u = s·v.
 
     Returns how many roundings stand on a term of M1, and the largest ratio of Σ|terms| to |Σ terms| over its entries.
     """
+    plan, data, d, q = layout.plan, layout.data, minor.d, minor.q
+    matrix, factors, index, room = scratch.matrix, scratch.factors, scratch.listed, scratch.inverse
     r, k, symmetric = plan[d, R], plan[d, K], plan[d, SYMMETRIC] == 1
     m0 = plan[d, MATRICES]
     u, v = m0 + r * r, m0 + r * r + r * k

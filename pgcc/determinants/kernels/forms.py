@@ -17,6 +17,7 @@ for a symmetric kernel both diagonal blocks are definite, of opposite signs, and
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,12 +29,11 @@ from pgcc.determinants.kernels.factors import (
     quick_growth,
 )
 from pgcc.determinants.kernels.filling import fill_base, fill_low, fill_rank, fill_variables, next_diagonal, pad
-from pgcc.determinants.kernels.laplacian import tree_sum
+from pgcc.determinants.kernels.laplacian import Graph, new_nodes, tree_sum
 from pgcc.determinants.kernels.observed import compare_values, observe, ordinary, row_values
 from pgcc.determinants.kernels.pairs import UNIT_OF_PAIRS, eliminate_pairs
 from pgcc.determinants.kernels.plan import (
     CHILDREN,
-    COLUMNS,
     COUNTED,
     DEFINITE,
     DIRECTED,
@@ -50,7 +50,9 @@ from pgcc.determinants.kernels.plan import (
     TREES,
     VARIABLES,
     K,
+    Minor,
     R,
+    Scratch,
 )
 from pgcc.determinants.kernels.sized import sized_sum
 from pgcc.ir.numbers import UNIT
@@ -61,45 +63,46 @@ _SMALL, _LARGE = 2.0**-400, 2.0**400
 _NORMAL = 2.0**-1000  # a number above it has all its digits
 
 
-@kernel
-def determinant_rows(
-    plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, wanted, mantissa, exponent, error
-):  # fmt: skip
-    """mantissa[row]·2^exponent[row] = determinant d, off by at most error[row] relatively, for rows 0 … rows − 1.
+class Chosen(NamedTuple):
+    """How the rows of a block are computed.
 
-    inside, outside : slots of f and y in `work`, which holds `lanes` doubles for each slot.
-    evidence, start : rows of codes (1, 0, 255), flat and with PADDING bytes more, and where the first one starts; the
-    last row repeats. If the children are variables they are read there, and not from `work`; plan[d, VARIABLES] is then
-    the length of a row.
-    bases : one row per determinant and base: mantissa, exponent, relative error of D_base.
-    wanted : an error that is good enough. An error of inf says that nothing is known.
+    Attributes
+    ----------
+    form, size : int64 arrays
+        The form of every row, −1 for none, and how many rows its matrix has.
+    masks : uint64 array, 3 × words × rows
+        See `observe` and `compare_values`.
+    """
+
+    form: np.ndarray
+    size: np.ndarray
+    masks: np.ndarray
+
+
+@kernel
+def determinant_rows(layout, d, children, wanted, found):
+    """mantissa[row]·2^exponent[row] = determinant d, off by at most error[row] relatively, for the rows of a block.
+
+    layout : Layout. children : Children. wanted : an error that is good enough. found : Found.
     Returns whether the base of everything free was missed: whether it would have been the smallest form of some row.
     """
+    plan, rows = layout.plan, children.rows
     r, k = plan[d, R], plan[d, K]
     if plan[d, SIZE] >= 0:
-        _run_sized(
-            plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, wanted, mantissa, exponent,
-            error,
-        )  # fmt: skip
+        _run_sized(layout, d, children, wanted, found)
         return False
-    form, size = np.empty(rows, np.int64), np.empty(rows, np.int64)
     masks = np.empty((3, -(-max(k, plan[d, VARIABLES]) // 64), rows), np.uint64)
-    missed = _choose_forms(
-        plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, form, size, masks,
-        mantissa, exponent, error,
-    )  # fmt: skip
+    chosen = Chosen(np.empty(rows, np.int64), np.empty(rows, np.int64), masks)
+    missed = _choose_forms(layout, d, children, chosen, found)
     for pairs in (False, True):  # doubles; and pairs of them, where these were not enough
-        if pairs and not _keep_uncertain(plan, d, form, error, wanted):
+        if pairs and not _keep_uncertain(plan, d, chosen.form, found.error, wanted):
             break
-        order, largest = _by_form_and_size(form, size, r + k + 1)
-        _run_groups(
-            plan, data, ints, bases, d, form, size, inside, outside, work, lanes, evidence, start, order, masks, wanted,
-            mantissa, exponent, error, *_room(largest, k, pairs),
-        )  # fmt: skip
+        order, largest = _by_form_and_size(chosen.form, chosen.size, r + k + 1)
+        _run_groups(layout, d, children, chosen, order, wanted, _scratch(largest, k, pairs), found)
     if plan[d, HAS + TREES]:
         for row in range(rows):
-            form[row] = TREES if not error[row] <= wanted else -1
-        _run_trees(plan, data, ints, d, inside, outside, work, lanes, evidence, start, form, mantissa, exponent, error)
+            chosen.form[row] = TREES if not found.error[row] <= wanted else -1
+        _run_trees(layout, d, children, chosen.form, found)
     return missed
 
 
@@ -114,27 +117,27 @@ def cost_of(form, size, r, k):
 
 
 @kernel
-def _choose_forms(
-    plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, form, size, masks,
-    mantissa, exponent, error,
-):  # fmt: skip
+def _choose_forms(layout, d, children, chosen, found):
     """The cheapest form of every row, and its size; −1 where the answer is 0 or where no form applies."""
+    plan, rows = layout.plan, children.rows
+    form, size, masks = chosen
+    mantissa, exponent, error = found
     r, k = plan[d, R], plan[d, K]
     # FREE, OUT: how many children differ from the base; RANK: how many are in. Negative: no answer, or 0.
     known = np.empty((FORMS, rows), np.int64)
-    strange, zero = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
+    unknown, zero = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
     if plan[d, VARIABLES]:
-        observe(evidence, start, plan[d, VARIABLES], ints[plan[d, COLUMNS] :], k, rows, masks, known)
+        observe(layout, d, children, masks, known)
     else:
-        compare_values(data, plan[d, CHILDREN], k, inside, outside, work, lanes, rows, masks, known, strange, zero)
+        compare_values(layout, d, children, masks, known, unknown, zero)
     mantissa[:rows], exponent[:rows], error[:rows] = 0.0, 0, math.inf
-    missed, total_is_known = False, bases[2 * d + FREE, 2] < math.inf
-    chosen, largest = -1, 0  # of the last row that was decided, whose counts were these
+    missed, total_is_known = False, layout.bases[2 * d + FREE, 2] < math.inf
+    best_form, largest = -1, 0  # of the last row that was decided, whose counts were these
     inner_before, outer_before, observed_before = -1, -1, -1
     for row in range(rows):
         inner, outer, observed = known[RANK, row], known[OUT, row], known[FREE, row]
         form[row], size[row] = -1, 0
-        if strange[row]:
+        if unknown[row]:
             continue
         if zero[row] or inner > r:  # a child that is impossible, or more vectors than dimensions
             error[row] = 0.0
@@ -143,7 +146,7 @@ def _choose_forms(
             inner_before, outer_before, observed_before = inner, outer, observed
             known[RANK, row] += r
             known[TREES, row] = r - inner
-            best, chosen, largest = math.inf, -1, 0
+            best, best_form, largest = math.inf, -1, 0
             # An answer must not depend on what was asked before, when the base of everything free was perhaps not made:
             # FREE comes last, and has to be cheaper; where nothing is observed the total is the answer without it.
             for step in range(1, FORMS + 1):
@@ -151,10 +154,10 @@ def _choose_forms(
                 if plan[d, HAS + candidate] or (candidate == FREE and observed == 0 and total_is_known):
                     here = cost_of(candidate, known[candidate, row], r, k)
                     if here < best:
-                        best, chosen, largest = here, candidate, known[candidate, row]
+                        best, best_form, largest = here, candidate, known[candidate, row]
             if not plan[d, HAS + FREE] and (observed > 0 or best == math.inf):
                 missed |= cost_of(FREE, observed, r, k) < best
-        form[row], size[row] = chosen, largest
+        form[row], size[row] = best_form, largest
     return missed
 
 
@@ -195,50 +198,54 @@ def _by_form_and_size(form, size, base):
 
 
 @kernel
-def _run_trees(plan, data, ints, d, inside, outside, work, lanes, evidence, start, form, mantissa, exponent, error):
-    r, k, at = plan[d, R], plan[d, K], plan[d, EDGES]
-    tail, head = ints[at : at + k], ints[at + k : at + 2 * k]
-    weights = plan[d, CHILDREN] + 4 * k
-    W, f, y = np.empty((r, r)), np.empty(k), np.empty(k)
-    parent, label, chosen = np.empty(r + 1, np.int64), np.empty(r + 1, np.int64), np.empty(r + 1, np.bool_)
+def _run_trees(layout, d, children, form, found):
+    """The rows whose form is TREES, one after another."""
+    plan, data = layout.plan, layout.data
+    mantissa, exponent, error = found
+    r, k, at, weights = plan[d, R], plan[d, K], plan[d, EDGES], plan[d, CHILDREN] + 4 * plan[d, K]
+    graph = Graph(
+        plan[d, DIRECTED] == 1,
+        layout.ints[at : at + k],
+        layout.ints[at + k : at + 2 * k],
+        data[weights : weights + k],
+        data[weights + k : weights + k + r],
+    )
+    nodes, f, y = new_nodes(r), np.empty(k), np.empty(k)
     for row in range(len(form)):
         if form[row] == TREES:
-            row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y)
+            row_values(layout, d, children, row, f, y)
             if not ordinary(f, y):
                 continue
-            m, e, off = tree_sum(
-                r, plan[d, DIRECTED] == 1, tail, head, data[weights : weights + k],
-                data[weights + k : weights + k + r], f, y, W, parent, label, chosen,
-            )  # fmt: skip
+            m, e, off = tree_sum(graph, f, y, nodes)
             if off == off:
                 mantissa[row], exponent[row], error[row] = m, e, off
 
 
 @kernel
-def _run_sized(
-    plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, wanted, mantissa, exponent, error
-):  # fmt: skip
+def _run_sized(layout, d, children, wanted, found):
     """Determinants with a size, of symmetric kernels, one row after another; by a second base where one is not enough.
 
     FREE is the base where what does not count is free, and what counts is out.
     """
-    k, children = plan[d, K], plan[d, CHILDREN]
+    plan, data, ints, bases = layout
+    mantissa, exponent, error = found
+    k, phis = plan[d, K], plan[d, CHILDREN]
     f, y, phi, counted = np.empty(k), np.empty(k), np.zeros(k), ints[plan[d, COUNTED] : plan[d, COUNTED] + k]
-    for row in range(rows):
+    for row in range(children.rows):
         mantissa[row], exponent[row], error[row] = 0.0, 0, math.inf
         if not plan[d, SYMMETRIC]:
             continue
-        row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y)
+        row_values(layout, d, children, row, f, y)
         if not ordinary(f, y):
             continue
         for form in (FREE, OUT):
             if plan[d, HAS + form] and not error[row] <= wanted:
                 for i in range(k):
-                    phi[i] = data[children + i] if form == FREE and not counted[i] else 0.0
-                table, scales = plan[d, TABLE + form], children + (1 if form == FREE else 3) * k
+                    phi[i] = data[phis + i] if form == FREE and not counted[i] else 0.0
+                table, scales = plan[d, TABLE + form], phis + (1 if form == FREE else 3) * k
                 m, e, off = sized_sum(
                     data[table : table + k * k].reshape((k, k)), data[scales : scales + k],
-                    data[children + 2 * k : children + 3 * k], phi, f, y, plan[d, SIZE], counted,
+                    data[phis + 2 * k : phis + 3 * k], phi, f, y, plan[d, SIZE], counted,
                 )  # fmt: skip
                 off += 0.0 if m == 0.0 else bases[2 * d + form, 2]
                 if off < error[row]:
@@ -247,9 +254,9 @@ def _run_sized(
 
 
 @kernel
-def _room(q, k, pairs):
-    """Room for matrices, their low parts, factors of pivots, an inverse, three vectors, children, and their values."""
-    return (
+def _scratch(q, k, pairs):
+    """Memory for matrices of up to q rows, of a determinant with k children; pairs : with low parts."""
+    return Scratch(
         np.empty(q * q * LANES),
         np.empty(max(1, q * (q + 1) // 2) * LANES if pairs else 0),
         np.empty(q * LANES),
@@ -261,14 +268,15 @@ def _room(q, k, pairs):
 
 
 @bare_kernel
-def _run_groups(
-    plan, data, ints, bases, d, forms, sizes, inside, outside, work, lanes, evidence, start, order, masks, wanted,
-    mantissa, exponent, error, matrix, low, factors, inverse, vectors, index, values,
-):  # fmt: skip
-    """Up to eight rows of one form at a time, padded to the largest size among them.
+def _run_groups(layout, d, children, chosen, order, wanted, scratch, found):
+    """The rows of `order`, up to eight of one form at a time, padded to the largest size among them.
 
-    With room for low parts (`low`), over pairs of doubles: rows of variables, symmetric, in the forms that have them.
+    With memory for low parts, over pairs of doubles: rows of variables, symmetric, in the forms that have them.
     """
+    plan, bases = layout.plan, layout.bases
+    forms, sizes, masks = chosen
+    matrix, low, factors, _, vectors, index, values = scratch
+    mantissa, exponent, error = found
     symmetric, variables, pairs = plan[d, SYMMETRIC] == 1, plan[d, VARIABLES] > 0, len(low) > 0
     unit = UNIT_OF_PAIRS if pairs else UNIT
     scale, room, tau = vectors[0], vectors[1], vectors[2]
@@ -279,25 +287,23 @@ def _run_groups(
         while last < min(first + LANES, len(order)) and forms[order[last]] == form:
             last += 1
         group, q = order[first:last], sizes[order[last - 1]]
+        minor = Minor(d, form, q)
         cancelled, spread = 0.0, 0.0  # what forming the entries adds to their roundings; to those of √(M_ii·M_jj)
         if variables and form != RANK:
-            fill_variables(plan, data, ints, d, form, q, masks, group, sizes, matrix, factors, index)
+            fill_variables(layout, minor, masks, group, sizes, scratch)
         else:
             for lane in range(last - first):
                 if form == RANK:
-                    row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, group[lane], f, y)
-                    sums, lost = fill_rank(plan, data, d, q, f, y, lane, matrix, factors, index, inverse)
+                    row_values(layout, d, children, group[lane], f, y)
+                    sums, lost = fill_rank(layout, minor, f, y, lane, scratch)
                     if plan[d, DEFINITE]:  # Σ|f·u_i·v_j| ≤ √(M_ii·M_jj)
                         spread = max(spread, sums)
                     else:
                         cancelled = max(cancelled, sums * lost)
                 else:
-                    fill_base(
-                        plan, data, d, form, q, inside, outside, work, lanes, group[lane], masks, lane,
-                        matrix, factors, index,
-                    )  # fmt: skip
+                    fill_base(layout, minor, children, masks, group[lane], lane, scratch)
         if pairs:
-            fill_low(plan, data, d, form, q, low, index)
+            fill_low(layout, minor, low, index)
         if last - first < LANES or sizes[order[first]] != q:
             for lane in range(LANES):
                 size = sizes[group[lane]] if lane < last - first else 0
@@ -312,7 +318,7 @@ def _run_groups(
             eliminate_symmetric(matrix, q, scale)
         else:
             eliminate(matrix, q)
-        _trust(matrix, q, symmetric, (q + 8.0 + cancelled) * unit, spread * unit, wanted, scale, room, inverse, tau)
+        _trust(scratch, q, symmetric, (q + 8.0 + cancelled) * unit, spread * unit, wanted)
         in_range = _multiply_pivots(matrix, q, symmetric, factors, scale, room)
         # of every child: d, its scale (2), their quotient, and two products
         times, binary, off = 1.0, 0, 6.0 * q * UNIT
@@ -330,12 +336,14 @@ def _run_groups(
 
 
 @inlined_kernel
-def _trust(matrix, q, symmetric, roundings, spread, wanted, scale, room, inverse, tau):
-    """tau[lane] = relative error bounds of eight eliminations (see `factors`).
+def _trust(scratch, q, symmetric, roundings, spread, wanted):
+    """vectors[2, lane] = relative error bounds of eight eliminations (see `factors`).
 
     roundings : of every entry, in all, relative to |L||D||R|. spread : those relative to √(M_ii·M_jj), for which
     ‖X·e‖² stands where ‖X‖² does for the others: it is what `quick_growth` bounds, and at most q·‖X‖².
     """
+    matrix, inverse, vectors = scratch.matrix, scratch.inverse, scratch.vectors
+    scale, room, tau = vectors[0], vectors[1], vectors[2]
     if q == 0:
         tau[:LANES] = 0.0
         return

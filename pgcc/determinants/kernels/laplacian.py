@@ -14,6 +14,7 @@ changes the result by at most p·η: weights across any number of orders of magn
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,43 @@ from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import kernel
 
 _TINY = 2.0**-1000
+
+
+class Graph(NamedTuple):
+    """A graph with a ground node: its edges are the children of a determinant.
+
+    Attributes
+    ----------
+    directed : bool
+    tail, head : int64 arrays
+        The ends of every edge; the ground is node len(kill).
+    weight : float64 array
+        Of every edge.
+    kill : float64 array
+        κ: the weights of the edges to the ground, for every other node.
+    """
+
+    directed: bool
+    tail: np.ndarray
+    head: np.ndarray
+    weight: np.ndarray
+    kill: np.ndarray
+
+
+class Nodes(NamedTuple):
+    """Memory for `tree_sum`: weights between nodes; of a node its part, its label, and whether its edge is chosen."""
+
+    W: np.ndarray
+    parent: np.ndarray
+    label: np.ndarray
+    chosen: np.ndarray
+
+
+@kernel
+def new_nodes(r):
+    """Memory for a graph of r nodes, and the ground."""
+    labels = np.empty(r + 1, np.int64)
+    return Nodes(np.empty((r, r)), np.empty(r + 1, np.int64), labels, np.empty(r + 1, np.bool_))
 
 
 @kernel
@@ -45,11 +83,13 @@ def _compensated_sum(values, count, last):
 
 
 @kernel
-def _contract(r, directed, tail, head, weight, f, y, parent, chosen):
+def _contract(graph, f, y, parent, chosen):
     """Join the ends of the edges that must be in: (their product, its exponent, how many); a count of −1 for a cycle.
 
-    Node r is the ground. A directed edge that is in is the only way out of its tail.
+    A directed edge that is in is the only way out of its tail.
     """
+    directed, tail, head, weight, kill = graph
+    r = len(kill)  # the ground
     for node in range(r + 1):
         parent[node], chosen[node] = node, False
     value, exponent, count = 1.0, 0, 0
@@ -75,13 +115,15 @@ def _contract(r, directed, tail, head, weight, f, y, parent, chosen):
 
 
 @kernel
-def tree_sum(r, directed, tail, head, weight, kill, f, y, W, parent, label, chosen):
+def tree_sum(graph, f, y, nodes):
     """The determinant for one row as (mantissa, binary exponent, relative error); an error of NaN: not to be trusted.
 
-    tail, head : the ends of every child's edge. f, y : values of the children and of their complements.
-    W : room for r × r numbers.
+    graph : Graph. f, y : values of the children and of their complements. nodes : Nodes.
     """
-    value, exponent, count = _contract(r, directed, tail, head, weight, f, y, parent, chosen)
+    directed, tail, head, weight, kill = graph
+    W, parent, label, chosen = nodes
+    r = len(kill)
+    value, exponent, count = _contract(graph, f, y, parent, chosen)
     if count < 0:
         return 0.0, 0, 0.0
     m = 0

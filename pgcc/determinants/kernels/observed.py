@@ -19,15 +19,17 @@ def _row_start(evidence, start, n, row):
 
 
 @bare_kernel
-def observe(evidence, start, n, columns, k, rows, masks, known):
+def observe(layout, d, children, masks, known):
     """masks[0], masks[1] = the children observed 1 and 0 of every row, as bits; and how many they are.
 
-    columns : for every variable the number of its child, or 0; then the variable of every child; then for every 64
-    variables a word that says which of them are children. known[FREE] = children observed, known[OUT] = those not
-    observed 0, known[RANK] = those observed 1.
+    The columns of a determinant: for every variable the number of its child, or 0; then the variable of every child;
+    then for every 64 variables a word that says which of them are children. known[FREE] = children observed,
+    known[OUT] = those not observed 0, known[RANK] = those observed 1.
     """
-    for row in range(rows):
-        at = _row_start(evidence, start, n, row)
+    plan, evidence = layout.plan, children.evidence
+    n, k, columns = plan[d, VARIABLES], plan[d, K], layout.ints[plan[d, COLUMNS] :]
+    for row in range(children.rows):
+        at = _row_start(evidence, children.start, n, row)
         inner, outer = 0, 0
         for w in range(masks.shape[1]):
             here = np.uint64(columns[n + k + w])
@@ -39,18 +41,20 @@ def observe(evidence, start, n, columns, k, rows, masks, known):
 
 
 @bare_kernel
-def compare_values(data, phis, k, inside, outside, work, lanes, rows, masks, known, strange, zero):
+def compare_values(layout, d, children, masks, known, unknown, zero):
     """masks[0], masks[1] = the children of every row that are above and below φ, as bits, masks[2] those above 0.
 
-    A child that is in is above both. `known` is as in `observe`; `strange` are rows of which nothing is known, `zero`
-    those with a child that is impossible.
+    A child that is in is above both. `known` is as in `observe`; `unknown` are rows with values for which no form
+    holds, `zero` those with a child that is impossible.
     """
+    inside, outside, work, lanes, _, _, rows = children
+    phis, k = layout.plan[d, CHILDREN], layout.plan[d, K]
     known[:] = 0
     for w in range(masks.shape[1]):
         above, below, there = masks[0, w], masks[1, w], masks[2, w]
         above[:], below[:], there[:] = np.uint64(0), np.uint64(0), np.uint64(0)
         for i in range(64 * w, min(64 * w + 64, k)):
-            phi, bit = data[phis + i], np.uint64(1) << np.uint64(i - 64 * w)
+            phi, bit = layout.data[phis + i], np.uint64(1) << np.uint64(i - 64 * w)
             f, y = work[inside[i] * lanes :], work[outside[i] * lanes :]
             for row in range(rows):
                 a, b = f[row], y[row]
@@ -60,25 +64,27 @@ def compare_values(data, phis, k, inside, outside, work, lanes, rows, masks, kno
                 there[row] |= bit if inner | (a != 0.0) else np.uint64(0)
                 known[RANK, row] += inner
                 zero[row] |= (a == 0.0) & inner
-                strange[row] |= (not inner) & (b != 1.0) | (not (a >= 0.0 and a < math.inf))
+                unknown[row] |= (not inner) & (b != 1.0) | (not (a >= 0.0 and a < math.inf))
         for row in range(rows):
             known[FREE, row] += count_bits(above[row]) + count_bits(below[row])
             known[OUT, row] += count_bits(there[row])
 
 
 @bare_kernel
-def row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y):
+def row_values(layout, d, children, row, f, y):
     """f and y of every child."""
+    plan, work, lanes = layout.plan, children.work, children.lanes
     k, n = plan[d, K], plan[d, VARIABLES]
     if n:
-        at, children, columns = _row_start(evidence, start, n, row), plan[d, CHILDREN], plan[d, COLUMNS] + n
+        phis, columns = plan[d, CHILDREN], plan[d, COLUMNS] + n
+        at = _row_start(children.evidence, children.start, n, row)
         for i in range(k):
-            code = evidence[at + ints[columns + i]]
-            f[i] = 0.0 if code == 0 else data[children + i]
+            code = children.evidence[at + layout.ints[columns + i]]
+            f[i] = 0.0 if code == 0 else layout.data[phis + i]
             y[i] = 0.0 if code == 1 else 1.0
     else:
         for i in range(k):
-            f[i], y[i] = work[inside[i] * lanes + row], work[outside[i] * lanes + row]
+            f[i], y[i] = work[children.inside[i] * lanes + row], work[children.outside[i] * lanes + row]
 
 
 @bare_kernel

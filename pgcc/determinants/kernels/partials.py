@@ -15,6 +15,7 @@ How far to trust each is in `bordering`.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from pgcc.determinants.kernels.bordering import (
     GROWTH_R,
     QUICK,
     WIDTH,
+    Elimination,
     eliminate_growing,
     full_growth,
     is_nothing,
@@ -35,7 +37,22 @@ from pgcc.determinants.kernels.bordering import (
 )
 from pgcc.determinants.kernels.filling import added, fill_rank
 from pgcc.determinants.kernels.observed import ordinary, row_values
-from pgcc.determinants.kernels.plan import CHILDREN, DEFINITE, FREE, HAS, MATRICES, OUT, RANK, SYMMETRIC, TABLE, K, R
+from pgcc.determinants.kernels.plan import (
+    CHILDREN,
+    DEFINITE,
+    FREE,
+    HAS,
+    MATRICES,
+    OUT,
+    RANK,
+    SYMMETRIC,
+    TABLE,
+    Found,
+    K,
+    Minor,
+    R,
+    Scratch,
+)
 from pgcc.determinants.kernels.staged import in_range
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import bare_kernel, kernel
@@ -44,21 +61,37 @@ from pgcc.kernels.simd import LANES
 _NO_BASE = np.array([1.0, 0.0, 0.0])
 
 
+class Accuracy(NamedTuple):
+    """How accurate the derivatives of a row are, and are to be.
+
+    Attributes
+    ----------
+    roundings, spread : float
+        See `_trust` of `forms`.
+    off : float
+        The relative error of the base.
+    wanted : float
+        A relative error that is good enough.
+    """
+
+    roundings: float
+    spread: float
+    off: float
+    wanted: float
+
+
 @kernel
-def trusted_partials(
-    plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, wanted, shift, degree, first
-):  # fmt: skip
+def trusted_partials(dets, d, children, first):
     """Derivatives of a determinant divided by 2^shift into the slots from `first` on, and then their magnitudes.
 
-    NaN where they are not known or out of range. degree : children off by γ change it by degree·γ; its own error counts
-    in units of roundings, as in `run_staged`.
+    dets : Determinants. NaN where they are not known or out of range. Children off by γ change a derivative by
+    degree·γ; its own error counts in units of roundings, as in `run_tail`.
     """
-    k = plan[d, K]
-    mantissa, exponent, error = np.empty((k, lanes)), np.empty((k, lanes), np.int64), np.empty((k, lanes))
-    partial_rows(
-        plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, wanted,
-        mantissa, exponent, error,
-    )  # fmt: skip
+    work, lanes, rows, k = children.work, children.lanes, children.rows, dets.layout.plan[d, K]
+    shift, degree = dets.shift[d], dets.degree[d]
+    found = Found(np.empty((k, lanes)), np.empty((k, lanes), np.int64), np.empty((k, lanes)))
+    mantissa, exponent, error = found
+    partial_rows(dets.layout, d, children, dets.wanted, found)
     for i in range(k):
         value, size = (first + i) * lanes, (first + k + i) * lanes
         for lane in range(lanes):
@@ -70,63 +103,60 @@ def trusted_partials(
 
 
 @kernel
-def partial_rows(
-    plan, data, ints, bases, d, inside, outside, work, lanes, evidence, start, rows, wanted, mantissa, exponent, error
-):  # fmt: skip
+def partial_rows(layout, d, children, wanted, found):
     """mantissa[i, row]·2^exponent[i, row] = ∂D/∂f_i for determinant d, off by at most error[i, row]·2^exponent[i, row].
 
     See `determinant_rows`. Where f_i = 0 it is said to be 0: a child without negative coefficients that is 0 is so
     whatever happens to its free variables, and nobody asks. wanted : a relative error that is good enough.
     An error of inf says that nothing is known.
     """
+    plan = layout.plan
     r, k, symmetric = plan[d, R], plan[d, K], plan[d, SYMMETRIC] == 1
     f, y = np.empty(k), np.empty(k)
     index, diagonal, bare, factor = np.empty(2 * k, np.int64), np.empty(k), np.empty(r + k), np.empty(r + k)
-    for row in range(rows):
-        found = mantissa[:, row], exponent[:, row], error[:, row]
-        row_values(plan, data, ints, d, inside, outside, work, lanes, evidence, start, row, f, y)
-        if not _begin(f, y, r, *found):
+    for row in range(children.rows):
+        here = Found(found.mantissa[:, row], found.exponent[:, row], found.error[:, row])
+        row_values(layout, d, children, row, f, y)
+        if not _begin(f, y, r, here):
             continue
-        form = _choose_form(plan, data, d, f, y)
+        form = _choose_form(layout, d, f, y)
         if form < 0:
             continue
-        base = bases[2 * d + form] if form != RANK else _NO_BASE
+        base = layout.bases[2 * d + form] if form != RANK else _NO_BASE
         if form == RANK:
             hard, count, last = _order_rank(r, f, y, index)
         else:
-            hard, count, last = _order_base(plan, data, d, form, f, y, index, diagonal, bare, factor)
+            hard, count, last = _order_base(layout, d, form, f, y, index, (diagonal, bare, factor))
+        minor = Minor(d, form, count)
+        state = np.array([base[0], base[1], 0.0, 0.0, 1.0])
         upper = np.empty((count, count))
         lower = upper if symmetric else np.empty((count, count))
-        roundings, spread = count + 9.0, 0.0  # see `_trust` of `determinants`
+        matrix = Elimination(
+            upper, lower, symmetric, factor, bare, np.zeros((2, count)), np.empty((2, count)), state
+        )  # fmt: skip
+        roundings, spread = count + 9.0, 0.0  # see `_trust` of `forms`
         if form == RANK:
-            sums, lost = _fill_rank(plan, data, d, count, f, y, upper, lower, bare, factor)
+            sums, lost = _fill_rank(layout, minor, f, y, matrix)
             roundings, spread = (roundings, sums) if plan[d, DEFINITE] else (roundings + sums * lost, 0.0)
         else:
-            _fill_base(plan, data, d, form, count, index, diagonal, upper, lower)
-        state = np.array([base[0], base[1], 0.0, 0.0, 1.0])
-        growing = np.zeros((2, count))  # |L|·x and |R|ᵀ·x of the rows to come
-        weight = np.empty((2, count))  # x_p/√|D_p| of those eliminated
-        eliminate_growing(upper, lower, symmetric, 0, hard, factor, bare, growing, weight, state)
+            _fill_base(layout, minor, index, diagonal, matrix)
+        eliminate_growing(matrix, 0, hard)
         if hard < count:
-            children = index[hard:count]
-            units = _units(plan, data, d, form, children)
-            leave_out(
-                upper, lower, symmetric, hard, factor, bare, growing, state, roundings, base[2], children, units, *found
-            )  # fmt: skip
-            eliminate_growing(upper, lower, symmetric, hard, count, factor, bare, growing, weight, state)
+            left_out = index[hard:count]
+            leave_out(matrix, hard, roundings, base[2], left_out, _units(layout, d, form, left_out), here)
+            eliminate_growing(matrix, hard, count)
         borders = index[count - (r if form == RANK else 0) : last]
-        growth = _substitute(
-            plan, data, d, form, upper, lower, count, index, borders, weight, state, roundings, spread, base[2], wanted,
-            *found,
-        )  # fmt: skip
+        accuracy = Accuracy(roundings, spread, base[2], wanted)
+        growth = _substitute(layout, minor, matrix, index, borders, accuracy, here)
         for i in range(k):
             if y[i] == 0.0:  # D/f_i
-                put(state, *growth, 1.0, 0.0, 1.0 / f[i], base[2], i, *found)
+                put(state, growth, 1.0, 0.0, 1.0 / f[i], base[2], i, here)
 
 
 @bare_kernel
-def _begin(f, y, r, mantissa, exponent, error):
+def _begin(f, y, r, found):
     """Nothing is known yet but zeros; whether there is anything to compute."""
+    mantissa, exponent, error = found
     mantissa[:], exponent[:], error[:] = 0.0, 0, math.inf
     if not ordinary(f, y):
         return False
@@ -143,8 +173,9 @@ def _begin(f, y, r, mantissa, exponent, error):
 
 
 @bare_kernel
-def _choose_form(plan, data, d, f, y):
+def _choose_form(layout, d, f, y):
     """The cheapest form; −1 if there is none."""
+    plan, data = layout.plan, layout.data
     r, k = plan[d, R], plan[d, K]
     best, form = math.inf, -1
     for candidate in (FREE, OUT):
@@ -184,12 +215,14 @@ def _order_rank(r, f, y, index):
 
 
 @bare_kernel
-def _order_base(plan, data, d, form, f, y, index, diagonal, bare, factor):
+def _order_base(layout, d, form, f, y, index, pivots):
     """Children as they are eliminated: those surely in or out, then those that differ from the base, then the others.
 
-    Returns how many there are in the first group, up to the second, up to the last. diagonal : of G + diag(y/d);
-    bare : of G. factor : d, unscaled.
+    Returns how many there are in the first group, up to the second, up to the last. pivots : the diagonal of
+    G + diag(y/d), that of G, and d, unscaled.
     """
+    plan, data = layout.plan, layout.data
+    diagonal, bare, factor = pivots
     k, table = plan[d, K], plan[d, TABLE + form]
     phis, scales = plan[d, CHILDREN], plan[d, CHILDREN] + (1 if form == FREE else 3) * k
     hard, count, last = 0, 0, 0
@@ -221,9 +254,11 @@ def _order_base(plan, data, d, form, f, y, index, diagonal, bare, factor):
 
 
 @bare_kernel
-def _fill_base(plan, data, d, form, count, index, diagonal, upper, lower):
+def _fill_base(layout, minor, index, diagonal, matrix):
     """G + diag(y/d) on and above the diagonal, and its transpose likewise (which is the same array if symmetric)."""
-    k, table, symmetric = plan[d, K], plan[d, TABLE + form], plan[d, SYMMETRIC] == 1
+    data, upper, lower, symmetric = layout.data, matrix.upper, matrix.lower, matrix.symmetric
+    d, form, count = minor
+    k, table = layout.plan[d, K], layout.plan[d, TABLE + form]
     for p in range(count):
         here = table + index[p] * k
         for j in range(p + 1, count):
@@ -234,26 +269,26 @@ def _fill_base(plan, data, d, form, count, index, diagonal, upper, lower):
 
 
 @kernel
-def _fill_rank(plan, data, d, count, f, y, upper, lower, bare, factor):
+def _fill_rank(layout, minor, f, y, matrix):
     """[[M1, U_A], [−V_Aᵀ, 0]] likewise; returns what `fill_rank` does."""
-    r, k, symmetric = plan[d, R], plan[d, K], plan[d, SYMMETRIC] == 1
-    matrix, factors = np.empty(count * count * LANES), np.empty(count * LANES)
-    sums, lost = fill_rank(
-        plan, data, d, count, f, y, 0, matrix, factors, np.empty(2 * k + 1, np.int64), np.empty(3 * r * r)
-    )
+    count, r, k = minor.q, layout.plan[minor.d, R], layout.plan[minor.d, K]
+    entries, factors, index = np.empty(count * count * LANES), np.empty(count * LANES), np.empty(2 * k + 1, np.int64)
+    scratch = Scratch(entries, np.empty(0), factors, np.empty(3 * r * r), np.empty((3, 0)), index, np.empty((2, 0)))
+    sums, lost = fill_rank(layout, minor, f, y, 0, scratch)
     for p in range(count):
-        factor[p], bare[p] = factors[p * LANES], 0.0
+        matrix.factor[p], matrix.bare[p] = factors[p * LANES], 0.0
         for j in range(p, count):
-            at = j * (j + 1) // 2 + p if symmetric else j * count + p
-            lower[p, j] = matrix[at * LANES]
-            if not symmetric:
-                upper[p, j] = matrix[(p * count + j) * LANES]
+            at = j * (j + 1) // 2 + p if matrix.symmetric else j * count + p
+            matrix.lower[p, j] = entries[at * LANES]
+            if not matrix.symmetric:
+                matrix.upper[p, j] = entries[(p * count + j) * LANES]
     return sums, lost
 
 
 @kernel
-def _units(plan, data, d, form, children):
+def _units(layout, d, form, children):
     """The factors of their pivots where f = 1 and y = 0 (see `fill_base` and `fill_rank`)."""
+    plan, data = layout.plan, layout.data
     k, result = plan[d, K], np.ones(len(children))
     ratio, scale = plan[d, CHILDREN] + 4 * k, plan[d, CHILDREN] + (1 if form == FREE else 3) * k
     for j in range(len(children)):
@@ -265,34 +300,32 @@ def _units(plan, data, d, form, children):
 
 
 @kernel
-def _substitute(
-    plan, data, d, form, upper, lower, count, index, borders, weight, state, roundings, spread, off, wanted,
-    mantissa, exponent, error,
-):  # fmt: skip
+def _substitute(layout, minor, matrix, index, borders, accuracy, found):
     """Border the eliminated matrix with every child of `borders` in turn, many at a time.
 
     Returns what is to be known of the growth of the matrix without a border (see `put`).
     """
-    symmetric = plan[d, SYMMETRIC] == 1
+    upper, lower, symmetric, state, count = matrix.upper, matrix.lower, matrix.symmetric, matrix.state, minor.q
+    roundings, spread, off, wanted = accuracy
     right = np.zeros(count * WIDTH)
     left = right if symmetric else np.zeros(count * WIDTH)
     pivot, sizes = np.empty(WIDTH), np.empty((2, WIDTH))
-    units = _units(plan, data, d, form, borders)
+    units = _units(layout, minor.d, minor.form, borders)
     known = QUICK * (roundings + spread), math.sqrt(state[GROWTH_L] * state[GROWTH_R])
     refined = False
     for first in range(0, len(borders), WIDTH):
         some = borders[first : first + WIDTH]
-        _fill_borders(plan, data, d, form, index, count, some, right, left, pivot)
+        _fill_borders(layout, minor, index, some, right, left, pivot)
         solve_borders(upper, count, right)
         if not symmetric:
             solve_borders(lower, count, left)
-        last_pivots(upper, left, right, weight, pivot, sizes)
+        last_pivots(upper, left, right, matrix.weight, pivot, sizes)
         worst = 0.0
         for j in range(len(some)):
             c = some[j]
             size = _size(left, right, count, sizes, j)
-            put(state, *known, pivot[j], size, units[first + j], off, c, mantissa, exponent, error)
-            worst = max(worst, error[c] - wanted * abs(mantissa[c]))
+            put(state, known, pivot[j], size, units[first + j], off, c, found)
+            worst = max(worst, found.error[c] - wanted * abs(found.mantissa[c]))
         if worst <= 0.0:
             continue
         if not refined:
@@ -305,7 +338,7 @@ def _substitute(
         for j in range(len(some)):
             c = some[j]
             size = _size(left, right, count, sizes, j)
-            put(state, *known, pivot[j], size, units[first + j], off, c, mantissa, exponent, error)
+            put(state, known, pivot[j], size, units[first + j], off, c, found)
     return known
 
 
@@ -318,8 +351,10 @@ def _size(left, right, count, sizes, j):
 
 
 @bare_kernel
-def _fill_borders(plan, data, d, form, index, count, some, right, left, pivot):
+def _fill_borders(layout, minor, index, some, right, left, pivot):
     """Columns and rows of the borders, and what stands in their corner."""
+    plan, data = layout.plan, layout.data
+    d, form, count = minor
     r, k, symmetric = plan[d, R], plan[d, K], plan[d, SYMMETRIC] == 1
     if form == RANK:  # (u, 0), (−v, 0), 0; or (u, 0) twice
         u, v = plan[d, MATRICES] + r * r, plan[d, MATRICES] + r * r + r * k

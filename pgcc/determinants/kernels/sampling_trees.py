@@ -10,6 +10,8 @@ arc.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from pgcc.determinants.kernels.laplacian import find_root
@@ -17,13 +19,34 @@ from pgcc.kernels.policy import kernel
 from pgcc.kernels.random import STATE, first_above, start_stream, uniform
 
 
+class Arcs(NamedTuple):
+    """The arcs out of every node.
+
+    Attributes
+    ----------
+    start : int64 array, nodes + 2
+        Where those of every node start.
+    heads, edges : int64 arrays
+        Where each leads, and the number of its edge, −1 for a rate: there are two for every edge, one for every rate.
+    cumulative : float64 array
+        The probability of the arcs of a node so far.
+    """
+
+    start: np.ndarray
+    heads: np.ndarray
+    edges: np.ndarray
+    cumulative: np.ndarray
+
+
 @kernel
-def arcs_of(r, directed, tail, head, weight, kill, inside, start, heads, edges, cumulative):
+def arcs_of(graph, inside, arcs):
     """The arcs out of every node as `random_walks` takes them: how many nodes there are, or −1 if no tree is possible.
 
-    inside : which edges must be in; those that cannot be have weight 0. start : r + 2 places. heads, edges,
-    cumulative : a place for every arc: two for every edge, and one for every rate.
+    graph : Graph. inside : which edges must be in; those that cannot be have weight 0. arcs : Arcs.
     """
+    directed, tail, head, weight, kill = graph
+    start, _, _, cumulative = arcs
+    r = len(kill)
     parent, label, forced = np.arange(r + 1), np.full(r + 1, -1), np.zeros(r + 1, np.bool_)
     for i in range(len(tail)):
         if inside[i] and directed:
@@ -52,13 +75,13 @@ def arcs_of(r, directed, tail, head, weight, kill, inside, start, heads, edges, 
             if a == b:
                 continue
             if a != m:
-                _put(fill, count, a, b, i, weight[i], heads, edges, cumulative)
+                _put(fill, count, a, b, i, weight[i], arcs)
             if b != m and not directed:
-                _put(fill, count, b, a, i, weight[i], heads, edges, cumulative)
+                _put(fill, count, b, a, i, weight[i], arcs)
         for node in range(r):
             a = label[find_root(parent, node)]
             if kill[node] > 0.0 and a != m and not (directed and forced[node]):
-                _put(fill, count, a, m, -1, kill[node], heads, edges, cumulative)
+                _put(fill, count, a, m, -1, kill[node], arcs)
         if fill == 0:
             start[0] = 0
             for node in range(m):
@@ -78,10 +101,11 @@ def arcs_of(r, directed, tail, head, weight, kill, inside, start, heads, edges, 
 
 
 @kernel
-def _put(fill, count, a, b, edge, weight, heads, edges, cumulative):
+def _put(fill, count, a, b, edge, weight, arcs):
+    """Write an arc from a to b, or only count it."""
     if fill:
         at = count[a]
-        heads[at], edges[at], cumulative[at] = b, edge, weight
+        arcs.heads[at], arcs.edges[at], arcs.cumulative[at] = b, edge, weight
     count[a] += 1
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from pgcc.determinants.kernels.forms import determinant_rows
 from pgcc.determinants.kernels.observed import PADDING
-from pgcc.determinants.kernels.plan import VARIABLES
+from pgcc.determinants.kernels.plan import VARIABLES, Children, Found
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import kernel
-from pgcc.program.program import DET
+from pgcc.program.program import DET, DETMAG
 from pgcc.rings.kernels.scaled import RADIX, Scaled, normalized, shifted
 from pgcc.rings.kernels.walk import walk
 
@@ -19,10 +19,8 @@ _MOST_UNITS = 0.1 / UNIT  # an error past which nothing is known
 
 
 @kernel
-def run_scaled_staged(
-    code, constants, plan, data, ints, bases, degree, wanted, evidence, roots, mantissas, exponents, slots
-):
-    """`run_scaled` for programs with determinants."""
+def run_scaled_staged(code, constants, dets, evidence, roots, mantissas, exponents, slots):
+    """`run_scaled` for programs with determinants; dets : Determinants."""
     op, target, start, args, _ = code
     m, e = np.zeros(slots), np.zeros(slots, np.int64)
     error, variables = np.zeros(1), evidence.shape[1]
@@ -41,18 +39,19 @@ def run_scaled_staged(
                 break
             d, slot_list, at = np.int64(args[start[i]]), args[start[i] + 1 : start[i + 1]], target[i]
             is_value = op[i] == DET
+            if not is_value and op[i] != DETMAG:
+                raise ValueError("an instruction that scaled numbers do not know")
             size, power, off = 0.0, 0, 0.0
             if is_value or len(slot_list) > 1:
                 if not is_value:
                     off = error[0]  # that of the value, which was just computed
-                size, power = scaled_determinant(
-                    plan, data, ints, bases, d, slot_list, flat, row * variables, wanted, m, e, error
-                )
+                at_row = flat, row * variables
+                size, power = scaled_determinant(dets.layout, d, slot_list, at_row, dets.wanted, (m, e), error)
                 off += error[0]
             else:
                 size, power, off = m[slot_list[0]], e[slot_list[0]], error[0]
-            if not is_value:  # DETMAG: the law is that of `run_staged`
-                units = degree[d] + off / UNIT
+            if not is_value:  # DETMAG: the law is that of `run_tail`
+                units = dets.degree[d] + off / UNIT
                 if size != 0.0 or off > 0.0:
                     size = abs(size) * units if units < _MOST_UNITS else math.inf
             m[at], e[at] = (math.inf, 0) if size == math.inf else normalized(size, power)
@@ -62,14 +61,17 @@ def run_scaled_staged(
 
 
 @kernel
-def scaled_determinant(plan, data, ints, bases, d, slots, evidence, row, wanted, m, e, error):
+def scaled_determinant(layout, d, slots, at_row, wanted, values, error):
     """Determinant d of scaled f (the first half of the slots) and y (the others); error[0]: its relative error.
 
+    at_row : padded evidence, and where the row starts in it. values : mantissas and exponents of all slots.
     (f, y) = 2^(256·p)·(f', y') makes 2^(256·p) times the determinant: a child that must be in may be of any size.
     """
+    evidence, start = at_row
+    m, e = values
     k = len(slots) // 2
     work, power = np.empty(2 * k), 0
-    for j in range(0 if plan[d, VARIABLES] else k):  # variables are read from the evidence
+    for j in range(0 if layout.plan[d, VARIABLES] else k):  # variables are read from the evidence
         f, y = slots[j], slots[k + j]
         top = max(e[f], e[y])
         if (m[f] != 0.0 and top - e[f] > 2) or (m[y] != 0.0 and top - e[y] > 2):
@@ -81,8 +83,7 @@ def scaled_determinant(plan, data, ints, bases, d, slots, evidence, row, wanted,
             power += top
     mantissa, binary = np.empty(1), np.empty(1, np.int64)
     where = np.arange(2 * k).astype(np.int32)
-    determinant_rows(
-        plan, data, ints, bases, d, where[:k], where[k:], work, 1, evidence, row, 1, wanted, mantissa, binary, error
-    )
+    children = Children(where[:k], where[k:], work, 1, evidence, start, 1)
+    determinant_rows(layout, d, children, wanted, Found(mantissa, binary, error))
     whole = binary[0] // RADIX
     return normalized(math.ldexp(mantissa[0], binary[0] - whole * RADIX), power + whole)

@@ -11,13 +11,44 @@ A value takes the place `offset[slot] : offset[slot + 1]` of the pool.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
+
+import numpy as np
 
 from pgcc.kernels.policy import kernel
-from pgcc.program.program import LEAF, TIMES
+from pgcc.program.program import LEAF, SUM, TIMES
 
 # Products of two polynomials that are both longer are left to fast Fourier transforms.
 SHORT = 2048
 _NEVER = -(2**60)
+
+
+class Polynomials(NamedTuple):
+    """The values of all slots: see above."""
+
+    offset: np.ndarray
+    pool: np.ndarray
+    lows: np.ndarray
+    lengths: np.ndarray
+    exponents: np.ndarray
+    rounds: np.ndarray
+    losses: np.ndarray
+
+
+class Pieces(NamedTuple):
+    """Memory for a product: piece p is buffer[starts[p] : starts[p] + sizes[p]]; and for one polynomial more."""
+
+    starts: np.ndarray
+    sizes: np.ndarray
+    buffer: np.ndarray
+    scratch: np.ndarray
+
+
+class Evidence(NamedTuple):
+    """A row of codes, and which variables are counted."""
+
+    codes: np.ndarray
+    counted: np.ndarray
 
 
 @kernel
@@ -40,8 +71,9 @@ def ends(c, cut):
 
 
 @kernel
-def put(c, low, exponent, rounded, lost, cut, slot, offset, pool, lows, lengths, exponents, rounds, losses):
+def put(c, low, exponent, rounded, lost, cut, slot, values):
     """Write a polynomial to a slot, without its ends."""
+    offset, pool, lows, lengths, exponents, rounds, losses = values
     first, last, total = ends(c, cut)
     binary = math.frexp(total)[1]
     at, scale = offset[slot], math.ldexp(1.0, -binary)
@@ -63,12 +95,15 @@ def add_convolution(acc, w, x, y):
 
 
 @kernel
-def fold_product(factors, cut, offset, pool, lows, lengths, exponents, rounds, losses, starts, sizes, buffer, scratch):
+def fold_product(factors, cut, values, memory):
     """The product of the values in some slots as few pieces, all longer than SHORT but one: how many, and (Σ low,
-    Σ exponent, roundings, losses) of the whole. Piece p is buffer[starts[p] : starts[p] + sizes[p]].
+    Σ exponent, roundings, losses) of the whole.
 
-    Neighbours are multiplied while the last piece is at least as long as the one before: a balanced tree.
+    values : Polynomials. memory : Pieces. Neighbours are multiplied while the last piece is at least as long as the one
+    before: a balanced tree.
     """
+    offset, pool, lows, lengths, exponents, rounds, losses = values
+    starts, sizes, buffer, scratch = memory
     pieces, low, exponent, rounded, lost = 0, 0, 0, 0.0, 0.0
     for f in range(len(factors)):
         s = factors[f]
@@ -104,14 +139,17 @@ def fold_product(factors, cut, offset, pool, lows, lengths, exponents, rounds, l
 
 
 @kernel
-def run_long(
-    op, target, start, args, first_weight, weights, leaf_variable, leaf_table, weight_exponents, leaf_exponents,
-    codes, counted, begin, cut, offset, pool, lows, lengths, exponents, rounds, losses, starts, sizes, buffer, scratch,
-):  # fmt: skip
+def run_long(code, constants, evidence, begin, cut, values, memory):
     """Instructions from `begin` on, up to the first that takes a product of two long polynomials: its number.
 
-    weight_exponents, leaf_exponents : of two.
+    code : Instructions. constants : Constants, but with exponents of two. evidence : Evidence. values : Polynomials.
+    memory : Pieces.
     """
+    op, target, start, args, first_weight = code
+    weights, weight_exponents, leaf_variable, leaf_table, leaf_exponents = constants
+    codes, counted = evidence
+    offset, pool, lows, lengths, exponents, rounds, losses = values
+    _, sizes, buffer, scratch = memory
     for i in range(begin, len(op)):
         kind, first, last, at = op[i], start[i], start[i + 1], target[i]
         if kind == LEAF:
@@ -125,24 +163,10 @@ def run_long(
             else:
                 code = 2 if v < 0 or codes[v] < 0 else codes[v]
                 scratch[0], top, size = leaf_table[leaf, code], leaf_exponents[leaf, code], 1
-            put(scratch[:size], 0, top, 2.0, 0.0, cut, at, offset, pool, lows, lengths, exponents, rounds, losses)
+            put(scratch[:size], 0, top, 2.0, 0.0, cut, at, values)
             continue
         if kind == TIMES:
-            pieces, low, exponent, rounded, lost = fold_product(
-                args[first:last],
-                cut,
-                offset,
-                pool,
-                lows,
-                lengths,
-                exponents,
-                rounds,
-                losses,
-                starts,
-                sizes,
-                buffer,
-                scratch,
-            )
+            pieces, low, exponent, rounded, lost = fold_product(args[first:last], cut, values, memory)
             if pieces > 1:
                 return i
             size = 1
@@ -150,11 +174,10 @@ def run_long(
                 size = sizes[0]
             else:
                 buffer[0] = 1.0
-            put(
-                buffer[:size], low, exponent, rounded, lost, cut,
-                at, offset, pool, lows, lengths, exponents, rounds, losses,
-            )  # fmt: skip
+            put(buffer[:size], low, exponent, rounded, lost, cut, at, values)
             continue
+        if kind != SUM:
+            raise ValueError("an instruction that long polynomials do not know")
         low, high, top, lost, worst, terms = 2**60, 0, _NEVER, 0.0, 0.0, 0.0
         weight, end = first_weight[i], first_weight[i + 1]
         alone, j = 2 * (end - weight) - (last - first), first  # terms w·x; the others are w·x·y
@@ -196,5 +219,5 @@ def run_long(
                 if len(a) > len(b):
                     a, b = b, a
                 add_convolution(acc[q : q + len(a) + len(b) - 1], w, a, b)
-        put(acc, low, top, worst + terms, lost, cut, at, offset, pool, lows, lengths, exponents, rounds, losses)
+        put(acc, low, top, worst + terms, lost, cut, at, values)
     return len(op)

@@ -12,6 +12,8 @@ Only what is visited costs anything. Values are scaled numbers, so that no evide
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from pgcc.determinants.kernels.sampling_sets import (
@@ -32,7 +34,7 @@ from pgcc.determinants.kernels.sampling_sets import (
 from pgcc.determinants.kernels.sampling_trees import random_walks
 from pgcc.kernels.policy import kernel
 from pgcc.kernels.random import STATE, first_above, start_stream, uniform
-from pgcc.program.program import DET, LEAF, SUM
+from pgcc.program.program import DET, LEAF, SUM, TIMES
 from pgcc.rings.kernels.scaled import shifted
 
 _NEVER = -(2**60)
@@ -40,16 +42,57 @@ _DOWN = 2.0**-256
 _SURELY = 2.0  # above every uniform number
 
 
-@kernel
-def choice_tables(
-    kind, first, left, right, which, weight, weight_exponent, table, table_exponent, codes, m, e,
-    live, cumulative, one,
-):  # fmt: skip
-    """What the walk down needs of the values m · 2^(256·e) of all nodes.
+class Links(NamedTuple):
+    """The nodes and their terms: see above."""
 
-    live : whether a variable below is free. cumulative : of a sum, the probability of its terms so far, past 1 from the
-    last possible one on. one : of a leaf, the probability of 1. table : a and b of every leaf a·ȳ + b·z, by node.
+    kind: np.ndarray
+    first: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    which: np.ndarray
+
+
+class Numbers(NamedTuple):
+    """The weights of terms, and a and b of every leaf a·ȳ + b·z (by node), as scaled numbers."""
+
+    weight: np.ndarray
+    weight_exponent: np.ndarray
+    table: np.ndarray
+    table_exponent: np.ndarray
+
+
+class Choices(NamedTuple):
+    """What the walk down needs to know of a row of evidence.
+
+    Attributes
+    ----------
+    live : uint8 array
+        Whether a variable below a node is free.
+    cumulative : float64 array
+        Of a sum, the probability of its terms so far, past 1 from the last possible one on.
+    one : float64 array
+        Of a leaf, the probability of 1.
     """
+
+    live: np.ndarray
+    cumulative: np.ndarray
+    one: np.ndarray
+
+
+class Stream(NamedTuple):
+    """Where the random numbers of the first sample come from: see `start_stream`."""
+
+    seed: np.uint64
+    row: int
+    number: int
+
+
+@kernel
+def choice_tables(links, numbers, codes, m, e, choices):
+    """Fill in the choices for a row of evidence, from the values m · 2^(256·e) of all nodes."""
+    kind, first, left, right, which = links
+    table, table_exponent = numbers.table, numbers.table_exponent
+    live, cumulative, one = choices
     for s in range(len(kind)):
         begin, end = first[s], first[s + 1]
         if kind[s] == LEAF:
@@ -62,7 +105,7 @@ def choice_tables(
                 live[s] = 1
                 break
         if kind[s] == SUM and live[s]:
-            _accumulate(left, right, weight, weight_exponent, begin, end, m, e, cumulative)
+            _accumulate(links, numbers, begin, end, m, e, cumulative)
 
 
 @kernel
@@ -75,8 +118,9 @@ def _share(m, e, other_m, other_e):
 
 
 @kernel
-def _accumulate(left, right, weight, weight_exponent, begin, end, m, e, cumulative):
+def _accumulate(links, numbers, begin, end, m, e, cumulative):
     """The terms of a sum: products of at most three mantissas, between 2⁻³⁸⁴ and 2³⁸⁴, on a common scale."""
+    left, right, weight, weight_exponent = links.left, links.right, numbers.weight, numbers.weight_exponent
     top = _NEVER
     for t in range(begin, end):
         x, p = weight[t] * m[left[t]], weight_exponent[t] + e[left[t]]
@@ -105,8 +149,10 @@ def _accumulate(left, right, weight, weight_exponent, begin, end, m, e, cumulati
 
 
 @kernel
-def mark_reached(kind, first, left, right, live, cumulative, root, reached):
+def mark_reached(links, choices, root, reached):
     """reached[s] = 1 for the nodes with free variables that a walk down from the root may visit."""
+    kind, first, left, right, _ = links
+    live, cumulative, _ = choices
     reached[:] = 0
     reached[root] = live[root]
     for s in range(root, -1, -1):
@@ -126,10 +172,14 @@ def mark_reached(kind, first, left, right, live, cumulative, root, reached):
 
 
 @kernel
-def walk_down(
-    kind, first, left, right, which, root, live, cumulative, one, plan, ints, reals, codes, seed, row, begin, out
-):
-    """out[i] = sample number begin + i of a row of evidence."""
+def walk_down(links, root, choices, sets, codes, stream, out):
+    """out[i] = sample i of a row of evidence, counted from the first of a stream.
+
+    sets : plan, ints and reals of `pick_children`.
+    """
+    kind, first, left, right, which = links
+    live, cumulative, one = choices
+    plan, ints, reals = sets
     state = np.empty(STATE, np.uint64)
     stack = np.empty(len(kind) + 1, np.int64)  # a node with free variables is visited at most once: products share none
     most = 0
@@ -137,7 +187,7 @@ def walk_down(
         most = max(most, plan[d, CHILDREN])
     picked = np.empty(most, np.uint8)
     for number in range(len(out)):
-        start_stream(seed, row, begin + number, state)
+        start_stream(stream.seed, stream.row, stream.number + number, state)
         sample = out[number]
         for v in range(len(codes)):
             sample[v] = codes[v]
@@ -161,6 +211,8 @@ def walk_down(
                         stack[top] = child
                         top += 1
                 continue
+            elif kind[s] != TIMES:
+                raise ValueError("an instruction that nobody has said how to sample")
             for i in range(t, end):
                 if live[left[i]]:
                     stack[top] = left[i]

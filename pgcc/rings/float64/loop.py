@@ -1,37 +1,35 @@
-"""Running programs without determinants in float64: condensed, a block of rows at a time."""
+"""Running programs without determinants in float64: in their fast form, a block of rows at a time."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from pgcc.certify.certificate import Certificate, Walk
-from pgcc.kernels.bundle import Bundle
-from pgcc.kernels.simd import WORD
 from pgcc.program.condense import MOST_VARIABLES, Condensed, Tables, condense, state_numbers, states
-from pgcc.program.program import Program
-from pgcc.rings.float64.kernels.condensed import (
-    PROGRAM_TYPES,
-    ROOM_TYPES,
-    Codes,
-    Pairs,
-    WideTables,
-    rows_of_unit,
-    run_condensed,
-    settle_bundled,
-)
-from pgcc.rings.float64.kernels.linear import STEP, pack_codes, run_linear
+from pgcc.program.program import Code, Program
+from pgcc.rings.float64.kernels.evidence import STEP
+from pgcc.rings.float64.kernels.interpreter import Block, FloatProgram, Leaves, PairTables, WideTables
+from pgcc.rings.float64.kernels.rows import Answer, run_rows, write_certified
 
 # Bytes of values with which 256 rows at a time are fastest, or 128: a few times the nearest cache, and the next one.
 _NEAR, _NEXT = 1 << 17, 1 << 21
-# Doubles of room for values that are kept for the next call.
-_ROOM = 1 << 22
-# What the row 4·i + j of a table says of its two variables.
+# Memory for so many doubles is kept for the next call.
+_KEPT = 1 << 22
+# The evidence that row 4·i + j of a table stands for, on its two variables.
 _TABLE_ROWS = np.array([[(0, 1, -1, -1)[i], (0, 1, -1, -1)[j]] for i in range(4) for j in range(4)], np.int8)
+_NO_LEAVES = Leaves(np.zeros(0, np.int32), np.zeros((0, 3)))
+_NO_PAIRS = PairTables(np.zeros((0, 2), np.int32), np.zeros(0, np.int32), np.zeros(0))
+_NO_WIDE = WideTables(
+    np.zeros(0),
+    np.zeros(0, np.int64),
+    np.zeros(0, np.int64),
+    np.zeros((0, MOST_VARIABLES), np.int32),
+    np.zeros((MOST_VARIABLES - 2, 0), np.uint16),
+)
 
 
 class Loop:
@@ -50,21 +48,21 @@ class Loop:
 
     def __init__(self, program: Program, kept: Sequence[int], signed: bool, lanes: int | None = None):
         self.unscheduled, self.kept, self._signed, self._lanes = program, kept, signed, lanes
-        self._rooms = threading.local()  # room for a block, which the system would have to clear for every call
+        self._memory = threading.local()  # for a block: the system would have to clear new memory for every call
 
     def values(self, evidence: np.ndarray) -> np.ndarray:
         """The values for int8 rows of evidence (1, 0, −1): kept × rows, and perhaps some more columns."""
-        lanes = min(self.lanes, -(-len(evidence) // STEP) * STEP)
-        room, kept = self._room(lanes), self.condensed.kept
+        lanes = self._lanes_for(evidence)
+        kept = self.condensed.kept
         out = np.empty((len(kept), -(-len(evidence) // lanes) * lanes))
-        run_condensed(*self._tables, evidence, lanes, room.codes, room.work, kept, out)
+        run_rows(self.float_program, evidence, lanes, self._block(lanes), kept, out)
         return out
 
-    def settle(self, evidence: np.ndarray, *promise: Any) -> bool:
-        """The first value of every row, where the last one as its magnitude certifies it (see the kernel `settle`)."""
-        lanes = min(self.lanes, -(-len(evidence) // STEP) * STEP)
-        program, room = self._bundle, self._room(lanes).bundle  # held here: a large room is nobody else's
-        return settle_bundled(program.addresses, room.addresses, evidence, lanes, *promise)
+    def write_certified(self, evidence: np.ndarray, answer: Answer, numbers: np.ndarray) -> bool:
+        """The first value of every row, where the last one as its magnitude certifies it (see the kernel)."""
+        lanes = self._lanes_for(evidence)
+        block, kept = self._block(lanes), self.condensed.kept
+        return write_certified(self.float_program, evidence, lanes, block, kept, answer, numbers)
 
     @cached_property
     def condensed(self) -> Condensed:
@@ -80,8 +78,9 @@ class Loop:
         return walk.certificate(kept[: half or None], kept[half:])
 
     @cached_property
-    def _tables(self) -> tuple[Any, ...]:
-        return with_tables(self.condensed, self.unscheduled.n_variables)
+    def float_program(self) -> FloatProgram:
+        """What the interpreter reads."""
+        return condensed_program(self.condensed, self.unscheduled.n_variables)
 
     @cached_property
     def lanes(self) -> int:
@@ -91,88 +90,76 @@ class Loop:
         row = 8 * self.condensed.slots
         return STEP * max(1, min(8, _NEAR // row // STEP), min(4, _NEXT // row // STEP))
 
-    @cached_property
-    def _bundle(self) -> Bundle:
-        *arrays, pairs, wide = self._tables
-        return Bundle(PROGRAM_TYPES, *arrays, *pairs, *wide, self.condensed.kept)
+    def _lanes_for(self, evidence: np.ndarray) -> int:
+        return min(self.lanes, -(-len(evidence) // STEP) * STEP)
 
-    def _room(self, lanes: int) -> _Room:
-        """Room for the codes and the values of a block, the same for every call of a thread unless it is large."""
-        room: _Room | None = getattr(self._rooms, "room", None)
-        if room is None or room.lanes != lanes:
-            size = self.condensed.slots * lanes
-            room = _Room(lanes, room_for_codes(self.condensed, self.unscheduled.n_variables, lanes), aligned(size))
-            if size <= _ROOM:
-                self._rooms.room = room
-        return room
+    def _block(self, lanes: int) -> Block:
+        """Memory for a block, the same for every call of a thread unless it is large."""
+        known: tuple[int, Block] | None = getattr(self._memory, "known", None)
+        if known is not None and known[0] == lanes:
+            return known[1]
+        block = new_block(self.condensed, self.condensed.slots, self.unscheduled.n_variables, lanes)
+        if len(block.work) <= _KEPT:
+            self._memory.known = lanes, block
+        return block
 
 
-class _Room:
-    """Room for a block."""
-
-    def __init__(self, lanes: int, codes: Codes, work: np.ndarray):
-        self.lanes, self.codes, self.work = lanes, codes, work
-        self.bundle = Bundle(ROOM_TYPES, *codes, work)
+def plain_program(program: Program) -> FloatProgram:
+    """What the interpreter reads of a program."""
+    return _float_program(program, Leaves(program.leaf_variable, program.leaf_table), _NO_PAIRS, _NO_WIDE)
 
 
-def with_tables(condensed: Condensed, variables: int) -> tuple[Any, ...]:
-    """What kernels take of a condensed program: its arrays, its tables, the pairs of variables, the wide tables.
+def condensed_program(condensed: Condensed, variables: int) -> FloatProgram:
+    """What the interpreter reads of a fast form, with its tables filled in; variables : of a row of evidence."""
+    column = (variables + condensed.joint).astype(np.int32)
+    pairs = PairTables(condensed.pairs, column, _filled(condensed.tables, _TABLE_ROWS))
+    return _float_program(condensed, _NO_LEAVES, pairs, _wide_tables(condensed) if condensed.wide else _NO_WIDE)
 
-    variables : of a row of evidence.
-    """
-    tables = _filled(condensed.tables, _TABLE_ROWS)
-    wide = [_filled(one, states(one.variables)) for one in condensed.wide]
-    sizes = [3**one.variables for one in condensed.wide for _ in one.roots]
-    numbers = np.zeros((MOST_VARIABLES - 2, 4**MOST_VARIABLES if wide else 0), np.uint16)
-    for k in {one.variables for one in condensed.wide}:
-        numbers[k - 3, : 4**k] = state_numbers(k)
-    return (
-        condensed.op, condensed.target, condensed.start, condensed.args, condensed.first_weight, condensed.weights,
-        condensed.joint, tables,
-        Pairs(condensed.pairs, order_of_bytes(condensed.pairs, variables)),
-        WideTables(
-            np.concatenate([np.zeros(0), *wide]), np.cumsum([0, *sizes])[:-1], condensed.wide_scope.astype(np.int64),
-            condensed.scopes, numbers,
-        ),
+
+def _float_program(code: Code, leaves: Leaves, pairs: PairTables, wide: WideTables) -> FloatProgram:
+    return FloatProgram(
+        code.op, code.target, code.start, code.args, code.first_weight, code.weights, leaves, pairs, wide
     )  # fmt: skip
 
 
-def order_of_bytes(pairs: np.ndarray, variables: int) -> np.ndarray:
-    """Where the codes of pairs are among the bytes of some rows of evidence: see `Pairs`."""
-    rows = rows_of_unit.py_func(variables)
-    groups = 8 // rows
-    if not 0 < variables <= 2 * WORD:
-        pairs = pairs[:0]
-    padded = np.zeros((-(-len(pairs) // (8 * groups)), groups, 8, 2), np.int64)
-    padded.reshape(-1, 2)[: len(pairs)] = pairs
-    byte = padded.transpose(0, 3, 1, 2)[:, :, :, None, :] + variables * np.arange(rows)[:, None]
-    byte = np.where(byte < WORD, byte, byte - rows * variables + 2 * WORD)
-    return byte.astype(np.uint8, order="C").reshape(-1, 2, WORD)
-
-
-def room_for_codes(condensed: Condensed, variables: int, lanes: int) -> Codes:
-    """Where kernels write the codes of a block."""
-    groups = -(-len(condensed.pairs) // 8)
-    return Codes(
-        aligned((groups + 7) * lanes).view(np.uint64),
-        np.empty(len(condensed.scopes) * lanes, np.uint16),
-        np.empty((variables + 8 * groups) * lanes, np.uint8),
+def _wide_tables(condensed: Condensed) -> WideTables:
+    tables = [_filled(one, states(one.variables)) for one in condensed.wide]
+    sizes = [3**one.variables for one in condensed.wide for _ in one.roots]
+    numbers = np.zeros((MOST_VARIABLES - 2, 4**MOST_VARIABLES), np.uint16)
+    for k in {one.variables for one in condensed.wide}:
+        numbers[k - 3, : 4**k] = state_numbers(k)
+    return WideTables(
+        np.concatenate(tables),
+        np.cumsum([0, *sizes])[:-1],
+        condensed.wide_scope.astype(np.int64),
+        condensed.scopes,
+        numbers,
     )
 
 
 def _filled(tables: Tables, rows: np.ndarray) -> np.ndarray:
-    """All entries of tables, one table after another; rows: the codes that belong to the entries."""
-    program, roots, blocks = tables.program, tables.roots, -(-len(rows) // STEP)
-    codes, out = np.empty((blocks, tables.variables * STEP), np.uint8), np.empty((len(roots), blocks * STEP))
-    pack_codes(rows.reshape(-1).view(np.uint8), tables.variables, 0, STEP, codes)
-    run_linear(*program.arrays, codes, STEP, aligned(program.slots * STEP), roots, out)
-    filled = aligned(len(roots) * len(rows))
+    """All entries of tables, one table after another; rows: the evidence that the entries stand for."""
+    program, count = tables.program, len(tables.roots)
+    out = np.empty((count, -(-len(rows) // STEP) * STEP))
+    block = new_block(None, program.slots, tables.variables, STEP)
+    run_rows(plain_program(program), rows, STEP, block, tables.roots, out)
+    filled = aligned(count * len(rows))
     filled.reshape(-1, len(rows))[:] = out[:, : len(rows)]
     return filled
 
 
+def new_block(condensed: Condensed | None, slots: int, variables: int, lanes: int) -> Block:
+    """Memory for a block of rows of a program, or of one that begins with a condensed one."""
+    pairs, scopes = (0, 0) if condensed is None else (len(condensed.pairs), len(condensed.scopes))
+    return Block(
+        np.empty((variables + pairs) * lanes, np.uint8),
+        np.empty(scopes * lanes, np.uint16),
+        aligned(slots * lanes),
+    )
+
+
 def aligned(size: int) -> np.ndarray:
-    """Room for doubles that starts at a cache line: a vector that straddles two costs twice as much to load."""
-    room = np.empty(size + 8)
-    first = -(room.ctypes.data // 8) % 8
-    return room[first : first + size]
+    """Memory for doubles that starts at a cache line: a vector that straddles two costs twice as much to load."""
+    memory = np.empty(size + 8)
+    first = -(memory.ctypes.data // 8) % 8
+    return memory[first : first + size]

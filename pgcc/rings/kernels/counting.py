@@ -108,8 +108,13 @@ def plan_polynomials(code, constants, det_lengths, codes, counted, lengths, most
 
 
 @bare_kernel
-def add_convolution(acc_m, acc_e, common, wm, we, xm, xe, x_common, ym, ye, y_common):
-    """acc += w·x·y; takes and returns the exponent that the coefficients of acc have in common."""
+def add_convolution(acc, w, x, y):
+    """acc += w·x·y; returns the exponent that the coefficients of acc then have in common.
+
+    acc, x, y : mantissas, exponents and the exponent that all have in common. w : mantissa and exponent.
+    """
+    (acc_m, acc_e, common), (wm, we) = acc, w
+    (xm, xe, x_common), (ym, ye, y_common) = x, y
     if wm == 0.0 or x_common == _NOTHING or y_common == _NOTHING:
         return common
     if x_common != _MIXED and y_common != _MIXED and common != _MIXED:
@@ -225,10 +230,8 @@ def _times(system, at, x):
     length = now[at] + now[x] - 1
     system.acc_m[:length] = 0.0
     a, b, c, d = offset[at], offset[at] + now[at], offset[x], offset[x] + now[x]
-    system.acc_common[0] = add_convolution(
-        system.acc_m[:length], system.acc_e[:length], _NOTHING, 1.0, 0,
-        m[a:b], e[a:b], common[at], m[c:d], e[c:d], common[x],
-    )  # fmt: skip
+    acc = system.acc_m[:length], system.acc_e[:length], _NOTHING
+    system.acc_common[0] = add_convolution(acc, (1.0, 0), (m[a:b], e[a:b], common[at]), (m[c:d], e[c:d], common[x]))
     _write(system, at, length)
 
 
@@ -240,10 +243,9 @@ def _zero(system, i, at):
 def _add(system, at, k, x):
     c, m, e, length = system.constants, system.m, system.e, system.now[at]
     first, last = system.offset[x], system.offset[x] + system.now[x]
-    system.acc_common[0] = add_convolution(
-        system.acc_m[:length], system.acc_e[:length], system.acc_common[0], c.weights[k], c.weight_exponents[k],
-        system.one_m, system.one_e, 0, m[first:last], e[first:last], system.common[x],
-    )  # fmt: skip
+    acc, w = (system.acc_m[:length], system.acc_e[:length], system.acc_common[0]), (c.weights[k], c.weight_exponents[k])
+    value = m[first:last], e[first:last], system.common[x]
+    system.acc_common[0] = add_convolution(acc, w, (system.one_m, system.one_e, 0), value)
 
 
 def _add_product(system, at, k, x, y):
@@ -251,11 +253,10 @@ def _add_product(system, at, k, x, y):
     length = now[at]
     if now[x] > now[y]:  # the longer one in the inner loop
         x, y = y, x
-    system.acc_common[0] = add_convolution(
-        system.acc_m[:length], system.acc_e[:length], system.acc_common[0], c.weights[k], c.weight_exponents[k],
-        m[offset[x] : offset[x] + now[x]], e[offset[x] : offset[x] + now[x]], system.common[x],
-        m[offset[y] : offset[y] + now[y]], e[offset[y] : offset[y] + now[y]], system.common[y],
-    )  # fmt: skip
+    acc, w = (system.acc_m[:length], system.acc_e[:length], system.acc_common[0]), (c.weights[k], c.weight_exponents[k])
+    short = m[offset[x] : offset[x] + now[x]], e[offset[x] : offset[x] + now[x]], system.common[x]
+    long = m[offset[y] : offset[y] + now[y]], e[offset[y] : offset[y] + now[y]], system.common[y]
+    system.acc_common[0] = add_convolution(acc, w, short, long)
 
 
 def _end_sum(system, i, at):

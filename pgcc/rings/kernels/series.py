@@ -19,14 +19,15 @@ HUGE = 2**40  # degrees stop here: they are then no longer told apart
 
 
 @bare_kernel
-def _add_convolution(out, to, length, x, at_x, y, at_y, weight, shift, dx, dy):
-    """out[to + i + j + shift] += weight · x[at_x + i] · y[at_y + j], below `length`, for i ≤ dx and j ≤ dy."""
+def _add_convolution(out, to, length, shift, weight, x, y):
+    """out[to + i + j + shift] += weight · x_i · y_j, below `length`; x, y : an array, where it begins, and a degree."""
+    (xs, at_x, dx), (ys, at_y, dy) = x, y
     for i in range(dx + 1):
-        factor = weight * x[at_x + i]
+        factor = weight * xs[at_x + i]
         if factor != 0.0:
             low, high = max(0, -shift - i), min(dy, length - 1 - shift - i)
             for j in range(low, high + 1):
-                out[to + i + j + shift] += factor * y[at_y + j]
+                out[to + i + j + shift] += factor * ys[at_y + j]
 
 
 @kernel
@@ -148,7 +149,7 @@ def _times(system, at, x):
     for k in range(length):
         spare[k] = 0.0
     dx, dy = min(so_far, length - 1), min(degree[x], length - 1)
-    _add_convolution(spare, 0, length, work, here, work, x * stride, 1.0, 0, dx, dy)
+    _add_convolution(spare, 0, length, 0, 1.0, (work, here, dx), (work, x * stride, dy))
     for k in range(length):
         work[here + k] = spare[k]
     system.so_far[0] = min(HUGE, so_far + degree[x])
@@ -169,7 +170,7 @@ def _add(system, at, k, x):
     length, stride, degree, work = system.length, system.stride, system.degree, system.work
     shift, most = degree[at] - degree[x] if system.top else 0, min(degree[x], length - 1)
     weight = system.numbers.weights[k]
-    _add_convolution(work, at * stride, length, work, x * stride, system.constant, 0, weight, shift, most, 0)
+    _add_convolution(work, at * stride, length, shift, weight, (work, x * stride, most), (system.constant, 0, 0))
     if not system.top:
         degree[at] = max(degree[at], degree[x])
 
@@ -178,7 +179,7 @@ def _add_product(system, at, k, x, y):
     length, stride, degree, work = system.length, system.stride, system.degree, system.work
     shift = degree[at] - degree[x] - degree[y] if system.top else 0
     dx, dy, weight = min(degree[x], length - 1), min(degree[y], length - 1), system.numbers.weights[k]
-    _add_convolution(work, at * stride, length, work, x * stride, work, y * stride, weight, shift, dx, dy)
+    _add_convolution(work, at * stride, length, shift, weight, (work, x * stride, dx), (work, y * stride, dy))
     if not system.top:
         degree[at] = max(degree[at], min(HUGE, degree[x] + degree[y]))
 

@@ -58,8 +58,18 @@ def add_products(args, first, last, weights, k, lanes, work, at, fresh):
 
 
 @inlined_kernel
+def fill(work, at, lanes, value):
+    """work[at…] = value"""
+    for lane in range(0, lanes, 8):
+        store(work, at + lane, splat(value))
+
+
+@inlined_kernel
 def multiply(args, first, last, lanes, work, at):
-    """work[at…] = Π x for the slots x of args[first:last], of which there is one at least."""
+    """work[at…] = Π x for the slots x of args[first:last]."""
+    if first == last:
+        fill(work, at, lanes, 1.0)
+        return
     x = peek(args, first) * lanes
     if last - first == 1:
         for lane in range(0, lanes, 8):

@@ -1,0 +1,200 @@
+"""What the operations on vectors (`pgcc.kernels.simd`) mean, in numpy: their specification.
+
+Kernels run on these where nothing is compiled (NUMBA_DISABLE_JIT=1), so that they can be stepped through. A vector is
+an array of eight doubles. The documentation of each operation stands in `simd`.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+Vector = np.ndarray
+
+LANES = 8  # doubles of a vector
+WORD = 64  # bytes that become the bits of one number
+# How many bits are of the fraction of a double, and the bits of the least m where numbers are split as 2^k · m: about
+# 0.698. From there to twice of it are sixteen steps (2 to the power of STEPS) that are equal in bits, and 1 is in the
+# middle of the tenth.
+FRACTION, STEPS, LEAST_FRACTION = 52, 4, 0x3FE6555000000000
+
+
+def load(array: np.ndarray, index: int) -> Vector:
+    return array[index : index + LANES].copy()
+
+
+def store(array: np.ndarray, index: int, value: Vector) -> None:
+    array[index : index + LANES] = value
+
+
+def peek(array: np.ndarray, index: int) -> Any:
+    return array[index]
+
+
+def poke(array: np.ndarray, index: int, value: Any) -> None:
+    array[index] = value
+
+
+def fetch(array: np.ndarray, first: int, last: int, writing: bool) -> None:
+    """A hint to the processor, without a meaning."""
+
+
+def splat(scalar: float) -> Vector:
+    return np.full(LANES, float(scalar))
+
+
+def mul(a: Vector, b: Vector) -> Vector:
+    return a * b
+
+
+def muladd(a: Vector, b: Vector, c: Vector) -> Vector:
+    return a * b + c
+
+
+def plus(a: Vector, b: Vector) -> Vector:
+    return a + b
+
+
+def minus(a: Vector, b: Vector) -> Vector:
+    return a - b
+
+
+def sub(a: Vector, b: Vector) -> Vector:
+    return a - b
+
+
+def times(a: Vector, b: Vector) -> Vector:
+    return a * b
+
+
+def div(a: Vector, b: Vector) -> Vector:
+    return a / b
+
+
+def fused(a: Vector, b: Vector, c: Vector) -> Vector:
+    return np.array([_fused(x, y, z) for x, y, z in zip(a.tolist(), b.tolist(), c.tolist(), strict=True)])
+
+
+def _fused(x: float, y: float, z: float) -> float:
+    """x·y + z with one rounding."""
+    if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+        return x * y + z
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    try:
+        return float(exact) if exact else x * y + z  # the sign of a zero
+    except OverflowError:
+        return math.copysign(math.inf, exact)
+
+
+def add_up(a: Vector) -> float:
+    while len(a) > 1:
+        a = a[::2] + a[1::2]
+    return float(a[0])
+
+
+def quotient(a: Vector, b: Vector) -> Vector:
+    return np.where(b < 2.0**-1022, 0.0, a / b)
+
+
+def gather(array: np.ndarray, start: int, index: np.ndarray, i: int, more: np.ndarray, j: int) -> Vector:
+    return array[start + index[i : i + LANES] + more[j : j + LANES]]
+
+
+def entries(tables: np.ndarray, start: int, codes: np.ndarray, index: int) -> Vector:
+    return tables[start + codes[index : index + LANES].astype(np.int64)]
+
+
+def add_planes(codes: np.ndarray, index: int, low: int, high: int, result: np.ndarray, to: int) -> None:
+    code = codes[index : index + 32].astype(np.int64)
+    planes = ((code & 1) << low) + ((code >> 1 & 1) << high)
+    result[to : to + 32] += planes.astype(np.uint16)
+
+
+def equal_bytes(array: np.ndarray, index: int, value: int) -> np.uint64:
+    return _bits(array[index : index + WORD] == value)
+
+
+def no_codes(array: np.ndarray, index: int) -> np.uint64:
+    return _bits(~np.isin(array[index : index + WORD], (0, 1, 255)))
+
+
+def _bits(found: np.ndarray) -> np.uint64:
+    return np.packbits(found, bitorder="little").view(np.uint64)[0]
+
+
+def lowest_bit(bits: np.uint64) -> int:
+    return (int(bits) & -int(bits)).bit_length() - 1
+
+
+def count_bits(bits: np.uint64) -> int:
+    return int(bits).bit_count()
+
+
+def if_less(a: Vector, b: Vector, yes: Vector, no: Vector) -> Vector:
+    return np.where(a < b, yes, no)
+
+
+def zero_below(a: Vector, limit: Vector, b: Vector) -> Vector:
+    return np.where(a < limit, 0.0, b)
+
+
+def smaller(a: Vector, b: Vector) -> Vector:
+    return np.where(a < b, a, b)
+
+
+def larger(a: Vector, b: Vector) -> Vector:
+    return np.where(a > b, a, b)
+
+
+def magnitude(a: Vector) -> Vector:
+    return np.abs(a)
+
+
+def root(a: Vector) -> Vector:
+    return np.sqrt(a)
+
+
+def nearest(a: Vector) -> Vector:
+    return np.rint(a)
+
+
+def binary_exponent(a: Vector) -> Vector:
+    return (_from_least_fraction(a) >> FRACTION).astype(np.float64)
+
+
+def binary_fraction(a: Vector) -> Vector:
+    return ((_from_least_fraction(a) & ((1 << FRACTION) - 1)) + LEAST_FRACTION).view(np.float64)
+
+
+def by_fraction(tables: np.ndarray, at: int, a: Vector) -> Vector:
+    return tables[at + (_from_least_fraction(a) >> (FRACTION - STEPS) & 15)]
+
+
+def _from_least_fraction(a: Vector) -> np.ndarray:
+    return a.view(np.int64) - LEAST_FRACTION
+
+
+def times_power(a: Vector, exponent: Vector) -> Vector:
+    return (a.view(np.int64) + (exponent.astype(np.int64) << FRACTION)).view(np.float64)
+
+
+def choose(codes: np.ndarray, index: int, zero: float, one: float, free: float) -> Vector:
+    code = codes[index : index + LANES]
+    return np.where(code == 0, zero, np.where(code == 1, one, free))
+
+
+def join_codes(columns: np.ndarray, x: int, y: int, to: int) -> None:
+    columns[to : to + 32] = (columns[x : x + 32] & 3) << 2 | columns[y : y + 32] & 3
+
+
+def lookup(tables: np.ndarray, at: int, codes: np.ndarray, index: int) -> Vector:
+    return tables[at + (codes[index : index + LANES].astype(np.int64) & 15)]
+
+
+def transpose(source: np.ndarray, at: int, stride: int, result: np.ndarray, to: int, step: int) -> None:
+    for j in range(LANES):
+        first = at + j
+        result[to + j * step : to + j * step + LANES] = source[first : first + (LANES - 1) * stride + 1 : stride]

@@ -1,0 +1,96 @@
+"""Rows of evidence as the interpreter reads them: a block of rows at a time, variable by variable.
+
+The code of a variable is 0 or 1 where it is observed, and 255 where it is not. The joint code of two is 4·x + y, of
+their lowest two bits.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pgcc.kernels.policy import bare_kernel
+from pgcc.kernels.simd import WORD, add_planes, join_codes, no_codes, transpose
+from pgcc.program.condense import MOST_VARIABLES
+
+STEP = 32  # a block has a multiple of so many rows
+
+
+class Rows(NamedTuple):
+    """Rows of evidence.
+
+    Attributes
+    ----------
+    codes : uint8 array
+        Of all rows, one after another.
+    variables : int
+        How many codes a row has.
+    """
+
+    codes: np.ndarray
+    variables: int
+
+
+@bare_kernel
+def are_codes(evidence, first, last):
+    """Whether bytes first … last − 1 are 1, 0 or 255."""
+    wrong, whole = np.uint64(0), last - (last - first) % WORD
+    for i in range(first, whole, WORD):
+        wrong |= no_codes(evidence, i)
+    for i in range(whole, last):
+        wrong |= np.uint64(evidence[i] != 0 and evidence[i] != 1 and evidence[i] != 255)
+    return wrong == 0
+
+
+@bare_kernel
+def read_block(program, rows, first, lanes, block):
+    """Write the codes of a block of rows from row `first` on; the last row repeats.
+
+    program : FloatProgram. rows : Rows. block : Block.
+    """
+    pack_block(rows, first, lanes, block.columns)
+    _join_pairs(program.pairs.variables, rows.variables, lanes, block.columns)
+    _number_states(program.wide, lanes, block)
+
+
+@bare_kernel
+def pack_block(rows, first, lanes, packed):
+    """packed[v·lanes + k] = code of variable v in row first + k; the last row repeats."""
+    evidence, variables = rows
+    count = len(evidence) // max(1, variables)
+    if variables >= 8 and first + lanes <= count:
+        for v in range(0, variables, 8):
+            v = min(v, variables - 8)  # the last eight may overlap those before
+            for lane in range(0, lanes, 8):
+                transpose(evidence, (first + lane) * variables + v, variables, packed, v * lanes + lane, lanes)
+    else:
+        for v in range(variables):
+            for lane in range(lanes):
+                packed[v * lanes + lane] = evidence[min(first + lane, count - 1) * variables + v]
+
+
+@bare_kernel
+def _join_pairs(pairs, variables, lanes, columns):
+    """The joint codes of pairs of variables, after their own codes."""
+    for p in range(len(pairs)):
+        x, y, to = pairs[p, 0] * lanes, pairs[p, 1] * lanes, (variables + p) * lanes
+        for lane in range(0, lanes, STEP):
+            join_codes(columns, x + lane, y + lane, to + lane)
+
+
+@bare_kernel
+def _number_states(wide, lanes, block):
+    """state[s·lanes + row] = number of the state of the variables of scope s."""
+    for s in range(len(wide.scopes)):
+        k = 0
+        while k < MOST_VARIABLES and wide.scopes[s, k] >= 0:
+            k += 1
+        here, numbers = block.state[s * lanes : (s + 1) * lanes], wide.numbers[k - 3]
+        here[:] = 0
+        for i in range(k):
+            column = wide.scopes[s, i] * lanes
+            for lane in range(0, lanes, STEP):
+                add_planes(block.columns, column + lane, i, k + i, here, lane)
+        for lane in range(lanes):
+            here[lane] = numbers[here[lane]]

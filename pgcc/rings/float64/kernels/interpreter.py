@@ -1,0 +1,173 @@
+"""The float64 interpreter: any program without determinants, or the stretches between them, a block of rows at a time.
+
+It runs programs, their reverse passes, and their fast forms (`pgcc.program.condense`): those read tables of two or more
+variables (PAIR, LOOKUP) where programs read leaves.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pgcc.kernels.policy import bare_kernel, kernel
+from pgcc.kernels.simd import choose, entries, load, lookup, mul, peek, quotient, splat, store
+from pgcc.program.condense import ENTRIES
+from pgcc.program.program import LEAF, LOOKUP, PAIR, QUOTIENT, SUM, TIMES
+from pgcc.rings.float64.kernels.evidence import STEP
+from pgcc.rings.float64.kernels.sums import add_products, add_values, fill, multiply
+
+
+class Leaves(NamedTuple):
+    """What LEAF reads.
+
+    Attributes
+    ----------
+    variable : int32 array
+        The variable of each leaf; −1 for a constant.
+    table : float64 array, leaves × 3
+        The values where it is observed 0, observed 1, free.
+    """
+
+    variable: np.ndarray
+    table: np.ndarray
+
+
+class PairTables(NamedTuple):
+    """What PAIR reads: tables of two variables, by their joint code.
+
+    Attributes
+    ----------
+    variables : int32 array, pairs × 2
+        The two variables of every joint code.
+    column : int32 array
+        The column of the joint code of each table: those of the variables come first.
+    tables : float64 array
+        `ENTRIES` for each.
+    """
+
+    variables: np.ndarray
+    column: np.ndarray
+    tables: np.ndarray
+
+
+class WideTables(NamedTuple):
+    """What LOOKUP reads: tables of more variables, by the number of their state.
+
+    Attributes
+    ----------
+    tables : float64 array
+        One after another.
+    start, scope : int64 arrays
+        Where each starts, and the number of its scope.
+    scopes : int32 array, scopes × `MOST_VARIABLES`
+        The variables of each, then −1.
+    numbers : uint16 array, sizes × 4^`MOST_VARIABLES`
+        `state_numbers` of 3 variables, 4, …
+    """
+
+    tables: np.ndarray
+    start: np.ndarray
+    scope: np.ndarray
+    scopes: np.ndarray
+    numbers: np.ndarray
+
+
+class FloatProgram(NamedTuple):
+    """What the interpreter reads of a program or its fast form (see `Code`)."""
+
+    op: np.ndarray
+    target: np.ndarray
+    start: np.ndarray
+    args: np.ndarray
+    first_weight: np.ndarray
+    weights: np.ndarray
+    leaves: Leaves
+    pairs: PairTables
+    wide: WideTables
+
+
+class Block(NamedTuple):
+    """What is known and computed of a block of rows; how many rows it has is called `lanes`.
+
+    Attributes
+    ----------
+    columns : uint8 array, (variables + pairs) · lanes
+        Codes, variable by variable; then joint codes, pair by pair.
+    state : uint16 array, scopes · lanes
+        The number of the state of each scope.
+    work : float64 array, slots · lanes
+        The values.
+    """
+
+    columns: np.ndarray
+    state: np.ndarray
+    work: np.ndarray
+
+
+@kernel
+def store4(work, at, a, b, c, d):
+    """Write 32 doubles."""
+    store(work, at, a)
+    store(work, at + 8, b)
+    store(work, at + 16, c)
+    store(work, at + 24, d)
+
+
+@bare_kernel
+def copy_roots(work, lanes, roots, out, number):
+    """out[r, row] = value of slot roots[r], for the rows of a block with this number."""
+    for r in range(len(roots)):
+        here = out[r]
+        for lane in range(0, lanes, 8):
+            store(here, number * lanes + lane, load(work, roots[r] * lanes + lane))
+
+
+@bare_kernel
+def run_block(program, begin, end, lanes, block):
+    """Instructions begin … end − 1, none of them a determinant, for one block of rows.
+
+    program : FloatProgram. block : Block, whose codes are written.
+    """
+    args, weights, work = program.args, program.weights, block.work
+    for i in range(begin, end):
+        kind, at = program.op[i], peek(program.target, i) * lanes
+        first, last = peek(program.start, i), peek(program.start, i + 1)
+        if kind == SUM:
+            k, terms = peek(program.first_weight, i), peek(program.first_weight, i + 1) - peek(program.first_weight, i)
+            alone = 2 * terms - (last - first)  # terms w·x; the others are w·x·y
+            if terms == 0:
+                fill(work, at, lanes, 0.0)
+            add_values(args, first, first + alone, weights, k, lanes, work, at, True)
+            add_products(args, first + alone, last, weights, k + alone, lanes, work, at, alone == 0)
+        elif kind == TIMES:
+            multiply(args, first, last, lanes, work, at)
+        elif kind == PAIR:
+            t = peek(args, first)
+            table, column = t * ENTRIES, peek(program.pairs.column, t) * lanes
+            for lane in range(0, lanes, STEP):
+                x, tables, codes = column + lane, program.pairs.tables, block.columns
+                a, b = lookup(tables, table, codes, x), lookup(tables, table, codes, x + 8)
+                c, d = lookup(tables, table, codes, x + 16), lookup(tables, table, codes, x + 24)
+                store4(work, at + lane, a, b, c, d)
+        elif kind == LOOKUP:
+            t = peek(args, first)
+            table, column = peek(program.wide.start, t), peek(program.wide.scope, t) * lanes
+            for lane in range(0, lanes, 8):
+                store(work, at + lane, entries(program.wide.tables, table, block.state, column + lane))
+        elif kind == LEAF:
+            leaf = peek(args, first)
+            variable, table = program.leaves.variable[leaf] * lanes, program.leaves.table
+            if variable < 0:
+                fill(work, at, lanes, table[leaf, 2])
+            else:
+                for lane in range(0, lanes, 8):
+                    value = choose(block.columns, variable + lane, table[leaf, 0], table[leaf, 1], table[leaf, 2])
+                    store(work, at + lane, value)
+        elif kind == QUOTIENT:
+            x, y = peek(args, first) * lanes, peek(args, first + 1) * lanes
+            w = splat(peek(weights, program.first_weight[i]))
+            for lane in range(0, lanes, 8):
+                store(work, at + lane, mul(w, quotient(load(work, x + lane), load(work, y + lane))))
+        else:
+            raise ValueError("an instruction that the float64 interpreter does not know")

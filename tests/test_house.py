@@ -1,0 +1,151 @@
+"""What every kernel keeps to: few arguments, and it runs without a compiler."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pgcc
+from pgcc.kernels import meaning, simd
+from pgcc.kernels.policy import UNCOMPILED, kernel
+
+ROOT = Path(pgcc.__file__).parent
+MOST_ARGUMENTS = 10
+DECORATORS = {"kernel", "bare_kernel", "inlined_kernel"}
+
+
+def kernels() -> Iterator[tuple[str, ast.FunctionDef]]:
+    """(module:function, definition) of everything that is compiled."""
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and DECORATORS & {ast.unparse(d) for d in node.decorator_list}:
+                yield f"{path.relative_to(ROOT)}:{node.name}", node
+
+
+def test_kernels_take_few_arguments() -> None:
+    """Named tuples, not twenty positional arrays."""
+    widths = {name: len(node.args.args) for name, node in kernels()}
+    assert len(widths) > 200
+    wide = {name: n for name, n in widths.items() if n > MOST_ARGUMENTS and name != "learn/kernels/mixtures.py:adam"}
+    assert not wide, wide
+
+
+PROGRAM = """
+import warnings
+import numpy as np
+import pgcc
+
+warnings.simplefilter("error")
+model = pgcc.compile(pgcc.parse("(0.3*a+0.7)*(0.5*b+0.5)"))
+print(model.prob({"a": 1}), model.marginals([[-1, -1]]).tolist(), model.sample(2, rng=0).tolist())
+print(np.round(model.logprob([[1, 0], [-1, 1]]), 12).tolist(), model.cardinality().tolist())
+mixture = pgcc.compile(pgcc.parse("*".join(f"(1/{3+i}*x{i}*y{i}+{2+i}/{3+i})" for i in range(5))))
+rows = np.random.default_rng(0).integers(-1, 2, (40, 10))
+print(np.round(mixture.prob(rows), 12).tolist())
+L = [[2.0, 1.0, 0.5], [1.0, 2.0, 0.25], [0.5, 0.25, 1.0]]
+model = pgcc.compile(pgcc.dpp(L=L))
+rows = [[1, 0, -1], [-1, -1, 1], [-1, -1, -1]]
+print(np.round(model.prob(rows), 12).tolist(), np.round(model.marginals(rows), 12).tolist())
+print(model.sample(3, rng=1).tolist(), np.round(model.cardinality(), 12).tolist())
+print(pgcc.check(pgcc.parse("(1/2*a + 1/2)*(1/4*b + 3/4)")))
+"""
+
+
+def test_everything_runs_without_a_compiler() -> None:
+    """NUMBA_DISABLE_JIT=1, to step through kernels: the same answers, from the same kernels."""
+    answers = []
+    for disabled in ("0", "1"):
+        environment = {**os.environ, "NUMBA_DISABLE_JIT": disabled}
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        answers.append(done.stdout)
+    assert answers[0] == answers[1]
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).uniform(0.5, 2.0, shape)
+
+
+@kernel
+def _unary(a, out):
+    x = simd.load(a, 0)
+    simd.store(out, 0, simd.binary_exponent(x))
+    simd.store(out, 8, simd.binary_fraction(x))
+    simd.store(out, 16, simd.by_fraction(a, 0, x))
+    simd.store(out, 24, simd.magnitude(x))
+    simd.store(out, 32, simd.root(x))
+    simd.store(out, 40, simd.nearest(x))
+    simd.store(out, 48, simd.splat(simd.add_up(x)))
+
+
+@kernel
+def _binary(a, out):
+    x, y, z = simd.load(a, 0), simd.load(a, 8), simd.load(a, 16)
+    simd.store(out, 0, simd.mul(x, y))
+    simd.store(out, 8, simd.plus(x, y))
+    simd.store(out, 16, simd.minus(x, y))
+    simd.store(out, 24, simd.div(x, y))
+    simd.store(out, 32, simd.fused(x, y, z))
+    simd.store(out, 40, simd.quotient(x, y))
+    simd.store(out, 48, simd.if_less(x, y, z, x))
+    simd.store(out, 56, simd.smaller(x, y))
+    simd.store(out, 64, simd.larger(x, y))
+    simd.store(out, 72, simd.zero_below(x, y, z))
+    simd.store(out, 80, simd.times_power(x, simd.nearest(y)))
+
+
+@kernel
+def _bytes(codes, index, tables, counts, columns, out):
+    simd.transpose(codes, 3, 9, columns, 0, 8)
+    simd.join_codes(columns, 0, 32, 64)
+    simd.add_planes(codes, 1, 2, 5, counts, 0)
+    simd.store(out, 0, simd.lookup(tables, 4, columns, 64))
+    simd.store(out, 8, simd.choose(codes, 5, 1.0, 2.0, 3.0))
+    simd.store(out, 16, simd.gather(tables, 2, index, 0, index, 8))
+    simd.store(out, 24, simd.entries(tables, 1, counts, 32))
+    return simd.equal_bytes(codes, 2, 1), simd.no_codes(codes, 2), simd.lowest_bit(np.uint64(40))
+
+
+@pytest.mark.skipif(UNCOMPILED, reason="nothing is compiled")
+class TestMeaning:
+    """Every operation on vectors does what it means."""
+
+    @pytest.mark.parametrize(("function", "size"), [(_unary, 56), (_binary, 88)])
+    def test_of_numbers(self, function, size, monkeypatch) -> None:
+        a, out, expected = numbers(24), np.zeros(size), np.zeros(size)
+        function(a, out)
+        for name in vars(meaning):
+            if hasattr(simd, name) and callable(getattr(meaning, name)):
+                monkeypatch.setattr(simd, name, getattr(meaning, name))
+        function.py_func(a, expected)
+        np.testing.assert_array_equal(out, expected)
+
+    def test_of_bytes(self, monkeypatch) -> None:
+        rng = np.random.default_rng(1)
+        codes = rng.choice(np.array([0, 1, 255, 7], np.uint8), 100)
+        index, tables = rng.integers(0, 5, 16), numbers(64)
+
+        def arrays() -> tuple[np.ndarray, ...]:
+            return codes, index, tables, np.arange(64, dtype=np.uint16) % 9, np.zeros(96, np.uint8), np.zeros(32)
+
+        compiled, plain = arrays(), arrays()
+        results = _bytes(*compiled)
+        for name in vars(meaning):
+            if hasattr(simd, name) and callable(getattr(meaning, name)):
+                monkeypatch.setattr(simd, name, getattr(meaning, name))
+        assert _bytes.py_func(*plain) == results
+        for one, other in zip(compiled, plain, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+    def test_all_have_one(self) -> None:
+        operations = {name for name, value in vars(simd).items() if type(value).__name__ == "_Intrinsic"}
+        assert operations <= set(vars(meaning))
