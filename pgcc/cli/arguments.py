@@ -40,6 +40,7 @@ def _build_parser() -> _Parser:
     _add_check(commands)
     _add_fit(commands)
     _add_experiments(commands)
+    _add_warmup(commands)
     return parser
 
 
@@ -293,6 +294,14 @@ def _add_experiments(commands: Any) -> None:
     parser.add_argument("-o", "--output", metavar="PATH", help="also write the results as JSON")
     parser.add_argument("--plot", metavar="PATH", help="also draw them (.svg, .png, .pdf; needs matplotlib)")
     parser.add_argument("--force", action="store_true", help="replace files if they exist")
+
+
+def _add_warmup(commands: Any) -> None:
+    parser = commands.add_parser(
+        "warmup", usage="pgcc warmup [options]", help="compile kernels for this machine, once", description=texts.WARMUP
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="processes at a time (one a core)")
+    parser.set_defaults(command="warmup", parser=parser, expr="", words=[])
 
 
 def _add_model_options(parser: argparse.ArgumentParser) -> None:

@@ -32,15 +32,15 @@ class Compilation:
                 self._timer = threading.Timer(PATIENCE, self._tell)
                 self._timer.daemon = True
                 self._timer.start()
-            self._began[threading.get_ident(), name] = time.perf_counter()
+            self._began[threading.get_ident(), name] = time.thread_time()
 
     def ends(self, name: str) -> None:
         """The kernel is compiled. What the thread began after it and never ended has failed within it."""
         with self._lock:
             thread = threading.get_ident()
-            began = self._began.get((thread, name), time.perf_counter())
+            began = self._began.get((thread, name), time.thread_time())
             self._began = {at: since for at, since in self._began.items() if at[0] != thread or since < began}
-            seconds = time.perf_counter() - began
+            seconds = time.thread_time() - began
             LOG.debug("compiled %s in %.1f s", name, seconds)
             if not self._began:
                 if self._timer is not None:

@@ -18,7 +18,6 @@ import hashlib
 import importlib.util
 import logging
 import os
-import pickle
 import platform
 import re
 import sys
@@ -31,15 +30,15 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
-from numba.core import serialize, types
-from numba.core.caching import _Cache
-from numba.core.compiler import CompileResult
+from numba import types
 
 from pgcc.kernels.announce import compilation
+from pgcc.kernels.numba_private import Cache, can_be_kept, from_bytes, to_bytes
 
 LOG = logging.getLogger("pgcc.kernels")
 _UNUSED_DAYS = 60.0
 _DAY = 86_400.0
+_POLICY = "pgcc.kernels.policy"  # what it says of how a kernel is compiled is among the kernel's options
 _IMPORT = re.compile(r"^\s*(?:from|import) (pgcc[\w.]*)(?: import (.*))?", re.MULTILINE)
 
 
@@ -88,7 +87,7 @@ def _delete_unused(path: Path) -> None:
             continue
 
 
-class KernelCache(_Cache):
+class KernelCache(Cache):
     """The compiled forms of one kernel on disk, as Numba's dispatcher asks for them."""
 
     def __init__(self, function: Any, options: dict[str, Any]):
@@ -118,7 +117,7 @@ class KernelCache(_Cache):
             compilation.begins(self._function.__qualname__)
             return None
         try:
-            return CompileResult._rebuild(target_context, *pickle.loads(content))
+            return from_bytes(target_context, content)
         except Exception as error:  # written by a Numba that calls itself by the same version
             LOG.warning("%s is compiled anew: %s", self._function.__qualname__, error)
             _delete(path)
@@ -129,10 +128,10 @@ class KernelCache(_Cache):
         """Keep a kernel that was compiled for these types."""
         compilation.ends(self._function.__qualname__)
         path = self._path(sig, data.codegen)
-        if path is None or data.library.has_dynamic_globals or data.lifted:
+        if path is None or not can_be_kept(data):
             return
         try:
-            _write(path, serialize.dumps(data._reduce()))
+            _write(path, to_bytes(data))
         except OSError as error:  # no space left, or the folder is gone
             LOG.info("%s is not kept: %s", self._function.__qualname__, error)
 
@@ -149,7 +148,7 @@ class KernelCache(_Cache):
 def _modules_of_types(kinds: Any) -> Iterator[str]:
     """The modules of named tuples among the types: number systems bring the code of their operations (`walk`)."""
     for kind in kinds:
-        if isinstance(kind, types.BaseNamedTuple):
+        if isinstance(kind, types.NamedTuple | types.NamedUniTuple):
             yield kind.instance_class.__module__
         if isinstance(kind, types.BaseTuple):
             yield from _modules_of_types(kind)
@@ -186,7 +185,7 @@ def _text(module: str) -> tuple[str, tuple[str, ...]]:
         for name in re.findall(r"\w+", names or ""):
             if package in sys.modules and f"{package}.{name}" in sys.modules:
                 named.add(f"{package}.{name}")
-    return hashlib.sha256(data).hexdigest(), tuple(named - {"pgcc"})
+    return hashlib.sha256(data).hexdigest(), tuple(named - {"pgcc", _POLICY})
 
 
 def _read(path: Path) -> bytes | None:

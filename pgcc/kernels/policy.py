@@ -1,13 +1,57 @@
-"""How every kernel is compiled: one policy, in one place."""
+"""How every kernel is run: compiled by Numba under one policy, or by Python where there is little to do.
+
+Compiling takes seconds, and importing Numba half of one. So small work is *interpreted*: inside of ``with tier(work)``
+kernels that are not compiled yet run as the Python functions that they are, in the same arithmetic, until that has
+taken as long as is `PATIENCE` altogether. ``PGCC_TIER=compiled`` or ``interpreted`` decides it for all work; so does
+``NUMBA_DISABLE_JIT=1``.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
 from typing import Any
+
+import numpy as np
 
 # nogil: Python threads run kernels side by side, which survives fork and concurrent calls, unlike Numba's own.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False}
+# The most work that is interpreted at a time, in multiplications: 1 to 10 µs each; and for how many seconds altogether.
+SMALL, PATIENCE = 5_000, 1.0
+_ALWAYS = os.environ.get("PGCC_TIER") == "interpreted" or os.environ.get("NUMBA_DISABLE_JIT") == "1"
+_NEVER = os.environ.get("PGCC_TIER") == "compiled"
+# What has to be known to Numba before it compiles a kernel.
+_registrations: list[Callable[[], None]] = []
+
+
+class _Tier(threading.local):
+    """Whether kernels of this thread are interpreted: because of the work, and because their caller is."""
+
+    interpreted = _ALWAYS
+    inside = False
+
+
+_tier = _Tier()
+_seconds = 0.0  # of interpretation, in all threads
+
+
+@contextmanager
+def tier(work: float) -> Iterator[None]:
+    """Interpret kernels where this much work is to be done, in multiplications, if that is little."""
+    before = _tier.interpreted
+    _tier.interpreted = _wanted(work)
+    try:
+        yield
+    finally:
+        _tier.interpreted = before
+
+
+def _wanted(work: float) -> bool:
+    return _ALWAYS or (not _NEVER and work <= SMALL and _seconds < PATIENCE)
 
 
 class Kernel:
@@ -18,33 +62,43 @@ class Kernel:
 
     Attributes
     ----------
-    py_func : the function itself, to be stepped through
+    py_func : the function itself, to be interpreted or stepped through
     """
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]):
         functools.update_wrapper(self, function)
         self.py_func = function
         self.options = options
+        self._dispatcher: Any = None
 
-    @functools.cached_property
+    @property
     def dispatcher(self) -> Any:
         """What Numba makes of the function."""
-        from numba import config, njit
-
-        if config.DISABLE_JIT:
-            return self.py_func
-        from pgcc.kernels.cache import KernelCache
-
-        dispatcher = njit(**self.options)(self.py_func)
-        dispatcher._cache = KernelCache(self.py_func, self.options)
-        return dispatcher
+        if self._dispatcher is None:
+            self._dispatcher = _make_dispatcher(self.py_func, self.options)
+        return self._dispatcher
 
     @property
     def _numba_type_(self) -> Any:
         return self.dispatcher._numba_type_
 
     def __call__(self, *args: Any) -> Any:
+        if _tier.inside:
+            return self.py_func(*args)
+        if _tier.interpreted and self._dispatcher is None:
+            return self._interpret(args)
         return self.dispatcher(*args)
+
+    def _interpret(self, args: tuple[Any, ...]) -> Any:
+        global _seconds
+        began = perf_counter()
+        _tier.inside = True
+        try:
+            with np.errstate(all="ignore"):
+                return self.py_func(*args)
+        finally:
+            _tier.inside = False
+            _seconds += perf_counter() - began
 
     def __repr__(self) -> str:
         return f"<kernel {self.py_func.__module__}.{self.py_func.__qualname__}>"
@@ -63,3 +117,20 @@ def bare_kernel(function: Any) -> Any:
 def inlined_kernel(function: Any) -> Any:
     """The same, compiled into its callers: passing an array takes seven words, more than a small matrix is worth."""
     return Kernel(function, {**OPTIONS, "_nrt": False, "forceinline": True})
+
+
+def before_compiling(register: Callable[[], None]) -> Callable[[], None]:
+    """Call this function, which tells Numba what functions of its module mean, before a kernel is compiled."""
+    _registrations.append(register)
+    return register
+
+
+def _make_dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    from numba import njit
+
+    from pgcc.kernels.cache import KernelCache
+    from pgcc.kernels.numba_private import keep
+
+    while _registrations:
+        _registrations.pop()()
+    return keep(njit(**options)(function), KernelCache(function, options))
