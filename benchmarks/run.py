@@ -20,6 +20,7 @@ BENCHMARKS = {
     "scaling": "scaling",
     "machine": "machine",
     "latency": "latency",
+    "first": "first_use",
     "range": "out_of_range",
     "escalation": "escalation",
     "determinants": "determinants",

@@ -19,6 +19,8 @@ from pgcc.data.evidence import Evidence
 from pgcc.errors import EvidenceError, PgccError, PrecisionError, SemanticsError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.facts import multiplications
+from pgcc.kernels.policy import tier
 from pgcc.program.strategy import METHODS
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.explain import Explanation, explain
@@ -86,12 +88,14 @@ class Model:
     def __init__(self, circuit: Circuit, settings: _Settings, standing: Standing | None = None):
         self.circuit, self.variables = circuit, circuit.variables
         self._settings = settings
-        self._compiled = Compiled(circuit, settings.validate)
-        total = self._compiled.total(budget.of_total(settings.rtol)) if settings.normalize else None
-        if total is None:
-            self._standing = RAW
-        else:
-            self._standing = standing or find_standing(circuit, self._compiled, total)
+        self._work = multiplications(circuit)
+        with tier(self._work):
+            self._compiled = Compiled(circuit, settings.validate)
+            total = self._compiled.total(budget.of_total(settings.rtol)) if settings.normalize else None
+            if total is None:
+                self._standing = RAW
+            else:
+                self._standing = standing or find_standing(circuit, self._compiled, total)
         self._asked = Distribution(
             circuit, self._compiled, total, settings.rtol, settings.threads, self._standing.certain
         )
@@ -106,9 +110,11 @@ class Model:
         >>> print(pgcc.compile(pgcc.parse("0.4*a*b + 0.6")).standing)
         proved: there are no negative numbers
         """
-        if not (self._standing.proved or self._standing is RAW) and follows_from_rules(self.circuit, self._compiled):
-            self._standing = BY_RULES
-            self._asked = replace(self._asked, proved=True)
+        if not (self._standing.proved or self._standing is RAW):
+            with tier(self._work):
+                if follows_from_rules(self.circuit, self._compiled):
+                    self._standing = BY_RULES
+                    self._asked = replace(self._asked, proved=True)
         return self._standing
 
     def prob(
@@ -466,7 +472,7 @@ class Model:
 
         if size is not None or over is not None:
             return self.given_size(_size_said(size), over).sample(n, evidence, rng, threads=threads)
-        return self._ask(sample, evidence, n, rng, threads=threads)
+        return self._ask(sample, evidence, n, rng, threads=threads, times=n)
 
     def mode(self, evidence: Any = None, *, nodes: int = 10_000, rtol: float | None = None) -> Any:
         """The most probable assignment that agrees with the evidence.
@@ -510,7 +516,7 @@ class Model:
         """
         from pgcc.queries.information import entropy
 
-        return self._ask(entropy, evidence, samples, rng)
+        return self._ask(entropy, evidence, samples, rng, times=samples)
 
     def kl(self, other: Model, evidence: Any = None, *, samples: int = 10_000, rng: Any = None) -> Any:
         """The Kullback–Leibler divergence Σ p(x)·log(p(x) / q(x)) from this distribution p to another q, in nats.
@@ -531,7 +537,7 @@ class Model:
 
         if not isinstance(other, Model):
             raise PgccError(f"the divergence is from a model to a model, not to {type(other).__name__}")
-        return self._ask(kl, evidence, other._distribution(), samples, rng)
+        return self._ask(kl, evidence, other._distribution(), samples, rng, times=samples)
 
     def mutual_information(self, a: Any, b: Any, evidence: Any = None) -> Any:
         """I(a; b | evidence) of two variables, or two sets of them, in nats; with an error below rtol·(I + √I).
@@ -592,10 +598,15 @@ class Model:
         rtol: float | None = None,
         threads: int | None = None,
         single: bool = True,
+        times: int = 1,
     ) -> Any:
-        """Read evidence, ask, and unwrap: the answer to one piece of evidence, or those to every row of a table."""
+        """Read evidence, ask, and unwrap: the answer to one piece of evidence, or those to every row of a table.
+
+        `times` is how often the question goes through the circuit for each row.
+        """
         given = Evidence(self.variables, evidence, self._asked.column)
-        answers = question(self._distribution(rtol, threads), given, *more)
+        with tier(self._work * given.rows * times):
+            answers = question(self._distribution(rtol, threads), given, *more)
         return _only(answers) if single and given.single else answers
 
     def _distribution(self, rtol: float | None = None, threads: int | None = None) -> Distribution:
@@ -627,7 +638,8 @@ class Model:
         ...
         """
         standing, given = self.standing, None if evidence is None else self._asked.read(evidence)
-        return explain(self._distribution(), given, standing)
+        with tier(self._work * (1 if given is None else given.rows)):
+            return explain(self._distribution(), given, standing)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"circuit": self.circuit, "settings": self._settings, "standing": self._standing}

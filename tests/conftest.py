@@ -5,12 +5,21 @@ from __future__ import annotations
 import pytest
 
 from pgcc import cli
+from pgcc.kernels.policy import choose_tier
 
 
 def pytest_addoption(parser):
     parser.addoption(
         "--adversary", type=int, default=0, metavar="N", help="compare at least N adversarial numbers with exact ones"
     )
+
+
+@pytest.fixture(autouse=True)
+def compiled():
+    """Kernels are compiled, however small the work of a test: it is about what large work runs on."""
+    before = choose_tier("compiled")
+    yield
+    choose_tier(before)
 
 
 @pytest.fixture

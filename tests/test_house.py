@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.kernels import meaning, simd
-from pgcc.kernels.policy import UNCOMPILED, kernel
+from pgcc.kernels import simd
+from pgcc.kernels.policy import choose_tier, kernel
 
 ROOT = Path(pgcc.__file__).parent
 MOST_ARGUMENTS = 10
@@ -115,21 +115,23 @@ def _bytes(codes, index, tables, counts, columns, out):
     return simd.equal_bytes(codes, 2, 1), simd.no_codes(codes, 2), simd.lowest_bit(np.uint64(40))
 
 
-@pytest.mark.skipif(UNCOMPILED, reason="nothing is compiled")
-class TestMeaning:
-    """Every operation on vectors does what it means."""
+class TestVectors:
+    """The instructions of every operation on vectors do what it does in Python."""
+
+    @pytest.fixture(autouse=True)
+    def _compiled(self) -> Iterator[None]:
+        before = choose_tier("compiled")
+        yield
+        choose_tier(before)
 
     @pytest.mark.parametrize(("function", "size"), [(_unary, 56), (_binary, 88)])
-    def test_of_numbers(self, function, size, monkeypatch) -> None:
+    def test_of_numbers(self, function, size) -> None:
         a, out, expected = numbers(24), np.zeros(size), np.zeros(size)
         function(a, out)
-        for name in vars(meaning):
-            if hasattr(simd, name) and callable(getattr(meaning, name)):
-                monkeypatch.setattr(simd, name, getattr(meaning, name))
         function.py_func(a, expected)
         np.testing.assert_array_equal(out, expected)
 
-    def test_of_bytes(self, monkeypatch) -> None:
+    def test_of_bytes(self) -> None:
         rng = np.random.default_rng(1)
         codes = rng.choice(np.array([0, 1, 255, 7], np.uint8), 100)
         index, tables = rng.integers(0, 5, 16), numbers(64)
@@ -137,15 +139,16 @@ class TestMeaning:
         def arrays() -> tuple[np.ndarray, ...]:
             return codes, index, tables, np.arange(64, dtype=np.uint16) % 9, np.zeros(96, np.uint8), np.zeros(32)
 
-        compiled, plain = arrays(), arrays()
+        compiled, interpreted = arrays(), arrays()
         results = _bytes(*compiled)
-        for name in vars(meaning):
-            if hasattr(simd, name) and callable(getattr(meaning, name)):
-                monkeypatch.setattr(simd, name, getattr(meaning, name))
-        assert _bytes.py_func(*plain) == results
-        for one, other in zip(compiled, plain, strict=True):
+        assert _bytes.py_func(*interpreted) == results
+        for one, other in zip(compiled, interpreted, strict=True):
             np.testing.assert_array_equal(one, other)
 
-    def test_all_have_one(self) -> None:
-        operations = {name for name, value in vars(simd).items() if type(value).__name__ == "_Intrinsic"}
-        assert operations <= set(vars(meaning))
+    def test_all_are_defined(self) -> None:
+        """For Numba, and in Python."""
+        from pgcc.kernels import llvm
+
+        defined = {name for name, value in vars(llvm).items() if "typingctx" in getattr(value, "__annotations__", ())}
+        public = {name for name, value in vars(simd).items() if callable(value) and value.__module__ == simd.__name__}
+        assert {name for name in public if not name.startswith("_")} == defined

@@ -43,15 +43,18 @@ RANK = {part: -i for i, parts in enumerate(LAYERS) for part in parts}
 UNRANKED = {"testing"}
 # Modules that may import from pgcc inside functions: methods that delegate, what only some circuits need, and commands
 # that start quickly.
-DEFERRING = {"pgcc.ir.circuit", "pgcc.model", "pgcc.validity.standing", "pgcc.cli"}
+DEFERRING = {
+    "pgcc.ir.circuit",
+    "pgcc.model",
+    "pgcc.validity.standing",
+    "pgcc.cli",
+    "pgcc.kernels.policy",
+    "pgcc.kernels.simd",
+}
 # Packages outside the standard library, and the modules (by prefix) that may import them, anywhere in their text.
-KERNELS = tuple(
-    f"pgcc.{room}kernels"
-    for room in ("", "certify.", "rings.", "rings.float64.", "determinants.", "evaluate.", "learn.")
-)
 THIRD_PARTY = {
     "numpy": ("pgcc",),
-    "numba": KERNELS,
+    "numba": ("pgcc.kernels", "pgcc.rings.kernels.walk"),
     "llvmlite": ("pgcc.kernels",),
     "flint": (
         "pgcc.rings",

@@ -39,6 +39,7 @@ def _build_parser() -> _Parser:
     _add_compile(commands)
     _add_check(commands)
     _add_fit(commands)
+    _add_warmup(commands)
     return parser
 
 
@@ -284,6 +285,14 @@ def _add_cluster_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster", metavar="ADDRESS", help="of a Dask scheduler whose workers do it (needs pgcc[dask])"
     )
+
+
+def _add_warmup(commands: Any) -> None:
+    parser = commands.add_parser(
+        "warmup", usage="pgcc warmup [options]", help="compile kernels for this machine, once", description=texts.WARMUP
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="processes at a time (one a core)")
+    parser.set_defaults(command="warmup", parser=parser, expr="", words=[])
 
 
 def _add_model_options(parser: argparse.ArgumentParser) -> None:

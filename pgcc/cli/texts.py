@@ -71,3 +71,6 @@ CSV = """a CSV file with the names of variables in its first line, then rows of 
 -1; variables without a column are unobserved; - is standard input"""
 
 METHODS = "auto (the default), direct, top, bottom, roots, fft or ball; 'pgcc show' says which ones auto takes"
+
+WARMUP = """Compile the kernels that people use, so that no later command waits for them: for images of containers and
+clusters. They are kept in the user's folder of caches, or in PGCC_CACHE_DIR."""

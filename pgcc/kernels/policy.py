@@ -1,48 +1,144 @@
-"""How every kernel is compiled: one policy, in one place.
+"""How every kernel is run: compiled by Numba under one policy, or by Python where there is little to do.
 
-Without a compiler (NUMBA_DISABLE_JIT=1) kernels are Python functions, in the same arithmetic: nothing is said where a
-number leaves its range.
+Compiling takes seconds, and importing Numba half of one. So small work is *interpreted*: inside of ``with tier(work)``
+kernels that are not compiled yet run as the Python functions that they are, in the same arithmetic, until that has
+taken as long as is `PATIENCE` altogether. ``PGCC_TIER=compiled`` or ``interpreted`` decides it for all work; so does
+``NUMBA_DISABLE_JIT=1``.
 """
 
 from __future__ import annotations
 
-from functools import wraps
+import functools
+import os
+import threading
+from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numba import njit
-from numba.core import config
 
-UNCOMPILED: bool = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]
 # nogil: Python threads run kernels side by side, which survives fork and concurrent calls, unlike Numba's own.
-OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": False}
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False}
+# The most work that is interpreted at a time, in multiplications: 1 to 10 µs each; and for how many seconds altogether.
+SMALL, PATIENCE = 5_000, 1.0
+TIERS = ("auto", "compiled", "interpreted")
+# What has to be known to Numba before it compiles a kernel.
+_registrations: list[Callable[[], None]] = []
+
+
+class _Tier(threading.local):
+    """Whether kernels of this thread are interpreted: because of the work, and because their caller is."""
+
+    interpreted = False
+    inside = False
+
+
+_tier = _Tier()
+_chosen = "interpreted" if os.environ.get("NUMBA_DISABLE_JIT") == "1" else os.environ.get("PGCC_TIER", "auto")
+_seconds = 0.0  # of interpretation, in all threads
+
+
+def choose_tier(name: str) -> str:
+    """Interpret kernels always ("interpreted"), never ("compiled") or for small work ("auto"); returns what held before."""
+    global _chosen
+    assert name in TIERS
+    before, _chosen = _chosen, name
+    return before
+
+
+class tier:  # noqa: N801 - it reads as a statement: with tier(work)
+    """Interpret kernels where this much work is to be done, in multiplications, if that is little."""
+
+    __slots__ = ("_before", "_work")
+
+    def __init__(self, work: float):
+        self._work = work
+
+    def __enter__(self) -> None:
+        self._before = _tier.interpreted
+        _tier.interpreted = _chosen == "auto" and self._work <= SMALL and _seconds < PATIENCE
+
+    def __exit__(self, *error: object) -> None:
+        _tier.interpreted = self._before
+
+
+class Kernel:
+    """A function over arrays that Numba compiles when it is first called, or loads as it was compiled before.
+
+    Numba itself is imported no sooner than that. In the code of other kernels a kernel stands for its dispatcher, as
+    any function that Numba compiles.
+
+    Attributes
+    ----------
+    py_func : the function itself, to be interpreted or stepped through
+    """
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]):
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self.options = options
+        self._dispatcher: Any = None
+
+    @property
+    def dispatcher(self) -> Any:
+        """What Numba makes of the function."""
+        if self._dispatcher is None:
+            self._dispatcher = _make_dispatcher(self.py_func, self.options)
+        return self._dispatcher
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self.dispatcher._numba_type_
+
+    def __call__(self, *args: Any) -> Any:
+        if _tier.inside:
+            return self.py_func(*args)
+        if _chosen == "interpreted" or (_tier.interpreted and self._dispatcher is None):
+            return self._interpret(args)
+        return self.dispatcher(*args)
+
+    def _interpret(self, args: tuple[Any, ...]) -> Any:
+        global _seconds
+        began = perf_counter()
+        _tier.inside = True
+        try:
+            with np.errstate(all="ignore"):
+                return self.py_func(*args)
+        finally:
+            _tier.inside = False
+            _seconds += perf_counter() - began
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.py_func.__module__}.{self.py_func.__qualname__}>"
 
 
 def kernel(function: Any) -> Any:
     """Compile a function over arrays when it is first called."""
-    return _compiled(function)
+    return Kernel(function, OPTIONS)
 
 
 def bare_kernel(function: Any) -> Any:
     """The same for functions that allocate nothing and are called often: references to their arrays are not counted."""
-    return _compiled(function, _nrt=False)
+    return Kernel(function, {**OPTIONS, "_nrt": False})
 
 
 def inlined_kernel(function: Any) -> Any:
     """The same, compiled into its callers: passing an array takes seven words, more than a small matrix is worth."""
-    return _compiled(function, _nrt=False, forceinline=True)
+    return Kernel(function, {**OPTIONS, "_nrt": False, "forceinline": True})
 
 
-def _compiled(function: Any, **more: Any) -> Any:
-    if UNCOMPILED:
-        return _uncompiled(function)
-    return njit(**{**OPTIONS, **more})(function)
+def before_compiling(register: Callable[[], None]) -> Callable[[], None]:
+    """Call this function, which tells Numba what functions of its module mean, before a kernel is compiled."""
+    _registrations.append(register)
+    return register
 
 
-def _uncompiled(function: Any) -> Any:
-    @wraps(function)
-    def run(*args: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return function(*args)
+def _make_dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    from numba import njit
 
-    return run
+    from pgcc.kernels.cache import KernelCache
+    from pgcc.kernels.numba_private import keep
+
+    while _registrations:
+        _registrations.pop()()
+    return keep(njit(**options)(function), KernelCache(function, options))

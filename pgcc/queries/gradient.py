@@ -14,8 +14,10 @@ from pgcc.errors import EvidenceError, PgccError, PrecisionError, SemanticsError
 from pgcc.evaluate.gradient import Differentiator, Gradients, WeightedRows
 from pgcc.evaluate.gradient_points import PointDifferentiator
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.facts import multiplications
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import UNIT
+from pgcc.kernels.policy import tier
 from pgcc.program.parameters import Parametrized, parametrize
 
 # How well certified values are known, and how well those of float64 must agree with them.
@@ -206,9 +208,14 @@ def grad(circuit: Circuit, evidence: Any = None, *, weights: Any = None, normali
     array([[ 0.621118, -0.198758],
            [-0.198758,  0.223602]])
     """
-    function = GradientFunction(circuit, normalize)
     given = Evidence(circuit.variables, evidence)
-    share = _shares(weights, given.rows)
+    with tier(multiplications(circuit) * given.rows):
+        return _grad(circuit, given, _shares(weights, given.rows), normalize)
+
+
+def _grad(circuit: Circuit, given: Evidence, share: np.ndarray, normalize: bool) -> Gradient:
+    """`grad` of rows with these weights."""
+    function = GradientFunction(circuit, normalize)
     codes = given.chunk(slice(None))
     found = function.evaluate(codes, share)
     logs = found.logs if circuit.facts.monotone else _certain_logs(circuit, codes, normalize)

@@ -14,7 +14,9 @@ from pgcc.compiler import Compiled
 from pgcc.errors import PgccError, ProofError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.facts import multiplications
 from pgcc.ir.node import Op
+from pgcc.kernels.policy import tier
 from pgcc.rings.balls import Exact
 from pgcc.validity.coefficients import scan_coefficients
 from pgcc.validity.dependence import judge_dependence
@@ -203,7 +205,7 @@ def check(
     (False, {'x': 0}, Fraction(-1, 2))
     """
     _check_arguments(circuit, time, tolerance)
-    with collector_paused():
+    with collector_paused(), tier(multiplications(circuit)):
         multiaffine = _judge_multiaffine(circuit)
         total = find_total(circuit)
         nonnegative, certificate = _Nonnegative(circuit, multiaffine, total, float(time), float(tolerance), rng).judge()

@@ -1,7 +1,7 @@
 """The one walk over the instructions of a program, for every number system that is not hot.
 
 A number system is a named tuple of the arrays that it computes in, and its `Operations`. Numba compiles the walk once
-for each, and calls its operations directly; without Numba (NUMBA_DISABLE_JIT=1), Python looks them up. A number system
+for each, and calls its operations directly; where it is interpreted, Python looks them up. A number system
 whose operations are few and large, or that runs seldom, can be any class of Python (`walk_in_python`). The float64
 engine has a walk of its own (`pgcc.rings.float64.kernels`).
 """
@@ -12,9 +12,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
-from pgcc.kernels.policy import OPTIONS, kernel
+from pgcc.kernels.policy import OPTIONS, before_compiling, kernel
 from pgcc.program.program import DET, DETBAR, DETMAG, LEAF, SUM, TIMES, Code
 
 
@@ -121,52 +120,17 @@ def determinant(system: Any, i: int, at: int, op: int, args: np.ndarray) -> None
     _KNOWN[type(system)].determinant(system, i, at, op, args)
 
 
-_INLINED: Any = {"error_model": OPTIONS["error_model"], "forceinline": True}
+@before_compiling
+def _tell_numba() -> None:
+    """An operation of a number system stands for the function that its class is known to have."""
+    from numba.extending import overload
 
+    def chosen(name: str) -> Any:
+        return lambda system, *args: getattr(_KNOWN[system.instance_class], name)
 
-@overload(leaf, jit_options=_INLINED)
-def _leaf(system, i, at, number):
-    return _KNOWN[system.instance_class].leaf
-
-
-@overload(one, jit_options=_INLINED)
-def _one(system, i, at):
-    return _KNOWN[system.instance_class].one
-
-
-@overload(times, jit_options=_INLINED)
-def _times(system, at, x):
-    return _KNOWN[system.instance_class].times
-
-
-@overload(zero, jit_options=_INLINED)
-def _zero(system, i, at):
-    return _KNOWN[system.instance_class].zero
-
-
-@overload(add, jit_options=_INLINED)
-def _add(system, at, k, x):
-    return _KNOWN[system.instance_class].add
-
-
-@overload(add_product, jit_options=_INLINED)
-def _add_product(system, at, k, x, y):
-    return _KNOWN[system.instance_class].add_product
-
-
-@overload(end_product, jit_options=_INLINED)
-def _end_product(system, i, at):
-    return _KNOWN[system.instance_class].end_product
-
-
-@overload(end_sum, jit_options=_INLINED)
-def _end_sum(system, i, at):
-    return _KNOWN[system.instance_class].end_sum
-
-
-@overload(determinant, jit_options=_INLINED)
-def _determinant(system, i, at, op, args):
-    return _KNOWN[system.instance_class].determinant
+    inlined: Any = {"error_model": OPTIONS["error_model"], "forceinline": True}
+    for operation in (leaf, one, times, zero, add, add_product, end_product, end_sum, determinant):
+        overload(operation, jit_options=inlined, strict=False)(chosen(operation.__name__))
 
 
 @kernel

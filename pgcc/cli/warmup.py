@@ -1,0 +1,119 @@
+"""`pgcc warmup`: compile the kernels that people use, once for this machine, all cores at work."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from time import perf_counter
+
+import numpy as np
+
+from pgcc.errors import PgccError
+from pgcc.frontend.dpp import dpp
+from pgcc.frontend.expression import parse
+from pgcc.frontend.spanning_tree import spanning_tree
+from pgcc.kernels.cache import folder, writable
+from pgcc.learn import SimplePGC
+from pgcc.model import compile
+from pgcc.queries.gradient import grad
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask small questions of every kind in processes of their own, which compile what they need and keep it."""
+    if writable() is None:
+        raise PgccError(f"compiled kernels cannot be kept in {folder()}: set PGCC_CACHE_DIR to a folder of your own")
+    os.environ["PGCC_TIER"] = "compiled"  # of the processes below
+    began = perf_counter()
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(args.jobs or os.cpu_count(), mp_context=context) as workers:
+        waiting = {workers.submit(_compile_for, name): name for name in JOBS}
+        for done, job in enumerate(as_completed(waiting), 1):
+            job.result()
+            _tell(done, waiting[job], perf_counter() - began)
+    print(f"{len(list(folder().glob('*.kernel')))} compiled kernels in {folder()}")
+    return 0
+
+
+def _tell(done: int, name: str, seconds: float) -> None:
+    if sys.stderr.isatty():
+        bar = "#" * done + "." * (len(JOBS) - done)
+        print(f"[{bar}] {done}/{len(JOBS)} after {seconds:.0f} s: {name}", file=sys.stderr, flush=True)
+
+
+def _compile_for(name: str) -> None:
+    JOBS[name]()
+
+
+# -- small questions of every kind ---------------------------------------------------------------------------
+
+
+def _ask_circuit() -> None:
+    model = compile(parse("(0.1*(a + 1)*(6*b + 1) - 0.4*a*b) * (0.8*c + 0.2)"))
+    model.prob({"a": 1})
+    model.logprob([[1, 0, -1], [0, 1, 1]])
+    model.marginals()
+
+
+def _ask_more_of_circuit() -> None:
+    circuit = parse("(0.3*a + 0.7) * (0.5*b + 0.5) * (0.2*c + 0.8)")
+    model = compile(circuit)
+    model.sample(3, rng=0)
+    model.mode()
+    model.cardinality()
+    model.pairwise()
+    grad(circuit, [[1, 0, -1]])
+
+
+def _ask_tiny_numbers() -> None:
+    model = compile(parse("(1e-200*a + 1) * (1e-200*b + 1)"))
+    model.logprob({"a": 1, "b": 1})
+    model.marginals({"a": 1})
+
+
+def _ask_polynomials() -> None:
+    model = compile(parse("((a + 1)*(a*b + 1) - a**2*b + 1) / 5"))
+    model.prob({"a": 1})
+    model.prob({"a": 0})
+    model.cardinality()
+
+
+def _ask_dpp() -> None:
+    model = compile(dpp(L=[[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 1.5]]))
+    model.prob({"x1": 1})
+    model.marginals()
+
+
+def _ask_more_of_dpp() -> None:
+    model = compile(dpp(L=[[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 1.5]]))
+    model.sample(3, rng=0)
+    model.cardinality()
+    compile(model.circuit.exactly(2)).sample(2, rng=0)
+
+
+def _ask_tree() -> None:
+    model = compile(spanning_tree([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 0.5)]))
+    model.prob([[1, 1, 0]])
+    model.marginals()
+    model.sample(3, rng=0)
+
+
+def _fit() -> None:
+    rows = (np.random.default_rng(0).random((60, 4)) < 0.4).astype(np.int8)
+    SimplePGC(2, 1, epochs=2).fit(rows).score(rows)
+
+
+# The longest first.
+JOBS: dict[str, Callable[[], None]] = {
+    "determinants": _ask_dpp,
+    "learning": _fit,
+    "sets drawn from determinants": _ask_more_of_dpp,
+    "spanning trees": _ask_tree,
+    "circuits": _ask_circuit,
+    "samples, modes and counts": _ask_more_of_circuit,
+    "numbers out of range": _ask_tiny_numbers,
+    "polynomials in t": _ask_polynomials,
+}

@@ -1,0 +1,130 @@
+"""Compiled kernels on disk: shared by processes, never stale, and no obstacle where nothing can be kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# A package whose name begins as pgcc's does: a kernel in one module, which calls one in another.
+CALLED = """
+from pgcc.kernels.policy import kernel
+
+@kernel
+def double(x):
+    return {factor} * x
+"""
+CALLING = """
+from pgcc.kernels.policy import kernel
+from pgcc_like.called import double
+
+@kernel
+def total(values):
+    found = 0.0
+    for i in range(values.size):
+        found += double(values[i])
+    return found
+"""
+# Prints the value, and whether the kernel was loaded from disk.
+ASK = """
+import numpy as np
+from pgcc_like.calling import total
+print(total(np.arange(4.0)), sum(total.dispatcher.stats.cache_hits.values()))
+"""
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder with the package and an empty cache."""
+    (tmp_path / "pgcc_like").mkdir()
+    (tmp_path / "pgcc_like" / "__init__.py").touch()
+    (tmp_path / "pgcc_like" / "calling.py").write_text(CALLING)
+    (tmp_path / "pgcc_like" / "called.py").write_text(CALLED.format(factor=2.0))
+    (tmp_path / "cache").mkdir()
+    return tmp_path
+
+
+def start(place: Path, **environment: str) -> subprocess.Popen[str]:
+    paths = os.pathsep.join([str(place), *filter(None, sys.path)])
+    settings = {"PGCC_CACHE_DIR": str(place / "cache"), "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-c", ASK],
+        env={**os.environ, **settings, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def answer(process: subprocess.Popen[str]) -> tuple[float, int]:
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    value, hits = out.split()
+    return float(value), int(hits)
+
+
+def files(place: Path) -> list[Path]:
+    return sorted((place / "cache").iterdir())
+
+
+def test_a_kernel_is_compiled_once(place):
+    assert answer(start(place)) == (12.0, 0)
+    assert answer(start(place)) == (12.0, 1)
+    assert all(path.suffix == ".kernel" for path in files(place))
+
+
+def test_a_kernel_that_it_calls_has_changed(place):
+    """In a file of its own, of the same length and age: what Numba's own cache does not see."""
+    answer(start(place))
+    called = place / "pgcc_like" / "called.py"
+    before = called.stat()
+    called.write_text(CALLED.format(factor=3.0))
+    os.utime(called, (before.st_atime, before.st_mtime))
+    assert answer(start(place)) == (18.0, 0)
+    called.write_text(CALLED.format(factor=2.0))
+    assert answer(start(place)) == (12.0, 1)
+
+
+def test_another_processor(place):
+    answer(start(place))
+    assert answer(start(place, NUMBA_CPU_NAME="generic")) == (12.0, 0)
+    assert answer(start(place)) == (12.0, 1)
+
+
+@pytest.mark.parametrize("damage", ["emptied", "cut", "flipped"])
+def test_damaged_files(place, damage):
+    answer(start(place))
+    for path in files(place):
+        data = bytearray(path.read_bytes())
+        if damage == "flipped":
+            data[len(data) // 2] ^= 1
+        path.write_bytes({"emptied": b"", "cut": bytes(data[:-100]), "flipped": bytes(data)}[damage])
+    assert answer(start(place)) == (12.0, 0)
+    assert answer(start(place)) == (12.0, 1)
+
+
+def test_no_folder_can_be_written(place):
+    """A file where the folder should be: that is refused whoever asks, unlike a folder without permissions."""
+    (place / "cache").rmdir()
+    (place / "cache").touch()
+    assert answer(start(place)) == (12.0, 0)
+    assert answer(start(place)) == (12.0, 0)
+
+
+def test_processes_at_the_same_time(place):
+    assert {answer(process)[0] for process in [start(place) for _ in range(3)]} == {12.0}
+    assert answer(start(place)) == (12.0, 1)
+    assert all(path.suffix == ".kernel" for path in files(place))
+
+
+def test_kernels_of_versions_that_are_gone_are_deleted(place):
+    old, recent = place / "cache" / "old-0.kernel", place / "cache" / "recent-0.kernel"
+    for path in (old, recent):
+        path.touch()
+    os.utime(old, (0.0, 0.0))
+    answer(start(place))
+    assert not old.exists()
+    assert recent.exists()
