@@ -381,7 +381,7 @@ def kl(asking: Asking) -> None:
 
 def _close_to(divergence: arb, rtol: float) -> arb:
     """rtol·(D + √D), and rtol² where D is nearly 0: a divergence is quadratic in what probabilities are off by."""
-    size = abs(divergence)
+    size = abs(divergence).upper()  # a ball around 0 has no root
     return (size + size.sqrt()) * (4 * rtol) + (4 * rtol) ** 2
 
 
