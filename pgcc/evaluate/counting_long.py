@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from pgcc.errors import PrecisionError
-from pgcc.evaluate.kernels.counting_long import Evidence, Pieces, Values, fold_product, put, run_long
+from pgcc.evaluate.kernels.counting_long import Evidence, LongValues, Pieces, fold_product, put, run_long
 from pgcc.program.program import ARITHMETIC, TIMES
 from pgcc.rings.direct import Scaled
 from pgcc.rings.fourier import multiply
@@ -66,8 +66,8 @@ class LongCounting:
         self.evidence = Evidence(codes, counted)
 
     @property
-    def _values(self) -> Values:
-        return Values(self.offset, self.pool, self.lows, self.lengths, self.exponents, self.rounds, self.losses)
+    def _values(self) -> LongValues:
+        return LongValues(self.offset, self.pool, self.lows, self.lengths, self.exponents, self.rounds, self.losses)
 
     def run(self) -> tuple[np.ndarray, float]:
         """The coefficients divided by their sum, and an absolute error that none of them exceeds."""
