@@ -18,7 +18,7 @@ import numpy as np
 
 from pgcc.certify import budget
 from pgcc.errors import PrecisionError
-from pgcc.evaluate.kernels.counting_long import Evidence, Pieces, Polynomials, fold_product, put, run_long
+from pgcc.evaluate.kernels.counting_long import Evidence, LongValues, Pieces, fold_product, put, run_long
 from pgcc.program.program import ARITHMETIC, TIMES
 from pgcc.rings.counts import Counts
 from pgcc.rings.direct import Scaled
@@ -96,8 +96,8 @@ class LongCounting:
         self.evidence = Evidence(codes, counted)
 
     @property
-    def _values(self) -> Polynomials:
-        return Polynomials(self.offset, self.pool, self.lows, self.lengths, self.exponents, self.rounds, self.losses)
+    def _values(self) -> LongValues:
+        return LongValues(self.offset, self.pool, self.lows, self.lengths, self.exponents, self.rounds, self.losses)
 
     def run(self) -> tuple[np.ndarray, float]:
         """The coefficients divided by their sum, and an absolute error that none of them exceeds."""

@@ -112,7 +112,8 @@ def add(circuit: Circuit, probabilities: Mapping[str, Number]) -> Circuit:
     Examples
     --------
     >>> import pgcc
-    >>> print(add(pgcc.parse("0.4*a*b + 0.6"), {"b": as_number("1/2")}))
+    >>> from fractions import Fraction
+    >>> print(add(pgcc.parse("0.4*a*b + 0.6"), {"b": Fraction(1, 2)}))
     2/5*a*b + 3/5*~a*(1/2*b + 1/2*~b)
     """
 

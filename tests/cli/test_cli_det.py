@@ -166,7 +166,7 @@ DAMAGED = {
     "a bad weight": ("g.edges", "a b\nb c heavy\n", "g.edges, line 2: the weight 'heavy' is not a finite number"),
     "a weight of nan": ("g.tsv", "a\tb\tnan\n", "g.tsv, line 1: the weight 'nan' is not a finite number"),
     "a negative weight": ("g.edges", "a b 1\n\nb c -1\n", "g.edges, line 3: the weight '-1' is negative"),
-    "data of networkx": ("g.edges", "a b {'weight': 3}\n", "line 1: .* data=.'weight'.. writes weights plainly"),
+    "data of networkx": ("g.edges", "a b {'weight': 3}\n", "line 1: .* data=.'weight'.. writes weights without names"),
     "no edges": ("g.edges", "# none\n", "g.edges has no edges"),
     "graph not UTF-8": ("g.edges", b"a b\nb \xff\n", "g.edges, line 2: this is not text in UTF-8"),
     "a missing node": ("g.edges", "a,,1\n", "line 1: '' is not the name of a node"),

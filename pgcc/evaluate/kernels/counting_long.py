@@ -23,7 +23,7 @@ SHORT = 2048
 _NEVER = -(2**60)
 
 
-class Polynomials(NamedTuple):
+class LongValues(NamedTuple):
     """The values of all slots: see above."""
 
     offset: np.ndarray
@@ -99,7 +99,7 @@ def fold_product(factors, cut, values, memory):
     """The product of the values in some slots as few pieces, all longer than SHORT but one: how many, and (Σ low,
     Σ exponent, roundings, losses) of the whole.
 
-    values : Polynomials. memory : Pieces. Neighbours are multiplied while the last piece is at least as long as the one
+    values : LongValues. memory : Pieces. Neighbours are multiplied while the last piece is at least as long as the one
     before: a balanced tree.
     """
     offset, pool, lows, lengths, exponents, rounds, losses = values
@@ -142,7 +142,7 @@ def fold_product(factors, cut, values, memory):
 def run_long(code, constants, evidence, begin, cut, values, memory):
     """Instructions from `begin` on, up to the first that takes a product of two long polynomials: its number.
 
-    code : Instructions. constants : Constants, but with exponents of two. evidence : Evidence. values : Polynomials.
+    code : Instructions. constants : Constants, but with exponents of two. evidence : Evidence. values : LongValues.
     memory : Pieces.
     """
     op, target, start, args, first_weight = code
