@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from benchmarks.common import ROOT, Table
 
+LOGGING = "import logging; logging.basicConfig(format='%(message)s'); logging.getLogger('pgcc').setLevel('DEBUG')\n"
 COMMAND = "import sys; from pgcc.cli import main; sys.exit(main(sys.argv[1:]))"
 CIRCUIT = """
 import pgcc
@@ -36,26 +37,25 @@ SimplePGC(2, 1, epochs=5).fit(rows).score(rows)
 """
 # What is done, the code with its arguments, and how much of it is wanted at most.
 USES = [
-    ('pgcc query beta.pgc "z2=0, z3=0"', (COMMAND, "query", "examples/beta.pgc", "z2=0, z3=0"), 3),
-    ("circuit: compile, logprob of five rows, marginals", (CIRCUIT,), 10),
-    ("DPP of three items: compile, prob, marginals, sample, mode", (DPP,), 15),
-    ("pgcc sample roads.edges", (COMMAND, "sample", "examples/roads.edges"), 15),
-    ("SimplePGC(2, 1, epochs=5).fit on 300 rows, score", (FIT,), 40),
-    ("the README's tour as doctest", ("import doctest, sys; sys.exit(doctest.testfile('README.md', False)[0])",), 120),
+    ('pgcc query beta.pgc "z2=0, z3=0"', ("-c", LOGGING + COMMAND, "query", "examples/beta.pgc", "z2=0, z3=0"), 3),
+    ("circuit: compile, logprob of five rows, marginals", ("-c", LOGGING + CIRCUIT), 10),
+    ("DPP of three items: compile, prob, marginals, sample, mode", ("-c", LOGGING + DPP), 15),
+    ("pgcc sample roads.edges", ("-c", LOGGING + COMMAND, "sample", "examples/roads.edges"), 15),
+    ("SimplePGC(2, 1, epochs=5).fit on 300 rows, score", ("-c", LOGGING + FIT), 40),
+    ("the README's tour as doctest", ("-m", "pytest", "-q", "--doctest-glob=README.md", "README.md"), 120),
 ]
-LOGGING = "import logging; logging.basicConfig(format='%(message)s'); logging.getLogger('pgcc').setLevel('DEBUG')\n"
 
 
 def run() -> Iterator[Table]:
-    base = min(_cpu("import numpy, numba")[0] for _ in range(3))
+    base = min(_cpu("-c", "import numpy, numba")[0] for _ in range(3))
     uses = Table(
         "first use: a new process with an empty cache", ["use", "CPU s", "× numba", "wanted", "kernels", "warm, s"]
     )
     compiled: Counter[str] = Counter()
-    for name, (code, *args), wanted in USES:
+    for name, args, wanted in USES:
         with tempfile.TemporaryDirectory() as folder:
-            seconds, log = _cpu(LOGGING + code, *args, cache=folder)
-            warm, _ = _cpu(code, *args, cache=folder)
+            seconds, log = _cpu(*args, cache=folder)
+            warm, _ = _cpu(*args, cache=folder)
         kernels = re.findall(r"^compiled (\S+) in ([\d.]+) s", log, re.MULTILINE)
         for kernel, each in kernels:
             compiled[kernel] = max(compiled[kernel], float(each))
@@ -67,16 +67,16 @@ def run() -> Iterator[Table]:
     yield slowest
 
 
-def _cpu(code: str, *args: str, cache: str | None = None) -> tuple[float, str]:
+def _cpu(*args: str, cache: str | None = None) -> tuple[float, str]:
     """CPU seconds of a process that succeeds, and what it says on standard error."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     if cache is not None:
         environment["PGCC_CACHE_DIR"] = cache
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
-        [sys.executable, "-c", code, *args], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, *args], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise RuntimeError(done.stderr)
+        raise RuntimeError(done.stdout + done.stderr)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stderr

@@ -39,7 +39,7 @@ _seconds = 0.0  # of interpretation, in all threads
 
 
 def choose_tier(name: str) -> str:
-    """Interpret kernels always ("interpreted"), never ("compiled") or for small work ("auto"). Returns the choice before."""
+    """Interpret kernels "interpreted": always, "compiled": never, "auto": for small work. Returns the choice before."""
     global _chosen
     assert name in TIERS
     before, _chosen = _chosen, name

@@ -1,0 +1,96 @@
+"""Kernels that are interpreted and kernels that are compiled give the same answers, and a seed the same samples."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from families import FAMILIES, cases
+
+import pgcc
+from pgcc.kernels import policy
+from pgcc.kernels.policy import choose_tier, kernel, tier
+
+
+@pytest.fixture
+def ask():
+    """Ask a question in one tier."""
+
+    def ask(name, question):
+        before = choose_tier(name)
+        try:
+            return question()
+        finally:
+            choose_tier(before)
+
+    return ask
+
+
+def near(found, expected):
+    np.testing.assert_allclose(np.asarray(found, float), np.asarray(expected, float), rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_answers(family, ask):
+    for circuit, table, evidence in cases(family, many=3, seed=16):
+        true = table.prob(evidence)
+        for name in ("interpreted", "compiled"):
+            model = ask(name, lambda circuit=circuit: pgcc.compile(circuit))
+            near(ask(name, lambda model=model, evidence=evidence: model.prob(evidence)), true)
+            sizes = [sum(p for s, p in table.p.items() if len(s) == k) for k in range(len(table.variables) + 1)]
+            near(ask(name, lambda model=model: model.cardinality()), sizes)
+            if true:
+                expected = [table.expectation(evidence, lambda s, v=v: int(v in s)) for v in table.variables]
+                near(ask(name, lambda model=model, evidence=evidence: model.marginals(evidence)), expected)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_samples(family, ask):
+    for circuit, _, _ in cases(family, many=3, seed=17):
+        one, other = (
+            ask(name, lambda circuit=circuit: pgcc.compile(circuit).sample(12, rng=3))
+            for name in ("interpreted", "compiled")
+        )
+        np.testing.assert_array_equal(one, other)
+
+
+# -- which tier runs -------------------------------------------------------------------------------------------------
+
+
+def test_small_work_is_interpreted_until_patience_ends(ask, monkeypatch):
+    @kernel
+    def is_interpreted():
+        return interpreted()
+
+    def interpreted():
+        return True
+
+    def run(work):
+        with tier(work):
+            return policy._tier.interpreted
+
+    monkeypatch.setattr(policy, "_seconds", 0.0)
+    assert ask("interpreted", is_interpreted)
+    assert ask("auto", lambda: run(policy.SMALL))
+    assert not ask("auto", lambda: run(policy.SMALL + 1))
+    assert not ask("compiled", lambda: run(1))
+    monkeypatch.setattr(policy, "_seconds", policy.PATIENCE)
+    assert not ask("auto", lambda: run(1))
+
+
+FIRST_MINUTE = """
+import sys
+import pgcc
+model = pgcc.compile(pgcc.parse("(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)"))
+model.prob({"z2": 0, "z3": 0}), model.logprob([[1, 0, 1]] * 5), model.marginals(), model.sample(3, rng=0), model.mode()
+model = pgcc.compile(pgcc.dpp(L=[[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 1.5]]))
+model.prob({"x1": 1}), model.marginals(), model.sample(3, rng=0), model.mode(), model.cardinality()
+assert "numba" not in sys.modules
+"""
+
+
+def test_small_questions_do_not_import_numba():
+    done = subprocess.run([sys.executable, "-c", FIRST_MINUTE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
