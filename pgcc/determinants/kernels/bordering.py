@@ -80,7 +80,7 @@ class Levels(NamedTuple):
 @bare_kernel
 def _grow(state, factor, pivot, left, right):
     """One more row eliminated: `state`, and x/√|pivot| of it for L and for R, given |L|·x and |R|ᵀ·x."""
-    scale = 1.0 / math.sqrt(abs(pivot))
+    scale = 1.0 / np.sqrt(abs(pivot))
     x_left, x_right = 1.0 + left * scale, 1.0 + right * scale
     state[GROWTH_L] += (2.0 * x_left - 1.0) ** 2
     state[GROWTH_R] += (2.0 * x_right - 1.0) ** 2
@@ -169,7 +169,7 @@ def last_pivots(upper, left, right, weight, pivot, sizes):
             sizes[0, j] += abs(left[at + j]) * weight[0, p]
             sizes[1, j] += abs(right[at + j]) * weight[1, p]
     for j in range(WIDTH):
-        root = math.sqrt(abs(pivot[j]))
+        root = np.sqrt(abs(pivot[j]))
         sizes[0, j], sizes[1, j] = root + 2.0 * sizes[0, j], root + 2.0 * sizes[1, j]
 
 
@@ -295,7 +295,7 @@ def leave_out(matrix, first, roundings, off, children, units, found):
         begins[level], ends[level] = lo, hi
         if hi - lo == 1:
             here, pivot = states[level], vectors[level, 0, 0]
-            root, growth = math.sqrt(abs(pivot)), math.sqrt(here[GROWTH_L] * here[GROWTH_R])
+            root, growth = np.sqrt(abs(pivot)), np.sqrt(here[GROWTH_L] * here[GROWTH_R])
             size = (root + 2.0 * vectors[level, 1, 0]) * (root + 2.0 * vectors[level, 2, 0])
             if size > 0.0:  # else it may have underflowed
                 put(here, (QUICK * roundings, growth), pivot, size, units[lo], off, children[lo], found)

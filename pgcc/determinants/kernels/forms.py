@@ -365,7 +365,7 @@ def _trust(scratch, q, symmetric, roundings, spread, wanted):
     for lane in range(LANES):
         better = 1.5 * (roundings + q * spread) * room[lane]
         # the inverse itself is rounded, by (q + 8)·u·X·|L̂⁻¹|: not too much, if that is small beside it
-        if better < tau[lane] and (q + 8.0) * UNIT * math.sqrt(room[lane]) < 0.1:
+        if better < tau[lane] and (q + 8.0) * UNIT * np.sqrt(room[lane]) < 0.1:
             tau[lane] = better
 
 

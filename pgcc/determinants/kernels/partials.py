@@ -311,7 +311,7 @@ def _substitute(layout, minor, matrix, index, borders, accuracy, found):
     left = right if symmetric else np.zeros(count * WIDTH)
     pivot, sizes = np.empty(WIDTH), np.empty((2, WIDTH))
     units = _units(layout, minor.d, minor.form, borders)
-    known = QUICK * (roundings + spread), math.sqrt(state[GROWTH_L] * state[GROWTH_R])
+    known = QUICK * (roundings + spread), np.sqrt(state[GROWTH_L] * state[GROWTH_R])
     refined = False
     for first in range(0, len(borders), WIDTH):
         some = borders[first : first + WIDTH]
@@ -332,7 +332,7 @@ def _substitute(layout, minor, matrix, index, borders, accuracy, found):
             refined = True
             on_left = full_growth(upper)
             on_right = on_left if symmetric else full_growth(lower)
-            known = FULL * (roundings + (count + 1) * spread), math.sqrt(on_left[0] * on_right[0])
+            known = FULL * (roundings + (count + 1) * spread), np.sqrt(on_left[0] * on_right[0])
         last_sizes(upper, on_left[1], on_left[2], left, pivot, sizes[0])
         last_sizes(lower, on_right[1], on_right[2], right, pivot, sizes[1])
         for j in range(len(some)):

@@ -12,8 +12,6 @@ these are drawn first, by the eigenvectors of their own part of K, and then the 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from pgcc.kernels.policy import kernel
@@ -141,7 +139,7 @@ def _normalize(a):
     square = 0.0
     for x in a:
         square += x * x
-    factor = 1.0 / math.sqrt(square) if square > 0.0 else 0.0
+    factor = 1.0 / np.sqrt(square) if square > 0.0 else 0.0
     for j in range(len(a)):
         a[j] *= factor
 

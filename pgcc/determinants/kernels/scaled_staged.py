@@ -86,4 +86,4 @@ def scaled_determinant(layout, d, slots, at_row, wanted, values, error):
     children = Children(where[:k], where[k:], work, 1, evidence, start, 1)
     determinant_rows(layout, d, children, wanted, Found(mantissa, binary, error))
     whole = binary[0] // RADIX
-    return normalized(math.ldexp(mantissa[0], int(binary[0] - whole * RADIX)), power + whole)
+    return normalized(np.ldexp(mantissa[0], int(binary[0] - whole * RADIX)), power + whole)

@@ -81,7 +81,7 @@ def sized_sum(kernel_matrix, scale, gap, phi, f, y, size, counted):
     weight = np.empty(q)
     value, binary = 1.0, 0
     for p in range(q):
-        weight[p] = math.sqrt(abs(d[index[p]]) / scale[index[p]])
+        weight[p] = np.sqrt(abs(d[index[p]]) / scale[index[p]])
         for c in range(p + 1):
             matrix[p, c] = matrix[c, p] = weight[p] * kernel_matrix[index[p], index[c]] * weight[c]
     for p in range(positive):
@@ -139,7 +139,7 @@ def sized_sum(kernel_matrix, scale, gap, phi, f, y, size, counted):
     for p in range(m):
         total += diagonal[p] + 2.0 * abs(beside[p]) + shift
     error += 3.0 * UNIT * total
-    relative = (math.sqrt(m - j + 1.0) * error + (m - j + 1.0) * shift) * before / e
+    relative = (np.sqrt(m - j + 1.0) * error + (m - j + 1.0) * shift) * before / e
     if not relative < 0.01:
         return 0.0, 0, math.inf
     value, more = math.frexp(value * e)
@@ -154,7 +154,7 @@ def _sizes(matrix, a, q):
         total = abs(matrix[p, p])
         for c in range(min(p, a)):
             total += matrix[p, c] * matrix[p, c] * abs(matrix[c, c])
-        sizes[p] = math.sqrt(total)
+        sizes[p] = np.sqrt(total)
     return sizes
 
 
@@ -199,7 +199,7 @@ def tridiagonal(S):
         left -= row[last] * row[last] + 2.0 * square
         if square < _NOTHING:
             continue
-        norm, pivot = math.sqrt(square), row[last - 1]
+        norm, pivot = np.sqrt(square), row[last - 1]
         beside[last] = -norm if pivot > 0.0 else norm
         for c in range(last):
             v[c] = row[c]
@@ -214,8 +214,8 @@ def tridiagonal(S):
                     part[i] += x * S[c, i]
             for i in range(last):
                 p[i] += part[i]
-        dot, size, chunks = _dot(p, v, last) / square, math.sqrt(_dot(p, p, last) * square), last / _CHUNK
-        error += (69.0 + 4.0 * chunks) * math.sqrt(max(left, 0.0) + 1e-8 * whole)  # `left` cancels
+        dot, size, chunks = _dot(p, v, last) / square, np.sqrt(_dot(p, p, last) * square), last / _CHUNK
+        error += (69.0 + 4.0 * chunks) * np.sqrt(max(left, 0.0) + 1e-8 * whole)  # `left` cancels
         error += (94.0 + 4.0 * chunks) * size + (58.0 + 2.8 * chunks) * norm
         for c in range(last):
             p[c] -= dot * v[c]

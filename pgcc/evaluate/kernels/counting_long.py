@@ -76,7 +76,7 @@ def put(c, low, exponent, rounded, lost, cut, slot, values):
     offset, pool, lows, lengths, exponents, rounds, losses = values
     first, last, total = ends(c, cut)
     binary = math.frexp(total)[1]
-    at, scale = offset[slot], math.ldexp(1.0, int(-binary))
+    at, scale = offset[slot], np.ldexp(1.0, int(-binary))
     for k in range(first, last):
         pool[at + k - first] = c[k] * scale
     lows[slot], lengths[slot], exponents[slot] = low + first, last - first, exponent + binary if total > 0.0 else _NEVER
@@ -128,7 +128,7 @@ def fold_product(factors, cut, values, memory):
             binary = math.frexp(total)[1]
             low, exponent = low + first, exponent + binary
             lost += 2.0 * cut if last - first < size else 0.0
-            scale = math.ldexp(1.0, int(-binary))
+            scale = np.ldexp(1.0, int(-binary))
             for k in range(first, last):
                 buffer[start + k - first] = scratch[k] * scale
             size = last - first
@@ -158,7 +158,7 @@ def run_long(code, constants, evidence, begin, cut, values, memory):
             if v >= 0 and counted[v] and codes[v] < 0 and leaf_table[leaf, 1] != 0.0:
                 top = max(leaf_exponents[leaf, 0], leaf_exponents[leaf, 1])
                 for k in range(2):
-                    scratch[k] = math.ldexp(leaf_table[leaf, k], int(max(leaf_exponents[leaf, k] - top, -2000)))
+                    scratch[k] = np.ldexp(leaf_table[leaf, k], int(max(leaf_exponents[leaf, k] - top, -2000)))
                 size = 2
             else:
                 code = 2 if v < 0 or codes[v] < 0 else codes[v]
@@ -208,7 +208,7 @@ def run_long(code, constants, evidence, begin, cut, values, memory):
             p, q = weight_exponents[k] + exponents[x], lows[x] - low
             if stride == 2:
                 p, q = p + exponents[y], q + lows[y]
-            w = math.ldexp(weights[k], int(max(p - top, -2000)))
+            w = np.ldexp(weights[k], int(max(p - top, -2000)))
             if w == 0.0:
                 continue
             if stride == 1:

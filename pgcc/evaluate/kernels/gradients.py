@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
 from pgcc.kernels.policy import kernel
 from pgcc.kernels.simd import add_up, load, mul, muladd, splat
@@ -30,4 +30,4 @@ def add_scaled_gradients(adjoint, child, m, e, root, share, gradient):
             product = m[row, a] * m[row, x] * over
             if product != 0.0:
                 steps = min(max(e[row, a] + e[row, x] - of, -8), 8)  # past all doubles
-                gradient[t] += math.ldexp(product, int(RADIX * steps))
+                gradient[t] += np.ldexp(product, int(RADIX * steps))

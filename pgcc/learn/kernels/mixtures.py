@@ -86,20 +86,41 @@ def score_rows(table, batch, logdet, log_mass, offset, scores):
         scores[b] = total
 
 
+class Component(NamedTuple):
+    """Of `Work`, what one component has; `swept` for all blocks, or as long as the largest."""
+
+    L: np.ndarray
+    inverse: np.ndarray
+    swept: np.ndarray
+    logdet: np.ndarray
+    leaf: np.ndarray
+    log_leaf: np.ndarray
+    log_mass: np.ndarray
+
+
+@kernel
+def _score_component(table, batch, parameters, log_weight, keep, own, scores):
+    """Scores of the rows of a batch under one component; own : Component, in which all blocks are kept or none."""
+    m = len(table.leaf) - 1
+    transposed, scratch = np.empty((m, m)), np.empty(LANES * (3 * m))
+    B = parameters[: m * m].reshape(m, m)
+    offset = log_weight - normalizer(B, transposed, own.L, own.inverse, scratch)
+    log_leaves(table, parameters[m * m : -1], own.leaf, own.log_leaf, own.log_mass)
+    for block in range(len(batch.start) - 1):
+        start = batch.start[block] if keep else np.int64(0)
+        n = fill_block(table, batch, block, own.L, own.log_mass, own.swept, start)
+        invert_eight(own.swept, start, n, scratch, own.logdet, LANES * block)
+    score_rows(table, batch, own.logdet, own.log_mass, offset, scores)
+
+
 @kernel
 def forward(table, batch, parameters, log_weights, first, last, work):
     """Scores of the rows of a batch under some components, keeping what the gradient needs."""
-    m = len(table.leaf) - 1
-    transposed, scratch = np.empty((m, m)), np.empty(LANES * (3 * m))
     for c in range(first, last):
-        B, L, swept, log_mass = parameters[c, : m * m].reshape(m, m), work.L[c], work.swept[c], work.log_mass[c]
-        offset = log_weights[c] - normalizer(B, transposed, L, work.inverse[c], scratch)
-        log_leaves(table, parameters[c, m * m : -1], work.leaf[c], work.log_leaf[c], log_mass)
-        for block in range(len(batch.start) - 1):
-            start = batch.start[block]
-            n = fill_block(table, batch, block, L, log_mass, swept, start)
-            invert_eight(swept, start, n, scratch, work.logdet[c], LANES * block)
-        score_rows(table, batch, work.logdet[c], work.log_mass[c], offset, work.scores[c])
+        own = Component(
+            work.L[c], work.inverse[c], work.swept[c], work.logdet[c], work.leaf[c], work.log_leaf[c], work.log_mass[c]
+        )
+        _score_component(table, batch, parameters[c], log_weights[c], True, own, work.scores[c])
 
 
 @kernel
@@ -192,18 +213,17 @@ def spread(table, batch, block, weights, log_mass, swept, in_L, on_observations)
 def score_only(table, batch, parameters, log_weights, first, last, scores):
     """Scores of rows under some components, as `forward` computes them, with memory for one block at a time."""
     m = len(table.leaf) - 1
-    L, inverse, transposed = np.empty(m * m + 2), np.empty(m * m), np.empty((m, m))
     blocks = len(batch.start) - 1
     size = block_size(table, batch.patterns, blocks - 1)  # the last has the largest
-    minors = np.empty(LANES * (size * (size + 1) // 2))
-    logdet, scratch = np.empty(LANES * blocks), np.empty(LANES * (3 * m))
-    leaf, log_leaf = np.empty(table.leaf[m]), np.empty(table.leaf[m])
-    log_mass = np.empty(len(table.observation) - 1)
+    minors, leaves = np.empty(LANES * (size * (size + 1) // 2)), table.leaf[m]
+    own = Component(
+        np.empty(m * m + 2),
+        np.empty(m * m),
+        minors,
+        np.empty(LANES * blocks),
+        np.empty(leaves),
+        np.empty(leaves),
+        np.empty(len(table.observation) - 1),
+    )
     for c in range(first, last):
-        B = parameters[c, : m * m].reshape(m, m)
-        offset = log_weights[c] - normalizer(B, transposed, L, inverse, scratch)
-        log_leaves(table, parameters[c, m * m : -1], leaf, log_leaf, log_mass)
-        for block in range(blocks):
-            n = fill_block(table, batch, block, L, log_mass, minors, 0)
-            invert_eight(minors, 0, n, scratch, logdet, LANES * block)
-        score_rows(table, batch, logdet, log_mass, offset, scores[c])
+        _score_component(table, batch, parameters[c], log_weights[c], False, own, scores[c])
