@@ -46,6 +46,11 @@ def choose_tier(name: str) -> str:
     return before
 
 
+def seconds_interpreted() -> float:
+    """How long kernels were interpreted in this process."""
+    return _seconds
+
+
 class tier:  # noqa: N801 - it reads as a statement: with tier(work)
     """Interpret kernels where this much work is to be done, in multiplications, if that is little."""
 

@@ -12,6 +12,7 @@ from pgcc.compiler import COUNTS, POSTERIORS, STAGES, VALUES, Compiled
 from pgcc.data.evidence import Evidence
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
+from pgcc.kernels.policy import seconds_interpreted
 from pgcc.program.program import Program
 from pgcc.program.strategy import METHODS
 from pgcc.queries.distribution import Distribution
@@ -224,7 +225,12 @@ def _certificate(compiled: Compiled, rtol: float) -> str:
 
 
 def _query(distribution: Distribution, evidence: Evidence) -> dict[str, float | int | str]:
+    before = seconds_interpreted()
     answers = probabilities(distribution, evidence, bounds=True)
     assert answers.bounds is not None
-    answered = " then ".join(method for method, rows in answers.used.items() if rows)
-    return {"method": answered, "value": float(answers.numbers[0]), "bound": float(answers.bounds[0])}
+    return {
+        "method": " then ".join(method for method, rows in answers.used.items() if rows),
+        "value": float(answers.numbers[0]),
+        "bound": float(answers.bounds[0]),
+        "kernels": "interpreted" if seconds_interpreted() > before else "compiled",
+    }
