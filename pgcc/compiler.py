@@ -1,13 +1,21 @@
 """How a circuit becomes answers: the stages from a circuit to evaluators, and the ladders from rows to numbers.
 
-    Circuit ─simplify→ circuit ─homogenize→ homogenized ─lower→ program ─condense, certify→ float64, scaled, exact
-    rows of codes ─float64→ Values ─uncertain rows→ scaled ─uncertain rows→ exact → Values, to be divided by g(1)
+A circuit computes a polynomial g in z_1 … z_n, of degree at most 1 in each (no *squares*), whose coefficient of
+Π_{i∈S} z_i is proportional to Pr(S). A *row* of evidence has a code for every variable: 1 (in), 0 (out), −1
+(unobserved); A is the set of those that are in. g(row), the sum of the coefficients of all sets that agree with it, is
+the coefficient of t^|A| of g with z_i = t, 0 and 1 for these codes. In a *decomposable* circuit, where the factors of
+every product share no variable, it is one evaluation with numbers, once every sum is *homogenized*: its terms name
+the same variables, a variable that is out by its complement. Most circuits are, and go this way:
 
-That is the way of most circuits. A *stage* is a function of earlier stages. It runs when something first asks for its
-result, once: `compiled.program` is the result of the stage "program". A *rung* is a number system: a stage whose result
-answers rows of evidence, each with a bound on its error. Rows climb a *ladder* of rungs until their bound is good
-enough; there is a ladder for every kind of question, and one function that climbs them all, `climb`. `Model.explain`
-prints these tables.
+    given ─simplify→ circuit ─homogenize→ homogenized ─lower→ program ─condense, certify→ float64 → scaled
+                                               homogenized ─────────────────────────────→ exact
+    rows ─float64→ Values ─rows out of range→ scaled ─uncertain rows→ exact → Values, to be divided by g(1)
+
+A *stage* is a function of earlier stages. It runs when something first asks for its result, once: `compiled.program` is
+the result of the stage "program". The last ones are *evaluators*: `evaluate(rows, rtol)` returns answers with bounds on
+their errors, computed in some number system. A *rung* names an evaluator and the rows that it takes. Rows climb a
+*ladder* of rungs until their bound is good enough; there is a ladder for every kind of question, and one function that
+climbs them all, `climb`. `Model.explain` prints these tables.
 """
 
 from __future__ import annotations
@@ -47,8 +55,8 @@ class Stage(NamedTuple):
     ----------
     name : str
     inputs : str
-        Attributes of `Compiled`, separated by spaces: earlier stages, `given`, or one of the properties `tested`,
-        `degree`, `values` and `evaluator`.
+        Attributes of `Compiled`, separated by spaces: earlier stages, `given`, `tested`, `degree`, `values` or
+        `evaluator`.
     make : function, or str
         "module:function" is imported when the stage is made: not every question needs it.
     law : str
@@ -62,12 +70,13 @@ class Stage(NamedTuple):
 
 
 # fmt: off
-# Any circuit: a marginal is a coefficient of a polynomial in t, with z = t for the variables observed in.
+# For any circuit: g(row) as a coefficient of a polynomial in t. Decomposable circuits need "circuit" only, unless they are
+# asked for a method by name.
 ANY = [
     Stage("circuit", "given", simplify,
           "the same polynomial, by a circuit that is not larger"),
     Stage("expanded", "circuit", partial(expand_small, sized_only=True),
-          "determinants of one size as sums and products"),
+          "determinants with a fixed number of children in, as sums and products"),
     Stage("lowered", "expanded", lower_with_nodes,
           "one instruction per node, for polynomials in t; and the node of each instruction"),
     Stage("squares", "expanded lowered", squares_of,
@@ -181,7 +190,7 @@ class Compiled:
 
     @property
     def tested(self) -> Multiaffinity | None:
-        """What was found about squares; None where structure decides, or where nothing was to be tested."""
+        """The result of the test for squares; None if the circuit is decomposable, or was not to be tested."""
         return self.squares if self.validate and not self.decomposable else None
 
     @property
@@ -191,7 +200,7 @@ class Compiled:
 
     @property
     def degree(self) -> int | None:
-        """A bound on the degree in t where |A| is not known to be one."""
+        """None if no variable is squared: then the degree in t is |A| at most. Otherwise the degree of the circuit."""
         return None if self.multiaffine else self.circuit.facts.degree
 
     @staticmethod
@@ -237,7 +246,7 @@ class Compiled:
 
 
 class Rung(NamedTuple):
-    """A number system, which answers rows by `compiled.<stage>.evaluate(rows, rtol, …)`; passed over where it is None.
+    """An evaluator on a ladder, `compiled.<stage>`; skipped where that is None, for it does not apply to the circuit.
 
     Attributes
     ----------
@@ -247,9 +256,10 @@ class Rung(NamedTuple):
     who : str
         Which rows climb to it, in words.
     takes : function, optional
-        Which of the rows that are still uncertain it takes, a mask; all of them unless given.
+        Which of the rows that are still uncertain it takes: (compiled, rung, rows, known, *asked) → mask, where `known`
+        is what the rungs before it have found, or None. All of them unless given.
     run : function, optional
-        How the stage answers rows to `rtol`, given the answers of the rungs below, if not by `evaluate`.
+        (stage, rows, rtol, known, *asked) → answers, if not `stage.evaluate(rows, rtol, *asked)`.
     """
 
     method: str
@@ -260,7 +270,7 @@ class Rung(NamedTuple):
 
 
 def left_the_range(compiled: Any, rung: Rung, rows: np.ndarray, known: Values) -> np.ndarray:
-    """Rows that are not lost to rounding, which more range does not help."""
+    """Rows whose bound failed by overflow or underflow. A wider range does not help those lost to cancellation."""
     return np.ones(len(rows), bool) if known.lost is None else ~known.lost
 
 
@@ -301,7 +311,7 @@ PAPER = Rung("fft", "circuit", "rows asked for it", run=lambda circuit, rows, *_
 MARGINALS = [
     Rung("reverse", "reverse", "all rows"),
     Rung("reverse", "scaled_reverse", "rows with a variable that is uncertain"),
-    Rung("one by one", "one_by_one", "variables that still are",
+    Rung("one by one", "one_by_one", "variables that are still uncertain",
          run=lambda ring, rows, rtol, known: ring.evaluate(rows, rtol, known)),
 ]
 # For Pr(row, |S ∩ T| = k) of every k; asked with T, a mask of the variables, and an absolute error or None.
@@ -310,10 +320,11 @@ COUNTING = [
     Rung("polynomials", "counting", "all other rows"),
     Rung("ball", "exact_counting", "whatever is left, with as many bits as it takes"),
 ]
-# For Σ share · ∂ log g(row); the stages are those of a `Differentiator`, for its numbers may be changed.
+# For Σ share · ∂ log g(row). These stages are attributes of `pgcc.evaluate.gradient.Differentiator`: training changes
+# the weights of a circuit, and what `Compiled` made of it would have to be made again.
 ADJOINTS = [
     Rung("adjoints", "linear", "all rows"),
-    Rung("adjoints", "scaled", "rows that left the range of doubles, and all with determinants"),
+    Rung("adjoints", "scaled", "rows that left the range of doubles; all rows if there are determinants"),
 ]
 POINTS = [Rung("points", "points", "all rows: derivatives of coefficients are means over complex points")]
 # fmt: on
@@ -324,9 +335,8 @@ POSTERIORS = {True: MARGINALS, False: MARGINALS[-1:]}
 COUNTS = {True: COUNTING, False: COUNTING[-1:]}
 GRADIENTS = {True: ADJOINTS, False: POINTS}
 BY_METHOD = {
-    "direct": DECOMPOSABLE[:2],
-    "ball": [BALLS],
-    **{rung.method: [rung._replace(takes=None)] for rung in [*NOT_DECOMPOSABLE[:3], PAPER]},
+    "direct": [rung for rung in DECOMPOSABLE if rung.method == "direct"],
+    **{rung.method: [rung._replace(takes=None)] for rung in [*NOT_DECOMPOSABLE, PAPER]},
 }
 
 
@@ -346,7 +356,9 @@ def climb(ladder: Sequence[Rung], compiled: Any, rows: Any, rtol: float, *asked:
 
     Returns
     -------
-    Values, Posteriors, Counts or Gradients, and the number of rows by method.
+    Values, Posteriors, Counts or Gradients, and the number of rows by method (rungs of one method share their rows).
+    Rows that are uncertain after the last rung keep their bound: look at it. Answers are indexed by rows, and have
+    `put`, `unknown(rows)` and `uncertain(rtol)`.
     """
     answers: Any = None
     used: dict[str, int] = {}

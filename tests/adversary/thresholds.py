@@ -26,7 +26,7 @@ SMALL: list[tuple[str, str, Any]] = [
     ("program.condense", "_TO_PACK", 0),
     ("program.condense", "_TO_PACK_VARIABLE", 0),
     ("program.determinant", "_MOST_EXACT", 2),
-    ("rings.float64.loop", "_ROOM", 1),
+    ("rings.float64.loop", "_KEPT", 1),
     ("rings.float64.loop", "_NEAR", 1),
     ("rings.float64.loop", "_NEXT", 1),
     ("rings.direct", "_BESIDE_MATRICES", 1),
