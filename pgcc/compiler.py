@@ -70,8 +70,8 @@ class Stage(NamedTuple):
 
 
 # fmt: off
-# For any circuit: g(row) as a coefficient of a polynomial in t. Decomposable circuits need "circuit" only, unless they are
-# asked for a method by name.
+# For any circuit: g(row) as a coefficient of a polynomial in t. Decomposable circuits need "circuit" only, unless they
+# are asked for a method by name.
 ANY = [
     Stage("circuit", "given", simplify,
           "the same polynomial, by a circuit that is not larger"),
