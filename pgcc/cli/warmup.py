@@ -16,7 +16,7 @@ from pgcc.errors import PgccError
 from pgcc.frontend.dpp import dpp
 from pgcc.frontend.expression import parse
 from pgcc.frontend.spanning_tree import spanning_tree
-from pgcc.kernels.cache import folder, writable
+from pgcc.kernels.folder import folder, writable
 from pgcc.learn import SimplePGC
 from pgcc.model import compile
 from pgcc.queries.gradient import grad

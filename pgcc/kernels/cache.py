@@ -7,8 +7,7 @@ types of its arguments, the processor, and the versions of Python, numpy, Numba 
 several environments and several processors share one folder. A file begins with the digest of its content, and appears
 under its name when it is complete: what does not match is deleted, and compiled anew.
 
-The folder is ``PGCC_CACHE_DIR`` if that is set, or ``NUMBA_CACHE_DIR``, or pgcc's in the user's folder of caches.
-Where none can be written, kernels are compiled in every process.
+Where the folder (`pgcc.kernels.folder`) cannot be written, kernels are compiled in every process.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
-import logging
 import os
 import platform
 import re
@@ -33,58 +31,11 @@ import numpy as np
 from numba import types
 
 from pgcc.kernels.announce import compilation
+from pgcc.kernels.folder import DAY, LOG, writable
 from pgcc.kernels.numba_private import Cache, can_be_kept, from_bytes, to_bytes
 
-LOG = logging.getLogger("pgcc.kernels")
-_UNUSED_DAYS = 60.0
-_DAY = 86_400.0
 _POLICY = "pgcc.kernels.policy"  # what it says of how a kernel is compiled is among the kernel's options
 _IMPORT = re.compile(r"^\s*(?:from|import) (pgcc[\w.]*)(?: import (.*))?", re.MULTILINE)
-
-
-def folder() -> Path:
-    """Where compiled kernels are kept, if that can be written (see `writable`)."""
-    for variable in ("PGCC_CACHE_DIR", "NUMBA_CACHE_DIR"):
-        if os.environ.get(variable):
-            return Path(os.environ[variable])
-    if sys.platform == "win32":
-        home = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        home = Path.home() / "Library" / "Caches"
-    else:
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return home / "pgcc"
-
-
-@functools.cache
-def writable() -> Path | None:
-    """The folder, made if need be, or None where no file can be written in it or it is somebody else's.
-
-    Compiled kernels are code: a folder in which another user may write is not read.
-    """
-    try:
-        path = folder()
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if hasattr(os, "getuid") and path.stat().st_uid not in (os.getuid(), 0):
-            raise PermissionError(f"{path} belongs to another user")
-        with tempfile.TemporaryFile(dir=path):
-            pass
-    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home
-        LOG.info("compiled kernels are not kept: %s", error)
-        return None
-    _delete_unused(path)
-    return path
-
-
-def _delete_unused(path: Path) -> None:
-    """Delete kernels that nobody has loaded for two months: those of versions that are gone."""
-    before = time.time() - _UNUSED_DAYS * _DAY
-    for file in path.glob("*.kernel"):
-        try:
-            if file.stat().st_mtime < before:
-                file.unlink()
-        except OSError:  # another process was faster
-            continue
 
 
 class KernelCache(Cache):
@@ -199,7 +150,7 @@ def _read(path: Path) -> bytes | None:
         LOG.warning("%s is damaged: it is deleted, and the kernel compiled anew", path)
         _delete(path)
         return None
-    if time.time() - path.stat().st_mtime > _DAY:
+    if time.time() - path.stat().st_mtime > DAY:
         os.utime(path)
     return content
 

@@ -2,8 +2,8 @@
 
 Compiling takes seconds, and importing Numba half of one. So small work is *interpreted*: inside of ``with tier(work)``
 kernels that are not compiled yet run as the Python functions that they are, in the same arithmetic, until that has
-taken as long as is `PATIENCE` altogether. ``PGCC_TIER=compiled`` or ``interpreted`` decides it for all work; so does
-``NUMBA_DISABLE_JIT=1``.
+taken as long as compiling would (`patience`). ``PGCC_TIER=compiled`` or ``interpreted`` decides it for all work;
+``NUMBA_DISABLE_JIT=1`` interprets, too.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.kernels.folder import has_kernels
+
 # nogil: Python threads run kernels side by side, which survives fork and concurrent calls, unlike Numba's own.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False}
-# The most work that is interpreted at a time, in multiplications: 1 to 10 µs each; and for how many seconds altogether.
-SMALL, PATIENCE = 5_000, 1.0
+# The most work that is interpreted at a time, in multiplications of 1 to 10 µs each.
+SMALL = 5_000
 TIERS = ("auto", "compiled", "interpreted")
 # What has to be known to Numba before it compiles a kernel.
 _registrations: list[Callable[[], None]] = []
@@ -46,6 +48,12 @@ def choose_tier(name: str) -> str:
     return before
 
 
+@functools.cache
+def patience() -> float:
+    """For how many seconds kernels are interpreted altogether: about as long as to load them takes, or to compile."""
+    return 1.0 if has_kernels() else 10.0
+
+
 def seconds_interpreted() -> float:
     """How long kernels were interpreted in this process."""
     return _seconds
@@ -61,7 +69,7 @@ class tier:  # noqa: N801 - it reads as a statement: with tier(work)
 
     def __enter__(self) -> None:
         self._before = _tier.interpreted
-        _tier.interpreted = _chosen == "auto" and self._work <= SMALL and _seconds < PATIENCE
+        _tier.interpreted = _chosen == "auto" and self._work <= SMALL and _seconds < patience()
 
     def __exit__(self, *error: object) -> None:
         _tier.interpreted = self._before

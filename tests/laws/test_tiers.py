@@ -76,7 +76,7 @@ def test_small_work_is_interpreted_until_patience_ends(ask, monkeypatch):
     assert ask("auto", lambda: run(policy.SMALL))
     assert not ask("auto", lambda: run(policy.SMALL + 1))
     assert not ask("compiled", lambda: run(1))
-    monkeypatch.setattr(policy, "_seconds", policy.PATIENCE)
+    monkeypatch.setattr(policy, "_seconds", policy.patience())
     assert not ask("auto", lambda: run(1))
 
 
