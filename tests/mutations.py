@@ -630,8 +630,8 @@ BOUNDS = [
             (
                 "growth",
                 "determinants/kernels/forms.py",
-                "        better = 1.5 * (roundings + q * spread) * room[lane]",
-                "        better = 1e-4 * (roundings + q * spread) * room[lane]",
+                "        better = 1.5 * (roundings + q * spread) * spare[lane]",
+                "        better = 1e-4 * (roundings + q * spread) * spare[lane]",
                 "attacks/test_attacks_det.py determinants/test_near_duplicates.py",
                 "dpp_features dpp_floats / prob raw",
             ),
@@ -654,7 +654,7 @@ BOUNDS = [
             (
                 "errors of sizes",
                 "determinants/kernels/sized.py",
-                "(math.sqrt(m - j + 1.0) * error + (m - j + 1.0) * shift) * before / e",
+                "(np.sqrt(m - j + 1.0) * error + (m - j + 1.0) * shift) * before / e",
                 "0.0",
                 "determinants/test_sized_det.py frontend/test_dpp_forms.py",
                 "dpp_exact / prob raw",

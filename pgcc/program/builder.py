@@ -109,7 +109,7 @@ class Builder:
         """w·x / y"""
         return self.emit(QUOTIENT, [x, y], [weight])
 
-    def finish(self, value: int, magnitude: int, mirrored: np.ndarray | None = None) -> Program:
+    def finish(self, value: int, magnitude: int, flow_of: np.ndarray | None = None) -> Program:
         """The program of all instructions, with its root in these slots."""
         table = [(nearest_float(a), nearest_float(b), nearest_sum(a, b)) for a, b in self._leaf_numbers]
         new = Program(
@@ -128,7 +128,7 @@ class Builder:
             value=value,
             magnitude=magnitude,
             n_variables=self.n_variables,
-            mirrored=mirrored,
+            flow_of=flow_of,
         )
         return new if self._after is None else _joined(self._after, new)
 
@@ -151,7 +151,7 @@ def _joined(first: Program, then: Program) -> Program:
         value=then.value,
         magnitude=then.magnitude,
         n_variables=then.n_variables,
-        mirrored=then.mirrored,
+        flow_of=then.flow_of,
     )
 
 

@@ -352,9 +352,9 @@ class _Condenser:
     def _regions(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
         """Keys, the last one first, that sort values by their spans; those of a reverse pass the other way round."""
         low, high = self.span[:, values]
-        if self.program.mirrored is None:
+        if self.program.flow_of is None:
             return -low, high
-        of = self.program.mirrored[values]
+        of = self.program.flow_of[values]
         back, own = of >= 0, self.span[:, np.maximum(of, 0)]
         return np.where(back, own[0], -low), np.where(back, -own[1], high), np.where(of == -2, 2, back)
 

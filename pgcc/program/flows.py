@@ -49,7 +49,7 @@ class _Flows:
         self.flows: list[list[tuple[int, Number]]] = [[] for _ in range(program.slots)]
         self.joint = [Sum() for _ in range(program.n_variables)]
         self.terms[program.value].add(1, self.builder.leaf(-1, 1, 0))
-        self.mirrored = [-1] * self.builder.slots
+        self.flow_of = [-1] * self.builder.slots
         self._descend()
 
     def _descend(self) -> None:
@@ -72,8 +72,8 @@ class _Flows:
             self._belongs_to(at)
 
     def _belongs_to(self, value: int) -> None:
-        """The slots that were taken since the last call belong to the flow of this value (see `Program.mirrored`)."""
-        self.mirrored += [value] * (self.builder.slots - len(self.mirrored))
+        """The slots that were taken since the last call belong to the flow of this value (see `Program.flow_of`)."""
+        self.flow_of += [value] * (self.builder.slots - len(self.flow_of))
 
     def _leaf(self, at: int, leaf: int) -> None:
         variable, (_, b) = int(self.program.leaf_variable[leaf]), self.program.leaf_numbers[leaf]
@@ -143,4 +143,4 @@ class _Flows:
         read = [*map(self.builder.sum, self.joint), self.program.value]
         total = self.builder.emit(SUM, read, [1] * len(read))
         self._belongs_to(-2)
-        return self.builder.finish(total, total, np.array(self.mirrored))
+        return self.builder.finish(total, total, np.array(self.flow_of))

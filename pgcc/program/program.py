@@ -121,7 +121,7 @@ class Program(Code):
     value, magnitude : int
         The slots of the root and of its magnitude: the same circuit with absolute numbers. The float64 value is off
         by at most (rounding count) · 2⁻⁵³ · magnitude. The two are one slot where nothing can cancel.
-    mirrored : int array, optional
+    flow_of : int array, optional
         Of a program with its reverse pass, for every slot the one whose derivative or flow it belongs to; −1 for values
         of the forward pass, −2 for what comes after all.
     """
@@ -133,7 +133,7 @@ class Program(Code):
     value: int
     magnitude: int
     n_variables: int
-    mirrored: np.ndarray | None = None
+    flow_of: np.ndarray | None = None
 
     @property
     def signed(self) -> bool:

@@ -26,7 +26,7 @@ from pgcc.kernels.simd import LANES, div, load, magnitude, mul, muladd, root, sp
 
 @inlined_kernel
 def eliminate_symmetric(matrix, q, column):
-    """L·D·Lᵀ of a symmetric matrix, in place: D on the diagonal, L·D below it. `column`: room for q vectors."""
+    """L·D·Lᵀ of a symmetric matrix, in place: D on the diagonal, L·D below it. `column`: memory for q vectors."""
     minus = splat(-1.0)
     diagonal = 0
     for p in range(q - 1):
@@ -80,7 +80,7 @@ def inverse_roots(matrix, q, symmetric, scale):
 
 @inlined_kernel
 def quick_growth(matrix, q, symmetric, transposed, scale, x):
-    """At least ‖X‖² in every lane, by one substitution: X·e ≤ 2·(2I − |L̂|)⁻¹·e − e. `x`: room for q vectors."""
+    """At least ‖X‖² in every lane, by one substitution: X·e ≤ 2·(2I − |L̂|)⁻¹·e − e. `x`: memory for q vectors."""
     total = splat(0.0)
     minus, one, two = splat(-1.0), splat(1.0), splat(2.0)
     for i in range(q):
@@ -99,7 +99,7 @@ def quick_growth(matrix, q, symmetric, transposed, scale, x):
 
 @bare_kernel
 def full_growth(matrix, q, symmetric, transposed, scale, inverse):
-    """At least ‖X‖² in every lane, from the inverse itself. `inverse`: room for q(q + 1)/2 vectors."""
+    """At least ‖X‖² in every lane, from the inverse itself. `inverse`: memory for q(q + 1)/2 vectors."""
     for j in range(q):  # column j of L̂⁻¹
         store(inverse, (j * (j + 1) // 2 + j) * LANES, splat(1.0))
         for i in range(j + 1, q):

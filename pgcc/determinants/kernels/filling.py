@@ -202,11 +202,11 @@ def fill_rank(layout, minor, f, y, lane, scratch):
     Returns how many roundings stand on a term of M1, and the largest ratio of Σ|terms| to |Σ terms| over its entries.
     """
     plan, data, d, q = layout.plan, layout.data, minor.d, minor.q
-    matrix, factors, index, room = scratch.matrix, scratch.factors, scratch.listed, scratch.inverse
+    matrix, factors, index, spare = scratch.matrix, scratch.factors, scratch.listed, scratch.inverse
     r, k, symmetric = plan[d, R], plan[d, K], plan[d, SYMMETRIC] == 1
     m0 = plan[d, MATRICES]
     u, v = m0 + r * r, m0 + r * r + r * k
-    total, sizes, part = room[: r * r], room[r * r : 2 * r * r], room[2 * r * r : 3 * r * r]
+    total, sizes, part = spare[: r * r], spare[r * r : 2 * r * r], spare[2 * r * r : 3 * r * r]
     for i in range(r * r):
         total[i], sizes[i], part[i] = data[m0 + i], abs(data[m0 + i]), 0.0
     count, terms = 0, 0

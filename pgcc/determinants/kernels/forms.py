@@ -279,7 +279,7 @@ def _run_groups(layout, d, children, chosen, order, wanted, scratch, found):
     mantissa, exponent, error = found
     symmetric, variables, pairs = plan[d, SYMMETRIC] == 1, plan[d, VARIABLES] > 0, len(low) > 0
     unit = UNIT_OF_PAIRS if pairs else UNIT
-    scale, room, tau = vectors[0], vectors[1], vectors[2]
+    scale, spare, tau = vectors[0], vectors[1], vectors[2]
     f, y = values[0], values[1]
     last = 0
     while last < len(order):
@@ -313,13 +313,13 @@ def _run_groups(layout, d, children, chosen, order, wanted, scratch, found):
                 if pairs:
                     pad(low, q, size, lane, symmetric, 0.0)
         if pairs:
-            eliminate_pairs(matrix, low, q, scale, room)
+            eliminate_pairs(matrix, low, q, scale, spare)
         elif symmetric:
             eliminate_symmetric(matrix, q, scale)
         else:
             eliminate(matrix, q)
         _trust(scratch, q, symmetric, (q + 8.0 + cancelled) * unit, spread * unit, wanted)
-        in_range = _multiply_pivots(matrix, q, symmetric, factors, scale, room)
+        in_range = _multiply_pivots(matrix, q, symmetric, factors, scale, spare)
         # of every child: d, its scale (2), their quotient, and two products
         times, binary, off = 1.0, 0, 6.0 * q * UNIT
         if form != RANK:
@@ -343,14 +343,14 @@ def _trust(scratch, q, symmetric, roundings, spread, wanted):
     ‖X·e‖² stands where ‖X‖² does for the others: it is what `quick_growth` bounds, and at most q·‖X‖².
     """
     matrix, inverse, vectors = scratch.matrix, scratch.inverse, scratch.vectors
-    scale, room, tau = vectors[0], vectors[1], vectors[2]
+    scale, spare, tau = vectors[0], vectors[1], vectors[2]
     if q == 0:
         tau[:LANES] = 0.0
         return
     inverse_roots(matrix, q, symmetric, scale)
-    growth = quick_growth(matrix, q, symmetric, False, scale, room)
+    growth = quick_growth(matrix, q, symmetric, False, scale, spare)
     if not symmetric:
-        growth = root(mul(growth, quick_growth(matrix, q, symmetric, True, scale, room)))
+        growth = root(mul(growth, quick_growth(matrix, q, symmetric, True, scale, spare)))
     store(tau, 0, growth)
     good = True
     for lane in range(LANES):
@@ -361,11 +361,11 @@ def _trust(scratch, q, symmetric, roundings, spread, wanted):
     growth = full_growth(matrix, q, symmetric, False, scale, inverse)
     if not symmetric:
         growth = root(mul(growth, full_growth(matrix, q, symmetric, True, scale, inverse)))
-    store(room, 0, growth)
+    store(spare, 0, growth)
     for lane in range(LANES):
-        better = 1.5 * (roundings + q * spread) * room[lane]
+        better = 1.5 * (roundings + q * spread) * spare[lane]
         # the inverse itself is rounded, by (q + 8)·u·X·|L̂⁻¹|: not too much, if that is small beside it
-        if better < tau[lane] and (q + 8.0) * UNIT * np.sqrt(room[lane]) < 0.1:
+        if better < tau[lane] and (q + 8.0) * UNIT * np.sqrt(spare[lane]) < 0.1:
             tau[lane] = better
 
 

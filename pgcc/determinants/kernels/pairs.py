@@ -57,7 +57,7 @@ def _minus_reciprocal(a, a_low):
 
 @inlined_kernel
 def eliminate_pairs(matrix, low, q, column, column_low):
-    """`eliminate_symmetric` of matrix + low. `column`, `column_low`: room for q vectors each."""
+    """`eliminate_symmetric` of matrix + low. `column`, `column_low`: memory for q vectors each."""
     diagonal = 0
     for p in range(q - 1):
         reciprocal, reciprocal_low = _minus_reciprocal(load(matrix, diagonal), load(low, diagonal))
