@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from pgcc import cli
+from pgcc.kernels.folder import has_kernels
 from pgcc.kernels.policy import choose_tier
+
+
+def pytest_configure(config):
+    """Where nothing has been compiled yet, do it once, on all cores: every worker would do it for itself."""
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput") and not has_kernels():
+        subprocess.run([sys.executable, "-m", "pgcc", "warmup"], check=True, stdout=subprocess.DEVNULL)
 
 
 def pytest_addoption(parser):

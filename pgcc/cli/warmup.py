@@ -13,6 +13,7 @@ from time import perf_counter
 import numpy as np
 
 from pgcc.errors import PgccError
+from pgcc.frontend.combine import mixture
 from pgcc.frontend.dpp import dpp
 from pgcc.frontend.expression import parse
 from pgcc.frontend.spanning_tree import spanning_tree
@@ -94,6 +95,13 @@ def _ask_more_of_dpp() -> None:
     compile(model.circuit.exactly(2)).sample(2, rng=0)
 
 
+def _ask_mixture() -> None:
+    model = compile(mixture([dpp(L=[[2.0, 0.5], [0.5, 1.0]]), dpp(L=[[1.0, 0.2], [0.2, 3.0]])], [0.5, 0.5]))
+    model.sample(3, rng=0)
+    model.logprob([[1, 1]])
+    model.pairwise()
+
+
 def _ask_tree() -> None:
     model = compile(spanning_tree([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 0.5)]))
     model.prob([[1, 1, 0]])
@@ -109,6 +117,7 @@ def _fit() -> None:
 # The longest first.
 JOBS: dict[str, Callable[[], None]] = {
     "determinants": _ask_dpp,
+    "mixtures of determinants": _ask_mixture,
     "learning": _fit,
     "sets drawn from determinants": _ask_more_of_dpp,
     "spanning trees": _ask_tree,

@@ -11,8 +11,19 @@ from numba.core import serialize
 from numba.core.caching import _Cache as Cache
 from numba.core.compiler import CompileResult
 from numba.core.typing.templates import infer, infer_global, make_intrinsic_template
+from numba.extending import models, register_model
 
-__all__ = ["Cache", "can_be_kept", "define", "from_bytes", "keep", "to_bytes"]
+__all__ = ["Cache", "KernelType", "can_be_kept", "define", "from_bytes", "keep", "to_bytes"]
+
+
+class KernelType(types.Dispatcher):
+    """The type of a kernel in the code of another. Numba would compile it again for every literal that it is given."""
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        return super().get_call_type(context, tuple(map(types.unliteral, args)), kws)
+
+
+register_model(KernelType)(models.OpaqueModel)
 
 
 def keep(dispatcher: Any, cache: Cache) -> Any:

@@ -99,9 +99,11 @@ class Kernel:
             self._dispatcher = _make_dispatcher(self.py_func, self.options)
         return self._dispatcher
 
-    @property
+    @functools.cached_property
     def _numba_type_(self) -> Any:
-        return self.dispatcher._numba_type_
+        from pgcc.kernels.numba_private import KernelType
+
+        return KernelType(self.dispatcher)
 
     def __call__(self, *args: Any) -> Any:
         if _tier.inside:
