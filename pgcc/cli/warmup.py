@@ -96,7 +96,7 @@ def _ask_more_of_dpp() -> None:
 
 
 def _ask_mixture() -> None:
-    model = compile(mixture([dpp(L=[[2.0, 0.5], [0.5, 1.0]]), dpp(L=[[1.0, 0.2], [0.2, 3.0]])], [0.5, 0.5]))
+    model = compile(mixture([0.5, 0.5], [dpp(L=[[2.0, 0.5], [0.5, 1.0]]), dpp(L=[[1.0, 0.2], [0.2, 3.0]])]))
     model.sample(3, rng=0)
     model.logprob([[1, 1]])
     model.pairwise()
