@@ -354,7 +354,8 @@ def test_many_save_the_same_file_at_a_time(tmp_path):
 
 
 INTERRUPTED = """
-import sys, numpy as np, pgcc
+import signal, sys, numpy as np, pgcc
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which jobs in the background ignore
 L = np.eye(60) + 0.1
 circuit = pgcc.dpp(L=L)
 print("ready", flush=True)
