@@ -330,7 +330,7 @@ def _client(address: Any) -> tuple[Any, bool]:
         if address.asynchronous or address.status != "running":
             raise PgccError(f"cluster={brief(address)}: a client that is connected, and not asynchronous, is needed")
         return address, False
-    if not isinstance(address, str) and not hasattr(address, "scheduler_address"):
+    if not (isinstance(address, str) and address) and not hasattr(address, "scheduler_address"):
         raise PgccError(f"cluster={brief(address)}: it is the address of a Dask scheduler, or a client")
     try:
         return Client(address, timeout=_TIMEOUT), True

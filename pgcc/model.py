@@ -5,6 +5,7 @@ Answers live in `pgcc.queries`, one file per kind of question; but for probabili
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -472,7 +473,7 @@ class Model:
 
         if size is not None or over is not None:
             return self.given_size(_size_said(size), over).sample(n, evidence, rng, threads=threads)
-        return self._ask(sample, evidence, n, rng, threads=threads, times=n)
+        return self._ask(sample, evidence, n, rng, threads=threads, times=_number(n))
 
     def mode(self, evidence: Any = None, *, nodes: int = 10_000, rtol: float | None = None) -> Any:
         """The most probable assignment that agrees with the evidence.
@@ -516,7 +517,7 @@ class Model:
         """
         from pgcc.queries.information import entropy
 
-        return self._ask(entropy, evidence, samples, rng, times=samples)
+        return self._ask(entropy, evidence, samples, rng, times=_number(samples))
 
     def kl(self, other: Model, evidence: Any = None, *, samples: int = 10_000, rng: Any = None) -> Any:
         """The Kullback–Leibler divergence Σ p(x)·log(p(x) / q(x)) from this distribution p to another q, in nats.
@@ -537,7 +538,7 @@ class Model:
 
         if not isinstance(other, Model):
             raise PgccError(f"the divergence is from a model to a model, not to {type(other).__name__}")
-        return self._ask(kl, evidence, other._distribution(), samples, rng, times=samples)
+        return self._ask(kl, evidence, other._distribution(), samples, rng, times=_number(samples))
 
     def mutual_information(self, a: Any, b: Any, evidence: Any = None) -> Any:
         """I(a; b | evidence) of two variables, or two sets of them, in nats; with an error below rtol·(I + √I).
@@ -717,6 +718,14 @@ def _size_said(size: Any) -> Any:
     if size is None:
         raise EvidenceError("over says what size counts: it means nothing alone")
     return size
+
+
+def _number(n: Any) -> int:
+    """How many are asked for; 1 for what is no number, which the question itself refuses."""
+    try:
+        return operator.index(n)
+    except TypeError:
+        return 1
 
 
 def _only(answers: Any) -> Any:

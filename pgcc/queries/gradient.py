@@ -208,14 +208,15 @@ def grad(circuit: Circuit, evidence: Any = None, *, weights: Any = None, normali
     array([[ 0.621118, -0.198758],
            [-0.198758,  0.223602]])
     """
+    function = GradientFunction(circuit, normalize)
     given = Evidence(circuit.variables, evidence)
     with tier(multiplications(circuit) * given.rows):
-        return _grad(circuit, given, _shares(weights, given.rows), normalize)
+        return _grad(function, given, _shares(weights, given.rows))
 
 
-def _grad(circuit: Circuit, given: Evidence, share: np.ndarray, normalize: bool) -> Gradient:
+def _grad(function: GradientFunction, given: Evidence, share: np.ndarray) -> Gradient:
     """`grad` of rows with these weights."""
-    function = GradientFunction(circuit, normalize)
+    circuit, normalize = function.circuit, function.normalize
     codes = given.chunk(slice(None))
     found = function.evaluate(codes, share)
     logs = found.logs if circuit.facts.monotone else _certain_logs(circuit, codes, normalize)
