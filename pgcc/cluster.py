@@ -5,6 +5,7 @@ Models and data are sent to the workers one time. If a worker dies, its data are
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
@@ -335,4 +336,8 @@ def _client(address: Any) -> tuple[Any, bool]:
     try:
         return Client(address, timeout=_TIMEOUT), True
     except (OSError, ValueError, TypeError, TimeoutError) as error:
-        raise PgccError(f"no Dask scheduler answers at {address!r}: {error}") from None
+        reason = str(error)
+    # A client that failed closes itself when it is collected. If that happens while another one starts, Dask waits for
+    # itself: so it happens here.
+    gc.collect()
+    raise PgccError(f"no Dask scheduler answers at {address!r}: {reason}")
