@@ -103,7 +103,8 @@ class Kernel:
     def _numba_type_(self) -> Any:
         from pgcc.kernels.numba_private import KernelType
 
-        return KernelType(self.dispatcher)
+        inlined = self.options.get("forceinline", False)  # small, and faster for a literal
+        return self.dispatcher._numba_type_ if inlined else KernelType(self.dispatcher)
 
     def __call__(self, *args: Any) -> Any:
         if _tier.inside:
