@@ -30,7 +30,9 @@ import numpy as np
 
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.facts import multiplications
 from pgcc.ir.node import Node
+from pgcc.kernels.policy import tier
 from pgcc.passes.expand_det import expand_small
 from pgcc.passes.padding import homogenize
 from pgcc.passes.pipeline import simplify
@@ -147,6 +149,8 @@ class Compiled:
         As it was given.
     decomposable : bool
         Whether no two factors of a product share a variable.
+    work : int
+        About how many multiplications a row takes.
     seconds : dict
         The stages that were made, and how long each took without those before it.
     """
@@ -167,6 +171,7 @@ class Compiled:
         self.given, self.validate = circuit, validate
         self.seconds: dict[str, float] = {}
         self._make(ANY[0])
+        self.work = multiplications(self.circuit)
         self.decomposable = self.circuit.overlap is None
         if validate and not self.decomposable:
             refuse_squares(self.circuit, self.squares)
@@ -212,11 +217,13 @@ class Compiled:
 
     def values(self, rows: np.ndarray, rtol: float) -> Values:
         """g of int8 rows of evidence (1, 0, −1), not divided by the total, to `rtol`."""
-        return climb(VALUES[self.decomposable], self, rows, rtol)[0]
+        with tier(self.work * len(rows)):
+            return climb(VALUES[self.decomposable], self, rows, rtol)[0]
 
     def run(self, method: str, rows: np.ndarray, rtol: float) -> Values:
         """The same by one method, without falling back on another: look at the bounds."""
-        return climb(self.ladder(method), self, rows, rtol)[0]
+        with tier(self.work * len(rows)):
+            return climb(self.ladder(method), self, rows, rtol)[0]
 
     def ladder(self, method: str) -> list[Rung]:
         """The number systems that values are computed in, by "auto" or by one method."""

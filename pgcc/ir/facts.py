@@ -78,13 +78,8 @@ def find_facts(circuit: Circuit) -> Facts:
 
 def multiplications(circuit: Circuit) -> int:
     """About how many a row of evidence takes: one an edge, and r²·(r + k) of a determinant r × r of k children."""
-    found = 0
-    for node, links in zip(circuit.order, circuit.links, strict=True):
-        found += len(links)
-        if node.op is Op.DET:
-            rank, children = node.matrices[1].shape
-            found += rank**2 * (rank + children)
-    return found
+    shapes = [node.matrices[1].shape for node in circuit.order if node.op is Op.DET]
+    return sum(map(len, circuit.links)) + sum(rank**2 * (rank + children) for rank, children in shapes)
 
 
 def find_overlap(order: Sequence[Node], scopes: Scopes) -> tuple[Node, str] | None:

@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from pgcc.kernels.folder import has_kernels
 
 # nogil: Python threads run kernels side by side, which survives fork and concurrent calls, unlike Numba's own.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False}
-# The most work that is interpreted at a time, in multiplications of 1 to 10 µs each.
-SMALL = 5_000
 TIERS = ("auto", "compiled", "interpreted")
 # What has to be known to Numba before it compiles a kernel.
 _registrations: list[Callable[[], None]] = []
@@ -48,10 +46,17 @@ def choose_tier(name: str) -> str:
     return before
 
 
+class Patience(NamedTuple):
+    """How much is interpreted: multiplications at a time, of 1 to 10 µs each, and seconds altogether."""
+
+    work: float
+    seconds: float
+
+
 @functools.cache
-def patience() -> float:
-    """For how many seconds kernels are interpreted altogether: about as long as to load them takes, or to compile."""
-    return 1.0 if has_kernels() else 10.0
+def patience() -> Patience:
+    """About as much as it takes to load kernels that were compiled before, or to compile them."""
+    return Patience(5_000, 1.0) if has_kernels() else Patience(50_000, 10.0)
 
 
 def seconds_interpreted() -> float:
@@ -69,7 +74,7 @@ class tier:  # noqa: N801 - it reads as a statement: with tier(work)
 
     def __enter__(self) -> None:
         self._before = _tier.interpreted
-        _tier.interpreted = _chosen == "auto" and self._work <= SMALL and _seconds < patience()
+        _tier.interpreted = _chosen == "auto" and self._work <= patience().work and _seconds < patience().seconds
 
     def __exit__(self, *error: object) -> None:
         _tier.interpreted = self._before

@@ -15,6 +15,7 @@ from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.evaluate.parallel import for_chunks
 from pgcc.ir.numbers import UNIT
+from pgcc.kernels.policy import tier
 from pgcc.rings.values import Values
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ def probabilities(
         codes = evidence.chunk(rows)
         if some is not None:
             codes = codes[some]
-        values, used = climb(ladder, compiled, codes, rtol)
+        with tier(compiled.work * len(codes)):
+            values, used = climb(ladder, compiled, codes, rtol)
         if total is not None:
             negative = values.divide_by(total)
             if negative >= 0:

@@ -73,10 +73,10 @@ def test_small_work_is_interpreted_until_patience_ends(ask, monkeypatch):
 
     monkeypatch.setattr(policy, "_seconds", 0.0)
     assert ask("interpreted", is_interpreted)
-    assert ask("auto", lambda: run(policy.SMALL))
-    assert not ask("auto", lambda: run(policy.SMALL + 1))
+    assert ask("auto", lambda: run(policy.patience().work))
+    assert not ask("auto", lambda: run(policy.patience().work + 1))
     assert not ask("compiled", lambda: run(1))
-    monkeypatch.setattr(policy, "_seconds", policy.patience())
+    monkeypatch.setattr(policy, "_seconds", policy.patience().seconds)
     assert not ask("auto", lambda: run(1))
 
 
