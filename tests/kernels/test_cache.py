@@ -114,6 +114,13 @@ def test_no_folder_can_be_written(place):
     assert answer(start(place)) == (12.0, 0)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions")
+def test_a_folder_in_which_everybody_may_write_is_not_read(place):
+    answer(start(place))
+    (place / "cache").chmod(0o777)
+    assert answer(start(place)) == (12.0, 0)
+
+
 def test_processes_at_the_same_time(place):
     assert {answer(process)[0] for process in [start(place) for _ in range(3)]} == {12.0}
     assert answer(start(place)) == (12.0, 1)
