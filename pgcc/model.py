@@ -89,8 +89,7 @@ class Model:
     def __init__(self, circuit: Circuit, settings: _Settings, standing: Standing | None = None):
         self.circuit, self.variables = circuit, circuit.variables
         self._settings = settings
-        self._work = multiplications(circuit)
-        with tier(self._work):
+        with tier(multiplications(circuit)):
             self._compiled = Compiled(circuit, settings.validate)
             total = self._compiled.total(budget.of_total(settings.rtol)) if settings.normalize else None
             if total is None:
@@ -112,7 +111,7 @@ class Model:
         proved: there are no negative numbers
         """
         if not (self._standing.proved or self._standing is RAW):
-            with tier(self._work):
+            with tier(self._compiled.work):
                 if follows_from_rules(self.circuit, self._compiled):
                     self._standing = BY_RULES
                     self._asked = replace(self._asked, proved=True)
@@ -606,7 +605,7 @@ class Model:
         `times` is how often the question goes through the circuit for each row.
         """
         given = Evidence(self.variables, evidence, self._asked.column)
-        with tier(self._work * given.rows * times):
+        with tier(self._compiled.work * given.rows * times):
             answers = question(self._distribution(rtol, threads), given, *more)
         return _only(answers) if single and given.single else answers
 
@@ -639,7 +638,7 @@ class Model:
         ...
         """
         standing, given = self.standing, None if evidence is None else self._asked.read(evidence)
-        with tier(self._work * (1 if given is None else given.rows)):
+        with tier(self._compiled.work * (1 if given is None else given.rows)):
             return explain(self._distribution(), given, standing)
 
     def __getstate__(self) -> dict[str, Any]:

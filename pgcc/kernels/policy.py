@@ -24,6 +24,7 @@ OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": Fa
 TIERS = ("auto", "compiled", "interpreted")
 # What has to be known to Numba before it compiles a kernel.
 _registrations: list[Callable[[], None]] = []
+_making = threading.RLock()
 
 
 class _Tier(threading.local):
@@ -101,7 +102,9 @@ class Kernel:
     def dispatcher(self) -> Any:
         """What Numba makes of the function."""
         if self._dispatcher is None:
-            self._dispatcher = _make_dispatcher(self.py_func, self.options)
+            with _making:  # one for all threads, when everything is registered
+                if self._dispatcher is None:
+                    self._dispatcher = _make_dispatcher(self.py_func, self.options)
         return self._dispatcher
 
     @functools.cached_property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -78,6 +79,32 @@ def test_small_work_is_interpreted_until_patience_ends(ask, monkeypatch):
     assert not ask("compiled", lambda: run(1))
     monkeypatch.setattr(policy, "_seconds", policy.patience().seconds)
     assert not ask("auto", lambda: run(1))
+
+
+def test_threads_wait_until_everything_is_registered(monkeypatch):
+    """A kernel that one thread compiles while another one still tells Numba about vectors would not know them."""
+    started, told = threading.Event(), threading.Event()
+
+    def register():
+        started.set()
+        told.wait(0.2)
+        told.set()
+
+    @kernel
+    def one():
+        return 1
+
+    @kernel
+    def two():
+        return 2
+
+    monkeypatch.setattr(policy, "_registrations", [register])
+    thread = threading.Thread(target=lambda: one.dispatcher)
+    thread.start()
+    started.wait()
+    assert two.dispatcher is two.dispatcher
+    assert told.is_set()
+    thread.join()
 
 
 FIRST_MINUTE = """
