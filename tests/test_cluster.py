@@ -87,6 +87,7 @@ def processes():
         yield client
 
 
+@pytest.mark.slow
 def test_a_worker_dies(processes, tmp_path, monkeypatch):
     """What it had is done again, with the same result."""
     with crew(processes) as workers:
@@ -124,6 +125,7 @@ def clone(model):
     return type(model)(**model.get_params())
 
 
+@pytest.mark.slow
 def test_a_cluster_without_workers(tmp_path, fail, monkeypatch):
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr("pgcc.cluster._TIMEOUT", 1)

@@ -234,6 +234,7 @@ class TestEvidence:
             self.model.prob(pandas.Series([1, 0], index=["a", "a"]))
 
 
+@pytest.mark.slow
 def test_exact_rationals_of_a_deep_chain_are_dropped_when_dead() -> None:
     import tracemalloc
 

@@ -147,11 +147,13 @@ def edge(u: int, v: int) -> str:
     return f"{u}-{v}"
 
 
+@pytest.mark.slow
 def test_cayley():
     model = pgcc.compile(pgcc.spanning_tree(nx.complete_graph(200)), normalize=False)
     assert model.logprob({}) == pytest.approx(198 * math.log(200), rel=1e-12, abs=0)
 
 
+@pytest.mark.slow
 def test_forests_in_the_complete_graph():
     n = 200
     model = pgcc.compile(pgcc.spanning_tree(nx.complete_graph(n)))

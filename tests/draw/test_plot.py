@@ -211,6 +211,7 @@ def test_large_circuits_are_only_told():
     assert "50,001 nodes, 50,000 edges" in circuit_svg(wide)
 
 
+@pytest.mark.slow
 def test_depth_does_not_matter():
     """A chain of 10,000 levels, drawn if somebody wants it."""
     node = var("a")

@@ -100,6 +100,7 @@ def test_what_is_cut_off_is_within_the_bound():
         assert np.abs(found - expected).max() <= error <= atol
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_variables():
     p = dyadic(np.random.default_rng(0), 100_000)
     model = pgcc.compile(Circuit(bernoullis(p)))

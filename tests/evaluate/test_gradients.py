@@ -88,20 +88,20 @@ def assert_right(circuit, evidence, rng, normalize=False, most=12):
 def test_circuits(normalize):
     rng = np.random.default_rng(1)
     done = 0
-    for seed in range(120):
+    for seed in range(50):
         circuit = random_circuit(seed, n=int(rng.integers(1, 7)), negative=bool(seed % 2))
         done += assert_right(circuit, random_evidence(rng, circuit), rng, normalize)
-    assert done > 50
+    assert done > 20
 
 
 @pytest.mark.parametrize("complements", [False, True])
 def test_determinants(complements):
     rng = np.random.default_rng(2)
     done = 0
-    for seed in range(80):
+    for seed in range(40):
         circuit = random_det(seed, n=int(rng.integers(1, 6)), complements=complements, sized=False)
         done += assert_right(circuit, random_evidence(rng, circuit), rng, most=5)
-    assert done > 20
+    assert done > 10
 
 
 def test_kernels_and_trees():
@@ -142,7 +142,7 @@ def test_circuits_that_are_not_decomposable():
 def test_determinants_of_one_size():
     rng = np.random.default_rng(7)
     done = 0
-    for seed in range(40):
+    for seed in range(20):
         circuit = random_det(seed, n=int(rng.integers(1, 5)), sized=True)
         done += assert_right(circuit, random_evidence(rng, circuit), rng, most=5)
     B = rng.integers(-2, 3, (5, 5))
@@ -153,7 +153,7 @@ def test_determinants_of_one_size():
         whole.exactly(1, ["x1", "x2"]),
     ):
         done += assert_right(circuit, {"x1": 1, "x3": 0}, rng, normalize=True, most=8)
-    assert done > 15
+    assert done > 8
 
 
 def test_a_large_set_of_one_size():
@@ -200,6 +200,7 @@ def test_far_below_the_range_of_floats():
         np.testing.assert_allclose(weights, [4.0 - 1.0, -0.75], rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_large_determinants():
     """L = 10⁻³·(1 + noise) of 300 items: the determinant is about 10⁻⁹⁰⁰, its derivative is L⁻¹ − (I + L)⁻¹."""
     noise = np.random.default_rng(0).random((300, 300)) * 1e-7

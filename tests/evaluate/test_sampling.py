@@ -285,6 +285,7 @@ def large(kind):
             return random_circuit(8, n=100, size=300, negative=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dpp L", "dpp factor", "dpp K", "nonsymmetric", "tree", "monotone"])
 def test_marginals_of_a_hundred_variables(kind):
     circuit = large(kind)

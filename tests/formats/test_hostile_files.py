@@ -165,6 +165,7 @@ def test_too_many_columns(tmp_path):
         ChowLiu().fit(np.broadcast_to(np.int8(0), (2, 10**9)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["nnf 1 0 100000\nA 0\n", "o 1 0\nt 2 0\n1 2 100000 0\n", "nnf 1 0 99999999999\nA 0\n"]
 )
@@ -364,6 +365,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_an_interrupt_at_any_moment_of_a_save(tmp_path):
     """What is there is whole, and nothing is left behind."""
     path, rng = tmp_path / "x.npz", np.random.default_rng(0)
@@ -459,6 +461,7 @@ def test_samples_are_read_back(blanks, tmp_path, run):
     assert (told["rows"], told["impossible"]) == (20, 0)
 
 
+@pytest.mark.slow
 def test_a_long_header_with_a_name_twice_is_refused_at_once(tmp_path):
     """In a number of steps that grows as the header does: 200,000² of them would take an hour."""
     path = tmp_path / "x.csv"

@@ -55,6 +55,7 @@ def log_likelihoods(path, rows):
     return value[key]
 
 
+@pytest.mark.slow
 @needs_data
 @pytest.mark.parametrize(("name", "average"), [("nltcs", -6.0447644580), ("plants", -13.3542228965)])
 def test_average_log_likelihood(name, average):
@@ -67,6 +68,7 @@ def test_average_log_likelihood(name, average):
     np.testing.assert_allclose(model.logprob(hidden), expected, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 @needs_data
 @pytest.mark.parametrize("name", ["jester", "mnist", "nltcs.clt", "asia.uai", "little_4var"])
 def test_other_psdds(name):
@@ -693,6 +695,7 @@ def test_files_cut_off_at_a_line(tmp_path, name):
             pgcc.load(write(tmp_path, name, b"\n".join(lines[:keep])))
 
 
+@pytest.mark.slow
 @needs_data
 def test_deep_circuits(tmp_path):
     n = 20_000

@@ -114,6 +114,7 @@ def test_asia_agrees_with_elimination() -> None:
             assert model.prob([row])[0] == pytest.approx(expected, rel=1e-10, abs=0)
 
 
+@pytest.mark.slow
 def test_dbn_11_marginals_agree_with_elimination() -> None:
     """Its width is 20: its circuit would have 60 million edges, but ten variables at a time take seconds."""
     path = shared("DBN_11.uai")

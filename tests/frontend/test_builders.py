@@ -93,6 +93,7 @@ def test_chow_liu_keeps_fractions() -> None:
     assert pgcc.compile(tree).prob({"b": 1}, exact=True) == Fraction(2, 21) + Fraction(1, 30)
 
 
+@pytest.mark.slow
 def test_chow_liu_of_5000_variables_agrees_with_its_closed_form() -> None:
     rng = np.random.default_rng(1)
     n = 5000
@@ -223,6 +224,7 @@ def forward(initial: np.ndarray, transition: np.ndarray, emission: np.ndarray, r
     return float(np.logaddexp.reduce(alpha))
 
 
+@pytest.mark.slow
 def test_hmm_of_2000_observations_agrees_with_the_forward_algorithm() -> None:
     rng = np.random.default_rng(2)
     k, n = 16, 2000

@@ -397,6 +397,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_texts_are_refused_quickly(name, monkeypatch):
     for name_of_builtin in ("eval", "exec", "compile"):
@@ -448,6 +449,7 @@ def test_arithmetic_has_a_budget():
 # -- large texts ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_many_definitions():
     n = 200_000
     lines = ["d0 = z0"] + [f"d{i} = d{i - 1}*z{i % 50} + 0.5" for i in range(1, n)]
@@ -456,6 +458,7 @@ def test_many_definitions():
     assert circuit.size == 4 * (n - 1) + 1
 
 
+@pytest.mark.slow
 def test_many_parentheses():
     n = 100_000
     assert parse("(" * n + "z" + ")" * n).root is z

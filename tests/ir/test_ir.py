@@ -159,6 +159,7 @@ def test_dead_nodes_leave_the_table():
     assert len(node_module._interned) <= before
 
 
+@pytest.mark.slow
 def test_a_deep_circuit_dies_without_recursion():
     with collector_paused():
         node = X
@@ -292,6 +293,7 @@ def deep(levels):
         return Circuit(node)
 
 
+@pytest.mark.slow
 def test_pickle_and_deepcopy_of_a_deep_circuit():
     circuit = deep(200_000)
     assert circuit.facts.depth == 200_000
@@ -511,6 +513,7 @@ def test_the_verifier_accepts_what_the_constructors_make(circuit):
     assert verify(circuit) is circuit
 
 
+@pytest.mark.slow
 def test_operators_in_a_loop_are_linear():
     g, names = Circuit(ONE, []), [f"z{i}" for i in range(60_000)]
     for z in variables(names):

@@ -94,6 +94,7 @@ def test_another_processor(place):
     assert answer(start(place)) == (12.0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["emptied", "cut", "flipped"])
 def test_damaged_files(place, damage):
     answer(start(place))

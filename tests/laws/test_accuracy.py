@@ -79,6 +79,7 @@ class TestCancellation:
 class TestTinyNumbers:
     n = 100_000
 
+    @pytest.mark.slow
     def test_a_product_of_100_000_variables(self) -> None:
         chances = np.random.default_rng(0).uniform(0.05, 0.95, self.n)
         factors = [weighted_sum((p, 1 - p), (var(f"z{i}"), ONE)) for i, p in enumerate(chances.tolist())]

@@ -31,12 +31,14 @@ def ledger(request) -> Ledger:
     return found
 
 
+@pytest.mark.slow
 def test_no_number_is_outside_of_its_bound(ledger):
     print(ledger.table())
     assert ledger.numbers > 5000
     assert not ledger.wrong, ledger.complaint()
 
 
+@pytest.mark.slow
 def test_not_everything_was_refused_or_without_a_bound(ledger):
     """Every generator has answers to most questions, and every method certifies something."""
     answered = {(generator, question) for generator, question, _ in ledger.right}

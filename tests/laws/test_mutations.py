@@ -40,6 +40,7 @@ def test_a_mutant_can_be_made(mutant):
     assert mutations.problem(mutant) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", random.Random(seed()).sample(QUICK, SAMPLE), ids=lambda m: m.name)
 def test_a_mutant_is_noticed(mutant):
     assert mutations.killer(mutant), f"no test of {mutant.tests!r}, {mutant.adversary!r} fails on {mutant.name!r}"

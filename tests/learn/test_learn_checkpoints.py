@@ -128,6 +128,7 @@ def long_runs():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", long_runs())
 def test_kill_dash_nine(name, tmp_path):
     path = tmp_path / "run"

@@ -20,8 +20,8 @@ from pgcc.ir.verify import verify
 from pgcc.passes.total import total
 from pgcc.testing import brute_force, circuits, random_det
 
-MANY = settings(max_examples=200, deadline=None)
-SOME = settings(max_examples=40, deadline=None)
+MANY = settings(max_examples=60, deadline=None)
+SOME = settings(max_examples=20, deadline=None)
 
 fractions = st.fractions(min_value=0, max_value=1, max_denominator=12)
 positive = st.fractions(min_value=Fraction(1, 9), max_value=9, max_denominator=9)
@@ -321,7 +321,7 @@ def test_exactly_and_at_most(g, data):
     assert brute_force(verify(g.at_most(k, over))) == {s: p * (len(s & counted) <= k) for s, p in table.items()}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.booleans(), st.sets(st.sampled_from(["z1", "z2", "z3"])), st.data())
 def test_exactly_in_determinants(seed, complements, over, data):
     g = random_det(seed, n=3, complements=complements)
@@ -467,7 +467,7 @@ def kernels(draw, m):
     return B @ B.T
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(kernels(3), distributions("a", 3), distributions("b", 2), distributions("c", 2))
 def test_the_two_formulas_of_the_paper(L, f, g, h):
     """Inside group i: Pr_L(i)·Pr_i(X, Y). Across groups: Pr(X, Y) ≤ Pr(X)·Pr(Y). Both to 1e-12."""
@@ -696,6 +696,7 @@ def leaf(i):
     return pgcc.mixture([0.25, 0.75], [a * b, c])
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_edges():
     g = pgcc.product(leaf(i) for i in range(20_000))
     assert g.size == 100_000
@@ -712,6 +713,7 @@ def test_chains_do_not_grow_with_their_square():
     assert total(g) == pytest.approx(1, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_deep_circuits_need_no_stack():
     names = [f"x{i}" for i in range(8_000)]
     root = ONE

@@ -364,6 +364,7 @@ def test_numbers_do_not_explode():
     assert at_random_points(simplify(big)) == at_random_points(big)
 
 
+@pytest.mark.slow
 def test_deep_circuits_do_not_recurse():
     with collector_paused():
         node = X

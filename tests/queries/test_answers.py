@@ -41,7 +41,7 @@ def test_logarithms_of_a_small_value_by_a_small_total(scale):
 
 
 @pytest.mark.parametrize("settings", [{}, {"normalize": False}, {"rtol": 1e-13}], ids=str)
-@pytest.mark.parametrize("eps", [F(1, 10**k) for k in (1, 2, 3, 6, 9, 12, 15, 16, 20, 300)])
+@pytest.mark.parametrize("eps", [F(1, 10**k) for k in (1, 6, 12, 16, 300)])
 def test_logprob_near_one(eps, settings):
     """At p = 1 − 1e-12 it had a relative error of 2e-5."""
     rtol = settings.get("rtol", 1e-9)
@@ -107,6 +107,7 @@ def test_log_odds_beside_a_singular_determinant():
 # -- improbable evidence ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_information_given_evidence_of_a_log_probability_of_ten_million():
     """Differences of logarithms of −10⁷ keep nine digits, and the sum of what they make is not 1."""
     example = pgcc.parse("0.4*a*b + 0.3*a + 0.3")

@@ -167,6 +167,7 @@ def test_tables_of_evidence_give_what_single_ones_do():
             assert model.entropy(rows) == [model.entropy(row) for row in rows]
 
 
+@pytest.mark.slow
 def test_marginals_far_below_the_range_of_floats():
     """A chain whose evidence has probability 1e-2500, and one variable's posterior of 1e-400."""
     n = 5000

@@ -152,7 +152,7 @@ def test_a_search_beyond_doubles():
 # -- no false verdict ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("first", range(0, 240, 40))
+@pytest.mark.parametrize("first", [0, 40, *(pytest.param(n, marks=pytest.mark.slow) for n in range(80, 240, 40))])
 def test_no_false_verdict(first):
     for seed in range(first, first + 40):
         circuit = random_case(seed, most=8)
@@ -182,7 +182,7 @@ def test_any_dag_at_all(circuit):
 # -- power -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("first", range(0, 40, 10))
+@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (10, 20, 30))])
 def test_invalid_mixtures_are_refuted(first):
     for seed in range(first, first + 10):
         circuit, planted = invalid_mixture(seed)
@@ -302,7 +302,7 @@ def random_kernel(seed: int, n: int, rank: int | None = None) -> np.ndarray:
     return B @ B.T
 
 
-@pytest.mark.parametrize("n", [1, 5, 60, 200])
+@pytest.mark.parametrize("n", [1, 5, 60, pytest.param(200, marks=pytest.mark.slow)])
 def test_dpps(n):
     L = random_kernel(n, n)
     Q = np.linalg.qr(RNG(0).normal(size=(n, n)))[0][:, : (n + 1) // 2]
@@ -384,6 +384,7 @@ def test_closure_operations():
     assert proved(pgcc.subsets("a b c d e f", 3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exact", [True, False])
 def test_a_hundred_thousand_edges(exact):
     numbers = RNG(0).integers(1, 999, size=(100, 350))
@@ -393,6 +394,7 @@ def test_a_hundred_thousand_edges(exact):
     assert check(circuit).ok
 
 
+@pytest.mark.slow
 def test_depth_does_not_matter():
     node = ONE
     for i in range(30_000):
