@@ -71,7 +71,7 @@ def _marginal_kernel(m0: np.ndarray, u: np.ndarray, v: np.ndarray) -> tuple[np.n
     """K = Vᵀ·N⁻¹·U, N = M0 + U·Vᵀ, and what its entries are off by: r roundings of the products, and those of N itself.
 
     An N off by E makes N⁻¹ off by N⁻¹·E·N⁻¹, which is far more than its entries are rounded by where N is nearly
-    singular: |N⁻¹|·|N|·|N⁻¹| adds up absolute values, and so is more than the r roundings of an entry of E can do to it.
+    singular. |N⁻¹|·|N|·|N⁻¹| adds up absolute values, and four times it was more than E did in all of many trials.
     """
     inverse = np.linalg.inv(m0 + u @ v.T)
     left, right = np.abs(v.T) @ np.abs(inverse), np.abs(inverse) @ np.abs(u)
