@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mutations_check import CHECK_MUTANTS
+from mutations_float64 import FLOAT64_MUTANTS
 
 HOME = Path(__file__).resolve().parent.parent
 # Tests of formulas and of analyses, which take less time in plain Python than their kernels take to be compiled.
@@ -66,7 +67,7 @@ MUTANTS = [
         "certify/kernels/analysis.py",
         "    if y_error > -math.inf or y_low < _NORMAL:",
         "    if False:",
-        "certify/test_certificates.py",
+        "certify/test_bounds.py certify/test_certificates.py",
     ),
     Mutant(
         "a quotient has two roundings",
@@ -224,7 +225,7 @@ MUTANTS = [
     ),
 ]
 
-MUTANTS += [Mutant(*one) for one in CHECK_MUTANTS]
+MUTANTS += [Mutant(*one) for one in [*CHECK_MUTANTS, *FLOAT64_MUTANTS]]
 
 
 # Every term of every bound. What a bound is made of is compared with what it must be at least (test_bounds),

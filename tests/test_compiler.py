@@ -101,6 +101,7 @@ def test_a_ladder_stops_where_everything_is_certain():
 def test_shares_of_the_error_budget_leave_something_for_rounding():
     assert budget.of_value(1.0) + budget.of_total(1.0) < 1.0
     assert 2 * budget.of_quotient(1.0) < 1.0
+    assert (1.0 + budget.of_product(1.0)) ** 2 < 2.0
     assert 4 * budget.of_information(1.0) < 1.0
     assert budget.of_search(1e-14) >= 1e-15
     assert budget.of_counts(1.0) < 1.0

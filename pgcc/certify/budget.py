@@ -39,8 +39,8 @@ def of_enclosure(rtol: float) -> float:
 
 
 def of_product(rtol: float) -> float:
-    """For each of two probabilities that are multiplied."""
-    return rtol / 2
+    """For each of two probabilities that are multiplied: their errors, too, and the product is rounded."""
+    return rtol / 4
 
 
 def of_moments(rtol: float) -> float:

@@ -23,10 +23,13 @@ from pgcc.program.determinant import DetStructure, Laplacian
 
 # An eigenvalue is semidefinite if it is not below this, relative to the largest: what it lacks is rounding.
 _NOISE = 1e-12
+# What the entries of a kernel may be off by that is to be judged at all.
+_KNOWN = 1e-10
 # Random walks: trees that are tried first; the most steps that each may take, so that the rounding of an arc's
 # probability does not matter; so few that no other is sought; how many multiply-adds of that one a step costs; and
 # how many steps a probability costs, besides its own multiply-adds.
 _TREES, _MOST_STEPS, _FEW_STEPS, _STEP, _ASKED = 3, 3_000_000, 10_000, 50, 1_000
+_SMALLEST = -1000  # binary exponents of weights beside the largest, near 1
 
 
 def find_set_sampler(structure: DetStructure) -> SetSampler | None:
@@ -50,21 +53,31 @@ def _by_marginals(structure: DetStructure) -> SetSampler | None:
     semidefinite, which with L = K·(I − K)⁻¹ is the same of L + Lᵀ.
     """
     m0, u, v = structure.floats
-    N = m0 + u @ v.T
-    if not np.linalg.slogdet(N)[0] > 0.0:
+    if not np.linalg.slogdet(m0 + u @ v.T)[0] > 0.0:
         return None
-    inverse = np.linalg.inv(N)
-    K, size = v.T @ inverse @ u, np.abs(v.T) @ np.abs(inverse) @ np.abs(u)
-    off = float(size.max(initial=1.0))
-    if not off * len(m0) * UNIT <= _NOISE:
-        return None
-    if (np.abs(K - K.T) <= 4 * off * len(m0) * UNIT).all():
-        return _from_marginal_kernel(K / 2 + K.T / 2, structure, off)
+    K, off = _marginal_kernel(m0, u, v)
+    noise = max(_NOISE, off)
+    if off <= _KNOWN and (np.abs(K - K.T) <= 4 * off).all():
+        return _from_marginal_kernel(K / 2 + K.T / 2, structure, off / UNIT)
     if structure.size is None and (
-        structure.nonnegative or np.linalg.eigvalsh(K + K.T - 2 * K.T @ K).min(initial=0.0) >= -_NOISE
+        structure.nonnegative
+        or (off <= _KNOWN and np.linalg.eigvalsh(K + K.T - 2 * K.T @ K).min(initial=0.0) >= -noise)
     ):
         return Elimination(structure)
     return None
+
+
+def _marginal_kernel(m0: np.ndarray, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, float]:
+    """K = Vᵀ·N⁻¹·U, N = M0 + U·Vᵀ, and what its entries are off by: r roundings of the products, and those of N itself.
+
+    An N off by E makes N⁻¹ off by N⁻¹·E·N⁻¹, which is far more than its entries are rounded by where N is nearly
+    singular. |N⁻¹|·|N|·|N⁻¹| adds up absolute values, and four times it was more than E did in all of many trials.
+    """
+    inverse = np.linalg.inv(m0 + u @ v.T)
+    left, right = np.abs(v.T) @ np.abs(inverse), np.abs(inverse) @ np.abs(u)
+    sizes = np.abs(m0) + np.abs(u) @ np.abs(v.T)
+    products, through = (left @ np.abs(u)).max(initial=0.0), (left @ sizes @ right).max(initial=0.0)
+    return v.T @ inverse @ u, float(np.max([len(m0) * products, 4.0 * through, 1.0])) * UNIT
 
 
 def _with_columns(structure: DetStructure, kept: np.ndarray) -> DetStructure:
@@ -141,9 +154,7 @@ class Elimination(SetSampler):
         odds = np.where(inside, 1.0, phi)  # that of an item which is in does not matter
         items, given = np.flatnonzero(~inside & (phi > 0.0)), np.flatnonzero(inside)
         try:
-            inverse = np.linalg.inv(self.m0 + self.u * odds @ self.v.T)
-            K = odds[:, None] * (self.v.T @ inverse @ self.u)
-            error = (odds[:, None] * (np.abs(self.v.T) @ np.abs(inverse) @ np.abs(self.u))).max(initial=0.0)
+            K, error = _marginal_kernel(self.m0, self.u, self.v * odds)
             kernel = K[np.ix_(items, items)]
             if len(given):
                 block = np.linalg.inv(K[np.ix_(given, given)])
@@ -154,7 +165,7 @@ class Elimination(SetSampler):
                 kernel = kernel - before @ block @ after
         except np.linalg.LinAlgError:
             return None
-        if not error * len(self.m0) * max(1, len(items)) * UNIT <= TOLERANCE:
+        if not error * max(1, len(items)) <= TOLERANCE:
             return None
         return Tables(ELIMINATION, inside, len(items), items, kernel.ravel())
 
@@ -189,13 +200,13 @@ class Walks(SetSampler):
     def _walks(self, phi: np.ndarray, inside: np.ndarray) -> tuple[Tables | None, int]:
         """The arcs out of every node, and the steps to a tree; None if there are none, or too many."""
         graph, r, k = self.graph, len(self.graph.kill), len(phi)
-        with np.errstate(over="ignore"):
-            weight = np.where(inside, 1.0, phi * graph.weight)
-        if not np.isfinite(weight).all():
+        scaled = _near_one(phi, graph.weight, graph.kill)
+        if scaled is None:
             return None, 0
+        weight, kill = np.where(inside, 1.0, scaled[0]), scaled[1]
         start, heads, edges = (np.zeros(size, np.int64) for size in (r + 2, 2 * k + r, 2 * k + r))
         cumulative = np.zeros(2 * k + r)
-        weighted = Graph(graph.directed, graph.tail, graph.head, weight, graph.kill)
+        weighted = Graph(graph.directed, graph.tail, graph.head, weight, kill)
         nodes = arcs_of(weighted, inside, Arcs(start, heads, edges, cumulative))
         if nodes < 0:
             return None, 0
@@ -205,3 +216,21 @@ class Walks(SetSampler):
         if steps < 0:
             return None, 0
         return Tables(WALKS, inside, nodes, flat, cumulative[:arcs].copy()), steps // _TREES
+
+
+def _near_one(phi: np.ndarray, weight: np.ndarray, kill: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """φ·weight and the rates, times the power of two that brings the largest near 1; None where digits would be lost.
+
+    Only the quotients of weights matter to a walk.
+    """
+    odds, of_odds = np.frexp(phi)
+    factor, of_factor = np.frexp(weight)
+    rate, of_rate = np.frexp(kill)
+    numbers = np.concatenate([odds * factor, rate])
+    exponents = np.concatenate([of_odds + of_factor, of_rate])
+    there = numbers > 0.0
+    top = int(exponents[there].max(initial=0))
+    if (exponents[there] - top < _SMALLEST).any():
+        return None
+    scaled = np.ldexp(numbers, np.where(there, exponents - top, 0))
+    return scaled[: len(phi)], scaled[len(phi) :]

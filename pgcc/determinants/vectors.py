@@ -108,6 +108,7 @@ class Eigenvectors(SetSampler):
             return None
         return free
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _whitened(self, free: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
         """Both times a T that makes N = I; the roundings of that, and those that M0 and B came with."""
         m0, own = self.m0, 0.0

@@ -159,7 +159,7 @@ def arborescence(
     if orientation not in ("out", "in"):
         raise CircuitError(f"orientation={orientation!r}: the edges of an arborescence point 'out' or 'in'")
     graph = _read_graph(G, weight, names, directed=True, function="arborescence")
-    if root not in set(graph.nodes):
+    if not _is_hashable(root) or root not in set(graph.nodes):
         raise CircuitError(f"the root {root!r} is not a node of the graph")
     away = orientation == "out"
     _check_reachable(graph, root, away)
@@ -244,7 +244,18 @@ def _is_double(x: Number) -> bool:
 Raw = tuple[Hashable, Hashable, Any, Any]  # tail, head, key (None: there is only one), weight as given
 
 
+def _is_hashable(value: Any) -> bool:
+    """Whether a value can be a node or the name of an attribute; a tuple with a list in it is not."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
 def _read_graph(G: Any, weight: str | None, names: Names, directed: bool, function: str) -> _Graph:
+    if not _is_hashable(weight):
+        raise CircuitError(f"weight={weight!r} is not the name of an attribute of edges")
     if hasattr(G, "is_directed") and hasattr(G, "edges"):
         _check_direction(G, directed, function)
         nodes, raw, multigraph = list(G), _networkx_edges(G, weight), bool(G.is_multigraph())

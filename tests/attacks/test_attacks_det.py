@@ -48,6 +48,29 @@ def test_star_mesh_shares_that_underflow():
         assert_right(circuit, {name: 0})
 
 
+def test_star_mesh_shares_that_are_subnormal_beside_large_weights():
+    """Of a directed graph: a share of 10⁻³²⁰ times 10³⁰⁰ is an ordinary number, with few digits."""
+    U, V = [[1.3e-20, 0.0, 1e-20], [0.0, 1e300, 0.0]], [[1, 0, 1], [-1, 1, 0]]
+    d = pgcc.determinant(np.zeros((2, 2)), U, V, ["a", "b", "c"])
+    assert_right(d, {"a": 1})
+    assert_right(d, {"c": 1})
+
+
+def test_children_below_the_base_whose_product_with_it_is_subnormal():
+    """φ·(φ − f), near 2⁻¹⁰⁷⁴, was divided by."""
+    n, scale = 5, 2.0**536
+    A = np.random.default_rng(0).normal(size=(n, n))
+    L = scale * np.rint(64 * (A @ A.T + np.eye(n))) / 64
+    children = [(0.375 * z + 0.625) * (1 / scale) for z in pgcc.variables("z1 z2 z3 z4 z5")]
+    d = pgcc.determinant(np.eye(n), np.eye(n), L, children)
+    model = pgcc.compile(d)
+    given = model.marginals({"z1": 0, "z3": 0})  # makes the base at which everything is free
+    joint, of = model.prob({"z1": 0, "z3": 0, "z2": 1}, exact=True), model.prob({"z1": 0, "z3": 0}, exact=True)
+    assert given[1] == pytest.approx(float(joint / of), rel=1e-9)
+    value, bound = model.prob({"z1": 0, "z3": 0}, bound=True)
+    assert abs(Fraction(value) - of) <= Fraction(bound) * of
+
+
 def test_edge_weights_whose_product_is_subnormal():
     a, b = pgcc.variables("a b")
     d = pgcc.determinant([[0.0]], [[1e-160, 1.0]], [[1.37e-160, 1.0]], [a * 1e200, b])

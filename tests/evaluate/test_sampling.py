@@ -227,6 +227,28 @@ def test_weights_of_all_sizes():
     assert p_value(samples, by_query(model)) > SUSPICIOUS
 
 
+@pytest.mark.parametrize("weight", [1.7e308, 1e-280])
+def test_weights_at_the_ends_of_the_range(weight):
+    """They overflow where they are added up, or lose their digits where they are multiplied by the odds of an edge."""
+    U = weight * np.array([[1.0, 0.0, 0.6], [-1.0, 0.3, 0.0]])
+    V = np.array([[1.0, 0.0, 1.0], [-1.0, 1.0, 0.0]])
+    odds = 1.0 if weight > 1.0 else 3.7e-43
+    children = [odds * x for x in pgcc.variables("a b c")]
+    model = pgcc.compile(pgcc.determinant(np.zeros((2, 2)), U, V, children))
+    assert "random walks" in kernel_of(model)
+    assert p_value(model.sample(20_000, rng=1), by_query(model)) > SUSPICIOUS
+
+
+def test_a_kernel_from_a_matrix_that_is_nearly_singular():
+    """The entries of N⁻¹ are large, those of VᵀN⁻¹U are not; they are off by the condition of N all the same."""
+    M0, U, V = np.eye(4), np.zeros((4, 3)), np.zeros((4, 3))
+    M0[:2, :2] = [[1.0, 1.0], [1.0, 1.0 + 2.0**-51]]
+    U[:2, 0] = V[:2, 0] = 1.7e-8, -1.7e-8
+    U[2:, 1:], V[2:, 1:] = np.eye(2), [[1.0, -0.7], [0.5, 1.0]]
+    model = pgcc.compile(pgcc.determinant(M0, U, V, ["a", "b", "c"]))
+    assert p_value(model.sample(20_000, rng=1), by_query(model)) > SUSPICIOUS
+
+
 def test_edges_of_weight_zero():
     edges = [("a", "b", 2), ("b", "c", 0), ("a", "c", 1), ("c", "d", 3), ("b", "d", 1)]
     model = pgcc.compile(pgcc.spanning_tree(edges))

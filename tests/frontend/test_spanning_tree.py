@@ -325,6 +325,8 @@ MALFORMED = {
     "no list": (TREE, (7,), {}, "takes a networkx graph or a list of edges .* not 7"),
     "only text": (TREE, ("ann bob",), {}, "takes a networkx graph or a list of edges"),
     "unhashable": (TREE, ([([1], [2])],), {}, "a node has to be hashable"),
+    "a root that is no node at all": (ARBORESCENCE, (PATH, ["a"]), {}, r"the root \['a'\] is not a node"),
+    "no name of an attribute": (TREE, (PATH, ["w"]), {}, r"weight=\['w'\] is not the name of an attribute"),
     "no such root": (ARBORESCENCE, (PATH, "zoe"), {}, "the root 'zoe' is not a node"),
     "unreachable": (ARBORESCENCE, (PATH, "bob"), {}, "leads from the root 'bob' to 'ann'"),
     "not reaching": (ARBORESCENCE, (PATH, "ann"), {"orientation": "in"}, "leads from 'bob' to the root 'ann'"),

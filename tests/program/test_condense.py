@@ -328,6 +328,25 @@ class TestCertifyBlock:
             elif 1e-280 * max(1.0, total) < v < 1e280 * min(1.0, total):
                 assert bound > 0.99 * rtol
 
+    @pytest.mark.parametrize("times", [0.99, 1.01])
+    def test_up_to_the_bound(self, times: float) -> None:
+        """Magnitudes, and floors, that make the bound just less than what is asked for, or just more."""
+        rtol, gamma, value = 0.25, 0.01, np.array([1.0, 3e-150, 7e150])
+        share = times * rtol / (1.0 + times * rtol)  # error / value, which is times·rtol of value − error
+        magnitude = value * share * (1.0 - gamma) / gamma
+        assert certified(value, magnitude, gamma, 0.0, rtol, 1.0, False)[0] == (times < 1.0)
+        for v in value.tolist():
+            one = np.array([v])
+            assert certified(one, one, 1e-15, share * v, rtol, 1.0, False)[0] == (times < 1.0)
+
+    @pytest.mark.parametrize(("value", "total"), [(1e300, 1e-200), (1e-60, 1e250), (1e-280, 3.0), (1e280, 0.3)])
+    def test_quotients_near_the_ends_of_the_range(self, value: float, total: float) -> None:
+        number = np.array([value])
+        every, out = certified(number, number, 1e-15, 0.0, 1e-9, total, False)
+        sure = 1e-285 < value / total < 1e285
+        assert every == sure
+        np.testing.assert_array_equal(out, [value / total if sure else math.nan])
+
     def test_direct_values_are_those_with_bounds(self) -> None:
         for seed in range(10):
             circuit = random_circuit(seed, 7, size=30)

@@ -41,6 +41,12 @@ def added(entry, term):
     return total if entry >= 0.0 or -4.0 * entry <= total else math.nan
 
 
+@inlined_kernel
+def below_base(gap, scale, f, phi, change):
+    """h + f/(φ·|d|), scaled, for d < 0: φ·d itself may be below the normal numbers."""
+    return gap + scale / -change * (f / phi)
+
+
 @bare_kernel
 def pad(matrix, q, size, lane, symmetric, diagonal):
     """The rows from `size` on, of one lane, become those of the identity (times `diagonal`): no determinant notices."""
@@ -157,7 +163,7 @@ def fill_base(layout, minor, children, masks, row, lane, scratch):
             if y != 0.0:
                 matrix[at] = added(matrix[at], scale / change)
         else:
-            matrix[at] = -(data[phis + 2 * k + c] + scale * (f / (phi * -change)))
+            matrix[at] = -below_base(data[phis + 2 * k + c], scale, f, phi, change)
         factors[i * LANES + lane] = change / scale
         at += next_diagonal(i, symmetric, q)
 

@@ -187,6 +187,6 @@ def tree_sum(graph, f, y, nodes):
                 for j in range(p):
                     other[j] += share * row[j]
                 to_ground[i] += share * to_ground[p]
-        if least_share < math.inf and not least * least_share > _TINY:
-            reliable = False
+        if least_share < math.inf and not (least_share > _TINY and least * least_share > _TINY):
+            reliable = False  # a share below the normal numbers has lost digits, whatever it is multiplied by
     return value, exponent, 1.01 * roundings * UNIT if reliable else math.nan

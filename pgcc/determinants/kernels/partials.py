@@ -35,7 +35,7 @@ from pgcc.determinants.kernels.bordering import (
     put,
     solve_borders,
 )
-from pgcc.determinants.kernels.filling import added, fill_rank
+from pgcc.determinants.kernels.filling import added, below_base, fill_rank
 from pgcc.determinants.kernels.observed import ordinary, row_values
 from pgcc.determinants.kernels.plan import (
     CHILDREN,
@@ -249,7 +249,7 @@ def _order_base(layout, d, form, f, y, index, pivots):
             if change > 0.0:
                 diagonal[last - 1] = bare[last - 1] if y[i] == 0.0 else added(bare[last - 1], scale / change)
             else:
-                diagonal[last - 1] = -(data[phis + 2 * k + i] + scale * (f[i] / (phi * -change)))
+                diagonal[last - 1] = -below_base(data[phis + 2 * k + i], scale, f[i], phi, change)
     return hard, count, last
 
 

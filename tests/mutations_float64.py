@@ -1,0 +1,146 @@
+"""Mutants of the float64 interpreter, and of what attacks by reading have found (see `mutations`)."""
+
+from __future__ import annotations
+
+_ROWS, _EVIDENCE = "rings/float64/kernels/rows.py", "rings/float64/kernels/evidence.py"
+_INTERPRETER, _SUMS = "rings/float64/kernels/interpreter.py", "rings/float64/kernels/sums.py"
+_CONDENSE = "program/test_condense.py"
+
+# The name, the file, its text, what that becomes, and the tests that should notice.
+FLOAT64_MUTANTS = [
+    # what is certain enough
+    (
+        "rows: the floor is no part of the bound",
+        _ROWS,
+        "max(factor * floor + 1.0001 * floor, low * rtol, 2.0 * _LEAST_NORMAL)",
+        "max(low * rtol, 2.0 * _LEAST_NORMAL)",
+        _CONDENSE,
+    ),
+    (
+        "rows: the bound has no roundings",
+        _ROWS,
+        "    factor = 1.0001 * gamma / (1.0 - gamma)",
+        "    factor = 0.0",
+        _CONDENSE,
+    ),
+    (
+        "rows: magnitudes are values",
+        _ROWS,
+        "error = muladd(splat(factor), m, splat(offset))",
+        "error = muladd(splat(factor), v, splat(offset))",
+        _CONDENSE,
+    ),
+    (
+        "rows: errors are relative to what was computed",
+        _ROWS,
+        "mul(splat(rtol), minus(v, error))",
+        "mul(splat(rtol), v)",
+        _CONDENSE,
+    ),
+    (
+        "rows: quotients leave the range of doubles",
+        _ROWS,
+        "        x = if_less(v, splat(high), x, splat(math.nan))\n",
+        "",
+        _CONDENSE,
+    ),
+    (
+        "rows: small quotients leave the range of doubles",
+        _ROWS,
+        "1.0001 * floor, low * rtol, 2.0",
+        "1.0001 * floor, 2.0",
+        _CONDENSE,
+    ),
+    ("rows: nothing is divided", _ROWS, "x = v if total == 1.0 else div(v, splat(total))", "x = v", _CONDENSE),
+    ("rows: doubt is forgotten", _ROWS, "        doubt = muladd(x, splat(0.0), doubt)\n", "", _CONDENSE),
+    (
+        "rows: codes are not checked",
+        _ROWS,
+        "if not are_codes(flat, first * variables, (first + here) * variables):",
+        "if False:",
+        _CONDENSE,
+    ),
+    # which column
+    ("evidence: the last bytes are codes", _EVIDENCE, "range(whole, last)", "range(whole, whole)", _CONDENSE),
+    (
+        "evidence: the pair is turned round",
+        _EVIDENCE,
+        "pairs[p, 0] * lanes, pairs[p, 1] * lanes,",
+        "pairs[p, 1] * lanes, pairs[p, 0] * lanes,",
+        _CONDENSE,
+    ),
+    (
+        "evidence: planes are exchanged",
+        _EVIDENCE,
+        "column + lane, i, k + i, here, lane)",
+        "column + lane, k + i, i, here, lane)",
+        _CONDENSE,
+    ),
+    ("evidence: a row too few", _EVIDENCE, "count - 1) * variables + v]", "count - 2) * variables + v]", _CONDENSE),
+    (
+        "interpreter: the column of another table",
+        _INTERPRETER,
+        "peek(program.pairs.column, t) * lanes",
+        "peek(program.pairs.column, 0) * lanes",
+        _CONDENSE,
+    ),
+    (
+        "interpreter: the state of another scope",
+        _INTERPRETER,
+        "peek(program.wide.scope, t) * lanes",
+        "peek(program.wide.scope, 0) * lanes",
+        _CONDENSE,
+    ),
+    (
+        "interpreter: what is free is 1",
+        _INTERPRETER,
+        "table[leaf, 0], table[leaf, 1], table[leaf, 2])",
+        "table[leaf, 0], table[leaf, 1], table[leaf, 1])",
+        _CONDENSE,
+    ),
+    # sums
+    ("interpreter: products begin anew", _INTERPRETER, "work, at, alone == 0)", "work, at, True)", _CONDENSE),
+    (
+        "interpreter: a quotient has no weight",
+        _INTERPRETER,
+        "mul(w, quotient(load(work, x + lane), load(work, y + lane)))",
+        "quotient(load(work, x + lane), load(work, y + lane))",
+        _CONDENSE,
+    ),
+    (
+        "sums: the weights of other products",
+        _SUMS,
+        "first, k, fresh = first + 4, k + 2, False",
+        "first, k, fresh = first + 4, k + 4, False",
+        _CONDENSE,
+    ),
+    # found by reading
+    (
+        "trees: a share may be subnormal",
+        "determinants/kernels/laplacian.py",
+        "not (least_share > _TINY and least * least_share > _TINY)",
+        "not least * least_share > _TINY",
+        "attacks/test_attacks_det.py::test_star_mesh_shares_that_are_subnormal_beside_large_weights",
+    ),
+    (
+        "determinants: the product of a child and its base",
+        "determinants/kernels/filling.py",
+        "gap + scale / -change * (f / phi)",
+        "gap + scale * (f / (phi * -change))",
+        "attacks/test_attacks_det.py::test_children_below_the_base_whose_product_with_it_is_subnormal",
+    ),
+    (
+        "samplers: a matrix that is nearly singular",
+        "determinants/samplers.py",
+        "[len(m0) * products, 4.0 * through, 1.0]",
+        "[len(m0) * products, 1.0]",
+        "evaluate/test_sampling.py::test_a_kernel_from_a_matrix_that_is_nearly_singular",
+    ),
+    (
+        "samplers: weights as they are",
+        "determinants/samplers.py",
+        "    top = int(exponents[there].max(initial=0))",
+        "    top = 0",
+        "evaluate/test_sampling.py::test_weights_at_the_ends_of_the_range",
+    ),
+]
