@@ -54,9 +54,9 @@ def _in_edges() -> Table:
         circuit = _chain(n)
         model, over = pgcc.compile(circuit), circuit.variables[:: n // 64][:64]
         seconds = _cpu(lambda m=model, t=over: m.cardinality(over=t))
-        sizes.append(float(circuit.size))
+        sizes.append(float(circuit.edges))
         times.append(seconds)
-        table.add(circuit.size, seconds * 1e3, seconds / circuit.size / 64 * 1e9)
+        table.add(circuit.edges, seconds * 1e3, seconds / circuit.edges / 64 * 1e9)
     return _fit(table, sizes, times, 1.1)
 
 
@@ -70,7 +70,7 @@ def _in_variables() -> Table:
         seconds = _cpu(lambda t=over: model.cardinality(over=t))
         sizes.append(float(k))
         times.append(seconds)
-        table.add(k, seconds * 1e3, seconds / circuit.size / k * 1e9)
+        table.add(k, seconds * 1e3, seconds / circuit.edges / k * 1e9)
     return _fit(table, sizes, times, 1.1)
 
 
@@ -86,9 +86,9 @@ def _both() -> Table:
             circuit = make(n)
             model = pgcc.compile(circuit)
             seconds = _cpu(lambda m=model: m.cardinality())
-            sizes.append(float(circuit.size) * n)
+            sizes.append(float(circuit.edges) * n)
             times.append(seconds)
-            table.add(name, n, circuit.size, seconds * 1e3, seconds / circuit.size / n * 1e9)
+            table.add(name, n, circuit.edges, seconds * 1e3, seconds / circuit.edges / n * 1e9)
         table.notes.append(f"{name}: fitted exponent in edges · k {fitted_exponent(sizes, times):.2f} (required ≤ 1.1)")
     return table
 
@@ -123,7 +123,7 @@ def by_convolution(circuit: Circuit) -> Callable[[], np.ndarray]:
 def by_sizes(circuit: Circuit) -> Callable[[], np.ndarray]:
     """n + 1 circuits of one size each, compiled before; the first three are timed for all."""
     n = len(circuit.variables)
-    models = [pgcc.compile(circuit.exactly(k), normalize=False) for k in (0, n // 2, n)]
+    models = [pgcc.compile(circuit.observe(size=k), normalize=False) for k in (0, n // 2, n)]
     return lambda: np.array([model.prob() for model in models])
 
 
@@ -163,7 +163,7 @@ def _real() -> Table:
         rows = np.full((100, n), -1, np.int8)
         rows[np.arange(100), np.arange(100) % n] = 0
         one, many = best(lambda m=model: m.cardinality()), best(lambda m=model, r=rows: m.cardinality(evidence=r), 3)
-        table.add(name, n, circuit.size, one * 1e3, len(rows) / many)
+        table.add(name, n, circuit.edges, one * 1e3, len(rows) / many)
     return table
 
 

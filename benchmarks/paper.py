@@ -136,7 +136,7 @@ def run_one(data: DataSet, kind: str, **options: Any) -> Result:
     line = published(data.name)
     theirs = line.columns if line is not None and has_scipy() else {}
     versus = {column: t_test(logs, value) for column, value in theirs.items()}
-    return Result(data.name, kind, model.score(valid), float(np.mean(logs)), seconds, model.circuit_.size, versus)
+    return Result(data.name, kind, model.score(valid), float(np.mean(logs)), seconds, model.circuit_.edges, versus)
 
 
 def run(

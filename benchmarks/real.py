@@ -59,7 +59,7 @@ def _add(table: Table, name: str, reference: float, circuit_file: Path, rows_fil
     for kind, data in (("full", many), ("half", hidden)):
         ours, two, theirs = _speeds(model, numpy, data)
         table.add(
-            name, circuit.size, off, read - start, done - read, kind, ours, two, theirs, ours / theirs, two / theirs
+            name, circuit.edges, off, read - start, done - read, kind, ours, two, theirs, ours / theirs, two / theirs
         )  # fmt: skip
 
 

@@ -32,11 +32,11 @@ def _time_per_row() -> Table:
         rows = random_evidence(max(1 << 11, (1 << 15) * 10_000 // edges // 32 * 32), n)
         seconds = best_of({"": lambda m=model, x=rows: m.prob(x)}, 15, 10.0, time.process_time)[""] / len(rows)
         program = model._compiled.float64.loop.condensed
-        sizes.append(float(circuit.size))
+        sizes.append(float(circuit.edges))
         times.append(seconds)
         size = program.slots * 32 * 8 / 1024
-        per_edge = seconds / circuit.size * 1e9
-        table.add(f"{circuit.size:,}", program.operations, program.slots, size, seconds * 1e6, per_edge)
+        per_edge = seconds / circuit.edges * 1e9
+        table.add(f"{circuit.edges:,}", program.operations, program.slots, size, seconds * 1e6, per_edge)
     table.notes.append(f"fitted exponent {fitted_exponent(sizes, times):.3f} (required ≤ 1.1)")
     return table
 
@@ -100,7 +100,7 @@ program = stage("lower", lambda: lower(homogeneous))
 direct = stage("condense, error analysis", lambda: Float64(program))
 rows = random_evidence(32, variables)
 stage("first evaluation", lambda: direct.evaluate(rows, 1e-9))
-marks["edges"] = circuit.size
+marks["edges"] = circuit.edges
 print(json.dumps(marks))
 """
 

@@ -64,7 +64,7 @@ def _speeds(circuit: Circuit) -> dict[str, float]:
     log, linear = LevelByLevel(circuit), LevelByLevel(circuit, log=False)
     np.testing.assert_allclose(log(rows[:1000], 256), model.logprob(rows[:1000]), rtol=1e-9)
     np.testing.assert_allclose(linear(rows[:1000], 256), model.prob(rows[:1000]), rtol=1e-9)
-    some = rows[: max(_UNTUNED, ROWS * 1000 // max(1000, circuit.size))]  # fewer rows where a row takes long
+    some = rows[: max(_UNTUNED, ROWS * 1000 // max(1000, circuit.edges))]  # fewer rows where a row takes long
     tuned = {"numpy log": log, "numpy": linear}
     for name, function in tuned.items():
         block = best_block(function, rows, _BLOCKS)
@@ -103,5 +103,5 @@ def _against_literal() -> Table:
         calls = {"pgcc": lambda m=model, x=rows: m.prob(x), "paper": lambda c=circuit, x=few: evaluate_literally(c, x)}
         seconds = best_of(calls, 5, 10.0, time.process_time)
         ours, theirs = ROWS / seconds["pgcc"], len(few) / seconds["paper"]
-        table.add(f"{circuit.size:,}", ours, theirs, ours / theirs)
+        table.add(f"{circuit.edges:,}", ours, theirs, ours / theirs)
     return table

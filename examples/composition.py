@@ -43,7 +43,7 @@ print("the two formulas of the paper hold:", all(holds))
 table = pgcc.superpose([menu, pgcc.parse("salt/2 + 1/2")]).thin(Fraction(9, 10))
 
 # Nobody wants more than two of these.
-mild = pgcc.compile(table.at_most(2, over=["cumin", "salt", "oil"]))
+mild = pgcc.compile(table.observe(size=(0, 2), over=["cumin", "salt", "oil"]))
 print(f"at most two spices: Pr(salt) = {mild.prob({'salt': 1}):.4f}")
 
 # What is left in the cupboard is the complement. Two of four desserts are chosen blindly.

@@ -9,7 +9,7 @@ topics = np.array([[1.2, 0.1, 0.0], [1.1, 0.2, 0.1], [0.1, 0.9, 0.0], [0.0, 0.6,
 model = pgcc.compile(pgcc.dpp(factor=topics, names=books))
 
 # Who has read about whales, what else do they read? One pass up the circuit and one down.
-posterior = dict(zip(books, model.marginals({"whales": 1}).round(3).tolist(), strict=True))
+posterior = {book: round(p, 3) for book, p in model.marginals("whales=1").items()}
 print("given whales:", posterior)
 print("Pr(sharks | whales) =", round(model.conditional({"sharks": 1}, given={"whales": 1}), 3))
 
@@ -19,7 +19,7 @@ print("covariance of whales and sharks:", model.covariance().round(3)[0, 1])
 # How many books, and which ones if there are exactly two?
 print("how many:", model.cardinality().round(3))
 print("given two:", dict(zip(books, model.marginals(size=2).round(3).tolist(), strict=True)))
-print("at least one of the sea:", round(model.any_of(["whales", "sharks"]), 3))
+print("at least one of the sea:", round(model.any_of(over=["whales", "sharks"]), 3))
 
 # Exact samples, the same for the same seed.
 for row in model.sample(3, rng=1):

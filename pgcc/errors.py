@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 
 class PgccError(Exception):
     """Base class of every error that pgcc raises on purpose."""
@@ -48,6 +50,45 @@ class ProofError(PgccError):
 
 class FormatError(PgccError):
     """A file that is damaged or not of the format its name promises."""
+
+
+class SpellingError(PgccError, AttributeError):
+    """A public name of earlier days; the message says what is written now."""
+
+
+# What was public once, and what is written now.
+OLD_SPELLINGS = {
+    "Model": {
+        "given_size": "model.condition(size=k, over=names)",
+        "exactly": "model.cardinality(evidence, over=names)[k]",
+        "all_of": "model.conditional({name: 1 for name in names}, given=evidence)",
+        "none_of": "model.conditional({name: 0 for name in names}, given=evidence)",
+    },
+    "Circuit": {
+        "condition": "circuit.observe(evidence)",
+        "of_size": "circuit.observe(size=k)",
+        "exactly": "circuit.observe(size=k, over=names)",
+        "at_most": "circuit.observe(size=(0, k), over=names)",
+        "size": "circuit.edges",
+    },
+    "PC": {
+        "circuit": "pc.literals",
+        "size": "pc.edges",
+    },
+}
+
+
+class KnowsOldSpellings:
+    """A class some of whose public names were changed: what is asked for by an old one is told the new one."""
+
+    if not TYPE_CHECKING:  # to a type checker, what is not there is not there
+
+        def __getattr__(self, name: str) -> Any:
+            for owner in type(self).__mro__:
+                new = OLD_SPELLINGS.get(owner.__name__, {}).get(name)
+                if new is not None:
+                    raise SpellingError(f"{owner.__name__}.{name} is now spelled {new}")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def brief(value: object) -> str:

@@ -1,23 +1,26 @@
 """`compile` and the `Model` it returns: the questions people ask, what they mean, and one way to ask them.
 
-Answers live in `pgcc.queries`, one file per kind of question; but for probabilities each is loaded when first asked.
+Every question is ``model.question(evidence=None, *, over=None, size=None, rtol=None, threads=None)``: what is observed,
+which variables are counted, given how many of them are in, how accurately, on how many threads. `Model._ask` is the one
+way. Answers live in `pgcc.queries`, one file per kind of question; but for probabilities each is loaded when first
+asked.
 """
 
 from __future__ import annotations
 
+import inspect
 import operator
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
-
-import numpy as np
+from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, get_type_hints
 
 from pgcc.certify import budget
 from pgcc.compiler import Compiled
+from pgcc.data.answers import Axes, in_form
 from pgcc.data.evidence import Evidence
-from pgcc.errors import EvidenceError, PgccError, PrecisionError, SemanticsError
+from pgcc.errors import EvidenceError, KnowsOldSpellings, PgccError, PrecisionError, SemanticsError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
@@ -43,14 +46,35 @@ class _Settings:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Names = Iterable[str] | str | None
+Size = int | tuple[int, int] | None
+
+
+class How(TypedDict, total=False):
+    """What every question takes by keyword."""
+
+    over: Names
+    size: Size
+    rtol: float | None
+    threads: int | None
+
+
+class HowByName(TypedDict, total=False):
+    """What questions take whose answers are about variables."""
+
+    over: Names
+    size: Size
+    names: bool | None
+    rtol: float | None
+    threads: int | None
 
 
 def _evidence_first(question: Callable[P, T]) -> Callable[P, T]:
-    """Refuse the order of arguments that some questions had once, names before evidence, and say which it is now."""
+    """Say how it is called now, where names once came before evidence."""
 
     @wraps(question)
     def ask(*args: P.args, **kwargs: P.kwargs) -> T:
-        if len(args) > 2 or (len(args) == 2 and _are_names(args[1])):
+        if len(args) > 2:
             name = question.__name__
             raise EvidenceError(
                 f"evidence comes first, and names are said by keyword: {name}(evidence, over=[…]), or {name}(over=[…])"
@@ -60,17 +84,7 @@ def _evidence_first(question: Callable[P, T]) -> Callable[P, T]:
     return ask
 
 
-def _are_names(given: Any) -> bool:
-    """Whether it is names of variables, and not evidence."""
-    if isinstance(given, (str, Iterator)):
-        return True
-    try:
-        return not hasattr(given, "keys") and len(given) > 0 and all(isinstance(name, str) for name in given)
-    except TypeError:
-        return False
-
-
-class Model:
+class Model(KnowsOldSpellings):
     """A compiled circuit: ask it for probabilities. Made by `pgcc.compile`.
 
     Thread-safe, and picklable: a worker process compiles it again from the circuit.
@@ -81,6 +95,27 @@ class Model:
         As it was given.
     variables : tuple of str
         In the order of the columns of data.
+
+    Notes
+    -----
+    All questions take the same arguments, by the same names, and the first one is evidence (after what is asked about,
+    in `conditional`, `kl`, `mutual_information` and `sample`):
+
+    evidence : dict, text, array, DataFrame, or list of dicts or texts
+        A dict names what is observed, ``{"z1": 1, "z3": 0}``, and so does text, ``"z1=1, z3=0"``. An array has one
+        column per variable, in the order of `variables`: 1 in, 0 out, −1 (or NaN) unobserved. One piece of evidence has
+        one answer, a table of them one for every row.
+    over : names, optional
+        The variables that are counted; all of them unless said otherwise.
+    size : int or (int, int), optional
+        Given also that so many of `over` are in: exactly k, or at least the first and at most the second.
+    names : bool, optional
+        Answers about variables have the form of the evidence: a dict by name where that has names, pandas objects where
+        it is a DataFrame, otherwise arrays. True is for names whatever was given, False for arrays.
+    rtol : float, optional
+        The relative error that is promised; the model's unless said otherwise.
+    threads : int, optional
+        Threads for many rows; −1 for all cores.
     """
 
     circuit: Circuit
@@ -89,6 +124,7 @@ class Model:
     def __init__(self, circuit: Circuit, settings: _Settings, standing: Standing | None = None):
         self.circuit, self.variables = circuit, circuit.variables
         self._settings = settings
+        self._sized: tuple[Any, Model] | None = None  # the last size that was asked about, and the model given that
         with tier(multiplications(circuit)):
             self._compiled = Compiled(circuit, settings.validate)
             total = self._compiled.total(budget.of_total(settings.rtol)) if settings.normalize else None
@@ -117,6 +153,8 @@ class Model:
                     self._asked = replace(self._asked, proved=True)
         return self._standing
 
+    # -- how probable is it? -------------------------------------------------------------------------------------------
+
     def prob(
         self,
         evidence: Any = None,
@@ -124,16 +162,14 @@ class Model:
         bound: bool = False,
         exact: bool = False,
         method: str | None = None,
-        rtol: float | None = None,
-        threads: int | None = None,
+        **how: Unpack[How],
     ) -> Any:
         """Pr(evidence): the probability that what is observed is so, everything else summed out.
 
         Parameters
         ----------
-        evidence : dict, array, DataFrame or list of dicts
-            A dict names what is observed, ``{"z1": 1, "z3": 0}``. An array has one column per variable, in the order of
-            `variables`: 1 in, 0 out, −1 (or NaN) unobserved.
+        evidence, over, size, rtol, threads
+            As in every question: see `Model`. With a size it is Pr(evidence | size).
         bound : bool
             Also return a bound on the relative error of the number returned (inf where a positive probability is too
             small for a float and comes out as 0: ask `logprob`).
@@ -141,10 +177,6 @@ class Model:
             Return a `Fraction` (of the weights as they were given; a float is the dyadic rational that it is).
         method : str, optional
             "auto", or one strategy, taken at its word: it does not fall back on another, so look at the bound.
-        rtol : float, optional
-            The relative error that is promised (for "auto").
-        threads : int, optional
-            Threads for many rows; −1 for all cores.
 
         Returns
         -------
@@ -154,27 +186,21 @@ class Model:
         --------
         >>> import pgcc
         >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
-        >>> model.prob({"a": 1})
-        0.7
+        >>> model.prob({"a": 1}), model.prob("a=1, b=0")
+        (0.7, 0.3)
         >>> model.prob([[1, 0], [-1, 1]])
         array([0.3, 0.4])
         >>> model.prob({"a": 1, "b": 0}, exact=True)
         Fraction(3, 10)
+        >>> round(model.prob("b=1", size=(1, 2)), 12)
+        0.571428571429
         """
         if exact:
-            return self._ask(exact_prob, evidence, bound)
-        return self._ask(
-            prob, evidence, self._settings.method if method is None else method, bound, rtol=rtol, threads=threads
-        )
+            return self._ask(exact_prob, how, evidence, bound)
+        method = self._settings.method if method is None else method
+        return self._ask(prob, how, evidence, method, bound)
 
-    def logprob(
-        self,
-        evidence: Any = None,
-        *,
-        method: str | None = None,
-        rtol: float | None = None,
-        threads: int | None = None,
-    ) -> Any:
+    def logprob(self, evidence: Any = None, *, method: str | None = None, **how: Unpack[How]) -> Any:
         """Natural logarithm of Pr(evidence), right far below the range of floats and near 0; −inf exactly for 0.
 
         Takes what `prob` takes.
@@ -186,55 +212,13 @@ class Model:
         >>> round(model.logprob({"z": 1}), 6)
         -6.907755
         """
-        return self._ask(
-            logprob, evidence, self._settings.method if method is None else method, rtol=rtol, threads=threads
-        )
+        method = self._settings.method if method is None else method
+        return self._ask(logprob, how, evidence, method)
 
-    def marginals(
-        self,
-        evidence: Any = None,
-        *,
-        size: Any = None,
-        over: Iterable[str] | None = None,
-        rtol: float | None = None,
-        threads: int | None = None,
-    ) -> np.ndarray:
-        """Pr(X_i = 1 | evidence) for every variable.
-
-        Parameters
-        ----------
-        evidence : dict, array, DataFrame or list of dicts
-            As in `prob`. Evidence of probability 0 is an error.
-        size : int or (int, int), optional
-            Given also that so many of `over` are in: exactly k, or at least the first and at most the second.
-        over : names, optional
-            The set that is counted; all variables unless said otherwise.
-        rtol, threads
-            As in `prob`.
-
-        Returns
-        -------
-        array with one entry per variable, or rows × variables; 1 and 0 for what is observed.
-
-        Examples
-        --------
-        >>> import pgcc
-        >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
-        >>> model.marginals()
-        array([0.7, 0.4])
-        >>> model.marginals({"b": 0}).round(12)
-        array([0.5, 0. ])
-        """
-        from pgcc.queries.marginals import marginals
-
-        if size is not None or over is not None:
-            return self.given_size(_size_said(size), over).marginals(evidence, rtol=rtol, threads=threads)
-        return self._ask(marginals, evidence, rtol=rtol, threads=threads)
-
-    def conditional(
-        self, query: Any, given: Any = None, *, rtol: float | None = None, threads: int | None = None
-    ) -> Any:
+    def conditional(self, query: Any, given: Any = None, **how: Unpack[How]) -> Any:
         """Pr(query | given): both are evidence; a query that contradicts what is given has probability 0.
+
+        That some variables are all in, or none of them, is a query too.
 
         Examples
         --------
@@ -246,34 +230,81 @@ class Model:
         from pgcc.queries.conditional import conditional
 
         asked = self._asked.read(query)
-        return self._ask(conditional, given, asked, rtol=rtol, threads=threads, single=asked.single)
+        return self._ask(conditional, how, given, asked, also=asked)
 
-    def condition(self, evidence: Any) -> Model:
-        """The distribution given one piece of evidence, as a model over the variables that are left.
+    def condition(self, evidence: Any = None, *, over: Names = None, size: Size = None) -> Model:
+        """The distribution given one piece of evidence, as a model over the variables that are left; or given a size.
 
-        With ``normalize=False`` it is the polynomial of Pr(evidence, …), as it is.
+        With ``normalize=False`` it is the polynomial of Pr(evidence, …), as it is: `Circuit.observe`.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2"))
+        >>> model.condition({"b": 0}).prob({"a": 1})
+        0.6
+        >>> model.condition(size=1).prob({"a": 1})
+        0.75
+        >>> model.condition("b=0", size=(1, 2)).variables
+        ('a',)
+        """
+        whole = self._given(over, size)
+        if evidence is None:
+            return whole
+        given = whole._asked.read(evidence)
+        observed = given.observed()
+        whole._distribution().possible(given)
+        return whole._part(whole.circuit.observe(observed))
+
+    # -- variables -----------------------------------------------------------------------------------------------------
+
+    def marginals(self, evidence: Any = None, **how: Unpack[HowByName]) -> Any:
+        """Pr(X_i = 1 | evidence) for every variable.
+
+        Parameters
+        ----------
+        evidence, over, size, names, rtol, threads
+            As in every question: see `Model`. Evidence of probability 0 is an error.
+
+        Returns
+        -------
+        array with one entry per variable, or rows × variables; 1 and 0 for what is observed. By name where the evidence
+        is.
 
         Examples
         --------
         >>> import pgcc
         >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
-        >>> model.condition({"b": 0}).prob({"a": 1})
-        0.5
+        >>> model.marginals()
+        array([0.7, 0.4])
+        >>> model.marginals("b=0")
+        {'a': 0.5, 'b': 0.0}
+        >>> model.marginals(names=True)
+        {'a': 0.7, 'b': 0.4}
         """
-        given = self._asked.read(evidence)
-        if not given.single:
-            raise EvidenceError("a model is conditioned on one piece of evidence, not on a table of them")
-        self._distribution().possible(given)
-        codes = given.chunk(slice(None))[0].tolist()
-        observed = {name: code for name, code in zip(self.variables, codes, strict=True) if code >= 0}
-        return self._part(self.circuit.condition(observed))
+        from pgcc.queries.marginals import marginals
 
-    def pairwise(self, evidence: Any = None, *, rtol: float | None = None, threads: int | None = None) -> np.ndarray:
+        return self._ask(marginals, how, evidence, axes=Axes.VARIABLES)
+
+    def log_odds(self, evidence: Any = None, **how: Unpack[HowByName]) -> Any:
+        """log Pr(X_i = 1 | evidence) − log Pr(X_i = 0 | evidence) for every variable, accurate however near to certain.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.compile(pgcc.parse("1e30*a + 1")).log_odds().round(6)
+        array([69.077553])
+        """
+        from pgcc.queries.information import log_odds
+
+        return self._ask(log_odds, how, evidence, axes=Axes.VARIABLES)
+
+    def pairwise(self, evidence: Any = None, **how: Unpack[HowByName]) -> Any:
         """Pr(X_i = 1, X_j = 1 | evidence) for all pairs; the marginals on the diagonal.
 
         Returns
         -------
-        array n × n, or rows × n × n for a table of evidence.
+        array n × n, or rows × n × n for a table of evidence; a DataFrame with ``names=True``.
 
         Examples
         --------
@@ -284,9 +315,9 @@ class Model:
         """
         from pgcc.queries.pairwise import pairwise
 
-        return self._ask(pairwise, evidence, rtol=rtol, threads=threads)
+        return self._ask(pairwise, how, evidence, axes=Axes.PAIRS)
 
-    def covariance(self, evidence: Any = None, *, rtol: float | None = None, threads: int | None = None) -> np.ndarray:
+    def covariance(self, evidence: Any = None, **how: Unpack[HowByName]) -> Any:
         """Cov(X_i, X_j | evidence), the variances on the diagonal; with an error below
         3·rtol·max(Pr(i, j), Pr(i)·Pr(j)) (rtol·Pr(i) on the diagonal).
 
@@ -299,26 +330,18 @@ class Model:
         """
         from pgcc.queries.pairwise import covariance
 
-        return covariance(self.pairwise(evidence, rtol=rtol, threads=threads))
+        return self._ask(covariance, how, evidence, axes=Axes.PAIRS)
+
+    # -- how many? -----------------------------------------------------------------------------------------------------
 
     @_evidence_first
-    def cardinality(
-        self,
-        evidence: Any = None,
-        *,
-        over: Iterable[str] | None = None,
-        atol: float | None = None,
-        rtol: float | None = None,
-        threads: int | None = None,
-    ) -> np.ndarray:
-        """Pr(|S ∩ T| = k | evidence) for k = 0, 1, …, |T|: how many of the variables T are in.
+    def cardinality(self, evidence: Any = None, *, atol: float | None = None, **how: Unpack[How]) -> Any:
+        """Pr(|S ∩ T| = k | evidence) for k = 0, 1, …, |T|: how many of the variables T, which are `over`, are in.
 
         Parameters
         ----------
-        evidence
-            As in `prob`. What is observed to be in counts.
-        over : names, optional
-            T; all variables unless said otherwise.
+        evidence, over, size, rtol, threads
+            As in every question: see `Model`. What is observed to be in counts.
         atol : float, optional
             The absolute error that is enough: then long distributions are multiplied by FFT. Otherwise every
             probability has a relative error below `rtol`, however small it is.
@@ -335,62 +358,24 @@ class Model:
         """
         from pgcc.queries.cardinality import cardinality
 
-        return self._ask(cardinality, evidence, self._columns(over), atol, rtol=rtol, threads=threads)
+        return self._ask(cardinality, how, evidence, atol, counts=True, axes=Axes.COUNTS)
 
-    def any_of(self, names: Iterable[str], evidence: Any = None) -> Any:
-        """Pr(at least one of these is in | evidence), right however small it is.
+    @_evidence_first
+    def any_of(self, evidence: Any = None, **how: Unpack[How]) -> Any:
+        """Pr(at least one of the variables `over`, or of all, is in | evidence), right however small it is.
 
         Examples
         --------
         >>> import pgcc
-        >>> pgcc.compile(pgcc.parse("(1e-20*a + 1)*(1e-21*b + 1)")).any_of(["a", "b"])
+        >>> pgcc.compile(pgcc.parse("(1e-20*a + 1)*(1e-21*b + 1)")).any_of(over=["a", "b"])
         1.1e-20
         """
         from pgcc.queries.counts import any_of
 
-        return self._ask(any_of, evidence, self._columns(names))
-
-    def none_of(self, names: Iterable[str], evidence: Any = None) -> Any:
-        """Pr(none of these is in | evidence).
-
-        Examples
-        --------
-        >>> import pgcc
-        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).none_of(["a", "b"])
-        0.3
-        """
-        from pgcc.queries.counts import none_of
-
-        return self._ask(none_of, evidence, self._columns(names))
-
-    def all_of(self, names: Iterable[str], evidence: Any = None) -> Any:
-        """Pr(all of these are in | evidence).
-
-        Examples
-        --------
-        >>> import pgcc
-        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).all_of(["a", "b"])
-        0.4
-        """
-        from pgcc.queries.counts import all_of
-
-        return self._ask(all_of, evidence, self._columns(names))
-
-    def exactly(self, k: int, names: Iterable[str] | None = None, evidence: Any = None) -> Any:
-        """Pr(exactly k of these, or of all variables, are in | evidence).
-
-        Examples
-        --------
-        >>> import pgcc
-        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).exactly(1)
-        0.3
-        """
-        from pgcc.queries.counts import exactly
-
-        return self._ask(exactly, evidence, self._columns(names), k)
+        return self._ask(any_of, how, evidence, counts=True)
 
     @_evidence_first
-    def parity(self, evidence: Any = None, *, over: Iterable[str] | None = None) -> Any:
+    def parity(self, evidence: Any = None, **how: Unpack[How]) -> Any:
         """Pr(an odd number of the variables `over`, or of all, are in | evidence), right however small it is.
 
         Examples
@@ -401,11 +386,11 @@ class Model:
         """
         from pgcc.queries.counts import parity
 
-        return self._ask(parity, evidence, self._columns(over))
+        return self._ask(parity, how, evidence, counts=True)
 
     @_evidence_first
-    def expected_count(self, evidence: Any = None, *, over: Iterable[str] | None = None) -> Any:
-        """E[|S ∩ T| | evidence]: how many of the variables T, or of all, are in on average.
+    def expected_count(self, evidence: Any = None, **how: Unpack[How]) -> Any:
+        """E[|S ∩ T| | evidence]: how many of the variables `over`, or of all, are in on average.
 
         Examples
         --------
@@ -415,11 +400,11 @@ class Model:
         """
         from pgcc.queries.moments import expected_count
 
-        return self._ask(expected_count, evidence, self._columns(over))
+        return self._ask(expected_count, how, evidence, counts=True)
 
     @_evidence_first
-    def moments(self, evidence: Any = None, *, over: Iterable[str] | None = None) -> Any:
-        """Mean, variance, skewness and kurtosis of |S ∩ T| given the evidence, as a named tuple.
+    def moments(self, evidence: Any = None, **how: Unpack[How]) -> Any:
+        """Mean, variance, skewness and kurtosis of how many of `over` are in, given evidence, as a named tuple.
 
         Right to `rtol`; the skewness, whose terms cancel, to an absolute error of rtol·√kurtosis.
 
@@ -431,34 +416,27 @@ class Model:
         """
         from pgcc.queries.moments import moments
 
-        return self._ask(moments, evidence, self._columns(over))
+        return self._ask(moments, how, evidence, counts=True)
 
-    def sample(
-        self,
-        n: int = 1,
-        evidence: Any = None,
-        rng: Any = None,
-        *,
-        size: Any = None,
-        over: Iterable[str] | None = None,
-        threads: int | None = None,
-    ) -> np.ndarray:
+    # -- sets ----------------------------------------------------------------------------------------------------------
+
+    def sample(self, n: int = 1, evidence: Any = None, rng: Any = None, **how: Unpack[HowByName]) -> Any:
         """Exact samples: n rows of 0 and 1, one column per variable.
 
         Parameters
         ----------
         n : int
-        evidence
-            As in `prob`: samples agree with what is observed, and are distributed as what is left then.
+            How many.
         rng : int or numpy Generator, optional
             A seed gives the same samples every time, whatever the number of threads, and the first of many are those of
             few.
-        size, over
-            Given also how many of `over` are in: as in `marginals`.
+        evidence, over, size, names, rtol, threads
+            As in every question: see `Model`. Samples agree with what is observed, and are distributed as what is left
+            then. `rtol` is that of the probabilities by which one variable is drawn after another, where it is so done.
 
         Returns
         -------
-        int8 array, n × variables, or rows × n × variables for a table of evidence.
+        int8 array, n × variables, or rows × n × variables for a table of evidence; a DataFrame with ``names=True``.
 
         Examples
         --------
@@ -470,11 +448,9 @@ class Model:
         """
         from pgcc.queries.sampling import sample
 
-        if size is not None or over is not None:
-            return self.given_size(_size_said(size), over).sample(n, evidence, rng, threads=threads)
-        return self._ask(sample, evidence, n, rng, threads=threads, times=_number(n))
+        return self._ask(sample, how, evidence, n, rng, axes=Axes.SAMPLES, times=_number(n))
 
-    def mode(self, evidence: Any = None, *, nodes: int = 10_000, rtol: float | None = None) -> Any:
+    def mode(self, evidence: Any = None, *, nodes: int = 10_000, **how: Unpack[How]) -> Any:
         """The most probable assignment that agrees with the evidence.
 
         Branch and bound: exact for few variables, which is to say that nothing is more probable by more than a relative
@@ -483,8 +459,8 @@ class Model:
 
         Parameters
         ----------
-        evidence
-            As in `prob`.
+        evidence, over, size, rtol, threads
+            As in every question: see `Model`.
         nodes : int
             How many partial assignments are looked at, at most.
 
@@ -495,14 +471,19 @@ class Model:
         Examples
         --------
         >>> import pgcc
-        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).mode()
+        >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
+        >>> model.mode()
         <Mode: {a, b}, log-probability -0.916291, the most probable>
+        >>> model.mode(size=1).assignment
+        {'a': 1, 'b': 0}
         """
         from pgcc.queries.mode import mode
 
-        return self._ask(mode, evidence, nodes, rtol=rtol, threads=1)
+        return self._ask(mode, how, evidence, nodes)
 
-    def entropy(self, evidence: Any = None, *, samples: int = 10_000, rng: Any = None) -> Any:
+    # -- information ---------------------------------------------------------------------------------------------------
+
+    def entropy(self, evidence: Any = None, *, samples: int = 10_000, rng: Any = None, **how: Unpack[How]) -> Any:
         """−Σ Pr(x | evidence)·log Pr(x | evidence), in nats.
 
         Exact for up to 16 unobserved variables; otherwise estimated from samples, with the attribute
@@ -516,15 +497,18 @@ class Model:
         """
         from pgcc.queries.information import entropy
 
-        return self._ask(entropy, evidence, samples, rng, times=_number(samples))
+        return self._ask(entropy, how, evidence, samples, rng, times=_number(samples))
 
-    def kl(self, other: Model, evidence: Any = None, *, samples: int = 10_000, rng: Any = None) -> Any:
+    def kl(
+        self, other: Model, evidence: Any = None, *, samples: int = 10_000, rng: Any = None, **how: Unpack[How]
+    ) -> Any:
         """The Kullback–Leibler divergence Σ p(x)·log(p(x) / q(x)) from this distribution p to another q, in nats.
 
-        Exact for up to 16 unobserved variables, with an error below rtol·(D + √D); otherwise estimated from samples,
-        with the attribute ``standard_error``. Infinite where q excludes what p allows. Samples do not show everything
-        that q excludes: unless the circuit of q shows that it excludes nothing, ``standard_error`` is inf, and
-        ``scatter`` is the standard error of the mean over what the samples met.
+        Both are taken given the evidence, and the size. Exact for up to 16 unobserved variables, with an error below
+        rtol·(D + √D); otherwise estimated from samples, with the attribute ``standard_error``. Infinite where q
+        excludes what p allows. Samples do not show everything that q excludes: unless the circuit of q shows that it
+        excludes nothing, ``standard_error`` is inf, and ``scatter`` is the standard error of the mean over what the
+        samples met.
 
         Examples
         --------
@@ -537,9 +521,10 @@ class Model:
 
         if not isinstance(other, Model):
             raise PgccError(f"the divergence is from a model to a model, not to {type(other).__name__}")
-        return self._ask(kl, evidence, other._distribution(), samples, rng, times=_number(samples))
+        q = other._given(how.get("over"), how.get("size"))._distribution(how.get("rtol"), how.get("threads"))
+        return self._ask(kl, how, evidence, q, samples, rng, times=_number(samples))
 
-    def mutual_information(self, a: Any, b: Any, evidence: Any = None) -> Any:
+    def mutual_information(self, a: Names, b: Names, evidence: Any = None, **how: Unpack[How]) -> Any:
         """I(a; b | evidence) of two variables, or two sets of them, in nats; with an error below rtol·(I + √I).
 
         Examples
@@ -550,64 +535,75 @@ class Model:
         """
         from pgcc.queries.information import mutual_information
 
-        return self._ask(mutual_information, evidence, self._columns(a), self._columns(b))
+        sets = self._asked.columns(a), self._asked.columns(b)
+        return self._ask(mutual_information, how, evidence, *sets)
 
-    def log_odds(self, evidence: Any = None, *, rtol: float | None = None, threads: int | None = None) -> np.ndarray:
-        """log Pr(X_i = 1 | evidence) − log Pr(X_i = 0 | evidence) for every variable, accurate however near to certain.
+    def grad(self, evidence: Any = None, *, weights: Any = None) -> Any:
+        """Derivatives of log Pr(evidence) by every number of the circuit: `pgcc.grad` of it.
 
-        Examples
-        --------
-        >>> import pgcc
-        >>> pgcc.compile(pgcc.parse("1e30*a + 1")).log_odds().round(6)
-        array([69.077553])
-        """
-        from pgcc.queries.information import log_odds
-
-        return self._ask(log_odds, evidence, rtol=rtol, threads=threads)
-
-    def given_size(self, size: Any, over: Iterable[str] | None = None) -> Model:
-        """The distribution given how many of the variables `over`, or of all, are in: a number, or (least, most).
+        Derivatives are by the numbers of ``model.circuit``, so that there is no `size`: ask ``condition(size=k)``. They
+        are computed in float64, with checks of their own instead of an `rtol`.
 
         Examples
         --------
         >>> import pgcc
-        >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2"))
-        >>> model.given_size(1).prob({"a": 1})
-        0.75
-        >>> model.given_size((1, 2)).prob({"b": 1})
-        0.625
+        >>> model = pgcc.compile(pgcc.parse("3*a + 1"))
+        >>> model.grad("a=1")[model.circuit].round(6)
+        array([ 0.083333, -0.25    ])
         """
-        from pgcc.queries.counts import size_circuit
+        from pgcc.queries.gradient import grad
 
-        self._columns(over)  # refuses unknown names, and those that stand twice
-        circuit = size_circuit(self.circuit, size, over)
-        try:
-            return self._part(circuit)
-        except SemanticsError as error:
-            if "the total g(1) is 0" not in str(error):  # negative: no distribution
-                raise
-            raise SemanticsError(f"no set of size {size} is possible: nothing can be conditioned on it") from None
+        return grad(self.circuit, evidence, weights=weights, normalize=self._settings.normalize)
 
-    # -- one way to ask ----------------------------------------------------------------------------------------------
+    # -- one way to ask ------------------------------------------------------------------------------------------------
 
     def _ask(
         self,
         question: Callable[..., Any],
+        how: Mapping[str, Any],
         evidence: Any,
         *more: Any,
-        rtol: float | None = None,
-        threads: int | None = None,
-        single: bool = True,
+        axes: Axes = Axes.NUMBER,
+        counts: bool = False,
+        also: Evidence | None = None,
         times: int = 1,
     ) -> Any:
-        """Read evidence, ask, and unwrap: the answer to one piece of evidence, or those to every row of a table.
+        """Read evidence, ask, and give the answer the form of the evidence.
 
-        `times` is how often the question goes through the circuit for each row.
+        how : `How`, or `HowByName` where the answer is about variables.
+        axes : what the answer to one piece of evidence is.
+        counts : whether the question itself counts `over`, size or not; then it takes their columns first.
+        also : evidence besides, whose rows are answered if the first is a single piece.
+        times : how often the question goes through the circuit for each row.
         """
+        if how:
+            _check_keywords(question.__name__, how, HowByName if axes.is_named else How)
+        over, size = how.get("over"), how.get("size")
+        whole = self if size is None and (over is None or counts) else self._given(over, size)
+        if counts:
+            more = (self._asked.columns(over), *more)
         given = Evidence(self.variables, evidence, self._asked.column)
-        with tier(self._compiled.work * given.rows * times):
-            answers = question(self._distribution(rtol, threads), given, *more)
-        return _only(answers) if single and given.single else answers
+        with tier(whole._compiled.work * given.rows * times):
+            answers = question(whole._distribution(how.get("rtol"), how.get("threads")), given, *more)
+        return in_form(answers, also if also is not None and given.single else given, axes, how.get("names"))
+
+    def _given(self, over: Names, size: Size) -> Model:
+        """This distribution given that so many of `over` are in. The last one is kept: questions come in series."""
+        if over is None and size is None:
+            return self
+        counted = tuple(self._asked.columns(over).tolist())
+        key = (tuple(size) if isinstance(size, list) else size, counted)
+        if self._sized is not None and self._sized[0] == key:
+            return self._sized[1]
+        circuit = self.circuit.observe(size=size, over=over)
+        try:
+            found = self._part(circuit)
+        except SemanticsError as error:
+            if "the total g(1) is 0" not in str(error):  # negative: no distribution
+                raise
+            raise SemanticsError(f"no set of size {size} is possible: nothing can be conditioned on it") from None
+        self._sized = key, found
+        return found
 
     def _distribution(self, rtol: float | None = None, threads: int | None = None) -> Distribution:
         """What questions are put to: with the accuracy and the threads of this one, if it has its own."""
@@ -619,9 +615,6 @@ class Model:
         if asked.total is not None and not asked.total.bound[0] <= budget.of_total(rtol):
             asked = self._asked = replace(asked, total=self._compiled.total(budget.of_total(rtol)))
         return replace(asked, rtol=rtol, threads=threads)
-
-    def _columns(self, names: Iterable[str] | str | None) -> np.ndarray:
-        return self._asked.columns(names)
 
     def _part(self, circuit: Circuit) -> Model:
         """A part of this distribution, given something, with the settings of this model."""
@@ -657,6 +650,30 @@ class Model:
         how = "one number per node" if self._compiled.decomposable else "polynomials in t"
         doubt = "" if self._standing.proved or self._standing is RAW else ", not proven to be a distribution"
         return f"<Model: {n} variable{'s' if n != 1 else ''}, {facts.edges} edges, {how}{doubt}>"
+
+
+def _check_keywords(question: str, how: Mapping[str, Any], kind: type) -> None:
+    for name in how.keys() - kind.__annotations__.keys():
+        raise TypeError(f"{question} has no argument {name!r}: all questions take {', '.join(kind.__annotations__)}")
+
+
+def _spell_out(cls: type) -> None:
+    """Show ``**how`` of every question as the arguments that it stands for, in `help`, in editors and to `inspect`."""
+    for method in vars(cls).values():
+        how = getattr(method, "__annotations__", {}).get("how", "")
+        if how.startswith("Unpack"):
+            kind = {"Unpack[How]": How, "Unpack[HowByName]": HowByName}[how]
+            signature = inspect.signature(method)
+            own = [p for p in signature.parameters.values() if p.name != "how"]
+            first = [p for p in own if p.kind is not p.KEYWORD_ONLY]
+            shared = [
+                inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+                for key, annotation in get_type_hints(kind).items()
+            ]
+            method.__signature__ = signature.replace(parameters=[*first, *shared, *own[len(first) :]])
+
+
+_spell_out(Model)
 
 
 def compile(
@@ -713,27 +730,12 @@ def compile(
         return Model(circuit, settings)
 
 
-def _size_said(size: Any) -> Any:
-    if size is None:
-        raise EvidenceError("over says what size counts: it means nothing alone")
-    return size
-
-
 def _number(n: Any) -> int:
     """How many are asked for; 1 for what is no number, which the question itself refuses."""
     try:
         return operator.index(n)
     except TypeError:
         return 1
-
-
-def _only(answers: Any) -> Any:
-    """The only answer; of a tuple, that of every part. One number is a float."""
-    if isinstance(answers, tuple):
-        parts = map(_only, answers)
-        return answers._make(parts) if hasattr(answers, "_make") else tuple(parts)
-    answer = answers[0]
-    return float(answer) if isinstance(answer, np.float64) else answer
 
 
 def _check_method(method: str) -> str:

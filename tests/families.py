@@ -126,7 +126,7 @@ def nonsymmetric_dpp(rng):
 def k_dpp(rng):
     L, k = gram(rng, 5, 4)[1], int(rng.integers(0, 4))
     table = {s: p if len(s) == k else Fraction(0) for s, p in dpp_table(L, names_of(5)).items()}
-    return pgcc.dpp(L=L).of_size(k), table
+    return pgcc.dpp(L=L).observe(size=k), table
 
 
 def tree(rng):

@@ -68,6 +68,7 @@ THIRD_PARTY = {
     "hypothesis": ("pgcc.testing",),
     "distributed": ("pgcc.cluster",),
     "matplotlib": ("pgcc.draw.plot",),
+    "pandas": ("pgcc.data.answers",),
 }
 
 

@@ -32,4 +32,4 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _size(circuit: Circuit) -> dict[str, Any]:
-    return {"variables": len(circuit.variables), "nodes": len(circuit.order), "edges": circuit.size}
+    return {"variables": len(circuit.variables), "nodes": len(circuit.order), "edges": circuit.edges}

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
         "file": args.output,
         "rows": len(rows),
         "variables": rows.n,
-        "edges": model.circuit_.size,
+        "edges": model.circuit_.edges,
         "train": _score(model, rows),
         "validation": None if validation is None else _score(model, validation),
         "seconds": seconds,

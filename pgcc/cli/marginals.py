@@ -20,12 +20,12 @@ def run(args: argparse.Namespace) -> None:
     check_picture(args)
     model, size_given = compile_model(args, "rtol", "threads"), counted(args)
     if "size" in size_given:
-        model = model.given_size(**size_given)
+        model = model.condition(**size_given)
     elif "over" in size_given:
         args.parser.error("--over says what --size counts: it means nothing alone")
 
     def answers(evidence: Any) -> list[dict[str, Any]]:
-        found = model.covariance(evidence) if args.covariance else model.marginals(evidence)
+        found = model.covariance(evidence) if args.covariance else model.marginals(evidence, names=False)
         return [_named(model.variables, row) for row in (found[None] if isinstance(evidence, dict) else found)]
 
     if args.plot is not None:

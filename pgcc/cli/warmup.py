@@ -92,7 +92,7 @@ def _ask_more_of_dpp() -> None:
     model = compile(dpp(L=[[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 1.5]]))
     model.sample(3, rng=0)
     model.cardinality()
-    compile(model.circuit.exactly(2)).sample(2, rng=0)
+    compile(model.circuit.observe(size=2)).sample(2, rng=0)
 
 
 def _ask_mixture() -> None:

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from pgcc.errors import EvidenceError
+from pgcc.data.text import parse_evidence, parse_names
+from pgcc.errors import EvidenceError, brief
+from pgcc.ir.names import find_variable, hint, some
 from pgcc.rings.float64.kernels.evidence import are_codes
 
 # Tables of at most this many entries are checked by numpy: loading a compiled kernel would take longer.
 _SMALL = 10_000
 _MEANING = "1 (in), 0 (out) or −1 / None / NaN (unobserved)"
+
+
+class Form(Enum):
+    """How evidence was given, which is how answers about variables come back."""
+
+    ARRAY = "numbers in columns, or nothing"
+    NAMES = "by name: a dict or text, or a list of them"
+    SERIES = "a pandas Series"
+    FRAME = "a pandas DataFrame"
 
 
 class Evidence:
@@ -24,9 +36,9 @@ class Evidence:
     ----------
     variables : sequence of str
         The columns.
-    given : mapping, array, DataFrame, or sequence of these
-        A dict of names (others are unobserved); an array of integers, booleans or floats with one column per
-        variable; a DataFrame with named columns; a list of dicts.
+    given : mapping, text, array, DataFrame, or sequence of mappings or texts
+        A dict of names (others are unobserved), or the same as text, ``"a=1, b=0"``; an array of integers, booleans or
+        floats with one column per variable; a DataFrame with named columns; a list of dicts or texts.
     column : dict, optional
         The number of each variable, where that is known already.
 
@@ -35,12 +47,20 @@ class Evidence:
     rows : int
     single : bool
         Whether one piece of evidence was given rather than a table of them.
+    form : Form
+    index : pandas Index or None
+        The labels of the rows of a DataFrame.
 
     Examples
     --------
     >>> Evidence(["a", "b"], {"b": 1}).chunk(slice(None)).tolist()
     [[-1, 1]]
+    >>> Evidence(["a", "b"], ["a=1", "a=0, b=1"]).chunk(slice(None)).tolist()
+    [[1, -1], [0, 1]]
     """
+
+    form = Form.ARRAY
+    index: Any = None
 
     def __init__(self, variables: Sequence[str], given: Any, column: dict[str, int] | None = None):
         self.variables = tuple(variables)
@@ -52,19 +72,18 @@ class Evidence:
             self._table = self._from_array(given)
             self.rows = len(self._table)
             return
-        if given is None:
-            given = {}
         if isinstance(given, np.ma.MaskedArray):  # masked entries are unobserved
             given = np.where(np.ma.getmaskarray(given), -1, given.data.astype(np.float64))
-        if isinstance(given, Mapping):
-            self.single = self._checked = True
-            self._table = self._from_dict(given, "")[None]
+        if given is None or _is_by_name(given):
+            self.single, self._checked = True, True
+            self._table = self._by_name({} if given is None else given, "")[None]
+            self.form = _form_of(given)
         elif hasattr(given, "columns") and hasattr(given, "iloc"):
-            self._table = _Frame(self.column, given)
-        elif _is_series(given):
-            self.single, self._table = True, self._from_dict(_named(given), "")[None]
-        elif isinstance(given, Sequence) and given and all(isinstance(e, Mapping) or _is_series(e) for e in given):
-            self._table = np.stack([self._from_dict(_named(e), f" (row {i})") for i, e in enumerate(given)])
+            self._table, self.form, self.index = _Frame(self.column, given), Form.FRAME, given.index
+        elif isinstance(given, Sequence) and given and all(map(_is_by_name, given)):
+            self._refuse_names(given)
+            self._table = np.stack([self._by_name(one, f" (row {i})") for i, one in enumerate(given)])
+            self._checked, self.form = True, Form.NAMES
         else:
             self._table = self._from_array(given)
         self.rows = len(self._table)
@@ -90,23 +109,46 @@ class Evidence:
         text = ", ".join(seen[:8]) + (f", … ({len(seen)} observed)" if len(seen) > 8 else "")
         return (f"evidence {text}" if seen else "no evidence") + ("" if self.single else f" (row {row})")
 
-    def _from_dict(self, given: Mapping[Any, Any], where: str) -> np.ndarray:
+    def observed(self) -> dict[str, int]:
+        """The variables that one piece of evidence observes, and their values."""
+        if not self.single:
+            raise EvidenceError("one piece of evidence is needed here, not a table of them")
+        codes = self.chunk(slice(None))[0].tolist()
+        return {name: code for name, code in zip(self.variables, codes, strict=True) if code >= 0}
+
+    def _by_name(self, given: Any, where: str) -> np.ndarray:
+        """One row of codes, of a dict, a Series or text."""
+        if isinstance(given, str):
+            self._refuse_names([given])
+            given = parse_evidence(given)
+        values = _named(given)
+        if not values.keys() <= self.column.keys():
+            values = self._with_known_names(values, where)
         codes = np.full(len(self.variables), -1, np.int8)
-        for name, value in given.items():
-            column = self.column.get(name) if isinstance(name, str) else None
-            if column is None:
-                raise EvidenceError(f"unknown variable {name!r}{where}{self._suggest(name)}")
-            codes[column] = as_code(value, f"variable {name!r}{where}")
+        for name, value in values.items():
+            codes[self.column[name]] = as_code(value, f"variable {name!r}{where}")
         return codes
 
-    def _suggest(self, name: Any) -> str:
-        import difflib
+    def _with_known_names(self, values: Mapping[Any, Any], where: str) -> dict[str, Any]:
+        """The same with the names that the variables have (see `find_variable`)."""
+        found: dict[str, Any] = {}
+        for name, value in values.items():
+            variable = find_variable(name, self.column)
+            if variable is None:
+                raise EvidenceError(f"unknown variable {name!r}{where}{hint(name, self.variables)}")
+            if variable in found:
+                raise EvidenceError(f"variable {variable!r} is observed twice{where}: {name!r} is the same")
+            found[variable] = value
+        return found
 
-        close = difflib.get_close_matches(str(name), self.variables, 1) if len(self.variables) < 10_000 else []
-        if close:
-            return f": did you mean {close[0]!r}?"
-        shown = ", ".join(self.variables[:8]) + (", …" if len(self.variables) > 8 else "")
-        return f": the variables are {shown}" if shown else ": the circuit has no variables"
+    def _refuse_names(self, given: Sequence[Any]) -> None:
+        """Refuse names of variables without values, which say what a question is about and not what is observed."""
+        names = [one for one in given if isinstance(one, str)]
+        if names and all(find_variable(name, self.column) for name in names):
+            raise EvidenceError(
+                f"{some(names)}: names without values are no evidence. Evidence looks like '{names[0]}=1'; the "
+                "variables that a question counts are said by over=…"
+            )
 
     def _from_array(self, given: Any) -> np.ndarray:
         try:
@@ -115,6 +157,8 @@ class Evidence:
             raise EvidenceError("the rows of evidence have different lengths") from None
         n = len(self.variables)
         if table.dtype.kind not in "biuf" and table.size:
+            if not table.ndim:
+                raise EvidenceError(f"{brief(given)} is no evidence: that is a dict, text, an array or a DataFrame")
             table = _from_objects(table)
         if table.ndim == 1 and (len(table) == n or not len(table)):
             if len(table) == n:
@@ -132,37 +176,46 @@ class _Frame:
     """A DataFrame, read a chunk at a time by column name; columns that are missing are unobserved."""
 
     def __init__(self, column: dict[str, int], frame: Any):
-        self.frame, self.column = frame, column
-        seen: set[Any] = set()
+        self.frame, self.width = frame, len(column)
+        self.places: list[int] = []  # of the columns of the frame, among the variables
         for name in frame.columns:
-            if name not in column:
-                raise EvidenceError(f"column {name!r} of the table is not a variable of the circuit")
-            if name in seen:
-                raise EvidenceError(f"column {name!r} stands twice in the table: which one is meant?")
-            seen.add(name)
+            variable = find_variable(name, column)
+            if variable is None:
+                raise EvidenceError(f"column {name!r} of the table is no variable{hint(name, column)}")
+            if column[variable] in self.places:
+                raise EvidenceError(f"column {variable!r} stands twice in the table: which one is meant?")
+            self.places.append(column[variable])
 
     def __len__(self) -> int:
         return len(self.frame)
 
     def __getitem__(self, rows: slice) -> np.ndarray:
         part = self.frame.iloc[rows]
-        table = np.full((len(part), len(self.column)), -1.0)
-        for name in self.frame.columns:
+        table = np.full((len(part), self.width), -1.0)
+        for name, place in zip(self.frame.columns, self.places, strict=True):
             values = part[name]
             if values.dtype.kind in "biuf" and values.dtype.__class__.__module__.startswith("numpy"):
-                table[:, self.column[name]] = values.to_numpy()
+                table[:, place] = values.to_numpy()
             else:  # nullable and object columns: None and NA are unobserved
                 objects = values.astype(object).where(values.notna(), None).to_numpy()
                 first = rows.indices(len(self))[0]
-                table[:, self.column[name]] = [
-                    as_code(v, f"row {first + i}, variable {name!r}") for i, v in enumerate(objects)
-                ]
+                table[:, place] = [as_code(v, f"row {first + i}, variable {name!r}") for i, v in enumerate(objects)]
         return table
+
+
+def _is_by_name(given: Any) -> bool:
+    """Whether it is one piece of evidence with names: a dict, text or a Series."""
+    return isinstance(given, (dict, str, Mapping)) or _is_series(given)
+
+
+def _form_of(given: Any) -> Form:
+    """Of one piece of evidence by name, or of none."""
+    return Form.ARRAY if given is None else Form.SERIES if _is_series(given) else Form.NAMES
 
 
 def _is_series(given: Any) -> bool:
     """Whether it is a pandas Series (pandas is not imported for that)."""
-    return hasattr(given, "index") and hasattr(given, "items") and hasattr(given, "iloc")
+    return hasattr(given, "iloc") and hasattr(given, "items") and not hasattr(given, "columns")
 
 
 def _named(given: Any) -> Mapping[Any, Any]:
@@ -175,12 +228,41 @@ def _named(given: Any) -> Mapping[Any, Any]:
     return named
 
 
+def read_names(names: Iterable[str] | str | None, column: Mapping[str, Any]) -> list[str]:
+    """Variables by name, each once: of a sequence of names, or of text, ``"a, b"``; all of them for None.
+
+    >>> read_names("a, c", {"a": 0, "b": 1, "c": 2})
+    ['a', 'c']
+    """
+    if names is None:
+        return list(column)
+    if hasattr(names, "keys"):
+        raise EvidenceError(f"{brief(names)} is evidence, where names of variables are asked for")
+    if isinstance(names, str):
+        names = [names] if find_variable(names, column) else parse_names(names)
+    try:
+        listed = list(names)
+    except TypeError:
+        raise EvidenceError(f"{names!r} is no sequence of names") from None
+    found: dict[str, None] = {}
+    for name in listed:
+        variable = find_variable(name, column)
+        if variable is None:
+            raise EvidenceError(f"unknown variable {name!r}{hint(name, column)}")
+        if variable in found:
+            raise EvidenceError(f"variable {variable!r} stands twice in {some(listed)}")
+        found[variable] = None
+    return list(found)
+
+
 def as_code(value: Any, where: str) -> int:
     """One observation as 1, 0 or −1.
 
     >>> as_code(True, ""), as_code(None, ""), as_code(0.0, "")
     (1, -1, 0)
     """
+    if type(value) is int and -1 <= value <= 1:  # the fast path for small queries
+        return value
     if value is None or type(value).__name__ == "NAType":  # pandas.NA, whose comparisons are NA again
         return -1
     if isinstance(value, (numbers.Real, np.bool_)) and not isinstance(value, np.timedelta64):  # numpy: an integer

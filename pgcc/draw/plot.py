@@ -67,7 +67,7 @@ def marginals(model: Model, evidence: Any = None, *, ax: Axes | None = None, top
     [0.7, 0.4]
     """
     given = _one(model, evidence)
-    values = model.marginals(evidence)
+    values = model.marginals(evidence, names=False)
     shown = np.arange(len(values)) if top is None else np.argsort(-values, kind="stable")[: _positive(top)]
     names = [model.variables[i] for i in shown]
     ax = _axes(ax, *_bar_size(names))
@@ -88,7 +88,7 @@ def marginals(model: Model, evidence: Any = None, *, ax: Axes | None = None, top
 
 
 def cardinality(
-    model: Model, evidence: Any = None, *, over: Iterable[str] | None = None, ax: Axes | None = None
+    model: Model, evidence: Any = None, *, over: Iterable[str] | str | None = None, ax: Axes | None = None
 ) -> Axes:
     """Bars of Pr(|S ∩ T| = k | evidence), how many of the variables T are in, and a line at the mean.
 
@@ -115,8 +115,7 @@ def cardinality(
     'mean 1.1'
     """
     given = _one(model, evidence)
-    counted = None if over is None else list(over)
-    pmf = model.cardinality(evidence, over=counted)
+    pmf = model.cardinality(evidence, over=over)
     sizes = np.arange(len(pmf))
     mean = float(sizes @ pmf)
     ax = _axes(ax, 6.0, 3.2)
@@ -128,7 +127,7 @@ def cardinality(
     ax.set_xlim(seen[0] - 0.7, seen[-1] + 0.7)
     ax.set_ylim(0, 1.08 * pmf.max())
     ax.locator_params("x", integer=True)
-    ax.set_xlabel(f"how many of {'the' if counted is None else 'these'} {len(pmf) - 1} variables are 1")
+    ax.set_xlabel(f"how many of {'the' if over is None else 'these'} {len(pmf) - 1} variables are 1")
     ax.yaxis.set_label_text(f"probability{_bar(given)}", parse_math=False)
     ax.legend(frameon=False)
     return _plain(ax)

@@ -39,7 +39,7 @@ def circuit_svg(circuit: Circuit, most_nodes: int = 80) -> str:
 
 def size_text(circuit: Circuit) -> str:
     """A picture with the size of a circuit that is too large to be drawn."""
-    return f"{len(circuit.order):,} nodes, {circuit.size:,} edges: too many to draw"
+    return f"{len(circuit.order):,} nodes, {circuit.edges:,} edges: too many to draw"
 
 
 def _svg(width: float, height: float, parts: Sequence[str]) -> str:

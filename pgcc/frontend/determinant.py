@@ -129,7 +129,7 @@ def _smallest(A: list[list[Node]]) -> Node:
         return berkowitz(A)
     # `bird` takes polynomials in a further variable: these have degree 0 in it.
     (by_bird,) = bird([[[entry] for entry in row] for row in A])
-    return min((berkowitz(A), by_bird), key=lambda root: Circuit(root).size)
+    return min((berkowitz(A), by_bird), key=lambda root: Circuit(root).edges)
 
 
 def _part(value: Any, what: str) -> Circuit:

@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, assert_never
 
-from pgcc.errors import CircuitError, EvidenceError
+from pgcc.errors import CircuitError, EvidenceError, KnowsOldSpellings
 from pgcc.frontend.pc_graph import bernoulli_node, from_graph, to_graph
 from pgcc.frontend.structure import Offender, Structure, check_literals_only
 from pgcc.frontend.structure import structure as structure_of
@@ -60,7 +60,7 @@ class Smoothing:
         return f"{self.edges_before:,} edges before smoothing, {self.edges_after:,} after"
 
 
-class PC:
+class PC(KnowsOldSpellings):
     """A probabilistic circuit. Made by `pos`, `neg`, `bernoulli`, `mixture`, `product` and the operators + * /.
 
     Its value at an assignment is that of the polynomial at x = 1, x̄ = 0 where x is observed 1, and the other way round;
@@ -101,7 +101,7 @@ class PC:
                 raise CircuitError(f"a probabilistic circuit has no negative numbers, but {describe(node)} does")
 
     @cached_property
-    def circuit(self) -> Circuit:
+    def literals(self) -> Circuit:
         """The circuit over literals, as it stands: not smoothed, so not the generating polynomial (see `to_pgc`)."""
         if _is_one(self._scale):
             return self._body
@@ -110,7 +110,7 @@ class PC:
     @property
     def root(self) -> Node:
         """The root node."""
-        return self.circuit.root
+        return self.literals.root
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -118,9 +118,9 @@ class PC:
         return self._body.variables
 
     @property
-    def size(self) -> int:
+    def edges(self) -> int:
         """Number of edges."""
-        return self.circuit.size
+        return self.literals.edges
 
     # -- building ------------------------------------------------------------------------------------------------------
 
@@ -178,10 +178,10 @@ class PC:
         return self._made(weighted_sum((self._scale, -other._scale), (self._body.root, other._body.root)), other)
 
     def __eq__(self, other: object) -> bool:
-        return self.circuit == other.circuit if isinstance(other, PC) else NotImplemented
+        return self.literals == other.literals if isinstance(other, PC) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash((PC, self.circuit))
+        return hash((PC, self.literals))
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -193,9 +193,9 @@ class PC:
         >>> (pos("a") / 4 + neg("a") / 2).evaluate({"a": 1})
         Fraction(1, 4)
         """
-        values = {name: _value(assignment, name) for name in self.circuit.scopes.names}
+        values = {name: _value(assignment, name) for name in self.literals.scopes.names}
         at: dict[Node, Fraction] = {}
-        for node in self.circuit.order:
+        for node in self.literals.order:
             match node.op:
                 case Op.CONST:
                     at[node] = Fraction(node.value)
@@ -223,7 +223,7 @@ class PC:
         >>> report.smooth, report.offenders["smooth"].variable, report.deterministic
         (False, 'b', True)
         """
-        return structure_of(self.circuit)
+        return structure_of(self.literals)
 
     @classmethod
     def from_networkx(cls, graph: networkx.DiGraph) -> Self:
@@ -271,14 +271,14 @@ class PC:
         >>> G.nodes[2]["kind"], list(G.successors(2)), G.edges[2, 0]["weight"]
         ('sum', [0, 1], 0.5)
         """
-        return to_graph(self.circuit)
+        return to_graph(self.literals)
 
     # -- conversion ----------------------------------------------------------------------------------------------------
 
     @cached_property
     def _smooth(self) -> Circuit:
-        _check_decomposable(self.circuit)
-        return smooth(self.circuit)
+        _check_decomposable(self.literals)
+        return smooth(self.literals)
 
     def smooth(self) -> Self:
         """The same distribution by a smooth circuit: z + z̄ for every variable that a term of a sum does not mention.
@@ -289,6 +289,11 @@ class PC:
         ------
         CircuitError
             If a product is not decomposable; it names the product and the variable.
+
+        Examples
+        --------
+        >>> (0.5 * pos("a") * pos("b") + 0.5 * neg("a")).smooth().structure().smooth
+        True
         """
         made = type(self).__new__(type(self))
         made._take(self._smooth, 1)
@@ -303,7 +308,7 @@ class PC:
         >>> print((0.5 * pos("a") * pos("b") + 0.5 * neg("a")).smoothing)
         4 edges before smoothing, 8 after
         """
-        return Smoothing(self.size, self._smooth.size)
+        return Smoothing(self.edges, self._smooth.edges)
 
     def to_pgc(self) -> Circuit:
         """The generating polynomial (X → z, X̄ → 1, after smoothing), which `pgcc.compile` takes.
@@ -327,7 +332,7 @@ class PC:
 
     def __repr__(self) -> str:
         n = len(self.variables)
-        return f"<{type(self).__name__}: {n} variable{'s' if n != 1 else ''}, {self.size} edges>"
+        return f"<{type(self).__name__}: {n} variable{'s' if n != 1 else ''}, {self.edges} edges>"
 
 
 class SignedPC(PC):
@@ -380,7 +385,7 @@ def mixture(weights: Iterable[Any], parts: Iterable[PC]) -> PC:
 
     Examples
     --------
-    >>> mixture([0.2, 0.3, 0.5], [bernoulli("a", p) for p in (0.1, 0.2, 0.3)]).size
+    >>> mixture([0.2, 0.3, 0.5], [bernoulli("a", p) for p in (0.1, 0.2, 0.3)]).edges
     9
     """
     listed, numbers = _parts(parts), [as_number(w) for w in weights]
@@ -394,7 +399,7 @@ def mixture(weights: Iterable[Any], parts: Iterable[PC]) -> PC:
 def product(parts: Iterable[PC]) -> PC:
     """Π part_i in one product.
 
-    >>> product([pos("a"), neg("b"), pos("c")]).size
+    >>> product([pos("a"), neg("b"), pos("c")]).edges
     3
     """
     listed = _parts(parts)
@@ -413,7 +418,7 @@ def _parts(parts: Iterable[PC]) -> list[PC]:
 
 def structure(circuit: PC | Circuit) -> Structure:
     """The structural properties of a `PC`, or of a `Circuit` read as one; see `Structure`."""
-    return structure_of(circuit.circuit if isinstance(circuit, PC) else circuit)
+    return structure_of(circuit.literals if isinstance(circuit, PC) else circuit)
 
 
 def to_pc(circuit: Circuit) -> PC:
@@ -437,7 +442,7 @@ def to_pc(circuit: Circuit) -> PC:
     Examples
     --------
     >>> import pgcc
-    >>> print(to_pc(pgcc.parse("0.4*a*b + 0.6")).circuit)
+    >>> print(to_pc(pgcc.parse("0.4*a*b + 0.6")).literals)
     2/5*a*b + 3/5*~a*~b
     """
     if not isinstance(circuit, Circuit):

@@ -116,7 +116,7 @@ def structure(circuit: Circuit) -> Structure:
     return Structure(
         scope=tuple(filter(set(circuit.scopes.names).__contains__, circuit.variables)),
         nodes=len(circuit.order),
-        edges=circuit.size,
+        edges=circuit.edges,
         offenders={name: offender for name, (_, offender) in found.items() if offender is not None},
         **{name: verdict for name, (verdict, _) in found.items()},  # type: ignore[arg-type]
     )
@@ -259,7 +259,7 @@ class _CommonSupport:
         self.order, self.links, self.scopes = circuit.order, circuit.links, circuit.scopes
         # A node that is not 0 structurally may still be 0: its terms cancel, or its factors (x·x̄) contradict.
         self.sure = circuit.facts.monotone and circuit.facts.decomposable
-        self.allowance = 10 * circuit.size + 10_000
+        self.allowance = 10 * circuit.edges + 10_000
         self.zero = _zeros(self.order, self.links)
         self.known: dict[tuple[int, int], bool | None] = {}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pgcc.errors import CircuitError
+from pgcc.errors import CircuitError, EvidenceError, KnowsOldSpellings
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.facts import Facts, find_facts, find_overlap
 from pgcc.ir.node import Node, Op, const, postorder, product, rebuild, var, weighted_sum
@@ -16,8 +16,10 @@ from pgcc.ir.scopes import Scopes
 if TYPE_CHECKING:
     import sympy
 
+Names = Iterable[str] | str | None
 
-class Circuit:
+
+class Circuit(KnowsOldSpellings):
     """A polynomial written as a DAG of sums, products and determinants, over named, ordered variables.
 
     Circuits are immutable; `+ - * /` and `**` build larger ones from them, sharing what they have in common.
@@ -35,7 +37,7 @@ class Circuit:
     >>> import pgcc
     >>> a, b = pgcc.variables("a b")
     >>> g = (a + 1) / 2 * (3 * b + 1) / 4
-    >>> g.variables, g.size
+    >>> g.variables, g.edges
     (('a', 'b'), 9)
     """
 
@@ -101,7 +103,7 @@ class Circuit:
         return find_facts(self)
 
     @property
-    def size(self) -> int:
+    def edges(self) -> int:
         """Number of edges: the size of a circuit as the paper counts it."""
         return sum(len(node.children) for node in self.order)
 
@@ -186,7 +188,13 @@ class Circuit:
         return Circuit(self.rewrite(lambda node: var(names.get(node.name, node.name), node.is_complement)), renamed)
 
     def rewrite(self, leaf: Any) -> Node:
-        """The root after every Var node has been replaced by `leaf(node)`."""
+        """The root after every Var node has been replaced by `leaf(node)`.
+
+        >>> import pgcc
+        >>> g = pgcc.parse("0.4*a*b + 0.6")
+        >>> print(Circuit(g.rewrite(lambda node: var("c") if node.name == "b" else node)))
+        2/5*a*c + 3/5
+        """
         new: dict[Node, Node] = {}
         for node in self.order:
             new[node] = leaf(node) if node.op is Op.VAR else rebuild(node, [new[c] for c in node.children])
@@ -195,31 +203,58 @@ class Circuit:
     # -- transformations: documented here, made in `passes` and `frontend` -------------------------
 
     def simplify(self) -> Circuit:
-        """The same polynomial by a smaller circuit; see `pgcc.passes.pipeline`."""
+        """The same polynomial by a smaller circuit; see `pgcc.passes.pipeline`.
+
+        >>> import pgcc
+        >>> print(pgcc.parse("(a*b)*(2*3 - 5) + 0*c").simplify())
+        a*b
+        """
         from pgcc.passes.pipeline import simplify
 
         return simplify(self)
 
-    def condition(self, evidence: Mapping[str, int]) -> Circuit:
-        """The circuit of Pr(evidence, rest), over the variables that are left.
+    def observe(self, evidence: Any = None, *, over: Names = None, size: Any = None) -> Circuit:
+        """The circuit of Pr(evidence, rest), over the variables that are left: the terms that agree, as they are.
 
-        Its total is Pr(evidence); `pgcc.compile` divides by it. The constant 0 if the evidence is impossible.
+        Its total is Pr(evidence); `pgcc.compile` divides by it, and `Model.condition` is that. The constant 0 if the
+        evidence is impossible.
 
         Parameters
         ----------
-        evidence : mapping
-            Variable to 1 or 0; −1, None and NaN mean that it is not observed.
+        evidence : dict or text
+            What is observed, as in `Model.prob`: one piece of evidence.
+        over : names, optional
+            The variables that `size` counts, those that are observed to be in among them; all by default.
+        size : int or (int, int), optional
+            How many of them are in: exactly k, or at least the first and at most the second. A DPP becomes a k-DPP.
+
+        Raises
+        ------
+        CircuitError
+            If no such number of them can be in; or if more than 255 stand in one determinant whose children are other
+            circuits with variables that count, or that has a size already.
 
         Examples
         --------
         >>> import pgcc
-        >>> g = pgcc.parse("0.4*a*b + 0.3*a + 0.3")
-        >>> print(g.condition({"a": 1}))
-        2/5*b + 3/10
+        >>> g = pgcc.parse("0.4*a*b + 0.3*a*c + 0.1*b + 0.2")
+        >>> print(g.observe({"a": 1}))
+        2/5*b + 3/10*c
+        >>> print(g.observe(size=1))
+        1/10*b
+        >>> print(g.observe(size=(0, 1), over="a, b"))
+        1/5 + 3/10*a*c + 1/10*b
+        >>> print(pgcc.parse("det([[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1, 2], [2, 5]], [a, b])").observe(size=1))
+        det([[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1, 2], [2, 5]], [a, b], size=1)
         """
+        from pgcc.data.evidence import Evidence, read_names
         from pgcc.passes.condition import condition
+        from pgcc.passes.sizes import of_size
 
-        return condition(self, evidence)
+        if size is None and over is not None:
+            raise EvidenceError("over says what size counts: it means nothing alone")
+        part = self if size is None else of_size(self, size, read_names(over, dict.fromkeys(self.variables)))
+        return part if evidence is None else condition(part, Evidence(self.variables, evidence).observed())
 
     def marginalize(self, names: Iterable[str]) -> Circuit:
         """The circuit of the other variables alone: the named ones are summed out (z = 1).
@@ -242,72 +277,6 @@ class Circuit:
         from pgcc.passes.compose import restrict
 
         return restrict(self, names)
-
-    def of_size(self, k: int) -> Circuit:
-        """The circuit of Pr(S, |S| = k): the part of the polynomial that is homogeneous of degree k.
-
-        Its total is Pr(|S| = k); `pgcc.compile` divides by it. A DPP becomes a k-DPP.
-
-        Parameters
-        ----------
-        k : int
-            From 0 to the number of variables.
-
-        Raises
-        ------
-        CircuitError
-            If there is no such size, or a determinant has children that are no variables.
-
-        Examples
-        --------
-        >>> import pgcc
-        >>> print(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2").of_size(1))
-        3/10*a + 1/10*b
-        >>> print(pgcc.parse("det([[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1, 2], [2, 5]], [a, b])").of_size(1))
-        det([[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1, 2], [2, 5]], [a, b], size=1)
-        """
-        from pgcc.passes.sizes import of_size
-
-        return of_size(self, k)
-
-    def exactly(self, k: int, over: Iterable[str] | None = None) -> Circuit:
-        """The circuit of Pr(S, exactly k of the variables `over` are in).
-
-        Its total is the probability of that; `pgcc.compile` divides by it.
-
-        Parameters
-        ----------
-        k : int
-            From 0 to the number of these variables.
-        over : iterable of str, optional
-            The variables that count; all by default, and then it is `of_size`.
-
-        Raises
-        ------
-        CircuitError
-            If no k of them can be in; or if more than 255 stand in one determinant whose children are other circuits
-            with variables that count, or that has a size already.
-
-        Examples
-        --------
-        >>> import pgcc
-        >>> print(pgcc.parse("0.4*a*b + 0.3*a*c + 0.1*b + 0.2").exactly(1, over=["a", "b"]))
-        3/10*a*c + 1/10*b
-        """
-        from pgcc.passes.sizes import exactly
-
-        return exactly(self, k, over)
-
-    def at_most(self, k: int, over: Iterable[str] | None = None) -> Circuit:
-        """The circuit of Pr(S, at most k of the variables `over` are in); otherwise like `exactly`.
-
-        >>> import pgcc
-        >>> print(pgcc.parse("0.4*a*b + 0.3*a*c + 0.1*b + 0.2").at_most(1, over=["a", "b"]))
-        1/5 + 3/10*a*c + 1/10*b
-        """
-        from pgcc.passes.sizes import at_most
-
-        return at_most(self, k, over)
 
     def compose(self, leaves: Mapping[str, Circuit]) -> Circuit:
         """The circuit with variables replaced by circuits: hierarchical composition.
@@ -396,8 +365,8 @@ class Circuit:
 
         return tilt(self, weights)
 
-    def complement(self, over: Iterable[str] | None = None) -> Circuit:
-        """The circuit with 0 and 1 swapped, in all variables or in those `over`.
+    def complement(self, names: Iterable[str] | None = None) -> Circuit:
+        """The circuit with 0 and 1 swapped, in all variables or in those that are named.
 
         Raises
         ------
@@ -412,10 +381,15 @@ class Circuit:
         """
         from pgcc.passes.compose import complement
 
-        return complement(self, over)
+        return complement(self, names)
 
     def to_sympy(self) -> sympy.Expr:
-        """The polynomial as a SymPy expression."""
+        """The polynomial as a SymPy expression.
+
+        >>> import pgcc
+        >>> pgcc.parse("a*b/2 + 1/2").to_sympy()
+        a*b/2 + 1/2
+        """
         from pgcc.frontend.symbolic import to_sympy
 
         return to_sympy(self)
@@ -431,7 +405,7 @@ class Circuit:
         n = len(self.variables)
         text = str(self) if len(self.order) <= 40 else "…"
         text = "…" if "\n" in text else text
-        return f"<Circuit: {n} variable{'s' if n != 1 else ''}, {self.size} edges: {text}>"
+        return f"<Circuit: {n} variable{'s' if n != 1 else ''}, {self.edges} edges: {text}>"
 
     def _repr_svg_(self) -> str:
         from pgcc.draw.svg import circuit_svg

@@ -96,9 +96,9 @@ def tilt(circuit: Circuit, weights: Mapping[str, Any]) -> Circuit:
 # -- complement and addition ---------------------------------------------------------------------------------
 
 
-def complement(circuit: Circuit, over: Iterable[str] | None = None) -> Circuit:
+def complement(circuit: Circuit, names: Iterable[str] | None = None) -> Circuit:
     """`Circuit.complement`: Π z_i · g(1/z), with a complement ȳ_i (which is 1) wherever a variable is out."""
-    swapped = set(read_names(circuit, over, "swap"))
+    swapped = set(read_names(circuit, names, "swap"))
 
     def leaf(node: Node) -> Node:
         return var(node.name, not node.is_complement) if node.name in swapped else node

@@ -56,14 +56,14 @@ def simplify(circuit: Circuit) -> Circuit:
     ('a', 'b', 'c')
     """
     with collector_paused():
-        unchanged, edges = 0, circuit.size  # passes in a row that changed nothing
+        unchanged, edges = 0, circuit.edges  # passes in a row that changed nothing
         for number in range(MOST_ROUNDS):
             for one in PASSES:
                 before, circuit = circuit, one.run(circuit)
                 unchanged = unchanged + 1 if circuit is before else 0
                 if unchanged == len(PASSES) or (unchanged and number and edges > SMALL):
                     return circuit
-            edges, previous = circuit.size, edges
+            edges, previous = circuit.edges, edges
             if edges > SMALL and edges > (1 - WORTH) * previous:
                 break
         return circuit

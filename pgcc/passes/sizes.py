@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, assert_never
 from pgcc.errors import CircuitError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE, ZERO, Node, Op, det, is_size
+from pgcc.ir.node import ONE, ZERO, Node, Op, det
 from pgcc.passes.arguments import read_names
 from pgcc.passes.building import product_of, sum_of
 from pgcc.passes.exact import interpolation_weights
@@ -29,68 +29,50 @@ NOTHING: Range = (0, -1)  # of 0
 Components = dict[int, Node]  # by degree; what is missing is 0
 
 
-def of_size(circuit: Circuit, k: int) -> Circuit:
-    """`Circuit.of_size`.
+def of_size(circuit: Circuit, size: Any, over: Iterable[str] | None = None) -> Circuit:
+    """The circuit of Pr(S, |S ∩ T| is `size`), or between the two sizes given; its total is the probability of that.
 
-    Children of its determinants are variables (perhaps weighted), with complements that are numbers, or constants, as
-    `Circuit.condition` and `Circuit.marginalize` leave them.
-    """
-    size, n = _as_size(k), len(circuit.variables)
-    if not is_size(size, n):
-        raise CircuitError(f"the size of a set of {n} variables is a number from 0 to {n}, not {k!r}")
-    with collector_paused():
-        return Circuit(_Grading(circuit).component(range(size, size + 1)), circuit.variables)
-
-
-def exactly(circuit: Circuit, k: int, over: Iterable[str] | None = None) -> Circuit:
-    """`Circuit.exactly`."""
-    return _with_count(circuit, k, over, at_least=k)
-
-
-def at_most(circuit: Circuit, k: int, over: Iterable[str] | None = None) -> Circuit:
-    """`Circuit.at_most`."""
-    return _with_count(circuit, k, over, at_least=0)
-
-
-def between(circuit: Circuit, least: int, most: int, over: Iterable[str] | None = None) -> Circuit:
-    """The circuit of Pr(S, from `least` to `most` of the variables `over` are in).
+    over : T; all variables by default.
 
     Examples
     --------
     >>> import pgcc
-    >>> print(between(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2"), 1, 1).simplify())
-    3/10*a + 1/10*b
+    >>> print(of_size(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2"), (1, 2)).simplify())
+    3/10*a + 1/10*b + 2/5*a*b
     """
-    return _with_count(circuit, most, over, at_least=least)
-
-
-def _with_count(circuit: Circuit, k: Any, over: Iterable[str] | None, at_least: Any) -> Circuit:
     counted = read_names(circuit, over, "count")
-    most, least = _as_size(k), _as_size(at_least)
-    if not is_size(most, len(counted)):
-        which = "" if over is None else "of those to count "
-        raise CircuitError(f"k={k!r}: of {len(counted)} variables {which}0 to {len(counted)} can be in")
+    least, most = read_size(size)
+    if most > len(counted):
+        raise CircuitError(
+            f"size={size!r}: of the {len(counted)} variables that are counted, 0 to {len(counted)} can be in"
+        )
     with collector_paused():
-        grading = _Grading(circuit, frozenset(counted), interpolating=True)
-        return Circuit(grading.component(range(least, most + 1)), circuit.variables)
+        return Circuit(_Grading(circuit, frozenset(counted)).component(range(least, most + 1)), circuit.variables)
 
 
-def _as_size(k: Any) -> Any:
-    """A Python int for any integer type; a bool, which is no size, is returned as it is."""
+def read_size(size: Any) -> Range:
+    """The least and the largest size: of an integer, or of a pair.
+
+    >>> read_size(3), read_size((1, 4))
+    ((3, 3), (1, 4))
+    """
+    pair = tuple(size) if isinstance(size, (tuple, list)) else (size, size)
+    if len(pair) != 2:
+        raise CircuitError(f"size={size!r}: a number, or the least and the largest")
     try:
-        return k if isinstance(k, bool) else operator.index(k)
+        least, most = (-1 if isinstance(k, bool) else operator.index(k) for k in pair)
     except TypeError:
-        return k
+        raise CircuitError(f"size={size!r} is not how many are in: a number, or the least and the largest") from None
+    if not 0 <= least <= most:
+        raise CircuitError(f"size={size!r}: sizes are at least 0, and the first is not above the second")
+    return least, most
 
 
 class _Grading:
-    """The components of a circuit by their degree in the variables `over`, or in all of them.
+    """The components of a circuit by their degree in the variables `over`."""
 
-    If `interpolating`, determinants that have no sizes are taken apart too.
-    """
-
-    def __init__(self, circuit: Circuit, over: Set[str] | None = None, interpolating: bool = False):
-        self.order, self.links, self.over, self.interpolating = circuit.order, circuit.links, over, interpolating
+    def __init__(self, circuit: Circuit, over: Set[str]):
+        self.order, self.links, self.over = circuit.order, circuit.links, over
         self.range: list[Range] = []
         self.counting: list[_Counting | None] = []  # of determinants
         for node, below in zip(self.order, self.links, strict=True):
@@ -104,7 +86,7 @@ class _Grading:
         found: list[Components] = []
         for i, (node, below, degrees) in enumerate(zip(self.order, self.links, wanted, strict=True)):
             children = [found[c] for c in below]
-            if self.over is not None and self.range[i] == (0, 0):
+            if self.range[i] == (0, 0):
                 parts = dict.fromkeys(degrees, node)  # nothing in it counts
             elif node.op is Op.SUM:
                 parts = {j: _sum_component(node, children, j) for j in degrees}
@@ -151,7 +133,7 @@ class _Grading:
             case Op.CONST:
                 return (0, 0) if node.value else NOTHING
             case Op.VAR:
-                counts = not node.is_complement and (self.over is None or node.name in self.over)
+                counts = not node.is_complement and node.name in self.over
                 return (1, 1) if counts else (0, 0)
             case Op.SUM:
                 parts = [r for r in below if r != NOTHING]
@@ -166,11 +148,6 @@ class _Grading:
 
     def _det_range(self, below: list[Range]) -> Range:
         counting = self.counting[-1]
-        if counting is None and not self.interpolating:
-            raise CircuitError(
-                "the sizes of a determinant's sets are only known if its children are variables or numbers: this one "
-                "has other circuits in it (expand_det makes sums and products of a small one)"
-            )
         return _any_det_range(below) if counting is None else counting.range
 
     def _det_components(self, node: Node, i: int, children: list[Components], degrees: set[int]) -> Components:

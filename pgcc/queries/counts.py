@@ -1,21 +1,14 @@
-"""At least one, none, all, exactly k, an odd number of some variables: probabilities given evidence.
+"""At least one, an odd number of some variables: probabilities given evidence.
 
-Every one is a sum of terms without sign, never 1 − p where p is near 1.
+Both are sums of terms without sign, never 1 − p where p is near 1.
 """
 
 from __future__ import annotations
-
-import operator
-from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
 from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
-from pgcc.errors import CircuitError
-from pgcc.ir.circuit import Circuit
-from pgcc.passes.sizes import between
 from pgcc.queries.cardinality import LEAST_ATOL, cardinality
 from pgcc.queries.distribution import Distribution
 
@@ -23,33 +16,12 @@ from pgcc.queries.distribution import Distribution
 _LARGE = 0.01
 
 
-def none_of(distribution: Distribution, given: Evidence, columns: np.ndarray) -> np.ndarray:
-    """Pr(S ∩ T = ∅ | evidence) for every row."""
-    return _all_are(distribution, given, columns, 0)
-
-
-def all_of(distribution: Distribution, given: Evidence, columns: np.ndarray) -> np.ndarray:
-    """Pr(T ⊆ S | evidence) for every row."""
-    return _all_are(distribution, given, columns, 1)
-
-
-def _all_are(distribution: Distribution, given: Evidence, columns: np.ndarray, code: int) -> np.ndarray:
-    """Pr(every variable of T is `code` | evidence)"""
-    codes = given.chunk(slice(None))
-    joint = codes.copy()
-    joint[:, columns] = np.where(codes[:, columns] < 0, code, codes[:, columns])
-    against = (codes[:, columns] == 1 - code).any(axis=1)
-    values = distribution.values(np.concatenate([codes, joint]), budget.of_quotient(distribution.rtol))
-    shares = distribution.shares(values[len(codes) :], values[: len(codes)], given, np.arange(len(codes)))
-    return np.where(against, 0.0, shares)
-
-
 def any_of(distribution: Distribution, given: Evidence, columns: np.ndarray) -> np.ndarray:
     """Pr(S ∩ T ≠ ∅ | evidence) for every row.
 
     = 1 − Pr(none) where that is at most ½, else Σ_i Pr(the i-th of T is the first that is in).
     """
-    result = 1.0 - none_of(distribution, given, columns)
+    result = 1.0 - _none_of(distribution, given, columns)
     for row in np.flatnonzero(result < 0.5).tolist():
         codes = given.chunk(slice(row, row + 1))
         free = columns[codes[0, columns] < 0]  # none of T is observed in
@@ -60,6 +32,17 @@ def any_of(distribution: Distribution, given: Evidence, columns: np.ndarray) -> 
     return result
 
 
+def _none_of(distribution: Distribution, given: Evidence, columns: np.ndarray) -> np.ndarray:
+    """Pr(S ∩ T = ∅ | evidence) for every row."""
+    codes = given.chunk(slice(None))
+    joint = codes.copy()
+    joint[:, columns] = np.where(codes[:, columns] < 0, 0, codes[:, columns])
+    against = (codes[:, columns] == 1).any(axis=1)
+    values = distribution.values(np.concatenate([codes, joint]), budget.of_quotient(distribution.rtol))
+    shares = distribution.shares(values[len(codes) :], values[: len(codes)], given, np.arange(len(codes)))
+    return np.where(against, 0.0, shares)
+
+
 def _first_is(codes: np.ndarray, free: np.ndarray, which: range) -> np.ndarray:
     """The row of codes, and then for every i in `which`: it, and that the i-th of `free` is the first that is in."""
     joint = np.repeat(codes, 1 + len(which), axis=0)
@@ -67,14 +50,6 @@ def _first_is(codes: np.ndarray, free: np.ndarray, which: range) -> np.ndarray:
         joint[row, free[:i]] = 0
         joint[row, free[i]] = 1
     return joint
-
-
-def exactly(distribution: Distribution, given: Evidence, columns: np.ndarray, k: int) -> np.ndarray:
-    """Pr(|S ∩ T| = k | evidence) for every row."""
-    size, n = _as_int(k), len(columns)
-    if not 0 <= size <= n:
-        raise CircuitError(f"k={k!r}: of {n} variables 0 to {n} can be in")
-    return _sum_over(distribution, given, columns, np.arange(n + 1) == size)
 
 
 def parity(distribution: Distribution, given: Evidence, columns: np.ndarray) -> np.ndarray:
@@ -96,40 +71,3 @@ def _sum_over(distribution: Distribution, given: Evidence, columns: np.ndarray, 
         rows = Evidence(given.variables, given.chunk(slice(None))[small])
         result[small] = cardinality(distribution, rows, columns)[:, sizes].sum(axis=1)
     return result
-
-
-def size_circuit(circuit: Circuit, size: Any, over: Iterable[str] | None = None) -> Circuit:
-    """The circuit of Pr(S, |S ∩ T| is `size`), or between the two sizes given; its total is the probability of that.
-
-    Examples
-    --------
-    >>> import pgcc
-    >>> print(size_circuit(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2"), (1, 2)).simplify())
-    3/10*a + 1/10*b + 2/5*a*b
-    """
-    least, most = read_size(size)
-    return between(circuit, least, most, over)
-
-
-def read_size(size: Any) -> tuple[int, int]:
-    """The least and the largest size: of an integer, or of a pair.
-
-    >>> read_size(3), read_size((1, 4))
-    ((3, 3), (1, 4))
-    """
-    pair = tuple(size) if isinstance(size, (tuple, list, np.ndarray)) else (size, size)
-    if len(pair) != 2:
-        raise CircuitError(f"size={size!r}: a number, or the least and the largest")
-    least, most = map(_as_int, pair)
-    if not 0 <= least <= most:
-        raise CircuitError(f"size={size!r}: sizes are at least 0, and the first is not above the second")
-    return least, most
-
-
-def _as_int(k: Any) -> int:
-    try:
-        if not isinstance(k, bool):
-            return operator.index(k)
-    except TypeError:
-        pass
-    raise CircuitError(f"{k!r} is not a number of variables")

@@ -12,8 +12,8 @@ import numpy as np
 
 from pgcc.certify import budget
 from pgcc.compiler import Compiled
-from pgcc.data.evidence import Evidence
-from pgcc.errors import EvidenceError, SemanticsError, brief
+from pgcc.data.evidence import Evidence, read_names
+from pgcc.errors import SemanticsError
 from pgcc.evaluate.parallel import for_chunks
 from pgcc.ir.circuit import Circuit
 from pgcc.queries.probability import probabilities
@@ -72,18 +72,7 @@ class Distribution:
         """The columns of variables by name; all of them for None."""
         if names is None:
             return np.arange(len(self.variables))
-        if hasattr(names, "keys"):
-            raise EvidenceError(f"{brief(names)} is evidence, where names of variables are asked for")
-        try:
-            names = [names] if isinstance(names, str) else list(names)
-        except TypeError:
-            raise EvidenceError(f"{names!r} is no sequence of names") from None
-        for name in names:
-            if not isinstance(name, str) or name not in self.column:
-                raise EvidenceError(f"unknown variable {name!r}: the variables are {_some(self.variables)}")
-        if len(set(names)) < len(names):
-            raise EvidenceError(f"a variable stands twice in {_some(tuple(names))}")
-        return np.array([self.column[name] for name in names], np.int64)
+        return np.array([self.column[name] for name in read_names(names, self.column)], np.int64)
 
     def probs(self, codes: np.ndarray, rtol: float | None = None) -> np.ndarray:
         """Pr(row) for int8 rows of codes, to `rtol`; 0 below the range of doubles."""
@@ -166,7 +155,3 @@ class Distribution:
     def for_chunks(self, rows: int, work: Any) -> None:
         """`work(slice)` for chunks of rows, on the threads that are allowed."""
         for_chunks(rows, len(self.variables), self.threads, work)
-
-
-def _some(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")

@@ -159,7 +159,7 @@ def _told(result: Any) -> str:
     """The size of what a stage made."""
     match result:
         case Circuit():
-            return f"{len(result.order)} nodes, {result.size} edges"
+            return f"{len(result.order)} nodes, {result.edges} edges"
         case (Program() as program, _) | (Program() as program):
             return f"{program.instructions} instructions, {program.operations} operations, {program.slots} slots"
         case Float64():

@@ -50,7 +50,8 @@ def _by_pairs(distribution: Distribution, given: Evidence, row: int, single: np.
     return joint
 
 
-def covariance(joint: np.ndarray) -> np.ndarray:
-    """Pr(i, j) − Pr(i)·Pr(j), from `pairwise`; p·(1 − p) on the diagonal."""
+def covariance(distribution: Distribution, given: Evidence) -> np.ndarray:
+    """rows × n × n: Pr(i, j) − Pr(i)·Pr(j); p·(1 − p) on the diagonal."""
+    joint = pairwise(distribution, given)
     single = np.diagonal(joint, axis1=-2, axis2=-1)
     return joint - single[..., :, None] * single[..., None, :]

@@ -245,7 +245,7 @@ class _Laws:
         """Condition on half of the evidence, and ask the conditioned model for the probability of the other half."""
         known = {name: value for name, value in given.items() if self.rng.integers(2)}
         rest = {name: value for name, value in given.items() if name not in known}
-        self._part(self.circuit.condition(known), rest, given, f"conditioned on {_assignment(known)}")
+        self._part(self.circuit.observe(known), rest, given, f"conditioned on {_assignment(known)}")
 
     def marginalizes(self, given: Mapping[str, int]) -> None:
         free = [name for name in self.circuit.variables if name not in given]

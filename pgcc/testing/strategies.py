@@ -189,7 +189,7 @@ def pcs(
         if smooth is None or not made.structure().smooth:
             return made
         half = 0.5 if floats else Fraction(1, 2)
-        part = made if made.circuit.scopes.names else pos(made.variables[0])
+        part = made if made.literals.scopes.names else pos(made.variables[0])
         unsmooth = mixture([half, half], [part, true()])
         return PC(unsmooth.root, made.variables)
 

@@ -38,7 +38,7 @@ def judge_dependence(circuit: Circuit, seconds: float, rng: np.random.Generator)
         reason = "strongly Rayleigh, by the way it is built: all kinds of negative dependence"
         return Verdict(PROVED, reason, proof=proof)
     n = len(circuit.variables)
-    if n > MOST_VARIABLES or circuit.size > MOST_EDGES:
+    if n > MOST_VARIABLES or circuit.edges > MOST_EDGES:
         return Verdict(
             NOT_PROVEN, f"pairs are only looked at up to {MOST_VARIABLES} variables and {MOST_EDGES:,} edges"
         )

@@ -135,7 +135,7 @@ def _by_coefficients(compiled: Compiled, slack: Fraction) -> Standing:
     from pgcc.validity.coefficients import scan_coefficients
     from pgcc.validity.search import find_negative
 
-    n, row = len(compiled.circuit.variables), compiled.circuit.size + sum(_cubes(compiled.circuit)) + 1
+    n, row = len(compiled.circuit.variables), compiled.circuit.edges + sum(_cubes(compiled.circuit)) + 1
     try:
         if row << n <= _MOST_SCANNED:
             scan = scan_coefficients(compiled, slack, _NO_CLOCK)

@@ -334,7 +334,7 @@ def dpp_exact(pick: Picker) -> Case:
         case 1:
             k = pick.between(0, n)
             sized = Table.by_sets(names, lambda s: minor(L, s) if len(s) == k else 0)
-            return Case(circuit.of_size(k), sized) if sized.total > 0 else Case(circuit, table)
+            return Case(circuit.observe(size=k), sized) if sized.total > 0 else Case(circuit, table)
         case _:
             return Case(circuit, table)
 

@@ -213,10 +213,10 @@ def counts(asking: Asking) -> None:
     names = [asking.table.names[i] for i in over]
     k = asking.pick.between(0, len(over))
     questions: dict[str, tuple[Callable, Callable]] = {
-        "any_of": (lambda m, e: m.any_of(names, evidence=e), lambda c: sum(c[1:], fmpq(0))),
-        "none_of": (lambda m, e: m.none_of(names, evidence=e), lambda c: c[0]),
-        "all_of": (lambda m, e: m.all_of(names, evidence=e), lambda c: c[-1]),
-        "exactly": (lambda m, e: m.exactly(k, names, evidence=e), lambda c: c[k]),
+        "any_of": (lambda m, e: m.any_of(e, over=names), lambda c: sum(c[1:], fmpq(0))),
+        "none_of": (lambda m, e: m.conditional(dict.fromkeys(names, 0), e), lambda c: c[0]),
+        "all_of": (lambda m, e: m.conditional(dict.fromkeys(names, 1), e), lambda c: c[-1]),
+        "exactly": (lambda m, e: m.cardinality(e, over=names)[k], lambda c: c[k]),
         "parity": (lambda m, e: _over_names(m.parity, names, e), lambda c: sum(c[1::2], fmpq(0))),
         "expected_count": (
             lambda m, e: m.expected_count(evidence=e, over=names),
@@ -283,7 +283,7 @@ def sized(asking: Asking) -> None:
     for i, value in enumerate([] if found is None else found):
         true = inside.given([-1] * n, (i, 1))
         asking.number("marginals", value, true, asking.rtol, about=(k, i))
-    sub = asking.attempt("prob", lambda: asking.model.given_size(k))
+    sub = asking.attempt("prob", lambda: asking.model.condition(size=k))
     if sub is not None:
         for codes, (value, bound) in asking.attempt_rows(
             "prob", lambda rows: _pairs(sub.prob(rows, bound=True)), asking.rows

@@ -104,7 +104,7 @@ def test_sparse_matrices(expansion):
 
 
 def growth(expand) -> float:
-    small, large = (Circuit(expand(symbols(n))).size for n in (8, 24))
+    small, large = (Circuit(expand(symbols(n))).edges for n in (8, 24))
     return math.log(large / small) / math.log(24 / 8)
 
 
@@ -115,7 +115,7 @@ def test_the_size_grows_as_the_paper_says():
 
 @pytest.mark.parametrize("n", [4, 8, 16])
 def test_berkowitz_is_smaller(n):
-    assert Circuit(berkowitz(symbols(n))).size < Circuit(by_bird(symbols(n))).size
+    assert Circuit(berkowitz(symbols(n))).edges < Circuit(by_bird(symbols(n))).edges
 
 
 # -- the public function -------------------------------------------------------------------------------------

@@ -148,9 +148,9 @@ def test_determinants_of_one_size():
     B = rng.integers(-2, 3, (5, 5))
     whole = pgcc.dpp(L=(B @ B.T).tolist())
     for circuit in (
-        whole.of_size(2),
-        pgcc.mixture([0.5, 0.5], [whole.of_size(2), whole]),
-        whole.exactly(1, ["x1", "x2"]),
+        whole.observe(size=2),
+        pgcc.mixture([0.5, 0.5], [whole.observe(size=2), whole]),
+        whole.observe(size=1, over=["x1", "x2"]),
     ):
         done += assert_right(circuit, {"x1": 1, "x3": 0}, rng, normalize=True, most=8)
     assert done > 8
@@ -161,7 +161,7 @@ def test_a_large_set_of_one_size():
     rng = np.random.default_rng(8)
     B = rng.standard_normal((40, 40))
     L = B @ B.T
-    circuit, members = pgcc.dpp(L=L).of_size(12), np.sort(rng.permutation(40)[:12])
+    circuit, members = pgcc.dpp(L=L).observe(size=12), np.sort(rng.permutation(40)[:12])
     gradient = pgcc.grad(circuit, {f"x{i + 1}": int(i in members) for i in range(40)}, normalize=False)
     node = next(each for each in circuit.order if each.op is Op.DET)
     np.testing.assert_allclose(

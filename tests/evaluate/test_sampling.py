@@ -119,12 +119,12 @@ FAMILIES = {
     "dpp factor": (lambda: pgcc.dpp(factor=RNG.integers(-2, 3, (7, 3)).tolist()), {"x1": 1, "x4": 0}, "eigenvectors"),
     "nonsymmetric L": (lambda: dpp(GRAM + SKEW, symmetric=False), {"x2": 1, "x4": 0}, "elimination"),
     "skew L": (lambda: dpp(SKEW, symmetric=False), {"x2": 1, "x4": 0}, "elimination"),
-    "k-dpp": (lambda: dpp(GRAM).exactly(3), {"x1": 1, "x3": 0}, "eigenvectors"),
-    "at most": (lambda: dpp(SINGULAR[:5, :5]).at_most(2), {"x1": 1}, "eigenvectors"),
-    "conditioned": (lambda: dpp(GRAM).condition({"x1": 1, "x2": 0}), {"x3": 1}, "eigenvectors"),
-    "conditioned k-dpp": (lambda: dpp(GRAM).exactly(3).condition({"x1": 1, "x2": 0}), {"x3": 1}, "eigenvectors"),
+    "k-dpp": (lambda: dpp(GRAM).observe(size=3), {"x1": 1, "x3": 0}, "eigenvectors"),
+    "at most": (lambda: dpp(SINGULAR[:5, :5]).observe(size=(0, 2)), {"x1": 1}, "eigenvectors"),
+    "conditioned": (lambda: dpp(GRAM).observe({"x1": 1, "x2": 0}), {"x3": 1}, "eigenvectors"),
+    "conditioned k-dpp": (lambda: dpp(GRAM).observe({"x1": 1, "x2": 0}, size=3), {"x3": 1}, "eigenvectors"),
     "conditioned nonsymmetric": (
-        lambda: dpp(GRAM + SKEW, symmetric=False).condition({"x1": 1, "x2": 0}), {"x3": 1}, "elimination"
+        lambda: dpp(GRAM + SKEW, symmetric=False).observe({"x1": 1, "x2": 0}), {"x3": 1}, "elimination"
     ),
     "nested": (
         lambda: pgcc.det_pgc(
@@ -132,7 +132,7 @@ FAMILIES = {
         ),
         {"x1": 1, "0-1": 0}, "random walks",
     ),
-    "forest of fixed size": (lambda: pgcc.spanning_forest(graph()).exactly(2), {"0-1": 1}, "eigenvectors"),
+    "forest of fixed size": (lambda: pgcc.spanning_forest(graph()).observe(size=2), {"0-1": 1}, "eigenvectors"),
     "thinned": (lambda: dpp(GRAM).thin({"x1": HALF}), {"x1": 0, "x2": 1}, "eigenvectors"),
     "complement": (lambda: dpp(GRAM).complement(), {"x1": 1}, "eigenvectors"),
     "tree": (lambda: pgcc.spanning_tree(graph()), {"0-1": 1, "1-3": 0, "2-3": 1}, "random walks"),
@@ -188,7 +188,7 @@ def test_projections(rank):
 def test_sizes_that_are_not_typical(size, scale):
     B = np.random.default_rng(5).standard_normal((7, 7))
     L = B @ B.T
-    samples = pgcc.compile(pgcc.dpp(L=scale * L).exactly(size)).sample(SAMPLES, rng=4)
+    samples = pgcc.compile(pgcc.dpp(L=scale * L).observe(size=size)).sample(SAMPLES, rng=4)
     assert p_value(samples, by_minors(L, size)) > SUSPICIOUS
 
 
@@ -335,7 +335,7 @@ def test_marginals_of_a_hundred_items_of_fixed_size():
 
     chosen = np.array([x * e(np.delete(mu, j), 39) for j, x in enumerate(mu)]) / e(mu, 40)
     exact = Q**2 @ chosen
-    samples = pgcc.compile(pgcc.dpp(L=B @ B.T).exactly(40)).sample(4000, rng=5)
+    samples = pgcc.compile(pgcc.dpp(L=B @ B.T).observe(size=40)).sample(4000, rng=5)
     assert (samples.sum(axis=1) == 40).all()
     assert (np.abs(samples.mean(axis=0) - exact) <= 5 * np.sqrt(exact * (1 - exact) / 4000)).all()
 

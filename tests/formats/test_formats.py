@@ -396,8 +396,8 @@ def test_a_large_circuit(tmp_path):
             sums = [weighted_sum([rng.random() for _ in range(4)], rng.choices(layer, k=4)) for _ in range(4000)]
             layer = [product(rng.choices(sums, k=2)) for _ in range(4000)]
         circuit = Circuit(weighted_sum([1] * len(layer), layer))
-    assert circuit.size > 80_000
+    assert circuit.edges > 80_000
     path = tmp_path / "large.npz"
     save(circuit, path)
     assert load(path) == circuit
-    assert path.stat().st_size < 16 * circuit.size
+    assert path.stat().st_size < 16 * circuit.edges

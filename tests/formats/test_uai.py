@@ -248,7 +248,7 @@ def test_size_is_linear_for_chains_and_stars() -> None:
     for n in (1000, 2000, 4000):
         names = [f"x{v}" for v in range(n)]
         star = [Factor((0, v), rng.random((2, 2)) + 0.1) for v in range(1, n)]
-        sizes[n] = [eliminate(names, chain(n, rng)).size, eliminate(names, star).size]
+        sizes[n] = [eliminate(names, chain(n, rng)).edges, eliminate(names, star).edges]
     for small, large in ((1000, 2000), (2000, 4000)):
         for a, b in zip(sizes[small], sizes[large], strict=True):
             assert b == pytest.approx(2 * a, rel=0.01)

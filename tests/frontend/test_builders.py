@@ -101,7 +101,7 @@ def test_chow_liu_of_5000_variables_agrees_with_its_closed_form() -> None:
     probs = rng.uniform(0.05, 0.95, (n, 2))
     probs[0, 1] = probs[0, 0]
     tree = chow_liu(parents, probs)
-    assert tree.size < 10 * n
+    assert tree.edges < 10 * n
     rows = rng.integers(0, 2, (4, n))
     given = np.where(np.array(parents) < 0, 0, rows[:, parents])
     p = probs[np.arange(n), given]
@@ -117,7 +117,7 @@ def test_chow_liu_of_5000_variables_agrees_with_its_closed_form() -> None:
 
 def test_chow_liu_size_is_linear() -> None:
     def size(n: int) -> int:
-        return chow_liu([i - 1 for i in range(n)], [0.3] + [(0.2, 0.6 + 0.1 / (i + 1)) for i in range(n - 1)]).size
+        return chow_liu([i - 1 for i in range(n)], [0.3] + [(0.2, 0.6 + 0.1 / (i + 1)) for i in range(n - 1)]).edges
 
     assert size(2000) - size(1000) == size(3000) - size(2000) == 8000
 
@@ -231,7 +231,7 @@ def test_hmm_of_2000_observations_agrees_with_the_forward_algorithm() -> None:
     initial, transition = rng.dirichlet(np.ones(k)), rng.dirichlet(np.ones(k), size=k)
     emission = rng.uniform(0.05, 0.95, k)
     circuit = hmm(initial, transition, emission, n)
-    assert circuit.size <= n * (k * k + 4 * k)
+    assert circuit.edges <= n * (k * k + 4 * k)
     rows = rng.integers(0, 2, (3, n))
     hidden = rng.random((2, n)) < 0.5
     rows = np.concatenate([rows, np.where(hidden, -1, rows[:2])])
@@ -241,7 +241,7 @@ def test_hmm_of_2000_observations_agrees_with_the_forward_algorithm() -> None:
 
 def test_hmm_size_is_linear_in_its_length() -> None:
     initial, transition, emission = random_hmm(5, np.random.default_rng(0))
-    sizes = [hmm(initial, transition, emission, n).size for n in (100, 200, 300)]
+    sizes = [hmm(initial, transition, emission, n).edges for n in (100, 200, 300)]
     assert sizes[2] - sizes[1] == sizes[1] - sizes[0] <= 100 * (25 + 20)
 
 
@@ -284,7 +284,7 @@ def test_deep_and_shared_cutset_networks() -> None:
     for i in range(1500):
         spec = (f"x{i}", 0.25, spec, spec)  # as a tree, 2^1500 leaves
     circuit = cutset_network(spec)
-    assert circuit.size == 6 * 1500 - 4
+    assert circuit.edges == 6 * 1500 - 4
     assert pgcc.compile(circuit).logprob([[1] * 1500])[0] == pytest.approx(1500 * np.log(0.25), rel=1e-10)
 
 
@@ -347,7 +347,7 @@ def test_a_long_bayesian_chain_is_linear() -> None:
         G = nx.path_graph(n, create_using=nx.DiGraph)
         for i in G:
             G.nodes[i]["cpt"] = [0.25, 0.5 + 0.25 / (i + 1)] if i else 0.5
-        return bayesian_network(G).size
+        return bayesian_network(G).edges
 
     assert size(2000) <= 2.01 * size(1000) < 20_000
 

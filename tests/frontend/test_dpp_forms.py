@@ -77,7 +77,7 @@ def test_projection():
 @pytest.mark.parametrize("rank", [6, 4])
 def test_k_dpps_are_conditioned_dpps(k, rank):
     B = np.random.default_rng(rank).normal(size=(N, rank))
-    circuit = pgcc.dpp(factor=B).of_size(k)
+    circuit = pgcc.dpp(factor=B).observe(size=k)
     of_size_k = {s: p for s, p in probabilities(_exact_product(B)).items() if len(s) == k}
     total = sum(of_size_k.values())
     if total == 0:
@@ -105,7 +105,7 @@ def test_k_dpps_tell_the_truth_about_hard_kernels(seed):
     twins[-1] = B[0] + 1e-4 * rng.normal(size=n)
     smooth = np.exp(-((x[:, None] - x) ** 2) / 0.5) + 1e-9 * np.eye(n)
     L = [smooth, (B @ B.T) * scale * scale[:, None], twins @ twins.T, (B @ B.T) * 1e-90][seed % 4]
-    model = pgcc.compile(pgcc.dpp(L=(L + L.T) / 2).of_size(int(rng.integers(1, n + 1))))
+    model = pgcc.compile(pgcc.dpp(L=(L + L.T) / 2).observe(size=int(rng.integers(1, n + 1))))
     rows = rng.choice([0, 1, -1], size=(6, n), p=[0.25, 0.25, 0.5])
     for value, bound, exact in zip(*model.prob(rows, bound=True), model.prob(rows, exact=True), strict=True):
         assert bound <= 1e-9

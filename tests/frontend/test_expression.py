@@ -455,7 +455,7 @@ def test_many_definitions():
     lines = ["d0 = z0"] + [f"d{i} = d{i - 1}*z{i % 50} + 0.5" for i in range(1, n)]
     circuit = parse("\n".join([*lines, f"d{n - 1}/2"]))
     assert len(circuit.variables) == 50
-    assert circuit.size == 4 * (n - 1) + 1
+    assert circuit.edges == 4 * (n - 1) + 1
 
 
 @pytest.mark.slow
@@ -464,11 +464,11 @@ def test_many_parentheses():
     assert parse("(" * n + "z" + ")" * n).root is z
     circuit = parse("(" * n + "z" + " + 1)*2" * n)
     assert len(circuit.order) == n + 3
-    assert circuit.size == 2 * n + 1
+    assert circuit.edges == 2 * n + 1
 
 
 def test_a_wide_sum_is_one_node():
     n = 30_000
     circuit = parse(" + ".join(f"0.5*z{i}" for i in range(n)))
-    assert circuit.size == n
+    assert circuit.edges == n
     assert len(circuit.order) == n + 1

@@ -43,7 +43,7 @@ def node_tables(circuit: Circuit, names: tuple[str, ...]) -> dict[Node, np.ndarr
 
 def table(circuit: PC) -> np.ndarray:
     """The normalised distribution, one axis per variable."""
-    values = node_tables(circuit.circuit, circuit.variables)[circuit.root]
+    values = node_tables(circuit.literals, circuit.variables)[circuit.root]
     return (values / values.sum()).reshape((2,) * len(circuit.variables))
 
 
@@ -67,9 +67,9 @@ def unsmooth_pcs(count: int, seed: int):
     made = 0
     while made < count:
         one = random_pc(rng, SIZES[made % len(SIZES)], size=int(rng.integers(2, 16)))
-        assert one.circuit.facts.decomposable
-        missing = len(one.circuit.scopes.names) < len(one.variables)
-        if missing or not one.circuit.facts.smooth:
+        assert one.literals.facts.decomposable
+        missing = len(one.literals.scopes.names) < len(one.variables)
+        if missing or not one.literals.facts.smooth:
             made += 1
             yield one
 
@@ -86,7 +86,7 @@ def test_random_unsmooth_circuits(part):
         got = pgcc.compile(g).prob(rows)
         np.testing.assert_allclose(got, want.astype(float), rtol=1e-9, atol=0)
         # Without smoothing the same circuit means something else.
-        naive = pgcc.compile(one.circuit).prob(rows)
+        naive = pgcc.compile(one.literals).prob(rows)
         naive_asked += 1
         naive_wrong += not np.allclose(naive, want.astype(float), rtol=1e-9, atol=0)
     assert naive_asked == 260
@@ -104,7 +104,7 @@ def test_random_unsmooth_circuits_exactly():
 
 def test_evaluate_is_the_definition():
     for one in unsmooth_pcs(60, seed=8):
-        values = node_tables(one.circuit, one.variables)[one.root]
+        values = node_tables(one.literals, one.variables)[one.root]
         for corner, value in list(zip(product((0, 1), repeat=len(one.variables)), values, strict=True))[:32]:
             assert one.evaluate(dict(zip(one.variables, corner, strict=True))) == value
 
@@ -188,7 +188,7 @@ def test_operators_give_plain_sums():
     assert [child.op for child in root.children] == [Op.PRODUCT, Op.PRODUCT]
     assert one.variables == ("a", "b")
     assert repr(one) == "<PC: 2 variables, 8 edges>"
-    assert one.size == 8
+    assert one.edges == 8
 
 
 def test_weights_commute():
@@ -323,7 +323,7 @@ def test_parallel_edges():
     assert same.root.weights == (0.75,)
     thrice = PC.from_networkx(PC(product_node([var("x")] * 3)).to_networkx())
     assert thrice.evaluate({"x": 1}) == 1
-    assert not thrice.circuit.facts.decomposable
+    assert not thrice.literals.facts.decomposable
 
 
 def graph(nodes: dict[str, dict], edges: list[tuple]) -> nx.DiGraph:
@@ -450,14 +450,14 @@ def decision_pc(rng: np.random.Generator, names: list[str]) -> PC:
 def test_structure_against_the_definitions():
     counts = dict.fromkeys(["yes", "no", "unknown"], 0)
     for one in any_pcs():
-        report, want = one.structure(), naive_structure(one.circuit, one.variables)
+        report, want = one.structure(), naive_structure(one.literals, one.variables)
         for name in ("decomposable", "smooth", "structured_decomposable"):
-            assert getattr(report, name) == want[name], (name, one.circuit)
+            assert getattr(report, name) == want[name], (name, one.literals)
             assert (name in report.offenders) != want[name]
-        assert report.deterministic in (None, want["deterministic"]), one.circuit
+        assert report.deterministic in (None, want["deterministic"]), one.literals
         assert ("deterministic" in report.offenders) == (report.deterministic is not True)
         counts[{True: "yes", False: "no", None: "unknown"}[report.deterministic]] += 1
-        assert set(report.scope) == naive_scopes(one.circuit)[one.root]
+        assert set(report.scope) == naive_scopes(one.literals)[one.root]
     assert counts["yes"] > 100
     assert counts["no"] > 100
     assert counts["unknown"] < 0.3 * sum(counts.values()), counts
@@ -465,7 +465,7 @@ def test_structure_against_the_definitions():
 
 def test_offenders_are_offenders():
     for one in any_pcs():
-        scope, found = naive_scopes(one.circuit), one.structure().offenders
+        scope, found = naive_scopes(one.literals), one.structure().offenders
         if "decomposable" in found:
             node, name = found["decomposable"].node, found["decomposable"].variable
             assert sum(name in scope[c] for c in node.children) >= 2
@@ -510,7 +510,7 @@ def test_the_report_prints_well():
         "structured-decomposable: yes",
         "deterministic: yes",
     ]
-    assert pc.structure((0.5 * pos("a")).circuit) == (0.5 * pos("a")).structure()
+    assert pc.structure((0.5 * pos("a")).literals) == (0.5 * pos("a")).structure()
     with pytest.raises(CircuitError, match="determinant"):
         pc.structure(Circuit(det([[1]], [[1]], [[1]], [var("a")])))
 

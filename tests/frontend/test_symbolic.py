@@ -75,7 +75,7 @@ def test_from_sympy_is_the_same_polynomial(expr):
 
 def test_the_nodes_are_compact():
     assert pgcc.from_sympy(3 * x / 4).root is weighted_sum((Fraction(3, 4),), (var("x"),))
-    assert pgcc.from_sympy(2 * x - 3 * y).size == 2
+    assert pgcc.from_sympy(2 * x - 3 * y).edges == 2
 
 
 def test_floats():
@@ -168,7 +168,7 @@ def test_shared_parts_are_read_once():
     expr = x
     for _ in range(200):
         expr = sympy.Mul(expr + 1, expr + 2, evaluate=False)
-    assert pgcc.from_sympy(expr).size == 6 * 200
+    assert pgcc.from_sympy(expr).edges == 6 * 200
 
 
 def test_a_deep_circuit_is_no_recursion_error():

@@ -179,7 +179,7 @@ def complements():
     L = [[2, 1, 0], [1, 3, Fraction(1, 2)], [0, Fraction(1, 2), 1]]
     d = pgcc.dpp(L=L, names=list("abc"))
     yield d.complement()
-    yield d.complement(over=["b"])
+    yield d.complement(["b"])
     yield pgcc.mixture([Fraction(1, 3), Fraction(2, 3)], [d.complement(), d])
     yield pgcc.dpp(K=[[Fraction(1, 2)] * 2] * 2, names=["a", "b"]).complement()
 

@@ -238,7 +238,7 @@ def test_variables_come_in_order_of_first_appearance():
 def test_powers(exponent):
     (a,) = variables("a")
     assert value(a**exponent, a=3) == 3**exponent
-    assert (a**exponent).size <= 4 * max(1, exponent.bit_length())
+    assert (a**exponent).edges <= 4 * max(1, exponent.bit_length())
     assert power_node(X, exponent).op in (Op.CONST, Op.VAR, Op.PRODUCT)
 
 
@@ -433,7 +433,7 @@ def numbers_of(node):
 def test_facts_are_their_definitions(circuit):
     facts = circuit.facts
     assert facts.nodes == len({id(node) for node in circuit.order})
-    assert facts.edges == circuit.size == sum(len(node.children) for node in circuit.order)
+    assert facts.edges == circuit.edges == sum(len(node.children) for node in circuit.order)
     assert facts.decomposable == naive_decomposable(circuit)
     assert facts.smooth == naive_smooth(circuit)
     assert facts.degree == naive_degree(circuit.root)
@@ -519,7 +519,7 @@ def test_operators_in_a_loop_are_linear():
     for z in variables(names):
         g = g * (z + 1)
     assert g.variables == tuple(names)
-    assert g.size > 3 * len(names)
+    assert g.edges > 3 * len(names)
     f = variables("a")[0]
     for _ in range(200):
         f = f + f  # 2^200 operands if each use were followed

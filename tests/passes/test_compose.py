@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pgcc
-from pgcc.errors import CircuitError, PgccError, PrecisionError, SemanticsError
+from pgcc.errors import CircuitError, EvidenceError, PgccError, PrecisionError, SemanticsError
 from pgcc.frontend.builders import chow_liu, hmm
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate
@@ -277,8 +277,8 @@ def test_what_is_made_compiles():
         d.tilt({"a": 5}),
         d.compose({"b": f}),
         d.compose({"b": f}).complement(),
-        d.compose({"b": f}).exactly(2, over=["a", "d", "e"]),
-        d.at_most(1, over=["a", "b"]),
+        d.compose({"b": f}).observe(size=2, over=["a", "d", "e"]),
+        d.observe(size=(0, 1), over=["a", "b"]),
         pgcc.mixture([0.25, 0.75], [d, f]),
         pgcc.product([d, f]),
         pgcc.superpose([d, pgcc.parse("(a/2 + 1/2)*(b/3 + 2/3)")]),
@@ -291,8 +291,8 @@ def test_a_variable_that_never_occurs():
     g = Circuit(var("a"), ["a", "b"])
     assert nonzero(brute_force(g.complement())) == {frozenset("b"): 1}
     assert nonzero(brute_force(g.thin({"b": "1/2"}))) == {frozenset("a"): 1}
-    assert nonzero(brute_force(g.exactly(1, over=["a"]))) == {frozenset("a"): 1}
-    assert nonzero(brute_force(g.exactly(1, over=["b"]))) == {}
+    assert nonzero(brute_force(g.observe(size=1, over=["a"]))) == {frozenset("a"): 1}
+    assert nonzero(brute_force(g.observe(size=1, over=["b"]))) == {}
 
 
 def test_a_float_is_thinned_without_rounding():
@@ -304,7 +304,7 @@ def test_thinning_keeps_literals():
     g = hmm(["0.5", "0.5"], [["0.9", "0.1"], ["0.2", "0.8"]], ["0.1", "0.7"], length=6)
     assert g.facts.smooth
     assert g.thin("0.3").facts.smooth
-    assert g.complement().size == g.size
+    assert g.complement().edges == g.edges
 
 
 # -- how many --------------------------------------------------------------------------------------------------------
@@ -317,8 +317,12 @@ def test_exactly_and_at_most(g, data):
     counted = set(g.variables if over is None else over)
     k = data.draw(st.integers(0, len(counted)))
     table = brute_force(g)
-    assert brute_force(verify(g.exactly(k, over))) == {s: p * (len(s & counted) == k) for s, p in table.items()}
-    assert brute_force(verify(g.at_most(k, over))) == {s: p * (len(s & counted) <= k) for s, p in table.items()}
+    assert brute_force(verify(g.observe(size=k, over=over))) == {
+        s: p * (len(s & counted) == k) for s, p in table.items()
+    }
+    assert brute_force(verify(g.observe(size=(0, k), over=over))) == {
+        s: p * (len(s & counted) <= k) for s, p in table.items()
+    }
 
 
 @settings(max_examples=40, deadline=None)
@@ -327,8 +331,8 @@ def test_exactly_in_determinants(seed, complements, over, data):
     g = random_det(seed, n=3, complements=complements)
     k = data.draw(st.integers(0, len(over)))
     table = brute_force(g)
-    assert brute_force(g.exactly(k, over)) == {s: p * (len(s & over) == k) for s, p in table.items()}
-    assert brute_force(g.at_most(k, over)) == {s: p * (len(s & over) <= k) for s, p in table.items()}
+    assert brute_force(g.observe(size=k, over=over)) == {s: p * (len(s & over) == k) for s, p in table.items()}
+    assert brute_force(g.observe(size=(0, k), over=over)) == {s: p * (len(s & over) <= k) for s, p in table.items()}
 
 
 def test_at_most_in_a_dpp_of_floats():
@@ -338,8 +342,8 @@ def test_at_most_in_a_dpp_of_floats():
     counted = {"x1", "x3", "x5", "x6"}
     table = {s: float(p) for s, p in brute_force(d).items()}
     for made, holds in (
-        (d.at_most(2, over=counted), lambda s: len(s & counted) <= 2),
-        (d.exactly(3, over=counted), lambda s: len(s & counted) == 3),
+        (d.observe(size=(0, 2), over=counted), lambda s: len(s & counted) <= 2),
+        (d.observe(size=3, over=counted), lambda s: len(s & counted) == 3),
     ):
         kept = {s: p for s, p in table.items() if holds(s)}
         model, whole = pgcc.compile(made), sum(kept.values())
@@ -351,21 +355,19 @@ def test_at_most_in_a_dpp_of_floats():
 def test_a_determinant_that_is_too_large_to_count_in():
     d = pgcc.dpp(L=np.eye(260) * 2 + 1).thin("1/2")
     with pytest.raises(CircuitError, match="up to 256 of the variables to count stand in one determinant"):
-        d.exactly(3, over=d.variables[:256])
-    assert d.exactly(3, over=d.variables[:5]).variables == d.variables
+        d.observe(size=3, over=d.variables[:256])
+    assert d.observe(size=3, over=d.variables[:5]).variables == d.variables
 
 
-def test_exactly_is_of_size():
+def test_all_variables_are_counted_by_default():
     d = pgcc.dpp(L=[[2, 1, 0], [1, 3, 1], [0, 1, 4]])
-    for k in range(4):
-        assert d.exactly(k) == d.of_size(k)
-    assert d.exactly(np.int64(2), over=["x1", "x2", "x3"]) == d.of_size(2)
+    assert d.observe(size=np.int64(2), over=["x1", "x2", "x3"]) == d.observe(size=2)
 
 
 def test_what_does_not_count_stays_as_it_is():
     inner = weighted_sum([Fraction(1, 2)] * 2, [product([var("c"), var("d")]), ONE])
     g = Circuit(product([weighted_sum([Fraction(1, 2)] * 2, [var("a"), ONE]), inner]))
-    assert inner in g.exactly(1, over=["a"]).order
+    assert inner in g.observe(size=1, over=["a"]).order
 
 
 @pytest.mark.parametrize("n", range(6))
@@ -384,7 +386,7 @@ def test_conditional_bernoulli():
         frozenset(s): Fraction(weights[s[0]] * weights[s[1]], whole) for s in combinations("abcd", 2)
     }
     every = pgcc.product([pgcc.parse(f"{w}/{w + 1}*{v} + 1/{w + 1}") for v, w in weights.items()])
-    assert divided(brute_force(every.exactly(2))) == table
+    assert divided(brute_force(every.observe(size=2))) == table
 
 
 # -- unions ----------------------------------------------------------------------------------------------------------
@@ -646,11 +648,15 @@ MALFORMED = [
     (lambda: X.complement(3), CircuitError, "variables to swap are a sequence of names, not 3"),
     (lambda: SQUARES.complement(), CircuitError, "'x' stands in two factors of a product"),
     (lambda: X.restrict(["w"]), CircuitError, "cannot keep 'w'"),
-    (lambda: X.exactly(2), CircuitError, "k=2: of 1 variables 0 to 1 can be in"),
-    (lambda: (X * Y).at_most(2, over=["x"]), CircuitError, "k=2: of 1 variables of those to count 0 to 1"),
-    (lambda: X.exactly(True), CircuitError, "k=True"),
-    (lambda: X.exactly(0.5), CircuitError, "k=0.5"),
-    (lambda: X.exactly(1, over=["w"]), CircuitError, "cannot count 'w'"),
+    (lambda: X.observe(size=2), CircuitError, "size=2: of the 1 variables that are counted, 0 to 1 can be in"),
+    (
+        lambda: (X * Y).observe(size=(0, 2), over=["x"]),
+        CircuitError,
+        "0, 2.: of the 1 variables that are counted, 0 to 1",
+    ),
+    (lambda: X.observe(size=True), CircuitError, "size=True"),
+    (lambda: X.observe(size=0.5), CircuitError, "size=0.5"),
+    (lambda: X.observe(size=1, over=["w"]), EvidenceError, "unknown variable 'w'"),
     (lambda: pgcc.subsets("a b", 3), CircuitError, "k=3: a subset of 2 variables has 0 to 2 members"),
     (lambda: pgcc.subsets(["a", "a"], 1), CircuitError, "two variables are called 'a'"),
     (lambda: pgcc.subsets([1, 2], 1), CircuitError, "name is a non-empty printable string"),
@@ -699,17 +705,17 @@ def leaf(i):
 @pytest.mark.slow
 def test_a_hundred_thousand_edges():
     g = pgcc.product(leaf(i) for i in range(20_000))
-    assert g.size == 100_000
+    assert g.edges == 100_000
     half = {f"a{i}": Circuit(var(f"y{i}")) for i in range(0, 20_000, 2)}
-    for made in (g.thin(0.5), g.complement(), g.compose(half), g.at_most(2, over=["a0", "a1", "a2"])):
+    for made in (g.thin(0.5), g.complement(), g.compose(half), g.observe(size=(0, 2), over=["a0", "a1", "a2"])):
         assert len(made.variables) == 60_000
-        assert 60_000 < made.size < 500_000
+        assert 60_000 < made.edges < 500_000
 
 
 def test_chains_do_not_grow_with_their_square():
     """A mixture of a mixture of a mixture …: every level adds as many edges as the first."""
     g = chain(4_000)
-    assert g.size <= 5 * 4_000
+    assert g.edges <= 5 * 4_000
     assert total(g) == pytest.approx(1, abs=1e-12)
 
 
@@ -724,7 +730,7 @@ def test_deep_circuits_need_no_stack():
         g.thin("1/2"),
         g.tilt({"x7": 2}),
         g.compose({"x9": pgcc.parse("y")}),
-        g.at_most(1, over=["x3", "x4"]),
+        g.observe(size=(0, 1), over=["x3", "x4"]),
         pgcc.superpose([g, pgcc.parse("x5/2 + 1/2")]),
     ):
         assert len(made.variables) == 8_000
@@ -733,6 +739,6 @@ def test_deep_circuits_need_no_stack():
 
 def test_subsets_are_small():
     g = pgcc.subsets([f"x{i}" for i in range(500)], 50)
-    assert g.size < 4 * 500 * 50
+    assert g.edges < 4 * 500 * 50
     assert total(g) == 1
     assert sum(node.op is Op.VAR for node in g.order) == 500

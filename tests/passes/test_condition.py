@@ -148,7 +148,7 @@ def test_conditioning_in_two_steps():
 
 def test_methods_of_the_circuit():
     g = random_circuit(0, 3)
-    assert g.condition({"z1": 1}) == condition(g, {"z1": 1})
+    assert g.observe({"z1": 1}) == condition(g, {"z1": 1})
     assert g.marginalize(["z1"]) == marginalize(g, ["z1"])
 
 
@@ -203,7 +203,7 @@ def test_one_name_may_stand_alone():
 def test_a_decomposable_circuit_does_not_grow():
     for seed in range(20):
         g = random_circuit(seed, 12, 40)
-        assert condition(g, random_evidence(seed, g)).size <= g.size
+        assert condition(g, random_evidence(seed, g)).edges <= g.edges
 
 
 def polarized(n):
@@ -220,7 +220,7 @@ def test_growth_is_polynomial():
     for n in (4, 8, 16, 32):
         g = polarized(n)
         conditioned = condition(g, {f"z{i}": 1 for i in range(0, n, 2)})
-        sizes[n] = conditioned.size
+        sizes[n] = conditioned.edges
         if n == 8:
             further = {"z1": 1, "z3": 0}
             assert probability(conditioned, further) == probability(

@@ -78,7 +78,7 @@ class TestHomogenize:
         # Sum_i z_i: child i misses all the others, n(n − 1) factors if each edge had its own
         circuit = Circuit(weighted_sum([Fraction(1, n)] * n, z))
         hom = homogenize(circuit)
-        assert hom.size < 30 * n
+        assert hom.edges < 30 * n
         assert pgcc.compile(circuit).prob({"z7": 1}) == 1 / n
 
     @given(st.integers(0, 5000), st.integers(0, 5000))

@@ -45,5 +45,5 @@ def test_both_texts_are_one_polynomial() -> None:
 def test_the_paper_counts_edges() -> None:
     # Sum(0.6·z2, 0.1·1) and the like: weights are on edges, so that each occurrence of a child is one edge.
     a, b = pgcc.variables("a b")
-    assert (a * b).size == 2
-    assert (a + b).size == 2
+    assert (a * b).edges == 2
+    assert (a + b).edges == 2

@@ -265,8 +265,8 @@ def test_pcs(smooth, floats):
 
 
 def test_pcs_are_both_by_default_and_small():
-    assert reached(pcs(), lambda p: p.structure().smooth).size <= 2
-    assert reached(pcs(), lambda p: not p.structure().smooth).size <= 5
+    assert reached(pcs(), lambda p: p.structure().smooth).edges <= 2
+    assert reached(pcs(), lambda p: not p.structure().smooth).edges <= 5
 
 
 def as_dpp(kind, kernel):

@@ -37,16 +37,16 @@ def test_parts_are_those_of_brute_force(over):
              for row in itertools.product((0, 1), repeat=len(circuit.variables))]  # fmt: skip
     for k in range(len(counted) + 1):
         expected = [x if size == k else 0 for x, size in zip(whole, sizes, strict=True)]
-        assert coefficients(circuit.exactly(k, over)) == expected
-        assert check(circuit.exactly(k, over), normalize=True).nonnegative.proved or not any(expected)
+        assert coefficients(circuit.observe(size=k, over=over)) == expected
+        assert check(circuit.observe(size=k, over=over), normalize=True).nonnegative.proved or not any(expected)
 
 
 def test_proved_at_any_size():
     circuit = grouped(30)
-    for part in (circuit.exactly(17), circuit.at_most(3, over=["a0", "b0", "a7", "a8"])):
+    for part in (circuit.observe(size=17), circuit.observe(size=(0, 3), over=["a0", "b0", "a7", "a8"])):
         assert prove_nonnegative(part).proved
     thinned = pgcc.dpp(L=np.eye(40) + 0.1).thin(0.5)
-    assert prove_nonnegative(thinned.exactly(3, over=thinned.variables[:20])).proved
+    assert prove_nonnegative(thinned.observe(size=3, over=thinned.variables[:20])).proved
 
 
 def combination(circuit):
@@ -59,9 +59,9 @@ def test_nothing_is_proved_falsely():
     rng = np.random.default_rng(1)
     proved = refuted = 0
     circuit = grouped(2)
-    dets = combination(circuit.exactly(2)).children
+    dets = combination(circuit.observe(size=2)).children
     for _ in range(60):
-        chosen = circuit.exactly(int(rng.integers(5))) if rng.random() < 0.5 else None
+        chosen = circuit.observe(size=int(rng.integers(5))) if rng.random() < 0.5 else None
         weights = [Fraction(int(w), 6) for w in rng.integers(-6, 7, len(dets))]
         if chosen is not None:  # right weights, and perhaps one of them moved
             weights = list(combination(chosen).weights)
@@ -81,7 +81,7 @@ def test_a_negative_component_is_no_proof():
     B = [[2, 1], [1, 2]]
     leaves = [pgcc.parse("2*a*b - a/2 - b/2"), pgcc.parse("c/2 + d/2")]
     circuit = pgcc.determinant([[1, 0], [0, 1]], [[1, 0], [0, 1]], B, leaves)
-    part = circuit.exactly(1)
+    part = circuit.observe(size=1)
     assert min(coefficients(part)) < 0
     assert not prove_nonnegative(part).proved
 
@@ -89,6 +89,6 @@ def test_a_negative_component_is_no_proof():
 def test_many_variables_are_answered():
     """Beside the count of the whole."""
     circuit = grouped(9)
-    model, whole = pgcc.compile(circuit.exactly(6)), pgcc.compile(circuit)
+    model, whole = pgcc.compile(circuit.observe(size=6)), pgcc.compile(circuit)
     share = whole.cardinality(evidence={"a0": 1})[6] * whole.prob({"a0": 1}) / whole.cardinality()[6]
     assert model.prob({"a0": 1}) == pytest.approx(share, rel=1e-9)

@@ -656,7 +656,7 @@ def test_proofs_are_plain_data():
     B = np.random.default_rng(0).normal(size=(5, 5))
     leaves = [pgcc.parse(f"(3*a{i}*b{i} + 4*a{i} + 3*b{i})/10") for i in range(2)]
     for circuit in (pgcc.dpp(L=B @ B.T), pgcc.dpp(K=[[F(1, 3)] * 3] * 3), pgcc.parse("(x + 1)*(y + 1)/3 - 1/3"),
-                    pgcc.det_pgc([[2, 1], [1, 2]], leaves).exactly(2), pgcc.parse("1.5*x - 0.5")):  # fmt: skip
+                    pgcc.det_pgc([[2, 1], [1, 2]], leaves).observe(size=2), pgcc.parse("1.5*x - 0.5")):  # fmt: skip
         report = check(circuit, normalize=True)
         again = [proof._replace(data=json.loads(json.dumps(proof.data))) for proof in report.proofs]
         assert verify(circuit, again, normalize=True) == report.verify()

@@ -24,7 +24,7 @@ QUESTIONS = {
     "prob exactly": lambda m: [m.prob(e, exact=True) for e in ({"x": 1, "y": 0}, {"x": 1})],
     "logprob": lambda m: [m.logprob(e) for e in ({"x": 1, "y": 0}, {"x": 1})],
     "logprob of rows": lambda m: m.logprob(np.array([[1, 0], [1, -1]] * 1000)),
-    "marginals": lambda m: m.marginals({"x": 1} if m.circuit is PAIR else None),
+    "marginals": lambda m: m.marginals({"x": 1} if m.circuit is PAIR else None, names=False),
     "conditional": lambda m: m.conditional({"y": 1, "x": 1}, given={"x": 1} if m.circuit is PAIR else {"y": 0}),
     "condition": lambda m: m.condition({"x": 1, "y": 0} if m.circuit is PAIR else {"x": 0}),
     "condition and prob": lambda m: m.condition({"x": 1} if m.circuit is PAIR else {"y": 1}).prob(
@@ -34,10 +34,11 @@ QUESTIONS = {
     "covariance": lambda m: m.covariance(),
     "cardinality": lambda m: m.cardinality(),
     "cardinality to atol": lambda m: m.cardinality(atol=1e-9),
-    "any_of": lambda m: m.any_of(["x", "y"], {"x": 1} if m.circuit is PAIR else None),
-    "none_of": lambda m: m.none_of(["x"] if m.circuit is SIGNED else ["y"], {"x": 1} if m.circuit is PAIR else None),
-    "all_of": lambda m: m.all_of(["x", "y"], {"x": 1} if m.circuit is PAIR else {"y": 1}),
-    "exactly": lambda m: m.exactly(1),
+    "any_of": lambda m: m.any_of({"x": 1} if m.circuit is PAIR else None, over=["x", "y"]),
+    "none_of": lambda m: m.conditional(
+        {"x": 0} if m.circuit is SIGNED else {"y": 0}, {"x": 1} if m.circuit is PAIR else None
+    ),
+    "all_of": lambda m: m.conditional({"x": 1, "y": 1}, {"x": 1} if m.circuit is PAIR else {"y": 1}),
     "parity": lambda m: m.parity(),
     "expected_count": lambda m: m.expected_count({"x": 1} if m.circuit is PAIR else None),
     "moments": lambda m: m.moments(),
@@ -47,8 +48,8 @@ QUESTIONS = {
     "kl": lambda m: m.kl(pgcc.compile(pgcc.parse("(0.5*x + 0.5)*(0.5*y + 0.5)"))),
     "kl to it": lambda m: pgcc.compile(pgcc.parse("(0.5*x + 0.5)*(0.5*y + 0.5)")).kl(m),
     "mutual_information": lambda m: m.mutual_information("x", "y"),
-    "log_odds": lambda m: m.log_odds({"x": 1} if m.circuit is PAIR else None),
-    "given_size": lambda m: m.given_size(1).prob({"x": 1}),
+    "log_odds": lambda m: m.log_odds({"x": 1} if m.circuit is PAIR else None, names=False),
+    "size": lambda m: m.condition(size=1).prob({"x": 1}),
     "marginals of a size": lambda m: m.marginals(size=1),
     "sample of a size": lambda m: m.sample(100, size=1, rng=0),
     "explain": lambda m: m.explain({"x": 1, "y": 0}) if m.circuit is PAIR else m.explain({"x": 1}),
@@ -138,7 +139,7 @@ def test_a_search_that_finds_nothing_says_so():
 def test_parts_of_a_proved_distribution_are_proved():
     model = pgcc.compile(pgcc.parse("(a + 1)*(b + 1)*(c + 1) - 0.5*a*b"))
     assert model.condition({"a": 1}).standing.proved
-    assert model.given_size(1).standing.proved
+    assert model.condition(size=1).standing.proved
 
 
 def test_gradients_of_what_is_no_distribution():

@@ -1,0 +1,91 @@
+"""Answers in the form in which evidence was given: evidence by name has answers by name.
+
+    evidence           one number     one per variable     a matrix, samples
+    none, an array     float, array   array                array
+    dict, text         float          dict                 array
+    list of these      array          list of dicts        array
+    Series             float          Series               array
+    DataFrame          Series         DataFrame            DataFrame
+
+A DataFrame's index labels the rows. ``names=True`` asks for names whatever was given (dicts, and DataFrames for what
+has two axes); ``names=False`` for none.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from pgcc.data.evidence import Evidence, Form
+from pgcc.errors import PgccError
+
+
+class Axes(Enum):
+    """What the answer to one piece of evidence is."""
+
+    NUMBER = "one number, or one object"
+    COUNTS = "a number for each size 0, 1, 2, …"
+    VARIABLES = "a number for each variable"
+    PAIRS = "a number for each pair of variables"
+    SAMPLES = "rows of variables"
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it has an axis of variables."""
+        return self in (Axes.VARIABLES, Axes.PAIRS, Axes.SAMPLES)
+
+
+def in_form(answers: Any, given: Evidence, axes: Axes, names: bool | None) -> Any:
+    """The answers to all rows of evidence: unwrapped where there is one piece of it, labelled where there are names."""
+    if not (names is None or isinstance(names, (bool, np.bool_))):
+        raise PgccError(f"names={names!r}: True for answers by name, False for arrays")
+    if isinstance(answers, tuple):
+        parts = (in_form(part, given, axes, names) for part in answers)
+        return answers._make(parts) if hasattr(answers, "_make") else tuple(parts)
+    if names is None:
+        names = given.form is Form.FRAME or (axes is Axes.VARIABLES and given.form is not Form.ARRAY)
+    if names and given.form is Form.FRAME:
+        return _framed(answers, given, axes, given.index)
+    if names and axes is Axes.VARIABLES:
+        found = [dict(zip(given.variables, row, strict=True)) for row in answers.tolist()]
+        if given.form is Form.SERIES:
+            return _pandas().Series(found[0])
+        return found[0] if given.single else found
+    if names and axes in (Axes.PAIRS, Axes.SAMPLES):
+        return _framed(answers, given, axes, None)
+    return only(answers) if given.single else answers
+
+
+def only(answers: Any) -> Any:
+    """The only answer. One number is a float."""
+    answer = answers[0]
+    return float(answer) if isinstance(answer, np.float64) else answer
+
+
+def _framed(answers: Any, given: Evidence, axes: Axes, index: Any) -> Any:
+    """As pandas objects; rows are labelled by `index`, or numbered."""
+    pandas = _pandas()
+    if axes is Axes.NUMBER:
+        kept = answers if isinstance(answers, np.ndarray) else pandas.array(answers, dtype=object)
+        return pandas.Series(kept, index=index)
+    columns = range(answers.shape[-1]) if axes is Axes.COUNTS else list(given.variables)
+    if answers.ndim == 2:
+        return pandas.DataFrame(answers, index=index, columns=columns)
+    inner = list(given.variables) if axes is Axes.PAIRS else range(answers.shape[1])
+    if given.single:
+        return pandas.DataFrame(answers[0], index=inner, columns=columns)
+    outer = range(len(answers)) if index is None else index
+    rows = pandas.MultiIndex.from_product([outer, inner])
+    return pandas.DataFrame(answers.reshape(-1, answers.shape[-1]), index=rows, columns=columns)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise PgccError(
+            "tables with names are pandas DataFrames, and pandas is not installed: pip install pandas"
+        ) from None
+    return pandas

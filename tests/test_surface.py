@@ -1,0 +1,319 @@
+"""One grammar: what people type is the same in every question, and answers have the form of what was asked."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pgcc
+from pgcc.errors import OLD_SPELLINGS, SpellingError
+from pgcc.frontend import builders, pc
+
+pandas = pytest.importorskip("pandas")
+
+# What comes before evidence, and its name; evidence comes first in all other questions.
+LEADS = {
+    "conditional": ["query", "given"],
+    "kl": ["other", "evidence"],
+    "mutual_information": ["a", "b", "evidence"],
+    "sample": ["n", "evidence", "rng"],
+}
+SHARED = ["over", "size", "rtol", "threads"]
+# Answers are about variables.
+NAMED = {"marginals", "log_odds", "pairwise", "covariance", "sample"}
+# Public, but no questions about the distribution.
+OTHERS = {"condition", "explain", "grad", "standing"}
+
+
+def public(owner: type) -> list[str]:
+    return [name for name in dir(owner) if not name.startswith("_")]
+
+
+QUESTIONS = sorted(set(public(pgcc.Model)) - OTHERS)
+MODEL = pgcc.compile(pgcc.parse("0.3*a*b + 0.2*a + 0.1*b*c + 0.2*c + 0.2"))
+OTHER = pgcc.compile(pgcc.parse("(a + 1)*(b + 1)*(c + 3)/16"))
+FIRST: dict[str, list[Any]] = {
+    "conditional": [{"b": 1}],
+    "kl": [OTHER],
+    "mutual_information": ["b", "c"],
+    "sample": [3],
+}
+MORE: dict[str, dict[str, Any]] = {"sample": {"rng": 0}}
+
+
+def ask(model: pgcc.Model, question: str, evidence: Any = None, **how: Any) -> Any:
+    first = [
+        other.condition(size=2) if other is OTHER and model is not MODEL else other for other in FIRST.get(question, [])
+    ]
+    return getattr(model, question)(*first, evidence, **MORE.get(question, {}), **how)
+
+
+def plain(answer: Any) -> Any:
+    """The numbers of an answer, in whatever form."""
+    if isinstance(answer, tuple):
+        return [plain(part) for part in answer]
+    if isinstance(answer, (pandas.Series, pandas.DataFrame)):
+        return plain(answer.to_numpy())
+    if isinstance(answer, dict):
+        return list(answer.values())
+    if isinstance(answer, list) or (isinstance(answer, np.ndarray) and answer.dtype == object):
+        return [plain(one) for one in answer]
+    if type(answer).__name__ == "Mode":
+        return [answer.logprob, *answer.assignment.values()]
+    return np.asarray(answer).tolist()
+
+
+def same(found: Any, expected: Any) -> None:
+    np.testing.assert_allclose(np.ravel(plain(found)).astype(float), np.ravel(plain(expected)).astype(float), rtol=1e-8)
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_evidence_comes_first_and_the_rest_has_names(question: str) -> None:
+    parameters = list(inspect.signature(getattr(pgcc.Model, question)).parameters.values())[1:]
+    leads = LEADS.get(question, ["evidence"])
+    first = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    assert [p.name for p in first] == leads
+    assert first[leads.index("given" if question == "conditional" else "evidence")].default is None
+    keywords = {p.name: p for p in parameters[len(first) :]}
+    assert all(p.kind is p.KEYWORD_ONLY for p in keywords.values())
+    expected = ["over", "size", "names", "rtol", "threads"] if question in NAMED else SHARED
+    assert list(keywords)[: len(expected)] == expected
+    assert all(keywords[name].default is None for name in expected)
+    assert all(p.default is not p.empty for p in keywords.values())
+
+
+def test_models_and_circuits_are_conditioned_alike() -> None:
+    for method in (pgcc.Model.condition, pgcc.Circuit.observe):
+        parameters = inspect.signature(method).parameters
+        assert list(parameters) == ["self", "evidence", "over", "size"]
+        assert [p.default for p in parameters.values()][1:] == [None] * 3
+        assert parameters["size"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_question_takes_the_shared_arguments(question: str) -> None:
+    plainly = ask(MODEL, question, {"a": 1})
+    same(ask(MODEL, question, {"a": 1}, rtol=1e-12, threads=2), plainly)
+    with pytest.raises(pgcc.PrecisionError, match="rtol=2"):
+        ask(MODEL, question, {"a": 1}, rtol=2)
+    with pytest.raises(pgcc.PgccError, match="threads=0"):
+        ask(MODEL, question, {"a": 1}, threads=0)
+    with pytest.raises(pgcc.EvidenceError, match="unknown variable 'aa': did you mean 'a'"):
+        ask(MODEL, question, "aa=1")
+    with pytest.raises(TypeError, match=r"no argument 'siz': .*over, size"):
+        ask(MODEL, question, "a=1", siz=1)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_size_is_given(question: str) -> None:
+    sized = MODEL.condition(size=2)
+    same(ask(MODEL, question, size=2), ask(sized, question))
+    same(ask(MODEL, question, "a=1", size=2), ask(sized, question, "a=1"))
+    same(ask(MODEL, question, over="a, b, c", size=(2, 2)), ask(sized, question))
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_over_alone_is_for_questions_that_count(question: str) -> None:
+    if question in ("cardinality", "any_of", "parity", "expected_count", "moments"):
+        alone = pgcc.compile(MODEL.circuit.restrict(["a", "c"]))
+        same(ask(MODEL, question, over=["a", "c"]), ask(alone, question))
+        with pytest.raises(pgcc.EvidenceError, match=rf"evidence comes first.*{question}\(evidence, over="):
+            getattr(MODEL, question)(["a", "c"], {"b": 1})
+    else:
+        with pytest.raises(pgcc.EvidenceError, match="over says what size counts"):
+            ask(MODEL, question, over=["a"])
+    with pytest.raises(pgcc.EvidenceError, match="unknown variable 'd'"):
+        ask(MODEL, question, over="a, d", size=1)
+
+
+# -- forms of evidence and of answers ----------------------------------------------------------------------------------
+
+ONE = {"a": 1, "b": -1, "c": 0}
+FORMS = [ONE, "a=1, c=0", np.array([1, -1, 0]), [1, None, 0], pandas.Series({"c": 0, "a": 1})]
+ROWS = [{"a": 1}, {"b": 0, "c": 1}]
+TABLES = [
+    ROWS,
+    ["a=1", "b=0, c=1"],
+    np.array([[1, -1, -1], [-1, 0, 1]]),
+    pandas.DataFrame({"c": [None, 1], "a": [1, None], "b": [None, 0]}, index=["r1", "r2"]),
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_one_piece_of_evidence_has_one_answer_in_its_form(question: str) -> None:
+    answers = [ask(MODEL, question, form) for form in FORMS]
+    for answer in answers:
+        same(answer, answers[0])
+    if question in ("marginals", "log_odds"):
+        kinds = [dict, dict, np.ndarray, np.ndarray, pandas.Series]
+        assert list(answers[0]) == list(MODEL.variables) == list(answers[4].index)
+    else:
+        kinds = [type(answers[2])] * 5
+    assert list(map(type, answers)) == kinds
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_table_has_one_answer_for_each_row(question: str) -> None:
+    answers = [ask(MODEL, question, table) for table in TABLES]
+    if question != "sample":  # every row has random numbers of its own
+        singly = [plain(ask(MODEL, question, row, **({"names": False} if question in NAMED else {}))) for row in ROWS]
+        if question == "moments":
+            singly = list(map(list, zip(*singly, strict=True)))
+        for answer in answers:
+            same(answer, singly)
+    framed = answers[3]
+    if question == "moments":
+        assert all(list(part.index) == ["r1", "r2"] for part in framed)
+    elif question in NAMED - {"marginals", "log_odds"}:
+        assert list(framed.columns) == list(MODEL.variables)
+        assert [label for label, _ in framed.index][:: len(framed) // 2] == ["r1", "r2"]
+    else:
+        assert list(framed.index) == ["r1", "r2"]
+        assert isinstance(framed, pandas.DataFrame) == (question in ("marginals", "log_odds", "cardinality"))
+    if question in ("marginals", "log_odds"):
+        assert list(map(list, answers[0])) == [list(MODEL.variables)] * 2
+        assert list(framed.columns) == list(MODEL.variables)
+
+
+@pytest.mark.parametrize("question", sorted(NAMED))
+def test_names_come_back_or_do_not(question: str) -> None:
+    for evidence in (None, "a=1", np.array([1, -1, -1]), TABLES[0], TABLES[2], TABLES[3]):
+        bare = ask(MODEL, question, evidence, names=False)
+        assert type(bare) is np.ndarray
+        labelled = ask(MODEL, question, evidence, names=True)
+        same(labelled, bare)
+        if question in ("marginals", "log_odds"):
+            single, table = (dict, dict), (list, pandas.DataFrame)
+            assert type(labelled) in (single if bare.ndim == 1 else table)
+        else:
+            assert list(labelled.columns) == list(MODEL.variables)
+    with pytest.raises(pgcc.PgccError, match="names='a'"):
+        ask(MODEL, question, names="a")
+
+
+def test_tables_with_names_need_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    assert MODEL.marginals("a=1", names=True)["a"] == 1
+    for question in ("sample", "pairwise", "covariance"):
+        with pytest.raises(pgcc.PgccError, match="pandas is not installed"):
+            ask(MODEL, question, names=True)
+
+
+def test_probabilities_with_bounds_and_fractions_of_a_frame() -> None:
+    value, bound = MODEL.prob(TABLES[3], bound=True)
+    assert list(value.index) == list(bound.index) == ["r1", "r2"]
+    assert MODEL.prob(TABLES[3], exact=True)["r1"] == MODEL.prob("a=1", exact=True)
+    same(MODEL.conditional(TABLES[3], "a=1"), [MODEL.conditional(row, "a=1") for row in ROWS])
+    assert list(MODEL.conditional(TABLES[3], "a=1").index) == ["r1", "r2"]
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_undirected_edge_is_found_both_ways() -> None:
+    tree = pgcc.compile(pgcc.spanning_tree([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")]))
+    assert tree.prob("c-a=1") == tree.prob({"a-c": 1}) == pytest.approx(2 / 3)
+    assert tree.any_of(over=["b-a", "c-a"]) == 1
+    assert tree.marginals(pandas.DataFrame({"b-a": [1, 0]}))["a-b"].tolist() == [1, 0]
+    assert tree.circuit.observe("d-c=1").edges
+    with pytest.raises(pgcc.EvidenceError, match="'a-c' is observed twice: 'c-a' is the same"):
+        tree.prob({"a-c": 1, "c-a": 0})
+    with pytest.raises(pgcc.EvidenceError, match="'a-b' stands twice"):
+        tree.parity(over=["a-b", "b-a"])
+    with pytest.raises(pgcc.EvidenceError, match="unknown variable 'd-a'"):
+        tree.prob("d-a=1")
+    # a name that several could mean is nobody's
+    odd = pgcc.compile(pgcc.parse("""0.5*"b-c-a"*"c-a-b" + 0.5"""))
+    assert odd.prob({"b-c-a": 1}) == 0.5
+    with pytest.raises(pgcc.EvidenceError, match="unknown variable 'a-b-c'"):
+        odd.prob({"a-b-c": 1})
+
+
+def default_named() -> Iterator[tuple[str, Callable[[], Any]]]:
+    yield "dpp", lambda: pgcc.dpp(L=np.eye(3))
+    yield "builders", lambda: builders.naive_bayes([1.0], [[0.5, 0.5, 0.5]])
+
+
+@pytest.mark.parametrize(("made_by", "circuit"), list(default_named()), ids=lambda x: x if isinstance(x, str) else "")
+def test_default_names_count_from_one(made_by: str, circuit: Callable[[], Any]) -> None:
+    assert tuple(circuit().variables) == ("x1", "x2", "x3"), made_by
+
+
+# -- the names that there are ------------------------------------------------------------------------------------------
+
+OWNERS = {"Model": MODEL, "Circuit": MODEL.circuit, "PC": pc.pos("a")}
+
+
+@pytest.mark.parametrize(("owner", "name"), [(owner, name) for owner, table in OLD_SPELLINGS.items() for name in table])
+def test_an_old_spelling_says_the_new_one(owner: str, name: str) -> None:
+    assert not hasattr(OWNERS[owner], name)
+    new = OLD_SPELLINGS[owner][name]
+    with pytest.raises(SpellingError, match=re.escape(f"{owner}.{name} is now spelled {new}")):
+        getattr(OWNERS[owner], name)
+    assert hasattr(OWNERS[owner], re.findall(r"^\w+\.(\w+)", new)[0])
+
+
+def test_other_names_are_not_there() -> None:
+    for owner in OWNERS.values():
+        with pytest.raises(AttributeError, match="object has no attribute 'nothing'"):
+            _ = owner.nothing  # type: ignore[attr-defined]
+
+
+def documented() -> Iterator[tuple[str, Any]]:
+    for name in pgcc.__all__:
+        value = getattr(pgcc, name)
+        if inspect.isfunction(value) or (inspect.isclass(value) and not issubclass(value, Exception)):
+            yield f"pgcc.{name}", value
+    for name in builders.__all__:
+        yield f"builders.{name}", getattr(builders, name)
+    for owner in (pgcc.Model, pgcc.Circuit, pc.PC):
+        for name in public(owner):
+            member = inspect.getattr_static(owner, name)
+            if inspect.isfunction(member) or isinstance(member, classmethod):
+                yield f"{owner.__name__}.{name}", getattr(owner, name)
+
+
+@pytest.mark.parametrize(("name", "value"), list(documented()), ids=lambda x: x if isinstance(x, str) else "")
+def test_everything_public_is_documented_with_an_example(name: str, value: Any) -> None:
+    text = inspect.getdoc(value)
+    assert text, name
+    assert ">>>" in text or name == "pgcc.Model", f"{name} has no example"
+
+
+def test_the_surface_does_not_grow() -> None:
+    """As many as there were before there was a grammar (31, 24, 22 and 12) are the most that there may be."""
+    assert len(pgcc.__all__) <= 31
+    assert len(public(pgcc.Model)) <= 24
+    assert len(public(pgcc.Circuit)) <= 22
+    assert len(public(pc.PC)) <= 12
+
+
+def test_conditioning_is_one_thing() -> None:
+    g = MODEL.circuit
+    for evidence, how in [("a=1", {}), (None, {"size": 1}), ({"b": 0}, {"size": (1, 2), "over": ["a", "c"]})]:
+        part, whole = g.observe(evidence, **how), MODEL.condition(evidence, **how)
+        assert part.variables == whole.variables
+        total = pgcc.compile(part, normalize=False).prob()
+        given = pgcc.compile(g.observe(size=how["size"], over=how.get("over")), normalize=False).prob() if how else 1.0
+        assert total == pytest.approx(MODEL.prob(evidence, **how) * given)
+        same(pgcc.compile(part).marginals(), whole.marginals())
+    for table in (np.zeros((2, 3)), ROWS):
+        for conditioned in (g.observe, MODEL.condition):
+            with pytest.raises(pgcc.EvidenceError, match="one piece of evidence"):
+                conditioned(table)
+
+
+def test_a_gradient_is_asked_of_the_model() -> None:
+    assert MODEL.grad("a=1").logprob == pytest.approx(math.log(MODEL.prob("a=1")))
+    same(MODEL.grad("a=1")[MODEL.circuit], pgcc.grad(MODEL.circuit, {"a": 1})[MODEL.circuit])
+    raw = pgcc.compile(pgcc.parse("3*a + 1"), normalize=False)
+    same(raw.grad("a=1")[raw.circuit], [1 / 3, 0])
