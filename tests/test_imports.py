@@ -34,7 +34,7 @@ LAYERS = [
     {"frontend"},
     {"passes"},
     {"ir"},
-    {"errors"},
+    {"errors", "progress"},
 ]
 # A ring takes determinants, and determinants are computed in rings; both keep certificates.
 ENGINE = {"rings", "determinants", "certify"}
@@ -68,6 +68,8 @@ THIRD_PARTY = {
     "hypothesis": ("pgcc.testing",),
     "distributed": ("pgcc.cluster",),
     "matplotlib": ("pgcc.draw.plot",),
+    "tqdm": ("pgcc.progress",),
+    "sklearn": ("pgcc.learn.base", "pgcc.learn.imputer"),
 }
 
 
@@ -205,7 +207,7 @@ def loaded_after(code: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-HEAVY = {"numba", "llvmlite", "sympy", "networkx", "flint", "pandas", "scipy", "matplotlib"}
+HEAVY = {"numba", "llvmlite", "sympy", "networkx", "flint", "pandas", "scipy", "matplotlib", "sklearn", "tqdm"}
 
 
 def test_import_is_light():
