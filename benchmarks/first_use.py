@@ -33,7 +33,7 @@ FIT = """
 import numpy as np
 from pgcc.learn import SimplePGC
 rows = (np.random.default_rng(0).random((300, 6)) < 0.4).astype(np.int8)
-SimplePGC(2, 1, epochs=5).fit(rows).score(rows)
+SimplePGC(2, 1, max_iter=5).fit(rows).score(rows)
 """
 # What is done, the code with its arguments, and how much of it is wanted at most.
 USES = [
@@ -41,7 +41,7 @@ USES = [
     ("circuit: compile, logprob of five rows, marginals", ("-c", LOGGING + CIRCUIT), 10),
     ("DPP of three items: compile, prob, marginals, sample, mode", ("-c", LOGGING + DPP), 15),
     ("pgcc sample roads.edges", ("-c", LOGGING + COMMAND, "sample", "examples/roads.edges"), 15),
-    ("SimplePGC(2, 1, epochs=5).fit on 300 rows, score", ("-c", LOGGING + FIT), 40),
+    ("SimplePGC(2, 1, max_iter=5).fit on 300 rows, score", ("-c", LOGGING + FIT), 40),
     ("the README's tour as doctest", ("-m", "pytest", "-q", "--doctest-glob=README.md", "README.md"), 120),
 ]
 

@@ -60,15 +60,15 @@ class _Case:
 
     def __init__(self, torch: Any, codes: np.ndarray, most: int, components: int):
         self.torch, self.codes = torch, codes
-        self.model = SimplePGC(most, components, "paper", epochs=1).fit(codes, validation=codes[:BATCH])
-        names = self.model.feature_names_in_
+        self.model = SimplePGC(most, components, "paper", max_iter=1).fit(codes, validation=codes[:BATCH])
+        names = self.model.circuit_.variables
         self.groups = [[names.index(name) for name in group] for group in self.model.partition_]
         self.data: Encoded = encode(codes, self.groups)
 
     def training(self) -> list[float | None]:
         order = np.random.default_rng(1).permutation(len(self.codes))
         batches = _cut(order, BATCH)
-        likelihood, adam = MixtureLikelihood(self.data.table, self.model.components), Adam(self.model.parameters_)
+        likelihood, adam = MixtureLikelihood(self.data.table, self.model.n_components), Adam(self.model.parameters_)
         value = likelihood.gradient(adam.theta, self.data.where[batches[0]])[0]
 
         def ours() -> None:

@@ -112,14 +112,14 @@ def make_model(kind: str, name: str, recipe: str = "auto", grid: bool = False, t
         case "DPP":
             return DPP(recipe=recipe)
         case "MT":
-            return GridSearch(MixtureOfTrees(), {"components": (2, 5, 10, 20)}, threads=threads)
+            return GridSearch(MixtureOfTrees(), {"n_components": (2, 5, 10, 20)}, n_jobs=threads)
         case "PGC":
-            return PGC(threads=threads)
+            return PGC(n_jobs=threads)
         case "SimplePGC":
             if line is None or line.hyperparameters is None or grid:
-                return GridSearch(SimplePGC(recipe=recipe), threads=threads)
+                return GridSearch(SimplePGC(recipe=recipe), n_jobs=threads)
             max_group, components = line.hyperparameters
-            return SimplePGC(max_group, components, recipe=recipe, threads=threads)
+            return SimplePGC(max_group, components, recipe=recipe, n_jobs=threads)
     raise PgccError(f"no model {kind!r}: choose from {', '.join(MODELS)}")
 
 
@@ -130,7 +130,7 @@ def run_one(data: DataSet, kind: str, **options: Any) -> Result:
     """Fit to the training data, choose on the validation data, score the test data."""
     train, valid, test = map(data.part, PARTS)
     began = time.perf_counter()
-    model = make_model(kind, data.name, **options).fit(train, valid)
+    model = make_model(kind, data.name, **options).fit(train, validation=valid)
     seconds = time.perf_counter() - began
     logs = model.score_samples(test)
     line = published(data.name)

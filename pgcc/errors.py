@@ -36,7 +36,7 @@ class SemanticsError(PgccError):
     """A well-formed circuit that is not what was asked for: a square, a negative or zero total."""
 
 
-class EvidenceError(PgccError):
+class EvidenceError(PgccError, ValueError):
     """Evidence that names no variable, contradicts itself or is not 0, 1 or unobserved."""
 
 

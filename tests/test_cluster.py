@@ -98,12 +98,12 @@ def test_a_worker_dies(processes, tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (300, 6))
     circuit = pgcc.dpp(L=np.eye(6) + 0.1, names=[f"x{i}" for i in range(6)])
-    for model in (CircuitMLE(circuit, "lbfgs", epochs=4), MixtureOfTrees(3, epochs=4)):
-        here = clone(model).fit(X, X)
+    for model in (CircuitMLE(circuit, "lbfgs", max_iter=4), MixtureOfTrees(3, max_iter=4)):
+        here = clone(model).fit(X, validation=X)
         killer = Killer(processes)
         model.verbose = True
         monkeypatch.setattr("pgcc.learn.training.progress", killer)
-        there = model.fit(X, X, cluster=processes)
+        there = model.fit(X, validation=X, cluster=processes)
         assert killer.killed == 1
         assert there.circuit_ == here.circuit_
 

@@ -34,7 +34,7 @@ LAYERS = [
     {"frontend"},
     {"passes"},
     {"ir"},
-    {"errors"},
+    {"errors", "progress"},
 ]
 # A ring takes determinants, and determinants are computed in rings; both keep certificates.
 ENGINE = {"rings", "determinants", "certify"}
@@ -69,6 +69,8 @@ THIRD_PARTY = {
     "distributed": ("pgcc.cluster",),
     "matplotlib": ("pgcc.draw.plot",),
     "pandas": ("pgcc.data.answers",),
+    "tqdm": ("pgcc.progress",),
+    "sklearn": ("pgcc.learn.base", "pgcc.learn.imputer"),
 }
 
 
@@ -206,7 +208,7 @@ def loaded_after(code: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-HEAVY = {"numba", "llvmlite", "sympy", "networkx", "flint", "pandas", "scipy", "matplotlib"}
+HEAVY = {"numba", "llvmlite", "sympy", "networkx", "flint", "pandas", "scipy", "matplotlib", "sklearn", "tqdm"}
 
 
 def test_import_is_light():

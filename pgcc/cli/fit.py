@@ -26,8 +26,17 @@ MODELS: dict[str, type[Estimator]] = {
     "mixture-of-trees": MixtureOfTrees,
     "pgc": PGC,
 }
-# Options of the command line that are parameters of the estimator, where they are given.
-_PARAMETERS = ("max_group", "components", "recipe", "epochs", "restarts", "smoothing", "seed", "threads")
+# Options of the command line, and the parameters of the estimator that they give.
+_PARAMETERS = {
+    "max_group": "max_group",
+    "components": "n_components",
+    "recipe": "recipe",
+    "epochs": "max_iter",
+    "restarts": "n_init",
+    "smoothing": "smoothing",
+    "seed": "random_state",
+    "threads": "n_jobs",
+}
 
 
 def run(args: argparse.Namespace) -> None:
@@ -42,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
     rows = read_data(args.file)
     validation = None if args.validation is None else read_data(args.validation, rows.names)
     began = time.perf_counter()
-    model = estimator.fit(rows, validation, checkpoint=args.checkpoint, cluster=args.cluster)
+    model = estimator.fit(rows, validation=validation, checkpoint=args.checkpoint, cluster=args.cluster)
     seconds = time.perf_counter() - began
     pgcc.save(model.circuit_, args.output)
     told: dict[str, Any] = {
@@ -69,12 +78,15 @@ def _score(model: Estimator, rows: Rows) -> float:
 
 def _estimator(args: argparse.Namespace) -> Estimator:
     kind = MODELS[args.model]
-    said = {name: value for name in _PARAMETERS if (value := getattr(args, name)) is not None}
     known = kind().get_params()
-    for name in said:
-        if name not in known:
-            args.parser.error(f"--{name.replace('_', '-')} means nothing for {args.model}")
-    return kind(**said, **({"verbose": sys.stderr.isatty()} if "verbose" in known else {}))
+    said = {}
+    for option, name in _PARAMETERS.items():
+        value = getattr(args, option)
+        if value is not None and name not in known:
+            args.parser.error(f"--{option.replace('_', '-')} means nothing for {args.model}")
+        if value is not None:
+            said[name] = value
+    return kind(**said)
 
 
 def read_data(path: str, names: list[str] | None = None) -> Rows:

@@ -111,7 +111,7 @@ def _ask_tree() -> None:
 
 def _fit() -> None:
     rows = (np.random.default_rng(0).random((60, 4)) < 0.4).astype(np.int8)
-    SimplePGC(2, 1, epochs=2).fit(rows).score(rows)
+    SimplePGC(2, 1, max_iter=2).fit(rows).score(rows)
 
 
 # The longest first.

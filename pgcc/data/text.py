@@ -112,12 +112,12 @@ def rows_at_a_time(variables: Sequence[str]) -> int:
 def find_names(lines: Iterable[str], where: str) -> tuple[list[str], Iterator[str]]:
     """The names of the columns of a CSV table whose variables are not known, and all its lines.
 
-    Those of the first line; or x0, x1, … if that holds observations. Blanks around a name belong to it in quotes;
+    Those of the first line; or x1, x2, … if that holds observations. Blanks around a name belong to it in quotes;
     without quotes they are dropped, with a warning.
 
     >>> names, lines = find_names(["1,?\\n", "0,1\\n"], "x.csv")
     >>> names, len(list(lines))
-    (['x0', 'x1'], 2)
+    (['x1', 'x2'], 2)
     >>> find_names(['a," b"\\n'], "x.csv")[0]
     ['a', ' b']
     """
@@ -126,7 +126,7 @@ def find_names(lines: Iterable[str], where: str) -> tuple[list[str], Iterator[st
     if not entries:
         raise EvidenceError(f"{where} is empty")
     if _is_data(entries):
-        return [f"x{i}" for i in range(len(entries))], chain(read, lines)
+        return [f"x{i}" for i in range(1, len(entries) + 1)], chain(read, lines)
     written, quoted = _as_written(entries, read), set(_IN_QUOTES.findall("".join(read)))
     names = [entry if entry.replace('"', '""') in quoted else entry.strip() for entry in entries]
     dropped = [w for w, name in zip(written, names, strict=True) if w != name and not w.lstrip().startswith('"')]

@@ -19,6 +19,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -247,6 +248,14 @@ class Archive:
         claimed = sum(entry.file_size for entry in self._zip.infolist())
         if claimed > max(MIN_UNPACKED, MOST_UNPACKED_RATIO * len(data)):
             raise FormatError(f"{len(data):,} bytes that claim to be {claimed:,} are refused")
+
+    def part(self, prefix: str) -> Archive:
+        """The arrays whose names have a prefix, by the rest of their names."""
+        found = copy(self)
+        found.entries = {
+            name.removeprefix(prefix): entry for name, entry in self.entries.items() if name.startswith(prefix)
+        }
+        return found
 
     def array(self, name: str) -> np.ndarray:
         """One array."""

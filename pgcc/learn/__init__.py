@@ -12,13 +12,29 @@ The modules, in the order in which data pass through them::
     CircuitMLE  matrices → parameters → circuit_likelihood → circuit_ascents → circuit_mle
     several     candidates → search (GridSearch), pgc (stacking, mixing)
 
+    filling     imputer                        gaps in data, by what a model expects there
+    on disk     saving                         estimators in .npz files, without pickles
+
 `base` has what all estimators inherit, `kernels` the compiled loops.
 """
 
 from pgcc.learn.circuit_mle import CircuitMLE
+from pgcc.learn.imputer import Imputer
 from pgcc.learn.pgc import PGC
+from pgcc.learn.saving import load, save
 from pgcc.learn.search import GridSearch
 from pgcc.learn.simple_pgc import DPP, SimplePGC
 from pgcc.learn.trees import ChowLiu, MixtureOfTrees
 
-__all__ = ["DPP", "PGC", "ChowLiu", "CircuitMLE", "GridSearch", "MixtureOfTrees", "SimplePGC"]
+__all__ = [
+    "DPP",
+    "PGC",
+    "ChowLiu",
+    "CircuitMLE",
+    "GridSearch",
+    "Imputer",
+    "MixtureOfTrees",
+    "SimplePGC",
+    "load",
+    "save",
+]

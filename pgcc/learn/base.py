@@ -1,25 +1,72 @@
-"""The base class of estimators: the interface of scikit-learn, which is not needed."""
+"""The base class of estimators: the interface of scikit-learn, which is not needed, and not imported unless it asks."""
 
 from __future__ import annotations
 
 import inspect
 import math
+import os
+import sys
 from collections.abc import Iterator
-from typing import Any, Self
+from functools import cache
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from pgcc.errors import PgccError
+from pgcc.errors import EvidenceError, PgccError
 from pgcc.evaluate.distinct import number_rows
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.checkpoint import Place
 from pgcc.learn.data import default_names, read_chunks, read_rows
+from pgcc.learn.renamed import NEW_NAMES, new_names, with_new_names
 from pgcc.learn.rows import Rows, hold_out, slices
 from pgcc.learn.shared import Shared
 from pgcc.model import Model, compile
 
 
-class Estimator:
+class Parameters:
+    """Objects whose parameters are the arguments of their constructor, kept as they are given and checked by `fit`."""
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments of the constructor by name; if `deep`, those of an estimator among them as `name__its_name`."""
+        found = {name: getattr(self, name) for name in self._parameter_names()}
+        if deep:
+            for name, value in list(found.items()):
+                if hasattr(value, "get_params") and not isinstance(value, type):
+                    found |= {f"{name}__{inner}": setting for inner, setting in value.get_params().items()}
+        return found
+
+    def set_params(self, **params: Any) -> Self:
+        """Change arguments of the constructor; `name__its_name` is one of an estimator among them."""
+        names = self._parameter_names()
+        for name, value in new_names(params, names).items():
+            outer, nested, inner = name.partition("__")
+            if outer not in names or (nested and not hasattr(getattr(self, outer), "set_params")):
+                raise PgccError(f"{type(self).__name__} has no parameter {name!r}: it has {', '.join(names)}")
+            if nested:
+                getattr(self, outer).set_params(**{inner: value})
+            else:
+                setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        said = [f"{k}={v!r}" for k, v in self.get_params(deep=False).items() if not _is_same(v, defaults[k].default)]
+        return f"{type(self).__name__}({', '.join(said)})"
+
+    if not TYPE_CHECKING:  # type checkers would take every attribute for one that is there
+
+        def __getattr__(self, name: str) -> Any:
+            """Old names of parameters and attributes are an error that says the new one."""
+            told = f"{type(self).__name__} has no attribute {name!r}"
+            new = NEW_NAMES.get(name)
+            raise AttributeError(told if new is None else f"{told}: it is called {new} now, as in scikit-learn")
+
+
+class Estimator(Parameters):
     """A model to be learned: `fit` it to data, then `score` other data, `sample`, or take its `circuit_`.
 
     Parameters are the arguments of the constructor, kept as they are given and checked by `fit`. Learned attributes
@@ -29,48 +76,38 @@ class Estimator:
     ----------
     circuit_ : Circuit
         The distribution that was learned.
-    feature_names_in_ : list of str
-        Its variables, in the order of the columns of the data.
+    n_features_in_ : int
+        The number of columns of the data.
+    feature_names_in_ : array of str
+        Their names, where the data had some. (The variables of the circuit are x1, x2, … otherwise.)
     """
 
     circuit_: Circuit
-    feature_names_in_: list[str]
-
-    # -- parameters -----------------------------------------------------------------------------------------
-
-    @classmethod
-    def _parameter_names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments of the constructor, by name."""
-        return {name: getattr(self, name) for name in self._parameter_names()}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor."""
-        names = self._parameter_names()
-        for name, value in params.items():
-            if name not in names:
-                raise PgccError(f"{type(self).__name__} has no parameter {name!r}: it has {', '.join(names)}")
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        defaults = inspect.signature(type(self).__init__).parameters
-        said = [f"{k}={v!r}" for k, v in self.get_params().items() if not _is_same(v, defaults[k].default)]
-        return f"{type(self).__name__}({', '.join(said)})"
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    binarize: float | None
 
     # -- fitting and scoring ------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, validation: Any = None, *, checkpoint: Place | None = None, cluster: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        validation: Any = None,
+        checkpoint: Place | None = None,
+        cluster: Any = None,
+    ) -> Self:
         """Learn from data.
 
         Parameters
         ----------
-        X : array, list of rows, DataFrame or path
+        X : array, sparse matrix, list of rows, DataFrame or path
             0 and 1; −1, NaN or None for what is missing, which is summed out. A path is of a CSV file or an array in
             .npy, which is read in pieces: it may be longer than memory.
-        validation : the same, optional
+        y : ignored
+            It is there for scikit-learn.
+        validation : the same as X, optional
             Data on which choices are made.
         checkpoint : path, optional
             The file with the state of the run: if it was killed, the same call goes on from there.
@@ -87,9 +124,16 @@ class Estimator:
             self._compiled = circuit, compile(circuit)
         return self._compiled[1]
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "model_":  # what its property raised was an AttributeError too
+                raise not_fitted(self)
+            return super().__getattr__(name)
+
     def _learned(self) -> Circuit:
-        if "circuit_" not in self.__dict__:
-            raise PgccError(f"this {type(self).__name__} has not learned anything yet: call fit first")
+        if not self.__sklearn_is_fitted__():
+            raise not_fitted(self)
         return self.circuit_
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -97,7 +141,7 @@ class Estimator:
         return np.concatenate(list(self._score_chunks(X)))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-likelihood of the rows; of a file, in pieces."""
+        """The mean log-likelihood of the rows; of a file, in pieces. `y` is ignored."""
         rows = 0
 
         def logs() -> Iterator[float]:
@@ -115,44 +159,161 @@ class Estimator:
             distinct = np.concatenate([self._score_codes(block.codes) for block in X.blocks()])
             yield from (distinct[X.where[part]] for part in slices(len(X), 1))
         else:
-            _, chunks = read_chunks(X, self.feature_names_in_)
-            yield from map(self._score_codes, chunks)
+            yield from map(self._score_codes, self._code_chunks(X))
+
+    def _code_chunks(self, X: Any) -> Iterator[np.ndarray]:
+        """Rows over the variables of the circuit as int8 codes, some at a time."""
+        variables = self._learned().variables
+        shape: tuple[int, ...] = getattr(X, "shape", ())
+        if not hasattr(X, "columns") and len(shape) == 2 and shape[1] != len(variables):
+            raise EvidenceError(
+                f"X has {shape[1]} features, but {type(self).__name__} is expecting {len(variables)} features as input"
+            )
+        return read_chunks(X, variables, threshold=self._threshold)[1]
 
     def _score_codes(self, codes: np.ndarray) -> np.ndarray:
         first, number = number_rows(codes)
         return np.asarray(self.model_.logprob(codes[first]))[number]
 
-    def sample(self, n_samples: int = 1, rng: Any = None) -> np.ndarray:
-        """Rows drawn from the learned distribution."""
-        return self.model_.sample(n_samples, rng=rng)
+    @with_new_names
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Rows drawn from the learned distribution: an array of 0 and 1.
 
-    @property
-    def n_features_in_(self) -> int:
-        """The number of columns of the data."""
-        return len(self.feature_names_in_)
+        Parameters
+        ----------
+        n_samples : int
+        random_state : int, numpy Generator or RandomState, optional
+            A number gives the same rows every time.
+        """
+        return self.model_.sample(n_samples, rng=generator_of(random_state))
+
+    def conditional_proba(self, X: Any, column: str | int) -> np.ndarray:
+        """Pr(column = 0) and Pr(column = 1) given the other entries of every row: as `predict_proba` of a classifier.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, list of rows, DataFrame or path
+            What a row says of the column itself is ignored; what is missing (−1, NaN, columns that a DataFrame lacks)
+            is summed out. A row of probability 0 is an error.
+        column : str or int
+            The variable, by its name or its number from 0.
+
+        Returns
+        -------
+        array, rows × 2
+            Each entry has the relative accuracy of all answers of pgcc.
+
+        Examples
+        --------
+        >>> from pgcc.learn import ChowLiu
+        >>> ChowLiu().fit([[0, 0], [0, 0], [1, 1], [1, 1]]).conditional_proba([[1, 0], [0, -1]], "x2")
+        array([[0.25, 0.75],
+               [0.75, 0.25]])
+        """
+        j = self._column(column)
+        return np.concatenate([self._given_others(codes, j) for codes in self._code_chunks(X)])
+
+    def _given_others(self, codes: np.ndarray, j: int) -> np.ndarray:
+        given = codes.copy()
+        given[:, j] = -1
+        first, number = number_rows(given)
+        asked = np.full((2, codes.shape[1]), -1, np.int8)
+        asked[:, j] = 0, 1
+        both = [np.asarray(self.model_.conditional(query, given=given[first])) for query in asked]
+        return np.stack(both, axis=1)[number]
+
+    def _column(self, column: str | int) -> int:
+        variables = self._learned().variables
+        if isinstance(column, str) and column in variables:
+            return variables.index(column)
+        if isinstance(column, (int, np.integer)) and not isinstance(column, bool) and 0 <= column < len(variables):
+            return int(column)
+        shown = ", ".join(variables[:8]) + (", …" if len(variables) > 8 else "")
+        raise EvidenceError(f"column={column!r}: it is one of the variables {shown}, or its number from 0")
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_compiled"}
 
+    # -- what subclasses use ------------------------------------------------------------------------------------
+
+    @property
+    def _threshold(self) -> float | None:
+        """Numbers above it are 1, the others 0; None where data are 0 and 1."""
+        return check_threshold(self.binarize)
+
     def _read(self, X: Any, validation: Any, seed: int) -> Shared:
         """Training and validation data; the names of the columns are kept."""
-        data = X if isinstance(X, Shared) else _read_both(X, validation, seed)
-        self.feature_names_in_ = data.rows.names
+        data = X if isinstance(X, Shared) else _read_both(X, validation, seed, self._threshold)
+        self._keep_names(data.rows.names, data.named)
         return data
 
+    def _keep_names(self, names: list[str], named: bool) -> None:
+        self.n_features_in_ = len(names)
+        self.__dict__.pop("feature_names_in_", None)
+        if named:
+            self.feature_names_in_ = np.array(names, dtype=object)
 
-def _read_both(X: Any, validation: Any, seed: int) -> Shared:
-    rows = read_rows(X)
-    named = hasattr(X, "columns") or rows.names != default_names(rows.n)
+    # -- what scikit-learn asks ---------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "circuit_" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="density_estimator",
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(sparse=True, allow_nan=True),
+        )
+
+
+def _read_both(X: Any, validation: Any, seed: int, threshold: float | None) -> Shared:
+    rows = read_rows(X, threshold=threshold)
+    named = has_names(X, rows)
     if validation is None:
         return Shared(*hold_out(rows, seed), named)
     given = validation if named or not hasattr(validation, "columns") else validation.to_numpy()
-    return Shared(rows, read_rows(given, rows.names, "the validation data"), named)
+    return Shared(rows, read_rows(given, rows.names, "the validation data", threshold), named)
+
+
+def has_names(X: Any, rows: Rows) -> bool:
+    """Whether the columns of data have names of their own, and not x1, x2, …"""
+    return hasattr(X, "columns") or rows.names != default_names(rows.n)
 
 
 def _is_same(value: Any, default: Any) -> bool:
     """Whether a parameter has its default, also if it is a copy (of an estimator from another process)."""
     return value is default or (type(value) is type(default) and value == default)
+
+
+# -- errors -------------------------------------------------------------------------------------------------------
+
+
+def not_fitted(estimator: object) -> PgccError:
+    """The error of an estimator that has not been fitted; a `NotFittedError` too for those who know scikit-learn."""
+    told = f"this {type(estimator).__name__} has not learned anything yet: call fit first"
+    exceptions = sys.modules.get("sklearn.exceptions")
+    return PgccError(told) if exceptions is None else _also(exceptions.NotFittedError)(told)
+
+
+@cache
+def _also(kind: type[Exception]) -> type[PgccError]:
+    """A `PgccError` that is an error of another kind too; in other processes it is a `PgccError`."""
+    return type(kind.__name__, (PgccError, kind), {"__reduce__": lambda self: (PgccError, self.args)})
+
+
+def refuse_validation_as_target(y: Any) -> None:
+    """The second argument of `fit` is ignored; a table, as validation data are, must have been meant for something."""
+    row = y[0] if isinstance(y, list) and y else None
+    shape: tuple[int, ...] = (len(y), len(row)) if isinstance(row, (list, tuple)) else getattr(y, "shape", ())
+    if isinstance(y, (str, os.PathLike, Rows)) or (len(shape) > 1 and shape[1] > 1):
+        raise PgccError(
+            "y is ignored, as in all density estimators of scikit-learn: fit(X, validation=V) takes validation data"
+        )
+
+
+# -- parameters ---------------------------------------------------------------------------------------------------
 
 
 def check_whole(name: str, value: Any, least: int = 1) -> int:
@@ -164,7 +325,57 @@ def check_whole(name: str, value: Any, least: int = 1) -> int:
 
 def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
     """A parameter that is a positive number, or perhaps zero."""
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+    if not _is_finite(value) or value < 0 or (value == 0 and not zero):
         raise PgccError(f"{name}={value!r}: it is a finite number {'≥' if zero else '>'} 0")
     return float(value)
+
+
+def check_threshold(value: Any) -> float | None:
+    """The parameter `binarize`."""
+    if value is None:
+        return None
+    if not _is_finite(value):
+        raise PgccError(f"binarize={value!r}: it is a finite number, or None for data of 0 and 1")
+    return float(value)
+
+
+def _is_finite(value: Any) -> bool:
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    return number and math.isfinite(value)
+
+
+def seed_of(random_state: Any, checkpoint: Place | None = None) -> int:
+    """The seed that a `random_state` stands for: a number itself, one that a generator draws, or any (None).
+
+    >>> seed_of(7), seed_of(np.random.RandomState(0)) == seed_of(np.random.RandomState(0))
+    (7, True)
+    """
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        return check_whole("random_state", random_state, 0)
+    if checkpoint is not None:
+        raise PgccError(f"random_state={random_state!r}: a run that can go on from its checkpoint needs a number")
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(1 << 31))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(1 << 31))
+    raise PgccError(f"random_state={random_state!r}: it is a number ≥ 0, a generator of numpy, or None")
+
+
+def generator_of(random_state: Any) -> Any:
+    """What `Model.sample` takes as its rng."""
+    return seed_of(random_state) if isinstance(random_state, np.random.RandomState) else random_state
+
+
+def thread_count(n_jobs: Any) -> int:
+    """The threads that `n_jobs` stands for: None is 1, −1 is one a processor, −2 one less …
+
+    >>> thread_count(None), thread_count(3), thread_count(-1) == (os.cpu_count() or 1)
+    (1, 3, True)
+    """
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise PgccError(f"n_jobs={n_jobs!r}: it is a number of threads, −1 for one a processor, or None for one")
+    return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))

@@ -15,6 +15,7 @@ from pgcc.errors import CircuitError, EvidenceError, FormatError, PgccError, Pre
 from pgcc.learn.base import Estimator
 from pgcc.learn.checkpoint import CheckpointError, Files, Place, part_of
 from pgcc.learn.shared import Shared
+from pgcc.progress import progress
 
 Ask = Callable[[Estimator, Shared], Any]
 
@@ -31,7 +32,13 @@ class Failed(NamedTuple):
 
 
 def fit_each(
-    candidates: Sequence[Estimator], data: Shared, ask: Ask, checkpoint: Place | None, cluster: Any, threads: int = 1
+    candidates: Sequence[Estimator],
+    data: Shared,
+    ask: Ask,
+    checkpoint: Place | None,
+    cluster: Any,
+    threads: int = 1,
+    bar: bool | None = False,
 ) -> Iterator[tuple[int, Estimator, Any]]:
     """Fit every candidate. Yields its number, itself, and the answer of `ask`, as each is done.
 
@@ -39,17 +46,19 @@ def fit_each(
     the kind of the first. Errors of checkpoints and of the cluster are raised at once.
 
     Each candidate keeps the state of its run in the folder `checkpoint`. Workers of a cluster do not see that folder:
-    they begin with its files, and what they write comes back with the fitted candidate.
+    they begin with its files, and what they write comes back with the fitted candidate. `bar` says whether to show the
+    progress: None is on a terminal.
     """
     places = [part_of(checkpoint, i) for i in range(len(candidates))]
     failed: list[Failed] = []
-    with crew(cluster, threads) as workers:
+    with crew(cluster, threads) as workers, progress("candidates", len(candidates), "candidate", bar) as shown:
         common = workers.send(data), ask
         if cluster is None:
             done = workers.as_completed(_fit, list(zip(candidates, places, strict=True)), *common)
         else:
             done = _fit_on_workers(workers, candidates, places, *common)
-        for i, found in done:
+        for count, (i, found) in enumerate(done, 1):
+            shown.at(count)
             candidate, answer = (candidates[i], Failed(found.reason, PgccError)) if isinstance(found, Lost) else found
             if isinstance(answer, Failed):
                 failed.append(Failed(f"{candidate}: {answer.reason}", answer.kind))

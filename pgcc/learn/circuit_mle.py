@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
@@ -9,18 +10,28 @@ from pgcc.cluster import crew
 from pgcc.errors import EvidenceError, PgccError, brief
 from pgcc.formats.npz import to_arrays
 from pgcc.ir.circuit import Circuit
-from pgcc.learn.base import Estimator, check_positive, check_whole
+from pgcc.learn.base import (
+    Estimator,
+    check_positive,
+    check_whole,
+    has_names,
+    refuse_validation_as_target,
+    seed_of,
+)
 from pgcc.learn.checkpoint import Checkpoint, Place, State
 from pgcc.learn.circuit_ascents import CircuitBatches, ExpectationMaximization, FullBatch
 from pgcc.learn.circuit_likelihood import CircuitLikelihood
 from pgcc.learn.data import read_rows
 from pgcc.learn.mini_batches import MiniBatches
 from pgcc.learn.optimizers import Adam
+from pgcc.learn.renamed import with_new_names
 from pgcc.learn.rows import Rows
 from pgcc.learn.shared import Shared
 from pgcc.learn.training import Ascent, Attempt, train
 
 OPTIMIZERS = ("auto", "adam", "lbfgs", "em")
+# Parameters that a run does not depend on, or by its data only.
+_NO_SETTINGS = ("circuit", "binarize", "verbose")
 
 
 class CircuitMLE(Estimator):
@@ -32,30 +43,37 @@ class CircuitMLE(Estimator):
 
     Parameters
     ----------
-    circuit : Circuit
-        Decomposable; training starts from its numbers. Columns of data are its variables, in their order.
+    circuit : Circuit, or function that returns one
+        Decomposable; training starts from its numbers. Columns of data are its variables, in their order. A function is
+        called with the list of the names of the columns.
     optimizer : str
         "em" (for circuits without negative weights or determinants, whose sums choose between distributions: every
         epoch is an improvement), "lbfgs" (all rows at a time), "adam" (mini-batches); "auto" takes EM where it can, and
         L-BFGS elsewhere.
-    epochs : int
-        Passes over the data, at most.
-    patience : int
+    max_iter : int
+        Epochs (passes over the data), at most.
+    n_iter_no_change : int
         Stop after as many epochs without a better likelihood of the validation data.
     smoothing : float
         For EM: rows added to every sum, spread like its first weights.
-    rate, decay, batch
-        For Adam: the learning rate, weight decay, and rows per step.
+    learning_rate, weight_decay, batch_size
+        For Adam; `batch_size` are the rows of a step.
     free_matrices : bool
         Learn also determinants that no parametrisation keeps a distribution. They are normalised by their total, and
         that no coefficient becomes negative is yours to see to: ask `pgcc.check`.
-    seed : int
-    verbose : bool
-        Tell of every epoch, on standard error.
+    binarize : float, optional
+        The threshold above which numbers are 1. By default data are 0 and 1 (and −1, NaN, None for what is missing).
+    random_state : int, generator of numpy, or None
+        For Adam: the same number gives the same model.
+    verbose : bool, optional
+        Tell of every epoch, on standard error. By default a bar shows the progress, if that is a terminal; False is
+        quiet.
 
     Attributes
     ----------
     circuit_ : Circuit
+    n_iter_ : int
+        How many epochs were made.
     history_ : dict of lists
         Mean log-likelihoods of training and validation data after every epoch, and seconds.
     best_epoch_ : int
@@ -72,42 +90,54 @@ class CircuitMLE(Estimator):
     (0.5, 1.0)
     """
 
+    @with_new_names
     def __init__(
         self,
-        circuit: Circuit,
+        circuit: Circuit | Callable[[list[str]], Circuit],
         optimizer: str = "auto",
         *,
-        epochs: int = 100,
-        patience: int = 10,
+        max_iter: int = 100,
+        n_iter_no_change: int = 10,
         smoothing: float = 0.1,
-        rate: float = 0.01,
-        decay: float = 0.0,
-        batch: int = 128,
+        learning_rate: float = 0.01,
+        weight_decay: float = 0.0,
+        batch_size: int = 128,
         free_matrices: bool = False,
-        seed: int = 0,
-        verbose: bool = False,
+        binarize: float | None = None,
+        random_state: Any = 0,
+        verbose: bool | None = None,
     ):
         self.circuit = circuit
         self.optimizer = optimizer
-        self.epochs = epochs
-        self.patience = patience
+        self.max_iter = max_iter
+        self.n_iter_no_change = n_iter_no_change
         self.smoothing = smoothing
-        self.rate = rate
-        self.decay = decay
-        self.batch = batch
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
         self.free_matrices = free_matrices
-        self.seed = seed
+        self.binarize = binarize
+        self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None, *, checkpoint: Place | None = None, cluster: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        validation: Any = None,
+        checkpoint: Place | None = None,
+        cluster: Any = None,
+    ) -> Self:
         """Learn the numbers of the circuit from data.
 
         Parameters
         ----------
-        X : array, list of rows, DataFrame or path
+        X : array, sparse matrix, list of rows, DataFrame or path
             0 and 1; −1, NaN or None for what is missing, which is summed out. A path is of a CSV file or an array in
             .npy, which is read in pieces: it may be longer than memory.
-        validation : the same, optional
+        y : ignored
+        validation : the same as X, optional
             The epoch with the largest likelihood of these data is kept; without them, that of the training data.
         checkpoint : path, optional
             Where the state of the run is written every few epochs. A run that was killed goes on from there, and ends
@@ -116,54 +146,83 @@ class CircuitMLE(Estimator):
             The address of the scheduler of a Dask cluster, whose workers share the blocks of rows of every epoch of EM
             and every step of L-BFGS, and of the validation data. What is learned is the same.
         """
-        if not isinstance(self.circuit, Circuit):
-            raise PgccError(f"circuit={self.circuit!r}: CircuitMLE learns the numbers of a Circuit")
-        if self.circuit.overlap is not None:
-            node, name = self.circuit.overlap
-            raise PgccError(
-                f"CircuitMLE learns decomposable circuits, which have no squares whatever their numbers are: {node!r} "
-                f"has {name!r} in two of its children"
-            )
-        epochs, patience = check_whole("epochs", self.epochs), check_whole("patience", self.patience)
+        refuse_validation_as_target(y)
+        epochs = check_whole("max_iter", self.max_iter)
+        patience = check_whole("n_iter_no_change", self.n_iter_no_change)
+        seed = seed_of(self.random_state, checkpoint)
         circuit, rows, held_out = self._over(X, validation)
-        self.feature_names_in_ = list(circuit.variables)
-        settings = {name: value for name, value in self.get_params().items() if name not in ("circuit", "verbose")}
+        _check_decomposable(circuit)
+        settings = {name: value for name, value in self.get_params().items() if name not in _NO_SETTINGS}
         data = [rows] if held_out is None else [rows, held_out]
         kept = Checkpoint(checkpoint, {"model": "CircuitMLE", **settings}, *to_arrays(circuit).values(), *data)
         with crew(cluster) as workers:
             likelihood = CircuitLikelihood(circuit, rows, held_out, workers, bool(self.free_matrices))
-            attempt = Attempt(partial(self._begin, likelihood), epochs, patience)
-            (run,) = train([attempt], kept, verbose=self.verbose)
-        self.history_, self.best_epoch_ = run.history, run.best_epoch
+            attempt = Attempt(partial(self._begin, likelihood, seed), epochs, patience)
+            (run,) = train([attempt], kept, verbose=self.verbose, what=type(self).__name__)
+        self.history_, self.best_epoch_, self.n_iter_ = run.history, run.best_epoch, run.epochs
         self.circuit_ = likelihood.parameters.circuit(likelihood.circuit, run.best["theta"])
         return self
 
     def _over(self, X: Any, validation: Any) -> tuple[Circuit, Rows, Rows | None]:
         """The circuit over the columns of the data, training and validation data."""
-        names = list(self.circuit.variables)
-        if not isinstance(X, Shared):
-            held_out = None if validation is None else read_rows(validation, names, "the validation data")
-            return self.circuit, read_rows(X, names), held_out
-        columns = X.rows.names
-        if len(columns) != len(names) or (X.named and set(columns) != set(names)):
-            raise EvidenceError(f"the data have the columns {brief(columns)}, and the circuit {brief(names)}")
-        if X.named:
-            return Circuit(self.circuit.root, columns), X.rows, X.held_out
-        return self.circuit.relabel(dict(zip(names, columns, strict=True))), X.rows, X.held_out
+        if isinstance(X, Shared):
+            self._keep_names(X.rows.names, X.named)
+            return self._over_columns(X.rows.names, X.named), X.rows, X.held_out
+        threshold = self._threshold
+        if isinstance(self.circuit, Circuit):
+            circuit = self.circuit
+            rows = read_rows(X, circuit.variables, threshold=threshold)
+            self._keep_names(rows.names, hasattr(X, "columns"))
+        else:
+            rows = read_rows(X, threshold=threshold)
+            self._keep_names(rows.names, has_names(X, rows))
+            circuit = self._over_columns(rows.names, named=True)
+        if validation is None:
+            return circuit, rows, None
+        return circuit, rows, read_rows(validation, circuit.variables, "the validation data", threshold)
 
-    def _begin(self, likelihood: CircuitLikelihood, state: State | None) -> Ascent:
+    def _over_columns(self, columns: list[str], named: bool) -> Circuit:
+        """The circuit with its variables in the order of the columns; renamed like them if they had no names."""
+        circuit = self.circuit
+        if not isinstance(circuit, Circuit):
+            circuit, named = self._made(columns), True
+        names = circuit.variables
+        if len(columns) != len(names) or (named and set(columns) != set(names)):
+            raise EvidenceError(f"the data have the columns {brief(columns)}, and the circuit {brief(list(names))}")
+        return Circuit(circuit.root, columns) if named else circuit.relabel(dict(zip(names, columns, strict=True)))
+
+    def _made(self, columns: list[str]) -> Circuit:
+        """What the function `circuit` makes for these columns."""
+        circuit = self.circuit(list(columns)) if callable(self.circuit) else self.circuit
+        if not isinstance(circuit, Circuit):
+            raise PgccError(f"circuit={brief(circuit)}: CircuitMLE learns the numbers of a Circuit")
+        return circuit
+
+    def _begin(self, likelihood: CircuitLikelihood, seed: int, state: State | None) -> Ascent:
         match _choose(self.optimizer, likelihood):
             case "em":
                 smoothing = check_positive("smoothing", self.smoothing, zero=True)
                 return ExpectationMaximization(likelihood, smoothing, state)
             case "lbfgs":
                 return FullBatch(likelihood, state)
-        rate, decay = check_positive("rate", self.rate), check_positive("decay", self.decay, zero=True)
-        batch, seed = check_whole("batch", self.batch), check_whole("seed", self.seed, 0)
+        rate = check_positive("learning_rate", self.learning_rate)
+        decay, batch = (
+            check_positive("weight_decay", self.weight_decay, zero=True),
+            check_whole("batch_size", self.batch_size),
+        )
         adam = Adam(likelihood.parameters.start, decay)
         if state is not None:
             adam.restore(state)
-        return MiniBatches(CircuitBatches(likelihood, batch), adam, rate, 0.0, self.epochs, seed)
+        return MiniBatches(CircuitBatches(likelihood, batch), adam, rate, 0.0, self.max_iter, seed)
+
+
+def _check_decomposable(circuit: Circuit) -> None:
+    if circuit.overlap is not None:
+        node, name = circuit.overlap
+        raise PgccError(
+            f"CircuitMLE learns decomposable circuits, which have no squares whatever their numbers are: {node!r} "
+            f"has {name!r} in two of its children"
+        )
 
 
 def _choose(optimizer: str, likelihood: CircuitLikelihood) -> str:

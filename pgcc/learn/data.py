@@ -19,45 +19,59 @@ from pgcc.learn.rows import Rows, pack_rows, slices
 MOST_COLUMNS = 1 << 20
 
 
-def read_rows(X: Any, names: Sequence[str] | None = None, what: str = "the data") -> Rows:
+def read_rows(
+    X: Any, names: Sequence[str] | None = None, what: str = "the data", threshold: float | None = None
+) -> Rows:
     """Data of any form.
 
     Parameters
     ----------
-    X : array, list of rows, DataFrame or path
+    X : array, sparse matrix, list of rows, DataFrame or path
         1, 0, and −1, NaN or None for what is missing. A path is of a CSV file (see `read_csv_rows`), or by its
         extension of an array in .npy; it is read once, in pieces.
     names : sequence of str, optional
         The variables, by which the columns of a DataFrame or of a CSV file with a first line of names are found; by
-        default these names themselves, or x0, x1, …
+        default these names themselves, or x1, x2, …
     what : str
         What to call the data in messages.
+    threshold : float, optional
+        Of numbers: those above it are 1, the others 0 (so that −1 is no gap, only NaN and None are).
 
     Examples
     --------
     >>> rows = read_rows([[1, 0], [float("nan"), 1]])
     >>> rows.codes([0, 1]).tolist(), rows.names
-    ([[1, 0], [-1, 1]], ['x0', 'x1'])
+    ([[1, 0], [-1, 1]], ['x1', 'x2'])
     """
     if isinstance(X, Rows):
         return X if names is None else _rearranged(X, list(names), what)
-    found, chunks = read_chunks(X, names, what)
+    found, chunks = read_chunks(X, names, what, threshold)
     return pack_rows(found, chunks, what)
 
 
 def read_chunks(
-    X: Any, names: Sequence[str] | None = None, what: str = "the data"
+    X: Any, names: Sequence[str] | None = None, what: str = "the data", threshold: float | None = None
 ) -> tuple[list[str], Iterator[np.ndarray]]:
     """The names of the columns, and the rows as int8 codes, some at a time; for the arguments see `read_rows`."""
     if isinstance(X, Rows):
         return X.names, X.chunks()
     if isinstance(X, (str, os.PathLike)):
+        if threshold is not None:
+            raise EvidenceError(f"{X}: files have 0 and 1 in them; binarize={threshold:g} is for arrays")
         pieces = (_read_npy if is_npy(X) else _read_csv)(os.fspath(X), names)
         return next(pieces), pieces
+    if hasattr(X, "__array__") and not hasattr(X, "shape"):  # what becomes an array when it is asked to
+        X = np.asarray(X)
     found = _names(X, what) if names is None else list(names)
-    given = Evidence(found, X)
+    if is_sparse(X):
+        rows = X.tocsr()
+        return found, (_codes(found, rows[part].toarray(), threshold) for part in slices(X.shape[0], len(found)))
+    given = Evidence(found, X if threshold is None else above(X, threshold))
     if given.single or not given.rows or not found:
-        raise EvidenceError(f"{what} are a table of rows and columns, with at least one of both")
+        raise EvidenceError(
+            f"{what} are a table of rows and columns, with at least one of both. Reshape your data if they are one "
+            "row: X.reshape(1, -1)"
+        )
     return found, (given.chunk(part) for part in slices(given.rows, len(found)))
 
 
@@ -94,14 +108,15 @@ def _checked(names: list[str], what: str) -> list[str]:
 
 
 def default_names(n: int) -> list[str]:
-    """Of columns that have none: x0, x1, …"""
+    """Of columns that have none: x1, x2, …"""
     if n > MOST_COLUMNS:
         raise EvidenceError(f"a table of {n:,} columns: models of more than {MOST_COLUMNS:,} variables are not learned")
-    return [f"x{i}" for i in range(n)]
+    return [f"x{i}" for i in range(1, n + 1)]
 
 
 def _width(X: Any, what: str) -> int:
-    if isinstance(X, (bytes, Mapping)) or not (hasattr(X, "shape") or isinstance(X, Collection)):
+    is_other = isinstance(X, (bytes, Mapping)) and not is_sparse(X)  # some sparse matrices are mappings
+    if is_other or not (hasattr(X, "shape") or isinstance(X, Collection)):
         raise EvidenceError(
             f"{what} are a table of 0, 1 and −1 or NaN for missing, or the path of one, not {type(X).__name__}"
         )
@@ -111,9 +126,48 @@ def _width(X: Any, what: str) -> int:
         if len(lengths) > 1:
             raise EvidenceError(f"the rows of {what} have different lengths: {', '.join(map(str, sorted(lengths)))}")
         shape = (len(X), *lengths)
-    if len(shape) != 2 or shape[0] < 1 or shape[1] < 1:
+    if len(shape) == 2 and shape[0] > 0 and shape[1] == 0:
+        raise EvidenceError(f"{what} have 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
+    if len(shape) != 2 or min(shape) < 1:
         raise EvidenceError(f"{what} are a table of rows and columns, with at least one of both; not of shape {shape}")
     return int(shape[1])
+
+
+# -- sparse matrices, and numbers that become 0 and 1 -----------------------------------------------------------
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether data are a sparse matrix or array of SciPy (which need not be there)."""
+    return hasattr(X, "tocsr") and hasattr(X, "toarray")
+
+
+def _codes(names: list[str], table: np.ndarray, threshold: float | None) -> np.ndarray:
+    return Evidence(names, table if threshold is None else above(table, threshold)).chunk(slice(None))
+
+
+class NoNumberError(EvidenceError, TypeError):
+    """A table with an entry that is no number at all."""
+
+
+def above(X: Any, threshold: float) -> Any:
+    """Numbers as codes: 1 above the threshold, 0 elsewhere, −1 for NaN and None. A DataFrame stays one.
+
+    >>> above([[0.5, -2], [None, 3]], 0).tolist()
+    [[1, 0], [-1, 1]]
+    """
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.where(np.ma.getmaskarray(X), np.nan, X.data)
+    named = hasattr(X, "columns") and hasattr(X, "iloc")
+    try:
+        table = np.asarray(X.astype(object).where(X.notna(), None) if named else X)
+        if table.dtype.kind == "c":
+            raise EvidenceError("Complex data not supported: numbers are needed that lie above a threshold or not")
+        numbers = table.astype(np.float64)
+    except (ValueError, TypeError) as error:
+        kind = EvidenceError if isinstance(error, ValueError) else NoNumberError
+        raise kind(f"a table of numbers is needed, for binarize={threshold:g}: {error}") from None
+    codes = np.where(np.isnan(numbers), -1, numbers > threshold).astype(np.int8)
+    return type(X)(codes, index=X.index, columns=X.columns) if named else codes
 
 
 # -- files --------------------------------------------------------------------------------------------------

@@ -50,7 +50,9 @@ def begin_run(recipe: Recipe, seed: int, state: State | None, problem: MixturePr
     adam = Adam(problem.start(seed) if state is None else state["theta"], memory=recipe.memory)
     if state is not None:
         adam.restore(state)
-    return MiniBatches(MixtureBatches(problem, recipe), adam, recipe.rate, recipe.last_rate, recipe.epochs, seed)
+    return MiniBatches(
+        MixtureBatches(problem, recipe), adam, recipe.learning_rate, recipe.last_rate, recipe.max_iter, seed
+    )
 
 
 class MixtureBatches:
@@ -59,11 +61,11 @@ class MixtureBatches:
     def __init__(self, problem: MixtureProblem, recipe: Recipe):
         self._problem, self._recipe = problem, recipe
         self.rows = self.length = len(problem.data)
-        self.batch = recipe.batch
+        self.batch = recipe.batch_size
         self._likelihood: MixtureLikelihood | None = None
         start = problem.data.start.table
         groups, codes = len(start.leaf) - 1, int(start.leaf[-1])
-        self._decay = np.full(groups**2 + codes + 1, recipe.decay)
+        self._decay = np.full(groups**2 + codes + 1, recipe.weight_decay)
         self._decay[-1] = 0.0  # the components' own logits are not decayed
         self._decayed = np.empty((problem.components, len(self._decay)))
 

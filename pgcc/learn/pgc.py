@@ -9,10 +9,11 @@ from typing import Any, Self
 import numpy as np
 
 from pgcc.errors import PgccError, brief
-from pgcc.learn.base import Estimator, check_whole
+from pgcc.learn.base import Estimator, refuse_validation_as_target, seed_of, thread_count
 from pgcc.learn.candidates import Failed, fit_each
 from pgcc.learn.checkpoint import Place
 from pgcc.learn.mixing import mixture_of_learned
+from pgcc.learn.renamed import with_new_names
 from pgcc.learn.shared import Shared
 from pgcc.learn.simple_pgc import SimplePGC
 from pgcc.learn.trees import MixtureOfTrees
@@ -33,11 +34,16 @@ class PGC(Estimator):
     ----------
     candidates : sequence of estimators, optional
         Fitted in turn (copies of them). By default `default_candidates`.
-    seed : int
+    binarize : float, optional
+        The threshold above which numbers are 1. By default data are 0 and 1 (and −1, NaN, None for what is missing).
+        Candidates get the data after it: their own thresholds are not used.
+    random_state : int, generator of numpy, or None
         Of the default candidates, and of the rows that are put aside for validation.
-    threads : int
-    verbose : bool
-        Tell of every candidate, on standard error.
+    n_jobs : int, optional
+        Threads of the default candidates, −1 for one a processor.
+    verbose : bool, optional
+        Tell of every candidate, on standard error. By default a bar shows the progress if that is a terminal; False is
+        quiet.
 
     Attributes
     ----------
@@ -55,28 +61,45 @@ class PGC(Estimator):
     >>> import numpy as np
     >>> from pgcc.learn import PGC, MixtureOfTrees, SimplePGC
     >>> X = np.random.default_rng(0).integers(0, 2, (300, 4))
-    >>> model = PGC([MixtureOfTrees(2), SimplePGC(2, 2, epochs=5)]).fit(X)
+    >>> model = PGC([MixtureOfTrees(2), SimplePGC(2, 2, max_iter=5)]).fit(X)
     >>> round(float(model.weights_.sum()), 9)
     1.0
     """
 
+    @with_new_names
     def __init__(
-        self, candidates: Sequence[Estimator] | None = None, *, seed: int = 0, threads: int = 1, verbose: bool = False
+        self,
+        candidates: Sequence[Estimator] | None = None,
+        *,
+        binarize: float | None = None,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: bool | None = None,
     ):
         self.candidates = candidates
-        self.seed = seed
-        self.threads = threads
+        self.binarize = binarize
+        self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None, *, checkpoint: Place | None = None, cluster: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        validation: Any = None,
+        checkpoint: Place | None = None,
+        cluster: Any = None,
+    ) -> Self:
         """Fit all candidates, then the weights of their mixture. Those that fail are left out, with a warning.
 
         Parameters
         ----------
-        X : array, list of rows, DataFrame or path
+        X : array, sparse matrix, list of rows, DataFrame or path
             0 and 1, and −1, NaN or None for what is missing if no candidate minds. A path is of a CSV file or an array
             in .npy, which is read in pieces: it may be longer than memory.
-        validation : the same, optional
+        y : ignored
+        validation : the same as X, optional
             What everything is chosen on. By default a tenth of the rows is put aside.
         checkpoint : path, optional
             A folder in which every candidate keeps the state of its run. A run that was killed goes on from there, and
@@ -85,12 +108,14 @@ class PGC(Estimator):
             The address of the scheduler of a Dask cluster, whose workers fit the candidates. What is learned is the
             same.
         """
-        seed, threads = check_whole("seed", self.seed, 0), check_whole("threads", self.threads)
+        refuse_validation_as_target(y)
+        seed, threads = seed_of(self.random_state, checkpoint), thread_count(self.n_jobs)
         data = self._read(X, validation, seed)
         fitted = _copies(self.candidates, seed, threads)
         logs = np.full((len(fitted), len(data.held_out)), np.nan)
         failures: list[str | None] = [None] * len(fitted)
-        for i, candidate, scores in fit_each(fitted, data, _score_held_out, checkpoint, cluster):
+        bar = None if self.verbose is None else False
+        for i, candidate, scores in fit_each(fitted, data, _score_held_out, checkpoint, cluster, bar=bar):
             if isinstance(scores, Failed):
                 failures[i] = scores.reason
                 continue
@@ -108,12 +133,12 @@ class PGC(Estimator):
         self.weights_ = stacking_weights(logs[kept])
         self.members_ = [fitted[i] for i in kept]
         circuits = [member.circuit_ for member in self.members_]
-        self.circuit_ = mixture_of_learned(self.weights_.tolist(), circuits, self.feature_names_in_)
+        self.circuit_ = mixture_of_learned(self.weights_.tolist(), circuits, data.rows.names)
         return self
 
     def _score_codes(self, codes: np.ndarray) -> np.ndarray:
         """Member by member: each recomputes the rows that float64 cannot certify; the mixture is as accurate."""
-        logs = np.array([member.score_samples(codes) for member in self.members_])
+        logs = np.array([member._score_codes(codes) for member in self.members_])
         return np.logaddexp.reduce(logs + np.log(self.weights_)[:, None], axis=0)
 
 
@@ -124,9 +149,9 @@ def _score_held_out(candidate: Estimator, data: Shared) -> np.ndarray:
 
 def default_candidates(seed: int = 0, threads: int = 1) -> list[Estimator]:
     """Four mixtures of trees, and mixtures of few and of many determinantal PGCs with groups of 1, 2 and 5."""
-    trees = [MixtureOfTrees(20, seed=seed + i, threads=threads) for i in range(4)]
+    trees = [MixtureOfTrees(20, random_state=seed + i, n_jobs=threads) for i in range(4)]
     sizes = [(1, 7), (2, 4), (2, 10), (5, 2), (5, 10)]
-    return [*trees, *(SimplePGC(K, C, seed=seed + i, threads=threads) for i, (K, C) in enumerate(sizes))]
+    return [*trees, *(SimplePGC(K, C, random_state=seed + i, n_jobs=threads) for i, (K, C) in enumerate(sizes))]
 
 
 def _copies(candidates: Sequence[Estimator] | None, seed: int, threads: int) -> list[Estimator]:
@@ -135,7 +160,7 @@ def _copies(candidates: Sequence[Estimator] | None, seed: int, threads: int) -> 
     listed = isinstance(candidates, Sequence) and len(candidates) > 0
     if not listed or not all(isinstance(one, Estimator) for one in candidates):
         raise PgccError(f"candidates are a list of estimators of pgcc.learn, at least one; not {brief(candidates)}")
-    return [type(one)(**one.get_params()) for one in candidates]
+    return [type(one)(**one.get_params(deep=False)) for one in candidates]
 
 
 def stacking_weights(logs: np.ndarray) -> np.ndarray:

@@ -11,115 +11,155 @@ from typing import Any, Self
 import numpy as np
 
 from pgcc.errors import PgccError, brief
-from pgcc.learn.base import Estimator, check_whole
+from pgcc.learn.base import Estimator, refuse_validation_as_target, seed_of, thread_count
 from pgcc.learn.candidates import Failed, fit_each
 from pgcc.learn.checkpoint import Place
+from pgcc.learn.renamed import with_new_names
 from pgcc.learn.shared import Shared
 
 # The grid of the paper, for SimplePGC.
-PAPER_GRID = {"max_group": (1, 2, 5, 7), "components": (1, 4, 7, 10, 20)}
+PAPER_GRID = {"max_group": (1, 2, 5, 7), "n_components": (1, 4, 7, 10, 20)}
 
 
 class GridSearch(Estimator):
     """Fit an estimator with every combination of some parameters, and keep the one that is best on validation data.
 
+    The manner of scikit-learn's `GridSearchCV`, which takes these estimators too, with one split and without
+    refitting. What candidates have in common is computed once; a search can be interrupted (`checkpoint=`) and shared
+    among the workers of a cluster (`cluster=`).
+
     Parameters
     ----------
     estimator : Estimator
         Copies of it are fitted.
-    grid : dict of lists, optional
+    param_grid : dict of lists, optional
         Values of its parameters by name. By default those of the paper: K ∈ {1, 2, 5, 7} and C ∈ {1, 4, 7, 10, 20}.
-    threads : int
-        Candidates that are fitted at a time. What is found does not depend on it.
-    seed : int
+    random_state : int, generator of numpy, or None
         Of the rows that are put aside where there is no validation data.
-    verbose : bool
-        Tell of every candidate, on standard error.
+    n_jobs : int, optional
+        Candidates that are fitted at a time, −1 for one a processor. What is found does not depend on it.
+    verbose : bool, optional
+        Tell of every candidate, on standard error. By default a bar shows the progress if that is a terminal; False is
+        quiet.
 
     Attributes
     ----------
     best_estimator_ : Estimator
     best_params_ : dict
-    results_ : list of dicts
-        Of every candidate, the best first: its parameters, "validation" (the mean log-likelihood of the validation
-        data), and "failure" (None, or why it could not be fitted). Those that failed are last, with a NaN.
+    best_score_ : float
+        The mean log-likelihood of the validation data.
+    best_index_ : int
+        The place of the best candidate in `cv_results_`.
+    cv_results_ : dict of lists and arrays
+        Of every candidate, in the order of the grid: "params", "param_NAME" for every parameter that is searched,
+        "split0_test_score" and "mean_test_score" (the same, for there is one split: the mean log-likelihood of the
+        validation data), "rank_test_score" (1 is the best), and "failure" (None, or why it could not be fitted; its
+        score is NaN then). `pandas.DataFrame(search.cv_results_)` is a table of it.
 
     Examples
     --------
     >>> import numpy as np
     >>> from pgcc.learn import GridSearch, MixtureOfTrees
     >>> X = np.random.default_rng(0).integers(0, 2, (200, 4))
-    >>> GridSearch(MixtureOfTrees(), {"components": [1, 3]}).fit(X).best_params_.keys()
-    dict_keys(['components'])
+    >>> search = GridSearch(MixtureOfTrees(), {"n_components": [1, 3]}).fit(X)
+    >>> search.cv_results_["params"]
+    [{'n_components': 1}, {'n_components': 3}]
+    >>> search.best_params_ == search.cv_results_["params"][search.best_index_]
+    True
     """
 
+    @with_new_names
     def __init__(
         self,
         estimator: Estimator,
-        grid: Mapping[str, Sequence[Any]] | None = None,
+        param_grid: Mapping[str, Sequence[Any]] | None = None,
         *,
-        threads: int = 1,
-        seed: int = 0,
-        verbose: bool = False,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: bool | None = None,
     ):
         self.estimator = estimator
-        self.grid = grid
-        self.threads = threads
-        self.seed = seed
+        self.param_grid = param_grid
+        self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None, *, checkpoint: Place | None = None, cluster: Any = None) -> Self:
-        """Fit every candidate to rows of 0 and 1; `validation` is data on which the choice is made.
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        validation: Any = None,
+        checkpoint: Place | None = None,
+        cluster: Any = None,
+    ) -> Self:
+        """Fit every candidate to rows of 0 and 1; `validation` is data on which the choice is made. `y` is ignored.
 
         A candidate that fails is left out, with a warning. For the forms of data see `Estimator.fit`. `checkpoint` is a
         folder in which every candidate keeps the state of its run: after a crash those that were done are not fitted
         again, and the others go on. With the address of a Dask cluster, its workers fit the candidates.
         """
+        refuse_validation_as_target(y)
         if not isinstance(self.estimator, Estimator):
             raise PgccError(f"estimator={self.estimator!r}: a search is for the parameters of an estimator")
-        threads, seed = check_whole("threads", self.threads), check_whole("seed", self.seed, 0)
+        threads, seed = thread_count(self.n_jobs), seed_of(self.random_state, checkpoint)
         data = self._read(X, validation, seed)
-        candidates = self._candidates()
+        settings = self._settings()
+        candidates = [self._candidate(params) for params in settings]
         scores = [math.nan] * len(candidates)
         failures: list[str | None] = [None] * len(candidates)
-        for i, candidate, score in fit_each(candidates, data, _validation_score, checkpoint, cluster, threads):
+        bar = None if self.verbose is None else False
+        for i, candidate, score in fit_each(candidates, data, _validation_score, checkpoint, cluster, threads, bar):
             if isinstance(score, Failed):
                 failures[i] = score.reason
                 continue
             candidates[i], scores[i] = candidate, score
             if self.verbose:
                 print(f"{candidate}: {score:.6f}", file=sys.stderr, flush=True)
-        order = np.argsort(-np.array(scores), kind="stable").tolist()
-        best = candidates[order[0]]
-        searched = list(self._grid())
-        self.results_ = [
-            {
-                **{name: candidates[i].get_params()[name] for name in searched},
-                "validation": scores[i],
-                "failure": failures[i],
-            }
-            for i in order
-        ]
-        self.best_estimator_, self.best_params_ = best, {name: best.get_params()[name] for name in searched}
-        self.circuit_ = best.circuit_
+        self.cv_results_ = _results(settings, np.array(scores), failures)
+        self.best_index_ = int(np.argmin(self.cv_results_["rank_test_score"]))
+        self.best_estimator_, self.best_params_ = candidates[self.best_index_], settings[self.best_index_]
+        self.best_score_ = scores[self.best_index_]
+        self.circuit_ = self.best_estimator_.circuit_
         return self
 
-    def _grid(self) -> Mapping[str, Sequence[Any]]:
-        grid = PAPER_GRID if self.grid is None else self.grid
-        if not isinstance(grid, Mapping):
-            raise PgccError(f"grid={brief(grid)}: it is a dict, of the values to be tried by the names of parameters")
-        for name, values in grid.items():
-            if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-                raise PgccError(f"grid[{name!r}] = {values!r}: the values to be tried are a list")
-        return grid
+    @property
+    def _threshold(self) -> float | None:
+        return self.estimator._threshold
 
-    def _candidates(self) -> list[Estimator]:
-        grid = self._grid()
-        params = self.estimator.get_params()
-        return [
-            type(self.estimator)(**params).set_params(**dict(zip(grid, values, strict=True)))
-            for values in product(*grid.values())
-        ]
+    def _settings(self) -> list[dict[str, Any]]:
+        """The parameters of every candidate."""
+        grid = PAPER_GRID if self.param_grid is None else self.param_grid
+        if not isinstance(grid, Mapping):
+            raise PgccError(
+                f"param_grid={brief(grid)}: it is a dict, of the values to be tried by the names of parameters"
+            )
+        for name, values in grid.items():
+            if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)) or not len(values):
+                raise PgccError(f"param_grid[{name!r}] = {values!r}: the values to be tried are a list")
+        if "binarize" in grid:
+            raise PgccError("param_grid['binarize']: candidates share the data, after one threshold, the estimator's")
+        return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+
+    def _candidate(self, params: dict[str, Any]) -> Estimator:
+        return type(self.estimator)(**self.estimator.get_params(deep=False)).set_params(**params)
+
+    def __sklearn_tags__(self) -> Any:
+        return self.estimator.__sklearn_tags__()
+
+
+def _results(settings: list[dict[str, Any]], scores: np.ndarray, failures: list[str | None]) -> dict[str, Any]:
+    """`cv_results_`: a column for every parameter, and the scores. Candidates that failed are last, equal ones tie."""
+    failed = np.isnan(scores)
+    better = [(~failed & (failed[i] | (scores > score))).sum() for i, score in enumerate(scores)]
+    columns: dict[str, Any] = {f"param_{name}": [one[name] for one in settings] for name in settings[0]}
+    return columns | {
+        "params": settings,
+        "split0_test_score": scores,
+        "mean_test_score": scores,
+        "rank_test_score": np.array(better) + 1,
+        "failure": failures,
+    }
 
 
 def _validation_score(fitted: Estimator, data: Shared) -> float:

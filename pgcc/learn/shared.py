@@ -24,7 +24,7 @@ class Shared:
     ----------
     rows, held_out : Rows
     named : bool
-        Whether the columns have names of their own, and not x0, x1, …
+        Whether the columns have names of their own, and not x1, x2, …
 
     Examples
     --------

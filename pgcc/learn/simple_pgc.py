@@ -15,7 +15,14 @@ from pgcc.frontend.det_pgc import det_pgc
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, var
-from pgcc.learn.base import Estimator, check_positive, check_whole
+from pgcc.learn.base import (
+    Estimator,
+    check_positive,
+    check_whole,
+    refuse_validation_as_target,
+    seed_of,
+    thread_count,
+)
 from pgcc.learn.checkpoint import Checkpoint, Place
 from pgcc.learn.encoding import leaf_starts
 from pgcc.learn.mixing import mixture_of_learned
@@ -23,6 +30,7 @@ from pgcc.learn.mixture_likelihood import log_leaf_tables, log_weights
 from pgcc.learn.mixture_training import MixtureProblem, begin_run
 from pgcc.learn.partition import check_group
 from pgcc.learn.recipes import RECIPES, Recipe
+from pgcc.learn.renamed import with_new_names
 from pgcc.learn.training import Attempt, Run, best_of, train
 from pgcc.passes.building import product_of, sum_of
 
@@ -37,22 +45,25 @@ class SimplePGC(Estimator):
     ----------
     max_group : int
         The most variables in a group (the paper's K). 1 is a mixture of determinantal point processes.
-    components : int
+    n_components : int
         Of the mixture (the paper's C).
     recipe : str
         "auto", the default, smooths the leaves, lets rates fall, and runs three times, with different rates; "paper"
         trains as the paper did. Both start from a mixture found by EM.
-    epochs, batch, rate, decay, patience : optional
-        Hyper-parameters in the place of the recipe's; see `pgcc.learn.recipes.Recipe`.
-    restarts : int
+    max_iter, batch_size, learning_rate, weight_decay, n_iter_no_change : optional
+        Hyper-parameters in the place of the recipe's; see `pgcc.learn.recipes.Recipe`. An iteration is an epoch.
+    n_init : int
         Runs of every recipe, with different seeds. Of all runs the best on the validation data is kept.
-    seed : int
-        The same seed gives the same model, on any number of threads.
-    threads : int
-        Components are shared out among them (by eights, unless they are few, or groups many): worth it for kernels of
-        many groups.
-    verbose : bool
-        Tell of every epoch, on standard error.
+    binarize : float, optional
+        The threshold above which numbers are 1. By default data are 0 and 1 (and −1, NaN, None for what is missing).
+    random_state : int, generator of numpy, or None
+        The same number gives the same model, on any number of threads.
+    n_jobs : int, optional
+        Threads, −1 for one a processor. Components are shared out among them (by eights, unless they are few, or groups
+        many): worth it for kernels of many groups.
+    verbose : bool, optional
+        Tell of every epoch, on standard error. By default a bar shows the progress, if that is a terminal; False is
+        quiet.
 
     Attributes
     ----------
@@ -61,6 +72,8 @@ class SimplePGC(Estimator):
         Kernel, leaves and weight of every component, a row each. They are there even if the circuit could not be built.
     partition_ : list of lists of str
         The groups.
+    n_iter_ : int
+        The epochs of the run that was kept.
     history_ : dict of lists
         Of every epoch: the number of the run ("leg"), mean log-likelihood of the training data (along the way) and of
         the validation data, seconds.
@@ -74,51 +87,63 @@ class SimplePGC(Estimator):
     >>> rng = np.random.default_rng(0)
     >>> twins = rng.integers(0, 2, (200, 1))
     >>> X = np.hstack([twins, twins, rng.integers(0, 2, (200, 1))])
-    >>> model = SimplePGC(max_group=2, components=1, epochs=20).fit(X)
+    >>> model = SimplePGC(max_group=2, n_components=1, max_iter=20).fit(X)
     >>> model.partition_
-    [['x0', 'x1'], ['x2']]
+    [['x1', 'x2'], ['x3']]
     >>> bool(abs(model.score(X) - 2 * np.log(0.5)) < 0.1)
     True
     """
 
+    @with_new_names
     def __init__(
         self,
         max_group: int = 5,
-        components: int = 7,
+        n_components: int = 7,
         recipe: str = "auto",
         *,
-        epochs: int | None = None,
-        batch: int | None = None,
-        rate: float | None = None,
-        decay: float | None = None,
-        patience: int | None = None,
-        restarts: int = 1,
-        seed: int = 0,
-        threads: int = 1,
-        verbose: bool = False,
+        max_iter: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float | None = None,
+        n_iter_no_change: int | None = None,
+        n_init: int = 1,
+        binarize: float | None = None,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: bool | None = None,
     ):
         self.max_group = max_group
-        self.components = components
+        self.n_components = n_components
         self.recipe = recipe
-        self.epochs = epochs
-        self.batch = batch
-        self.rate = rate
-        self.decay = decay
-        self.patience = patience
-        self.restarts = restarts
-        self.seed = seed
-        self.threads = threads
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.n_iter_no_change = n_iter_no_change
+        self.n_init = n_init
+        self.binarize = binarize
+        self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None, *, checkpoint: Place | None = None, cluster: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        validation: Any = None,
+        checkpoint: Place | None = None,
+        cluster: Any = None,
+    ) -> Self:
         """Learn groups, kernels, leaves and weights from data.
 
         Parameters
         ----------
-        X : array, list of rows, DataFrame or path
+        X : array, sparse matrix, list of rows, DataFrame or path
             0 and 1; −1, NaN or None for what is missing, which is summed out. A path is of a CSV file or an array in
             .npy, which is read in pieces: it may be longer than memory.
-        validation : the same, optional
+        y : ignored
+        validation : the same as X, optional
             The epoch with the largest likelihood of these data is kept. By default a tenth of the rows is put aside.
         checkpoint : path, optional
             Where the state of the run is written every few epochs. A run that was killed goes on from there, and ends
@@ -127,8 +152,9 @@ class SimplePGC(Estimator):
             The address of the scheduler of a Dask cluster. Its workers run the recipe's rates and the restarts at the
             same time; what is learned is the same.
         """
-        components, seed = check_whole("components", self.components), check_whole("seed", self.seed, 0)
-        threads = check_whole("threads", self.threads)
+        refuse_validation_as_target(y)
+        components, seed = check_whole("n_components", self.n_components), seed_of(self.random_state, checkpoint)
+        threads = thread_count(self.n_jobs)
         check_group(self.max_group)
         planned = self._plan(seed)
         data = self._read(X, validation, seed).grouped(self.max_group)
@@ -136,24 +162,25 @@ class SimplePGC(Estimator):
         settings["runs"] = [(asdict(recipe), run_seed) for recipe, run_seed in planned]
         kept = Checkpoint(checkpoint, settings, *(part.rows for part in data))
         attempts = [
-            Attempt(partial(begin_run, recipe, run_seed), recipe.epochs, recipe.patience)
+            Attempt(partial(begin_run, recipe, run_seed), recipe.max_iter, recipe.n_iter_no_change)
             for recipe, run_seed in planned
         ]
         problem = MixtureProblem(*data, components, threads)
         if cluster is None:
-            runs = train(attempts, kept, problem, verbose=self.verbose)
+            runs = train(attempts, kept, problem, verbose=self.verbose, what=type(self).__name__)
         else:
             with crew(cluster) as workers:
-                runs = train(attempts, kept, problem, workers=workers, verbose=self.verbose)
+                runs = train(attempts, kept, problem, workers=workers, verbose=self.verbose, what=type(self).__name__)
         best = best_of(runs)
         if best is None:
             raise PgccError(
-                "no epoch gave the validation data a finite likelihood: training diverged, take a lower rate"
+                "no epoch gave the validation data a finite likelihood: training diverged, take a lower learning_rate"
             )
-        names, groups = self.feature_names_in_, data[0].groups
+        names, groups = data[0].rows.names, data[0].groups
         # the parameters are kept, even where the circuit cannot be built
         self.__dict__.pop("circuit_", None)
         self.history_, self.parameters_ = _joined_history(runs), best.best["theta"]
+        self.n_iter_ = best.epochs
         self.best_epoch_ = best.best_epoch + sum(run.epochs for run in runs[: runs.index(best)])
         self.partition_ = [[names[i] for i in group] for group in groups]
         self.circuit_ = simple_pgc_circuit(self.partition_, names, leaf_starts(groups), self.parameters_)
@@ -165,16 +192,16 @@ class SimplePGC(Estimator):
             raise PgccError(f"recipe={self.recipe!r}: choose one of {', '.join(map(repr, RECIPES))}")
         said: dict[str, Any] = {
             name: check_whole(name, value)
-            for name in ("epochs", "batch", "patience")
+            for name in ("max_iter", "batch_size", "n_iter_no_change")
             if (value := getattr(self, name)) is not None
         }
-        if self.rate is not None:
-            said["rate"] = check_positive("rate", self.rate)
-        if self.decay is not None:
-            said["decay"] = check_positive("decay", self.decay, zero=True)
+        if self.learning_rate is not None:
+            said["learning_rate"] = check_positive("learning_rate", self.learning_rate)
+        if self.weight_decay is not None:
+            said["weight_decay"] = check_positive("weight_decay", self.weight_decay, zero=True)
         recipes = dict.fromkeys(replace(recipe, **said) for recipe in RECIPES[self.recipe])
-        restarts = check_whole("restarts", self.restarts)
-        return [(recipe, seed + i) for i in range(restarts) for recipe in recipes]
+        runs = check_whole("n_init", self.n_init)
+        return [(recipe, seed + i) for i in range(runs) for recipe in recipes]
 
 
 class DPP(SimplePGC):
@@ -187,27 +214,30 @@ class DPP(SimplePGC):
     >>> import numpy as np
     >>> from pgcc.learn import DPP
     >>> X = np.array([[1, 0], [0, 1], [0, 0], [0, 0]] * 50)  # never both
-    >>> DPP(seed=1).fit(X).model_.prob([1, 1]) < 0.05
+    >>> DPP(random_state=1).fit(X).model_.prob([1, 1]) < 0.05
     True
     """
 
+    @with_new_names
     def __init__(
         self,
         recipe: str = "auto",
         *,
-        epochs: int | None = None,
-        batch: int | None = None,
-        rate: float | None = None,
-        decay: float | None = None,
-        patience: int | None = None,
-        restarts: int = 1,
-        seed: int = 0,
-        threads: int = 1,
-        verbose: bool = False,
+        max_iter: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float | None = None,
+        n_iter_no_change: int | None = None,
+        n_init: int = 1,
+        binarize: float | None = None,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: bool | None = None,
     ):
         super().__init__(
-            1, 1, recipe, epochs=epochs, batch=batch, rate=rate, decay=decay, patience=patience,
-            restarts=restarts, seed=seed, threads=threads, verbose=verbose,
+            1, 1, recipe, max_iter=max_iter, batch_size=batch_size, learning_rate=learning_rate,
+            weight_decay=weight_decay, n_iter_no_change=n_iter_no_change, n_init=n_init, binarize=binarize,
+            random_state=random_state, n_jobs=n_jobs, verbose=verbose,
         )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from pgcc.cluster import Crew, Lost
 from pgcc.errors import PgccError
 from pgcc.learn.checkpoint import EVERY, Checkpoint, State
+from pgcc.progress import progress
 
 
 class Ascent(Protocol):
@@ -116,7 +117,8 @@ def train(
     checkpoint: Checkpoint,
     *common: Any,
     workers: Crew | None = None,
-    verbose: bool = False,
+    verbose: bool | None = False,
+    what: str = "fit",
 ) -> list[Run]:
     """Make every run, from where the checkpoint has it.
 
@@ -128,19 +130,26 @@ def train(
         Further arguments of all `begin`.
     workers : Crew, optional
         Each run is made by one of these workers; without them one run is made after another, here.
-    verbose : bool
-        Print a line on standard error for every epoch (for every run, where workers make them).
+    verbose : bool, optional
+        Print a line on standard error for every epoch (for every run, where workers make them); None is to show a bar
+        instead, on a terminal.
+    what : str
+        What the bar is about.
     """
     runs = _read(checkpoint) or [Run() for _ in attempts]
     if all(run.over for run in runs):
         return runs
     written = _epochs(runs)
-    for i in _in_turn(attempts, runs, common) if workers is None else _apart(workers, attempts, runs, common):
-        if _epochs(runs) - written >= EVERY:
-            _write(checkpoint, runs)
-            written = _epochs(runs)
-        if verbose:
-            print(progress(attempts, runs, i), file=sys.stderr, flush=True)
+    done = _in_turn(attempts, runs, common) if workers is None else _apart(workers, attempts, runs, common)
+    with progress(what, None, "epoch", None if verbose is None else False) as bar:
+        for i in done:
+            if _epochs(runs) - written >= EVERY:
+                _write(checkpoint, runs)
+                written = _epochs(runs)
+            if verbose:
+                print(progress_line(attempts, runs, i), file=sys.stderr, flush=True)
+            left = _epochs_left(attempts, runs)
+            bar.at(_epochs(runs), _epochs(runs) + left, f"validation {runs[i].history['validation'][-1]:.4f}")
     _write(checkpoint, runs)
     return runs
 
@@ -171,17 +180,21 @@ def _finish(part: tuple[Attempt, Run], *common: Any) -> Run:
     return run
 
 
-def progress(attempts: Sequence[Attempt], runs: Sequence[Run], i: int) -> str:
+def progress_line(attempts: Sequence[Attempt], runs: Sequence[Run], i: int) -> str:
     """A line about run i, and the seconds that all runs would take at the most."""
     run, attempt = runs[i], attempts[i]
     best = max(one.best_score for one in runs if one.epochs)
-    left = sum(a.epochs - one.epochs for a, one in zip(attempts, runs, strict=True) if not one.over)
-    seconds = left * math.fsum(run.history["seconds"]) / run.epochs
+    seconds = _epochs_left(attempts, runs) * math.fsum(run.history["seconds"]) / run.epochs
     which = f"run {i + 1}/{len(runs)}, " if len(runs) > 1 else ""
     return (
         f"{which}epoch {run.epochs}/{attempt.epochs}: train {run.history['train'][-1]:.4f}, "
         f"validation {run.history['validation'][-1]:.4f}, best {best:.4f}, at most {seconds:.0f} s left"
     )
+
+
+def _epochs_left(attempts: Sequence[Attempt], runs: Sequence[Run]) -> int:
+    """At most so many are still to be made."""
+    return sum(attempt.epochs - run.epochs for attempt, run in zip(attempts, runs, strict=True) if not run.over)
 
 
 def best_of(runs: Sequence[Run]) -> Run | None:

@@ -7,9 +7,18 @@ from typing import Any, Self
 
 from pgcc.cluster import crew
 from pgcc.frontend.chow_liu import PairCounts
-from pgcc.learn.base import Estimator, check_positive, check_whole
+from pgcc.learn.base import (
+    Estimator,
+    check_positive,
+    check_whole,
+    has_names,
+    refuse_validation_as_target,
+    seed_of,
+    thread_count,
+)
 from pgcc.learn.checkpoint import Checkpoint, Place, State
 from pgcc.learn.data import read_rows
+from pgcc.learn.renamed import with_new_names
 from pgcc.learn.shared import Shared
 from pgcc.learn.training import Attempt, train
 from pgcc.learn.tree_em import MixtureEM, SingleTreeEM
@@ -26,21 +35,26 @@ class MixtureOfTrees(Estimator):
 
     Parameters
     ----------
-    components : int
+    n_components : int
     smoothing : float
         Rows that are added to every component, in which pairs of variables are distributed as in the whole of the data.
-    epochs, patience : int
+    max_iter, n_iter_no_change : int
         At most so many steps; stop after as many without a better likelihood of the validation data.
-    seed : int
-        The same seed gives the same model, on any number of threads.
-    threads : int
-        Components are shared out among them.
-    verbose : bool
-        Tell of every step, on standard error.
+    binarize : float, optional
+        The threshold above which numbers are 1. By default data are 0 and 1 (and −1, NaN, None for what is missing).
+    random_state : int, generator of numpy, or None
+        The same number gives the same model, on any number of threads.
+    n_jobs : int, optional
+        Threads, −1 for one a processor. Components are shared out among them.
+    verbose : bool, optional
+        Tell of every step, on standard error. By default a bar shows the progress, if that is a terminal; False is
+        quiet.
 
     Attributes
     ----------
     circuit_ : Circuit
+    n_iter_ : int
+        How many steps were made.
     history_ : dict of lists
         Of every step: mean log-likelihood of the training and of the validation data, seconds.
     best_epoch_ : int
@@ -51,38 +65,50 @@ class MixtureOfTrees(Estimator):
     >>> import numpy as np
     >>> from pgcc.learn import MixtureOfTrees
     >>> X = np.array([[0, 0, 0], [1, 1, 1]] * 50)
-    >>> bool(MixtureOfTrees(components=2).fit(X).score(X) > np.log(0.4))
+    >>> bool(MixtureOfTrees(n_components=2).fit(X).score(X) > np.log(0.4))
     True
     """
 
+    @with_new_names
     def __init__(
         self,
-        components: int = 10,
+        n_components: int = 10,
         *,
         smoothing: float = 10.0,
-        epochs: int = 100,
-        patience: int = 5,
-        seed: int = 0,
-        threads: int = 1,
-        verbose: bool = False,
+        max_iter: int = 100,
+        n_iter_no_change: int = 5,
+        binarize: float | None = None,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: bool | None = None,
     ):
-        self.components = components
+        self.n_components = n_components
         self.smoothing = smoothing
-        self.epochs = epochs
-        self.patience = patience
-        self.seed = seed
-        self.threads = threads
+        self.max_iter = max_iter
+        self.n_iter_no_change = n_iter_no_change
+        self.binarize = binarize
+        self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, validation: Any = None, *, checkpoint: Place | None = None, cluster: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        validation: Any = None,
+        checkpoint: Place | None = None,
+        cluster: Any = None,
+    ) -> Self:
         """Learn trees and weights from data.
 
         Parameters
         ----------
-        X : array, list of rows, DataFrame or path
+        X : array, sparse matrix, list of rows, DataFrame or path
             0 and 1; −1, NaN or None for what is missing, which is summed out. A path is of a CSV file or an array in
             .npy, which is read in pieces: it may be longer than memory.
-        validation : the same, optional
+        y : ignored
+        validation : the same as X, optional
             The step with the largest likelihood of these data is kept. By default a tenth of the rows is put aside.
         checkpoint : path, optional
             Where the state of the run is written every few steps. A run that was killed goes on from there, and ends
@@ -91,10 +117,12 @@ class MixtureOfTrees(Estimator):
             The address of the scheduler of a Dask cluster, whose workers share the blocks of rows of every step. What
             is learned is the same.
         """
-        seed, components = check_whole("seed", self.seed, 0), check_whole("components", self.components)
+        refuse_validation_as_target(y)
+        components, seed = check_whole("n_components", self.n_components), seed_of(self.random_state, checkpoint)
         smoothing = check_positive("smoothing", self.smoothing)
-        epochs, patience = check_whole("epochs", self.epochs), check_whole("patience", self.patience)
-        threads = check_whole("threads", self.threads)
+        epochs = check_whole("max_iter", self.max_iter)
+        patience = check_whole("n_iter_no_change", self.n_iter_no_change)
+        threads = thread_count(self.n_jobs)
         data = self._read(X, validation, seed)
         settings = {"model": "MixtureOfTrees", "components": components, "smoothing": smoothing, "epochs": epochs}
         settings |= {"patience": patience, "seed": seed}
@@ -104,10 +132,10 @@ class MixtureOfTrees(Estimator):
             def begin(state: State | None) -> MixtureEM:
                 return MixtureEM(data, components, smoothing, seed, threads, workers, state)
 
-            (run,) = train([Attempt(begin, epochs, patience)], kept, verbose=self.verbose)
-        self.history_, self.best_epoch_ = run.history, run.best_epoch
+            (run,) = train([Attempt(begin, epochs, patience)], kept, verbose=self.verbose, what=type(self).__name__)
+        self.history_, self.best_epoch_, self.n_iter_ = run.history, run.best_epoch, run.epochs
         self.trees_ = Trees(**run.best)
-        self.circuit_ = self.trees_.circuit(self.feature_names_in_)
+        self.circuit_ = self.trees_.circuit(data.rows.names)
         return self
 
 
@@ -118,6 +146,8 @@ class ChowLiu(Estimator):
     ----------
     smoothing : float
         Laplace smoothing: added to the count of each of the four values of every pair of variables.
+    binarize : float, optional
+        The threshold above which numbers are 1. By default data are 0 and 1 (and −1, NaN, None for what is missing).
 
     Examples
     --------
@@ -126,18 +156,28 @@ class ChowLiu(Estimator):
     array([0.375, 0.125])
     """
 
-    def __init__(self, smoothing: float = 1.0):
+    def __init__(self, smoothing: float = 1.0, *, binarize: float | None = None):
         self.smoothing = smoothing
+        self.binarize = binarize
 
-    def fit(self, X: Any, validation: Any = None, *, checkpoint: Place | None = None, cluster: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        validation: Any = None,
+        checkpoint: Place | None = None,
+        cluster: Any = None,
+    ) -> Self:
         """Learn the tree from data (see `MixtureOfTrees.fit`); there is nothing to choose: `validation` is not read.
 
         With gaps (−1, NaN, None) it takes some steps of EM: each finds the best tree for what the last one expects.
         `checkpoint` is where it keeps the tree every few steps, to go on from there if it was killed.
         """
+        refuse_validation_as_target(y)
         smoothing = check_positive("smoothing", self.smoothing)
-        rows = X.rows if isinstance(X, Shared) else read_rows(X)
-        self.feature_names_in_ = rows.names
+        rows = X.rows if isinstance(X, Shared) else read_rows(X, threshold=self._threshold)
+        self._keep_names(rows.names, X.named if isinstance(X, Shared) else has_names(X, rows))
         prior = PairCounts.even(rows.n, smoothing)
         complete = all((block.codes >= 0).all() for block in rows.blocks())
         kept = Checkpoint(checkpoint, {"model": "ChowLiu", "smoothing": smoothing}, rows)
@@ -145,5 +185,5 @@ class ChowLiu(Estimator):
             begin = partial(SingleTreeEM, rows, prior, workers)
             (run,) = train([Attempt(begin, 1 if complete else _STEPS, patience=None)], kept)
         self.trees_ = Trees(**run.best)
-        self.circuit_ = self.trees_.circuit(self.feature_names_in_)
+        self.circuit_ = self.trees_.circuit(rows.names)
         return self

@@ -441,7 +441,7 @@ def test_names_without_quotes_lose_them_and_that_is_said(blanks, tmp_path, capsy
 def test_known_names_are_found_with_their_blanks(blanks, how, tmp_path, run):
     names, X, path = blanks
     pgcc.save(
-        ChowLiu().fit(X).circuit_.relabel(dict(zip([f"x{i}" for i in range(4)], names, strict=True))),
+        ChowLiu().fit(X).circuit_.relabel(dict(zip([f"x{i}" for i in range(1, 5)], names, strict=True))),
         tmp_path / "m.npz",
     )
     model = pgcc.compile(pgcc.load(tmp_path / "m.npz"))
@@ -452,7 +452,7 @@ def test_known_names_are_found_with_their_blanks(blanks, how, tmp_path, run):
 
 def test_samples_are_read_back(blanks, tmp_path, run):
     names, X, path = blanks
-    circuit = ChowLiu().fit(X).circuit_.relabel(dict(zip([f"x{i}" for i in range(4)], names, strict=True)))
+    circuit = ChowLiu().fit(X).circuit_.relabel(dict(zip([f"x{i}" for i in range(1, 5)], names, strict=True)))
     pgcc.save(circuit, tmp_path / "m.npz")
     path.write_text(run("sample", tmp_path / "m.npz", "-n", 20, "--seed", 1))
     fitted = ChowLiu().fit(path)

@@ -16,13 +16,13 @@ from pgcc.learn import DPP, PGC, ChowLiu, CircuitMLE, GridSearch, MixtureOfTrees
 from pgcc.learn.tree_mixture import TreeRows, Trees
 from pgcc.testing import brute_force
 
-QUICK = {"epochs": 4}
+QUICK = {"max_iter": 4}
 EVERY_KIND = [
-    SimplePGC(max_group=3, components=2, **QUICK),
-    SimplePGC(max_group=2, components=3, recipe="paper", **QUICK),
+    SimplePGC(max_group=3, n_components=2, **QUICK),
+    SimplePGC(max_group=2, n_components=3, recipe="paper", **QUICK),
     DPP(**QUICK),
     ChowLiu(),
-    MixtureOfTrees(components=3, **QUICK),
+    MixtureOfTrees(n_components=3, **QUICK),
     PGC([ChowLiu(), SimplePGC(2, 2, **QUICK)]),
 ]
 IDS = ["SimplePGC", "paper", "DPP", "ChowLiu", "MixtureOfTrees", "PGC"]
@@ -30,7 +30,7 @@ IDS = ["SimplePGC", "paper", "DPP", "ChowLiu", "MixtureOfTrees", "PGC"]
 
 def test_scikit_learn_clones_them():
     base = pytest.importorskip("sklearn.base")
-    for model in (SimplePGC(2, 3, epochs=4), DPP(seed=3), ChowLiu(), MixtureOfTrees(7), PGC(seed=1)):
+    for model in (SimplePGC(2, 3, max_iter=4), DPP(random_state=3), ChowLiu(), MixtureOfTrees(7), PGC(random_state=1)):
         assert repr(base.clone(model)) == repr(model)
         assert base.clone(model) is not model
 
@@ -58,11 +58,11 @@ def everything(n: int) -> np.ndarray:
 @pytest.mark.parametrize("kind", EVERY_KIND, ids=IDS)
 def test_what_is_learned_is_a_circuit(kind):
     X = some_data()
-    model = clone(kind).fit(X[:100], X[100:])
-    assert model.circuit_.variables == tuple(model.feature_names_in_) == tuple(f"x{i}" for i in range(6))
+    model = clone(kind).fit(X[:100], validation=X[100:])
+    assert model.circuit_.variables == tuple(f"x{i}" for i in range(1, 7))
     rows = everything(6)
     by_hand = brute_force(model.circuit_)
-    coefficients = np.array([float(by_hand[frozenset(f"x{i}" for i in np.flatnonzero(row))]) for row in rows])
+    coefficients = np.array([float(by_hand[frozenset(f"x{i + 1}" for i in np.flatnonzero(row))]) for row in rows])
     assert sum(by_hand.values()) == pytest.approx(1, rel=1e-9)
     assert np.exp(model.score_samples(rows)) == pytest.approx(coefficients / coefficients.sum(), rel=1e-9)
     assert model.score(X) == pytest.approx(pgcc.compile(model.circuit_).logprob(X).mean(), rel=1e-12)
@@ -87,8 +87,10 @@ def test_manners(kind):
 
 
 def test_only_what_differs_is_in_the_repr():
-    assert repr(SimplePGC(2, seed=5)) == "SimplePGC(max_group=2, seed=5)"
-    assert repr(pickle.loads(pickle.dumps(SimplePGC(2, seed=500)))) == "SimplePGC(max_group=2, seed=500)"
+    assert repr(SimplePGC(2, random_state=5)) == "SimplePGC(max_group=2, random_state=5)"
+    assert (
+        repr(pickle.loads(pickle.dumps(SimplePGC(2, random_state=500)))) == "SimplePGC(max_group=2, random_state=500)"
+    )
     assert repr(MixtureOfTrees(smoothing=float("10"))) == "MixtureOfTrees()"
 
 
@@ -96,20 +98,20 @@ def test_only_what_differs_is_in_the_repr():
 @settings(max_examples=10, deadline=None)
 def test_trained_models_are_distributions(seed, n, most, components):
     X = np.random.default_rng(seed).integers(-1, 2, size=(30, n))
-    model = SimplePGC(most, components, epochs=2, seed=seed).fit(X)
+    model = SimplePGC(most, components, max_iter=2, random_state=seed).fit(X)
     assert np.exp(model.score_samples(everything(n))).sum() == pytest.approx(1, rel=1e-9)
 
 
 def test_circuit_has_the_likelihood_that_was_trained():
     X = some_data(300)
-    model = SimplePGC(3, 2, epochs=5).fit(X[:200], X[200:])
+    model = SimplePGC(3, 2, max_iter=5).fit(X[:200], validation=X[200:])
     assert model.score(X[200:]) == pytest.approx(max(model.history_["validation"]), rel=1e-12)
     assert model.history_["validation"][model.best_epoch_] == max(model.history_["validation"])
 
 
 def test_it_learns():
     X = some_data(2000)
-    model = SimplePGC(2, 2, epochs=40).fit(X)
+    model = SimplePGC(2, 2, max_iter=40).fit(X)
     independent = sum(np.log(np.where(x, x.mean(), 1 - x.mean())).mean() for x in X.T)
     single = ChowLiu().fit(X).score(X)
     assert model.score(X) > single > independent
@@ -121,22 +123,22 @@ def test_dpp_finds_repulsion():
     rng = np.random.default_rng(0)
     one = rng.random(2000) < 0.5
     X = np.stack([one & (rng.random(2000) < 0.6), ~one & (rng.random(2000) < 0.6)], axis=1)
-    model = DPP(epochs=40).fit(X).model_
+    model = DPP(max_iter=40).fit(X).model_
     assert model.prob([1, 1]) < 0.02
     assert model.marginals() == pytest.approx(X.mean(axis=0), abs=0.03)
 
 
 def test_samples():
-    model = SimplePGC(2, 2, epochs=20).fit(some_data(2000))
-    rows = model.sample(20_000, rng=0)
+    model = SimplePGC(2, 2, max_iter=20).fit(some_data(2000))
+    rows = model.sample(20_000, random_state=0)
     assert rows.shape == (20_000, 6)
     assert rows.mean(axis=0) == pytest.approx(model.model_.marginals(), abs=0.02)
 
 
 def test_stacking():
     X = some_data(600)
-    kinds = [MixtureOfTrees(2, seed=1), SimplePGC(2, 2, **QUICK), ChowLiu()]
-    model = PGC(kinds).fit(X[:400], X[400:])
+    kinds = [MixtureOfTrees(2, random_state=1), SimplePGC(2, 2, **QUICK), ChowLiu()]
+    model = PGC(kinds).fit(X[:400], validation=X[400:])
     assert model.weights_.sum() == pytest.approx(1)
     assert all(member is not kind for member in model.members_ for kind in kinds)
     assert model.score(X[400:]) >= max(model.history_["validation"]) - 1e-9
@@ -149,15 +151,15 @@ def test_stacking():
 
 def test_threads_change_nothing():
     X = some_data(200)
-    one, two = (SimplePGC(2, 5, epochs=3, threads=t).fit(X) for t in (1, 2))
+    one, two = (SimplePGC(2, 5, max_iter=3, n_jobs=t).fit(X) for t in (1, 2))
     assert (one.parameters_ == two.parameters_).all()
-    a, b = (MixtureOfTrees(5, epochs=5, threads=t).fit(X) for t in (1, 2))
+    a, b = (MixtureOfTrees(5, max_iter=5, n_jobs=t).fit(X) for t in (1, 2))
     assert (a.trees_.probs == b.trees_.probs).all()
 
 
 def test_seeds_matter():
     X = some_data(200)
-    one, two = (SimplePGC(2, 3, epochs=2, seed=s).fit(X) for s in (0, 1))
+    one, two = (SimplePGC(2, 3, max_iter=2, random_state=s).fit(X) for s in (0, 1))
     assert (one.parameters_ != two.parameters_).any()
 
 
@@ -167,7 +169,7 @@ def test_seeds_matter():
 def test_gaps_are_summed_out():
     X = some_data(200).astype(float)
     X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
-    model = SimplePGC(3, 2, epochs=5).fit(X[:150], X[150:])
+    model = SimplePGC(3, 2, max_iter=5).fit(X[:150], validation=X[150:])
     table = dict(zip(map(tuple, everything(6)), np.exp(model.score_samples(everything(6))), strict=True))
     for row, found in zip(X[:20], model.score_samples(X[:20]), strict=True):
         total = sum(
@@ -181,7 +183,7 @@ def test_gaps_lose_little():
     X = some_data(3000)
     gaps = X.copy()
     gaps[np.random.default_rng(1).random(X.shape) < 0.2] = -1
-    model = SimplePGC(2, 2, epochs=30)
+    model = SimplePGC(2, 2, max_iter=30)
     assert clone(model).fit(gaps[:2000]).score(X[2000:]) > clone(model).fit(X[:2000]).score(X[2000:]) - 0.05
 
 
@@ -196,7 +198,7 @@ def test_trees_from_gaps(kind):
 def test_steps_of_trees_never_lose():
     X = some_data(500)
     X[np.random.default_rng(1).random(X.shape) < 0.3] = -1
-    train = MixtureOfTrees(3, smoothing=1e-9, epochs=30, patience=30).fit(X, X).history_["train"]
+    train = MixtureOfTrees(3, smoothing=1e-9, max_iter=30, n_iter_no_change=30).fit(X, validation=X).history_["train"]
     assert (np.diff(train) > -1e-6).all()
 
 
@@ -225,12 +227,12 @@ def test_pairs_given_what_is_known(seed, n):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ([[0, 1], [2, 1]], r"row 1, variable 'x0' is 2"),
-        ([[0.5, 1.0]], r"row 0, variable 'x0' is 0.5"),
+        ([[0, 1], [2, 1]], r"row 1, variable 'x1' is 2"),
+        ([[0.5, 1.0]], r"row 0, variable 'x1' is 0.5"),
         ([[0, 1], [1]], r"the rows of the data have different lengths: 1, 2"),
         ([], r"not of shape \(0,\)"),
         (np.empty((0, 3)), r"not of shape \(0, 3\)"),
-        (np.empty((3, 0)), r"not of shape \(3, 0\)"),
+        (np.empty((3, 0)), r"0 feature.*shape=\(3, 0\)"),
         ([0, 1, 1], r"not of shape \(3, -1\)"),
         (np.array([0, 1, 1]), r"not of shape \(3,\)"),
         ("0,1", r"0,1 cannot be read: No such file"),
@@ -249,9 +251,9 @@ def test_bad_data(kind, X, message):
 
 def test_bad_validation_data():
     with pytest.raises(EvidenceError, match="does not fit"):
-        SimplePGC(**QUICK).fit(some_data(), [[0, 1]])
+        SimplePGC(**QUICK).fit(some_data(), validation=[[0, 1]])
     with pytest.raises(EvidenceError, match="the validation data are a table"):
-        SimplePGC(**QUICK).fit(some_data(), np.empty((0, 6)))
+        SimplePGC(**QUICK).fit(some_data(), validation=np.empty((0, 6)))
 
 
 @pytest.mark.parametrize(
@@ -279,15 +281,15 @@ def test_odd_data(kind, X):
     [
         ({"max_group": 0}, "max_group=0"),
         ({"max_group": 40}, "max_group=40"),
-        ({"components": 0}, "components=0"),
-        ({"components": 2.5}, "components=2.5"),
+        ({"n_components": 0}, "n_components=0"),
+        ({"n_components": 2.5}, "n_components=2.5"),
         ({"recipe": "grandma's"}, "recipe="),
         ({"recipe": []}, "recipe="),
-        ({"epochs": 0}, "epochs=0"),
-        ({"rate": -1.0}, "rate=-1.0"),
-        ({"decay": float("nan")}, "decay=nan"),
-        ({"seed": -1}, "seed=-1"),
-        ({"threads": 0}, "threads=0"),
+        ({"max_iter": 0}, "max_iter=0"),
+        ({"learning_rate": -1.0}, "learning_rate=-1.0"),
+        ({"weight_decay": float("nan")}, "weight_decay=nan"),
+        ({"random_state": -1}, "random_state=-1"),
+        ({"n_jobs": 0}, "n_jobs=0"),
     ],
 )
 def test_bad_parameters(params, message):
@@ -296,15 +298,15 @@ def test_bad_parameters(params, message):
 
 
 def test_bad_grids():
-    for grid in ([1], "components"):
+    for grid in ([1], "n_components"):
         with pytest.raises(PgccError, match="it is a dict"):
             GridSearch(ChowLiu(), grid).fit(some_data())
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_divergence_is_told():
-    with pytest.raises(PgccError, match="take a lower rate"):
-        SimplePGC(2, 2, rate=1e200, epochs=2).fit(some_data())
+    with pytest.raises(PgccError, match="take a lower learning_rate"):
+        SimplePGC(2, 2, learning_rate=1e200, max_iter=2).fit(some_data())
 
 
 def test_data_frames():
@@ -322,16 +324,16 @@ def test_data_frames():
 def test_many_variables_that_are_mostly_in():
     """The total det(I + L) of such a kernel is beyond the range of floats: every variable has odds of a hundred."""
     X = (np.random.default_rng(0).random((60, 180)) < 0.999).astype(np.int8)
-    model = DPP("paper", epochs=1).fit(X, X)
+    model = DPP("paper", max_iter=1).fit(X, validation=X)
     assert model.history_["validation"][0] == pytest.approx(model.score(X), rel=1e-9)
 
 
 @pytest.mark.parametrize(
     ("model", "lines"),
     [
-        (SimplePGC(2, 2, epochs=3, restarts=2, verbose=True), 18),
-        (MixtureOfTrees(2, epochs=3, patience=3, verbose=True), 3),
-        (CircuitMLE(pgcc.parse("(0.3*a + 0.7)*(0.5*b + 0.5)"), "em", epochs=4, patience=4, verbose=True), 4),
+        (SimplePGC(2, 2, max_iter=3, n_init=2, verbose=True), 18),
+        (MixtureOfTrees(2, max_iter=3, n_iter_no_change=3, verbose=True), 3),
+        (CircuitMLE(pgcc.parse("(0.3*a + 0.7)*(0.5*b + 0.5)"), "em", max_iter=4, n_iter_no_change=4, verbose=True), 4),
     ],
     ids=["SimplePGC", "MixtureOfTrees", "CircuitMLE"],
 )

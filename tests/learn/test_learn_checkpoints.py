@@ -37,15 +37,15 @@ def some_circuit():
 def estimators():
     kernels = [pgcc.dpp(L=np.eye(5) * x + 0.1, names=NAMES) for x in (0.3, 0.9)]
     return {
-        "SimplePGC": SimplePGC(2, 3, epochs=12, patience=12),
-        "DPP": DPP(epochs=8),
-        "em": CircuitMLE(some_circuit(), "em", epochs=17),
-        "lbfgs": CircuitMLE(some_circuit(), "lbfgs", epochs=40),
-        "adam": CircuitMLE(some_circuit(), "adam", epochs=12, batch=30),
-        "determinants": CircuitMLE(pgcc.mixture([0.5, 0.5], kernels), "lbfgs", epochs=14),
-        "MixtureOfTrees": MixtureOfTrees(3, epochs=22, patience=22),
-        "PGC": PGC([MixtureOfTrees(2, epochs=9), SimplePGC(2, 2, epochs=6), MixtureOfTrees(3, epochs=9)]),
-        "GridSearch": GridSearch(SimplePGC(epochs=7), {"max_group": [1, 2], "components": [1, 2]}),
+        "SimplePGC": SimplePGC(2, 3, max_iter=12, n_iter_no_change=12),
+        "DPP": DPP(max_iter=8),
+        "em": CircuitMLE(some_circuit(), "em", max_iter=17),
+        "lbfgs": CircuitMLE(some_circuit(), "lbfgs", max_iter=40),
+        "adam": CircuitMLE(some_circuit(), "adam", max_iter=12, batch_size=30),
+        "determinants": CircuitMLE(pgcc.mixture([0.5, 0.5], kernels), "lbfgs", max_iter=14),
+        "MixtureOfTrees": MixtureOfTrees(3, max_iter=22, n_iter_no_change=22),
+        "PGC": PGC([MixtureOfTrees(2, max_iter=9), SimplePGC(2, 2, max_iter=6), MixtureOfTrees(3, max_iter=9)]),
+        "GridSearch": GridSearch(SimplePGC(max_iter=7), {"max_group": [1, 2], "n_components": [1, 2]}),
     }
 
 
@@ -75,21 +75,21 @@ def test_a_run_goes_on_where_it_stopped(name, tmp_path, monkeypatch):
     X, V, path = data(), data(60, 1), tmp_path / "run"
     with monkeypatch.context() as patch:
         all_epochs = die_after(patch, 10**9)
-        whole = estimators()[name].fit(X, V)
+        whole = estimators()[name].fit(X, validation=V)
     with monkeypatch.context() as patch:
         die_after(patch, 2 * len(all_epochs) // 3)
         with pytest.raises(Killed):
-            estimators()[name].fit(X, V, checkpoint=path)
+            estimators()[name].fit(X, validation=V, checkpoint=path)
     with monkeypatch.context() as patch:
         rest = die_after(patch, 10**9)
-        resumed = estimators()[name].fit(X, V, checkpoint=path)
+        resumed = estimators()[name].fit(X, validation=V, checkpoint=path)
     assert len(rest) < len(all_epochs) / 3 + 6  # what was done is not done again
     assert resumed.circuit_ == whole.circuit_
     for kept in ("train", "validation", "candidate"):
         assert getattr(resumed, "history_", {}).get(kept) == getattr(whole, "history_", {}).get(kept)
     with monkeypatch.context() as patch:
         die_after(patch, 0)
-        done = estimators()[name].fit(X, V, checkpoint=path)  # nothing is left to do
+        done = estimators()[name].fit(X, validation=V, checkpoint=path)  # nothing is left to do
     assert done.circuit_ == whole.circuit_
 
 
@@ -122,9 +122,11 @@ long_runs()[sys.argv[1]].fit(data(500), checkpoint=sys.argv[2])
 
 def long_runs():
     return {
-        "SimplePGC": SimplePGC(3, 4, recipe="paper", epochs=200, patience=200),
-        "CircuitMLE": CircuitMLE(some_circuit(), "adam", epochs=150, patience=150),
-        "GridSearch": GridSearch(MixtureOfTrees(epochs=300, patience=300), {"components": [2, 3, 5]}, threads=2),
+        "SimplePGC": SimplePGC(3, 4, recipe="paper", max_iter=200, n_iter_no_change=200),
+        "CircuitMLE": CircuitMLE(some_circuit(), "adam", max_iter=150, n_iter_no_change=150),
+        "GridSearch": GridSearch(
+            MixtureOfTrees(max_iter=300, n_iter_no_change=300), {"n_components": [2, 3, 5]}, n_jobs=2
+        ),
     }
 
 
@@ -145,13 +147,13 @@ def test_kill_dash_nine(name, tmp_path):
 
 
 def test_checkpoints_of_others(tmp_path):
-    path, quick = tmp_path / "run.npz", MixtureOfTrees(2, epochs=3)
+    path, quick = tmp_path / "run.npz", MixtureOfTrees(2, max_iter=3)
     quick.fit(data(), checkpoint=path)
     others = [
-        (MixtureOfTrees(2, epochs=3), data(seed=1)),
-        (MixtureOfTrees(2, epochs=3, seed=1), data()),
-        (SimplePGC(2, 2, epochs=2), data()),
-        (CircuitMLE(some_circuit(), "em", epochs=3), data()),
+        (MixtureOfTrees(2, max_iter=3), data(seed=1)),
+        (MixtureOfTrees(2, max_iter=3, random_state=1), data()),
+        (SimplePGC(2, 2, max_iter=2), data()),
+        (CircuitMLE(some_circuit(), "em", max_iter=3), data()),
     ]
     for model, X in others:
         with pytest.raises(FormatError, match="other data or parameters"):
@@ -209,9 +211,9 @@ def test_what_was_compressed(tmp_path):
 def test_another_circuit_is_another_run(tmp_path):
     """The same structure with one number changed in its last digit."""
     path = tmp_path / "run.npz"
-    CircuitMLE(pgcc.parse("0.3*a*b + 0.7"), epochs=2).fit([[1, 1], [0, 0]], checkpoint=path)
+    CircuitMLE(pgcc.parse("0.3*a*b + 0.7"), max_iter=2).fit([[1, 1], [0, 0]], checkpoint=path)
     with pytest.raises(FormatError, match="other data or parameters"):
-        CircuitMLE(pgcc.parse("0.30000000000000001*a*b + 0.7"), epochs=2).fit([[1, 1], [0, 0]], checkpoint=path)
+        CircuitMLE(pgcc.parse("0.30000000000000001*a*b + 0.7"), max_iter=2).fit([[1, 1], [0, 0]], checkpoint=path)
 
 
 def test_no_pickles(tmp_path):

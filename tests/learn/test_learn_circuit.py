@@ -130,7 +130,7 @@ def test_what_is_learned_is_a_distribution(name, tmp_path):
     X = possible_rows(circuit, 60, 2)[1:]
     before = float(np.mean(pgcc.compile(circuit).logprob(X)))
     for optimizer in ("auto", "adam"):
-        estimator = CircuitMLE(circuit, optimizer, epochs=8, rate=0.003, free_matrices="free" in name)
+        estimator = CircuitMLE(circuit, optimizer, max_iter=8, learning_rate=0.003, free_matrices="free" in name)
         learned = estimator.fit(X)
         table = brute_force(learned.circuit_)
         total = sum(table.values())
@@ -194,7 +194,7 @@ def test_the_model_that_made_the_data_is_found(name):
     model, X = pgcc.compile(truth), pgcc.compile(truth).sample(2000, rng=1)
     parameters = likelihood_of(truth, X).parameters
     moved = parameters.start + np.random.default_rng(2).uniform(-0.5, 0.5, len(parameters.start))
-    fitted = CircuitMLE(parameters.circuit(truth, moved), "lbfgs", epochs=200, patience=200).fit(X)
+    fitted = CircuitMLE(parameters.circuit(truth, moved), "lbfgs", max_iter=200, n_iter_no_change=200).fit(X)
     assert fitted.score(X) > float(np.mean(model.logprob(X))) - 1e-9
 
 
@@ -202,7 +202,7 @@ def test_what_is_not_learned_stays_exact():
     third = Fraction(1, 3)
     circuit = pgcc.dpp(L=[[third, 1], [0, third]], symmetric=False) * pgcc.parse("(0.1*a + 0.2*b) * (1/7*c + 6/7)")
     circuit = circuit * pgcc.determinant([[third, 0], [0, third]], [[3], [0]], [[1], [-2]], [pgcc.parse("d")])
-    learned = CircuitMLE(circuit, epochs=3).fit([[1, 0, 1, 0, 1, 1], [0, 0, 1, 0, 0, 1]]).circuit_
+    learned = CircuitMLE(circuit, max_iter=3).fit([[1, 0, 1, 0, 1, 1], [0, 0, 1, 0, 0, 1]]).circuit_
     kept = [node for node in circuit.order if node.op is Op.DET]
     assert [node for node in learned.order if node.op is Op.DET] == kept
 
@@ -212,7 +212,7 @@ def test_em_improves_every_time_and_finds_counts():
     X = rows(500, 3, 5)
     X[:, 1] |= X[:, 0]
     circuit = pgcc.builders.chow_liu_from_data(rows(100, 3, 6), names=["a", "b", "c"])
-    fitted = CircuitMLE(circuit, "em", smoothing=0, epochs=30).fit(X)
+    fitted = CircuitMLE(circuit, "em", smoothing=0, max_iter=30).fit(X)
     assert (np.diff(fitted.history_["train"]) >= -1e-12).all()
     assert fitted.history_["train"][1] == pytest.approx(fitted.history_["train"][-1], abs=1e-9)
     mixture = pgcc.mixture(
@@ -222,9 +222,9 @@ def test_em_improves_every_time_and_finds_counts():
             pgcc.parse("(0.7*a + 0.3)*(0.5*b + 0.5)*(0.1*c + 0.9)"),
         ],
     )
-    by_em = CircuitMLE(mixture, "em", smoothing=0, epochs=400, patience=400).fit(X)
+    by_em = CircuitMLE(mixture, "em", smoothing=0, max_iter=400, n_iter_no_change=400).fit(X)
     assert (np.diff(by_em.history_["train"]) >= -1e-12).all()
-    by_lbfgs = CircuitMLE(mixture, "lbfgs", epochs=200).fit(X)
+    by_lbfgs = CircuitMLE(mixture, "lbfgs", max_iter=200).fit(X)
     assert by_lbfgs.score(X) == pytest.approx(by_em.score(X), abs=2e-3)
 
 
@@ -244,7 +244,7 @@ def test_dpp_reaches_the_likelihood_of_the_dpp_that_made_the_data():
     truth = pgcc.compile(pgcc.dpp(L=B @ B.T))
     X = truth.sample(3000, rng=1)
     start = pgcc.dpp(L=np.eye(5) + 0.1 * np.ones((5, 5)))
-    fitted = CircuitMLE(start, "lbfgs", epochs=200).fit(X)
+    fitted = CircuitMLE(start, "lbfgs", max_iter=200).fit(X)
     assert fitted.score(X) > float(np.mean(truth.logprob(X))) - 0.01
 
 
@@ -260,7 +260,7 @@ def test_lbfgs_on_a_quadratic():
 def test_same_seed_same_model():
     circuit = circuits()["mixture"]
     X = rows(100, 4, 8)
-    first, second = (CircuitMLE(circuit, "adam", epochs=3, seed=5).fit(X).circuit_ for _ in range(2))
+    first, second = (CircuitMLE(circuit, "adam", max_iter=3, random_state=5).fit(X).circuit_ for _ in range(2))
     assert first == second
 
 
@@ -281,5 +281,5 @@ def test_what_is_refused():
     for optimizer in ("em", "adam", "lbfgs"):
         with pytest.raises(PgccError, match="probability 0"):
             CircuitMLE(pgcc.parse("0.5*a*b + 0.5"), optimizer).fit([[1, 0]])
-    with pytest.raises(PgccError, match="patience"):
-        CircuitMLE(pgcc.parse("0.5*a*b + 0.5"), patience=0).fit(X)
+    with pytest.raises(PgccError, match="n_iter_no_change"):
+        CircuitMLE(pgcc.parse("0.5*a*b + 0.5"), n_iter_no_change=0).fit(X)

@@ -57,7 +57,7 @@ def test_what_it_says(table, tmp_path, capsys):
     call(table, output=str(out), max_group=2, components=2, epochs=2)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"wrote {out}: 3 variables")
-    assert lines[1].startswith("SimplePGC(max_group=2, components=2, epochs=2), learned from 60 rows")
+    assert lines[1].startswith("SimplePGC(max_group=2, n_components=2, max_iter=2), learned from 60 rows")
     with pytest.raises(PgccError, match="exists"):
         call(table, output=str(out))
     call(table, output=str(out), force=True, epochs=1, checkpoint=str(tmp_path / "run.npz"))
@@ -68,7 +68,7 @@ def test_tables_without_names(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("1,0\n?,1\n")
     rows = read_data(str(path))
-    assert (rows.codes(slice(None)).tolist(), rows.names) == ([[1, 0], [-1, 1]], ["x0", "x1"])
+    assert (rows.codes(slice(None)).tolist(), rows.names) == ([[1, 0], [-1, 1]], ["x1", "x2"])
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,10 @@ class Broken(ChowLiu):
         super().__init__()
         self.error, self.late = error, late
 
-    def fit(self, X, validation=None, **more):
+    def fit(self, X, y=None, **more):
         if self.error is not None and not self.late:
             raise self.error
-        return super().fit(X, validation, **more)
+        return super().fit(X, y, **more)
 
     def score_samples(self, X):
         if self.error is not None:
@@ -48,7 +48,7 @@ def no_totals(monkeypatch):
     monkeypatch.setattr("pgcc.frontend.combine.positive_total", refuse)
 
 
-@pytest.mark.parametrize("make", [lambda: SimplePGC(2, 3, epochs=2), lambda: DPP(epochs=2)])
+@pytest.mark.parametrize("make", [lambda: SimplePGC(2, 3, max_iter=2), lambda: DPP(max_iter=2)])
 def test_a_fit_survives_totals_that_cannot_be_computed(make, monkeypatch, request):
     X = rows()
     whole = make().fit(X)
@@ -62,10 +62,10 @@ def test_a_fit_survives_totals_that_cannot_be_computed(make, monkeypatch, reques
 
 def test_a_stack_survives_them_too(request):
     X = rows()
-    whole = PGC([SimplePGC(2, 2, epochs=2), ChowLiu()]).fit(X)
+    whole = PGC([SimplePGC(2, 2, max_iter=2), ChowLiu()]).fit(X)
     request.getfixturevalue("no_totals")
     with pytest.warns(UserWarning, match="right to 1e-09"):
-        model = PGC([SimplePGC(2, 2, epochs=2), ChowLiu()]).fit(X)
+        model = PGC([SimplePGC(2, 2, max_iter=2), ChowLiu()]).fit(X)
     np.testing.assert_allclose(model.score_samples(X), whole.score_samples(X), rtol=0, atol=1e-8)
     np.testing.assert_allclose(model.model_.logprob(X), whole.model_.logprob(X), rtol=0, atol=1e-8)
 
@@ -85,8 +85,8 @@ def test_parameters_stay_if_there_is_no_circuit(monkeypatch):
     def refuse(*arguments):
         raise PrecisionError("no circuit")
 
-    model, X = SimplePGC(2, 2, epochs=2), rows()
-    parameters = SimplePGC(2, 2, epochs=2).fit(X).parameters_
+    model, X = SimplePGC(2, 2, max_iter=2), rows()
+    parameters = SimplePGC(2, 2, max_iter=2).fit(X).parameters_
     model.fit(rows(100))
     monkeypatch.setattr("pgcc.learn.simple_pgc.simple_pgc_circuit", refuse)
     with pytest.raises(PrecisionError, match="no circuit"):
@@ -111,7 +111,7 @@ FAILURES = {
 @pytest.mark.parametrize("what", FAILURES)
 def test_the_others_go_on(what, late):
     X, error = rows(), FAILURES[what]
-    good = [ChowLiu(), MixtureOfTrees(2, epochs=2)]
+    good = [ChowLiu(), MixtureOfTrees(2, max_iter=2)]
     with pytest.warns(UserWarning, match=f"left out: Broken.*{type(error).__name__}: {error}"):
         stacked = PGC([good[0], Broken(error, late), good[1]]).fit(X)
     alone = PGC(good).fit(X)
@@ -122,8 +122,10 @@ def test_the_others_go_on(what, late):
     grid = {"error": [error, None], "late": [late]}
     with pytest.warns(UserWarning, match="left out"):
         search = GridSearch(Broken(), grid).fit(X)
-    assert [result["failure"] for result in search.results_] == [None, f"{type(error).__name__}: {error}"]
-    assert math.isnan(search.results_[1]["validation"])
+    failures = search.cv_results_["failure"]
+    assert failures == [f"{type(error).__name__}: {error}", None]
+    assert math.isnan(search.cv_results_["mean_test_score"][0])
+    assert search.cv_results_["rank_test_score"].tolist() == [2, 1]
     assert search.best_params_["error"] is None
     assert search.circuit_ == GridSearch(Broken(), {"error": [None]}).fit(X).circuit_
 
@@ -145,9 +147,9 @@ def test_what_is_no_failure_of_a_candidate_is_raised(error):
 
 
 def test_checkpoints_of_others_are_no_failure_of_a_candidate(tmp_path):
-    PGC([ChowLiu(), MixtureOfTrees(2, epochs=2)]).fit(rows(), checkpoint=tmp_path / "run")
+    PGC([ChowLiu(), MixtureOfTrees(2, max_iter=2)]).fit(rows(), checkpoint=tmp_path / "run")
     with pytest.raises(FormatError, match="other data or parameters"):
-        PGC([ChowLiu(), MixtureOfTrees(3, epochs=2)]).fit(rows(), checkpoint=tmp_path / "run")
+        PGC([ChowLiu(), MixtureOfTrees(3, max_iter=2)]).fit(rows(), checkpoint=tmp_path / "run")
     with pytest.raises(FormatError, match="a checkpoint is text or a path, not 3"):
         ChowLiu().fit(rows(), checkpoint=3)
     with pytest.raises(FormatError, match="a checkpoint is text or a path, not 3"):

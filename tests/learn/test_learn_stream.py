@@ -26,18 +26,18 @@ from pgcc.learn.shared import Shared
 from pgcc.learn.training import Run
 
 N = 6
-NAMES = [f"x{i}" for i in range(N)]
+NAMES = [f"x{i}" for i in range(1, N + 1)]
 HMM = pgcc.builders.hmm([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], [0.1, 0.7], length=N)
 KINDS = {
-    "SimplePGC": lambda: SimplePGC(2, 2, epochs=2, batch=16),
-    "DPP": lambda: DPP(epochs=1),
+    "SimplePGC": lambda: SimplePGC(2, 2, max_iter=2, batch_size=16),
+    "DPP": lambda: DPP(max_iter=1),
     "ChowLiu": ChowLiu,
-    "MixtureOfTrees": lambda: MixtureOfTrees(3, epochs=4),
-    "PGC": lambda: PGC([ChowLiu(), SimplePGC(2, 1, epochs=1)]),
-    "GridSearch": lambda: GridSearch(MixtureOfTrees(epochs=3), {"components": [1, 2]}),
-    "em": lambda: CircuitMLE(HMM.relabel(dict(zip(HMM.variables, NAMES, strict=True))), "em", epochs=3),
-    "lbfgs": lambda: CircuitMLE(pgcc.dpp(L=np.eye(N) + 0.1, names=NAMES), "lbfgs", epochs=3),
-    "adam": lambda: CircuitMLE(pgcc.dpp(L=np.eye(N) + 0.1, names=NAMES), "adam", epochs=2),
+    "MixtureOfTrees": lambda: MixtureOfTrees(3, max_iter=4),
+    "PGC": lambda: PGC([ChowLiu(), SimplePGC(2, 1, max_iter=1)]),
+    "GridSearch": lambda: GridSearch(MixtureOfTrees(max_iter=3), {"n_components": [1, 2]}),
+    "em": lambda: CircuitMLE(HMM.relabel(dict(zip(HMM.variables, NAMES, strict=True))), "em", max_iter=3),
+    "lbfgs": lambda: CircuitMLE(pgcc.dpp(L=np.eye(N) + 0.1, names=NAMES), "lbfgs", max_iter=3),
+    "adam": lambda: CircuitMLE(pgcc.dpp(L=np.eye(N) + 0.1, names=NAMES), "adam", max_iter=2),
 }
 
 
@@ -83,16 +83,16 @@ def test_a_file_is_its_array(kind, size, tmp_path, monkeypatch):
     assert there.score(path) == here.score(X)
     assert (there.score_samples(str(path)) == here.score_samples(X)).all()
     assert (read_rows(X).where is None) == (size == "many")
-    chosen = KINDS[kind]().fit(path, write_csv(tmp_path / "valid.data", V, header=False))
-    assert chosen.circuit_ == KINDS[kind]().fit(X, V).circuit_
+    chosen = KINDS[kind]().fit(path, validation=write_csv(tmp_path / "valid.data", V, header=False))
+    assert chosen.circuit_ == KINDS[kind]().fit(X, validation=V).circuit_
 
 
 @pytest.mark.parametrize("at_a_time", [1, 2, 13, 89, 90, 1000])
 def test_pieces_of_any_size(at_a_time, size, tmp_path, monkeypatch):
     X = table()
     monkeypatch.setattr("pgcc.data.text._AT_A_TIME", at_a_time * N)
-    model = SimplePGC(2, 2, epochs=1).fit(write_csv(tmp_path / "data.csv", X, missing="-1"))
-    assert (model.parameters_ == SimplePGC(2, 2, epochs=1).fit(X).parameters_).all()
+    model = SimplePGC(2, 2, max_iter=1).fit(write_csv(tmp_path / "data.csv", X, missing="-1"))
+    assert (model.parameters_ == SimplePGC(2, 2, max_iter=1).fit(X).parameters_).all()
 
 
 @pytest.mark.parametrize("kind", ["int8", "int64", "float32", "uint8", "bool"])
@@ -121,13 +121,13 @@ def test_a_first_line_of_observations_is_data(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("-1,0,NA\n1,1.0,nan\n")
     rows = read_rows(path)
-    assert rows.names == ["x0", "x1", "x2"]
+    assert rows.names == ["x1", "x2", "x3"]
     assert rows.codes([0, 1]).tolist() == [[-1, 0, -1], [1, 1, -1]]
 
 
 def test_a_checkpoint_knows_the_data_wherever_they_are(size, tmp_path):
     X, path = table(), tmp_path / "run.npz"
-    model = SimplePGC(2, 2, epochs=2)
+    model = SimplePGC(2, 2, max_iter=2)
     parameters = model.fit(X, checkpoint=path).parameters_
     assert (model.fit(write_csv(tmp_path / "data.csv", X), checkpoint=path).parameters_ == parameters).all()
     with pytest.raises(FormatError, match="other data"):
@@ -218,11 +218,11 @@ def test_batches_of_many_rows_have_the_same_numbers(seed, size):
 
 def test_blocks_change_only_the_last_digits(monkeypatch):
     X = table(300)
-    one = MixtureOfTrees(1, epochs=3).fit(X)
-    em = CircuitMLE(HMM, "em", epochs=3).fit(X).history_["train"]
+    one = MixtureOfTrees(1, max_iter=3).fit(X)
+    em = CircuitMLE(HMM, "em", max_iter=3).fit(X).history_["train"]
     monkeypatch.setattr(rows_module, "BLOCK", 9 * N)
-    assert MixtureOfTrees(1, epochs=3).fit(X).trees_.probs == pytest.approx(one.trees_.probs, rel=1e-12)
-    assert CircuitMLE(HMM, "em", epochs=3).fit(X).history_["train"] == pytest.approx(em, rel=1e-12)
+    assert MixtureOfTrees(1, max_iter=3).fit(X).trees_.probs == pytest.approx(one.trees_.probs, rel=1e-12)
+    assert CircuitMLE(HMM, "em", max_iter=3).fit(X).history_["train"] == pytest.approx(em, rel=1e-12)
 
 
 # -- files that are no good, and no room ---------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_bad_tables(text, message, at_a_time, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (np.full((2, 2), 0.5), "row 0, variable 'x0' is 0.5"),
+        (np.full((2, 2), 0.5), "row 0, variable 'x1' is 0.5"),
         (np.array([[0, 1], [1, 7]]), "row 1, variable 'x1' is 7"),
         (np.zeros(3), r"of shape \(3,\)"),
         (np.zeros((0, 3)), r"of shape \(0, 3\)"),
@@ -371,7 +371,7 @@ def test_a_cluster_learns_the_same(kind, cluster, monkeypatch):
     monkeypatch.setattr(rows_module, "BLOCK", 15 * N)
     monkeypatch.setattr("pgcc.learn.trees._STEPS", 3)
     X, V = table(), table(40, seed=1)
-    here, there = KINDS[kind]().fit(X, V), KINDS[kind]().fit(X, V, cluster=cluster)
+    here, there = KINDS[kind]().fit(X, validation=V), KINDS[kind]().fit(X, validation=V, cluster=cluster)
     assert there.circuit_ == here.circuit_
     if hasattr(here, "history_"):
         assert there.history_["validation"] == here.history_["validation"]
@@ -412,15 +412,15 @@ def test_a_run_that_began_here_goes_on_there(kind, cluster, tmp_path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoint, "write", stopping_after(2, Checkpoint.write))
         with pytest.raises(KeyboardInterrupt):
-            KINDS[kind]().fit(X, V, checkpoint=path)
-    there = KINDS[kind]().fit(X, V, checkpoint=path, cluster=cluster)
-    assert there.circuit_ == KINDS[kind]().fit(X, V).circuit_
+            KINDS[kind]().fit(X, validation=V, checkpoint=path)
+    there = KINDS[kind]().fit(X, validation=V, checkpoint=path, cluster=cluster)
+    assert there.circuit_ == KINDS[kind]().fit(X, validation=V).circuit_
 
 
 @pytest.mark.parametrize("kind", ["SimplePGC", "PGC", "GridSearch", "nested"])
 def test_a_run_that_began_there_goes_on_anywhere(kind, cluster, tmp_path, monkeypatch, often):
     """Runs and candidates that workers have finished are written at home."""
-    make = KINDS.get(kind, lambda: GridSearch(PGC([MixtureOfTrees(2, epochs=3)]), {"seed": [0, 1]}))
+    make = KINDS.get(kind, lambda: GridSearch(PGC([MixtureOfTrees(2, max_iter=3)]), {"random_state": [0, 1]}))
     X, V = table(), table(40, seed=1)
     with monkeypatch.context() as patch:
         if kind == "SimplePGC":
@@ -429,14 +429,14 @@ def test_a_run_that_began_there_goes_on_anywhere(kind, cluster, tmp_path, monkey
             at_home = stopping_after(1, Files.write, only=lambda folder: folder == tmp_path / "run")
             patch.setattr(Files, "write", at_home)
         with pytest.raises(KeyboardInterrupt):
-            make().fit(X, V, checkpoint=tmp_path / "run", cluster=cluster)
+            make().fit(X, validation=V, checkpoint=tmp_path / "run", cluster=cluster)
     (shutil.copy if kind == "SimplePGC" else shutil.copytree)(tmp_path / "run", tmp_path / "copy")
     epochs = count_epochs(monkeypatch)
-    whole, in_all = make().fit(X, V), len(epochs)
-    here = make().fit(X, V, checkpoint=tmp_path / "run")
+    whole, in_all = make().fit(X, validation=V), len(epochs)
+    here = make().fit(X, validation=V, checkpoint=tmp_path / "run")
     assert len(epochs) - in_all < in_all  # what was done is not done again
-    there = make().fit(X, V, checkpoint=tmp_path / "copy", cluster=cluster)
-    again = make().fit(X, V, checkpoint=tmp_path / "copy", cluster=cluster)  # nothing is left to do
+    there = make().fit(X, validation=V, checkpoint=tmp_path / "copy", cluster=cluster)
+    again = make().fit(X, validation=V, checkpoint=tmp_path / "copy", cluster=cluster)  # nothing is left to do
     assert here.circuit_ == there.circuit_ == again.circuit_ == whole.circuit_
 
 
@@ -454,7 +454,7 @@ def test_what_is_sent_are_the_rows():
 
 def test_legs_apart_are_legs_in_turn(cluster):
     X = table()
-    model = SimplePGC(2, 2, epochs=3, restarts=2)
+    model = SimplePGC(2, 2, max_iter=3, n_init=2)
     here = model.fit(X)
     parameters, history, best = here.parameters_, here.history_, here.best_epoch_
     there = model.fit(X, cluster=cluster)
@@ -472,7 +472,7 @@ def test_errors_of_a_cluster(cluster, tmp_path):
     folder.mkdir()
     (folder / "0.npz").write_bytes(b"no checkpoint")
     with pytest.raises(FormatError, match=f"{folder / '0.npz'} is not a checkpoint"):
-        GridSearch(SimplePGC(), {"seed": [1]}).fit(table(), checkpoint=folder, cluster=cluster)
-    impossible = pgcc.parse("(0.5*x0 + 0.5)*x1*x2*x3*x4*x5")
+        GridSearch(SimplePGC(), {"random_state": [1]}).fit(table(), checkpoint=folder, cluster=cluster)
+    impossible = pgcc.parse("(0.5*x1 + 0.5)*x2*x3*x4*x5*x6")
     with pytest.raises(PgccError, match="probability 0"):
         CircuitMLE(impossible, "em").fit(table(), cluster=cluster)

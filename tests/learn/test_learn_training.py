@@ -9,7 +9,7 @@ import pytest
 
 from pgcc.learn.checkpoint import Checkpoint
 from pgcc.learn.optimizers import Adam
-from pgcc.learn.training import Attempt, Run, best_of, progress, train
+from pgcc.learn.training import Attempt, Run, best_of, progress_line, train
 
 NAN = math.nan
 
@@ -76,7 +76,7 @@ def test_the_best_of_several_runs():
 def test_runs_that_have_not_begun_are_left_too():
     attempts = [Attempt(lambda state: Scripted([-1.0] * 4, state), 4, 4)] * 2
     first = Run(history={"train": [-1.0], "validation": [-2.0], "seconds": [3.0]}, best_epoch=0)
-    told = progress(attempts, [first, Run()], 0)
+    told = progress_line(attempts, [first, Run()], 0)
     assert told == "run 1/2, epoch 1/4: train -1.0000, validation -2.0000, best -2.0000, at most 21 s left"
 
 

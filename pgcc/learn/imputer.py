@@ -1,0 +1,221 @@
+"""Imputer: fill what is missing in tables of 0 and 1 by what a model expects there given the rest of the row."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Self
+
+import numpy as np
+
+from pgcc.errors import EvidenceError, PgccError, brief
+from pgcc.evaluate.distinct import number_rows
+from pgcc.learn.base import Estimator, Parameters, generator_of, not_fitted, refuse_validation_as_target
+from pgcc.learn.trees import MixtureOfTrees
+from pgcc.model import Model
+
+# From the codes of rows to the same rows with their gaps filled.
+Fill = Callable[[Model, np.ndarray, Any], np.ndarray]
+
+
+class Imputer(Parameters):
+    """Fill gaps in tables of 0 and 1: a transformer of scikit-learn, for the front of a pipeline.
+
+    A density model is fitted to the data, gaps and all (they are summed out, not guessed). Then every missing entry is
+    filled by what the model says of it given all that is known of its row.
+
+    Parameters
+    ----------
+    estimator : Estimator, optional
+        The density model, a copy of which is fitted; `MixtureOfTrees()` by default.
+    strategy : str
+        "most_frequent": the more probable value of every entry by itself (1 if both are), which makes the fewest
+        mistakes on average. "mode": the most probable values of all gaps of a row together, as `Model.mode` finds them.
+        "sample": drawn from the distribution of all gaps of a row together, so that tables keep their variety. "mean":
+        the probability of a 1.
+    random_state : int, generator of numpy, or None
+        For "sample": a number gives the same values every time.
+
+    Attributes
+    ----------
+    estimator_ : Estimator
+        The model that was fitted.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Where the data had names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pgcc.learn import ChowLiu, Imputer
+    >>> X = np.array([[0, 0], [1, 1]] * 20)                 # both or none
+    >>> imputer = Imputer(ChowLiu()).fit(X)
+    >>> imputer.transform([[1, np.nan], [np.nan, 0]])
+    array([[1., 1.],
+           [0., 0.]])
+    >>> imputer.set_params(strategy="mean").transform([[1, np.nan]]).round(2)
+    array([[1.  , 0.95]])
+    """
+
+    estimator_: Estimator
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
+    def __init__(
+        self, estimator: Estimator | None = None, *, strategy: str = "most_frequent", random_state: Any = None
+    ):
+        self.estimator = estimator
+        self.strategy = strategy
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, **options: Any) -> Self:
+        """Fit the model to data with gaps (−1, NaN, None).
+
+        Parameters
+        ----------
+        X : array, sparse matrix, list of rows, DataFrame or path
+        y : ignored
+        **options
+            Those of the estimator's `fit`: ``validation=``, ``checkpoint=``, ``cluster=``.
+        """
+        refuse_validation_as_target(y)
+        self._fill()
+        estimator = MixtureOfTrees() if self.estimator is None else self.estimator
+        if not isinstance(estimator, Estimator):
+            raise PgccError(f"estimator={brief(estimator)}: an Imputer takes an estimator of pgcc.learn")
+        self.estimator_ = type(estimator)(**estimator.get_params(deep=False)).fit(X, **options)
+        self.__dict__.pop("feature_names_in_", None)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The same rows with their gaps filled.
+
+        Returns
+        -------
+        array
+            Floats, or integers where X has integers and the strategy is not "mean"; a data frame if `set_output` asks
+            for one.
+        """
+        fitted, fill = self._fitted(), self._fill()
+        generator = np.random.default_rng(generator_of(self.random_state))
+        parts = [_filled(fitted.model_, codes, fill, generator) for codes in fitted._code_chunks(X)]
+        return self._wrapped(np.concatenate(parts).astype(self._kind(X)), X)
+
+    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
+        """Fit the model to data, and fill their gaps."""
+        return self.fit(X, y, **options).transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names of the columns of what `transform` returns: those of the data, or x1, x2, …"""
+        names = list(self._fitted().circuit_.variables)
+        asked = names if input_features is None else list(input_features)
+        if len(asked) != len(names) or (hasattr(self, "feature_names_in_") and asked != names):
+            raise EvidenceError(f"input_features={brief(asked)} is not equal to feature_names_in_, {brief(names)}")
+        return np.array(asked, dtype=object)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what `transform` returns.
+
+        Parameters
+        ----------
+        transform : str, optional
+            "default" for an array, or "pandas" or "polars" for a data frame; None leaves it as it is.
+        """
+        if transform not in (None, "default", "pandas", "polars"):
+            raise PgccError(f"transform={transform!r}: choose 'default', 'pandas' or 'polars'")
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _fitted(self) -> Estimator:
+        if not self.__sklearn_is_fitted__():
+            raise not_fitted(self)
+        return self.estimator_
+
+    def _fill(self) -> Fill:
+        if not isinstance(self.strategy, str) or self.strategy not in STRATEGIES:
+            raise PgccError(f"strategy={self.strategy!r}: choose one of {', '.join(map(repr, STRATEGIES))}")
+        return STRATEGIES[self.strategy]
+
+    def _kind(self, X: Any) -> np.dtype:
+        """The type of what `transform` returns: that of the data, if it can hold the values."""
+        kind = getattr(X, "dtype", None)
+        if isinstance(kind, np.dtype) and (kind.kind == "f" or (kind.kind in "iu" and self.strategy != "mean")):
+            return kind
+        return np.dtype(np.float64)
+
+    def _wrapped(self, values: np.ndarray, X: Any) -> Any:
+        wanted = getattr(self, "_sklearn_output_config", {}).get("transform") or _global_output()
+        if wanted == "pandas":
+            index = X.index if hasattr(X, "columns") and hasattr(X, "index") else None
+            return _import("pandas").DataFrame(values, index=index, columns=self.get_feature_names_out(), copy=False)
+        if wanted == "polars":
+            return _import("polars").DataFrame(values, schema=list(self.get_feature_names_out()), orient="row")
+        return values
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "estimator_" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type="transformer",
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(preserves_dtype=["float64", "float32"]),
+            input_tags=InputTags(sparse=True, allow_nan=True),
+        )
+
+
+def _global_output() -> str:
+    """What `sklearn.set_config(transform_output=…)` says, if anybody can have called it."""
+    sklearn = sys.modules.get("sklearn")
+    return "default" if sklearn is None else sklearn.get_config()["transform_output"]
+
+
+def _import(package: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError:
+        raise PgccError(f"set_output(transform={package!r}) needs {package}: pip install {package}") from None
+
+
+# -- strategies -----------------------------------------------------------------------------------------------------
+
+
+def _filled(model: Model, codes: np.ndarray, fill: Fill, generator: np.random.Generator) -> np.ndarray:
+    """Rows whose gaps are filled; those without are left alone."""
+    values = codes.astype(np.float64)
+    gaps = np.flatnonzero((codes < 0).any(axis=1))
+    if len(gaps):
+        values[gaps] = np.where(codes[gaps] < 0, fill(model, codes[gaps], generator), codes[gaps])
+    return values
+
+
+def _mean(model: Model, codes: np.ndarray, generator: Any) -> np.ndarray:
+    first, number = number_rows(codes)
+    return np.asarray(model.marginals(codes[first]))[number]
+
+
+def _most_frequent(model: Model, codes: np.ndarray, generator: Any) -> np.ndarray:
+    return _mean(model, codes, generator) >= 0.5
+
+
+def _mode(model: Model, codes: np.ndarray, generator: Any) -> np.ndarray:
+    first, number = number_rows(codes)
+    names = model.circuit.variables
+    found = [[mode.assignment[name] for name in names] for mode in model.mode(codes[first])]
+    return np.array(found, np.float64)[number]
+
+
+def _sample(model: Model, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    return model.sample(1, codes, rng=generator)[:, 0]
+
+
+STRATEGIES: dict[str, Fill] = {"most_frequent": _most_frequent, "mode": _mode, "sample": _sample, "mean": _mean}

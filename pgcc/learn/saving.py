@@ -1,0 +1,215 @@
+"""Estimators in `.npz` files, without pickles: parameters, learned attributes and circuits as numbers and JSON.
+
+The arrays of the learned circuit have the names that they have in the file of a circuit (`pgcc.formats.npz`), so that
+the file of an estimator is one of its circuit too, for `pgcc.load` and the command line. Beside them:
+
+estimator       JSON as bytes: {"format", "version", "estimator"}; a value in it is null, true, a number or text, or an
+                object with one key that says what it is:
+                    {"list": [...]}, {"tuple": [...]}, {"dict": [[key, value], ...]}, {"names": [...]} (of texts)
+                    {"array": name}      the array of that name in the file
+                    {"circuit": prefix}  the circuit whose arrays have names with that prefix
+                    {"trees": {...}}     the arrays of a mixture of trees
+                    {"estimator": class, "parameters": {...}, "learned": {...}}
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pgcc.errors import CircuitError, FormatError, brief
+from pgcc.formats.io import DAMAGE, Archive, as_path, read_bytes, reason_of, replacing
+from pgcc.formats.npz import circuit_in, to_arrays
+from pgcc.ir.circuit import Circuit
+from pgcc.learn.base import Parameters
+from pgcc.learn.circuit_mle import CircuitMLE
+from pgcc.learn.imputer import Imputer
+from pgcc.learn.pgc import PGC
+from pgcc.learn.search import GridSearch
+from pgcc.learn.simple_pgc import DPP, SimplePGC
+from pgcc.learn.tree_mixture import Trees
+from pgcc.learn.trees import ChowLiu, MixtureOfTrees
+
+FORMAT, VERSION = "pgcc estimator", 1
+# The estimators that a file can hold: nothing else is made of what it says.
+KINDS: dict[str, type[Parameters]] = {
+    kind.__name__: kind for kind in (SimplePGC, DPP, PGC, ChowLiu, MixtureOfTrees, CircuitMLE, GridSearch, Imputer)
+}
+_ENTRY = "estimator"
+
+
+# -- writing ----------------------------------------------------------------------------------------------------
+
+
+def save(estimator: Parameters, path: str | os.PathLike[str]) -> None:
+    """Write an estimator, fitted or not, to a file that `load` reads back.
+
+    The file appears whole or not at all. It is one of the learned circuit too: `pgcc.load` and the command line
+    (`pgcc query model.npz "tea=1"`) read it as that.
+
+    Parameters
+    ----------
+    estimator : estimator of pgcc.learn
+    path : str or path-like
+        Its name ends with `.npz`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import pgcc.learn
+    >>> model = pgcc.learn.ChowLiu().fit([[0, 0], [0, 0], [1, 1], [1, 1]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.npz")
+    ...     pgcc.learn.save(model, path)
+    ...     again, circuit = pgcc.learn.load(path), pgcc.load(path)
+    >>> again.score([[1, 1]]) == model.score([[1, 1]])
+    True
+    >>> circuit == model.circuit_
+    True
+    """
+    if KINDS.get(type(estimator).__name__) is not type(estimator):
+        raise FormatError(f"{brief(estimator)} is not an estimator of pgcc.learn: only these are saved")
+    place = as_path(path)
+    if place.suffix.lower() != ".npz":
+        raise FormatError(f"{place}: estimators are saved in .npz files")
+    arrays: dict[str, np.ndarray] = {}
+    said = {"format": FORMAT, "version": VERSION, "estimator": _Writer(arrays).value(estimator, "")}
+    arrays[_ENTRY] = np.frombuffer(json.dumps(said, ensure_ascii=False).encode(), np.uint8)
+    try:
+        with replacing(place) as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+    except OSError as error:
+        raise FormatError(f"{place} cannot be written: {error.strerror or error}") from None
+
+
+class _Writer:
+    """Values as JSON; arrays and circuits go to `arrays`, under names that say where they belong."""
+
+    def __init__(self, arrays: dict[str, np.ndarray]):
+        self.arrays = arrays
+
+    def value(self, value: Any, at: str) -> Any:
+        match value:
+            case None | bool() | int() | str():
+                return value
+            case float():
+                return value if math.isfinite(value) else {"float": repr(value)}
+            case np.bool_() | np.integer() | np.floating():
+                return self.value(value.item(), at)
+            case Circuit():
+                self.arrays |= {f"{at}{name}": array for name, array in to_arrays(value).items()}
+                return {"circuit": at}
+            case Trees():
+                return {"trees": {k: self.value(v, f"{at}{k}.") for k, v in value.arrays().items()}}
+            case np.ndarray():
+                return self._array(value, at)
+            case list() | tuple():
+                kind = "list" if isinstance(value, list) else "tuple"
+                return {kind: [self.value(one, f"{at}{i}.") for i, one in enumerate(value)]}
+            case dict():
+                pairs = enumerate(value.items())
+                return {"dict": [[self.value(k, ""), self.value(v, f"{at}{i}.")] for i, (k, v) in pairs]}
+        if KINDS.get(type(value).__name__) is type(value):
+            return self._estimator(value, at)
+        raise FormatError(
+            f"{at.removesuffix('.')}={brief(value)} cannot be saved: it is neither a number nor a circuit"
+        )
+
+    def _array(self, array: np.ndarray, at: str) -> Any:
+        if array.dtype == object:
+            return {"names": [str(name) for name in array]}
+        name = at.removesuffix(".")
+        self.arrays[name] = array
+        return {"array": name}
+
+    def _estimator(self, estimator: Parameters, at: str) -> Any:
+        parameters = estimator.get_params(deep=False)
+        learned = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+        inside = {name: self.value(value, f"{at}{name}.") for name, value in learned.items() if name != "circuit_"}
+        if "circuit_" in learned:  # that of the whole file has the names that `pgcc.load` looks for
+            inside["circuit_"] = self.value(learned["circuit_"], at)
+        return {
+            "estimator": type(estimator).__name__,
+            "parameters": {name: self.value(value, f"{at}{name}.") for name, value in parameters.items()},
+            "learned": inside,
+        }
+
+
+# -- reading ----------------------------------------------------------------------------------------------------
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The estimator in a file that `save` wrote. Nothing of the file is run, as a pickle would be.
+
+    Raises
+    ------
+    FormatError
+        If there is no such file, or it is damaged, or holds something else.
+
+    Examples
+    --------
+    >>> import pgcc.learn
+    >>> pgcc.learn.load("nothing.npz")
+    Traceback (most recent call last):
+    pgcc.errors.FormatError: nothing.npz: there is no such file
+    """
+    place = as_path(path)
+    try:
+        archive = Archive(read_bytes(place))
+        if _ENTRY not in archive.entries:
+            raise FormatError("it holds no estimator; a circuit is read by pgcc.load")
+        said = json.loads(archive.array(_ENTRY).tobytes().decode())
+        if said["format"] != FORMAT or said["version"] != VERSION:
+            raise FormatError(
+                f"it has version {said['version']!r} of the format, and this pgcc reads version {VERSION}"
+            )
+        return _Reader(archive).value(said["estimator"])
+    except FileNotFoundError:
+        raise FormatError(f"{place}: there is no such file") from None
+    except OSError as error:
+        raise FormatError(f"{place} cannot be read: {error.strerror or error}") from None
+    except FormatError as error:
+        raise FormatError(f"{place}: {error}") from None
+    except (*DAMAGE, AttributeError, CircuitError, RecursionError) as error:
+        raise FormatError(f"{place} is damaged, or holds no estimator: {reason_of(error)}") from None
+
+
+class _Reader:
+    """Values of JSON, with the arrays of the file."""
+
+    def __init__(self, archive: Archive):
+        self.archive = archive
+        self._kinds: dict[str, Callable[[Any], Any]] = {
+            "float": lambda text: {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[text],
+            "list": lambda values: [self.value(one) for one in values],
+            "tuple": lambda values: tuple(self.value(one) for one in values),
+            "dict": lambda pairs: {self.value(key): self.value(value) for key, value in pairs},
+            "names": lambda names: np.array([str(name) for name in names], dtype=object),
+            "array": lambda name: archive.array(name).copy(),
+            "circuit": lambda prefix: circuit_in(archive.part(prefix)),
+            "trees": lambda arrays: Trees(
+                **{name: self.value(arrays[name]) for name in ("weights", "parents", "probs")}
+            ),
+        }
+
+    def value(self, said: Any) -> Any:
+        if not isinstance(said, dict):
+            return said
+        if "estimator" in said:
+            return self._estimator(said)
+        ((kind, content),) = said.items()
+        return self._kinds[kind](content)
+
+    def _estimator(self, said: dict[str, Any]) -> Parameters:
+        kind = KINDS[said["estimator"]]
+        estimator = kind(**{name: self.value(value) for name, value in said["parameters"].items()})
+        for name, value in said["learned"].items():
+            if not name.isidentifier() or name.startswith("_") or not name.endswith("_"):
+                raise FormatError(f"{name!r} is not a learned attribute")
+            setattr(estimator, name, self.value(value))
+        return estimator

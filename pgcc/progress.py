@@ -1,0 +1,80 @@
+"""Progress of long work as a bar on standard error: on a terminal only, and after the first second only."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+# Seconds before a bar appears: what is done sooner shows none.
+_DELAY = 1.0
+# Work inside other work that has a bar shows none of its own.
+_in_use = threading.Lock()
+
+
+class Bar(Protocol):
+    """Something to be told how far the work has come."""
+
+    def at(self, done: int, total: int | None = None, note: str = "") -> None:
+        """So much is done; of so much, where that has changed; and a few words about it."""
+
+
+class _Nothing:
+    def at(self, done: int, total: int | None = None, note: str = "") -> None:
+        pass
+
+
+class _Tqdm:
+    def __init__(self, bar: Any):
+        self._bar = bar
+
+    def at(self, done: int, total: int | None = None, note: str = "") -> None:
+        if total is not None:
+            self._bar.total = total
+        if note:
+            self._bar.set_postfix_str(note, refresh=False)
+        self._bar.update(done - self._bar.n)
+
+
+@contextmanager
+def progress(what: str, total: int | None, unit: str, shown: bool | None = None) -> Iterator[Bar]:
+    """A bar for the work of the body, which goes when that ends.
+
+    Parameters
+    ----------
+    what : str
+        What is done: the text before the bar.
+    total : int, optional
+        How much there is to do, at most.
+    unit : str
+        Of what: "epoch", "row".
+    shown : bool, optional
+        By default on a terminal, unless the environment variable PGCC_QUIET is set.
+
+    Examples
+    --------
+    >>> with progress("counting", 3, "number", shown=False) as bar:
+    ...     for i in range(3):
+    ...         bar.at(i + 1)
+    """
+    wanted = is_terminal() if shown is None else shown
+    if not wanted or not _in_use.acquire(blocking=False):
+        yield _Nothing()
+        return
+    try:
+        from tqdm import tqdm
+
+        with tqdm(
+            total=total, desc=what, unit=f" {unit}", delay=_DELAY, leave=False, dynamic_ncols=True, file=sys.stderr
+        ) as bar:
+            yield _Tqdm(bar)
+    finally:
+        _in_use.release()
+
+
+def is_terminal() -> bool:
+    """Whether a person looks on, who has not asked for quiet."""
+    return not os.environ.get("PGCC_QUIET") and sys.stderr is not None and sys.stderr.isatty()
