@@ -34,6 +34,7 @@ from pgcc.kernels.announce import compilation
 from pgcc.kernels.folder import DAY, LOG, writable
 from pgcc.kernels.numba_private import Cache, can_be_kept, from_bytes, to_bytes
 
+_FORMAT = "2"  # of the files
 _POLICY = "pgcc.kernels.policy"  # what it says of how a kernel is compiled is among the kernel's options
 _IMPORT = re.compile(r"^\s*(?:from|import) (pgcc[\w.]*)(?: import (.*))?", re.MULTILINE)
 
@@ -88,12 +89,14 @@ class KernelCache(Cache):
 
     def _path(self, sig: Any, codegen: Any) -> Path | None:
         home = writable() if self._enabled else None
-        if home is None:
-            return None
+        return None if home is None else home / f"{self.name(sig, codegen)}.kernel"
+
+    def name(self, sig: Any, codegen: Any) -> str:
+        """The name of the function, and the digest of everything that its machine code depends on."""
         modules = frozenset({self._function.__module__, *_modules_of_types(sig)})
         parts = (self._function.__qualname__, sig, codegen.magic_tuple(), self._options, sources(modules), _versions())
         digest = hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
-        return home / f"{self._function.__qualname__}-{digest[:32]}.kernel"
+        return f"{self._function.__qualname__}-{digest[:32]}"
 
 
 def _modules_of_types(kinds: Any) -> Iterator[str]:
@@ -107,7 +110,7 @@ def _modules_of_types(kinds: Any) -> Iterator[str]:
 
 @functools.cache
 def _versions() -> tuple[str, ...]:
-    return (platform.python_version(), np.__version__, numba.__version__, llvmlite.__version__)
+    return (_FORMAT, platform.python_version(), np.__version__, numba.__version__, llvmlite.__version__)
 
 
 @functools.cache

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import importlib
 import pickle
 from collections.abc import Callable
 from typing import Any
 
+from llvmlite import binding
 from numba import types
 from numba.core import serialize
 from numba.core.caching import _Cache as Cache
@@ -13,7 +16,10 @@ from numba.core.compiler import CompileResult
 from numba.core.typing.templates import infer, infer_global, make_intrinsic_template
 from numba.extending import models, register_model
 
-__all__ = ["Cache", "KernelType", "can_be_kept", "define", "from_bytes", "keep", "to_bytes"]
+__all__ = ["Cache", "KernelType", "SeparateKernelType", "can_be_kept", "define", "from_bytes", "keep", "to_bytes"]
+
+# Kernels that others call at their address, by symbol: the module, the name and the types of arguments.
+_symbols: dict[str, tuple[str, str, Any]] = {}
 
 
 class KernelType(types.Dispatcher):
@@ -23,7 +29,29 @@ class KernelType(types.Dispatcher):
         return super().get_call_type(context, tuple(map(types.unliteral, args)), kws)
 
 
+class SeparateKernelType(KernelType):
+    """The type of a kernel that others call at its address. Numba would optimise a copy of it in every caller."""
+
+    def get_impl_key(self, sig: Any) -> Any:
+        return _give_symbol(self.dispatcher, sig.args)
+
+
+def _give_symbol(dispatcher: Any, args: Any) -> str:
+    """The symbol at which a compiled kernel is called: what it was compiled from, the same in all processes."""
+    dispatcher.compile(args)
+    result = dispatcher.overloads[args]
+    symbol: str = dispatcher._cache.name(args, result.library.codegen)
+    if symbol not in _symbols:
+        binding.add_symbol(symbol, result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+        description = copy.copy(result.fndesc)
+        description.mangled_name = symbol
+        dispatcher.targetctx.insert_user_function(symbol, description)
+        _symbols[symbol] = dispatcher.py_func.__module__, dispatcher.py_func.__qualname__, args
+    return symbol
+
+
 register_model(KernelType)(models.OpaqueModel)
+register_model(SeparateKernelType)(models.OpaqueModel)
 
 
 def keep(dispatcher: Any, cache: Cache) -> Any:
@@ -38,13 +66,18 @@ def can_be_kept(result: Any) -> bool:
 
 
 def to_bytes(result: Any) -> bytes:
-    """A compiled function as bytes."""
-    return serialize.dumps(result._reduce())
+    """A compiled function as bytes, with the kernels that it calls at their address."""
+    functions = result.library._final_module.functions
+    called = [_symbols[f.name] for f in functions if f.is_declaration and f.name in _symbols]
+    return serialize.dumps((called, result._reduce()))
 
 
 def from_bytes(target_context: Any, content: bytes) -> CompileResult:
     """The compiled function: `content` is what `to_bytes` gave, from a file of which the digest was right."""
-    return CompileResult._rebuild(target_context, *pickle.loads(content))
+    called, reduced = pickle.loads(content)
+    for module, name, args in called:
+        _give_symbol(getattr(importlib.import_module(module), name).dispatcher, args)
+    return CompileResult._rebuild(target_context, *reduced)
 
 
 def define(function: Callable[..., Any], definition: Callable[..., Any], prefer_literal: bool = False) -> None:

@@ -92,10 +92,11 @@ class Kernel:
     py_func : the function itself, to be interpreted or stepped through
     """
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]):
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any], separate: bool = False):
         functools.update_wrapper(self, function)
         self.py_func = function
         self.options = options
+        self._separate = separate
         self._dispatcher: Any = None
 
     @property
@@ -109,10 +110,11 @@ class Kernel:
 
     @functools.cached_property
     def _numba_type_(self) -> Any:
-        from pgcc.kernels.numba_private import KernelType
+        from pgcc.kernels.numba_private import KernelType, SeparateKernelType
 
-        inlined = self.options.get("forceinline", False)  # small, and faster for a literal
-        return self.dispatcher._numba_type_ if inlined else KernelType(self.dispatcher)
+        if self.options.get("forceinline", False):  # small, and faster for a literal
+            return self.dispatcher._numba_type_
+        return SeparateKernelType(self.dispatcher) if self._separate else KernelType(self.dispatcher)
 
     def __call__(self, *args: Any) -> Any:
         if _tier.inside:
@@ -139,6 +141,11 @@ class Kernel:
 def kernel(function: Any) -> Any:
     """Compile a function over arrays when it is first called."""
     return Kernel(function, OPTIONS)
+
+
+def separate_kernel(function: Any) -> Any:
+    """The same for large functions that others call: compiled once, and called at their address."""
+    return Kernel(function, OPTIONS, separate=True)
 
 
 def bare_kernel(function: Any) -> Any:

@@ -56,7 +56,7 @@ from pgcc.determinants.kernels.plan import (
 )
 from pgcc.determinants.kernels.sized import sized_sum
 from pgcc.ir.numbers import UNIT
-from pgcc.kernels.policy import bare_kernel, inlined_kernel, kernel
+from pgcc.kernels.policy import bare_kernel, inlined_kernel, kernel, separate_kernel
 from pgcc.kernels.simd import LANES, larger, load, magnitude, mul, root, smaller, splat, store
 
 _SMALL, _LARGE = 2.0**-400, 2.0**400
@@ -79,7 +79,7 @@ class Chosen(NamedTuple):
     masks: np.ndarray
 
 
-@kernel
+@separate_kernel
 def determinant_rows(layout, d, children, wanted, found):
     """mantissa[row]·2^exponent[row] = determinant d, off by at most error[row] relatively, for the rows of a block.
 
@@ -116,7 +116,7 @@ def cost_of(form, size, r, k):
     return 30.0 + size * size + size * size * size / 16.0
 
 
-@kernel
+@separate_kernel
 def _choose_forms(layout, d, children, chosen, found):
     """The cheapest form of every row, and its size; −1 where the answer is 0 or where no form applies."""
     plan, rows = layout.plan, children.rows
@@ -197,7 +197,7 @@ def _by_form_and_size(form, size, base):
     return order, largest
 
 
-@kernel
+@separate_kernel
 def _run_trees(layout, d, children, form, found):
     """The rows whose form is TREES, one after another."""
     plan, data = layout.plan, layout.data
@@ -221,7 +221,7 @@ def _run_trees(layout, d, children, form, found):
                 mantissa[row], exponent[row], error[row] = m, e, off
 
 
-@kernel
+@separate_kernel
 def _run_sized(layout, d, children, wanted, found):
     """Determinants with a size, of symmetric kernels, one row after another; by a second base where one is not enough.
 
@@ -267,7 +267,7 @@ def _scratch(q, k, pairs):
     )
 
 
-@bare_kernel
+@separate_kernel
 def _run_groups(layout, d, children, chosen, order, wanted, scratch, found):
     """The rows of `order`, up to eight of one form at a time, padded to the largest size among them.
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.ir.numbers import UNIT
-from pgcc.kernels.policy import kernel
+from pgcc.kernels.policy import kernel, separate_kernel
 
 _TINY = 2.0**-1000
 
@@ -114,7 +114,7 @@ def _contract(graph, f, y, parent, chosen):
     return value, exponent, count
 
 
-@kernel
+@separate_kernel
 def tree_sum(graph, f, y, nodes):
     """The determinant for one row as (mantissa, binary exponent, relative error); an error of NaN: not to be trusted.
 

@@ -55,7 +55,7 @@ from pgcc.determinants.kernels.plan import (
 )
 from pgcc.determinants.kernels.staged import in_range
 from pgcc.ir.numbers import UNIT
-from pgcc.kernels.policy import bare_kernel, kernel
+from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 from pgcc.kernels.simd import LANES
 
 _NO_BASE = np.array([1.0, 0.0, 0.0])
@@ -102,7 +102,7 @@ def trusted_partials(dets, d, children, first):
             work[size + lane] = degree * (abs(here) + off) + off / UNIT
 
 
-@kernel
+@separate_kernel
 def partial_rows(layout, d, children, wanted, found):
     """mantissa[i, row]·2^exponent[i, row] = ∂D/∂f_i for determinant d, off by at most error[i, row]·2^exponent[i, row].
 
@@ -299,7 +299,7 @@ def _units(layout, d, form, children):
     return result
 
 
-@kernel
+@separate_kernel
 def _substitute(layout, minor, matrix, index, borders, accuracy, found):
     """Border the eliminated matrix with every child of `borders` in turn, many at a time.
 

@@ -40,7 +40,7 @@ import numpy as np
 
 from pgcc.determinants.kernels.filling import added
 from pgcc.ir.numbers import UNIT
-from pgcc.kernels.policy import kernel
+from pgcc.kernels.policy import kernel, separate_kernel
 
 _SMALL, _LARGE = 2.0**-500, 2.0**500
 _NOTHING = 2.0**-900  # squares of a row that is left away, beside a diagonal near 1
@@ -48,7 +48,7 @@ _SHIFTS = 4  # the largest shift is 8 times what T is off by; roundings are most
 _CHUNK = 16  # terms that are added up by themselves, so that fewer roundings follow one another
 
 
-@kernel
+@separate_kernel
 def sized_sum(kernel_matrix, scale, gap, phi, f, y, size, counted):
     """(mantissa, binary exponent, relative error) without the factor D_base; an error of inf: not to be trusted.
 

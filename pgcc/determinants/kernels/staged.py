@@ -11,7 +11,7 @@ from pgcc.determinants.kernels.forms import determinant_rows
 from pgcc.determinants.kernels.observed import PADDING
 from pgcc.determinants.kernels.plan import Children, Found, Layout
 from pgcc.ir.numbers import UNIT
-from pgcc.kernels.policy import bare_kernel, kernel
+from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 from pgcc.program.program import DET, DETMAG
 from pgcc.rings.float64.kernels.evidence import Rows, read_block
 from pgcc.rings.float64.kernels.interpreter import copy_roots, run_block
@@ -60,7 +60,7 @@ def run_staged(head, tail, dets, rows, lanes, block, roots, out, unknown):
     return missed
 
 
-@kernel
+@separate_kernel
 def run_tail(program, begin, end, dets, rows, first_row, block, unknown):
     """Instructions begin … end − 1, some of them determinants, for the block of rows from `first_row` on.
 
