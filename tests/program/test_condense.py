@@ -359,6 +359,17 @@ class TestCertifyBlock:
             assert (values.bound[here] <= 1e-9).all()
             assert (values.floats()[left] <= 0.0).all()
 
+    @pytest.mark.parametrize("code", [2, -2, 127])
+    def test_what_is_no_evidence_is_not_certified(self, code: int) -> None:
+        direct = Float64(lower(homogenize(random_circuit(1, 7, size=30, negative=False).simplify())))
+        rows = np.random.default_rng(1).choice(CODES, size=(1000, 7)).astype(np.int8)
+        rows[600, 3] = code
+        out = np.empty(1000)
+        left = direct.write_certified(rows, 1e-9, 1.0, False, out)
+        assert 600 in left
+        assert len(left) < 1000  # those of its block
+        assert np.isnan(out[left]).all()
+
     def test_logarithms_to_the_last_place(self) -> None:
         rng = np.random.default_rng(0)
         numbers = np.concatenate(
