@@ -118,6 +118,22 @@ class TestCondense:
             slots = run(program, dict(enumerate(codes)))
             assert condensed_values(condensed, table, codes) == [slots[x] for x in kept]
 
+    def test_quotients_are_multiplied_by_their_weights(self) -> None:
+        """Flows through a product of three: a loop has them from the kernel, and not by looking them up."""
+        circuit = pgcc.parse("3*(a + 2)*(b + 5)*(c + 1)*(d + 4) + 7*(a + 1)*(b + 3)*(c + 2)*(d + 6)")
+        program = flows(lower(homogenize(circuit)))
+        assert {
+            w
+            for op, w in zip(program.op, program.first_weight, strict=False)
+            if op == QUOTIENT and program.weights[w] != 1
+        }
+        kept = readings(program).tolist()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_Work, "worth_tables", lambda self, variables: set())
+            found = Loop(program, kept, False).values(np.full((1, 4), -1, np.int8))[:, 0]
+        slots = run(program, {})
+        np.testing.assert_allclose(found, [float(slots[x]) for x in kept], rtol=1e-14)
+
     @pytest.mark.parametrize("which", [0, 1])
     @pytest.mark.parametrize("seed", range(4))
     def test_every_order_is_right(self, seed: int, which: int, monkeypatch: pytest.MonkeyPatch) -> None:
