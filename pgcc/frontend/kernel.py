@@ -12,6 +12,7 @@ import numpy as np
 
 from pgcc.errors import CircuitError, brief
 from pgcc.frontend.determinant import check_size
+from pgcc.ir.matrix import as_doubles
 from pgcc.ir.numbers import Number, as_number, nearest_float
 from pgcc.passes.arguments import new_names
 
@@ -120,9 +121,9 @@ def _item_names(names: Iterable[str] | None, count: int, what: str) -> list[str]
 def _numbers(what: str, items: list[str], entries: np.ndarray) -> Kernel:
     if entries.dtype.kind == "c":
         return _numbers(what, items, _real(what, items, entries))
-    if entries.dtype.kind == "f":
+    floats = as_doubles(entries) if entries.dtype.kind == "f" else None
+    if floats is not None:
         rounding = float(np.finfo(entries.dtype).eps)
-        floats = np.array(entries, dtype=np.float64)
         _check_finite(what, items, floats)
         return Kernel(what, items, floats, None, max(rounding, float(np.finfo(np.float64).eps)))
     rows: list[list[Number]] = [

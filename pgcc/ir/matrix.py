@@ -12,6 +12,17 @@ from pgcc.errors import CircuitError
 from pgcc.ir.numbers import Number, as_number, nearest_float
 
 
+def as_doubles(array: np.ndarray) -> np.ndarray | None:
+    """The same numbers as doubles; None if they are long doubles with more digits or a wider range.
+
+    >>> as_doubles(np.ones(1, np.longdouble)), as_doubles(np.ones(1, np.longdouble) + np.longdouble(2) ** -60)
+    (array([1.]), None)
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        doubles = array.astype(np.float64)
+    return doubles if array.dtype.itemsize <= 8 or np.array_equal(doubles, array, equal_nan=True) else None
+
+
 class Matrix:
     """A constant matrix. A float64 array stays one; anything else is held as exact numbers.
 
@@ -44,8 +55,9 @@ class Matrix:
                 entries._hash,
             )
             return
-        if isinstance(entries, np.ndarray) and entries.dtype.kind == "f":
-            self._init_floats(entries)
+        doubles = as_doubles(entries) if isinstance(entries, np.ndarray) and entries.dtype.kind == "f" else None
+        if doubles is not None:
+            self._init_floats(doubles)
         else:
             self._init_exact(entries, shape)
 

@@ -49,8 +49,10 @@ def _convert(value: Any) -> Number:
             return as_number(Fraction(value))
         except (ValueError, OverflowError, ZeroDivisionError):
             raise CircuitError(f"{value!r} is not a finite number") from None
-    if isinstance(value, numbers.Real):  # numpy floats
-        return as_number(float(value))
+    if isinstance(value, numbers.Real):  # numpy floats, of which long doubles may have more digits than doubles
+        nearest, ratio = float(value), getattr(value, "as_integer_ratio", None)
+        wider = nearest != value == value  # and not NaN
+        return as_number(Fraction(*ratio()) if wider and ratio is not None else nearest)
     raise CircuitError(f"{value!r} ({type(value).__name__}) is not a real number")
 
 

@@ -278,6 +278,18 @@ def test_any_real_matrix():
     assert pgcc.dpp([["1/3"]]).facts.exact
 
 
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="long doubles are doubles here")
+def test_long_doubles_keep_their_digits():
+    longer = np.longdouble(1) + np.longdouble(2) ** -60
+    L = np.array([[longer, 0], [0, 1]], np.longdouble)
+    exact = Fraction(2**60 + 1, 2**60)
+    (x1,) = pgcc.variables("x1")
+    for circuit in (pgcc.dpp(L), pgcc.determinant(np.eye(2), np.eye(2), L, ["x1", "x2"]), x1 * longer + 1):
+        assert pgcc.compile(circuit).prob({"x1": 1}, exact=True) == exact / (1 + exact)
+    with pytest.raises(pgcc.CircuitError, match="is nan"):
+        pgcc.dpp(np.array([[np.nan]], np.longdouble))
+
+
 def test_a_rounded_kernel_is_symmetrised():
     L = np.array([[2.0, 1.0], [1.0 + 1e-13, 2.0]])
     V = matrices(pgcc.dpp(L))[2].floats()

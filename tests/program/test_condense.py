@@ -118,6 +118,22 @@ class TestCondense:
             slots = run(program, dict(enumerate(codes)))
             assert condensed_values(condensed, table, codes) == [slots[x] for x in kept]
 
+    def test_quotients_are_multiplied_by_their_weights(self) -> None:
+        """Flows through a product of three: a loop has them from the kernel, and not by looking them up."""
+        circuit = pgcc.parse("3*(a + 2)*(b + 5)*(c + 1)*(d + 4) + 7*(a + 1)*(b + 3)*(c + 2)*(d + 6)")
+        program = flows(lower(homogenize(circuit)))
+        assert {
+            w
+            for op, w in zip(program.op, program.first_weight, strict=False)
+            if op == QUOTIENT and program.weights[w] != 1
+        }
+        kept = readings(program).tolist()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_Work, "worth_tables", lambda self, variables: set())
+            found = Loop(program, kept, False).values(np.full((1, 4), -1, np.int8))[:, 0]
+        slots = run(program, {})
+        np.testing.assert_allclose(found, [float(slots[x]) for x in kept], rtol=1e-14)
+
     @pytest.mark.parametrize("which", [0, 1])
     @pytest.mark.parametrize("seed", range(4))
     def test_every_order_is_right(self, seed: int, which: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,6 +374,17 @@ class TestCertifyBlock:
             np.testing.assert_array_equal(out[here], values.floats()[here])
             assert (values.bound[here] <= 1e-9).all()
             assert (values.floats()[left] <= 0.0).all()
+
+    @pytest.mark.parametrize("code", [2, -2, 127])
+    def test_what_is_no_evidence_is_not_certified(self, code: int) -> None:
+        direct = Float64(lower(homogenize(random_circuit(1, 7, size=30, negative=False).simplify())))
+        rows = np.random.default_rng(1).choice(CODES, size=(1000, 7)).astype(np.int8)
+        rows[600, 3] = code
+        out = np.empty(1000)
+        left = direct.write_certified(rows, 1e-9, 1.0, False, out)
+        assert 600 in left
+        assert len(left) < 1000  # those of its block
+        assert np.isnan(out[left]).all()
 
     def test_logarithms_to_the_last_place(self) -> None:
         rng = np.random.default_rng(0)
