@@ -168,7 +168,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             raise FormatError(
                 f"it has version {said['version']!r} of the format, and this pgcc reads version {VERSION}"
             )
-        return _Reader(archive).value(said["estimator"])
+        return _Reader(archive).estimator(said["estimator"])
     except FileNotFoundError:
         raise FormatError(f"{place}: there is no such file") from None
     except OSError as error:
@@ -201,11 +201,11 @@ class _Reader:
         if not isinstance(said, dict):
             return said
         if "estimator" in said:
-            return self._estimator(said)
+            return self.estimator(said)
         ((kind, content),) = said.items()
         return self._kinds[kind](content)
 
-    def _estimator(self, said: dict[str, Any]) -> Parameters:
+    def estimator(self, said: dict[str, Any]) -> Parameters:
         kind = KINDS[said["estimator"]]
         estimator = kind(**{name: self.value(value) for name, value in said["parameters"].items()})
         for name, value in said["learned"].items():
