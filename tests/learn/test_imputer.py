@@ -101,6 +101,15 @@ def test_output_is_what_is_asked_for(fitted):
         imputer.set_output(transform="numpy")
 
 
+def test_a_pipeline_of_data_frames():
+    pd = pytest.importorskip("pandas")
+    pipeline = pytest.importorskip("sklearn.pipeline")
+    frame = pd.DataFrame(GAPS, columns=["a", "b", "c"])
+    pipe = pipeline.make_pipeline(Imputer(ChowLiu()), ChowLiu()).set_output(transform="pandas").fit(frame)
+    assert pipe[-1].feature_names_in_.tolist() == ["a", "b", "c"]
+    assert np.isfinite(pipe.score(frame))
+
+
 def test_options_of_fit_go_to_the_model(tmp_path):
     imputer = Imputer(MixtureOfTrees(2, max_iter=2)).fit(rows(), validation=rows(20, 1), checkpoint=tmp_path / "run")
     assert (tmp_path / "run").exists()
@@ -113,6 +122,8 @@ def test_refusals():
         Imputer(strategy="median").fit(rows())
     with pytest.raises(PgccError, match="takes an estimator"):
         Imputer("trees").fit(rows())
+    with pytest.raises(PgccError, match="random_state='dice'"):
+        Imputer(ChowLiu(), strategy="sample", random_state="dice").fit_transform(GAPS)
     with pytest.raises(PgccError, match="call fit first"):
         Imputer().transform(GAPS)
     with pytest.raises(EvidenceError, match=r"X has 2 features, but .* is expecting 3"):

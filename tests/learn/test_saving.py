@@ -94,6 +94,8 @@ def test_what_cannot_be_saved(tmp_path):
         save(CircuitMLE(lambda names: CIRCUIT), tmp_path / "model.npz")
     with pytest.raises(FormatError, match=r"random_state=RandomState.* cannot be saved"):
         save(MixtureOfTrees(random_state=np.random.RandomState(0)), tmp_path / "model.npz")
+    with pytest.raises(FormatError, match=r"param_grid.0=array.* cannot be saved"):
+        save(GridSearch(ChowLiu(), {"smoothing": np.array([1, None])}), tmp_path / "model.npz")
     with pytest.raises(FormatError, match="not an estimator of"):
         save(CIRCUIT, tmp_path / "model.npz")
 
