@@ -111,7 +111,8 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
     pgcc.errors.FormatError: coin.doc: cannot write the format '.doc'; known are .npz, .pgc
     """
     if not isinstance(circuit, Circuit):
-        raise FormatError(f"only a circuit can be saved, not {type(circuit).__name__}")
+        hint = ": pgcc.learn.save writes estimators" if hasattr(circuit, "get_params") else ""
+        raise FormatError(f"only a circuit can be saved, not {type(circuit).__name__}{hint}")
     path = as_path(path)
     write = _function(path, "write")
     try:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pgcc.errors import EvidenceError, PgccError, brief
 from pgcc.evaluate.distinct import number_rows
-from pgcc.learn.base import Estimator, Parameters, generator_of, not_fitted, refuse_validation_as_target
+from pgcc.learn.base import Estimator, Parameters, not_fitted, refuse_validation_as_target, seed_of
 from pgcc.learn.trees import MixtureOfTrees
 from pgcc.model import Model
 
@@ -101,7 +101,7 @@ class Imputer(Parameters):
             for one.
         """
         fitted, fill = self._fitted(), self._fill()
-        generator = np.random.default_rng(generator_of(self.random_state))
+        generator = np.random.default_rng(seed_of(self.random_state))
         parts = [_filled(fitted.model_, codes, fill, generator) for codes in fitted._code_chunks(X)]
         return self._wrapped(np.concatenate(parts).astype(self._kind(X)), X)
 

@@ -18,7 +18,7 @@ import json
 import math
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -82,7 +82,7 @@ def save(estimator: Parameters, path: str | os.PathLike[str]) -> None:
     arrays[_ENTRY] = np.frombuffer(json.dumps(said, ensure_ascii=False).encode(), np.uint8)
     try:
         with replacing(place) as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
+            np.savez_compressed(file, **cast(dict[str, Any], arrays))  # numbers only: nothing can be pickled
     except OSError as error:
         raise FormatError(f"{place} cannot be written: {error.strerror or error}") from None
 
@@ -116,16 +116,16 @@ class _Writer:
                 return {"dict": [[self.value(k, ""), self.value(v, f"{at}{i}.")] for i, (k, v) in pairs]}
         if KINDS.get(type(value).__name__) is type(value):
             return self._estimator(value, at)
-        raise FormatError(
-            f"{at.removesuffix('.')}={brief(value)} cannot be saved: it is neither a number nor a circuit"
-        )
+        raise _unsaved(value, at)
 
     def _array(self, array: np.ndarray, at: str) -> Any:
-        if array.dtype == object:
-            return {"names": [str(name) for name in array]}
-        name = at.removesuffix(".")
-        self.arrays[name] = array
-        return {"array": name}
+        if array.dtype.kind in "biuf":
+            name = at.removesuffix(".")
+            self.arrays[name] = array
+            return {"array": name}
+        if array.ndim == 1 and all(isinstance(name, str) for name in array):
+            return {"names": array.tolist()}
+        raise _unsaved(array, at)
 
     def _estimator(self, estimator: Parameters, at: str) -> Any:
         parameters = estimator.get_params(deep=False)
@@ -138,6 +138,10 @@ class _Writer:
             "parameters": {name: self.value(value, f"{at}{name}.") for name, value in parameters.items()},
             "learned": inside,
         }
+
+
+def _unsaved(value: Any, at: str) -> FormatError:
+    return FormatError(f"{at.removesuffix('.')}={brief(value)} cannot be saved: it is neither a number nor a circuit")
 
 
 # -- reading ----------------------------------------------------------------------------------------------------
@@ -168,7 +172,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             raise FormatError(
                 f"it has version {said['version']!r} of the format, and this pgcc reads version {VERSION}"
             )
-        return _Reader(archive).value(said["estimator"])
+        return _Reader(archive).estimator(said["estimator"])
     except FileNotFoundError:
         raise FormatError(f"{place}: there is no such file") from None
     except OSError as error:
@@ -201,11 +205,11 @@ class _Reader:
         if not isinstance(said, dict):
             return said
         if "estimator" in said:
-            return self._estimator(said)
+            return self.estimator(said)
         ((kind, content),) = said.items()
         return self._kinds[kind](content)
 
-    def _estimator(self, said: dict[str, Any]) -> Parameters:
+    def estimator(self, said: dict[str, Any]) -> Parameters:
         kind = KINDS[said["estimator"]]
         estimator = kind(**{name: self.value(value) for name, value in said["parameters"].items()})
         for name, value in said["learned"].items():

@@ -456,7 +456,7 @@ def test_samples_are_read_back(blanks, tmp_path, run):
     pgcc.save(circuit, tmp_path / "m.npz")
     path.write_text(run("sample", tmp_path / "m.npz", "-n", 20, "--seed", 1))
     fitted = ChowLiu().fit(path)
-    assert fitted.feature_names_in_ == names
+    assert fitted.feature_names_in_.tolist() == names
     told = json.loads(run("score", tmp_path / "m.npz", path, "--json"))
     assert (told["rows"], told["impossible"]) == (20, 0)
 

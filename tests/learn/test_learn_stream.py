@@ -259,7 +259,7 @@ def test_bad_tables(text, message, at_a_time, tmp_path, monkeypatch):
     ("X", "message"),
     [
         (np.full((2, 2), 0.5), "row 0, variable 'x1' is 0.5"),
-        (np.array([[0, 1], [1, 7]]), "row 1, variable 'x1' is 7"),
+        (np.array([[0, 1], [1, 7]]), "row 1, variable 'x2' is 7"),
         (np.zeros(3), r"of shape \(3,\)"),
         (np.zeros((0, 3)), r"of shape \(0, 3\)"),
         (np.array([["a", "b"]]), "type <U1"),

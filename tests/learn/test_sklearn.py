@@ -1,0 +1,358 @@
+"""The estimators are estimators of scikit-learn, which is not needed: clone, pipelines, searches, `check_estimator`."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import pgcc
+from pgcc.errors import EvidenceError, PgccError
+from pgcc.learn import DPP, PGC, ChowLiu, CircuitMLE, GridSearch, Imputer, MixtureOfTrees, SimplePGC
+from pgcc.learn.renamed import NEW_NAMES
+
+sklearn = pytest.importorskip("sklearn", minversion="1.9")
+from sklearn.base import clone  # noqa: E402
+from sklearn.exceptions import NotFittedError  # noqa: E402
+from sklearn.model_selection import GridSearchCV, cross_val_score  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import Binarizer  # noqa: E402
+from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
+from sklearn.utils.validation import check_is_fitted  # noqa: E402
+
+
+def independent(names: list[str]) -> pgcc.Circuit:
+    """A circuit for any number of columns."""
+    return pgcc.product([0.5 * x + 0.5 for x in pgcc.variables(names)])
+
+
+# Numbers above 0 are 1: the checks have data of real numbers.
+KINDS = {
+    "SimplePGC": SimplePGC(2, 2, "paper", max_iter=1, binarize=0.0),
+    "DPP": DPP("paper", max_iter=1, binarize=0.0),
+    "ChowLiu": ChowLiu(binarize=0.0),
+    "MixtureOfTrees": MixtureOfTrees(2, max_iter=2, binarize=0.0),
+    "CircuitMLE": CircuitMLE(independent, max_iter=2, binarize=0.0),
+    "PGC": PGC([ChowLiu()], binarize=0.0),
+    "GridSearch": GridSearch(ChowLiu(binarize=0.0), {"smoothing": [1.0, 2.0]}),
+    "Imputer": Imputer(ChowLiu(binarize=0.0)),
+}
+EVERY = pytest.mark.parametrize("kind", KINDS)
+
+# Without a threshold. These checks are about something else, but none of their data are 0 and 1.
+NO_BINARY_DATA = "its data are real numbers, which are refused where no threshold is set"
+EXPECTED_FAILURES = dict.fromkeys(
+    [
+        "check_fit_score_takes_y",
+        "check_estimators_overwrite_params",
+        "check_dont_overwrite_parameters",
+        "check_estimators_fit_returns_self",
+        "check_readonly_memmap_input",
+        "check_n_features_in_after_fitting",
+        "check_positive_only_tag_during_fit",
+        "check_estimators_dtypes",
+        "check_complex_data",
+        "check_dtype_object",
+        "check_pipeline_consistency",
+        "check_estimator_sparse_tag",
+        "check_estimator_sparse_array",
+        "check_estimator_sparse_matrix",
+        "check_estimators_pickle",
+        "check_f_contiguous_array_estimator",
+        "check_methods_sample_order_invariance",
+        "check_methods_subset_invariance",
+        "check_fit2d_1sample",
+        "check_fit2d_1feature",
+        "check_dict_unchanged",
+        "check_fit_idempotent",
+        "check_fit_check_is_fitted",
+        "check_n_features_in",
+        "check_fit2d_predict1d",
+    ],
+    NO_BINARY_DATA,
+)
+
+
+def some_rows(rows: int = 60, seed: int = 0) -> np.ndarray:
+    X = np.random.default_rng(seed).integers(0, 2, (rows, 4))
+    X[:, 1] |= X[:, 0]
+    return X
+
+
+def checked(estimator, expected=None) -> list[dict]:
+    """The checks that did not pass, and were not skipped."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it does not inherit from BaseEstimator, which would be an import
+        told = check_estimator(estimator, expected_failed_checks=expected, on_skip=None, on_fail=None)
+    assert len(told) >= 40
+    return [one for one in told if one["status"] not in ("passed", "skipped")]
+
+
+@EVERY
+def test_check_estimator(kind):
+    """All of it: no check is expected to fail."""
+    assert [(one["check_name"], one["exception"]) for one in checked(KINDS[kind])] == []
+
+
+def test_without_a_threshold_all_that_fails_is_for_the_data():
+    failed = checked(ChowLiu(), EXPECTED_FAILURES)
+    assert {one["check_name"] for one in failed} == set(EXPECTED_FAILURES)
+    for one in failed:
+        assert one["status"] == "xfail"
+        error = one["exception"]
+        causes = [error, error.__cause__, error.__context__]
+        assert any(isinstance(cause, EvidenceError) and "evidence is 1 (in), 0 (out)" in str(cause) for cause in causes)
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"Imputer"}))
+def test_cross_validation_of_a_pipeline(kind):
+    pipe = make_pipeline(Binarizer(threshold=1), clone(KINDS[kind]))
+    scores = cross_val_score(pipe, 2 * some_rows(), cv=2, error_score="raise")
+    assert np.isfinite(scores).all()
+    assert (scores < 0).all()
+
+
+@pytest.mark.parametrize("kind", ["SimplePGC", "MixtureOfTrees"])
+def test_grid_search_over_a_pipeline(kind):
+    pipe = make_pipeline(Imputer(ChowLiu(), random_state=0), clone(KINDS[kind]))
+    grid = {f"{kind.lower()}__n_components": [1, 2], "imputer__strategy": ["most_frequent", "sample"]}
+    gaps = np.where(np.random.default_rng(1).random((60, 4)) < 0.1, np.nan, some_rows())
+    search = GridSearchCV(pipe, grid, cv=2, error_score="raise").fit(gaps)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.score(gaps) == search.best_estimator_.score(gaps)
+
+
+def test_our_search_finds_what_theirs_finds():
+    X, V = some_rows(100), some_rows(50, seed=1)
+    from sklearn.model_selection import PredefinedSplit
+
+    grid = {"smoothing": [0.1, 1.0, 30.0]}
+    ours = GridSearch(ChowLiu(), grid).fit(X, validation=V)
+    split = PredefinedSplit([-1] * 100 + [0] * 50)
+    theirs = GridSearchCV(ChowLiu(), grid, cv=split, refit=False).fit(np.vstack([X, V]))
+    for name in ("params", "rank_test_score"):
+        assert list(ours.cv_results_[name]) == list(theirs.cv_results_[name])
+    np.testing.assert_allclose(ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], rtol=1e-12)
+    assert ours.best_params_ == theirs.best_params_
+    assert ours.best_score_ == pytest.approx(theirs.best_score_, rel=1e-12)
+    assert set(ours.cv_results_) - {"failure"} <= set(theirs.cv_results_)
+
+
+@EVERY
+def test_before_fit(kind):
+    estimator = clone(KINDS[kind])
+    with pytest.raises(NotFittedError):
+        check_is_fitted(estimator)
+    ask = estimator.transform if kind == "Imputer" else estimator.score
+    with pytest.raises(PgccError, match="call fit first") as told:
+        ask(some_rows())
+    assert isinstance(told.value, NotFittedError)
+    assert type(pickle.loads(pickle.dumps(told.value))) is PgccError
+    assert not hasattr(estimator, "n_features_in_")
+    check_is_fitted(estimator.fit(some_rows()))
+    assert estimator.n_features_in_ == 4
+    assert not hasattr(estimator, "feature_names_in_")
+    if kind != "Imputer":
+        with pytest.raises(PgccError, match="call fit first"):
+            clone(estimator).model_  # noqa: B018
+
+
+@EVERY
+def test_pictures_of_pipelines_have_them(kind):
+    assert kind in make_pipeline(Binarizer(), KINDS[kind])._repr_html_()
+
+
+@EVERY
+def test_nested_parameters(kind):
+    estimator = clone(KINDS[kind])
+    if kind in ("GridSearch", "Imputer"):
+        assert estimator.get_params()["estimator__smoothing"] == 1.0
+        assert "estimator__smoothing" not in estimator.get_params(deep=False)
+        estimator.set_params(estimator__smoothing=3.0)
+        assert estimator.estimator.smoothing == 3.0
+        assert KINDS[kind].estimator.smoothing == 1.0
+    with pytest.raises(PgccError, match="has no parameter 'binarize__depth'"):
+        estimator.set_params(binarize__depth=3)
+
+
+def test_names_of_columns():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(some_rows(), columns=list("abcd"))
+    model = ChowLiu().fit(frame)
+    assert model.feature_names_in_.dtype == object
+    assert model.feature_names_in_.tolist() == list("abcd") == list(model.circuit_.variables)
+    assert (model.score_samples(frame[list("dcba")]) == model.score_samples(frame.to_numpy())).all()
+    assert not hasattr(model.fit(frame.to_numpy()), "feature_names_in_")
+    assert CircuitMLE(independent).fit(frame).feature_names_in_.tolist() == list("abcd")
+
+
+# -- what fit takes ---------------------------------------------------------------------------------------------
+
+
+def test_the_target_is_ignored():
+    X = some_rows()
+    assert ChowLiu().fit(X, X[:, 0]).circuit_ == ChowLiu().fit(X).circuit_
+    for table in (X, X.tolist(), "valid.csv"):  # as validation data were given once
+        with pytest.raises(PgccError, match=r"fit\(X, validation=V\)"):
+            ChowLiu().fit(X, table)
+
+
+@EVERY
+def test_sparse_matrices(kind):
+    scipy = pytest.importorskip("scipy.sparse")
+    X = some_rows()
+    fitted = [clone(KINDS[kind]).fit(data) for data in (X, scipy.csr_array(X), scipy.coo_matrix(X))]
+    for one in fitted[1:]:
+        if kind == "Imputer":
+            assert (one.transform(scipy.csc_array(X)) == X).all()
+        else:
+            assert one.circuit_ == fitted[0].circuit_
+            assert (one.score_samples(scipy.csc_array(X)) == fitted[0].score_samples(X)).all()
+
+
+def test_numbers_above_a_threshold():
+    X = some_rows()
+    numbers = np.where(X, 2.5, 1.5)
+    numbers[0, 0] = np.nan
+    model = ChowLiu(binarize=2).fit(numbers)
+    X[0, 0] = -1
+    assert model.circuit_ == ChowLiu().fit(X).circuit_
+    assert (model.score_samples(numbers) == ChowLiu().fit(X).score_samples(X)).all()
+    masked = np.ma.masked_invalid(numbers)
+    assert model.fit(masked).circuit_ == ChowLiu().fit(X).circuit_
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(numbers, columns=list("abcd")).convert_dtypes()
+    assert model.fit(frame).score(frame) == pytest.approx(ChowLiu().fit(X).score(X), rel=1e-12)
+    with pytest.raises(EvidenceError, match="is for arrays"):
+        ChowLiu(binarize=0).fit("data.csv")
+    for bad in ("high", np.nan, True):
+        with pytest.raises(PgccError, match="binarize="):
+            ChowLiu(binarize=bad).fit(X)
+    with pytest.raises(PgccError, match="one threshold, the estimator's"):
+        GridSearch(ChowLiu(), {"binarize": [0, 1]}).fit(X)
+
+
+def test_members_of_a_stack_get_what_is_above_its_threshold():
+    """A gap is −1 then, which must not be taken for a number below the member's own threshold."""
+    X = some_rows().astype(float)
+    X[:20, 0] = np.nan
+    stack = PGC([ChowLiu(binarize=0.5)], binarize=0.5).fit(X)
+    assert stack.score(X) == pytest.approx(stack.model_.logprob(X).mean(), rel=1e-12)
+
+
+# -- one column given the others --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["SimplePGC", "ChowLiu", "CircuitMLE"])
+def test_a_column_given_the_others(kind):
+    X = some_rows()
+    model = clone(KINDS[kind]).set_params(binarize=None).fit(X)
+    rows = np.array([[1, 1, 0, -1], [0, -1, -1, 1], [1, 1, 0, 0]])
+    for j, name in enumerate(model.circuit_.variables):
+        found = model.conditional_proba(rows, name)
+        assert found.shape == (3, 2)
+        for row, (no, yes) in zip(rows, found, strict=True):
+            given = {v: x for v, x in zip(model.circuit_.variables, row.tolist(), strict=True) if x >= 0 and v != name}
+            assert yes == pytest.approx(model.model_.conditional({name: 1}, given=given), rel=1e-9)
+            assert no + yes == pytest.approx(1, rel=1e-9)
+        assert (found == model.conditional_proba(rows, j)).all()
+    for column in ("y", 4, -1, True, None):
+        with pytest.raises(EvidenceError, match=r"one of the variables x1, x2, x3, x4, or its number"):
+            model.conditional_proba(rows, column)
+    pd = pytest.importorskip("pandas")
+    without = pd.DataFrame(rows[:, :3], columns=["x1", "x2", "x3"])
+    assert (model.conditional_proba(without, "x4") == model.conditional_proba(rows, 3)).all()
+
+
+# -- parameters -------------------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_old_names_say_the_new_ones(kind):
+    estimator = KINDS[kind]
+    parameters = inspect.signature(type(estimator)).parameters
+    needed = estimator.get_params(deep=False)
+    for old, new in NEW_NAMES.items():
+        assert old not in parameters
+        if new not in parameters or new == "n_components" or old == "rng" or kind == "Imputer":
+            continue
+        others = {name: value for name, value in needed.items() if name != new}
+        with pytest.raises(PgccError, match=f"the parameter {old} is called {new} now"):
+            type(estimator)(**others, **{old: 1})
+        with pytest.raises(PgccError, match=f"the parameter {old} is called {new} now"):
+            clone(estimator).set_params(**{old: 1})
+        with pytest.raises(AttributeError, match=f"it is called {new} now"):
+            getattr(estimator, old)
+
+
+def test_components_are_still_accepted():
+    with pytest.warns(DeprecationWarning, match="called n_components now"):
+        model = SimplePGC(max_group=2, components=3)
+    assert model.n_components == 3
+    with pytest.warns(DeprecationWarning, match="called n_components now"):
+        assert MixtureOfTrees().set_params(components=3).n_components == 3
+    with pytest.raises(PgccError, match="one of both"):
+        MixtureOfTrees(components=2, n_components=2)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'components'"):
+        DPP(components=2)
+    with pytest.raises(PgccError, match="rng is called random_state"):
+        ChowLiu().fit(some_rows()).sample(3, rng=0)
+
+
+def test_random_state(tmp_path):
+    X = some_rows()
+
+    def fitted(random_state, **options):
+        return MixtureOfTrees(3, max_iter=2, random_state=random_state).fit(X, **options).circuit_
+
+    assert fitted(np.random.RandomState(0)) == fitted(np.random.RandomState(0))
+    assert fitted(np.random.default_rng(0)) == fitted(np.random.default_rng(0))
+    assert len({fitted(None) for _ in range(3)}) > 1
+    with pytest.raises(PgccError, match="needs a number"):
+        fitted(None, checkpoint=tmp_path / "run.npz")
+    for bad in ("seed", 1.5, True):
+        with pytest.raises(PgccError, match="random_state="):
+            fitted(bad)
+    model = ChowLiu().fit(X)
+    for generator in (np.random.RandomState, np.random.default_rng, int):
+        assert (model.sample(9, generator(3)) == model.sample(9, generator(3))).all()
+
+
+def test_n_jobs():
+    X = some_rows()
+    one = MixtureOfTrees(3, max_iter=2).fit(X)
+    for n_jobs in (1, 2, -1, -100):
+        assert MixtureOfTrees(3, max_iter=2, n_jobs=n_jobs).fit(X).circuit_ == one.circuit_
+    for bad in (0, True, 1.5):
+        with pytest.raises(PgccError, match="n_jobs="):
+            MixtureOfTrees(n_jobs=bad).fit(X)
+
+
+def test_circuits_for_any_columns():
+    X = some_rows()
+    assert CircuitMLE(independent).fit(X).circuit_.variables == ("x1", "x2", "x3", "x4")
+    in_search = GridSearch(CircuitMLE(independent), {"smoothing": [0.0]}).fit(X)
+    assert in_search.circuit_.variables == ("x1", "x2", "x3", "x4")
+    np.testing.assert_allclose(in_search.model_.marginals(), X.mean(axis=0), atol=0.1)
+    with pytest.raises(PgccError, match="learns the numbers of a Circuit"):
+        CircuitMLE(lambda names: names).fit(X)
+    with pytest.raises(EvidenceError, match="have the columns"):
+        CircuitMLE(lambda names: independent(names[1:])).fit(X)
+
+
+def test_scikit_learn_is_not_imported():
+    code = (
+        "import sys, pgcc.learn\n"
+        "model = pgcc.learn.ChowLiu().fit([[0, 1], [1, 0]])\n"
+        "pgcc.learn.Imputer(model).fit_transform([[0, -1], [1, 0]])\n"
+        "try: pgcc.learn.ChowLiu().score([[0, 1]])\n"
+        "except pgcc.PgccError as error: print(type(error).__name__)\n"
+        "print(sorted({'sklearn', 'tqdm', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["PgccError", "[]"]

@@ -1,0 +1,92 @@
+"""Progress bars: on a terminal, one at a time, after a second, and gone at the end."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import numpy as np
+import pytest
+
+import pgcc.progress
+from pgcc.learn import PGC, ChowLiu, GridSearch, MixtureOfTrees
+from pgcc.progress import progress
+
+X = np.random.default_rng(0).integers(0, 2, (40, 3))
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def look_on(monkeypatch) -> Terminal:
+    """A terminal as standard error. (Not a fixture: pytest has its own for every phase of a test.)"""
+    monkeypatch.setattr(pgcc.progress, "_DELAY", 0.0)
+    monkeypatch.delenv("PGCC_QUIET", raising=False)
+    monkeypatch.setattr(sys, "stderr", found := Terminal())
+    return found
+
+
+def test_a_bar_on_a_terminal(monkeypatch):
+    terminal = look_on(monkeypatch)
+    with progress("counting", 3, "number") as bar:
+        for i in range(3):
+            bar.at(i + 1, note="hello")
+    assert "counting" in terminal.getvalue()
+    assert "3" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r")  # nothing of it is left
+
+
+def test_none_elsewhere(monkeypatch):
+    terminal = look_on(monkeypatch)
+    monkeypatch.setenv("PGCC_QUIET", "1")
+    with progress("counting", 3, "number") as bar:
+        bar.at(1)
+    monkeypatch.delenv("PGCC_QUIET")
+    monkeypatch.setattr(sys, "stderr", pipe := io.StringIO())
+    with progress("counting", 3, "number") as bar:
+        bar.at(1)
+    monkeypatch.setattr(sys, "stderr", None)
+    with progress("counting", 3, "number") as bar:
+        bar.at(1)
+    assert terminal.getvalue() == pipe.getvalue() == ""
+
+
+def test_one_at_a_time_also_after_an_error(monkeypatch):
+    terminal = look_on(monkeypatch)
+
+    def work():
+        with progress("outer", 1, "number"), progress("inner", 1, "number") as inner:
+            inner.at(1)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        work()
+    assert "inner" not in terminal.getvalue()
+    with progress("later", 1, "number") as bar:
+        bar.at(1)
+    assert "later" in terminal.getvalue()
+
+
+def test_fits_and_searches_have_one(monkeypatch):
+    terminal = look_on(monkeypatch)
+    MixtureOfTrees(2, max_iter=3).fit(X)
+    assert "MixtureOfTrees" in terminal.getvalue()
+    for model in (PGC([ChowLiu()]), GridSearch(MixtureOfTrees(2, max_iter=3), {"smoothing": [1.0, 2.0]})):
+        terminal.truncate(0)
+        model.fit(X)
+        assert "candidates" in terminal.getvalue()
+        assert "MixtureOfTrees" not in terminal.getvalue()
+
+
+@pytest.mark.parametrize(
+    "model", [MixtureOfTrees(2, max_iter=2), PGC([ChowLiu()]), GridSearch(ChowLiu(), {"smoothing": [1.0]})]
+)
+def test_verbose_says_what_to_show(monkeypatch, model):
+    terminal = look_on(monkeypatch)
+    model.set_params(verbose=False).fit(X)
+    assert terminal.getvalue() == ""
+    model.set_params(verbose=True).fit(X)
+    assert "\r" not in terminal.getvalue()
+    assert terminal.getvalue().count("\n") >= 1
