@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from pgcc.kernels.elementary import log_eight
-from pgcc.kernels.policy import bare_kernel, kernel
+from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 from pgcc.kernels.simd import (
     LANES,
     binary_exponent,
@@ -65,7 +65,7 @@ def packed(n, i):
     return i * n - i * (i + 1) // 2
 
 
-@bare_kernel
+@separate_kernel
 def invert_eight(a, start, n, scratch, logdet, first):
     """`invert` for eight matrices at a time: packed upper triangles, interleaved in `a` from `start` on.
 

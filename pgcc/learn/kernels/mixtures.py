@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgcc.kernels.policy import bare_kernel, kernel
+from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 from pgcc.kernels.simd import LANES
 from pgcc.learn.kernels.dense import invert, invert_eight, multiply, multiply_transposed, packed
 from pgcc.learn.kernels.leaves import in_leaves, log_leaves
@@ -38,7 +38,7 @@ class Work(NamedTuple):
     gradient: np.ndarray
 
 
-@kernel
+@separate_kernel
 def normalizer(B, transposed, L, inverse, scratch):
     """L = B·Bᵀ, followed by 0 and 1, and minus the inverse of I + L; returns log det(I + L)."""
     m = len(B)
@@ -98,7 +98,7 @@ class Component(NamedTuple):
     log_mass: np.ndarray
 
 
-@kernel
+@separate_kernel
 def _score_component(table, batch, parameters, log_weight, keep, own, scores):
     """Scores of the rows of a batch under one component; own : Component, in which all blocks are kept or none."""
     m = len(table.leaf) - 1
