@@ -55,13 +55,9 @@ def in_form(answers: Any, given: Evidence, axes: Axes, names: bool | None) -> An
         return found[0] if given.single else found
     if names and axes in (Axes.PAIRS, Axes.SAMPLES):
         return _framed(answers, given, axes, None)
-    return only(answers) if given.single else answers
-
-
-def only(answers: Any) -> Any:
-    """The only answer. One number is a float."""
-    answer = answers[0]
-    return float(answer) if isinstance(answer, np.float64) else answer
+    if not given.single:
+        return answers
+    return float(answers[0]) if isinstance(answers[0], np.float64) else answers[0]
 
 
 def _framed(answers: Any, given: Evidence, axes: Axes, index: Any) -> Any:

@@ -68,14 +68,19 @@ class Evidence:
         if column is not None:
             self.column = column
         self._table: np.ndarray | _Frame
-        if type(given) is np.ndarray:  # the fast path for small queries: the tests below take microseconds
+        # The fast paths for small queries: the tests below take microseconds.
+        if type(given) is np.ndarray:
             self._table = self._from_array(given)
             self.rows = len(self._table)
+            return
+        if type(given) is dict:
+            self._table, self.rows, self.form = self._from_dict(given, "")[None], 1, Form.NAMES
+            self.single = self._checked = True
             return
         if isinstance(given, np.ma.MaskedArray):  # masked entries are unobserved
             given = np.where(np.ma.getmaskarray(given), -1, given.data.astype(np.float64))
         if given is None or _is_by_name(given):
-            self.single, self._checked = True, True
+            self.single = self._checked = True
             self._table = self._by_name({} if given is None else given, "")[None]
             self.form = _form_of(given)
         elif hasattr(given, "columns") and hasattr(given, "iloc"):
@@ -121,7 +126,10 @@ class Evidence:
         if isinstance(given, str):
             self._refuse_names([given])
             given = parse_evidence(given)
-        values = _named(given)
+        return self._from_dict(_named(given), where)
+
+    def _from_dict(self, values: Mapping[Any, Any], where: str) -> np.ndarray:
+        """One row of codes."""
         if not values.keys() <= self.column.keys():
             values = self._with_known_names(values, where)
         codes = np.full(len(self.variables), -1, np.int8)

@@ -11,6 +11,7 @@ import numpy as np
 
 from pgcc.errors import EvidenceError
 from pgcc.formats.io import bounded_lines, csv_rows
+from pgcc.ir.names import default_names
 
 # Every way to write an observation. The longer ones are how pandas and R write columns with gaps.
 CODES = {
@@ -126,7 +127,7 @@ def find_names(lines: Iterable[str], where: str) -> tuple[list[str], Iterator[st
     if not entries:
         raise EvidenceError(f"{where} is empty")
     if _is_data(entries):
-        return [f"x{i}" for i in range(1, len(entries) + 1)], chain(read, lines)
+        return default_names(len(entries)), chain(read, lines)
     written, quoted = _as_written(entries, read), set(_IN_QUOTES.findall("".join(read)))
     names = [entry if entry.replace('"', '""') in quoted else entry.strip() for entry in entries]
     dropped = [w for w, name in zip(written, names, strict=True) if w != name and not w.lstrip().startswith('"')]
