@@ -61,10 +61,11 @@ class Evidence:
 
     form = Form.ARRAY
     index: Any = None
+    single = False
+    _checked = False  # whether the table is known to hold codes only
 
     def __init__(self, variables: Sequence[str], given: Any, column: dict[str, int] | None = None):
         self.variables = tuple(variables)
-        self.single = self._checked = False
         if column is not None:
             self.column = column
         self._table: np.ndarray | _Frame
@@ -125,7 +126,7 @@ class Evidence:
         """One row of codes, of a dict, a Series or text."""
         if isinstance(given, str):
             self._refuse_names([given])
-            given = parse_evidence(given)
+            given = parse_evidence(given, self.variables)
         return self._from_dict(_named(given), where)
 
     def _from_dict(self, values: Mapping[Any, Any], where: str) -> np.ndarray:
@@ -185,14 +186,15 @@ class _Frame:
 
     def __init__(self, column: dict[str, int], frame: Any):
         self.frame, self.width = frame, len(column)
-        self.places: list[int] = []  # of the columns of the frame, among the variables
+        places: dict[int, None] = {}  # of the columns of the frame, among the variables
         for name in frame.columns:
             variable = find_variable(name, column)
             if variable is None:
                 raise EvidenceError(f"column {name!r} of the table is no variable{hint(name, column)}")
-            if column[variable] in self.places:
+            if column[variable] in places:
                 raise EvidenceError(f"column {variable!r} stands twice in the table: which one is meant?")
-            self.places.append(column[variable])
+            places[column[variable]] = None
+        self.places = list(places)
 
     def __len__(self) -> int:
         return len(self.frame)
