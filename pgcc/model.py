@@ -253,7 +253,7 @@ class Model(KnowsOldSpellings):
             return whole
         given = whole._asked.read(evidence)
         observed = given.observed()
-        whole._distribution().possible(given)
+        whole._asked.possible(given)
         return whole._part(whole.circuit.observe(observed))
 
     # -- variables -----------------------------------------------------------------------------------------------------
@@ -576,16 +576,18 @@ class Model(KnowsOldSpellings):
         also : evidence besides, whose rows are answered if the first is a single piece.
         times : how often the question goes through the circuit for each row.
         """
+        over = size = rtol = threads = names = None
         if how:
             _check_keywords(question.__name__, how, HowByName if axes.is_named else How)
-        over, size = how.get("over"), how.get("size")
+            over, size, rtol, threads, names = map(how.get, ("over", "size", "rtol", "threads", "names"))
         whole = self if size is None and (over is None or counts) else self._given(over, size)
         if counts:
             more = (self._asked.columns(over), *more)
         given = Evidence(self.variables, evidence, self._asked.column)
+        asked = whole._asked if rtol is None and threads is None else whole._distribution(rtol, threads)
         with tier(whole._compiled.work * given.rows * times):
-            answers = question(whole._distribution(how.get("rtol"), how.get("threads")), given, *more)
-        return in_form(answers, also if also is not None and given.single else given, axes, how.get("names"))
+            answers = question(asked, given, *more)
+        return in_form(answers, also if also is not None and given.single else given, axes, names)
 
     def _given(self, over: Names, size: Size) -> Model:
         """This distribution given that so many of `over` are in. The last one is kept: questions come in series."""
@@ -606,10 +608,8 @@ class Model(KnowsOldSpellings):
         return found
 
     def _distribution(self, rtol: float | None = None, threads: int | None = None) -> Distribution:
-        """What questions are put to: with the accuracy and the threads of this one, if it has its own."""
+        """What a question is put to that has an accuracy, or threads, of its own."""
         asked = self._asked
-        if rtol is None and threads is None:
-            return asked
         rtol = asked.rtol if rtol is None else _check_rtol(rtol)
         threads = asked.threads if threads is None else _count_threads(threads)
         if asked.total is not None and not asked.total.bound[0] <= budget.of_total(rtol):
@@ -632,7 +632,7 @@ class Model(KnowsOldSpellings):
         """
         standing, given = self.standing, None if evidence is None else self._asked.read(evidence)
         with tier(self._compiled.work * (1 if given is None else given.rows)):
-            return explain(self._distribution(), given, standing)
+            return explain(self._asked, given, standing)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"circuit": self.circuit, "settings": self._settings, "standing": self._standing}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 import pgcc
 from pgcc.errors import OLD_SPELLINGS, SpellingError
 from pgcc.frontend import builders, pc
+from pgcc.learn import ChowLiu
 
 pandas = pytest.importorskip("pandas")
 
@@ -238,14 +240,33 @@ def test_an_undirected_edge_is_found_both_ways() -> None:
         odd.prob({"a-b-c": 1})
 
 
-def default_named() -> Iterator[tuple[str, Callable[[], Any]]]:
-    yield "dpp", lambda: pgcc.dpp(L=np.eye(3))
-    yield "builders", lambda: builders.naive_bayes([1.0], [[0.5, 0.5, 0.5]])
+def test_default_names_count_from_one(tmp_path: Path) -> None:
+    uai = tmp_path / "three.uai"
+    uai.write_text("MARKOV 3 2 2 2 1 1 0 2 1 1")
+    kernel = tmp_path / "kernel.csv"
+    kernel.write_text("1, 0, 0\n0, 1, 0\n0, 0, 1\n")
+    data = tmp_path / "data.csv"
+    data.write_text("1,0,1\n0,?,1\n")
+    circuits = [
+        pgcc.dpp(L=np.eye(3)),
+        pgcc.dpp(factor=np.ones((3, 1))),
+        builders.naive_bayes([1.0], [[0.5, 0.5, 0.5]]),
+        pgcc.load(uai),
+        pgcc.load(kernel),
+        ChowLiu().fit([[1, 0, 1], [0, 1, 1]]).circuit_,
+        ChowLiu().fit(data).circuit_,
+    ]
+    assert [circuit.variables for circuit in circuits] == [("x1", "x2", "x3")] * len(circuits)
 
 
-@pytest.mark.parametrize(("made_by", "circuit"), list(default_named()), ids=lambda x: x if isinstance(x, str) else "")
-def test_default_names_count_from_one(made_by: str, circuit: Callable[[], Any]) -> None:
-    assert tuple(circuit().variables) == ("x1", "x2", "x3"), made_by
+@pytest.mark.parametrize("header", ["tea,milk,coffee\n", ""])
+def test_data_are_not_loaded_but_learned_from(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(header + "1,0,1\n0,?,1\n1,,0\n0,0,1\n")
+    with pytest.raises(
+        pgcc.FormatError, match=r"table of observations \(4 rows of 3 columns\).*pgcc fit .*data.csv -o"
+    ):
+        pgcc.load(path)
 
 
 # -- the names that there are ------------------------------------------------------------------------------------------

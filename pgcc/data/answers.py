@@ -37,31 +37,33 @@ class Axes(Enum):
         return self in (Axes.VARIABLES, Axes.PAIRS, Axes.SAMPLES)
 
 
+# Members of enumerations are looked up by name, which takes a while in a small query.
+_ARRAY, _FRAME, _VARIABLES = Form.ARRAY, Form.FRAME, Axes.VARIABLES
+
+
 def in_form(answers: Any, given: Evidence, axes: Axes, names: bool | None) -> Any:
     """The answers to all rows of evidence: unwrapped where there is one piece of it, labelled where there are names."""
-    if not (names is None or isinstance(names, (bool, np.bool_))):
-        raise PgccError(f"names={names!r}: True for answers by name, False for arrays")
     if isinstance(answers, tuple):
         parts = (in_form(part, given, axes, names) for part in answers)
         return answers._make(parts) if hasattr(answers, "_make") else tuple(parts)
+    form = given.form
     if names is None:
-        names = given.form is Form.FRAME or (axes is Axes.VARIABLES and given.form is not Form.ARRAY)
-    if names and given.form is Form.FRAME:
+        names = form is _FRAME or (axes is _VARIABLES and form is not _ARRAY)
+    elif not isinstance(names, (bool, np.bool_)):
+        raise PgccError(f"names={names!r}: True for answers by name, False for arrays")
+    if names and form is _FRAME:
         return _framed(answers, given, axes, given.index)
-    if names and axes is Axes.VARIABLES:
+    if names and axes is _VARIABLES:
         found = [dict(zip(given.variables, row, strict=True)) for row in answers.tolist()]
-        if given.form is Form.SERIES:
+        if form is Form.SERIES:
             return _pandas().Series(found[0])
         return found[0] if given.single else found
-    if names and axes in (Axes.PAIRS, Axes.SAMPLES):
+    if names and axes is not Axes.NUMBER:
         return _framed(answers, given, axes, None)
-    return only(answers) if given.single else answers
-
-
-def only(answers: Any) -> Any:
-    """The only answer. One number is a float."""
+    if not given.single:
+        return answers
     answer = answers[0]
-    return float(answer) if isinstance(answer, np.float64) else answer
+    return float(answer) if type(answer) is np.float64 else answer
 
 
 def _framed(answers: Any, given: Evidence, axes: Axes, index: Any) -> Any:

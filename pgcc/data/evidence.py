@@ -61,21 +61,27 @@ class Evidence:
 
     form = Form.ARRAY
     index: Any = None
+    single = False
+    _checked = False  # whether the table is known to hold codes only
 
     def __init__(self, variables: Sequence[str], given: Any, column: dict[str, int] | None = None):
         self.variables = tuple(variables)
-        self.single = self._checked = False
         if column is not None:
             self.column = column
         self._table: np.ndarray | _Frame
-        if type(given) is np.ndarray:  # the fast path for small queries: the tests below take microseconds
+        # The fast paths for small queries: the tests below take microseconds.
+        if type(given) is np.ndarray:
             self._table = self._from_array(given)
             self.rows = len(self._table)
+            return
+        if type(given) is dict:
+            self._table, self.rows, self.form = self._from_dict(given, "")[None], 1, Form.NAMES
+            self.single = self._checked = True
             return
         if isinstance(given, np.ma.MaskedArray):  # masked entries are unobserved
             given = np.where(np.ma.getmaskarray(given), -1, given.data.astype(np.float64))
         if given is None or _is_by_name(given):
-            self.single, self._checked = True, True
+            self.single = self._checked = True
             self._table = self._by_name({} if given is None else given, "")[None]
             self.form = _form_of(given)
         elif hasattr(given, "columns") and hasattr(given, "iloc"):
@@ -120,8 +126,11 @@ class Evidence:
         """One row of codes, of a dict, a Series or text."""
         if isinstance(given, str):
             self._refuse_names([given])
-            given = parse_evidence(given)
-        values = _named(given)
+            given = parse_evidence(given, self.variables)
+        return self._from_dict(_named(given), where)
+
+    def _from_dict(self, values: Mapping[Any, Any], where: str) -> np.ndarray:
+        """One row of codes."""
         if not values.keys() <= self.column.keys():
             values = self._with_known_names(values, where)
         codes = np.full(len(self.variables), -1, np.int8)
@@ -177,14 +186,15 @@ class _Frame:
 
     def __init__(self, column: dict[str, int], frame: Any):
         self.frame, self.width = frame, len(column)
-        self.places: list[int] = []  # of the columns of the frame, among the variables
+        places: dict[int, None] = {}  # of the columns of the frame, among the variables
         for name in frame.columns:
             variable = find_variable(name, column)
             if variable is None:
                 raise EvidenceError(f"column {name!r} of the table is no variable{hint(name, column)}")
-            if column[variable] in self.places:
+            if column[variable] in places:
                 raise EvidenceError(f"column {variable!r} stands twice in the table: which one is meant?")
-            self.places.append(column[variable])
+            places[column[variable]] = None
+        self.places = list(places)
 
     def __len__(self) -> int:
         return len(self.frame)

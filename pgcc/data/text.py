@@ -11,6 +11,7 @@ import numpy as np
 
 from pgcc.errors import EvidenceError
 from pgcc.formats.io import bounded_lines, csv_rows
+from pgcc.ir.names import default_names
 
 # Every way to write an observation. The longer ones are how pandas and R write columns with gaps.
 CODES = {
@@ -32,7 +33,7 @@ _IN_QUOTES = re.compile(r'"((?:[^"]|"")*+)"')  # an entry of CSV
 _ESCAPED = re.compile(r"\\(.)")
 
 
-def parse_evidence(text: str) -> dict[str, int]:
+def parse_evidence(text: str, variables: Sequence[str] = ()) -> dict[str, int]:
     """`z1=1, z3=0` as a dict.
 
     Parameters
@@ -40,6 +41,8 @@ def parse_evidence(text: str) -> dict[str, int]:
     text : str
         `name=value` separated by commas; the value is 1, 0, or `?` for unobserved. Names that hold spaces, commas,
         quotes or equals signs stand in quotes. An empty text is no evidence.
+    variables : sequence of str
+        Names with which an error shows what evidence looks like.
 
     Returns
     -------
@@ -64,7 +67,7 @@ def parse_evidence(text: str) -> dict[str, int]:
     while at < end:
         item = _ITEM.match(text, at)
         if item is None:
-            raise EvidenceError(f"cannot read {_short(text[at:].strip())}: evidence looks like 'z1=1, z3=0'")
+            raise EvidenceError(f"cannot read {_short(text[at:].strip())}: evidence looks like {_example(variables)}")
         name = _unquoted(item)
         code = CODES.get(item["value"].lower())
         if code is None:
@@ -90,6 +93,16 @@ def parse_names(text: str) -> list[str]:
         found.append(_unquoted(item))
         at = item.end()
     return found
+
+
+def _example(variables: Sequence[str]) -> str:
+    """Evidence with names that there are.
+
+    >>> _example(["rain", "two words", "wet"]), _example([])
+    ("'rain=1, wet=0'", "'z1=1, z3=0'")
+    """
+    names = [name for name in variables[:100] if _NAME.fullmatch(name)] or ["z1", "z3"]
+    return repr(", ".join(f"{name}={value}" for name, value in zip(names, (1, 0), strict=False)))
 
 
 def _unquoted(item: re.Match[str]) -> str:
@@ -126,7 +139,7 @@ def find_names(lines: Iterable[str], where: str) -> tuple[list[str], Iterator[st
     if not entries:
         raise EvidenceError(f"{where} is empty")
     if _is_data(entries):
-        return [f"x{i}" for i in range(1, len(entries) + 1)], chain(read, lines)
+        return default_names(len(entries)), chain(read, lines)
     written, quoted = _as_written(entries, read), set(_IN_QUOTES.findall("".join(read)))
     names = [entry if entry.replace('"', '""') in quoted else entry.strip() for entry in entries]
     dropped = [w for w, name in zip(written, names, strict=True) if w != name and not w.lstrip().startswith('"')]

@@ -51,8 +51,9 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
     path : str or path-like
         `.pgc` is the text that `pgcc.parse` reads; `.npz` is binary, for large circuits. Other programs' models:
         `.psdd`, `.sdd`, `.nnf` (c2d) and `.ddnnf` (d4), `.uai` (binary Bayesian and Markov networks). Kernels of
-        `pgcc.dpp`: `.npy`, `.csv`, and `.npz` with an array L, K or factor. Graphs, for `pgcc.spanning_tree`: `.edges`,
-        `.edgelist` and `.tsv`, with two nodes and perhaps a weight per line.
+        `pgcc.dpp`: `.npy`, `.csv`, and `.npz` with an array L, K or factor. (A table of data is no circuit: `pgcc fit`
+        and the estimators of `pgcc.learn` learn one from it.) Graphs, for `pgcc.spanning_tree`: `.edges`, `.edgelist`
+        and `.tsv`, with two nodes and perhaps a weight per line.
     **options
         Those of the format: ``vtree=`` (`.psdd`, `.sdd`), ``weights=`` (`.sdd`, `.nnf`), ``variables=`` (`.nnf`),
         ``keep=`` (`.uai`: the variables to keep, the others are summed out), ``kernel=`` "L", "K" or "factor",

@@ -33,6 +33,7 @@ MOST_BYTES = 8 * MOST_ENTRIES + 4096
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}", re.ASCII)
 _FRACTION = re.compile(r"[+-]?[0-9]{1,4000}/[0-9]{1,4000}", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?", re.ASCII)
+_OBSERVATIONS = {"0", "1", "0.0", "1.0", "-1", "-1.0", "", "?", "na", "nan", "true", "false"}
 _NUMERAL = re.compile(r"[+-]?(?:[0-9.][0-9.eE/+-]*|nan|inf|infinity)", re.ASCII | re.IGNORECASE)  # meant as a number
 
 
@@ -152,6 +153,8 @@ def _read_csv(path: Path, kernel: str) -> tuple[list[list[Number]], list[str] | 
     header: list[str] | None = None
     if not lines[0][1][0] or not any(_NUMERAL.fullmatch(cell) for cell in lines[0][1]):
         _, header = lines.pop(0)
+    if kernel != "factor":
+        _refuse_observations(path, [cells for _, cells in lines])
     rows: list[list[Number]] = []
     labels: list[str] = []
     for number, cells in lines:
@@ -176,6 +179,16 @@ def _read_csv(path: Path, kernel: str) -> tuple[list[list[Number]], list[str] | 
         i = wrong[0]
         raise FormatError(f"{path}: row {i + 1} is called {shown(labels[i])}, but column {i + 1} {shown(columns[i])}")
     return rows, columns
+
+
+def _refuse_observations(path: Path, rows: list[list[str]]) -> None:
+    """Refuse a table of observations, which is another thing that `.csv` files hold: no kernel, if it is not square."""
+    width = max(map(len, rows), default=0)
+    if len(rows) != width and all(cell.lower() in _OBSERVATIONS for cells in rows for cell in cells):
+        raise FormatError(
+            f"{path} is a table of observations ({len(rows)} rows of {width} columns); a kernel of a DPP is square. To "
+            f"learn a model from data: pgcc fit {path} -o model.npz, or an estimator of pgcc.learn"
+        )
 
 
 def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -1,11 +1,11 @@
 """`.uai`: Bayesian and Markov networks over binary variables, compiled by variable elimination; read only.
 
     MARKOV                  or BAYES
-    3                       variables: here they are called x0, x1, x2
+    3                       variables: here they are called x1, x2, x3
     2 2 2                   how many values each has: 2
     2                       tables
-    2 0 1                   each with the number of its variables, and which; the last changes fastest in the table.
-    2 1 2                   In a Bayesian network it is the child
+    2 0 1                   each with the number of its variables, and which, from 0 (x1); the last changes fastest
+    2 1 2                   in the table. In a Bayesian network it is the child
     4 1.0 2.0 0.5 1.0       each table's size and its entries, for (0, 0), (0, 1), (1, 0), (1, 1)
     4 …
 
@@ -26,6 +26,7 @@ from pgcc.errors import CircuitError, FormatError
 from pgcc.formats.io import read_text, shown
 from pgcc.frontend.elimination import MOST_NEIGHBOURS, Factor, WidthError, eliminate
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.names import default_names
 
 KINDS = ("BAYES", "MARKOV")
 MOST_IN_TABLE = MOST_NEIGHBOURS + 1  # variables
@@ -36,7 +37,7 @@ _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", 
 
 
 def read(path: Path, keep: Iterable[str] | None = None) -> Circuit:
-    """The probabilistic circuit of a `.uai` network, over x0, x1, …
+    """The probabilistic circuit of a `.uai` network, over x1, x2, …
 
     Parameters
     ----------
@@ -78,11 +79,12 @@ def _read_variables(tokens: _Tokens) -> list[str]:
     if count == 0:
         raise tokens.error("a network without variables")
     tokens.promise(count, "values of variables")
-    for v in range(count):
-        values = tokens.count(f"the number of values of x{v}")
+    names = default_names(count)
+    for name in names:
+        values = tokens.count(f"the number of values of {name}")
         if values != 2:
-            raise tokens.error(f"variable x{v} has {values} values; only binary variables (2) are supported")
-    return [f"x{v}" for v in range(count)]
+            raise tokens.error(f"variable {name} has {values} values; only binary variables (2) are supported")
+    return names
 
 
 def _read_scopes(tokens: _Tokens, variables: int) -> list[tuple[int, ...]]:
@@ -118,8 +120,8 @@ def _read_table(tokens: _Tokens, i: int, scope: tuple[int, ...], kind: str) -> n
         worst = float(np.abs(table.sum(axis=-1) - 1).max())
         if worst > ROUNDING:
             raise tokens.error(
-                f"table {i} of a Bayesian network holds no probabilities of x{scope[-1]}: they add up to 1 only within "
-                f"{worst:.3g} (a MARKOV network may have any numbers)"
+                f"table {i} of a Bayesian network holds no probabilities of x{scope[-1] + 1}: they add up to 1 only "
+                f"within {worst:.3g} (a MARKOV network may have any numbers)"
             )
     return table
 

@@ -1,7 +1,7 @@
 """Well-known models over binary variables as probabilistic circuits.
 
 Each is a circuit over literals z_i ("x_i is 1") and ȳ_i ("x_i is 0"): smooth, decomposable, and with total 1 (as far as
-the probabilities given add up to 1). `pgcc.compile` takes it as it is. Variables are called x0, x1, …, or as `names`
+the probabilities given add up to 1). `pgcc.compile` takes it as it is. Variables are called x1, x2, …, or as `names`
 says, in the order of the columns of data. Numbers are kept as they are given: fractions stay exact.
 """
 
@@ -19,6 +19,7 @@ from pgcc.frontend.chow_liu import PairCounts
 from pgcc.frontend.elimination import Factor, eliminate
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.names import default_names
 from pgcc.ir.node import ONE, Node, var
 from pgcc.ir.numbers import Number
 from pgcc.passes.arguments import as_list, new_names, probability
@@ -462,7 +463,7 @@ def _names(names: Iterable[str] | None, count: int) -> list[str]:
     if count < 1:
         raise CircuitError("a model has at least one variable")
     if names is None:
-        return [f"x{i}" for i in range(count)]
+        return default_names(count)
     labels = as_list(names, "names")
     if len(labels) != count:
         raise CircuitError(f"{count} variables, but {len(labels)} names")

@@ -1,7 +1,7 @@
 """Distributions made of distributions: mixtures, products, unions; and subsets of a given size.
 
 What goes in is a distribution, or a multiple of one (a DPP by L has the total det(I + L)); what comes out is one again,
-by construction. `Circuit.compose`, `thin`, `tilt`, `complement`, `exactly` and `at_most` are the operations on one.
+by construction. `Circuit.compose`, `thin`, `tilt`, `complement` and `observe` are the operations on one.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import numpy as np
 from pgcc.errors import CircuitError, brief
 from pgcc.frontend.determinant import check_size
 from pgcc.ir.matrix import as_doubles
+from pgcc.ir.names import default_names
 from pgcc.ir.numbers import Number, as_number, nearest_float
 from pgcc.passes.arguments import new_names
 
@@ -106,7 +107,7 @@ def _nested(what: str, matrix: Any) -> np.ndarray:
 
 def _item_names(names: Iterable[str] | None, count: int, what: str) -> list[str]:
     if names is None:
-        return [f"x{i}" for i in range(1, count + 1)]
+        return default_names(count)
     if isinstance(names, str):
         raise CircuitError(f"names is a sequence of names, one for each item, not the text {names!r}")
     try:

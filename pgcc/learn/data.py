@@ -12,6 +12,7 @@ from pgcc.data.evidence import Evidence
 from pgcc.data.npy import Npy, is_npy, reading
 from pgcc.data.text import find_names, read_csv, rows_at_a_time
 from pgcc.errors import CircuitError, EvidenceError
+from pgcc.ir.names import default_names as names_of
 from pgcc.ir.node import var
 from pgcc.learn.rows import Rows, pack_rows, slices
 
@@ -111,7 +112,7 @@ def default_names(n: int) -> list[str]:
     """Of columns that have none: x1, x2, …"""
     if n > MOST_COLUMNS:
         raise EvidenceError(f"a table of {n:,} columns: models of more than {MOST_COLUMNS:,} variables are not learned")
-    return [f"x{i}" for i in range(1, n + 1)]
+    return names_of(n)
 
 
 def _width(X: Any, what: str) -> int:

@@ -14,7 +14,7 @@ What methods of `Circuit` and the frontends ask for (documented at the methods):
 
     condition     condition       the coefficient of t^|A| of g(z_A = t, z_B = 0): Pr(evidence, rest)
                   marginalize     g at z_i = 1: Pr(rest)
-    sizes         of_size, exactly, at_most, between      the terms with k of the variables T: Pr(S, |S ∩ T| = k)
+    sizes         of_size         the terms with k of the variables T: Pr(S, |S ∩ T| = k)
     compose       compose         z_i ↦ f_i, of total 1: hierarchical composition
                   thin, tilt, complement, add, restrict   other substitutions for z_i and ȳ_i
     padding       smooth          missing variables of a probabilistic circuit as factors z_i + ȳ_i

@@ -7,6 +7,7 @@ from typing import Any
 
 from pgcc.errors import CircuitError, SemanticsError, brief
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.names import hint
 from pgcc.ir.node import var
 from pgcc.ir.numbers import Number, as_number
 
@@ -52,7 +53,9 @@ def check_known(circuit: Circuit, names: Iterable[Any], verb: str) -> None:
     known = set(circuit.variables)
     for name in names:
         if name not in known:
-            raise CircuitError(f"cannot {verb} {name!r}: the circuit has no such variable")
+            raise CircuitError(
+                f"cannot {verb} {name!r}: the circuit has no such variable{hint(name, circuit.variables)}"
+            )
 
 
 # -- names for new variables -------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from typing import Any, assert_never
 from pgcc.errors import EvidenceError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.names import hint
 from pgcc.ir.node import ONE, ZERO, Node, Op, const, iter_edges, postorder, rebuild
 from pgcc.ir.scopes import Scopes, size
 from pgcc.passes.building import product_of, sum_of
@@ -27,13 +28,12 @@ from pgcc.passes.pipeline import simplify
 from pgcc.passes.simplify import fold
 
 
-def condition(circuit: Circuit, evidence: Mapping[str, Any]) -> Circuit:
-    """`Circuit.condition`.
+def condition(circuit: Circuit, observed: Mapping[str, int]) -> Circuit:
+    """`Circuit.observe`, of variables that are 1 or 0.
 
     For every further evidence e', Pr(e') by the new circuit is Pr(evidence, e') by the old one, exactly. How the
     polynomial is written does not matter; it must be multiaffine, and so must be the children of determinants.
     """
-    observed = read_evidence(circuit, evidence)
     ins = {name for name, value in observed.items() if value == 1}
     outs = observed.keys() - ins
     rest = [name for name in circuit.variables if name not in observed]
@@ -53,33 +53,11 @@ def marginalize(circuit: Circuit, names: Iterable[str]) -> Circuit:
         return simplify(Circuit(_substitute(circuit, gone).root, rest))
 
 
-def read_evidence(circuit: Circuit, evidence: Mapping[str, Any]) -> dict[str, int]:
-    """The observed variables with 0 or 1, or an `EvidenceError` that names the variable.
-
-    >>> import pgcc
-    >>> read_evidence(pgcc.parse("a*b*c"), {"a": True, "b": 0.0, "c": None})
-    {'a': 1, 'b': 0}
-    """
-    _check_known(circuit, evidence)
-    values = {name: _value(name, value) for name, value in evidence.items()}
-    return {name: value for name, value in values.items() if value >= 0}
-
-
-def _value(name: str, value: Any) -> int:
-    """1, 0 or −1"""
-    try:
-        if value is None or value != value:  # NaN
-            return -1
-        return {0: 0, 1: 1, -1: -1}[value]
-    except (KeyError, TypeError, ValueError):
-        raise EvidenceError(f"variable {name!r} is observed as {value!r}: evidence is 0, 1 or −1") from None
-
-
 def _check_known(circuit: Circuit, names: Iterable[str]) -> None:
     known = set(circuit.variables)
     for name in names:
         if name not in known:
-            raise EvidenceError(f"{name!r} is not a variable of the circuit")
+            raise EvidenceError(f"{name!r} is not a variable of the circuit{hint(name, circuit.variables)}")
 
 
 def _substitute(circuit: Circuit, leaves: Mapping[str, Node]) -> Circuit:

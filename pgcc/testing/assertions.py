@@ -129,7 +129,7 @@ def assert_laws(
     - Pr() = 1, and no probability is below 0 or above 1;
     - Pr(e) = Pr(e, x=1) + Pr(e, x=0);
     - the float answer is within its bound, and within rtol, of the exact one;
-    - `Circuit.condition` and `Circuit.marginalize` give circuits that agree with the queries.
+    - `Circuit.observe` and `Circuit.marginalize` give circuits that agree with the queries.
 
     Parameters
     ----------

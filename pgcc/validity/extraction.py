@@ -1,7 +1,7 @@
 """Proofs for determinants taken apart at points: Σ_j w_j·D(s_j) = Σ_d (Σ_j w_j·s_j^d)·[s^d] D.
 
-`exactly` and its like write a part of a determinant so where no size says it (see `passes.sizes`). If every child of
-D(s) is Σ_m s^m·f_m with nonnegative f_m, and D has nonnegative coefficients as a polynomial in its children, so has
+`Circuit.observe(size=k)` writes a part of a determinant so where no size says it (see `passes.sizes`). If every child
+of D(s) is Σ_m s^m·f_m with nonnegative f_m, and D has nonnegative coefficients as a polynomial in its children, so has
 every [s^d] D; and the combination is nonnegative if Σ_j w_j·s_j^d is, for every degree d.
 """
 

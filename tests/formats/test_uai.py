@@ -102,7 +102,7 @@ def test_asia_agrees_with_elimination() -> None:
     n, tables = tables_of(path)
     circuit = pgcc.load(path)
     model = pgcc.compile(circuit)
-    assert circuit.variables == tuple(f"x{v}" for v in range(8))
+    assert circuit.variables == tuple(f"x{v + 1}" for v in range(8))
     assert circuit.facts.smooth
     assert circuit.facts.decomposable
     order = range(n)
@@ -121,21 +121,21 @@ def test_dbn_11_marginals_agree_with_elimination() -> None:
     _, tables = tables_of(path)
     total, singles, across, queries = bipartite_sums(tables)
     for first in (0, 30):
-        kept = [f"x{v}" for v in range(first, first + 10)]
+        kept = [f"x{v + 1}" for v in range(first, first + 10)]
         circuit = uai.read(path, keep=kept)
         model = pgcc.compile(circuit)
         assert circuit.variables == tuple(kept)
         assert circuit.facts.smooth
         for v in range(first, first + 10):
-            assert model.prob({f"x{v}": 1}) == pytest.approx(singles[v] / total, rel=1e-10)
+            assert model.prob({f"x{v + 1}": 1}) == pytest.approx(singles[v] / total, rel=1e-10)
         if first < 20:
             for evidence, mass in queries:
-                mine = {f"x{v}": x for v, x in evidence.items() if first <= v < first + 10}
+                mine = {f"x{v + 1}": x for v, x in evidence.items() if first <= v < first + 10}
                 if len(mine) == len(evidence):
                     assert model.prob(mine) == pytest.approx(mass / total, rel=1e-10)
     model = pgcc.compile(uai.read(path, keep=["x3", "x7", "x25", "x38"]))
     for i, j in itertools.product((3, 7), (25, 38)):
-        assert model.prob({f"x{i}": 1, f"x{j}": 1}) == pytest.approx(across[i, j - 20] / total, rel=1e-10)
+        assert model.prob({f"x{i + 1}": 1, f"x{j + 1}": 1}) == pytest.approx(across[i, j - 20] / total, rel=1e-10)
 
 
 def bipartite_sums(tables: Sequence[Table]) -> tuple[float, np.ndarray, np.ndarray, list]:
@@ -202,8 +202,8 @@ def test_kept_variables_have_their_marginal_distribution(seed: int, tmp_path: Pa
     tables = random_tables(n, rng)
     kept = sorted(rng.permutation(n)[: rng.integers(1, n + 1)].tolist())
     path = write_uai(tmp_path / "net.uai", n, tables)
-    circuit = uai.read(path, keep=[f"x{v}" for v in reversed(kept)])
-    assert circuit.variables == tuple(f"x{v}" for v in kept)
+    circuit = uai.read(path, keep=[f"x{v + 1}" for v in reversed(kept)])
+    assert circuit.variables == tuple(f"x{v + 1}" for v in kept)
     weights = brute_force(n, tables)
     model = pgcc.compile(circuit)
     for values in itertools.product((0, 1), repeat=len(kept)):
@@ -218,16 +218,16 @@ def test_the_last_variable_of_a_scope_changes_fastest(tmp_path: Path) -> None:
     path = tmp_path / "n.uai"
     path.write_text("MARKOV 2 2 2 1 2 1 0 4 1 2 3 4")
     model = pgcc.compile(pgcc.load(path))
-    assert model.prob({"x1": 0, "x0": 1}) == pytest.approx(0.2)
-    assert model.prob({"x1": 1, "x0": 0}) == pytest.approx(0.3)
+    assert model.prob({"x2": 0, "x1": 1}) == pytest.approx(0.2)
+    assert model.prob({"x2": 1, "x1": 0}) == pytest.approx(0.3)
 
 
 def test_a_variable_without_a_table_is_uniform(tmp_path: Path) -> None:
     path = tmp_path / "n.uai"
     path.write_text("MARKOV 2 2 2 1 1 1 2 1 3")
     model = pgcc.compile(pgcc.load(path))
-    assert model.prob({"x0": 1}) == 0.5
-    assert model.prob({"x1": 1}) == 0.75
+    assert model.prob({"x1": 1}) == 0.5
+    assert model.prob({"x2": 1}) == 0.75
 
 
 def test_names_and_order_are_the_same_every_time(tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ DAMAGE = {
     "count is beyond huge": (GOOD.replace("3\n2 2 2", "9" * 5000 + "\n2 2 2"), 2, "whole number"),
     "count in other digits": (GOOD.replace("3\n2 2 2", "٣\n2 2 2"), 2, "whole number"),
     "three values": (GOOD.replace("2 2 2", "2 3 2"), 3, "x1 has 3 values"),
-    "one value": (GOOD.replace("2 2 2", "1 2 2"), 3, "x0 has 1 values"),
+    "one value": (GOOD.replace("2 2 2", "1 2 2"), 3, "x1 has 1 values"),
     "one cardinality missing": (GOOD.replace("2 2 2", "2 2"), 4, "x2 has 3 values"),
     "too many tables": (GOOD.replace("2\n3\n1 0", "2\n4\n1 0"), None, ""),
     "too few tables": (GOOD.replace("2\n3\n1 0", "2\n2\n1 0"), None, ""),

@@ -112,7 +112,7 @@ def test_chow_liu_of_5000_variables_agrees_with_its_closed_form() -> None:
     for i, parent in enumerate(parents):
         ones[i] = probs[i, 0] if parent < 0 else probs[i] @ [1 - ones[parent], ones[parent]]
     for i in (0, 1, 777, n - 1):
-        assert model.prob({f"x{i}": 1}) == pytest.approx(ones[i], rel=1e-10)
+        assert model.prob({f"x{i + 1}": 1}) == pytest.approx(ones[i], rel=1e-10)
 
 
 def test_chow_liu_size_is_linear() -> None:
@@ -376,15 +376,15 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "no variables": (lambda: chow_liu([], []), "at least one variable"),
     "too few probabilities": (lambda: chow_liu([-1, 0], [0.5]), "2 variables, but probabilities for 1"),
     "no sequence": (lambda: chow_liu(3, [0.5]), "a sequence is needed"),
-    "parent out of range": (lambda: chow_liu([-1, 2], [0.5, (0.5, 0.5)]), "the parent of 'x1' is 2"),
+    "parent out of range": (lambda: chow_liu([-1, 2], [0.5, (0.5, 0.5)]), "the parent of 'x2' is 2"),
     "parent no integer": (lambda: chow_liu([-1, 0.0], [0.5, (0.5, 0.5)]), "whole number"),
-    "cycle": (lambda: chow_liu([-1, 2, 1], [0.5, (0.5, 0.5), (0.5, 0.5)]), "the parents of 'x1' form a cycle"),
+    "cycle": (lambda: chow_liu([-1, 2, 1], [0.5, (0.5, 0.5), (0.5, 0.5)]), "the parents of 'x2' form a cycle"),
     "own parent": (lambda: chow_liu([0], [(0.5, 0.5)]), "cycle"),
-    "above one": (lambda: chow_liu([-1, 0], [0.5, (0.5, 1.5)]), "Pr(x1 = 1 | parent = 1) is 1.5"),
+    "above one": (lambda: chow_liu([-1, 0], [0.5, (0.5, 1.5)]), "Pr(x2 = 1 | parent = 1) is 1.5"),
     "not a number": (lambda: chow_liu([-1], [float("nan")]), "not a number between 0 and 1"),
-    "one for a child": (lambda: chow_liu([-1, 0], [0.5, 0.5]), "'x1' has a parent"),
+    "one for a child": (lambda: chow_liu([-1, 0], [0.5, 0.5]), "'x2' has a parent"),
     "three for a child": (lambda: chow_liu([-1, 0], [0.5, (0.5, 0.5, 0.5)]), "two probabilities"),
-    "root with two": (lambda: chow_liu([-1], [(0.5, 0.6)]), "'x0' is a root"),
+    "root with two": (lambda: chow_liu([-1], [(0.5, 0.6)]), "'x1' is a root"),
     "names too few": (lambda: chow_liu([-1, 0], [0.5, (0.5, 0.5)], names=["a"]), "2 variables, but 1 names"),
     "names equal": (lambda: chow_liu([-1, -1], [0.5, 0.5], names=["a", "a"]), "called 'a'"),
     "name no text": (lambda: chow_liu([-1], [0.5], names=[3]), "name"),
@@ -397,7 +397,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "weights": (lambda: naive_bayes([0.5, 0.6], [[0.5], [0.5]]), "add up to 1.1"),
     "components": (lambda: naive_bayes([0.5, 0.5], [[0.5]]), "2 weights, but probabilities for 1"),
     "ragged": (lambda: naive_bayes([0.5, 0.5], [[0.5], [0.5, 0.5]]), "different numbers"),
-    "component": (lambda: naive_bayes([1], [[-0.5]]), "Pr(x0 = 1 | component 0) is -0.5"),
+    "component": (lambda: naive_bayes([1], [[-0.5]]), "Pr(x1 = 1 | component 0) is -0.5"),
     "no components": (lambda: naive_bayes([], []), "add up to 0.0"),
     "length": (lambda: hmm([1], [[1]], [0.5], 0), "at least one observation"),
     "length no integer": (lambda: hmm([1], [[1]], [0.5], 2.5), "whole number"),

@@ -156,7 +156,7 @@ def test_packing(codes):
 @given(TABLES, st.integers(1, 9), st.integers(0, 2))
 @settings(max_examples=50, deadline=None)
 def test_rows_in_pieces(codes, step, seed):
-    names = [f"x{i}" for i in range(codes.shape[1])]
+    names = [f"x{i + 1}" for i in range(codes.shape[1])]
     rows = pack_rows(names, (codes[i : i + step] for i in range(0, len(codes), step)))
     many = Rows(names, pack(codes), None)
     for data in (rows, many):

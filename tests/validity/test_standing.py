@@ -35,10 +35,10 @@ QUESTIONS = {
     "cardinality": lambda m: m.cardinality(),
     "cardinality to atol": lambda m: m.cardinality(atol=1e-9),
     "any_of": lambda m: m.any_of({"x": 1} if m.circuit is PAIR else None, over=["x", "y"]),
-    "none_of": lambda m: m.conditional(
+    "conditional of none": lambda m: m.conditional(
         {"x": 0} if m.circuit is SIGNED else {"y": 0}, {"x": 1} if m.circuit is PAIR else None
     ),
-    "all_of": lambda m: m.conditional({"x": 1, "y": 1}, {"x": 1} if m.circuit is PAIR else {"y": 1}),
+    "conditional of all": lambda m: m.conditional({"x": 1, "y": 1}, {"x": 1} if m.circuit is PAIR else {"y": 1}),
     "parity": lambda m: m.parity(),
     "expected_count": lambda m: m.expected_count({"x": 1} if m.circuit is PAIR else None),
     "moments": lambda m: m.moments(),
@@ -52,6 +52,7 @@ QUESTIONS = {
     "size": lambda m: m.condition(size=1).prob({"x": 1}),
     "marginals of a size": lambda m: m.marginals(size=1),
     "sample of a size": lambda m: m.sample(100, size=1, rng=0),
+    "grad": lambda m: [m.grad(e) for e in ({"x": 1, "y": 0}, {"x": 1})],
     "explain": lambda m: m.explain({"x": 1, "y": 0}) if m.circuit is PAIR else m.explain({"x": 1}),
 }
 
