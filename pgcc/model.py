@@ -60,6 +60,18 @@ def _evidence_first(question: Callable[P, T]) -> Callable[P, T]:
     return ask
 
 
+def _timed(question: Callable[P, T]) -> Callable[P, T]:
+    """Refuse the count of partial assignments that once limited a search, and say what does now."""
+
+    @wraps(question)
+    def ask(*args: P.args, **kwargs: P.kwargs) -> T:
+        if "nodes" in kwargs:
+            raise PgccError("nodes= is time_limit= now: how many seconds to search, as in mode(time_limit=2.5)")
+        return question(*args, **kwargs)
+
+    return ask
+
+
 def _are_names(given: Any) -> bool:
     """Whether it is names of variables, and not evidence."""
     if isinstance(given, (str, Iterator)):
@@ -474,19 +486,35 @@ class Model:
             return self.given_size(_size_said(size), over).sample(n, evidence, rng, threads=threads)
         return self._ask(sample, evidence, n, rng, threads=threads, times=_number(n))
 
-    def mode(self, evidence: Any = None, *, nodes: int = 10_000, rtol: float | None = None) -> Any:
-        """The most probable assignment that agrees with the evidence.
+    @_timed
+    def mode(
+        self,
+        evidence: Any = None,
+        *,
+        size: Any = None,
+        over: Iterable[str] | None = None,
+        time_limit: float = 10.0,
+        rtol: float | None = None,
+        threads: int | None = None,
+    ) -> Any:
+        """The most probable assignment that agrees with the evidence, as far as it is found within a time limit.
 
-        Branch and bound: exact for few variables, which is to say that nothing is more probable by more than a relative
-        `rtol`. It is NP-hard, so that for many the best one found is returned, and how much better one could be. (The
-        bound takes it for granted that no coefficient is negative: see `Model.standing`.)
+        Exact for spanning trees and arborescences, and for up to some 20 or 30 variables of other circuits: then
+        nothing is more probable by more than a relative `rtol`. To find it is NP-hard, so that for more variables the
+        best one that was found is returned, and how much better one could be at most. (The bound takes it for granted
+        that no coefficient is negative: see `Model.standing`.)
 
         Parameters
         ----------
         evidence
             As in `prob`.
-        nodes : int
-            How many partial assignments are looked at, at most.
+        size, over
+            Given also how many of `over` are in, as in `marginals`; log-probabilities are then given that.
+        rtol, threads
+            As in `prob`.
+        time_limit : float
+            Seconds, for all rows of evidence together. The search ends earlier if it is complete, or gets no further.
+            It uses no randomness from outside: only where the time is over before, the answer depends on the machine.
 
         Returns
         -------
@@ -495,12 +523,61 @@ class Model:
         Examples
         --------
         >>> import pgcc
-        >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).mode()
+        >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2"))
+        >>> model.mode()
         <Mode: {a, b}, log-probability -0.916291, the most probable>
+        >>> model.mode(size=1).assignment
+        {'a': 1, 'b': 0}
         """
         from pgcc.queries.mode import mode
 
-        return self._ask(mode, evidence, nodes, rtol=rtol, threads=1)
+        if size is not None or over is not None:
+            whole = self.given_size(_size_said(size), over)
+            return whole.mode(evidence, time_limit=time_limit, rtol=rtol, threads=threads)
+        return self._ask(mode, evidence, time_limit, rtol=rtol, threads=threads)
+
+    def top(
+        self,
+        k: int,
+        evidence: Any = None,
+        *,
+        size: Any = None,
+        over: Iterable[str] | None = None,
+        time_limit: float = 10.0,
+        rtol: float | None = None,
+        threads: int | None = None,
+    ) -> Any:
+        """The k most probable assignments that agree with the evidence, the most probable first.
+
+        Exact for up to 12 free variables, of which all assignments are looked at, and wherever `mode` is exact, if
+        there is time. The ``bound`` of each is a bound on all assignments that are not listed before it, so that
+        ``exact`` says whether it is proved to be the next one. When the time is over, neighbours of those that were
+        found are listed.
+
+        Parameters
+        ----------
+        k : int
+        evidence, size, over, time_limit, rtol, threads
+            As in `mode`.
+
+        Returns
+        -------
+        list of Mode, shorter where fewer assignments are possible; a list of them for a table.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> for one in pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2")).top(2):
+        ...     print(one)
+        <Mode: {a, b}, log-probability -0.916291, the most probable>
+        <Mode: {a}, log-probability -1.20397, number 2 of the most probable>
+        """
+        from pgcc.queries.mode import top
+
+        if size is not None or over is not None:
+            whole = self.given_size(_size_said(size), over)
+            return whole.top(k, evidence, time_limit=time_limit, rtol=rtol, threads=threads)
+        return self._ask(top, evidence, k, time_limit, rtol=rtol, threads=threads)
 
     def entropy(self, evidence: Any = None, *, samples: int = 10_000, rng: Any = None) -> Any:
         """−Σ Pr(x | evidence)·log Pr(x | evidence), in nats.
