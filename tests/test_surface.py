@@ -21,6 +21,7 @@ pandas = pytest.importorskip("pandas")
 
 # What comes before evidence, and its name; evidence comes first in all other questions.
 LEADS = {
+    "top": ["k", "evidence"],
     "conditional": ["query", "given"],
     "kl": ["other", "evidence"],
     "mutual_information": ["a", "b", "evidence"],
@@ -45,6 +46,7 @@ FIRST: dict[str, list[Any]] = {
     "kl": [OTHER],
     "mutual_information": ["b", "c"],
     "sample": [3],
+    "top": [2],
 }
 MORE: dict[str, dict[str, Any]] = {"sample": {"rng": 0}}
 
@@ -71,8 +73,14 @@ def plain(answer: Any) -> Any:
     return np.asarray(answer).tolist()
 
 
+def numbers(answer: Any) -> list[float]:
+    """All of them, in order; rows of a table may have more or fewer."""
+    found = plain(answer)
+    return [number for part in found for number in numbers(part)] if isinstance(found, list) else [float(found)]
+
+
 def same(found: Any, expected: Any) -> None:
-    np.testing.assert_allclose(np.ravel(plain(found)).astype(float), np.ravel(plain(expected)).astype(float), rtol=1e-8)
+    np.testing.assert_allclose(numbers(found), numbers(expected), rtol=1e-8)
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
