@@ -66,7 +66,7 @@ def test_children_below_the_base_whose_product_with_it_is_subnormal():
     model = pgcc.compile(d)
     given = model.marginals({"z1": 0, "z3": 0})  # makes the base at which everything is free
     joint, of = model.prob({"z1": 0, "z3": 0, "z2": 1}, exact=True), model.prob({"z1": 0, "z3": 0}, exact=True)
-    assert given[1] == pytest.approx(float(joint / of), rel=1e-9)
+    assert given["z2"] == pytest.approx(float(joint / of), rel=1e-9)
     value, bound = model.prob({"z1": 0, "z3": 0}, bound=True)
     assert abs(Fraction(value) - of) <= Fraction(bound) * of
 
