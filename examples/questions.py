@@ -30,5 +30,5 @@ print(model.mode())
 print("entropy:", round(model.entropy(), 3), "nats")
 
 # Which entry of the features would make a given choice likelier? The derivative of its log-probability.
-gradient = pgcc.grad(model.circuit, dict.fromkeys(books, 0) | {"whales": 1, "novel": 1})
+gradient = model.grad(dict.fromkeys(books, 0) | {"whales": 1, "novel": 1})
 print(gradient)

@@ -19,12 +19,13 @@ from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, get_type_hints
 from pgcc.certify import budget
 from pgcc.compiler import Compiled
 from pgcc.data.answers import Axes, in_form
-from pgcc.data.evidence import Evidence
+from pgcc.data.evidence import Evidence, read_names
 from pgcc.errors import EvidenceError, KnowsOldSpellings, PgccError, PrecisionError, SemanticsError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
 from pgcc.kernels.policy import tier
+from pgcc.passes.sizes import read_size
 from pgcc.program.strategy import METHODS
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.explain import Explanation, explain
@@ -553,6 +554,8 @@ class Model(KnowsOldSpellings):
 
         if not isinstance(other, Model):
             raise PgccError(f"the divergence is from a model to a model, not to {type(other).__name__}")
+        if how.get("over") is not None:
+            how["over"] = read_names(how["over"], self._asked.column)  # they are read twice
         q = other._given(how.get("over"), how.get("size"))._distribution(how.get("rtol"), how.get("threads"))
         return self._ask(kl, how, evidence, q, samples, rng, times=_number(samples))
 
@@ -612,6 +615,8 @@ class Model(KnowsOldSpellings):
         if how:
             _check_keywords(question.__name__, how, HowByName if axes.is_named else How)
             over, size, rtol, threads, names = map(how.get, ("over", "size", "rtol", "threads", "names"))
+        if over is not None:
+            over = read_names(over, self._asked.column)
         whole = self if size is None and (over is None or counts) else self._given(over, size)
         if counts:
             more = (self._asked.columns(over), *more)
@@ -625,11 +630,11 @@ class Model(KnowsOldSpellings):
         """This distribution given that so many of `over` are in. The last one is kept: questions come in series."""
         if over is None and size is None:
             return self
-        counted = tuple(self._asked.columns(over).tolist())
-        key = (tuple(size) if isinstance(size, list) else size, counted)
+        counted = read_names(over, self._asked.column)
+        key = (None if size is None else read_size(size), counted)
         if self._sized is not None and self._sized[0] == key:
             return self._sized[1]
-        circuit = self.circuit.observe(size=size, over=over)
+        circuit = self.circuit.observe(size=size, over=counted)
         try:
             found = self._part(circuit)
         except SemanticsError as error:

@@ -145,6 +145,19 @@ def test_over_alone_is_for_questions_that_count(question: str) -> None:
         ask(MODEL, question, over="a, d", size=1)
 
 
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_names_may_be_read_once_only(question: str) -> None:
+    same(ask(MODEL, question, over=iter(["a", "b", "c"]), size=2), ask(MODEL, question, size=2))
+    same(plain(MODEL.condition(size=1, over=iter("ab")).marginals()), MODEL.marginals(size=1, over="a, b"))
+
+
+def test_a_size_that_was_asked_before_is_checked_again() -> None:
+    assert MODEL.prob(size=1) == MODEL.prob(size=(1, 1)) == MODEL.prob(size=[1, 1]) == MODEL.prob(size=np.int64(1)) == 1
+    for size in (True, 1.0, (True, 1), "1", np.array([1, 1])):
+        with pytest.raises(pgcc.CircuitError, match="size="):
+            MODEL.prob(size=size)  # type: ignore[arg-type]
+
+
 # -- forms of evidence and of answers ----------------------------------------------------------------------------------
 
 ONE = {"a": 1, "b": -1, "c": 0}
