@@ -897,7 +897,7 @@ def commands(mutant: Mutant) -> list[list[str]]:
     tests = [f"tests/{name}" for name in mutant.tests.split()]
     for some in ([t for t in tests if t == PLAIN], [t for t in tests if t != PLAIN]):
         if some:
-            found.append([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *some])
+            found.append([sys.executable, "-m", "pytest", "-q", "-x", "-m", "", "-p", "no:cacheprovider", *some])
     if mutant.adversary:
         generators, questions = (part.split() for part in mutant.adversary.split(" / "))
         words = [w for g in generators for w in ("--generator", g)] + [w for q in questions for w in ("--question", q)]
