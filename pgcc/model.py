@@ -20,7 +20,7 @@ from pgcc.certify import budget
 from pgcc.compiler import Compiled
 from pgcc.data.answers import Axes, in_form
 from pgcc.data.evidence import Evidence
-from pgcc.errors import EvidenceError, KnowsOldSpellings, PgccError, PrecisionError, SemanticsError
+from pgcc.errors import EvidenceError, KnowsOldSpellings, PgccError, PrecisionError, SemanticsError, SpellingError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
@@ -450,19 +450,21 @@ class Model(KnowsOldSpellings):
 
         return self._ask(sample, how, evidence, n, rng, axes=Axes.SAMPLES, times=_number(n))
 
-    def mode(self, evidence: Any = None, *, nodes: int = 10_000, **how: Unpack[How]) -> Any:
-        """The most probable assignment that agrees with the evidence.
+    def mode(self, evidence: Any = None, *, time_limit: float = 10.0, **how: Unpack[How]) -> Any:
+        """The most probable assignment that agrees with the evidence, as far as it is found within a time limit.
 
-        Branch and bound: exact for few variables, which is to say that nothing is more probable by more than a relative
-        `rtol`. It is NP-hard, so that for many the best one found is returned, and how much better one could be. (The
-        bound takes it for granted that no coefficient is negative: see `Model.standing`.)
+        Exact for spanning trees and arborescences, and for up to some 20 or 30 variables of other circuits: then
+        nothing is more probable by more than a relative `rtol`. To find it is NP-hard, so that for more variables the
+        best one that was found is returned, and how much better one could be at most. (The bound takes it for granted
+        that no coefficient is negative: see `Model.standing`.)
 
         Parameters
         ----------
         evidence, over, size, rtol, threads
-            As in every question: see `Model`.
-        nodes : int
-            How many partial assignments are looked at, at most.
+            As in every question: see `Model`. With a size, log-probabilities are given that.
+        time_limit : float
+            Seconds, for all rows of evidence together. The search ends earlier if it is complete, or gets no further.
+            It uses no randomness from outside: only where the time is over before, the answer depends on the machine.
 
         Returns
         -------
@@ -471,7 +473,7 @@ class Model(KnowsOldSpellings):
         Examples
         --------
         >>> import pgcc
-        >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
+        >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2"))
         >>> model.mode()
         <Mode: {a, b}, log-probability -0.916291, the most probable>
         >>> model.mode(size=1).assignment
@@ -479,7 +481,10 @@ class Model(KnowsOldSpellings):
         """
         from pgcc.queries.mode import mode
 
-        return self._ask(mode, how, evidence, nodes)
+        return self._ask(mode, how, evidence, time_limit)
+
+    def top(self, k: int, evidence: Any = None, *, time_limit: float = 10.0, **how: Unpack[How]) -> Any:
+        return self._ask(top, how, evidence, k, time_limit)
 
     # -- information ---------------------------------------------------------------------------------------------------
 
@@ -654,6 +659,8 @@ class Model(KnowsOldSpellings):
 
 def _check_keywords(question: str, how: Mapping[str, Any], kind: type) -> None:
     for name in how.keys() - kind.__annotations__.keys():
+        if (question, name) == ("mode", "nodes"):
+            raise SpellingError("nodes= of mode is now spelled time_limit=: how many seconds to search")
         raise TypeError(f"{question} has no argument {name!r}: all questions take {', '.join(kind.__annotations__)}")
 
 

@@ -783,7 +783,7 @@ BOUNDS = [
             ),
             (
                 "modes: what is pruned",
-                "queries/mode.py",
+                "queries/mode_search.py",
                 "        if bound > self.logprob + self.slack:",
                 "        if bound > self.logprob + 1e-8:",
                 "queries/test_answers.py::test_a_mode_beside_a_branch_that_is_likelier_as_a_whole",

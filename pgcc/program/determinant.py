@@ -181,7 +181,7 @@ class DetStructure:
         """The graph, where M0 = diag(κ ≥ 0) and every u_i·v_iᵀ is w ≥ 0 times the Laplacian of an edge."""
         m0, u, v = self.floats
         r, k = u.shape
-        if r == 0 or k == 0 or not self.doubles[2] or not (self._has_diagonal_m0 and (np.diag(m0) >= 0).all()):
+        if r == 0 or k == 0 or not self.doubles[2] or not (self.diagonal_m0 and (np.diag(m0) >= 0).all()):
             return None
         if not (self.doubles[1] or np.array_equal(u == 0.0, _zeros(self.matrices[1], u))):
             return None  # what is 0 only as a double
@@ -221,7 +221,7 @@ class DetStructure:
             return True
         m0, _, v = self.floats
         if self.ratio is not None and self._is_symmetric(0):
-            return (self._has_diagonal_m0 and bool((np.diag(m0) >= 0).all())) or surely_definite(m0)
+            return (self.diagonal_m0 and bool((np.diag(m0) >= 0).all())) or surely_definite(m0)
         if self.identity_u and self.identity_m0:
             return surely_definite(v + v.T, 2.0 * UNIT * (np.abs(v) + np.abs(v.T)))
         if self.is_marginal_kernel and self._is_symmetric(2):
@@ -229,7 +229,7 @@ class DetStructure:
         return False
 
     @cached_property
-    def _has_diagonal_m0(self) -> bool:
+    def diagonal_m0(self) -> bool:
         """Whether M0 is 0 beside its diagonal, in exact numbers, and the sign of its diagonal that of its doubles."""
         zero = _zeros(self.matrices[0], self.floats[0])
         lost = (self.floats[0] == 0.0) & ~zero

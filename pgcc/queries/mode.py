@@ -1,17 +1,17 @@
-"""The most probable assignment: branch and bound from a greedy start.
+"""The most probable assignments: by the structure of the circuit first, then by branch and bound, until time is over.
 
-To find it is NP-hard. With marginals p_i given what is decided so far (e), no completion is more probable than
-
-    Pr(e) · min_i max(p_i, 1 − p_i)
-
-so that a search that decides one variable after another can leave out what cannot be better than the best it knows. It
-stops when nothing is left, or after so many partial assignments, and then says how much better an answer could be.
+To find the most probable assignment is NP-hard, for DPPs too. What is returned is the best one that was found, with a
+bound that no assignment exceeds. Spanning trees and arborescences are exact, by algorithms for the heaviest tree.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
+import operator
+import time
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,12 +20,15 @@ from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError
 from pgcc.ir.numbers import UNIT
 from pgcc.queries.distribution import Distribution
-from pgcc.queries.marginals import marginals
+from pgcc.queries.mode_parts import Structure, by_structure
+from pgcc.queries.mode_search import Search, greedy, neighbours
+from pgcc.queries.sampling import find_sampler
 
-# Partial assignments that are looked at together.
-_TOGETHER = 64
-# Variables for which exchanging one that is in for one that is out is tried too.
-_MOST_SWAPS = 100
+# Free variables beyond which a circuit whose structure gave a bound is not searched by marginals too.
+_MOST_BRANCHED = 64
+# Assignments that are all looked at for the most probable ones of them.
+_MOST_LISTED = 1 << 12
+_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -39,15 +42,18 @@ class Mode:
     logprob : float
         Its log-probability (with the evidence, not given it).
     bound : float
-        No assignment has a larger log-probability.
+        No assignment has a larger log-probability; of those of `Model.top`, none that is not listed before.
     tolerance : float
         How much log-probabilities may differ and still count as the same: `rtol`, and what rounding them takes.
+    rank : int
+        1 for the most probable, 2 for the next one.
     """
 
     assignment: dict[str, int]
     logprob: float
     bound: float
     tolerance: float = 0.0
+    rank: int = 1
 
     @property
     def gap(self) -> float:
@@ -62,117 +68,255 @@ class Mode:
     def __repr__(self) -> str:
         inside = [name for name, value in self.assignment.items() if value]
         shown = ", ".join(inside[:12]) + (", …" if len(inside) > 12 else "")
-        best = "the most probable" if self.exact else f"within {self.gap:.4g} nats of the most probable"
+        place = "the most probable" if self.rank == 1 else f"number {self.rank} of the most probable"
+        best = place if self.exact else f"within {self.gap:.4g} nats of {place}"
         return f"<Mode: {{{shown}}}, log-probability {self.logprob:.6g}, {best}>"
 
 
-def mode(distribution: Distribution, given: Evidence, nodes: int) -> list[Mode]:
-    """The most probable assignment that agrees with each row, after at most so many partial assignments."""
-    if isinstance(nodes, bool) or not isinstance(nodes, (int, np.integer)) or nodes < 0:
-        raise PgccError(f"nodes={nodes!r} is not how many partial assignments to look at: a number ≥ 0")
+def mode(distribution: Distribution, given: Evidence, time_limit: Any) -> list[Mode]:
+    """The most probable assignment that agrees with each row; all of them together within the time limit."""
+    deadline = time.monotonic() + _as_seconds(time_limit)
     base = distribution.possible(given)
-    tolerance, distribution = (
-        distribution.rtol,
-        replace(distribution, rtol=budget.of_search(distribution.rtol)),
-    )
-    return [
-        _Search(distribution, given.chunk(slice(row, row + 1))[0], float(base[row]), tolerance).run(nodes)
-        for row in range(given.rows)
-    ]
+    finder, found = _Finder(distribution), []
+    for row in range(given.rows):
+        now = time.monotonic()
+        codes = given.chunk(slice(row, row + 1))[0]
+        best = finder.best(codes, float(base[row]), now + (deadline - now) / (given.rows - row))
+        found.append(finder.answer(best, best.bound))
+    return found
 
 
-class _Search:
-    """Best first: the partial assignment that promises most is looked at next."""
+def top(distribution: Distribution, given: Evidence, k: Any, time_limit: Any) -> list[list[Mode]]:
+    """The k most probable assignments that agree with each row, the most probable first."""
+    deadline, count = time.monotonic() + _as_seconds(time_limit), _as_count(k)
+    base = distribution.possible(given)
+    finder, found = _Finder(distribution), []
+    for row in range(given.rows):
+        now = time.monotonic()
+        codes = given.chunk(slice(row, row + 1))[0]
+        listed = finder.list_best(codes, float(base[row]), count, now + (deadline - now) / (given.rows - row))
+        found.append([replace(one, rank=rank) for rank, one in enumerate(listed, 1)])
+    return found
 
-    def __init__(self, distribution: Distribution, codes: np.ndarray, logprob: float, tolerance: float):
-        self.distribution, self.codes = distribution, codes
-        self.best, self.logprob = greedy(distribution, codes)
-        # The errors of logarithms grow with their size.
-        self.tolerance = tolerance + 64 * UNIT * abs(self.logprob)
-        self.slack = budget.of_pruning(self.tolerance)
-        self.count = 0
-        self.open: list[tuple[float, int, float, np.ndarray]] = []  # −bound, tie, log Pr, codes
-        self._push(logprob, logprob, codes)
 
-    def _push(self, bound: float, logprob: float, codes: np.ndarray) -> None:
-        if bound > self.logprob + self.slack:
-            heapq.heappush(self.open, (-bound, self.count, logprob, codes))
-            self.count += 1
+class _Best(NamedTuple):
+    """The best assignment that was found among those that agree with some codes, and a bound on all of them."""
 
-    def run(self, nodes: int) -> Mode:
-        """Search until nothing is left or `nodes` partial assignments were looked at."""
-        while self.open and nodes > 0 and -self.open[0][0] > self.logprob + self.slack:
-            batch = [heapq.heappop(self.open) for _ in range(min(_TOGETHER, nodes, len(self.open)))]
-            nodes -= len(batch)
-            self._expand(np.stack([codes for *_, codes in batch]), np.array([log for _, _, log, _ in batch]))
-        names = self.distribution.variables
-        assignment = dict(zip(names, self.best.tolist(), strict=True))
-        logprob = float(self.distribution.logprobs(self.best[None], relative=True)[0])
-        left = -self.open[0][0] + self.slack if self.open else -np.inf
-        return Mode(assignment, logprob, max(logprob + self.tolerance, left), self.tolerance)
+    row: np.ndarray
+    logprob: float
+    bound: float
 
-    def _expand(self, codes: np.ndarray, logprob: np.ndarray) -> None:
-        """Bound partial assignments by their marginals, and decide the most doubtful variable of each, both ways."""
-        posterior = marginals(self.distribution, Evidence(self.distribution.variables, codes))
-        self._try((posterior > 0.5).astype(np.int8))
-        larger = np.where(codes < 0, np.maximum(posterior, 1.0 - posterior), np.inf)
-        doubtful, rows = larger.argmin(axis=1), np.arange(len(codes))
-        bounds = np.tile(logprob + np.log(larger[rows, doubtful]), 2)
-        children = np.tile(codes, (2, 1))
-        children[rows, doubtful], children[len(codes) + rows, doubtful] = 1, 0
-        logs = self.distribution.logprobs(children)
-        whole = (children >= 0).all(axis=1)
-        if whole.any():
-            self._try(children[whole])
-        for child, log, bound in zip(children[~whole], logs[~whole].tolist(), bounds[~whole].tolist(), strict=True):
-            self._push(min(log, bound), log, child)
 
-    def _try(self, rows: np.ndarray) -> None:
-        """Keep the best of these assignments if it is better than what is known."""
+class _Finder:
+    """Searches in one distribution."""
+
+    def __init__(self, distribution: Distribution):
+        self.rtol = distribution.rtol
+        self.distribution = replace(distribution, rtol=budget.of_search(distribution.rtol))
+        compiled = distribution.compiled
+        self.structure = Structure(compiled.homogenized) if compiled.decomposable else None
+
+    def tolerance(self, logprob: float) -> float:
+        """The errors of logarithms grow with their size."""
+        return self.rtol + 64 * UNIT * abs(logprob)
+
+    def answer(self, best: _Best, bound: float) -> Mode:
+        """An assignment by names, and its log-probability to a relative error."""
+        distribution = self.distribution
+        logprob = float(distribution.logprobs(best.row[None], relative=True)[0])
+        tolerance = self.tolerance(logprob)
+        assignment = dict(zip(distribution.variables, best.row.tolist(), strict=True))
+        return Mode(assignment, logprob, max(logprob + tolerance, bound), tolerance)
+
+    # -- one assignment ----------------------------------------------------------------------------------------------
+
+    def best_if_possible(self, codes: np.ndarray, above: float, deadline: float) -> _Best | None:
+        """The same of any codes, with some bound that is known; None if they are impossible."""
+        if self.structure is not None and self.structure.decides:
+            best, bound = self._by_structure(codes, above, deadline)
+            if bound == -np.inf:
+                return None
+            if best is not None and bound <= best[1] + self.tolerance(best[1]):
+                return _Best(*best, bound)
+        logprob = float(self.distribution.logprobs(codes[None])[0])
+        if logprob == -np.inf:
+            return None
+        found = self.best(codes, logprob, deadline)
+        return found._replace(bound=min(found.bound, above))
+
+    def best(self, codes: np.ndarray, logprob: float, deadline: float) -> _Best:
+        """The most probable assignment; codes : evidence with this log-probability, above −inf."""
+        distribution = self.distribution
+        best, bound = self._by_structure(codes, logprob, deadline)
+        if best is not None and bound <= best[1] + self.tolerance(best[1]):
+            return _Best(*best, bound)
+        if best is not None and bound < logprob and int((codes < 0).sum()) > _MOST_BRANCHED:
+            return _Best(*best, bound)
+        ends = [best, greedy(distribution, codes, deadline)]
+        best = max((end for end in ends if end is not None), key=lambda end: end[1], default=None)
+        if best is None:
+            row = self._draw(codes)
+            best = row, float(distribution.logprobs(row[None])[0])
+        search = Search(distribution, codes, logprob, best, self.tolerance(best[1]), deadline)
+        search.run()
+        return _Best(search.best, search.logprob, min(bound, search.bound))
+
+    def _by_structure(
+        self, codes: np.ndarray, logprob: float, deadline: float
+    ) -> tuple[tuple[np.ndarray, float] | None, float]:
+        """What the structure of the circuit says: an assignment, and a bound; at least that of the evidence."""
+        distribution, structure, now = self.distribution, self.structure, time.monotonic()
+        if structure is None:
+            return None, logprob
+        share = 1.0 if structure.is_det else 0.5
+        slack = budget.of_pruning(self.rtol)
+        found = by_structure(structure, codes, now + share * (deadline - now), lambda: self._draw(codes), slack)
+        if found is None:
+            return None, logprob
+        if found.bound == -np.inf:
+            return None, -np.inf
+        log = float(distribution.logprobs(found.row[None])[0])
+        total = 0.0 if distribution.total is None else float(distribution.total.logs()[0])
+        bound = found.bound - total
+        bound += budget.of_total(self.rtol) + 8.0 * UNIT * (abs(found.bound) + abs(total))
+        return (found.row, log) if log > -np.inf else None, min(bound, logprob)
+
+    def _draw(self, codes: np.ndarray) -> np.ndarray:
+        """Any assignment that agrees with the codes and is possible: a sample."""
+        out = np.empty((1, len(codes)), np.int8)
+        find_sampler(self.distribution).draw(codes, _SEED, 0, out, 1)
+        return out[0]
+
+    # -- several assignments -----------------------------------------------------------------------------------------
+
+    def list_best(self, codes: np.ndarray, logprob: float, k: int, deadline: float) -> list[Mode]:
+        """The k most probable assignments, or all that are possible if these are fewer."""
+        if 1 << min(int((codes < 0).sum()), 64) <= _MOST_LISTED:
+            return self._list_all(codes, k)
+        return _Partition(self, k).run(_Part(codes, logprob), deadline)
+
+    def _list_all(self, codes: np.ndarray, k: int) -> list[Mode]:
+        free = np.flatnonzero(codes < 0)
+        rows = np.repeat(codes[None], 1 << len(free), axis=0)
+        rows[:, free] = np.arange(len(rows))[:, None] >> np.arange(len(free)) & 1
         logs = self.distribution.logprobs(rows)
-        top = int(logs.argmax())
-        if logs[top] > self.logprob:
-            self.best, self.logprob = climb(self.distribution, self.codes, rows[top], float(logs[top]))
+        order = np.argsort(-logs, kind="stable")[:k].tolist()
+        return [self.answer(_Best(rows[i], float(logs[i]), -np.inf), -np.inf) for i in order if logs[i] > -np.inf]
 
 
-def greedy(distribution: Distribution, codes: np.ndarray) -> tuple[np.ndarray, float]:
-    """Two ways to a good assignment: decide the least doubtful first; and, where it can be, start with nothing in.
+class _Part(NamedTuple):
+    """Assignments that agree with some codes, none of which is listed."""
 
-    From nothing, the best single changes add one item after another: for a DPP, its greedy MAP.
+    codes: np.ndarray
+    bound: float
+    best: _Best | None = None  # None: not looked at yet
+
+
+class _Partition:
+    """Lawler's procedure: when the best assignment of a part is listed, the others of that part fall into as many parts
+    as there are free variables, by the first one in which they differ from it.
     """
-    decided = codes.copy()
-    while (decided < 0).any():
-        posterior = marginals(distribution, Evidence(distribution.variables, decided))[0]
-        certainty = np.where(decided < 0, np.abs(posterior - 0.5), -1.0)
-        now = certainty == 0.5  # what is certain anyhow
-        now[certainty.argmax()] = True
-        decided[now] = posterior[now] > 0.5
-    starts = np.stack([decided, np.maximum(codes, 0)])
-    logs = distribution.logprobs(starts).tolist()
-    ends = [climb(distribution, codes, row, log) for row, log in zip(starts, logs, strict=True) if log > -np.inf]
-    return max(ends, key=lambda end: end[1])
+
+    def __init__(self, finder: _Finder, k: int):
+        self.finder, self.k = finder, k
+        self.count = 0
+        self.unseen: list[tuple[float, int, _Part]] = []  # −bound, tie
+        self.seen: list[tuple[float, int, _Part]] = []  # −logprob of its best, tie
+        self.bounds: list[tuple[float, int]] = []  # −bound, tie, of parts that were looked at
+        self.listed: set[int] = set()  # the ties of those that fell into others
+
+    def run(self, everything: _Part, deadline: float) -> list[Mode]:
+        """The assignments, the most probable first, as far as there is time; then neighbours of those listed."""
+        found: list[Mode] = []
+        rows: list[np.ndarray] = []
+        self.first = self.last = everything
+        self._put(everything)
+        while len(found) < self.k:
+            best = self._next(deadline, self.k - len(found))
+            if best is None:
+                break
+            found.append(self.finder.answer(best, self._bound_of_all(best)))
+            rows.append(best.row)
+            self._divide(best)
+        if len(found) < self.k and self.unseen:
+            found += self._neighbours(rows, self.k - len(found))
+        return found
+
+    def _put(self, part: _Part) -> None:
+        heapq.heappush(self.unseen, (-part.bound, self.count, part))
+        self.count += 1
+
+    def _next(self, deadline: float, wanted: int) -> _Best | None:
+        """The best assignment of all parts, as far as it is known; its part is taken away."""
+        while self.unseen and (not self.seen or -self.unseen[0][0] > -self.seen[0][0]):
+            now = time.monotonic()
+            if now > deadline:
+                break
+            _, _, part = heapq.heappop(self.unseen)
+            share = now + (deadline - now) / (wanted * min(len(self.unseen) + 1, 8))
+            best = self.finder.best_if_possible(part.codes, part.bound, share)
+            if best is None:
+                continue
+            heapq.heappush(self.seen, (-best.logprob, self.count, part._replace(best=best)))
+            heapq.heappush(self.bounds, (-best.bound, self.count))
+            self.count += 1
+        if not self.seen:
+            return None
+        _, tie, self.last = heapq.heappop(self.seen)
+        self.listed.add(tie)
+        return self.last.best
+
+    def _bound_of_all(self, best: _Best) -> float:
+        """Of everything that is not listed yet, `best` included."""
+        while self.bounds and self.bounds[0][1] in self.listed:
+            heapq.heappop(self.bounds)
+        return max(best.bound, self._bound_of_parts())
+
+    def _bound_of_parts(self) -> float:
+        unseen = -self.unseen[0][0] if self.unseen else -math.inf
+        return max(unseen, -self.bounds[0][0] if self.bounds else -math.inf)
+
+    def _divide(self, best: _Best) -> None:
+        codes, row = self.last.codes, best.row
+        free = np.flatnonzero(codes < 0)
+        parts = np.repeat(codes[None], len(free), axis=0)
+        for i, variable in enumerate(free.tolist()):
+            parts[i, free[:i]] = row[free[:i]]
+            parts[i, variable] = 1 - row[variable]
+        for part in parts:
+            self._put(_Part(part, best.bound))
+
+    def _neighbours(self, rows: list[np.ndarray], wanted: int) -> list[Mode]:
+        """When time is over: the best that one change or exchange makes of an assignment that is listed."""
+        known = {row.tobytes() for row in rows}
+        near: dict[bytes, np.ndarray] = {}
+        for row in rows:
+            free = np.flatnonzero(self.first.codes < 0)
+            near |= {other.tobytes(): other for other in neighbours(row, free) if other.tobytes() not in known}
+        if not near:
+            return []
+        found = np.stack(list(near.values()))
+        logs = self.finder.distribution.logprobs(found)
+        order = [i for i in np.argsort(-logs, kind="stable").tolist() if logs[i] > -math.inf][:wanted]
+        bound = self._bound_of_parts()
+        return [self.finder.answer(_Best(found[i], float(logs[i]), bound), bound) for i in order]
 
 
-def climb(distribution: Distribution, codes: np.ndarray, row: np.ndarray, logprob: float) -> tuple[np.ndarray, float]:
-    """Make the best change of one unobserved variable, or exchange of two, until none is an improvement."""
-    free = np.flatnonzero(codes < 0)
-    while len(free):
-        neighbours = _neighbours(row, free)
-        logs = distribution.logprobs(neighbours)
-        top = int(logs.argmax())
-        if not logs[top] > logprob + 4 * distribution.rtol:  # what is the same but for errors leads round in circles
-            break
-        row, logprob = neighbours[top], float(logs[top])
-    return row, logprob
+def _as_seconds(time_limit: Any) -> float:
+    try:
+        seconds = -1.0 if isinstance(time_limit, (bool, np.bool_, str)) else float(time_limit)
+    except (TypeError, ValueError):
+        seconds = -1.0
+    if not seconds > 0.0:
+        raise PgccError(f"time_limit={time_limit!r} is not how long to search: a number of seconds, above 0")
+    return seconds
 
 
-def _neighbours(row: np.ndarray, free: np.ndarray) -> np.ndarray:
-    flips = np.repeat(row[None], len(free), axis=0)
-    flips[np.arange(len(free)), free] ^= 1
-    if len(free) > _MOST_SWAPS:
-        return flips
-    ins, outs = free[row[free] == 1], free[row[free] == 0]
-    i, j = (pairs.ravel() for pairs in np.meshgrid(ins, outs, indexing="ij"))
-    swaps = np.repeat(row[None], len(i), axis=0)
-    swaps[np.arange(len(i)), i], swaps[np.arange(len(i)), j] = 0, 1
-    return np.concatenate([flips, swaps])
+def _as_count(k: Any) -> int:
+    try:
+        count = 0 if isinstance(k, (bool, np.bool_)) else operator.index(k)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise PgccError(f"k={k!r} is not how many assignments to list: a number, 1 or more")
+    return count

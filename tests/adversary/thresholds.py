@@ -48,8 +48,9 @@ SMALL: list[tuple[str, str, Any]] = [
     ("queries.distribution", "_MOST_CODES", 8),
     ("evaluate.marginals", "_QUERIES", 4),
     ("queries.information", "MOST_LISTED", 2),  # above it, estimates from samples
-    ("queries.mode", "_TOGETHER", 1),
-    ("queries.mode", "_MOST_SWAPS", 1),
+    ("queries.mode", "_MOST_LISTED", 1),  # above it, by parts
+    ("queries.mode_search", "_TOGETHER", 1),
+    ("queries.mode_search", "_MOST_SWAPS", 1),
     ("queries.sampling", "_MANY", 2),
     ("queries.counts", "_LARGE", 0.5),
 ]

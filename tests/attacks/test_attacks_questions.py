@@ -136,9 +136,14 @@ def test_no_rows():
 
 def test_arguments_are_checked():
     asked = pgcc.compile(EXAMPLE)
-    for nodes in (-1, 2.5, "all", None, True):
-        with pytest.raises(PgccError, match="nodes="):
-            asked.mode(nodes=nodes)
+    for seconds in (-1, 0, "all", None, True, float("nan")):
+        with pytest.raises(PgccError, match="time_limit="):
+            asked.mode(time_limit=seconds)
+    with pytest.raises(PgccError, match="time_limit="):
+        asked.mode(nodes=10)
+    for k in (0, -1, 2.5, "all", None, True):
+        with pytest.raises(PgccError, match="k="):
+            asked.top(k)
     for weights in ("x", [None], [1j], [[1.0]]):
         with pytest.raises(PgccError, match="1 finite numbers"):
             pgcc.grad(EXAMPLE, {"a": 1}, weights=weights)

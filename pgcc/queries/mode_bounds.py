@@ -1,0 +1,427 @@
+"""Upper bounds on the largest coefficient of a determinant, by a concave relaxation of log det and its dual.
+
+A coefficient of det(M0 + diag(f)·Vᵀ) is a determinant of rows: c_S has row i of Vᵀ where i is in S, and row i of M0
+where it is not. With a_i and b_i for these rows, and x the indicator of S,
+
+    c_S² = det M(x),    M(x) = Σ_i x_i·a_i·a_iᵀ + (1 − x_i)·b_i·b_iᵀ,
+
+which is linear in x (for L-ensembles, the *linx* bound of maximum-entropy sampling: Anstreicher, Operations Research
+68, 2020). The logarithm is concave, and for *every* triangular R with Θ = R·Rᵀ
+
+    log det M(x) ≤ tr(Θ·M(x)) − log det Θ − n = Σ_i x_i·|a_iᵀR|² + (1 − x_i)·|b_iᵀR|² − 2·Σ log |R_ii| − n.
+
+That is linear in x, so that its maximum over all sets (of a size) is a matter of sorting. It holds whatever R is: where
+R comes from is no part of the proof, and only norms of the products a_iᵀR have roundings to be counted. It is the best
+one for R = M(x)^-½ at the x that maximises log det M(x), which is sought by projected gradients. Item i may be
+multiplied by any number s_i > 0 beforehand, if log s_i is subtracted again: with s_i = 1/|a_iᵀR| the bound is smallest.
+
+Where M0 is singular, or U is not I, the sum of the coefficients of all subsets of S bounds that of S:
+c_S ≤ det(M0 + Σ_{i in S} σ_i·v_i·v_iᵀ), which is linear in x too.
+
+Of a positive semidefinite L there is Hadamard's inequality besides, for what is left of L when the items A are in:
+det L_S ≤ det L_A · Π_{i in S, not in A} (L / A)_ii. It is the better one where items hardly depend on each other.
+(L / A)_ii is the least (e_i − w)ᵀ·L·(e_i − w) with w on A: at *any* w it is not smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgcc.ir.numbers import UNIT
+from pgcc.program.determinant import DetStructure
+
+# Of eigenvalues of M(x): what is added to its diagonal, relative to the largest entry, so that Cholesky's ends.
+_RIDGE = 1e-12
+# Items beyond which L = B·Bᵀ is not written down.
+_MOST_ITEMS = 4096
+# log s_i of a row of zeros, which is in no set.
+_NEVER = 300.0
+# Projected gradients: how near the best one for a scale is sought before the scale is changed; the shortest and the
+# longest step; and steps without a better bound after which there will be none.
+_FIRST_DISTANCE, _STEPS, _PATIENCE = 0.1, (1e-3, 1e3), 6
+
+
+@dataclass(frozen=True)
+class Region:
+    """The sets that are looked at: what is in (1), out (0) or free (−1), and how many are in, if that is fixed.
+
+    Attributes
+    ----------
+    codes : int8 array
+    size : int, optional
+        How many of `counted` are in.
+    counted : bool array
+    most : int
+        No set with more items has a coefficient other than 0: the rank.
+    """
+
+    codes: np.ndarray
+    size: int | None
+    counted: np.ndarray
+    most: int
+
+    def with_codes(self, codes: np.ndarray) -> Region:
+        """The region with more decided, and what follows from how many are in."""
+        found = Region(codes, self.size, self.counted, self.most)
+        among = found.free & self.counted if self.size is not None else found.free
+        all_out = (found.room if found.left is None else found.left) == 0
+        all_in = found.left is not None and found.left == int(among.sum())
+        if all_out or all_in:
+            return Region(np.where(among, np.int8(all_in), codes), self.size, self.counted, self.most)
+        return found
+
+    @property
+    def free(self) -> np.ndarray:
+        """The items that are not decided."""
+        return self.codes < 0
+
+    @property
+    def left(self) -> int | None:
+        """How many free items that count are in."""
+        return None if self.size is None else self.size - int((self.codes[self.counted] == 1).sum())
+
+    @property
+    def room(self) -> int:
+        """How many free items may be in."""
+        return self.most - int((self.codes == 1).sum())
+
+    def best(self, gains: np.ndarray) -> tuple[float, np.ndarray] | None:
+        """The largest sum of the gains of a set, and its indicator; None if there is no set."""
+        chosen = (self.codes == 1) | (self.free & (gains > 0.0))
+        if self.left is not None:
+            among = np.flatnonzero(self.free & self.counted)
+            if not 0 <= self.left <= len(among):
+                return None
+            chosen[among] = False
+            chosen[among[np.argsort(-gains[among], kind="stable")[: self.left]]] = True
+        elif self.room >= 0:
+            among = np.flatnonzero(self.free & chosen)
+            chosen[among[np.argsort(-gains[among], kind="stable")[self.room :]]] = False
+        else:
+            return None
+        return float(gains[chosen].sum()), chosen
+
+    def project(self, x: np.ndarray) -> np.ndarray:
+        """The nearest point of the convex hull (of sets without regard to `most`)."""
+        found = np.where(self.free, np.clip(x, 0.0, 1.0), self.codes)
+        if self.left is not None:
+            among = self.free & self.counted
+            found[among] = _with_sum(x[among], self.left)
+        return found
+
+    def middle(self) -> np.ndarray:
+        """A point that prefers no free item."""
+        among = int((self.free & self.counted).sum())
+        share = 0.5 if self.left is None else self.left / max(among, 1)
+        return self.project(np.where(self.counted, share, 0.5))
+
+
+def _with_sum(x: np.ndarray, total: float) -> np.ndarray:
+    """The nearest point of {0 ≤ y ≤ 1, Σ y = total}: x − τ, clipped, with τ by bisection."""
+    low, high = x.min(initial=0.0) - 1.0, x.max(initial=0.0)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.clip(x - middle, 0.0, 1.0).sum() > total else (low, middle)
+    return np.clip(x - (low + high) / 2, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Dual:
+    """A bound at work: log c_S + Σ_S weight_i ≤ constant + Σ_S gain_i for all S, with all roundings counted.
+
+    Attributes
+    ----------
+    constant : float
+    gains : float64 array
+    log_scale : float64 array
+        log s_i, the best for this one.
+    """
+
+    constant: float
+    gains: np.ndarray
+    log_scale: np.ndarray
+
+    def bound(self, region: Region) -> float:
+        """No set of the region has a larger logarithm."""
+        found = region.best(self.gains)
+        return -np.inf if found is None else self.constant + found[0]
+
+    def decide(self, region: Region, enough: float) -> Region:
+        """The region without sets that are below `enough`, as far as single items tell: they are then in or out."""
+        bound, codes = self.bound(region), region.codes.copy()
+        best = region.best(self.gains)
+        if best is None:
+            return region
+        free, chosen = region.free, best[1]
+        loss = np.abs(self.gains)  # at least so much is lost by the other choice of an item
+        if region.left is not None:
+            inside, outside = free & region.counted & chosen, free & region.counted & ~chosen
+            if inside.any() and outside.any():
+                loss = np.where(inside, self.gains - self.gains[outside].max(), loss)
+                loss = np.where(outside, self.gains[inside].min() - self.gains, loss)
+            else:
+                loss = np.where(region.counted, np.inf, loss)
+        elif chosen[free].sum() >= region.room:
+            return region
+        surely = free & (bound - loss < enough)
+        codes[surely] = chosen[surely]
+        return region.with_codes(codes)
+
+
+class Relaxation:
+    """M(x) of a determinant, with a_i, b_i (or a constant M0), and how far the rows a_i are known.
+
+    Parameters
+    ----------
+    inside : float64 array, n × m
+        The rows a_i.
+    outside : float64 array, n × m, or None
+        The rows b_i; None: M(x) = base + Σ x_i·a_i·a_iᵀ, whose determinant is c_S itself and not its square.
+    base : float64 array, m × m
+    off : float64 array
+        A bound on the norm of what each row a_i is off by.
+    weight : float64 array
+        log φ_i: what an item that is in adds to the logarithm.
+    """
+
+    def __init__(
+        self, inside: np.ndarray, outside: np.ndarray | None, base: np.ndarray, off: np.ndarray, weight: np.ndarray
+    ):
+        self.inside, self.outside, self.base, self.off, self.weight = inside, outside, base, off, weight
+        self.power = 0.5 if outside is not None else 1.0
+        self.shift = 0.0  # the logarithm of a factor that all coefficients have
+        self.row_norms = np.linalg.norm(inside, axis=1), None if outside is None else np.linalg.norm(outside, axis=1)
+
+    def first_scale(self) -> np.ndarray:
+        """log s_i with which all items look alike where they do not depend on each other."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.outside is None:
+                scale = -np.log(self.row_norms[0])
+            else:
+                scale = np.log(np.abs(np.diag(self.outside))) - np.log(np.abs(np.diag(self.inside)))
+        return np.where(np.isfinite(scale), scale, 0.0)
+
+    def gradient(self, dual: Dual, log_scale: np.ndarray) -> np.ndarray:
+        """Of the relaxation with this scale, at the point of the dual, which has a scale of its own."""
+        change = log_scale - dual.log_scale
+        return dual.gains + self.power * np.expm1(2.0 * np.minimum(change, 50.0)) - change
+
+    def at(self, x: np.ndarray, log_scale: np.ndarray) -> Dual | None:
+        """The dual of the point x; None where that leaves the range."""
+        a = self.inside * np.exp(log_scale)[:, None]
+        matrix = (a.T * x) @ a + self.base
+        if self.outside is not None:
+            matrix += (self.outside.T * (1.0 - x)) @ self.outside
+        R = _inverse_root(matrix)
+        return None if R is None else self._dual(R)
+
+    def _dual(self, R: np.ndarray) -> Dual | None:
+        m, n = len(R), len(self.inside)
+        # |fl(aᵀR) − aᵀR| ≤ γ_m·|a|ᵀ|R|, whose norm is at most γ_m·|a|·‖R‖_F; and what a itself is off by, times ‖R‖_F
+        size, roundings = float(np.linalg.norm(R)) * 1.001, 2.0 * (m + 4) * UNIT
+        upper_inside = self._squares(self.inside, R, (roundings * self.row_norms[0] + self.off) * size)
+        with np.errstate(divide="ignore"):
+            log_scale = -0.5 * np.log(upper_inside)  # the best one: s_i·|a_iᵀR| = 1
+        log_scale = np.where(np.isfinite(log_scale), log_scale, _NEVER)
+        scaled = upper_inside * np.exp(2.0 * log_scale)
+        constant = -2.0 * float(np.log(np.abs(np.diag(R))).sum()) - m
+        spread = float(np.abs(np.log(np.abs(np.diag(R)))).sum()) + m
+        if self.outside is None:
+            held = float((R * (self.base @ R)).sum()) + roundings * size**2 * float(np.linalg.norm(self.base))
+            gains = scaled
+        else:
+            assert self.row_norms[1] is not None
+            upper_outside = self._squares(self.outside, R, roundings * self.row_norms[1] * size)
+            held = float(upper_outside.sum())
+            gains = scaled - upper_outside
+        gains = self.power * gains - log_scale + self.weight
+        # Σ of n terms, and their logarithms: 4·(n + m) roundings of the sum of their sizes
+        sizes = spread + n + abs(held) + float(np.abs(gains).sum() + np.abs(log_scale).sum())
+        slack = 4.0 * (n + m) * UNIT * sizes
+        constant = self.power * (constant + held) + slack + self.shift
+        if not (np.isfinite(constant) and np.isfinite(gains).all()):
+            return None
+        return Dual(constant, gains, log_scale)
+
+    @staticmethod
+    def _squares(rows: np.ndarray, R: np.ndarray, off: np.ndarray) -> np.ndarray:
+        """Upper bounds of |rᵀR|² for all rows r, whose products with R are off by so much in norm."""
+        norms = np.sqrt((np.square(rows @ R)).sum(axis=1)) * (1.0 + 2.0 * (len(R) + 4) * UNIT) + off
+        return np.square(norms) * (1.0 + 4.0 * UNIT)
+
+
+class Hadamard:
+    """Hadamard's inequality for a positive semidefinite L, given the items that are in.
+
+    Parameters
+    ----------
+    L : float64 array, n × n
+        Off by at most off·√(L_ii·L_jj) in every entry, beside rounding.
+    off : float
+    weight, shift
+        As in `Relaxation`.
+    """
+
+    def __init__(self, L: np.ndarray, off: float, weight: np.ndarray, shift: float = 0.0):
+        self.L, self.weight, self.shift = L, weight, shift
+        self.spread = np.sqrt(np.maximum(np.diag(L), 0.0)) * (1.0 + off + 4.0 * UNIT)
+        self.error = off + 4.0 * (len(L) + 8) * UNIT
+
+    def bound(self, region: Region) -> float:
+        """No set of the region has a larger logarithm."""
+        gains = self._gains(region.codes == 1)
+        found = None if gains is None else region.best(gains)
+        if gains is None:
+            return np.inf
+        slack = 4.0 * len(gains) * UNIT * float(np.abs(gains[np.isfinite(gains)]).sum() + 1.0)
+        return -np.inf if found is None else found[0] + slack + self.shift
+
+    def _gains(self, inside: np.ndarray) -> np.ndarray | None:
+        """log (L / A)_ii + weight for items that are not in A, and for those in A after those before them."""
+        L, items, others = self.L, np.flatnonzero(inside), np.flatnonzero(~inside)
+        left = L[np.ix_(items, items)]
+        try:
+            factor = np.linalg.cholesky(left)
+            own = np.linalg.inv(factor) * np.diag(factor)[:, None]  # rows e_i − w
+            across = np.linalg.solve(left, L[np.ix_(items, others)])  # w
+        except np.linalg.LinAlgError:
+            return None
+        upper, spread = np.empty(len(L)), self.spread
+        size = np.abs(own) @ spread[items]
+        upper[items] = ((own @ left) * own).sum(axis=1) + self.error * size**2
+        size = np.abs(across).T @ spread[items] + spread[others]
+        upper[others] = (
+            np.diag(L)[others]
+            - 2.0 * (across * L[np.ix_(items, others)]).sum(axis=0)
+            + (across * (left @ across)).sum(axis=0)
+            + self.error * size**2
+        )
+        if not np.isfinite(upper).all():
+            return None
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(upper, 0.0)) + self.weight
+
+
+def _inverse_root(matrix: np.ndarray) -> np.ndarray | None:
+    """R, triangular, with R·Rᵀ about the inverse; None where there is none in range."""
+    top = float(np.abs(np.diag(matrix)).max(initial=0.0))
+    if not np.isfinite(matrix).all() or not top > 0.0:
+        return None
+    for ridge in (0.0, _RIDGE * top, 1e3 * _RIDGE * top):
+        try:
+            found = np.linalg.inv(np.linalg.cholesky(matrix + ridge * np.eye(len(matrix)))).T
+        except np.linalg.LinAlgError:
+            continue
+        if np.isfinite(found).all() and (np.diag(found) != 0.0).all():
+            return np.triu(found)
+    return None
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What is known of the coefficients of a determinant: each where its matrices allow it.
+
+    Attributes
+    ----------
+    relaxation : Relaxation, optional
+    hadamard : Hadamard, optional
+    """
+
+    relaxation: Relaxation | None = None
+    hadamard: Hadamard | None = None
+
+
+def find_bounds(structure: DetStructure, weight: np.ndarray) -> Bounds:
+    """Bounds on the coefficients of a determinant, none of which is negative, times Π exp(weight)."""
+    if not structure.in_range or not structure.rank or not structure.children:
+        return Bounds()
+    m0, _, v = structure.floats
+    if structure.identity_u:
+        rows = np.ascontiguousarray(v.T)
+        off = 2.0 * UNIT * np.linalg.norm(rows, axis=1)
+        definite = structure.identity_m0 and structure.symmetric
+        hadamard = Hadamard(rows, 2.0 * UNIT, weight) if definite and structure.nonnegative else None
+        return Bounds(Relaxation(rows, m0, np.zeros_like(m0), off, weight), hadamard)
+    if structure.ratio is None or not structure.symmetric:
+        return Bounds()
+    rows = v.T * np.sqrt(structure.ratio)[:, None]
+    if structure.diagonal_m0 and (np.diag(m0) > 0.0).all() and len(rows) <= _MOST_ITEMS:
+        return _of_factor(rows / np.sqrt(np.diag(m0)), np.diag(m0), weight)
+    if structure.nonnegative:
+        return Bounds(Relaxation(rows, None, m0, 8.0 * UNIT * np.linalg.norm(rows, axis=1), weight))
+    return Bounds()
+
+
+def _of_factor(B: np.ndarray, held: np.ndarray, weight: np.ndarray) -> Bounds:
+    """c_S = det M0 · det (B·Bᵀ)_S, where the entries of B have a few roundings each, and M0 this diagonal."""
+    L, one = B @ B.T, np.eye(len(B))
+    error = 2.0 * (B.shape[1] + 16) * UNIT
+    norms = np.linalg.norm(B, axis=1)
+    found = Relaxation(L, one, np.zeros_like(one), error * norms * float(np.linalg.norm(B)), weight)
+    shift = float(np.log(held).sum()) + 4.0 * (len(held) + 1) * UNIT * float(np.abs(np.log(held)).sum())
+    found.shift = shift
+    return Bounds(found, Hadamard(L, 2.0 * error, weight, shift))
+
+
+@dataclass(frozen=True)
+class Tight:
+    """The best bound that was found, and where the search for it ended.
+
+    Attributes
+    ----------
+    bound : float
+    dual : Dual
+    x : float64 array
+        A point of the convex hull: the nearer to 0 or 1, the clearer what an item is in the best sets.
+    log_scale : float64 array
+    """
+
+    bound: float
+    dual: Dual
+    x: np.ndarray
+    log_scale: np.ndarray
+
+
+def tighten(
+    relaxation: Relaxation,
+    region: Region,
+    start: tuple[np.ndarray, np.ndarray],
+    steps: int,
+    done: Callable[[float], bool],
+) -> Tight | None:
+    """Lower the bound by projected gradients (with the steps of Barzilai and Borwein), from a point and a scale.
+
+    done : told the bound after every step; whether that will do.
+    """
+    x, log_scale = region.project(start[0]), start[1]
+    best: Tight | None = None
+    distance, step, waited = _FIRST_DISTANCE, 1.0, 0
+    before: tuple[np.ndarray, np.ndarray] | None = None
+    for _ in range(steps):
+        found = relaxation.at(x, log_scale)
+        if found is None:
+            break
+        bound = found.bound(region)
+        waited = 0 if best is None or bound < best.bound - 1e-3 * distance else waited + 1
+        if best is None or bound < best.bound:
+            best = Tight(bound, found, x, log_scale)
+        if done(best.bound) or waited >= _PATIENCE:
+            break
+        gradient = relaxation.gradient(found, log_scale)
+        highest = region.best(gradient)
+        if highest is None:
+            break
+        if highest[0] - float(gradient @ x) < distance:
+            log_scale, distance, before = found.log_scale, distance / 2, None
+            gradient = relaxation.gradient(found, log_scale)
+        if before is not None:
+            moved, turned = x - before[0], before[1] - gradient
+            curvature = float(moved @ turned)
+            step = float(moved @ moved) / curvature if curvature > 0.0 else 2.0 * step
+            step = min(max(step, _STEPS[0]), _STEPS[1])
+        before = x, gradient
+        x = region.project(x + step * gradient)
+    return best

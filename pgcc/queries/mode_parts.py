@@ -1,0 +1,337 @@
+"""Upper bounds on every assignment from the structure of a circuit, and an assignment that they suggest.
+
+In a decomposable circuit without negative numbers, homogenised, an assignment's value at a product is the product of
+its values at the factors, and at a sum at most the sum over the terms. Terms that have a different number of variables
+in exclude each other, so that the largest one is enough. A determinant whose children are literals is left to the
+algorithms for trees and sets. Bounds are rounded up at every node.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Node, Op
+from pgcc.ir.numbers import UNIT, nearest_float
+from pgcc.program.determinant import DetStructure
+from pgcc.queries.mode_bounds import Region
+from pgcc.queries.mode_sets import find_best
+from pgcc.queries.mode_trees import are_trees, heaviest
+
+# Edges of a circuit beyond which no bounds are walked for.
+_MOST_EDGES = 200_000
+_NEVER = -math.inf
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """What the structure says.
+
+    Attributes
+    ----------
+    bound : float
+        No assignment that agrees with the evidence has a larger logarithm of its coefficient.
+    row : int8 array
+    """
+
+    bound: float
+    row: np.ndarray
+
+
+class Structure:
+    """A circuit whose structure gives bounds; `readable` says whether it does.
+
+    Parameters
+    ----------
+    circuit : Circuit
+        Homogenised.
+    """
+
+    def __init__(self, circuit: Circuit):
+        self.order, self.links, self.variables = circuit.order, circuit.links, circuit.variables
+        self.column = {name: i for i, name in enumerate(circuit.variables)}
+        self.dets: dict[int, _Det] = {}
+        self.readable = circuit.facts.edges <= _MOST_EDGES and all(map(self._read, range(len(self.order))))
+
+    def _read(self, position: int) -> bool:
+        """Whether a node is known not to be negative, and has a bound."""
+        node = self.order[position]
+        if node.op is Op.CONST:
+            return node.value >= 0
+        if node.op is Op.SUM:
+            return min(node.weights, default=0) >= 0
+        if node.op is Op.DET:
+            items, structure = _read_items(node, self.column), DetStructure.of(node)
+            if items is None or not structure.nonnegative:
+                return False
+            self.dets[position] = _Det(structure, items)
+        return True
+
+    @property
+    def is_det(self) -> bool:
+        """Whether it is one determinant."""
+        return self.order[-1].op is Op.DET
+
+    @property
+    def decides(self) -> bool:
+        """Whether it also says what is impossible: its determinants are those of trees."""
+        return self.readable and all(are_trees(det.structure) for det in self.dets.values())
+
+
+class _Det(NamedTuple):
+    structure: DetStructure
+    items: _Items
+
+
+def by_structure(
+    circuit: Structure,
+    codes: np.ndarray,
+    deadline: float,
+    start: Callable[[], np.ndarray | None],
+    slack: float,
+) -> Suggestion | None:
+    """A bound and a good assignment; None where the structure says nothing. Of what is impossible, the bound is −inf.
+
+    Parameters
+    ----------
+    circuit : Structure
+    codes : int8 array
+        The evidence: 1, 0 or −1 for every variable.
+    deadline : float
+    start : function
+        An assignment that agrees with the evidence and has a positive probability, or None.
+    slack : float
+        What logarithms may differ by and still count as equal.
+    """
+    if not circuit.readable:
+        return None
+    walk = _Walk(circuit, codes, deadline, start, slack)
+    return walk.suggestion() if walk.run() else None
+
+
+class _Walk:
+    def __init__(
+        self,
+        circuit: Structure,
+        codes: np.ndarray,
+        deadline: float,
+        start: Callable[[], np.ndarray | None],
+        slack: float,
+    ):
+        self.order, self.links, self.column = circuit.order, circuit.links, circuit.column
+        self.codes, self.deadline, self.start, self.slack = codes, deadline, start, slack
+        self.dets, self.dets_left = circuit.dets, len(circuit.dets)
+        self.upper: list[float] = []
+        self.size: list[int | None] = []  # how many variables are in, where every term has the same number
+        self.rows: dict[int, dict[int, int]] = {}  # of determinants: the columns that are decided, and how
+
+    def run(self) -> bool:
+        """From the leaves up; False where a determinant has no bound."""
+        for position, (node, below) in enumerate(zip(self.order, self.links, strict=True)):
+            found = self._visit(position, node, below)
+            if found is None:
+                return False
+            self.upper.append(found[0])
+            self.size.append(found[1])
+        return True
+
+    def _visit(self, position: int, node: Node, below: tuple[int, ...]) -> tuple[float, int | None] | None:
+        if node.op is Op.CONST:
+            return _log(node.value), 0
+        if node.op is Op.VAR:
+            held = self.codes[self.column[node.name]]
+            possible = held < 0 or held == (0 if node.is_complement else 1)
+            return 0.0 if possible else _NEVER, 0 if node.is_complement else 1
+        if node.op is Op.PRODUCT:
+            return self._product(below)
+        if node.op is Op.SUM:
+            return self._sum(node, below)
+        return self._det(position, node)
+
+    def _product(self, below: tuple[int, ...]) -> tuple[float, int | None]:
+        sizes = [self.size[c] for c in below]
+        upper = _up(math.fsum(self.upper[c] for c in below)) if all(self.upper[c] > _NEVER for c in below) else _NEVER
+        return upper, None if None in sizes else sum(s for s in sizes if s is not None)
+
+    def _sum(self, node: Node, below: tuple[int, ...]) -> tuple[float, int | None]:
+        terms = [(_log(w) + self.upper[c], self.size[c]) for w, c in zip(node.weights, below, strict=True)]
+        terms = [term for term in terms if term[0] > _NEVER]
+        if not terms:
+            return _NEVER, None
+        sizes = {size for _, size in terms}
+        top = max(upper for upper, _ in terms)
+        same = sizes.pop() if len(sizes) == 1 else None
+        if len({size for _, size in terms}) == len(terms) and None not in {size for _, size in terms}:
+            return _up(top), same
+        total = top + math.log(math.fsum(math.exp(upper - top) for upper, _ in terms))
+        return _up(total, 4.0), same
+
+    def _det(self, position: int, node: Node) -> tuple[float, int | None] | None:
+        structure, items = self.dets[position]
+        codes = items.codes(self.codes)
+        now = time.monotonic()
+        share = now + (self.deadline - now) / self.dets_left
+        self.dets_left -= 1
+        inside, bound = self._best(structure, items, codes, share)
+        if inside is None:
+            return (bound, None) if bound == _NEVER else None
+        self.rows[position] = items.values(inside)
+        fixed = structure.size if structure.size is not None and all(node.counted) and items.plain else None
+        return _up(bound + items.shift + 8.0 * UNIT * float(np.abs(items.weight).sum()), 2.0), fixed
+
+    def _best(
+        self, structure: DetStructure, items: _Items, codes: np.ndarray, deadline: float
+    ) -> tuple[np.ndarray | None, float]:
+        """The best set that was found, and the bound."""
+        if are_trees(structure):
+            inside = heaviest(structure, items.weight, codes)
+            if inside is None:
+                return None, _NEVER
+            assert structure.laplacian is not None
+            logs = (np.log(structure.laplacian.weight) + items.weight)[inside]
+            roots = structure.laplacian.kill
+            if structure.laplacian.directed and roots.any():  # of nodes without an edge that is in
+                rootless = np.zeros(len(roots), bool)
+                rootless[structure.laplacian.tail[inside]] = True
+                logs = np.concatenate([logs, np.log(roots[~rootless])])
+            largest = float(np.abs(np.log(structure.laplacian.weight) + items.weight).max(initial=0.0))
+            largest = max(largest, float(np.abs(logs).max(initial=0.0)))
+            return inside, math.fsum(logs.tolist()) + 8.0 * UNIT * structure.rank * (largest + 4.0)
+        everything = np.ones(len(codes), bool)
+        counted = everything if structure.counted is None else np.array(structure.counted, bool)
+        region = Region(codes, structure.size, counted, structure.rank)
+
+        def begin() -> np.ndarray | None:
+            row = self.start()
+            return None if row is None else items.inside(row)
+
+        found = find_best(structure, items.weight, region, deadline, begin, self.slack)
+        if found is None or not found.bound < math.inf:
+            return None, math.inf
+        return found.inside, found.bound
+
+    # -- from the root down ------------------------------------------------------------------------------------------
+
+    def suggestion(self) -> Suggestion:
+        """The assignment that takes the largest term of every sum."""
+        row = np.where(self.codes >= 0, self.codes, 0).astype(np.int8)
+        stack = [len(self.order) - 1]
+        while stack:
+            position = stack.pop()
+            node, below = self.order[position], self.links[position]
+            if node.op is Op.VAR:
+                row[self.column[node.name]] = 0 if node.is_complement else 1
+            elif node.op is Op.PRODUCT:
+                stack.extend(below)
+            elif node.op is Op.SUM and below:
+                terms = [_log(w) + self.upper[c] for w, c in zip(node.weights, below, strict=True)]
+                stack.append(below[max(range(len(terms)), key=terms.__getitem__)])
+            elif node.op is Op.DET:
+                for column, value in self.rows.get(position, {}).items():
+                    row[column] = value
+        return Suggestion(self.upper[-1], row)
+
+
+# -- the children of a determinant -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Items:
+    """The children of a determinant that are literals: child i is in where `column[i]` has the value `value[i]`.
+
+    Attributes
+    ----------
+    column : int array
+        −1 for a child that is surely in or out.
+    value : int8 array
+        The variable's value when the child is in; of a child that is surely in or out, 1 or 0.
+    weight : float64 array
+        The logarithm of what a child that is in is multiplied by, over what it is multiplied by when it is out.
+    shift : float
+        The logarithm of what all terms are multiplied by.
+    """
+
+    column: np.ndarray
+    value: np.ndarray
+    weight: np.ndarray
+    shift: float
+
+    @property
+    def plain(self) -> bool:
+        """Whether every child that is in is a variable that is in."""
+        return bool(((self.column >= 0) & (self.value == 1)).all())
+
+    def codes(self, row: np.ndarray) -> np.ndarray:
+        """What evidence says of the children."""
+        held = np.where(self.column >= 0, row[self.column], 1)
+        return np.where(held < 0, -1, np.where(self.column >= 0, held == self.value, self.value)).astype(np.int8)
+
+    def inside(self, row: np.ndarray) -> np.ndarray:
+        """The set of an assignment."""
+        return np.where(self.column >= 0, row[self.column] == self.value, self.value == 1)
+
+    def values(self, inside: np.ndarray) -> dict[int, int]:
+        """The assignment of a set."""
+        there = self.column >= 0
+        values = np.where(inside, self.value, 1 - self.value)[there]
+        return dict(zip(self.column[there].tolist(), values.tolist(), strict=True))
+
+
+def _read_items(node: Node, column: dict[str, int]) -> _Items | None:
+    """The children as literals, each variable in one of them; None where one is anything else."""
+    columns, values, weights, shift = [], [], [], 0.0
+    for f, y in zip(node.inside, node.outside, strict=True):
+        found, other = _literal(f), _literal(y)
+        if found is None or other is None:
+            return None
+        (name, value, log), (other_name, other_value, other_log) = found, other
+        if (log == _NEVER) != (other_log == _NEVER) and not (name or other_name):
+            columns.append(-1)
+            values.append(int(other_log == _NEVER))
+            weights.append(log if other_log == _NEVER else 0.0)
+            shift += 0.0 if other_log == _NEVER else other_log
+        elif name is not None and name == other_name and value != other_value and min(log, other_log) > _NEVER:
+            columns.append(column[name])
+            values.append(value)
+            weights.append(log - other_log)
+            shift += other_log
+        else:
+            return None
+    used = [c for c in columns if c >= 0]
+    if len(set(used)) < len(used):
+        return None
+    return _Items(np.array(columns, np.int64), np.array(values, np.int8), np.array(weights), shift)
+
+
+def _literal(node: Node) -> tuple[str | None, int, float] | None:
+    """The variable, its value and the logarithm of the weight; no variable for a constant."""
+    log = 0.0
+    if node.op is Op.SUM and len(node.children) == 1 and node.weights[0] > 0:
+        log, node = _log(node.weights[0]), node.children[0]
+    if node.op is Op.VAR:
+        return node.name, int(not node.is_complement), log
+    if node.op is Op.CONST and node.value >= 0:
+        return None, 1, log + _log(node.value)
+    return None
+
+
+def _log(number: object) -> float:
+    """log of a number ≥ 0 of any kind and size."""
+    if not number:
+        return _NEVER
+    value = nearest_float(number)  # type: ignore[arg-type]
+    if 0.0 < value < math.inf:
+        return math.log(value)
+    numerator, denominator = number.as_integer_ratio()  # type: ignore[attr-defined]
+    return math.log(numerator) - math.log(denominator)
+
+
+def _up(x: float, more: float = 0.0) -> float:
+    """Not below what x would be without rounding: of its own size, or of numbers near 1."""
+    return x + (8.0 + more) * UNIT * (abs(x) + 1.0)

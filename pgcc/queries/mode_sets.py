@@ -1,0 +1,353 @@
+"""The set with the largest coefficient of a determinant: local search, and branch and bound by a relaxation.
+
+Of det(M0 + U·diag(f)·Vᵀ) the set S has the coefficient c_S = det W_S, W_S = [[M0, U_S], [−V_Sᵀ, 0]]. At a set with
+c_S ≠ 0 there is one matrix G, the *principal pivot transform* at S, such that for every set T of items
+
+    c_{S △ T} / c_S = det G_TT,
+
+so that all single changes stand on its diagonal, and exchanges of two are minors of two rows. After a change, G is
+updated with O(n²) operations.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgcc.program.determinant import DetStructure
+from pgcc.queries.mode_bounds import Bounds, Region, Tight, find_bounds, tighten
+
+# A change is an improvement if it is more than rounding.
+_BETTER = 1e-9
+# Changes that are made at once where no single one is an improvement, to climb again; how often; and with what seed.
+_KICK, _KICKS, _SEED = 4, 24, 0
+# The share of the time that local search may take.
+_SHARE = 0.3
+# Steps of projected gradients at the root, and at every other region.
+_ROOT_STEPS, _STEPS = 80, 12
+# So many regions have to lower the gap by a tenth, or the search ends: it will not be closed.
+_REGIONS = 400
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best set that was found, and a bound on all.
+
+    Attributes
+    ----------
+    inside : bool array
+    bound : float
+        No set of the region has a larger log c_S + Σ_S weight.
+    """
+
+    inside: np.ndarray
+    bound: float
+
+
+def find_best(
+    structure: DetStructure,
+    weight: np.ndarray,
+    region: Region,
+    deadline: float,
+    start: Callable[[], np.ndarray | None],
+    slack: float,
+) -> Best | None:
+    """The set of the region with the largest log c_S + Σ_S weight, as far as it is found until the deadline.
+
+    Parameters
+    ----------
+    structure : DetStructure
+        With coefficients that are known not to be negative.
+    weight : float64 array
+    region : Region
+        With a set whose coefficient is not 0.
+    deadline : float
+        Of `time.monotonic`.
+    start : function
+        A set of the region with c_S ≠ 0, or None, where none is found by adding items.
+    slack : float
+        What sets may be better by and still count as equal.
+    """
+    now = time.monotonic()
+    climber = Climber(structure, weight, region)
+    if not (climber.start_from_below() or climber.start_at(start())):
+        return None
+    climber.search(now + _SHARE * (deadline - now))
+    search = _Regions(find_bounds(structure, weight), climber, slack)
+    search.run(region, deadline)
+    return Best(climber.best, search.bound)
+
+
+# -- local search ----------------------------------------------------------------------------------------------------
+
+
+class Climber:
+    """The best set so far, and climbing from one set to a better one.
+
+    Attributes
+    ----------
+    best : bool array
+    value : float
+        log c_S + Σ_S weight of the best set, in doubles.
+    """
+
+    def __init__(self, structure: DetStructure, weight: np.ndarray, region: Region):
+        self.structure, self.weight, self.region = structure, weight, region
+        self.best, self.value = np.zeros(len(weight), bool), -np.inf
+        self.inside, self.here = self.best, -np.inf
+        self.G = np.zeros((0, 0))
+
+    def start_from_below(self) -> bool:
+        """What is observed to be in, and one item after another until there are as many as there have to be."""
+        if not self._go_to(self.region.codes == 1):
+            return False
+        for _ in range(self.region.left or 0):
+            gains = np.where(self.region.free & self.region.counted & ~self.inside, self._gains(), -np.inf)
+            top = int(gains.argmax())
+            if not np.isfinite(gains[top]):
+                return False
+            self._change([top], float(gains[top]))
+        return self._go_to(self.inside)
+
+    def start_at(self, inside: np.ndarray | None) -> bool:
+        """Any set of the region."""
+        return inside is not None and self._go_to(inside)
+
+    def search(self, deadline: float) -> None:
+        """Climb, and climb again after a few changes at random, from the best set."""
+        rng = np.random.default_rng(_SEED)
+        self.climb(deadline)
+        for _ in range(_KICKS):
+            if time.monotonic() > deadline or not self.region.free.any():
+                return
+            if not self._go_to(self.best):
+                return
+            for _ in range(_KICK):
+                self._change_at_random(rng)
+            self.climb(deadline)
+
+    def climb(self, deadline: float) -> None:
+        """Make the best change, of one item or of two, until none is an improvement; keep the best set."""
+        while time.monotonic() < deadline:
+            move = self._best_move()
+            if move is None:
+                break
+            self._change(*move)
+        if self.here > self.value + _BETTER and self._go_to(self.inside) and self.here > self.value:
+            self.best, self.value = self.inside.copy(), self.here
+
+    def consider(self, inside: np.ndarray, deadline: float) -> None:
+        """Climb from a set, if it is better than the best one."""
+        value = log_coefficient(self.structure, inside) + float(self.weight[inside].sum())
+        if value > self.value + _BETTER and self._go_to(inside):
+            self.climb(deadline)
+
+    def _go_to(self, inside: np.ndarray) -> bool:
+        """Be at a set, with G as it is there; False where its coefficient is 0, or as good as that."""
+        found = exchanges(self.structure, inside)
+        if found is None:
+            return False
+        self.G, value = found
+        self.inside, self.here = inside.copy(), value + float(self.weight[inside].sum())
+        return True
+
+    @property
+    def _signs(self) -> np.ndarray:
+        return np.where(self.inside, -1.0, 1.0)
+
+    def _gains(self) -> np.ndarray:
+        """What the change of every single item adds to the logarithm."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(np.diag(self.G) > 0.0, np.log(np.diag(self.G)), -np.inf) + self._signs * self.weight
+
+    def _best_move(self) -> tuple[list[int], float] | None:
+        region, gains = self.region, self._gains()
+        single = region.free if region.size is None else region.free & ~region.counted
+        if single.any():
+            top = int(np.where(single, gains, -np.inf).argmax())
+            if gains[top] > _BETTER:
+                return [top], float(gains[top])
+        best: tuple[list[int], float] | None = None
+        for rows, columns in self._pairs():
+            found = self._best_pair(rows, columns)
+            if found is not None and (best is None or found[1] > best[1]):
+                best = found
+        return best if best is not None and best[1] > _BETTER else None
+
+    def _pairs(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Which items may be changed together."""
+        free, counted = self.region.free, self.region.counted
+        if self.region.size is None:
+            return [(np.flatnonzero(free), np.flatnonzero(free))]
+        others = np.flatnonzero(free & ~counted)
+        return [
+            (np.flatnonzero(free & counted & self.inside), np.flatnonzero(free & counted & ~self.inside)),
+            (others, others),
+        ]
+
+    def _best_pair(self, rows: np.ndarray, columns: np.ndarray) -> tuple[list[int], float] | None:
+        if not (len(rows) and len(columns)):
+            return None
+        G, diagonal, change = self.G, np.diag(self.G), np.exp(np.clip(self._signs * self.weight, -300.0, 300.0))
+        minors = np.outer(diagonal[rows], diagonal[columns])
+        minors -= G[np.ix_(rows, columns)] * G[np.ix_(columns, rows)].T
+        minors *= np.outer(change[rows], change[columns])
+        minors[rows[:, None] == columns] = 0.0
+        i, j = np.unravel_index(int(minors.argmax()), minors.shape)
+        return ([int(rows[i]), int(columns[j])], float(np.log(minors[i, j]))) if minors[i, j] > 0.0 else None
+
+    def _change(self, items: list[int], gain: float) -> None:
+        """S △ T: the pivot transform of G."""
+        pivot = np.linalg.inv(self.G[np.ix_(items, items)])
+        left = self.G[:, items] @ pivot
+        across = self.G[items]
+        G = self.G - left @ across
+        G[:, items], G[items] = left, -pivot @ across
+        G[np.ix_(items, items)] = pivot
+        inside = self.inside.copy()
+        inside[items] ^= True
+        self.G, self.inside, self.here = G, inside, self.here + gain
+
+    def _change_at_random(self, rng: np.random.Generator) -> None:
+        """One of the changes that do not cost everything."""
+        pairs = [(rows, columns) for rows, columns in self._pairs() if len(rows) and len(columns)]
+        if not pairs:
+            return
+        rows, columns = pairs[rng.integers(len(pairs))]
+        i, j = int(rng.choice(rows)), int(rng.choice(columns))
+        if i == j and self.region.size is not None and self.region.counted[i]:
+            return
+        items = [i] if i == j else [i, j]
+        ratio = float(np.linalg.det(self.G[np.ix_(items, items)]))
+        if ratio > 1e-6:
+            self._change(items, float(np.log(ratio) + (self._signs * self.weight)[items].sum()))
+
+
+def log_coefficient(structure: DetStructure, inside: np.ndarray) -> float:
+    """log c_S, in doubles."""
+    sign, log = np.linalg.slogdet(_bordered(structure, np.flatnonzero(inside)))
+    return float(log) if sign > 0.0 else -np.inf
+
+
+def _bordered(structure: DetStructure, items: np.ndarray) -> np.ndarray:
+    """W_S"""
+    m0, u, v = structure.floats
+    return np.block([[m0, u[:, items]], [-v[:, items].T, np.zeros((len(items), len(items)))]])
+
+
+def exchanges(structure: DetStructure, inside: np.ndarray) -> tuple[np.ndarray, float] | None:
+    """G at a set, and log c_S; None where c_S is 0, or as good as that.
+
+    Examples
+    --------
+    >>> from pgcc.ir.matrix import Matrix
+    >>> one, L = np.eye(2), np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> G, log = exchanges(DetStructure((Matrix(one), Matrix(one), Matrix(L))), np.array([True, False]))
+    >>> round(np.exp(log), 6), round(G[1, 1], 6)  # {1} has 2, {1, 2} has 5
+    (np.float64(2.0), np.float64(2.5))
+    """
+    _, u, v = structure.floats
+    r, items = structure.rank, np.flatnonzero(inside)
+    s, n = len(items), len(inside)
+    W = _bordered(structure, items)
+    right, left = np.zeros((r + s, n)), np.zeros((n, r + s))
+    right[:r], left[:, :r] = u, v.T
+    right[:, items], left[items] = 0.0, 0.0
+    right[r + np.arange(s), items], left[items, r + np.arange(s)] = 1.0, 1.0
+    sign, log = np.linalg.slogdet(W)
+    if not sign > 0.0:
+        return None
+    try:
+        G = left @ np.linalg.solve(W, right)
+    except np.linalg.LinAlgError:
+        return None
+    return (G, float(log)) if np.isfinite(G).all() else None
+
+
+# -- branch and bound ------------------------------------------------------------------------------------------------
+
+
+class _Regions:
+    """Best first: the region whose bound is largest is cut in two, at the item that is least clear.
+
+    Attributes
+    ----------
+    bound : float
+        Of all sets: the largest bound of a region that is left, or was left out.
+    """
+
+    def __init__(self, bounds: Bounds, climber: Climber, slack: float):
+        self.bounds, self.climber, self.slack = bounds, climber, slack
+        self.closed = -np.inf
+        self.open: list[tuple[float, int, Region, Tight | None]] = []
+        self.count = 0
+        self.tried: set[bytes] = set()
+
+    @property
+    def bound(self) -> float:
+        return max(self.closed, -self.open[0][0]) if self.open else self.closed
+
+    @property
+    def enough(self) -> float:
+        """A region with a bound below it is left out."""
+        return self.climber.value + self.slack
+
+    def run(self, region: Region, deadline: float) -> None:
+        """Cut regions until nothing better is left, there is no time, or the gap will not be closed."""
+        self._look(region.with_codes(region.codes), np.inf, None, _ROOT_STEPS, deadline)
+        gap, regions = np.inf, 0
+        while self.open and time.monotonic() < deadline:
+            if regions % _REGIONS == 0:
+                if not self.bound - self.climber.value < 0.9 * gap:
+                    return
+                gap = self.bound - self.climber.value
+            regions += 1
+            negative, _, part, tight = heapq.heappop(self.open)
+            if -negative <= self.enough:
+                self.closed = max(self.closed, -negative)
+            else:
+                self._cut(part, -negative, tight, deadline)
+
+    def _cut(self, region: Region, bound: float, tight: Tight | None, deadline: float) -> None:
+        if tight is not None:
+            region = tight.dual.decide(region, self.climber.value)
+        if not region.free.any():
+            self._look(region, bound, tight, _STEPS, deadline)
+            return
+        x = np.full(len(region.codes), 0.5) if tight is None else tight.x
+        item = int(np.where(region.free, np.abs(x - 0.5), np.inf).argmin())
+        for code in (1, 0):
+            codes = region.codes.copy()
+            codes[item] = code
+            self._look(region.with_codes(codes), bound, tight, _STEPS, deadline)
+
+    def _look(self, region: Region, bound: float, above: Tight | None, steps: int, deadline: float) -> None:
+        """Bound a region, part of one with a known bound, and keep it if it may have a better set."""
+        if above is not None:
+            bound = min(bound, above.dual.bound(region))
+        if bound > self.enough and self.bounds.hadamard is not None:
+            bound = min(bound, self.bounds.hadamard.bound(region))
+        tight, relaxation = above, self.bounds.relaxation
+        if bound > self.enough and relaxation is not None:
+            start = (region.middle(), relaxation.first_scale()) if above is None else (above.x, above.log_scale)
+            found = tighten(relaxation, region, start, steps, lambda b: b <= self.enough or time.monotonic() > deadline)
+            if found is not None:
+                tight, bound = found, min(bound, found.bound)
+        if tight is not None:
+            self._try(region, tight, deadline)
+        if bound <= self.enough or not region.free.any():
+            self.closed = max(self.closed, bound)
+        else:
+            heapq.heappush(self.open, (-bound, self.count, region, tight))
+            self.count += 1
+
+    def _try(self, region: Region, tight: Tight, deadline: float) -> None:
+        """The set that a bound suggests."""
+        suggested = region.best(tight.dual.gains)
+        if suggested is not None and suggested[1].tobytes() not in self.tried:
+            self.tried.add(suggested[1].tobytes())
+            self.climber.consider(suggested[1], deadline)

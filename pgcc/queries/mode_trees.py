@@ -1,0 +1,155 @@
+"""The heaviest tree of a graph, where the coefficients of a determinant are products of weights.
+
+Of a Laplacian with κ = 0 (see `program.determinant.Laplacian`) the coefficient of a set of edges is the product of
+their weights if they are a spanning tree, together with the ground, and 0 otherwise: Kruskal's algorithm. Of a directed
+graph every node has one edge that it is the tail of, or is a root, with the weight κ: Edmonds' algorithm. Of an
+undirected graph with κ > 0 the coefficient of a forest is Π w · Π_trees Σ_nodes κ, a sum over the possible roots, and
+no algorithm for trees finds the largest one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pgcc.program.determinant import DetStructure, Laplacian
+
+
+def heaviest(structure: DetStructure, weight: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
+    """The edges of a heaviest tree among those that agree with the codes, by log w + weight; of equal ones, any.
+
+    None if there is none.
+
+    Parameters
+    ----------
+    structure : DetStructure
+        Of trees.
+    weight : float64 array
+        What an edge that is in adds to the logarithm, beside its own weight.
+    codes : int8 array
+        Edges that are in (1), out (0) or free (−1).
+    """
+    graph = structure.laplacian
+    assert graph is not None
+    logs = np.log(graph.weight) + weight
+    return _arborescence(graph, logs, codes) if graph.directed else _tree(graph, logs, codes)
+
+
+def are_trees(structure: DetStructure) -> bool:
+    """Whether coefficients are products of weights: there are no roots to choose, or each node chooses for itself."""
+    graph = structure.laplacian
+    if graph is None or not (graph.directed or not graph.kill.any()):
+        return False
+    # without roots all trees have as many edges as there are nodes: a size says nothing, or excludes everything
+    return structure.size is None or (structure.size == structure.rank and not graph.kill.any() and _all(structure))
+
+
+def _all(structure: DetStructure) -> bool:
+    return structure.counted is None or all(structure.counted)
+
+
+def _tree(graph: Laplacian, logs: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
+    """Kruskal's: the heaviest edge first that joins two parts, after those that are in."""
+    parent = list(range(len(graph.kill) + 1))
+
+    def find(node: int) -> int:
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    inside = codes == 1
+    order = [*np.flatnonzero(inside).tolist(), *(e for e in np.argsort(-logs, kind="stable").tolist() if codes[e] < 0)]
+    for edge in order:
+        a, b = find(int(graph.tail[edge])), find(int(graph.head[edge]))
+        if a != b:
+            parent[a] = b
+            inside[edge] = True
+        elif codes[edge] == 1:
+            return None  # a cycle
+    return inside if int(inside.sum()) == len(parent) - 1 else None
+
+
+def _arborescence(graph: Laplacian, logs: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
+    """Edmonds', from every node to the ground. A node may also be a root: an edge to the ground that is no variable."""
+    r, k = len(graph.kill), len(logs)
+    fixed: dict[int, int] = {}
+    for edge in np.flatnonzero(codes == 1).tolist():
+        if fixed.setdefault(int(graph.tail[edge]), edge) != edge:
+            return None  # two edges out of one node
+    arcs = [
+        (int(graph.tail[e]), int(graph.head[e]), float(logs[e]), e)
+        for e in range(k)
+        if codes[e] == 1 or (codes[e] < 0 and int(graph.tail[e]) not in fixed)
+    ]
+    arcs += [(i, r, float(np.log(graph.kill[i])), k + i) for i in np.flatnonzero(graph.kill).tolist() if i not in fixed]
+    chosen = heaviest_arcs(r, arcs)
+    if chosen is None:
+        return None
+    inside = np.zeros(k, bool)
+    inside[[e for e in chosen if e < k]] = True
+    return inside
+
+
+Arc = tuple[int, int, float, int]  # from, to, weight, name
+
+
+def heaviest_arcs(nodes: int, arcs: list[Arc]) -> list[int] | None:
+    """The names of arcs, one out of each node 0, …, nodes − 1, that lead to node `nodes` and weigh most; or None.
+
+    The best arc out of every node; where these run in a circle, the circle becomes one node, whose arcs cost what is
+    lost by leaving the circle there.
+
+    Examples
+    --------
+    >>> heaviest_arcs(2, [(0, 1, 5.0, 0), (1, 0, 5.0, 1), (0, 2, 1.0, 2), (1, 2, 2.0, 3)])
+    [0, 3]
+    """
+    levels: list[tuple[list[Arc], dict[int, Arc], list[int], dict[int, int]]] = []
+    count = nodes  # the ground is always the last
+    while True:
+        best: dict[int, Arc] = {}
+        for arc in arcs:
+            if arc[0] != arc[1] and (arc[0] not in best or arc[2] > best[arc[0]][2]):
+                best[arc[0]] = arc
+        if len(best) < count:
+            return None
+        circles = _circles(count, best)
+        if not circles:
+            break
+        inner = {node: number for number, circle in enumerate(circles) for node in circle}
+        renumber: dict[int, int] = {
+            node: len(circles) + i for i, node in enumerate(n for n in range(count) if n not in inner)
+        }
+        renumber |= inner
+        smaller = len(circles) + count - len(inner)
+        renumber[count] = smaller
+        contracted = []
+        for position, (tail, head, weight, _) in enumerate(arcs):
+            a, b = renumber[tail], renumber[head]
+            if a != b:
+                contracted.append((a, b, weight - (best[tail][2] if tail in inner else 0.0), position))
+        levels.append((arcs, best, sorted(inner), renumber))
+        arcs, count = contracted, smaller
+    chosen = {arc[0]: arc for arc in best.values()}
+    for outer, outer_best, inner_nodes, _ in reversed(levels):
+        kept = {outer[position][0]: outer[position] for *_, position in chosen.values()}
+        for node in inner_nodes:
+            kept.setdefault(node, outer_best[node])
+        chosen = kept
+    return sorted(name for *_, name in chosen.values())
+
+
+def _circles(count: int, best: dict[int, Arc]) -> list[list[int]]:
+    """The circles that the best arcs run in."""
+    state, found = [0] * count, []
+    for start in range(count):
+        path, node = [], start
+        while node < count and state[node] == 0:
+            state[node] = 1
+            path.append(node)
+            node = best[node][1]
+        if node < count and state[node] == 1:
+            found.append(path[path.index(node) :])
+        for seen in path:
+            state[seen] = 2
+    return found
