@@ -484,6 +484,33 @@ class Model(KnowsOldSpellings):
         return self._ask(mode, how, evidence, time_limit)
 
     def top(self, k: int, evidence: Any = None, *, time_limit: float = 10.0, **how: Unpack[How]) -> Any:
+        """The k most probable assignments that agree with the evidence, the most probable first.
+
+        Exact for up to 12 free variables, of which all assignments are looked at, and wherever `mode` is exact, if
+        there is time. The ``bound`` of each is a bound on all assignments that are not listed before it, so that
+        ``exact`` says whether it is proved to be the next one. When the time is over, neighbours of those that were
+        found are listed.
+
+        Parameters
+        ----------
+        k : int
+        evidence, time_limit, over, size, rtol, threads
+            As in `mode`.
+
+        Returns
+        -------
+        list of Mode, shorter where fewer assignments are possible or found; a list of them for a table.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> for one in pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2")).top(2):
+        ...     print(one)
+        <Mode: {a, b}, log-probability -0.916291, the most probable>
+        <Mode: {a}, log-probability -1.20397, number 2 of the most probable>
+        """
+        from pgcc.queries.mode import top
+
         return self._ask(top, how, evidence, k, time_limit)
 
     # -- information ---------------------------------------------------------------------------------------------------

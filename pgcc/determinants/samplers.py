@@ -61,8 +61,7 @@ def _by_marginals(structure: DetStructure) -> SetSampler | None:
     if off <= _KNOWN and (np.abs(K - K.T) <= 4 * off).all():
         return _from_marginal_kernel(K / 2 + K.T / 2, structure, off / UNIT)
     if structure.size is None and (
-        structure.nonnegative
-        or (off <= _KNOWN and eigvalsh(K + K.T - 2 * K.T @ K).min(initial=0.0) >= -noise)
+        structure.nonnegative or (off <= _KNOWN and eigvalsh(K + K.T - 2 * K.T @ K).min(initial=0.0) >= -noise)
     ):
         return Elimination(structure)
     return None
