@@ -20,7 +20,7 @@ from pgcc.certify import budget
 from pgcc.compiler import Compiled
 from pgcc.data.answers import Axes, in_form
 from pgcc.data.evidence import Evidence, read_names
-from pgcc.errors import EvidenceError, KnowsOldSpellings, PgccError, PrecisionError, SemanticsError
+from pgcc.errors import EvidenceError, KnowsOldSpellings, PgccError, PrecisionError, SemanticsError, SpellingError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
@@ -462,7 +462,7 @@ class Model(KnowsOldSpellings):
         Parameters
         ----------
         evidence, over, size, rtol, threads
-            As in every question: see `Model`.
+            As in every question: see `Model`. With a size, log-probabilities are given that.
         time_limit : float
             Seconds, for all rows of evidence together. The search ends earlier if it is complete, or gets no further.
             It uses no randomness from outside: only where the time is over before, the answer depends on the machine.
@@ -495,12 +495,12 @@ class Model(KnowsOldSpellings):
         Parameters
         ----------
         k : int
-        evidence, size, over, time_limit, rtol, threads
+        evidence, time_limit, over, size, rtol, threads
             As in `mode`.
 
         Returns
         -------
-        list of Mode, shorter where fewer assignments are possible; a list of them for a table.
+        list of Mode, shorter where fewer assignments are possible or found; a list of them for a table.
 
         Examples
         --------
@@ -692,7 +692,7 @@ class Model(KnowsOldSpellings):
 def _check_keywords(question: str, how: Mapping[str, Any], kind: type) -> None:
     for name in how.keys() - kind.__annotations__.keys():
         if (question, name) == ("mode", "nodes"):
-            raise PgccError("nodes= is time_limit= now: how many seconds to search, as in mode(time_limit=2.5)")
+            raise SpellingError("nodes= of mode is now spelled time_limit=: how many seconds to search")
         raise TypeError(f"{question} has no argument {name!r}: all questions take {', '.join(kind.__annotations__)}")
 
 

@@ -33,6 +33,7 @@ def _build_parser() -> _Parser:
     _add_marginals(commands)
     _add_cardinality(commands)
     _add_sample(commands)
+    _add_mode(commands)
     _add_score(commands)
     _add_convert(commands)
     _add_show(commands)
@@ -135,6 +136,20 @@ def _add_sample(commands: Any) -> None:
     _add_threads(parser, "threads")
     parser.add_argument("-o", "--output", metavar="PATH", help="the file to write; by default standard output")
     parser.add_argument("--force", action="store_true", help="replace the file if it exists")
+    _add_model_options(parser)
+
+
+def _add_mode(commands: Any) -> None:
+    parser = _add_command(
+        commands, "mode", "[options] (FILE | --expr TEXT) [EVIDENCE ...]", "find the most probable sets", texts.MODE
+    )
+    parser.add_argument("--evidence", metavar="CSV", help=texts.CSV)
+    _add_size_options(parser)
+    parser.add_argument("--top", type=int, default=1, metavar="K", help="how many, the most probable first (1)")
+    parser.add_argument("--time-limit", type=float, metavar="S", help="seconds to search, at most (10)")
+    parser.add_argument("--json", action="store_true", help="print an object of JSON per set, with every bit")
+    _add_rtol(parser)
+    _add_threads(parser, "threads")
     _add_model_options(parser)
 
 

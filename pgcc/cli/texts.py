@@ -9,6 +9,7 @@ examples:
   pgcc marginals examples/beta.pgc "z1=1"               Pr(variable in) for each, given that z1 is
   pgcc cardinality examples/beta.pgc --plot count.svg   how many are in
   pgcc sample graph.edges -n 1000 --seed 1              exact samples, as a table
+  pgcc mode graph.edges                                 the most probable set: here, the heaviest tree
   pgcc score model.psdd test.csv --threads -1           average log-likelihood of the rows of a table
   pgcc convert model.psdd model.npz                     from one format to another
   pgcc show examples/beta.pgc                           size, facts, strategy, accuracy
@@ -49,6 +50,12 @@ several pieces of evidence or a table of them, a CSV table with a row for each.
 SAMPLE = """\
 Print exact samples, given what is observed: a CSV table with the names of the variables in its first line. The same
 seed gives the same samples, whatever the number of threads.
+"""
+
+MODE = """\
+Print the most probable set, given what is observed: a line with the names that are in, its log-probability (with the
+evidence, not given it; but given --size), and 'exact' or the gap: no set is more probable by more than that, in nats.
+To find it is hard for many variables, so that the best set that is found within the time limit is printed.
 """
 
 CONVERT = """\

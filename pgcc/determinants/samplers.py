@@ -17,6 +17,7 @@ from pgcc.determinants.kernels.sampling_sets import ELIMINATION, WALKS
 from pgcc.determinants.kernels.sampling_trees import Arcs, arcs_of, count_steps
 from pgcc.determinants.tables import TOLERANCE, SetSampler, Tables
 from pgcc.determinants.vectors import Eigenvectors
+from pgcc.ir.interruptible import eigh, eigvalsh
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.numbers import UNIT
 from pgcc.program.determinant import DetStructure, Laplacian
@@ -60,8 +61,7 @@ def _by_marginals(structure: DetStructure) -> SetSampler | None:
     if off <= _KNOWN and (np.abs(K - K.T) <= 4 * off).all():
         return _from_marginal_kernel(K / 2 + K.T / 2, structure, off / UNIT)
     if structure.size is None and (
-        structure.nonnegative
-        or (off <= _KNOWN and np.linalg.eigvalsh(K + K.T - 2 * K.T @ K).min(initial=0.0) >= -noise)
+        structure.nonnegative or (off <= _KNOWN and eigvalsh(K + K.T - 2 * K.T @ K).min(initial=0.0) >= -noise)
     ):
         return Elimination(structure)
     return None
@@ -111,13 +111,13 @@ def _eigenvectors(structure: DetStructure) -> Eigenvectors | None:
     """det(M0 + Bᵀ·diag(φ)·B) with M0 positive semidefinite, from any of the symmetric forms."""
     m0, _, v = structure.floats
     if structure.ratio is not None:
-        if not structure.nonnegative and not _is_positive(np.linalg.eigvalsh(m0)):
+        if not structure.nonnegative and not _is_positive(eigvalsh(m0)):
             return None
         return Eigenvectors(m0, v.T * np.sqrt(structure.ratio)[:, None], structure)
     if structure.identity_m0:
         spread = np.sqrt(np.maximum(np.diag(v), 0.0))
         scale = np.where(spread > 0.0, spread, 1.0)
-        values, Q = np.linalg.eigh(v / scale / scale[:, None])  # items of very different sizes lose no accuracy
+        values, Q = eigh(v / scale / scale[:, None])  # items of very different sizes lose no accuracy
         if not _is_positive(values):
             return None
         B = scale[:, None] * Q * np.sqrt(np.maximum(values, 0.0))
@@ -127,7 +127,7 @@ def _eigenvectors(structure: DetStructure) -> Eigenvectors | None:
 
 def _from_marginal_kernel(K: np.ndarray, structure: DetStructure, off: float) -> Eigenvectors | None:
     """Of a symmetric K whose eigenvalues are off by so many roundings."""
-    values, Q = np.linalg.eigh(K)
+    values, Q = eigh(K)
     if not _is_positive(values) or values.max(initial=0.0) > 1.0 + _NOISE:
         return None
     values = np.clip(values, 0.0, 1.0)

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb, arb_mat
 
+from pgcc.ir.interruptible import eigh
+
 BITS = 256
 _STEPS = 4
 # Small enough beside the smallest eigenvalue, or beside what it is less than 1.
@@ -41,7 +43,7 @@ def find_spectrum(A: arb_mat, off: float) -> Spectrum | None:
     middle = _floats(A, n)
     if not np.isfinite(middle).all() or not np.isfinite(off) or not _norm(A - A.transpose()) <= _SKEW:
         return None
-    _, vectors = np.linalg.eigh(0.5 * (middle + middle.T))
+    _, vectors = eigh(0.5 * (middle + middle.T))
     X, best = arb_mat(n, n, vectors.ravel().tolist()), np.inf
     for _ in range(_STEPS):
         S, B = X.transpose() * (A * X), X.transpose() * X

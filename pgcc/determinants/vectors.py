@@ -6,6 +6,7 @@ import numpy as np
 
 from pgcc.determinants.kernels.sampling_sets import VECTORS, count_distribution
 from pgcc.determinants.tables import TOLERANCE, SetSampler, Tables
+from pgcc.ir.interruptible import eigh
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.simd import LANES
 from pgcc.program.determinant import DetStructure
@@ -129,10 +130,10 @@ class Eigenvectors(SetSampler):
 def _eigenvectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues and vectors (as rows) of X·Xᵀ; those that would never be chosen are left out."""
     if len(rows) <= rows.shape[1]:
-        values, vectors = np.linalg.eigh(rows @ rows.T)
+        values, vectors = eigh(rows @ rows.T)
         vectors = vectors.T
     else:
-        values, onto = np.linalg.eigh(rows.T @ rows)
+        values, onto = eigh(rows.T @ rows)
         with np.errstate(divide="ignore", invalid="ignore"):
             vectors = (rows @ onto).T / np.sqrt(values)[:, None]
     kept = values > _NEVER

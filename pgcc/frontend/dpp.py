@@ -24,6 +24,7 @@ import numpy as np
 from pgcc.errors import CircuitError, SemanticsError
 from pgcc.frontend.kernel import Kernel, Rows, read_kernel
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.interruptible import eigh, eigvalsh
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, det, var
 from pgcc.ir.numbers import Number, add, nearest_float, one_minus
@@ -270,7 +271,7 @@ def _symmetric_l(kernel: Kernel, nearest: bool, rank: int | str | None) -> Circu
     if nearest:
         B = _clear_factor(L) if rank is None and kernel.rows is None else None
         if B is None:
-            eigenvalues, Q = np.linalg.eigh(L)
+            eigenvalues, Q = eigh(L)
             B = Q[:, eigenvalues > 0] * np.sqrt(eigenvalues[eigenvalues > 0])
         return _from_factor(kernel, B)
     B = _clear_factor(L) if rank is None and kernel.rows is None else None
@@ -324,7 +325,7 @@ def _scaled_spectrum(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     spread = np.sqrt(np.maximum(np.diag(A), 0.0))
     there = spread > 0
     scaled = A[np.ix_(there, there)] / spread[there, None] / spread[there]
-    eigenvalues, Q = np.linalg.eigh(scaled)
+    eigenvalues, Q = eigh(scaled)
     return spread, eigenvalues, Q
 
 
@@ -375,7 +376,7 @@ def _spectrum_of_marginals(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     others = _dependent(K)
     eigenvalues, Q = np.diag(K).copy(), np.eye(len(K))
     if len(others):
-        eigenvalues[others], Q[np.ix_(others, others)] = np.linalg.eigh(K[np.ix_(others, others)])
+        eigenvalues[others], Q[np.ix_(others, others)] = eigh(K[np.ix_(others, others)])
     return eigenvalues, Q
 
 
@@ -410,18 +411,18 @@ def _scaled_nullity(A: np.ndarray) -> int:
 
 
 def _check_positive(kernel: Kernel, what: str) -> None:
-    eigenvalues = np.linalg.eigvalsh(kernel.floats)
+    eigenvalues = eigvalsh(kernel.floats)
     if eigenvalues[0] < -max(TOLERANCE, 100 * kernel.rounding) * np.abs(eigenvalues).max():
         raise _not_valid(kernel, what, 0)
 
 
 def _check_at_most_one(kernel: Kernel) -> None:
-    if np.linalg.eigvalsh(kernel.floats)[-1] > 1 + max(TOLERANCE, 100 * kernel.rounding):
+    if eigvalsh(kernel.floats)[-1] > 1 + max(TOLERANCE, 100 * kernel.rounding):
         raise _not_valid(kernel, MARGINAL, -1)
 
 
 def _not_valid(kernel: Kernel, what: str, which: int) -> SemanticsError:
-    eigenvalues, Q = np.linalg.eigh(kernel.floats)
+    eigenvalues, Q = eigh(kernel.floats)
     size = np.abs(Q[:, which])
     heavy = [repr(kernel.items[i]) for i in np.argsort(-size, kind="stable")[:2] if size[i] > 1e-6]
     return SemanticsError(
@@ -438,7 +439,7 @@ def _check_nonsymmetric(kernel: Kernel) -> None:
     A = kernel.floats
     # With L = K·(I − K)⁻¹:  (I − K)ᵀ·(L + Lᵀ)·(I − K) = K + Kᵀ − 2·Kᵀ·K.
     enough = A + A.T if kernel.what == "L" else A + A.T - 2 * A.T @ A
-    eigenvalues = np.linalg.eigvalsh(enough)
+    eigenvalues = eigvalsh(enough)
     if eigenvalues[0] >= -TOLERANCE * np.abs(eigenvalues).max():
         return
     n = len(A)

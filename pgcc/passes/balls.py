@@ -12,6 +12,7 @@ import numpy as np
 from flint import arb, arb_mat, ctx, fmpq
 
 from pgcc.ir.definite import surely_definite
+from pgcc.ir.interruptible import eigh
 from pgcc.ir.numbers import Number, nearest_float
 
 # flint's precision is one number for the whole process.
@@ -75,7 +76,7 @@ def is_definite(rows: Sequence[Sequence[Number]]) -> bool:
     if not np.isfinite(floats).all() or not ((diagonal > 2.0**-900) & (diagonal < 2.0**900)).all():
         return False
     power = -(np.frexp(diagonal)[1] // 2)
-    values, Q = np.linalg.eigh(np.ldexp(floats, power + power[:, None]))
+    values, Q = eigh(np.ldexp(floats, power + power[:, None]))
     if not values[0] > 0.0:
         return False
     X = np.ldexp((Q / np.sqrt(values)).T, power)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgcc.certify import budget
-from pgcc.data.evidence import Evidence
+from pgcc.data.evidence import Evidence, read_names
 from pgcc.errors import PgccError
 from pgcc.ir.numbers import UNIT
 from pgcc.queries.distribution import Distribution
@@ -250,7 +250,7 @@ class _Partition:
         """The best assignment of all parts, as far as it is known; its part is taken away."""
         while self.unseen and (not self.seen or -self.unseen[0][0] > -self.seen[0][0]):
             now = time.monotonic()
-            if now > deadline:
+            if now > deadline and (self.seen or self.listed):  # one is always found
                 break
             _, _, part = heapq.heappop(self.unseen)
             share = now + (deadline - now) / (wanted * min(len(self.unseen) + 1, 8))

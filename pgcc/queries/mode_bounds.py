@@ -13,7 +13,8 @@ which is linear in x (for L-ensembles, the *linx* bound of maximum-entropy sampl
 That is linear in x, so that its maximum over all sets (of a size) is a matter of sorting. It holds whatever R is: where
 R comes from is no part of the proof, and only norms of the products a_iᵀR have roundings to be counted. It is the best
 one for R = M(x)^-½ at the x that maximises log det M(x), which is sought by projected gradients. Item i may be
-multiplied by any number s_i > 0 beforehand, if log s_i is subtracted again: with s_i = 1/|a_iᵀR| the bound is smallest.
+multiplied by any number s_i > 0 beforehand, if log s_i² is subtracted again: with s_i = 1/|a_iᵀR| the bound is
+smallest.
 
 Where M0 is singular, or U is not I, the sum of the coefficients of all subsets of S bounds that of S:
 c_S ≤ det(M0 + Σ_{i in S} σ_i·v_i·v_iᵀ), which is linear in x too.
@@ -207,7 +208,7 @@ class Relaxation:
     def gradient(self, dual: Dual, log_scale: np.ndarray) -> np.ndarray:
         """Of the relaxation with this scale, at the point of the dual, which has a scale of its own."""
         change = log_scale - dual.log_scale
-        return dual.gains + self.power * np.expm1(2.0 * np.minimum(change, 50.0)) - change
+        return dual.gains + self.power * (np.expm1(2.0 * np.minimum(change, 50.0)) - 2.0 * change)
 
     def at(self, x: np.ndarray, log_scale: np.ndarray) -> Dual | None:
         """The dual of the point x; None where that leaves the range."""
@@ -237,7 +238,7 @@ class Relaxation:
             upper_outside = self._squares(self.outside, R, roundings * self.row_norms[1] * size)
             held = float(upper_outside.sum())
             gains = scaled - upper_outside
-        gains = self.power * gains - log_scale + self.weight
+        gains = self.power * (gains - 2.0 * log_scale) + self.weight
         # Σ of n terms, and their logarithms: 4·(n + m) roundings of the sum of their sizes
         sizes = spread + n + abs(held) + float(np.abs(gains).sum() + np.abs(log_scale).sum())
         slack = 4.0 * (n + m) * UNIT * sizes

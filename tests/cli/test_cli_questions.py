@@ -123,3 +123,14 @@ def test_what_is_refused(fail, arguments, message):
 def test_nothing_is_printed_before_an_error(fail, tmp_path):
     assert "No such file" in fail("marginals", EXAMPLE, "--evidence", tmp_path / "nowhere.csv")
     assert "unknown variable" in fail("cardinality", EXAMPLE, "z9=1", "z1=0")
+
+
+def test_mode(run):
+    name, log, proved = run("mode", EXAMPLE).rstrip("\n").split("\t")
+    assert (name, proved) == ("z2, z3", "exact")
+    assert float(log) == pytest.approx(MODEL.mode().logprob)
+    answers = [json.loads(line) for line in run("mode", EXAMPLE, "z1=1", "z1=0", "--top", "2", "--json").splitlines()]
+    assert [answer["evidence"]["z1"] for answer in answers] == [1, 1, 0, 0]
+    assert [answer["rank"] for answer in answers] == [1, 2, 1, 2]
+    assert [answer["set"] for answer in answers[1::2]] != [answer["set"] for answer in answers[::2]]
+    assert json.loads(run("mode", EXAMPLE, "--size", "1", "--time-limit", "5", "--json"))["set"] == ["z2"]

@@ -1,0 +1,286 @@
+"""The most probable sets: against all of them, and bounds that hold whatever the time."""
+
+import math
+import time
+from itertools import combinations, product
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pgcc
+from pgcc.errors import PgccError, SemanticsError
+from pgcc.program.determinant import DetStructure
+from pgcc.queries import mode_bounds, mode_sets
+from pgcc.queries.mode_bounds import Region
+from pgcc.queries.mode_trees import heaviest_arcs
+
+
+def kernel(rng, n, rank=None):
+    B = rng.standard_normal((n, n if rank is None else rank)) * rng.uniform(0.3, 1.5)
+    return B @ B.T
+
+
+def all_rows(n):
+    return np.array(list(product((0, 1), repeat=n)), np.int8)
+
+
+def best_of(model, evidence=None):
+    """The largest log-probability of an assignment that agrees with the evidence, by all of them."""
+    rows = all_rows(len(model.variables))
+    for name, value in (evidence or {}).items():
+        rows = rows[rows[:, model.variables.index(name)] == value]
+    return np.sort(model.logprob(rows))[::-1]
+
+
+def tree_of(rng, n, edges):
+    graph = nx.gnm_random_graph(n, edges, seed=int(rng.integers(1 << 30)))
+    graph.add_edges_from(nx.path_graph(n).edges)
+    return nx.Graph([(a, b, {"weight": float(rng.integers(1, 5))}) for a, b in graph.edges])
+
+
+FAMILIES = {
+    "L": lambda rng: pgcc.dpp(L=kernel(rng, 7)),
+    "factor": lambda rng: pgcc.dpp(factor=rng.standard_normal((7, 3))),
+    "factor of full rank": lambda rng: pgcc.dpp(factor=rng.standard_normal((6, 8))),
+    "K": lambda rng: pgcc.dpp(K=np.linalg.solve(np.eye(6) + (L := kernel(rng, 6)), L), symmetric=False),
+    "nonsymmetric": lambda rng: pgcc.dpp(L=kernel(rng, 6) + (A := rng.standard_normal((6, 6))) - A.T, symmetric=False),
+    "projection": lambda rng: pgcc.dpp(K=(Q := np.linalg.qr(rng.standard_normal((6, 3)))[0]) @ Q.T, rank=3),
+    "k-DPP": lambda rng: pgcc.dpp(L=kernel(rng, 7)).observe(size=3),
+    "tree": lambda rng: pgcc.spanning_tree(tree_of(rng, 5, 7)),
+    "forest": lambda rng: pgcc.spanning_forest(tree_of(rng, 4, 5), killing=float(rng.uniform(0.3, 2))),
+    "arborescence": lambda rng: pgcc.arborescence(
+        nx.DiGraph([(a, b, {"weight": float(rng.integers(1, 9))}) for a in range(4) for b in range(1, 4) if a != b]),
+        root=0,
+    ),
+    "mixture": lambda rng: pgcc.mixture(
+        [0.3, 0.7], [pgcc.dpp(L=kernel(rng, 6)), pgcc.dpp(L=kernel(rng, 6)).observe(size=2)]
+    ),
+    "product": lambda rng: (
+        pgcc.dpp(L=kernel(rng, 3), names=["a", "b", "c"])
+        * pgcc.spanning_tree([("u", "v", 2.0), ("v", "w", 3.0), ("u", "w", 1.0)])
+    ),
+    "sums": lambda rng: pgcc.parse("(0.3*a + 0.7)*(0.2*b*c + 0.5*b + 0.3) + 0.5*a*c*d"),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seed", range(2))
+def test_against_all_assignments(family, seed):
+    rng = np.random.default_rng(seed)
+    model = pgcc.compile(FAMILIES[family](rng))
+    picked = rng.choice(model.variables, 2, replace=False).tolist()
+    for evidence in ({}, {picked[0]: 1}, {picked[0]: 0, picked[1]: 1}):
+        if model.logprob(evidence) == -math.inf:
+            with pytest.raises(SemanticsError, match="probability 0"):
+                model.mode(evidence)
+            continue
+        logs = best_of(model, evidence)
+        found = model.mode(evidence)
+        assert found.exact
+        assert found.logprob == pytest.approx(logs[0], abs=1e-8)
+        assert found.bound >= logs[0] - 1e-12
+        assert evidence.items() <= found.assignment.items()
+        listed = model.top(4, evidence)
+        expected = logs[logs > -math.inf][:4]
+        np.testing.assert_allclose([one.logprob for one in listed], expected, atol=1e-8)
+        assert [one.rank for one in listed] == list(range(1, len(expected) + 1))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(sorted(FAMILIES)), st.sampled_from([1e-9, 0.01]))
+def test_no_assignment_exceeds_the_bound(seed, family, seconds):
+    """Also where there is no time at all."""
+    rng = np.random.default_rng(seed)
+    model = pgcc.compile(FAMILIES[family](rng))
+    found = model.mode(time_limit=seconds)
+    logs = best_of(model)
+    assert found.bound >= logs[0] - 1e-12
+    assert found.logprob <= logs[0] + 1e-9
+    assert found.logprob > -math.inf
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from(["L", "factor", "K", "nonsymmetric", "projection"]))
+def test_bounds_of_regions(seed, sized, family):
+    """Every bound is one for all sets of a region, at any point: that it is near the best is no part of the proof."""
+    rng = np.random.default_rng(seed)
+    structure = DetStructure.of(FAMILIES[family](rng).root)
+    n = structure.children
+    weight, counted = rng.standard_normal(n), rng.random(n) < 0.8
+    codes = rng.choice([-1, -1, -1, 0, 1], n).astype(np.int8)
+    ins, room = int((codes[counted] == 1).sum()), int((codes[counted] < 0).sum())
+    region = Region(codes, int(ins + rng.integers(0, room + 1)) if sized else None, counted, structure.rank)
+    sets = [row == 1 for row in all_rows(n) if ((codes < 0) | (row == codes)).all()]
+    sets = [one for one in sets if region.size is None or int(one[counted].sum()) == region.size]
+    logs = [mode_sets.log_coefficient(structure, one) + weight[one].sum() for one in sets]
+    bounds = mode_bounds.find_bounds(structure, weight)
+    assert bounds.relaxation is not None
+    dual = bounds.relaxation.at(region.project(rng.random(n)), rng.standard_normal(n))
+    best = max(logs, default=-math.inf)
+    assert dual is None or dual.bound(region) >= best - 1e-9
+    if bounds.hadamard is not None:
+        assert bounds.hadamard.bound(region) >= best - 1e-9
+    narrowed = dual and dual.decide(region, best)
+    assert (
+        not dual
+        or not sets
+        or any(
+            log >= best - 1e-9 and ((narrowed.codes < 0) | (one == narrowed.codes)).all()
+            for one, log in zip(sets, logs, strict=True)
+        )
+    )
+
+
+def test_exchanges_are_quotients_of_coefficients():
+    rng = np.random.default_rng(0)
+    structure = DetStructure.of(
+        pgcc.dpp(L=kernel(rng, 6) + (A := rng.standard_normal((6, 6))) - A.T, symmetric=False).root
+    )
+    inside = np.array([1, 0, 1, 0, 0, 0], bool)
+    G, log = mode_sets.exchanges(structure, inside)
+    for size in (1, 2, 3):
+        for items in map(list, combinations(range(6), size)):
+            other = inside.copy()
+            other[items] ^= True
+            ratio = math.exp(mode_sets.log_coefficient(structure, other) - log)
+            assert np.linalg.det(G[np.ix_(items, items)]) == pytest.approx(ratio, rel=1e-9)
+
+
+@pytest.mark.parametrize("size", [0, 2, 6, (1, 3)])
+def test_given_a_size(size):
+    rng = np.random.default_rng(3)
+    model = pgcc.compile(pgcc.dpp(L=kernel(rng, 6)))
+    least, most = size if isinstance(size, tuple) else (size, size)
+    rows = all_rows(6)
+    rows = rows[(rows.sum(axis=1) >= least) & (rows.sum(axis=1) <= most)]
+    found = model.mode(size=size)
+    assert found.exact
+    joint = model.logprob(rows)
+    assert model.logprob(found.assignment) == pytest.approx(joint.max(), abs=1e-8)
+    assert found.logprob == pytest.approx(joint.max() - np.logaddexp.reduce(joint), abs=1e-8)
+    assert len(model.top(3, size=size)) == min(3, len(rows))
+
+
+def test_size_over_some():
+    rng = np.random.default_rng(4)
+    model = pgcc.compile(pgcc.dpp(L=kernel(rng, 6)))
+    rows = all_rows(6)
+    rows = rows[rows[:, :3].sum(axis=1) == 2]
+    found = model.mode(size=2, over=["x1", "x2", "x3"])
+    assert found.exact
+    assert model.logprob(found.assignment) == pytest.approx(model.logprob(rows).max(), abs=1e-8)
+
+
+def test_trees_of_equal_weight():
+    """They were within 22 nats of each other."""
+    model = pgcc.compile(pgcc.spanning_tree(nx.complete_graph(7)))
+    found = model.mode()
+    assert found.exact
+    assert found.logprob == pytest.approx(-5 * math.log(7), abs=1e-8)
+    assert [one.exact for one in model.top(3)] == [True] * 3
+    evidence = dict(zip(model.variables[:2], (0, 1), strict=True))
+    assert model.mode(evidence).logprob == pytest.approx(found.logprob, abs=1e-8)
+
+
+def test_a_large_tree():
+    rng = np.random.default_rng(0)
+    graph = tree_of(rng, 40, 120)
+    model = pgcc.compile(pgcc.spanning_tree(graph))
+    found = model.mode()
+    heaviest = nx.maximum_spanning_tree(
+        nx.Graph([(a, b, {"weight": math.log(d["weight"])}) for a, b, d in graph.edges(data=True)])
+    )
+    names = {frozenset(edge) for edge in heaviest.edges}
+    row = [int(frozenset(map(int, name.split("-"))) in names) for name in model.variables]
+    assert found.exact
+    assert found.logprob == pytest.approx(float(model.logprob(row)), abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_arcs_against_all(seed):
+    rng = np.random.default_rng(seed)
+    arcs = [
+        (a, b, float(rng.integers(0, 6)), i)
+        for i, (a, b) in enumerate(product(range(4), range(5)))
+        if rng.random() < 0.6
+    ]
+    best = None
+    for chosen in product(*([arc for arc in arcs if arc[0] == node and arc[1] != node] for node in range(4))):
+        heads = {arc[0]: arc[1] for arc in chosen}
+        if all(leads(heads, node) for node in heads):
+            best = max(best or -1.0, sum(arc[2] for arc in chosen))
+    found = heaviest_arcs(4, arcs)
+    assert (found is None) == (best is None)
+    if found is not None:
+        assert sum(arc[2] for arc in arcs if arc[3] in found) == best
+
+
+def leads(heads, node):
+    for _ in range(5):
+        if node == 4:
+            return True
+        node = heads[node]
+    return node == 4
+
+
+def test_a_k_dpp_of_many_items_returns():
+    """It did not, in ten minutes."""
+    rng = np.random.default_rng(0)
+    B = rng.standard_normal((60, 60)) / 8
+    model = pgcc.compile(pgcc.dpp(L=B @ B.T).observe(size=8))
+    found = model.mode(time_limit=0.5)
+    assert found.gap < 10
+    assert found.logprob >= model.logprob(model.sample(50, rng=0)).max()
+    assert sum(found.assignment.values()) == 8
+
+
+def test_the_same_answer_again():
+    model = pgcc.compile(pgcc.dpp(L=kernel(np.random.default_rng(5), 8)))
+    assert model.mode() == model.mode()
+
+
+def test_a_table_shares_the_time(monkeypatch):
+    model = pgcc.compile(FAMILIES["L"](np.random.default_rng(0)))
+    asked = []
+    monkeypatch.setattr(
+        "pgcc.queries.mode._Finder.best", lambda self, codes, log, deadline: asked.append(deadline) or stop()
+    )
+    now = time.monotonic()
+    with pytest.raises(StopAskingError):
+        model.mode([{"x1": 1}] * 4, time_limit=100.0)
+    assert asked[0] < now + 60.0
+
+
+class StopAskingError(Exception):
+    pass
+
+
+def stop():
+    raise StopAskingError
+
+
+def test_fewer_assignments_than_asked_for():
+    listed = pgcc.compile(pgcc.parse("0.25*a + 0.75*b")).top(5)
+    assert [(one.assignment, one.exact) for one in listed] == [({"a": 0, "b": 1}, True), ({"a": 1, "b": 0}, True)]
+
+
+def test_many_sets_by_parts(monkeypatch):
+    """Lawler's parts, where not all sets are looked at."""
+    monkeypatch.setattr("pgcc.queries.mode._MOST_LISTED", 1)
+    for family in ("L", "tree", "sums", "mixture"):
+        model = pgcc.compile(FAMILIES[family](np.random.default_rng(7)))
+        listed = model.top(5)
+        logs = best_of(model)
+        np.testing.assert_allclose([one.logprob for one in listed], logs[logs > -math.inf][:5], atol=1e-8)
+        assert all(one.exact for one in listed)
+    listed = pgcc.compile(FAMILIES["L"](np.random.default_rng(7))).top(4, time_limit=1e-9)
+    assert 1 <= len(listed) <= 4
+    assert all(one.bound >= one.logprob for one in listed)
+
+
+def test_what_limited_the_search_before():
+    with pytest.raises(PgccError, match="time_limit"):
+        pgcc.compile(pgcc.parse("a")).mode(nodes=5)
