@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgcc.certify import budget
-from pgcc.data.evidence import Evidence, read_names
+from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError
 from pgcc.ir.numbers import UNIT
 from pgcc.queries.distribution import Distribution
