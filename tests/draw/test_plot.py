@@ -334,7 +334,7 @@ def test_hundreds_of_marginals_have_no_names():
 def test_cardinality(figure):
     pmf = [0.1, 0.2, 0.3, 0.4]
     model, ax = counting(pmf), figure.add_subplot()
-    assert plot.cardinality(model, {"z2": 1}, over=iter(["z0", "z1"]), ax=ax) is ax
+    assert plot.cardinality(model, {"z2": 1}, over=["z0", "z1"], ax=ax) is ax
     assert model.asked == (["z0", "z1"], {"z2": 1})
     heights, edges, _ = ax.patches[0].get_data()
     np.testing.assert_array_equal(heights[::2], pmf)
