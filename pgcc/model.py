@@ -464,7 +464,8 @@ class Model(KnowsOldSpellings):
         evidence, over, size, rtol, threads
             As in every question: see `Model`. With a size, log-probabilities are given that.
         time_limit : float
-            Seconds, for all rows of evidence together. The search ends earlier if it is complete, or gets no further.
+            Seconds of search, for all rows of evidence together, once the evidence is found to be possible (for which
+            kernels may have to be compiled). It ends earlier if it is complete, or gets no further.
             It uses no randomness from outside: only where the time is over before, the answer depends on the machine.
 
         Returns

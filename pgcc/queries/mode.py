@@ -75,8 +75,9 @@ class Mode:
 
 def mode(distribution: Distribution, given: Evidence, time_limit: Any) -> list[Mode]:
     """The most probable assignment that agrees with each row; all of them together within the time limit."""
-    deadline = time.monotonic() + _as_seconds(time_limit)
+    seconds = _as_seconds(time_limit)
     base = distribution.possible(given)
+    deadline = time.monotonic() + seconds
     finder, found = _Finder(distribution), []
     for row in range(given.rows):
         now = time.monotonic()
@@ -88,8 +89,9 @@ def mode(distribution: Distribution, given: Evidence, time_limit: Any) -> list[M
 
 def top(distribution: Distribution, given: Evidence, k: Any, time_limit: Any) -> list[list[Mode]]:
     """The k most probable assignments that agree with each row, the most probable first."""
-    deadline, count = time.monotonic() + _as_seconds(time_limit), _as_count(k)
+    seconds, count = _as_seconds(time_limit), _as_count(k)
     base = distribution.possible(given)
+    deadline = time.monotonic() + seconds
     finder, found = _Finder(distribution), []
     for row in range(given.rows):
         now = time.monotonic()

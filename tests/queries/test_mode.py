@@ -78,12 +78,12 @@ def test_against_all_assignments(family, seed):
                 model.mode(evidence)
             continue
         logs = best_of(model, evidence)
-        found = model.mode(evidence)
+        found = model.mode(evidence, time_limit=60)
         assert found.exact
         assert found.logprob == pytest.approx(logs[0], abs=1e-8)
         assert found.bound >= logs[0] - 1e-12
         assert evidence.items() <= found.assignment.items()
-        listed = model.top(4, evidence)
+        listed = model.top(4, evidence, time_limit=60)
         expected = logs[logs > -math.inf][:4]
         np.testing.assert_allclose([one.logprob for one in listed], expected, atol=1e-8)
         assert [one.rank for one in listed] == list(range(1, len(expected) + 1))
