@@ -34,6 +34,7 @@ LAYERS = [
     {"frontend"},
     {"passes"},
     {"ir"},
+    {"arrays"},
     {"errors", "progress"},
 ]
 # A ring takes determinants, and determinants are computed in rings; both keep certificates.
