@@ -428,7 +428,8 @@ class Circuit(KnowsOldSpellings):
             - ``"copy"``, of its only child: for a child that its parent has twice.
 
             A sum or product of nothing has to say ``children=0``. Children are taken in the order in which the edges
-            were added. A list of names in ``graph.graph["variables"]``, if it is there, fixes the order of the variables.
+            were added. A list of names in ``graph.graph["variables"]``, if it is there, fixes the order of the
+            variables.
 
         Raises
         ------
