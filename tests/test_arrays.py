@@ -98,7 +98,7 @@ def test_evidence_and_data(hold):
 @pytest.mark.parametrize("hold", [tensor, sparse])
 def test_learning(hold):
     X = np.random.default_rng(0).integers(0, 2, (40, 3))
-    settings = {"max_group": 2, "components": 1}
+    settings = {"max_group": 2, "n_components": 1}
     assert SimplePGC(**settings).fit(hold(X)).score(hold(X)) == SimplePGC(**settings).fit(X).score(X)
 
 
