@@ -18,6 +18,7 @@ ROOT = Path(pgcc.__file__).parent
 # A module imports from its own layer's folder, and from layers below it. The last line is the lowest.
 LAYERS = [
     {"cli", "__main__"},
+    {"torch"},
     {"learn"},
     {"cluster"},
     {"draw"},
@@ -34,6 +35,7 @@ LAYERS = [
     {"frontend"},
     {"passes"},
     {"ir"},
+    {"arrays"},
     {"errors", "progress"},
 ]
 # A ring takes determinants, and determinants are computed in rings; both keep certificates.
@@ -71,6 +73,7 @@ THIRD_PARTY = {
     "pandas": ("pgcc.data.answers",),
     "tqdm": ("pgcc.progress",),
     "sklearn": ("pgcc.learn.base", "pgcc.learn.imputer"),
+    "torch": ("pgcc.torch",),
 }
 
 
@@ -208,7 +211,7 @@ def loaded_after(code: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-HEAVY = {"numba", "llvmlite", "sympy", "networkx", "flint", "pandas", "scipy", "matplotlib", "sklearn", "tqdm"}
+HEAVY = {"numba", "llvmlite", "sympy", "networkx", "flint", "pandas", "scipy", "matplotlib", "sklearn", "tqdm", "torch"}
 
 
 def test_import_is_light():

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.arrays import as_array, is_sparse
 from pgcc.data.text import parse_evidence, parse_names
 from pgcc.errors import EvidenceError, brief
 from pgcc.ir.names import find_variable, hint, some
@@ -68,7 +69,7 @@ class Evidence:
         self.variables = tuple(variables)
         if column is not None:
             self.column = column
-        self._table: np.ndarray | _Frame
+        self._table: np.ndarray | _Frame | _Sparse
         # The fast paths for small queries: the tests below take microseconds.
         if type(given) is np.ndarray:
             self._table = self._from_array(given)
@@ -90,6 +91,9 @@ class Evidence:
             self._refuse_names(given)
             self._table = np.stack([self._by_name(one, f" (row {i})") for i, one in enumerate(given)])
             self._checked, self.form = True, Form.NAMES
+        elif is_sparse(given) and len(given.shape) == 2:
+            self._check_shape(given.shape)
+            self._table = _Sparse(given)
         else:
             self._table = self._from_array(given)
         self.rows = len(self._table)
@@ -160,8 +164,9 @@ class Evidence:
             )
 
     def _from_array(self, given: Any) -> np.ndarray:
+        array = as_array(given, "the evidence", EvidenceError)
         try:
-            table = np.asarray(given)
+            table = np.asarray(given) if array is None else array
         except (ValueError, TypeError):
             raise EvidenceError("the rows of evidence have different lengths") from None
         n = len(self.variables)
@@ -174,11 +179,15 @@ class Evidence:
                 self.single, table = True, table[None]
             else:
                 table = table.reshape(0, n)
-        if table.ndim != 2 or table.shape[1] != n:
-            raise EvidenceError(
-                f"evidence of shape {table.shape} does not fit: one column for each of the {n} variables is needed"
-            )
+        self._check_shape(table.shape)
         return table
+
+    def _check_shape(self, shape: tuple[int, ...]) -> None:
+        n = len(self.variables)
+        if len(shape) != 2 or shape[1] != n:
+            raise EvidenceError(
+                f"evidence of shape {shape} does not fit: one column for each of the {n} variables is needed"
+            )
 
 
 class _Frame:
@@ -211,6 +220,19 @@ class _Frame:
                 first = rows.indices(len(self))[0]
                 table[:, place] = [as_code(v, f"row {first + i}, variable {name!r}") for i, v in enumerate(objects)]
         return table
+
+
+class _Sparse:
+    """A sparse matrix of scipy, whose entries that are not stored are 0, out; made dense a chunk at a time."""
+
+    def __init__(self, matrix: Any):
+        self.rows = matrix.tocsr()
+
+    def __len__(self) -> int:
+        return self.rows.shape[0]
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        return self.rows[rows].toarray()
 
 
 def _is_by_name(given: Any) -> bool:

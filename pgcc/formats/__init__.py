@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pgcc.errors import FormatError
-from pgcc.formats.io import as_path, replacing
+from pgcc.formats.io import as_path, is_replaceable, replacing
 from pgcc.ir.circuit import Circuit
 
 
@@ -18,7 +18,8 @@ class Format(NamedTuple):
     """A file format: the module of `pgcc.formats` that implements it, and what such a file is.
 
     The module has `read(path, **options) -> Circuit`; the parameters of `read` are the options of `load`. If the format
-    is written too, the module has `write(circuit, file)`. It is imported when it is first needed.
+    is written too, the module has `write(circuit, file)`, which may return the contents of further files by their
+    extensions, to stand beside it. It is imported when it is first needed.
     """
 
     module: str
@@ -30,9 +31,9 @@ class Format(NamedTuple):
 FORMATS = {
     ".pgc": Format("pgc", "the text that `pgcc.parse` reads", is_written=True),
     ".npz": Format("npz", "a circuit as binary arrays, or the kernel of a DPP (read only)", is_written=True),
-    ".psdd": Format("psdd", "a probabilistic sentential decision diagram"),
+    ".psdd": Format("psdd", "a probabilistic sentential decision diagram", is_written=True),
     ".sdd": Format("sdd", "a sentential decision diagram"),
-    ".nnf": Format("nnf", "a d-DNNF of c2d or d4"),
+    ".nnf": Format("nnf", "a d-DNNF of c2d or d4", is_written=True),
     ".ddnnf": Format("nnf", "a d-DNNF of c2d or d4"),
     ".uai": Format("uai", "a Bayesian or Markov network of binary variables"),
     ".npy": Format("kernels", "the kernel of a DPP, as a numpy array"),
@@ -102,14 +103,23 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
     ----------
     circuit : Circuit
     path : str or path-like
-        `.pgc` for text, `.npz` for large circuits.
+        `.pgc` for text, `.npz` for large circuits: these take any. `.nnf` takes circuits whose coefficients are 0 and
+        1, with terms that are shown to exclude one another. `.psdd` takes normalised circuits without determinants or
+        negative weights, whose products follow one vtree (which is written to a `.vtree` file beside it) and the terms
+        of whose sums are shown to exclude one another; weights become logarithms, off by a rounding or two. Both
+        number their variables: these are called x1, x2, …
+
+    Raises
+    ------
+    FormatError
+        If the format is unknown, or cannot have the circuit; the reason is named.
 
     Examples
     --------
     >>> import pgcc
     >>> pgcc.save(pgcc.parse("z/2 + 1/2"), "coin.doc")
     Traceback (most recent call last):
-    pgcc.errors.FormatError: coin.doc: cannot write the format '.doc'; known are .npz, .pgc
+    pgcc.errors.FormatError: coin.doc: cannot write the format '.doc'; known are .nnf, .npz, .pgc, .psdd
     """
     if not isinstance(circuit, Circuit):
         hint = ": pgcc.learn.save writes estimators" if hasattr(circuit, "get_params") else ""
@@ -118,7 +128,11 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
     write = _function(path, "write")
     try:
         with replacing(path) as file:
-            write(circuit, file)
+            beside = write(circuit, file)
+        for extension, content in (beside or {}).items():
+            if is_replaceable(path):
+                with replacing(path.with_suffix(extension)) as file:
+                    file.write(content)
     except OSError as error:
         raise FormatError(f"{path} cannot be written: {error.strerror or error}") from None
 

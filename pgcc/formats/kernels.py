@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pgcc.arrays import MOST_ENTRIES
 from pgcc.errors import FormatError, PgccError
 from pgcc.formats.io import Archive, array_in, csv_rows, read_bytes, read_text, shown
-from pgcc.frontend.determinant import MOST_ENTRIES
 from pgcc.frontend.dpp import dpp
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.numbers import Number

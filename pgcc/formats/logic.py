@@ -1,4 +1,4 @@
-"""What the text formats of logic circuits (.nnf, .sdd, .psdd, .vtree) share: lines of words, and nodes with ids."""
+"""What the text formats of logic circuits (.nnf, .sdd, .psdd, .vtree) share: lines of words, nodes, literals."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pgcc.errors import FormatError
 from pgcc.formats.io import read_text, shown
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ZERO, Node, Op, var
+from pgcc.ir.printer import describe
 from pgcc.passes.building import product_of, sum_of
-from pgcc.passes.padding import smooth
+from pgcc.passes.padding import homogenize, smooth
 
 # A variable costs memory and time even if no node mentions it. A file may declare this many variables, or as many as it
 # is long enough to mention: past 10,000, each takes six bytes.
@@ -148,6 +149,39 @@ def variable_names(numbers: Iterable[int]) -> list[str]:
 def literal_node(literal: int) -> Node:
     """x_i for i, and its complement for −i."""
     return var(f"x{abs(literal)}", complement=literal < 0)
+
+
+def over_literals(circuit: Circuit, form: str) -> Circuit:
+    """The circuit over literals, smooth, with x̄ for every variable that a term does not mention; to be written.
+
+    Raises
+    ------
+    FormatError
+        If the format, called `form`, cannot have it.
+    """
+    n = len(circuit.variables)
+    if circuit.variables != tuple(variable_names(range(1, n + 1))):
+        wrong = next(name for i, name in enumerate(circuit.variables, 1) if name != f"x{i}")
+        raise FormatError(
+            f"{form} numbers its variables, which are x1, x2, … when it is read, and this circuit has {wrong!r}: "
+            "circuit.relabel(dict(zip(circuit.variables, new_names))) renames them"
+        )
+    if any(node.op is Op.DET for node in circuit.order):
+        raise FormatError(
+            f"{form} has sums and products only, and this circuit has a determinant: .pgc and .npz keep it"
+        )
+    if circuit.overlap is not None:
+        node, name = circuit.overlap
+        raise FormatError(
+            f"{form} is decomposable, and two factors of {describe(node)} share {name!r}: .pgc and .npz keep it"
+        )
+    return homogenize(circuit)
+
+
+def signed_number(literal: Node) -> int:
+    """±i for x_i or its complement."""
+    number = int(literal.name[1:])
+    return -number if literal.is_complement else number
 
 
 def conjunction(children: Iterable[Node]) -> Node:

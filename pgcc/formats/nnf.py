@@ -15,13 +15,17 @@ d4:
 The circuit is smooth with every weight 1, so that its total is the model count: that the children of an or exclude one
 another is the promise of the format and is not checked. Variable i is called `x{i}`. The variables are x1 … xn, with n
 from the header, or from the caller, or (d4) the largest in the file: d4 leaves out variables that do not matter.
+
+Written is what c2d writes, for circuits whose coefficients are 0 and 1: every weight is 1, and the terms of every sum
+are shown to exclude one another.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from pgcc.errors import FormatError
 from pgcc.formats.io import shown
@@ -32,13 +36,17 @@ from pgcc.formats.logic import (
     decomposable,
     disjunction,
     literal_node,
+    over_literals,
+    signed_number,
     smoothed,
     variable_names,
 )
 from pgcc.formats.weights import Weights, literal_weights, weighted
+from pgcc.frontend.structure import structure
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE, ZERO, Node
+from pgcc.ir.node import ONE, ZERO, Node, Op
+from pgcc.ir.printer import describe
 
 KINDS = {"o": "or", "a": "and", "t": "true", "f": "false"}
 
@@ -81,6 +89,51 @@ def read(path: str | os.PathLike[str], weights: Weights | None = None, variables
             raise FormatError(f"{path} is empty")
         circuit = _read_c2d(lines, variables) if words[0] == "nnf" else _read_d4(lines, variables)
         return weighted(circuit, literal_weights(weights))
+
+
+def write(circuit: Circuit, file: BinaryIO) -> None:
+    """Write a logic circuit as c2d does.
+
+    Raises
+    ------
+    FormatError
+        If it is none; the reason is named.
+    """
+    full = over_literals(circuit, "an NNF")
+    for node in full.order:
+        if node.op is Op.CONST and node.value not in (0, 1):
+            raise FormatError(f"an NNF has no numbers, and this circuit has the constant {node.value}")
+        if node.op is Op.SUM and any(weight not in (0, 1) for weight in node.weights):
+            raise FormatError(
+                f"an NNF has no weights, and {describe(node)} has some that are not 1: .psdd, .pgc and .npz keep them"
+            )
+    report = structure(full)
+    if report.deterministic is not True:
+        doubt = "can be true together" if report.deterministic is False else "were not shown to exclude one another"
+        node = report.offenders["deterministic"].node
+        raise FormatError(f"the children of an or exclude one another in an NNF, and two of {describe(node)} {doubt}")
+    below = [_chosen(node, links) for node, links in zip(full.order, full.links, strict=True)]
+    lines = [f"nnf {len(below)} {sum(map(len, below))} {len(full.variables)}", *map(_line, full.order, below), ""]
+    file.write("\n".join(lines).encode("ascii"))
+
+
+def _chosen(node: Node, links: Sequence[int]) -> Sequence[int]:
+    """The children of a node, without terms of weight 0."""
+    return [c for w, c in zip(node.weights, links, strict=True) if w] if node.op is Op.SUM else links
+
+
+def _line(node: Node, below: Sequence[int]) -> str:
+    match node.op:
+        case Op.VAR:
+            return f"L {signed_number(node)}"
+        case Op.CONST:
+            return "A 0" if node.value else "O 0 0"
+        case Op.PRODUCT:
+            return " ".join(["A", str(len(below)), *map(str, below)])
+        case Op.SUM:
+            return " ".join(["O 0", str(len(below)), *map(str, below)])
+        case _:
+            raise FormatError(f"an NNF has no {node!r}")
 
 
 def _names(lines: Lines, largest: int, asked: int | None) -> list[str]:

@@ -11,8 +11,8 @@ is called `x{i}`; the columns of data are the variables in numeric order.
 A decision is Σ weight · prime · sub; a T is p·x + (1 − p)·x̄. Every PSDD is smooth and decomposable, and the weights of
 a decision sum to 1: what is not so is refused.
 
-That primes exclude one another is not checked, and is not so in files that hold mixtures; no answer depends on it.
-There is no writer: few circuits have the one vtree that all products of a PSDD respect.
+That primes exclude one another is not checked when a file is read, and is not so in files that hold mixtures; no answer
+depends on it. `psdd_writer` writes circuits that are PSDDs.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ from pathlib import Path
 
 from pgcc.formats.io import shown
 from pgcc.formats.logic import Lines, Nodes, decomposable, literal_node, variable_names
+from pgcc.formats.psdd_writer import write
 from pgcc.formats.vtree import Vtree, VtreeChecker, vtree_of
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op, product, weighted_sum
 from pgcc.ir.numbers import Number
+
+__all__ = ["read", "write"]
 
 # A logarithm of a probability may be this much above 0: files have as few as six digits.
 ABOVE_ZERO = 1e-6

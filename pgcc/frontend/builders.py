@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pgcc.arrays import as_array
 from pgcc.errors import CircuitError, brief
 from pgcc.frontend.chow_liu import PairCounts
 from pgcc.frontend.elimination import Factor, eliminate
@@ -167,8 +168,9 @@ def chow_liu_parameters(X: Any, alpha: float = 1.0) -> tuple[np.ndarray, np.ndar
 
 
 def _data(X: Any) -> np.ndarray:
+    array = as_array(X, "the data")
     try:
-        data = np.asarray(X, dtype=float)
+        data = np.asarray(X if array is None else array, dtype=float)
     except (TypeError, ValueError):
         raise CircuitError("data are rows of 0 and 1") from None
     if data.ndim != 2 or 0 in data.shape:
@@ -419,7 +421,8 @@ def _cpt(given: Any, k: int, name: str) -> np.ndarray:
             raise CircuitError(f"the table of {name!r} has to have every tuple of {k} parents' values: see {wrong}")
         entries = [table[cell] for cell in cells]
     else:
-        array = np.asarray(given, dtype=object)
+        held = as_array(given, f"the table of {name!r}")
+        array = np.asarray(given if held is None else held, dtype=object)
         if array.shape != (2,) * k:
             raise CircuitError(f"the table of {name!r} has shape {array.shape}; {k} parents need {(2,) * k}")
         entries = [array[cell] for cell in cells]

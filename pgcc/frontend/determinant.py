@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from pgcc.arrays import as_array
 from pgcc.errors import CircuitError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
@@ -13,7 +14,6 @@ from pgcc.ir.numbers import as_number, is_number
 from pgcc.passes.berkowitz import berkowitz
 from pgcc.passes.expand_det import bird
 
-MOST_ENTRIES = 1 << 26  # of a dense matrix: half a gigabyte
 MOST_EXPANDED = 64  # rows of a matrix of polynomials: some ten million edges
 _BOTH = 12  # up to this many rows, both expansions are made and the smaller one is kept: zeros may favour either
 
@@ -68,14 +68,6 @@ def determinant(M0: Any, U: Any = None, V: Any = None, children: Iterable[Any] |
     return _expanded(M0)
 
 
-def check_size(rows: int, columns: int, what: str) -> None:
-    """Refuse matrices that do not fit in memory, before they are made."""
-    if rows * columns > MOST_ENTRIES:
-        raise CircuitError(
-            f"{what} would be a dense matrix of {rows:,}×{columns:,} entries, and the limit is {MOST_ENTRIES:,}"
-        )
-
-
 def _low_rank(M0: Any, U: Any, V: Any, children: Any) -> Circuit:
     try:
         listed = list(children) if not isinstance(children, str) else None
@@ -89,8 +81,11 @@ def _low_rank(M0: Any, U: Any, V: Any, children: Any) -> Circuit:
 
 
 def _numeric(matrix: Any, name: str) -> Any:
-    if hasattr(matrix, "to_numpy"):  # a DataFrame
-        matrix = matrix.to_numpy()
+    array = as_array(matrix, name)
+    if array is not None:
+        if array.ndim != 2:
+            raise CircuitError(f"{name} has to be a matrix of numbers, not of shape {array.shape}")
+        return array
     try:
         rows = list(matrix)
         if any(len(row) != len(rows[0]) for row in rows):

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.arrays import as_array, check_size, is_frame
 from pgcc.errors import CircuitError, brief
-from pgcc.frontend.determinant import check_size
 from pgcc.ir.matrix import as_doubles
 from pgcc.ir.names import default_names
 from pgcc.ir.numbers import Number, as_number, nearest_float
@@ -54,13 +54,11 @@ def _entry(what: str, items: Sequence[str], i: int, j: int) -> str:
 
 
 def read_kernel(what: str, matrix: Any, names: Iterable[str] | None) -> Kernel:
-    """The kernel in an array, nested lists, a DataFrame or a sparse matrix; `what` is "L", "K" or "factor"."""
-    if hasattr(matrix, "columns") and hasattr(matrix, "to_numpy"):  # a DataFrame
-        names = _frame_names(what, matrix) if names is None else names
-        matrix = matrix.to_numpy()
-    elif hasattr(matrix, "toarray"):  # a sparse matrix
-        matrix = matrix.toarray()
-    entries = matrix if isinstance(matrix, np.ndarray) else _nested(what, matrix)
+    """The kernel in anything that holds an array, or in nested lists; `what` is "L", "K" or "factor"."""
+    if is_frame(matrix) and names is None:
+        names = _frame_names(what, matrix)
+    array = as_array(matrix, what)
+    entries = _nested(what, matrix) if array is None else array
     if entries.ndim != 2:
         raise CircuitError(
             f"{what} has to be a matrix: it has {entries.ndim} dimension{'s' * (entries.ndim != 1)}, not 2"

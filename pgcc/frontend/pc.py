@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, assert_never
 
 from pgcc.errors import CircuitError, EvidenceError, KnowsOldSpellings
-from pgcc.frontend.pc_graph import bernoulli_node, from_graph, to_graph
+from pgcc.frontend.graph import PROBABILISTIC, bernoulli_node, from_graph, to_graph
 from pgcc.frontend.structure import Offender, Structure, check_literals_only
 from pgcc.frontend.structure import structure as structure_of
 from pgcc.ir.circuit import Circuit
@@ -238,7 +238,8 @@ class PC(KnowsOldSpellings):
             - ``"product"``;
             - ``"literal"``, with ``variable`` (a name) and ``value`` (1 for x, 0 for x̄);
             - ``"bernoulli"``, with ``variable`` and ``p``, the probability of 1;
-            - ``"constant"``, with ``value``, a number.
+            - ``"constant"``, with ``value``, a number;
+            - ``"copy"``, of its only child: for a child that its parent has twice.
 
             Children are taken in the order in which the edges were added. A list of names in
             ``graph.graph["variables"]``, if it is there, fixes the order of the variables.
@@ -260,7 +261,7 @@ class PC(KnowsOldSpellings):
         >>> print(PC.from_networkx(G).to_pgc())
         0.25*a + 0.75*~a
         """
-        return cls(*from_graph(graph, cls.signed))
+        return cls(*from_graph(graph, PROBABILISTIC, cls.signed))
 
     def to_networkx(self) -> networkx.DiGraph:
         """The graph that `from_networkx` reads; its nodes are numbers, the root the last.
@@ -271,7 +272,7 @@ class PC(KnowsOldSpellings):
         >>> G.nodes[2]["kind"], list(G.successors(2)), G.edges[2, 0]["weight"]
         ('sum', [0, 1], 0.5)
         """
-        return to_graph(self.literals)
+        return to_graph(self.literals, PROBABILISTIC)
 
     # -- conversion ----------------------------------------------------------------------------------------------------
 

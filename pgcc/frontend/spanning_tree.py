@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from pgcc.arrays import as_array, check_size, is_frame, is_sparse
 from pgcc.errors import CircuitError
-from pgcc.frontend.determinant import check_size
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, det, var
 from pgcc.ir.numbers import Number, as_number, nearest_float
@@ -27,7 +27,7 @@ from pgcc.ir.numbers import Number, as_number, nearest_float
 if TYPE_CHECKING:
     import networkx
 
-Graph: TypeAlias = "networkx.Graph | Iterable[tuple]"
+Graph: TypeAlias = "networkx.Graph | Iterable[tuple] | Any"  # Any: an adjacency matrix
 Names: TypeAlias = "Mapping[tuple, str] | Callable[[tuple], str] | None"
 
 
@@ -36,8 +36,10 @@ def spanning_tree(G: Graph, weight: str | None = "weight", *, names: Names = Non
 
     Parameters
     ----------
-    G : networkx.Graph, networkx.MultiGraph, or iterable of (u, v) and (u, v, w)
-        Connected, by edges of positive weight. Self-loops are in no tree: they are left out, with a warning.
+    G : networkx.Graph, networkx.MultiGraph, iterable of (u, v) and (u, v, w), or adjacency matrix
+        Connected, by edges of positive weight. Self-loops are in no tree: they are left out, with a warning. A
+        symmetric adjacency matrix, whose entries that are not 0 are the weights of edges, is an array, a tensor, a
+        sparse matrix, or a DataFrame, which names the nodes; they are 0, 1, … otherwise.
     weight : str or None
         The attribute with an edge's weight, which is 1 for an edge that has none, and for all of them with None.
         Integers, floats and fractions; an edge of weight 0 is a variable that is never in.
@@ -64,6 +66,13 @@ def spanning_tree(G: Graph, weight: str | None = "weight", *, names: Names = Non
     ('0-1', '0-2', '0-3', '1-2', '1-3', '2-3')
     >>> model.prob({"0-1": 1}), model.prob({"0-1": 1, "2-3": 1})
     (0.5, 0.25)
+
+    By an adjacency matrix:
+
+    >>> import numpy as np
+    >>> triangle = np.array([[0, 2, 1], [2, 0, 3], [1, 3, 0]])
+    >>> pgcc.compile(pgcc.spanning_tree(triangle)).prob({"0-1": 1}, exact=True)
+    Fraction(8, 11)
     """
     graph = _read_graph(G, weight, names, directed=False, function="spanning_tree")
     _check_connected(graph)
@@ -83,7 +92,8 @@ def spanning_forest(G: Graph, killing: Any = 1.0, weight: str | None = "weight",
 
     Parameters
     ----------
-    G : networkx.Graph, networkx.MultiGraph, or iterable of (u, v) and (u, v, w)
+    G : networkx.Graph, networkx.MultiGraph, iterable of (u, v) and (u, v, w), or adjacency matrix
+        As for `spanning_tree`.
     killing : number, mapping or str
         The rate q_v at which a walk is killed in v: one for all nodes; a mapping from nodes; or the name of an
         attribute of the nodes. Nodes that are not mentioned have rate 0 and are never roots.
@@ -128,8 +138,8 @@ def arborescence(
 
     Parameters
     ----------
-    G : networkx.DiGraph, networkx.MultiDiGraph, or iterable of (u, v) and (u, v, w)
-        From u to v.
+    G : networkx.DiGraph, networkx.MultiDiGraph, iterable of (u, v) and (u, v, w), or adjacency matrix
+        From u to v, which is the entry in row u and column v of a matrix.
     root : node
     weight : str or None
         As for `spanning_tree`.
@@ -259,6 +269,9 @@ def _read_graph(G: Any, weight: str | None, names: Names, directed: bool, functi
     if hasattr(G, "is_directed") and hasattr(G, "edges"):
         _check_direction(G, directed, function)
         nodes, raw, multigraph = list(G), _networkx_edges(G, weight), bool(G.is_multigraph())
+    elif (matrix := G if is_sparse(G) else as_array(G, "the adjacency matrix")) is not None:
+        nodes, raw = _adjacent(G, matrix, weight, directed)
+        multigraph = False
     else:
         nodes, raw = _listed_edges(G, weight, function, directed)
         multigraph = False
@@ -297,6 +310,52 @@ def _networkx_edges(G: Any, weight: str | None) -> list[Raw]:
         else ((u, v, None, data) for u, v, data in G.edges(data=True))
     )
     return [(u, v, key, 1 if weight is None else data.get(weight, 1)) for u, v, key, data in listed]
+
+
+def _adjacent(G: Any, matrix: Any, weight: str | None, directed: bool) -> tuple[list, list[Raw]]:
+    """The nodes and edges of an adjacency matrix, row by row: of a symmetric one, those above the diagonal."""
+    shape = tuple(matrix.shape)
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise CircuitError(
+            f"an adjacency matrix has a row and a column for every node, not the shape {shape}; edges are given as "
+            "tuples (u, v) or (u, v, weight)"
+        )
+    nodes = _frame_nodes(G) if is_frame(G) else list(range(shape[0]))
+    rows, columns, weights = _nonzero(matrix)
+    entries = {(i, j): w for i, j, w in zip(rows, columns, weights, strict=True)}
+    if not directed:
+        for (i, j), w in entries.items():
+            if entries.get((j, i), 0) != w:
+                raise CircuitError(
+                    f"the adjacency matrix is not symmetric: the edge from {nodes[i]!r} to {nodes[j]!r} has the weight "
+                    f"{w!r}, and the one back {entries.get((j, i), 0)!r}; pgcc.arborescence is for directed graphs"
+                )
+    kept = [(i, j) for i, j in entries if directed or i <= j]
+    return nodes, [(nodes[i], nodes[j], None, 1 if weight is None else entries[i, j]) for i, j in kept]
+
+
+def _nonzero(matrix: Any) -> tuple[list[int], list[int], list]:
+    """Rows, columns and values of the entries that are not 0, in the order of rows."""
+    if is_sparse(matrix):
+        matrix = matrix.tocsr(copy=True)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        matrix = matrix.tocoo()
+        return matrix.row.tolist(), matrix.col.tolist(), matrix.data.tolist()
+    rows, columns = np.nonzero(matrix)
+    return rows.tolist(), columns.tolist(), matrix[rows, columns].tolist()
+
+
+def _frame_nodes(frame: Any) -> list:
+    """The nodes of a DataFrame: its columns, which its rows have to be, too."""
+    rows, columns = list(frame.index), list(frame.columns)
+    if rows != columns:
+        i = next(i for i, (a, b) in enumerate(zip(rows, columns, strict=True)) if a != b)
+        raise CircuitError(
+            f"row {i} of the adjacency matrix is called {rows[i]!r}, but column {i} is {columns[i]!r}: rows and "
+            "columns are the same nodes in the same order"
+        )
+    return columns
 
 
 def _listed_edges(G: Any, weight: str | None, function: str, directed: bool) -> tuple[list, list[Raw]]:

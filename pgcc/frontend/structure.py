@@ -237,7 +237,7 @@ def _meet_in_table(circuit: Circuit, support: Sequence[int]) -> _Found:
 
 def _meet_by_search(circuit: Circuit, support: Sequence[int]) -> tuple[bool | None, _Found]:
     """The first sum of which two terms have common support, or failing that, may have."""
-    search = _CommonSupport(circuit, support)
+    search = CommonSupport(circuit, support)
     unknown: _Found = None
     for i, node in enumerate(circuit.order):
         if node.op is Op.SUM:
@@ -249,7 +249,7 @@ def _meet_by_search(circuit: Circuit, support: Sequence[int]) -> tuple[bool | No
     return None, unknown
 
 
-class _CommonSupport:
+class CommonSupport:
     """Whether two nodes are positive at a common assignment: True, False, or None where it is not decided."""
 
     DEPTH = 60
@@ -262,6 +262,11 @@ class _CommonSupport:
         self.allowance = 10 * circuit.edges + 10_000
         self.zero = _zeros(self.order, self.links)
         self.known: dict[tuple[int, int], bool | None] = {}
+
+    @classmethod
+    def of(cls, circuit: Circuit) -> CommonSupport:
+        """That of the nodes of a circuit, by their positions in its order."""
+        return cls(circuit, _supports(circuit, complete=False))
 
     def terms_meet(self, position: int) -> tuple[bool | None, tuple[int, int]]:
         """Whether two terms of a sum have common support, and which."""
@@ -297,6 +302,10 @@ class _CommonSupport:
                 return None
             self.known[key] = self._meet(u, v, depth + 1)
         return self.known[key]
+
+    def products_meet(self, us: Sequence[int], vs: Sequence[int]) -> bool | None:
+        """Whether the product of some nodes and that of others have common support."""
+        return self._meet_factors(us, vs, depth=0)
 
     def _meet(self, u: int, v: int, depth: int) -> bool | None:
         a, b = self.order[u], self.order[v]

@@ -14,6 +14,7 @@ from pgcc.ir.numbers import Number, is_number, reciprocal
 from pgcc.ir.scopes import Scopes
 
 if TYPE_CHECKING:
+    import networkx
     import sympy
 
 Names = Iterable[str] | str | None
@@ -393,6 +394,59 @@ class Circuit(KnowsOldSpellings):
         from pgcc.frontend.symbolic import to_sympy
 
         return to_sympy(self)
+
+    def to_networkx(self) -> networkx.DiGraph:
+        """The graph that `from_networkx` reads as the same circuit; its nodes are numbers, the root the last.
+
+        >>> import pgcc
+        >>> G = pgcc.parse("0.5*a*b + 0.5").to_networkx()
+        >>> G.nodes[2]["kind"], list(G.successors(2))
+        ('product', [0, 1])
+        """
+        from pgcc.frontend.graph import GENERATING, to_graph
+
+        return to_graph(self, GENERATING)
+
+    @classmethod
+    def from_networkx(cls, graph: networkx.DiGraph) -> Circuit:
+        """A circuit from a graph whose edges point from a node to its children.
+
+        Parameters
+        ----------
+        graph : networkx.DiGraph
+            Acyclic, with one node that no edge enters: the root. Every node has an attribute ``kind``:
+
+            - ``"sum"``; every edge out of it has a ``weight``;
+            - ``"product"``;
+            - ``"literal"``, with ``variable`` (a name) and ``value`` (1 for z, 0 for its complement, which is 1 in
+              every generating polynomial);
+            - ``"constant"``, with ``value``, a number;
+            - ``"bernoulli"``, with ``variable`` and ``p``;
+            - ``"det"``, with the matrices ``M0``, ``U`` and ``V`` of det(M0 + U·diag(children)·Vᵀ), and perhaps
+              ``size`` and ``counted``; an edge with ``outside=i`` leads to the complement of child i, which is 1
+              otherwise;
+            - ``"copy"``, of its only child: for a child that its parent has twice.
+
+            A sum or product of nothing has to say ``children=0``. Children are taken in the order in which the edges
+            were added. A list of names in ``graph.graph["variables"]``, if it is there, fixes the order of the
+            variables.
+
+        Raises
+        ------
+        CircuitError
+            For anything else; it names the node. And for a graph of a probabilistic circuit, which means something
+            else: `pgcc.pc.PC.from_networkx` reads that.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> g = pgcc.dpp(L=[[1, 2, 0], [2, 6, 0], [0, 0, 4]])
+        >>> pgcc.Circuit.from_networkx(g.to_networkx()) == g
+        True
+        """
+        from pgcc.frontend.graph import GENERATING, from_graph
+
+        return cls(*from_graph(graph, GENERATING, signed=True))
 
     # -- printing and pickling --------------------------------------------------------------------
 

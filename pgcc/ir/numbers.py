@@ -53,6 +53,8 @@ def _convert(value: Any) -> Number:
         nearest, ratio = float(value), getattr(value, "as_integer_ratio", None)
         wider = nearest != value == value  # and not NaN
         return as_number(Fraction(*ratio()) if wider and ratio is not None else nearest)
+    if getattr(value, "shape", None) == () and not getattr(value, "requires_grad", False):  # arrays of one number
+        return as_number(value.item())
     raise CircuitError(f"{value!r} ({type(value).__name__}) is not a real number")
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from pgcc.determinants.cofactors import Matrices
 from pgcc.frontend.dpp import identity_minus
 from pgcc.ir.matrix import Matrix
-from pgcc.program.determinant import DetStructure
+from pgcc.program.determinant import DetStructure, Laplacian
 
 # Eigenvalues that are negative by less than this, relative to the largest entry, are rounding.
 _ROUNDING = 1e-9
@@ -280,11 +280,16 @@ def kind_of(structure: DetStructure, free: bool = False) -> Kind | None:
     return Free(structure) if found is None and free else found
 
 
-def _has_edges(structure: DetStructure) -> bool:
-    """Whether it is the Laplacian of a graph, in which some edge joins two nodes, but for edges of weight 0."""
+def graph_of(structure: DetStructure) -> Laplacian | None:
+    """The graph of which it is the Laplacian, without the edges that are in no tree (their columns of U are 0)."""
     m0, u, v = structure.floats
     present = u.any(axis=0)
-    graph = DetStructure((Matrix(m0), Matrix(u[:, present]), Matrix(v[:, present]))).laplacian
+    return DetStructure((Matrix(m0), Matrix(u[:, present]), Matrix(v[:, present]))).laplacian
+
+
+def _has_edges(structure: DetStructure) -> bool:
+    """Whether it is the Laplacian of a graph, in which some edge joins two nodes."""
+    graph = graph_of(structure)
     return graph is not None and bool((graph.head < structure.rank).any())
 
 

@@ -131,6 +131,11 @@ def with_weights_only(circuit: Circuit) -> Circuit:
     >>> with_weights_only(pgcc.parse("0.3*a + 0.7")).root.weights
     (Fraction(3, 10), Fraction(7, 10))
     """
+    return Circuit(nodes_with_weights_only(circuit)[-1], circuit.variables)
+
+
+def nodes_with_weights_only(circuit: Circuit) -> list[Node]:
+    """What every node of the circuit becomes in `with_weights_only`, in the circuit's order."""
     new: list[Node] = []
     for node, below in zip(circuit.order, circuit.links, strict=True):
         children = [new[c] for c in below]
@@ -142,4 +147,4 @@ def with_weights_only(circuit: Circuit) -> Circuit:
             new.append(weighted_sum(weights, children))
         else:
             new.append(rebuild(node, children))
-    return Circuit(new[-1], circuit.variables)
+    return new

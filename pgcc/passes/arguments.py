@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from pgcc.arrays import as_array
 from pgcc.errors import CircuitError, SemanticsError, brief
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.names import hint
@@ -62,9 +63,10 @@ def check_known(circuit: Circuit, names: Iterable[Any], verb: str) -> None:
 
 
 def as_list(values: Any, what: str) -> list:
-    """The elements of a sequence or another iterable."""
+    """The elements of a sequence or another iterable; the rows of an array, a tensor or a DataFrame."""
+    array = as_array(values, what)
     try:
-        return list(values)
+        return list(values if array is None else array)
     except TypeError:
         raise CircuitError(f"{what}: a sequence is needed, not {brief(values)}") from None
 

@@ -219,7 +219,7 @@ def _grad(function: GradientFunction, given: Evidence, share: np.ndarray) -> Gra
     circuit, normalize = function.circuit, function.normalize
     codes = given.chunk(slice(None))
     found = function.evaluate(codes, share)
-    logs = found.logs if circuit.facts.monotone else _certain_logs(circuit, codes, normalize)
+    logs = found.logs if circuit.facts.monotone else certain_logs(circuit, codes, normalize)
     for row in np.flatnonzero(~np.isfinite(logs))[:1].tolist():
         what = "a negative value" if np.isnan(logs[row]) and not circuit.facts.monotone else "probability 0"
         raise SemanticsError(f"{given.describe(row)} has {what}: its logarithm has no derivative")
@@ -256,7 +256,7 @@ def _shares(weights: Any, rows: int) -> np.ndarray:
     return share
 
 
-def _certain_logs(circuit: Circuit, codes: np.ndarray, normalize: bool) -> np.ndarray:
+def certain_logs(circuit: Circuit, codes: np.ndarray, normalize: bool) -> np.ndarray:
     """Certified log Pr of every row."""
     if not len(codes):
         return np.zeros(0)

@@ -1,0 +1,543 @@
+"""Circuits in PyTorch: log-probabilities whose parameters are tensors, with gradients (`pip install 'pgcc[torch]'`).
+
+    logprob(circuit, rows, {part: tensor})    a function: numbers of the circuit come from wherever they come from
+    dpp_logprob(rows, L=L)                    the same for a DPP by its kernel
+    LogProb(circuit)                          a layer that owns the parameters
+
+One `torch.autograd.Function` serves them all. Forwards it evaluates the program of the circuit with the numbers that it
+is given, and backwards it takes one reverse pass, the one of `pgcc.grad`: right where a factor is 0 or a matrix is
+singular. All is computed in float64 on the CPU, whatever the type and the device of the tensors. Values and gradients
+have no certificate: `pgcc.compile` the learned circuit to ask it questions.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from pgcc.data.evidence import Evidence
+from pgcc.determinants.cofactors import Matrices
+from pgcc.errors import CircuitError, PrecisionError, SemanticsError, brief
+from pgcc.evaluate.gradient import Gradients
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.facts import multiplications
+from pgcc.ir.node import Node, Op, det, rebuild, var, weighted_sum
+from pgcc.ir.numbers import nearest_float
+from pgcc.ir.printer import describe
+from pgcc.kernels.policy import tier
+from pgcc.learn.matrices import graph_of
+from pgcc.learn.parameters import Parameters, nodes_with_weights_only
+from pgcc.program.determinant import DetStructure, Laplacian
+from pgcc.program.parameters import Parametrized
+from pgcc.queries.gradient import GradientFunction, certain_logs
+
+try:
+    import torch
+except ImportError as reason:
+    raise ImportError("pgcc.torch needs PyTorch: pip install 'pgcc[torch]'") from reason
+
+__all__ = ["LogProb", "dpp_logprob", "logprob"]
+
+# Derivatives that two ways of computing them tell apart by more are refused, relative to them or to 1.
+_LOST = 1e-6
+# θ·∂ log g/∂θ says by how much a rounding error of θ changes log g: where it is larger, float64 does not know g.
+_ILL_CONDITIONED = 1e9
+
+
+def logprob(circuit: Circuit, rows: Any, numbers: Mapping[Any, Any], *, normalize: bool = True) -> torch.Tensor:
+    """log Pr of rows of evidence, as a function of some of the circuit's numbers, which are tensors.
+
+    Parameters
+    ----------
+    circuit : Circuit
+        Its structure; numbers that are not given stay as they are.
+    rows : dict, array, tensor, DataFrame or list of dicts
+        Evidence, as for `Model.prob`: 1 is in, 0 is out, −1 unobserved.
+    numbers : mapping
+        From parts of the circuit (the `Circuit` it was made of, or its `Node`) to tensors:
+
+        - a sum: its weights, one per term;
+        - a DPP: its kernel, by which it was made: L or K of shape n × n, or a factor of shape n × r;
+        - a graph (of `spanning_tree`, `spanning_forest` or `arborescence`): the weights of its edges;
+        - any determinant: a tuple (M0, U, V), of which None stays as it is.
+
+        A tensor with one more dimension in front, as long as there are rows, has numbers for every row of its own.
+        Nothing is checked to be a distribution: a kernel L is to be positive semi-definite, a weight not negative.
+    normalize : bool
+        Divide by the total g(1), which depends on the numbers, too.
+
+    Returns
+    -------
+    Tensor
+        One log-probability per row (one number for one piece of evidence), of the type and on the device of the
+        numbers; −inf for what is impossible, which has no gradient.
+
+    Raises
+    ------
+    CircuitError
+        If a part is none of the circuit, or a tensor has another shape than it.
+    SemanticsError
+        If a value is negative; and from `backward`, for a row of probability 0.
+    PrecisionError
+        From `backward`, if terms cancel so far that derivatives are lost.
+
+    Notes
+    -----
+    Equal parts of a circuit are one part, and have one tensor. A second derivative is not available.
+
+    Examples
+    --------
+    >>> import pgcc, pgcc.torch, torch
+    >>> d = pgcc.dpp(L=[[1.0, 0.0], [0.0, 1.0]])
+    >>> L = torch.tensor([[1.0, 0.5], [0.5, 2.0]], requires_grad=True)
+    >>> value = pgcc.torch.logprob(d, {"x1": 1, "x2": 1}, {d: L})
+    >>> value.backward()
+    >>> L.grad                                         # L⁻¹ − (I + L)⁻¹
+    tensor([[ 0.6211, -0.1988],
+            [-0.1988,  0.2236]])
+    """
+    prepared = _prepared(circuit, bool(normalize))
+    parts = {prepared.part(key): tensor for key, tensor in _checked(numbers).items()}
+    if len(parts) < len(numbers):
+        raise CircuitError("two of the parts with numbers are equal, and so one part of the circuit")
+    read = {node: _read(node, given) for node, given in parts.items()}
+    theta = _flat(list(chain.from_iterable(read.values())))
+    logs = _evaluate(prepared, _Parts(prepared.parametrized, list(read)), theta, rows)
+    return logs.to(_example(parts.values()))
+
+
+def dpp_logprob(
+    rows: Any,
+    L: torch.Tensor | None = None,
+    *,
+    K: torch.Tensor | None = None,
+    factor: torch.Tensor | None = None,
+    size: int | None = None,
+) -> torch.Tensor:
+    """log Pr of rows of evidence under a determinantal point process, by exactly one of three kernels.
+
+    Parameters
+    ----------
+    rows : array, tensor or dict
+        Evidence over the items x1, …, xn.
+    L, K, factor : tensor
+        As for `pgcc.dpp`, n × n or n × r; or with a kernel for every row, rows × n × n. That the kernel is one of a DPP
+        is not checked.
+    size : int, optional
+        Given that so many items are in: a k-DPP.
+
+    Examples
+    --------
+    >>> import pgcc.torch, torch
+    >>> B = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], requires_grad=True)
+    >>> logs = pgcc.torch.dpp_logprob([[1, 1, 0], [1, 0, 1]], factor=B)     # the first two are alike
+    >>> logs.exp()
+    tensor([0.0018, 0.1773], grad_fn=<ExpBackward0>)
+    """
+    given = {form: m for form, m in (("L", L), ("K", K), ("factor", factor)) if m is not None}
+    if len(given) != 1:
+        found = " and ".join(given) or "none of them"
+        raise CircuitError(f"a DPP is given by exactly one of L, K and factor, not by {found}")
+    ((form, kernel),) = given.items()
+    if not isinstance(kernel, torch.Tensor) or kernel.ndim not in (2, 3):
+        raise CircuitError(f"{form} is a tensor of two dimensions, or three with one for the rows: not {brief(kernel)}")
+    n, columns = kernel.shape[-2:]
+    if form != "factor" and n != columns:
+        raise CircuitError(f"the kernel {form} has to be square: it has {n} rows and {columns} columns")
+    matrices = {"L": _by_l, "K": _by_k, "factor": _by_factor}[form](kernel)
+    process = _determinant_of_shape(columns, n, size)
+    return logprob(process, rows, {process: matrices})
+
+
+class LogProb(torch.nn.Module):
+    """A circuit as a layer: rows of evidence in, log-probabilities out, with the circuit's numbers as parameters.
+
+    Its one parameter θ is unconstrained, and whatever it is, the circuit stays a distribution, as in
+    `pgcc.learn.CircuitMLE`: weights of sums are softmax(θ), kernels of DPPs are B·Bᵀ, weights of edges are exp(θ).
+
+    Parameters
+    ----------
+    circuit : Circuit
+        Training starts from its numbers. Those of sums with negative weights, and of determinants of which nothing is
+        known, stay.
+
+    Attributes
+    ----------
+    theta : torch.nn.Parameter
+        Of type float64.
+
+    Examples
+    --------
+    >>> import pgcc, pgcc.torch, torch
+    >>> layer = pgcc.torch.LogProb(pgcc.parse("0.5*a*b + 0.25*a + 0.25"))
+    >>> rows = torch.tensor([[1, 1], [1, 1], [1, 0], [0, 0]])
+    >>> optimizer = torch.optim.LBFGS(layer.parameters(), max_iter=50)
+    >>> def loss():
+    ...     optimizer.zero_grad()
+    ...     value = -layer(rows).mean()
+    ...     value.backward()
+    ...     return value
+    >>> _ = optimizer.step(loss)
+    >>> round(pgcc.compile(layer.circuit()).prob({"b": 1}), 3)
+    0.5
+    """
+
+    def __init__(self, circuit: Circuit):
+        super().__init__()
+        self._prepared = _Prepared(circuit, True)
+        self._chart = Parameters(self._prepared.parametrized)
+        self.theta = torch.nn.Parameter(torch.from_numpy(self._chart.start.copy()))
+
+    def forward(self, rows: Any, theta: torch.Tensor | None = None) -> torch.Tensor:
+        """log Pr of rows of evidence.
+
+        Parameters
+        ----------
+        rows : dict, array, tensor, DataFrame or list of dicts
+        theta : tensor, optional
+            In the place of the layer's own: the parameters of all rows, or rows × parameters, from another layer.
+        """
+        given = self.theta if theta is None else theta
+        if given.shape[-1:] != self.theta.shape:
+            raise CircuitError(f"theta has {len(self.theta)} parameters, not the shape {tuple(given.shape)}")
+        return _evaluate(self._prepared, self._chart, _flat([_Read(given, 1)]), rows).to(given)
+
+    def circuit(self) -> Circuit:
+        """The circuit with the numbers as they are now, to be compiled, saved or drawn."""
+        return self._chart.circuit(self._prepared.circuit, self.theta.detach().cpu().double().numpy())
+
+    def __reduce__(self) -> Any:
+        return _layer, (self._prepared.given, self.theta.detach().clone())
+
+
+def _layer(circuit: Circuit, theta: torch.Tensor) -> LogProb:
+    """A layer that was pickled or copied."""
+    layer = LogProb(circuit)
+    layer.theta.data = theta
+    return layer
+
+
+# -- the function and its derivative -------------------------------------------------------------------------
+
+
+class _Chart(Protocol):
+    """What a vector θ means for the numbers of a program: `pgcc.learn.parameters.Parameters`, or `_Parts`."""
+
+    def numbers(self, theta: np.ndarray) -> tuple[np.ndarray, list[Matrices]]:
+        """All weights and matrices."""
+
+    def gradient(self, theta: np.ndarray, by_weights: np.ndarray, by_matrices: list[Matrices]) -> np.ndarray:
+        """By θ."""
+
+    def circuit(self, circuit: Circuit, theta: np.ndarray) -> Circuit:
+        """The circuit with the numbers of θ."""
+
+
+class _Prepared:
+    """A circuit whose program is made, with constants as weights, and a lock: evaluation sets its numbers."""
+
+    def __init__(self, given: Circuit, normalize: bool):
+        if not isinstance(given, Circuit):
+            raise CircuitError(f"pgcc.torch differentiates a Circuit, not {type(given).__name__}")
+        self.given, self.normalize = given, normalize
+        new = nodes_with_weights_only(given)
+        self._new = dict(zip(given.order, new, strict=True))
+        self.circuit = Circuit(new[-1], given.variables)
+        self.function = GradientFunction(self.circuit, normalize)
+        self.free = np.full((1, len(given.variables)), -1, np.int8)
+        self.parametrized = self.function.parametrized
+        self.work = multiplications(self.circuit)
+        self._lock = threading.Lock()
+
+    def part(self, key: Any) -> Node:
+        """The sum or determinant of the program that is meant by a part of the circuit."""
+        node = key.root if isinstance(key, Circuit) else key
+        found = self._new.get(node) if isinstance(node, Node) else None
+        if found is None:
+            raise CircuitError(f"{brief(key)} is no part of the circuit: a part is a Circuit it was made of, or a Node")
+        if found.op is not Op.SUM and found.op is not Op.DET:
+            raise CircuitError(f"{describe(node)} has no numbers: sums have weights, and determinants matrices")
+        return found
+
+    def logs(self, chart: _Chart, theta: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """log Pr of rows, all with the numbers of θ."""
+        with self._lock, tier(self.work * len(codes)):
+            numbers = chart.numbers(theta)
+            self.function.differentiator.update(*numbers)
+            rows = np.concatenate([codes, self.free]) if self.normalize else codes
+            found = self.function.unnormalized(rows, np.ones(len(rows)))
+            doubtful = [] if _is_sure(found, numbers) else self._doubtful(rows, numbers)
+        logs = found.logs
+        if doubtful:
+            logs[doubtful] = certain_logs(chart.circuit(self.circuit, theta), rows[doubtful], False)
+        return logs[:-1] - logs[-1] if self.normalize else logs
+
+    def _doubtful(self, rows: np.ndarray, numbers: _Numbers) -> list[int]:
+        """The rows whose values float64 does not know."""
+        each = (self.function.unnormalized(rows[i : i + 1], np.ones(1)) for i in range(len(rows)))
+        return [i for i, found in enumerate(each) if not _is_sure(found, numbers)]
+
+    def gradient(self, chart: _Chart, theta: np.ndarray, codes: np.ndarray, share: np.ndarray) -> np.ndarray:
+        """Σ share · ∂ log Pr(row) by θ."""
+        with self._lock, tier(self.work * len(codes)):
+            numbers = chart.numbers(theta)
+            self.function.differentiator.update(*numbers)
+            found = self.function.evaluate(codes, share)
+        _check_derivatives(found, numbers, max(1.0, float(np.abs(share).sum())))
+        return chart.gradient(theta, found.weights, found.matrices)
+
+
+@lru_cache(maxsize=32)
+def _prepared(circuit: Circuit, normalize: bool) -> _Prepared:
+    return _Prepared(circuit, normalize)
+
+
+_Numbers = tuple[np.ndarray, list[Matrices]]  # all weights and matrices of a program
+
+
+def _condition(found: Gradients, numbers: _Numbers) -> float:
+    """The largest |θ·∂/∂θ|; NaN if a derivative is."""
+    weights, matrices = numbers
+    pairs = chain([(weights, found.weights)], zip(chain(*matrices), chain(*found.matrices), strict=True))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return max(float(np.abs(theta * slope).max(initial=0.0)) for theta, slope in pairs)
+
+
+def _is_sure(found: Gradients, numbers: _Numbers) -> bool:
+    return not np.isnan(found.logs).any() and _condition(found, numbers) <= _ILL_CONDITIONED
+
+
+def _check_derivatives(found: Gradients, numbers: _Numbers, share: float) -> None:
+    if not all(np.isfinite(x).all() for x in (found.weights, *chain(*found.matrices))):
+        raise PrecisionError("a derivative is outside of the range of doubles: numbers of the circuit are too small")
+    if found.spread > _LOST or not _condition(found, numbers) <= share * _ILL_CONDITIONED:
+        raise PrecisionError("terms cancel so far that float64 has lost some derivatives")
+
+
+def _evaluate(prepared: _Prepared, chart: _Chart, theta: torch.Tensor, rows: Any) -> torch.Tensor:
+    given = Evidence(prepared.given.variables, rows)
+    if theta.ndim == 2 and len(theta) != given.rows:
+        raise CircuitError(f"there are numbers for {len(theta)} rows, and {given.rows} rows")
+    logs = _LogProbFunction.apply(theta, prepared, chart, given)
+    return logs[0] if given.single else logs
+
+
+class _LogProbFunction(torch.autograd.Function):
+    """log Pr of rows by θ, which is one vector for all rows, or one for each."""
+
+    @staticmethod
+    def forward(ctx: Any, theta: torch.Tensor, prepared: _Prepared, chart: _Chart, given: Evidence) -> torch.Tensor:
+        codes, numbers = given.chunk(slice(None)).copy(), theta.detach().numpy()  # rows may be changed until `backward`
+        logs = np.empty(len(codes))
+        for some, vector in _batches(numbers, len(codes)):
+            logs[some] = prepared.logs(chart, vector, codes[some])
+        for row in np.flatnonzero(np.isnan(logs))[:1].tolist():
+            raise SemanticsError(
+                f"{given.describe(row)} has a negative value, or the total is not positive: with these numbers the "
+                "circuit is no distribution"
+            )
+        ctx.save_for_backward(theta)
+        ctx.rest = prepared, chart, given, codes, np.isneginf(logs)
+        return torch.from_numpy(logs)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *outputs: Any) -> Any:
+        (theta,), (prepared, chart, given, codes, impossible) = ctx.saved_tensors, ctx.rest
+        share = np.ascontiguousarray(outputs[0].detach().numpy(), np.float64)
+        for row in np.flatnonzero(impossible & (share != 0.0))[:1].tolist():
+            raise SemanticsError(f"{given.describe(row)} has probability 0: its logarithm has no derivative")
+        numbers = theta.detach().numpy()
+        slopes = np.zeros_like(numbers)
+        for some, vector in _batches(numbers, len(codes)):
+            at = some if numbers.ndim == 2 else slice(None)
+            slopes[at] = prepared.gradient(chart, vector, codes[some], share[some])
+        return torch.from_numpy(slopes), None, None, None
+
+
+def _batches(numbers: np.ndarray, rows: int) -> Sequence[tuple[slice, np.ndarray]]:
+    """Rows that have the same numbers, and these."""
+    if numbers.ndim == 1:
+        return [(slice(0, rows), numbers)]
+    return [(slice(row, row + 1), vector) for row, vector in enumerate(numbers)]
+
+
+# -- tensors for parts of a circuit --------------------------------------------------------------------------
+
+
+class _Parts:
+    """Weights of sums and matrices of determinants as one vector θ, part after part; other numbers stay."""
+
+    def __init__(self, parametrized: Parametrized, parts: Sequence[Node]):
+        program, first = parametrized.program, dict(parametrized.sums)
+        self.weights = np.array([nearest_float(x) for x in program.numbers], np.float64)  # evaluation sets the others
+        self.matrices: list[Matrices] = [structure.floats for structure in program.structures]
+        self.sums = {node: slice(first[node], first[node] + len(node.weights)) for node in parts if node in first}
+        self.dets = {node: parametrized.dets.index(node) for node in parts if node not in first}
+        self.parts = parts
+
+    def numbers(self, theta: np.ndarray) -> tuple[np.ndarray, list[Matrices]]:
+        """All weights and matrices of the program."""
+        weights, matrices, start = self.weights.copy(), list(self.matrices), 0
+        for node in self.parts:
+            if node in self.sums:
+                weights[self.sums[node]] = theta[start : start + len(node.weights)]
+                start += len(node.weights)
+            else:
+                shapes = [m.shape for m in node.matrices]
+                ends = start + np.cumsum([0, *(r * k for r, k in shapes)])
+                m0, u, v = (theta[a:b].reshape(shape) for a, b, shape in zip(ends[:-1], ends[1:], shapes, strict=True))
+                matrices[self.dets[node]], start = (m0, u, v), int(ends[-1])
+        return weights, matrices
+
+    def circuit(self, circuit: Circuit, theta: np.ndarray) -> Circuit:
+        """The circuit with the numbers of θ."""
+        weights, matrices = self.numbers(theta)
+        new: list[Node] = []
+        for node, below in zip(circuit.order, circuit.links, strict=True):
+            children, k = [new[c] for c in below], len(below) // 2
+            if node in self.sums:
+                new.append(weighted_sum(weights[self.sums[node]].tolist(), children))
+            elif node in self.dets:
+                new.append(det(*matrices[self.dets[node]], children[:k], children[k:], node.size, node.counted))
+            else:
+                new.append(rebuild(node, children))
+        return Circuit(new[-1], circuit.variables)
+
+    def gradient(self, theta: np.ndarray, by_weights: np.ndarray, by_matrices: list[Matrices]) -> np.ndarray:
+        """Part after part."""
+        found: list[np.ndarray] = []
+        for node in self.parts:
+            found += (
+                [by_weights[self.sums[node]]]
+                if node in self.sums
+                else [slopes.ravel() for slopes in by_matrices[self.dets[node]]]
+            )
+        return np.concatenate(found)
+
+
+_Matrices = tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]  # M0, U, V; None stays as it is
+
+
+class _Read(NamedTuple):
+    """A tensor, and how many dimensions it has without the one for rows."""
+
+    tensor: torch.Tensor
+    dimensions: int
+
+
+def _checked(numbers: Any) -> Mapping[Any, Any]:
+    if not isinstance(numbers, Mapping) or not numbers:
+        raise CircuitError(
+            f"numbers is a mapping from parts of the circuit to tensors, {{part: tensor}}, not {brief(numbers)}"
+        )
+    return numbers
+
+
+def _read(node: Node, given: Any) -> list[_Read]:
+    """The numbers of a part as its weights, or as its matrices M0, U and V."""
+    if node.op is Op.SUM:
+        return [_shaped(node, given, (len(node.weights),), "a weight for each of its terms")]
+    structure = DetStructure.of(node)
+    matrices = given if isinstance(given, (tuple, list)) else _by_kind(node, structure, given)
+    if len(matrices) != 3:
+        raise CircuitError(f"the numbers of {describe(node)} are a tuple (M0, U, V), not {len(matrices)} tensors")
+    return [
+        _Read(torch.tensor(stays), 2) if one is None else _shaped(node, one, stays.shape, f"the matrix {name}")
+        for name, one, stays in zip(("M0", "U", "V"), matrices, structure.floats, strict=True)
+    ]
+
+
+def _by_kind(node: Node, structure: DetStructure, given: Any) -> _Matrices:
+    """A DPP by its kernel, or a graph by the weights of its edges."""
+    n, r = structure.children, structure.rank
+    if structure.identity_u and structure.identity_m0:
+        return _by_l(_shaped(node, given, (n, n), "the kernel L").tensor)
+    if structure.is_marginal_kernel:
+        return _by_k(_shaped(node, given, (n, n), "the kernel K").tensor)
+    if (graph := _graph(structure)) is not None:
+        return _by_edges(structure, graph, _shaped(node, given, (n,), "the weights of its edges").tensor)
+    if structure.ratio is not None:
+        return _by_factor(_shaped(node, given, (n, r), "the factor of its kernel").tensor)
+    raise CircuitError(f"{describe(node)} is neither a DPP nor a graph: its numbers are a tuple (M0, U, V)")
+
+
+def _by_l(L: torch.Tensor) -> _Matrices:
+    """det(I + diag(z)·L)"""
+    return None, None, L.mT
+
+
+def _by_k(K: torch.Tensor) -> _Matrices:
+    """det(I − K + diag(z)·K)"""
+    K = _double(K)
+    return torch.eye(K.shape[-1], dtype=torch.float64) - K, torch.eye(K.shape[-1]), K.mT
+
+
+def _by_factor(B: torch.Tensor) -> _Matrices:
+    """det(M0 + Bᵀ·diag(z)·B)"""
+    return None, B.mT, B.mT
+
+
+def _by_edges(structure: DetStructure, graph: Laplacian, weights: torch.Tensor) -> _Matrices:
+    """det(M0 + Σ w_e·z_e·u_e·v_eᵀ); the weights stand in U, as in `pgcc.spanning_tree`.
+
+    Where an edge has the weight 0, u_e is read off v_e = e_u − e_v: it is the same, or, in a directed graph, e_u.
+    """
+    _, u, v = structure.floats
+    size = np.abs(u).max(axis=0) * np.abs(v).max(axis=0)
+    alone = (np.maximum(v, 0.0) if graph.directed else v) / np.abs(v).max(axis=0) ** 2
+    unit = np.where(size > 0.0, u / np.where(size > 0.0, size, 1.0), alone)
+    return None, torch.tensor(unit) * _double(weights)[..., None, :], None
+
+
+def _graph(structure: DetStructure) -> Laplacian | None:
+    """The graph of a Laplacian; a factor with one entry per item looks like one whose edges all end alike."""
+    graph = graph_of(structure)
+    if graph is None or (structure.floats[0].any() and not (graph.head < structure.rank).any()):
+        return None
+    return graph
+
+
+def _shaped(node: Node, given: Any, shape: tuple[int, ...], what: str) -> _Read:
+    if not isinstance(given, torch.Tensor):
+        raise CircuitError(f"the numbers of {describe(node)} are a tensor, not {type(given).__name__}")
+    if given.shape[-len(shape) :] != shape or given.ndim > len(shape) + 1:
+        raise CircuitError(
+            f"{describe(node)} takes {what} as a tensor of shape {shape} (or rows × {shape}), not {tuple(given.shape)}"
+        )
+    return _Read(given, len(shape))
+
+
+def _double(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to("cpu", torch.float64)
+
+
+def _example(given: Iterable[Any]) -> torch.Tensor:
+    """A tensor of the type and on the device that the answer is to have: the first that is differentiated by."""
+    tensors = [t for one in given for t in (one if isinstance(one, (tuple, list)) else [one]) if t is not None]
+    return next((tensor for tensor in tensors if tensor.requires_grad), tensors[0])
+
+
+def _flat(tensors: Sequence[_Read]) -> torch.Tensor:
+    """All numbers in one tensor of doubles, one vector or one for every row."""
+    counts = {len(tensor) for tensor, dimensions in tensors if tensor.ndim > dimensions}
+    if len(counts) > 1:
+        raise CircuitError(f"tensors have numbers for {' and for '.join(map(str, sorted(counts)))} rows")
+    parts = []
+    for tensor, dimensions in tensors:
+        alone = _double(tensor).flatten(tensor.ndim - dimensions)
+        parts.append(alone.expand(*counts, alone.shape[-1]) if counts else alone)
+    return torch.cat(parts, dim=-1).contiguous()
+
+
+@lru_cache(maxsize=32)
+def _determinant_of_shape(rank: int, children: int, size: int | None) -> Circuit:
+    """det(I + U·diag(x1, …)·Vᵀ), whatever U and V are going to be."""
+    items = [var(f"x{i}") for i in range(1, children + 1)]
+    ones = np.eye(rank, children)
+    return Circuit(det(np.eye(rank), ones, ones, items, size=size), [item.name for item in items])
