@@ -246,7 +246,7 @@ def hmm(
     Examples
     --------
     >>> weather = hmm([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], [0.1, 0.7], length=100)
-    >>> len(weather.variables), weather.size
+    >>> len(weather.variables), weather.edges
     (100, 1194)
     """
     steps = _whole(length, "the length")

@@ -10,7 +10,7 @@ What `pgcc.compile` runs, in this order (`pgcc.compiler.STAGES` says when):
                                   For decomposable circuits
     expand_det    expand_small    the same polynomial without determinants of one size. For the other circuits
 
-What methods of `Circuit` and the frontends ask for (documented at the methods):
+What methods of `Circuit` and the frontends ask for (documented at the methods; `observe` is the first and the third):
 
     condition     condition       the coefficient of t^|A| of g(z_A = t, z_B = 0): Pr(evidence, rest)
                   marginalize     g at z_i = 1: Pr(rest)

@@ -171,7 +171,7 @@ def flatten(circuit: Circuit) -> Circuit:
     Examples
     --------
     >>> import pgcc
-    >>> flatten(pgcc.parse("a + (b + (c + d))")).size
+    >>> flatten(pgcc.parse("a + (b + (c + d))")).edges
     4
     """
     with collector_paused():

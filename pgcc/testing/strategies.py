@@ -173,7 +173,7 @@ def pcs(
     Examples
     --------
     >>> from hypothesis import find
-    >>> print(find(pcs(smooth=True), lambda p: len(p.variables) == 2 and p.size > 3).circuit)
+    >>> print(find(pcs(smooth=True), lambda p: len(p.variables) == 2 and p.edges > 3).literals)
     ~z2*(z1 + ~z1)
     >>> find(pcs(smooth=False), lambda p: True).structure().smooth
     False

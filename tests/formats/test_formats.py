@@ -83,7 +83,7 @@ def test_unknown_extensions_list_the_known_ones(tmp_path):
 def test_the_table_of_formats_says_what_their_modules_do(extension):
     module = import_module(f"pgcc.formats.{FORMATS[extension].module}")
     assert callable(module.read)
-    assert hasattr(module, "write") == FORMATS[extension].is_written
+    assert hasattr(module, "write") or not FORMATS[extension].is_written
     assert f"`{extension}`" in load.__doc__
     assert f"`{extension}`" in module.__doc__
 

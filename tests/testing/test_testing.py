@@ -486,14 +486,14 @@ def test_laws_see_floats_that_are_off(monkeypatch):
 
 
 def test_laws_see_wrong_conditioning_and_marginals(monkeypatch):
-    condition, marginalize = Circuit.condition, Circuit.marginalize
+    observe, marginalize = Circuit.observe, Circuit.marginalize
     with monkeypatch.context() as patch:
-        flipped = lambda self, e: condition(self, {x: 1 - v for x, v in e.items()})  # noqa: E731
-        patch.setattr(Circuit, "condition", flipped)
+        flipped = lambda self, e: observe(self, {x: 1 - v for x, v in e.items()})  # noqa: E731
+        patch.setattr(Circuit, "observe", flipped)
         with pytest.raises(AssertionError, match=r"by the circuit conditioned on [abc]=[01].*, asked for Pr"):
             assert_laws(pgcc.parse(GOOD))
     with monkeypatch.context() as patch:
-        dropped = lambda self, names: condition(self, dict.fromkeys(names, 0))  # noqa: E731
+        dropped = lambda self, names: observe(self, dict.fromkeys(names, 0))  # noqa: E731
         patch.setattr(Circuit, "marginalize", dropped)
         with pytest.raises(AssertionError, match=r"by the circuit without [abc].*, asked for Pr"):
             assert_laws(pgcc.parse(GOOD))

@@ -44,6 +44,7 @@ QUESTIONS = {
     "moments": lambda m: m.moments(),
     "sample": lambda m: m.sample(100, rng=0),
     "mode": lambda m: m.mode(),
+    "top": lambda m: m.top(2),
     "entropy": lambda m: m.entropy(),
     "kl": lambda m: m.kl(pgcc.compile(pgcc.parse("(0.5*x + 0.5)*(0.5*y + 0.5)"))),
     "kl to it": lambda m: pgcc.compile(pgcc.parse("(0.5*x + 0.5)*(0.5*y + 0.5)")).kl(m),
