@@ -71,6 +71,7 @@ def test_everything_runs_without_a_compiler() -> None:
     assert answers_of(PROGRAM, NUMBA_DISABLE_JIT="1") == answers_of(PROGRAM)
 
 
+@pytest.mark.slow
 def test_a_processor_without_wide_vectors() -> None:
     """The code for AVX-512 is not all that is ever run here: circuits, which take least to compile."""
     program = PROGRAM.partition("L = [[")[0]

@@ -93,6 +93,7 @@ def test_normalising_does_not_underflow() -> None:
         assert model.logprob({"z": 1}) == pytest.approx(-2 * k * math.log(10), rel=1e-14)
 
 
+@pytest.mark.slow
 def test_degrees_do_not_wrap() -> None:
     (z,) = pgcc.variables("z")
     nothing = (z + 1) * (z - 1) - z * z + 1
