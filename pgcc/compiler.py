@@ -39,6 +39,7 @@ from pgcc.passes.pipeline import simplify
 from pgcc.program import strategy
 from pgcc.program.lower import lower, lower_with_nodes
 from pgcc.program.program import Program
+from pgcc.progress import waiting
 from pgcc.rings.balls import Exact
 from pgcc.rings.direct import Float64, Scaled
 from pgcc.rings.identity import Multiaffinity, multiaffine_sums, refuse_squares, squares_of
@@ -189,7 +190,8 @@ class Compiled:
         if isinstance(make, str):
             module, function = make.split(":")
             make = getattr(import_module(module), function)
-        result = self.__dict__[stage.name] = make(*inputs)
+        with waiting(f"compiling, stage {stage.name}: {stage.law}"):
+            result = self.__dict__[stage.name] = make(*inputs)
         self.seconds[stage.name] = perf_counter() - start
         return result
 
@@ -239,7 +241,8 @@ class Compiled:
 
     def total(self, rtol: float, method: str = "auto") -> Values:
         """g(1) to `rtol`; it must be positive."""
-        values = self.run(method, np.full((1, len(self.circuit.variables)), -1, np.int8), rtol)
+        with waiting("computing the total g(1)"):
+            values = self.run(method, np.full((1, len(self.circuit.variables)), -1, np.int8), rtol)
         if values.mantissa[0] <= 0.0:
             size = "0" if values.mantissa[0] == 0.0 else f"{values.floats()[0]:.6g}"
             raise SemanticsError(

@@ -12,6 +12,7 @@ import inspect
 import operator
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, get_type_hints
@@ -27,6 +28,7 @@ from pgcc.ir.facts import multiplications
 from pgcc.kernels.policy import tier
 from pgcc.passes.sizes import read_size
 from pgcc.program.strategy import METHODS
+from pgcc.progress import waiting
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.explain import Explanation, explain
 from pgcc.queries.probability import exact_prob, logprob, prob
@@ -34,6 +36,8 @@ from pgcc.validity.standing import BY_RULES, CONDITIONED, RAW, Standing, find_st
 
 # The smallest relative error that float64 results can promise.
 _SMALLEST_RTOL = 1e-14
+# Multiplications that may take seconds: then a line at a terminal says what is being done.
+_LONG_WORK, _NO_NOTICE = 1e8, nullcontext()
 
 
 @dataclass(frozen=True)
@@ -623,7 +627,9 @@ class Model(KnowsOldSpellings):
             more = (self._asked.columns(over), *more)
         given = Evidence(self.variables, evidence, self._asked.column)
         asked = whole._asked if rtol is None and threads is None else whole._distribution(rtol, threads)
-        with tier(whole._compiled.work * given.rows * times):
+        work = whole._compiled.work * given.rows * times
+        notice = waiting(f"{question.__name__}: {given.rows:,} rows") if work > _LONG_WORK else _NO_NOTICE
+        with tier(work), notice:
             answers = question(asked, given, *more)
         return in_form(answers, also if also is not None and given.single else given, axes, names)
 

@@ -1,4 +1,5 @@
-"""Progress of long work as a bar on standard error: on a terminal only, and after the first second only."""
+"""Progress of long work on standard error, on a terminal only: a bar where it is known how much there is to do, and
+otherwise a line that says what is being done."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-# Seconds before a bar appears: what is done sooner shows none.
-_DELAY = 1.0
+# Seconds before a bar, or a line, appears: what is done sooner shows none.
+_DELAY, _PATIENCE = 1.0, 2.0
 # Work inside other work that has a bar shows none of its own.
 _in_use = threading.Lock()
 
@@ -73,6 +74,33 @@ def progress(what: str, total: int | None, unit: str, shown: bool | None = None)
             yield _Tqdm(bar)
     finally:
         _in_use.release()
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Say what the body does if that takes longer than two seconds, in a line on standard error.
+
+    Examples
+    --------
+    >>> with waiting("adding up"):
+    ...     sum(range(10))
+    45
+    """
+    if not is_terminal():
+        yield
+        return
+    timer = threading.Timer(_PATIENCE, _say, [what])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _say(what: str) -> None:
+    if not _in_use.locked():  # a bar says it already
+        print(f"pgcc: {what} …", file=sys.stderr, flush=True)
 
 
 def is_terminal() -> bool:

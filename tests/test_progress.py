@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import sys
+import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 import pgcc.progress
 from pgcc.learn import PGC, ChowLiu, GridSearch, MixtureOfTrees
-from pgcc.progress import progress
+from pgcc.progress import progress, waiting
 
 X = np.random.default_rng(0).integers(0, 2, (40, 3))
 
@@ -90,3 +92,34 @@ def test_verbose_says_what_to_show(monkeypatch, model):
     model.set_params(verbose=True).fit(X)
     assert "\r" not in terminal.getvalue()
     assert terminal.getvalue().count("\n") >= 1
+
+
+def test_a_line_where_nobody_knows_how_long_it_takes(monkeypatch):
+    terminal = look_on(monkeypatch)
+    monkeypatch.setattr(pgcc.progress, "_PATIENCE", 0.0)
+    with waiting("thinking"):
+        time.sleep(0.05)
+    assert terminal.getvalue() == "pgcc: thinking …\n"
+    monkeypatch.setattr(pgcc.progress, "_PATIENCE", 60.0)
+    with waiting("thinking again"):
+        pass
+    assert terminal.getvalue() == "pgcc: thinking …\n"
+
+
+def test_no_line_beside_a_bar(monkeypatch):
+    terminal = look_on(monkeypatch)
+    monkeypatch.setattr(pgcc.progress, "_PATIENCE", 0.0)
+    with progress("counting", 3, "number"), waiting("thinking"):
+        time.sleep(0.05)
+    assert "thinking" not in terminal.getvalue()
+
+
+def test_compiling_and_long_questions_say_what_they_do(monkeypatch):
+    said = []
+    for module in ("pgcc.compiler", "pgcc.model"):
+        monkeypatch.setattr(f"{module}.waiting", lambda what: said.append(what) or nullcontext())
+    monkeypatch.setattr("pgcc.model._LONG_WORK", 0)
+    pgcc.compile(pgcc.parse("0.4*a*b + 0.6")).marginals([[1, -1], [-1, 1]])
+    assert any(what.startswith("compiling, stage homogenized: every term") for what in said)
+    assert "computing the total g(1)" in said
+    assert "marginals: 2 rows" in said

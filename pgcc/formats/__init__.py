@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pgcc.errors import FormatError
 from pgcc.formats.io import as_path, is_replaceable, replacing
 from pgcc.ir.circuit import Circuit
+from pgcc.progress import waiting
 
 
 class Format(NamedTuple):
@@ -86,7 +87,8 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
     if unknown:
         raise FormatError(f"{path}: the format {path.suffix} has no option {unknown[0]!r}")
     try:
-        return read(path, **options)
+        with waiting(f"reading {path}"):
+            return read(path, **options)
     except FileNotFoundError as error:
         raise FormatError(f"{error.filename or path}: there is no such file") from None
     except OSError as error:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.progress import waiting
+
 # Rows of a matrix below which eigenvalues take no time worth mentioning.
 _FEW_ROWS = 400
 # Seconds between two looks whether there is an interrupt.
@@ -52,8 +54,9 @@ def _run(function: Callable[[np.ndarray], Any], matrix: np.ndarray) -> Any:
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    while thread.is_alive():
-        thread.join(_GLANCE)
+    with waiting(f"eigenvalues of a matrix of {len(matrix):,} rows"):
+        while thread.is_alive():
+            thread.join(_GLANCE)
     if errors:
         raise errors[0]
     return results[0]
