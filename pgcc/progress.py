@@ -75,6 +75,39 @@ def progress(what: str, total: int | None, unit: str, shown: bool | None = None)
         _in_use.release()
 
 
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """A line that says for how long the body has been at work, of which nothing is known but that it goes on.
+
+    Examples
+    --------
+    >>> with waiting("reading kernel.npy"):
+    ...     pass
+    """
+    if not is_terminal() or not _in_use.acquire(blocking=False):
+        yield
+        return
+    done = threading.Event()
+    teller = threading.Thread(target=_tell_time, args=(what, done), daemon=True)
+    try:
+        teller.start()
+        yield
+    finally:
+        done.set()
+        teller.join()
+        _in_use.release()
+
+
+def _tell_time(what: str, done: threading.Event) -> None:
+    from tqdm import tqdm
+
+    if done.wait(_DELAY):
+        return
+    with tqdm(desc=what, bar_format="{desc}: {elapsed}", leave=False, dynamic_ncols=True, file=sys.stderr) as line:
+        while not done.wait(1.0):
+            line.refresh()
+
+
 def is_terminal() -> bool:
     """Whether a person looks on, who has not asked for quiet."""
     return not os.environ.get("PGCC_QUIET") and sys.stderr is not None and sys.stderr.isatty()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 
 import numpy as np
 import pytest
 
 import pgcc.progress
 from pgcc.learn import PGC, ChowLiu, GridSearch, MixtureOfTrees
-from pgcc.progress import progress
+from pgcc.progress import progress, waiting
 
 X = np.random.default_rng(0).integers(0, 2, (40, 3))
 
@@ -67,6 +68,25 @@ def test_one_at_a_time_also_after_an_error(monkeypatch):
     with progress("later", 1, "number") as bar:
         bar.at(1)
     assert "later" in terminal.getvalue()
+
+
+def test_waiting(monkeypatch):
+    terminal = look_on(monkeypatch)
+    with waiting("reading"), progress("inner", 1, "number") as inner:
+        while "reading" not in terminal.getvalue():
+            time.sleep(0.01)
+        inner.at(1)
+    assert "reading: 00:00" in terminal.getvalue()
+    assert "inner" not in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r")
+    monkeypatch.setattr(pgcc.progress, "_DELAY", 60.0)
+    terminal.truncate(0)
+    with waiting("short"):
+        pass
+    monkeypatch.setenv("PGCC_QUIET", "1")
+    with waiting("quiet"):
+        pass
+    assert terminal.getvalue() == ""
 
 
 def test_fits_and_searches_have_one(monkeypatch):

@@ -30,7 +30,7 @@ def test_marginals(run):
 def test_marginals_of_several(run, tmp_path):
     header, rows = table(run("marginals", EXAMPLE, "z1=1", "z1=0"))
     assert header == ["z1", "z2", "z3"]
-    expected = MODEL.marginals([{"z1": 1}, {"z1": 0}])
+    expected = MODEL.marginals([{"z1": 1}, {"z1": 0}], names=False)
     np.testing.assert_allclose(rows, expected, rtol=1e-14)
     path = tmp_path / "rows.csv"
     path.write_text("z1\n1\n0\n")
