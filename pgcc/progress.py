@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 # Seconds before a bar, or a line, appears: what is done sooner shows none.
-_DELAY, _PATIENCE = 1.0, 2.0
-# Work inside other work that has a bar shows none of its own.
+_DELAY = 1.0
+# Work inside other work that has a bar, or was asked to have none, shows none of its own.
 _in_use = threading.Lock()
 
 
@@ -62,10 +62,13 @@ def progress(what: str, total: int | None, unit: str, shown: bool | None = None)
     ...         bar.at(i + 1)
     """
     wanted = is_terminal() if shown is None else shown
-    if not wanted or not _in_use.acquire(blocking=False):
+    if not _in_use.acquire(blocking=False):
         yield _Nothing()
         return
     try:
+        if not wanted:
+            yield _Nothing()
+            return
         from tqdm import tqdm
 
         with tqdm(
@@ -78,29 +81,35 @@ def progress(what: str, total: int | None, unit: str, shown: bool | None = None)
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Say what the body does if that takes longer than two seconds, in a line on standard error.
+    """A line that says for how long the body has been at work, of which nothing is known but that it goes on.
 
     Examples
     --------
-    >>> with waiting("adding up"):
-    ...     sum(range(10))
-    45
+    >>> with waiting("reading kernel.npy"):
+    ...     pass
     """
-    if not is_terminal():
+    if not is_terminal() or not _in_use.acquire(blocking=False):
         yield
         return
-    timer = threading.Timer(_PATIENCE, _say, [what])
-    timer.daemon = True
-    timer.start()
+    done = threading.Event()
+    teller = threading.Thread(target=_tell_time, args=(what, done), daemon=True)
     try:
+        teller.start()
         yield
     finally:
-        timer.cancel()
+        done.set()
+        teller.join()
+        _in_use.release()
 
 
-def _say(what: str) -> None:
-    if not _in_use.locked():  # a bar says it already
-        print(f"pgcc: {what} …", file=sys.stderr, flush=True)
+def _tell_time(what: str, done: threading.Event) -> None:
+    if done.wait(_DELAY):
+        return
+    from tqdm import tqdm
+
+    with tqdm(desc=what, bar_format="{desc}: {elapsed}", leave=False, dynamic_ncols=True, file=sys.stderr) as line:
+        while not done.wait(1.0):
+            line.refresh()
 
 
 def is_terminal() -> bool:

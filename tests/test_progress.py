@@ -71,6 +71,25 @@ def test_one_at_a_time_also_after_an_error(monkeypatch):
     assert "later" in terminal.getvalue()
 
 
+def test_waiting(monkeypatch):
+    terminal = look_on(monkeypatch)
+    with waiting("reading"), progress("inner", 1, "number") as inner:
+        while "reading" not in terminal.getvalue():
+            time.sleep(0.01)
+        inner.at(1)
+    assert "reading: 00:00" in terminal.getvalue()
+    assert "inner" not in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r")
+    monkeypatch.setattr(pgcc.progress, "_DELAY", 60.0)
+    terminal.truncate(0)
+    with waiting("short"):
+        pass
+    monkeypatch.setenv("PGCC_QUIET", "1")
+    with waiting("quiet"):
+        pass
+    assert terminal.getvalue() == ""
+
+
 def test_fits_and_searches_have_one(monkeypatch):
     terminal = look_on(monkeypatch)
     MixtureOfTrees(2, max_iter=3).fit(X)
@@ -92,26 +111,6 @@ def test_verbose_says_what_to_show(monkeypatch, model):
     model.set_params(verbose=True).fit(X)
     assert "\r" not in terminal.getvalue()
     assert terminal.getvalue().count("\n") >= 1
-
-
-def test_a_line_where_nobody_knows_how_long_it_takes(monkeypatch):
-    terminal = look_on(monkeypatch)
-    monkeypatch.setattr(pgcc.progress, "_PATIENCE", 0.0)
-    with waiting("thinking"):
-        time.sleep(0.05)
-    assert terminal.getvalue() == "pgcc: thinking …\n"
-    monkeypatch.setattr(pgcc.progress, "_PATIENCE", 60.0)
-    with waiting("thinking again"):
-        pass
-    assert terminal.getvalue() == "pgcc: thinking …\n"
-
-
-def test_no_line_beside_a_bar(monkeypatch):
-    terminal = look_on(monkeypatch)
-    monkeypatch.setattr(pgcc.progress, "_PATIENCE", 0.0)
-    with progress("counting", 3, "number"), waiting("thinking"):
-        time.sleep(0.05)
-    assert "thinking" not in terminal.getvalue()
 
 
 def test_compiling_and_long_questions_say_what_they_do(monkeypatch):

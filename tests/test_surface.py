@@ -139,7 +139,7 @@ def test_over_alone_is_for_questions_that_count(question: str) -> None:
         with pytest.raises(pgcc.EvidenceError, match=rf"evidence comes first.*{question}\(evidence, over="):
             getattr(MODEL, question)(["a", "c"], {"b": 1})
     else:
-        with pytest.raises(pgcc.EvidenceError, match="over says what size counts"):
+        with pytest.raises(pgcc.EvidenceError, match="`over` says what `size` counts"):
             ask(MODEL, question, over=["a"])
     with pytest.raises(pgcc.EvidenceError, match="unknown variable 'd'"):
         ask(MODEL, question, over="a, d", size=1)

@@ -1,5 +1,6 @@
 """The command line: `pgcc query`, `pgcc marginals`, `pgcc cardinality`, `pgcc sample`, `pgcc mode`, `pgcc score`,
-`pgcc convert`, `pgcc show`, `pgcc compile`, `pgcc check`, `pgcc fit`, `pgcc warmup`.
+`pgcc convert`, `pgcc show`, `pgcc compile`, `pgcc check`, `pgcc fit`, `pgcc warmup`,
+`pgcc completion`.
 
 Each command is a module of its own with `run(args)`, imported when it is asked for: `pgcc --help` loads nothing but
 argparse.
@@ -7,17 +8,19 @@ argparse.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
+from typing import Any
 
-from pgcc.cli.arguments import parse_arguments
+from pgcc.cli.arguments import UsageError, parse_arguments
+from pgcc.cli.exits import Exit
 from pgcc.errors import PgccError
-
-FAILED, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,34 +34,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0, or what the command answers with (`pgcc check`: 1 refuted, 3 not proven); 2 after one line on standard error
-        that says what is wrong; 130 when interrupted, 141 when whoever reads the output went away.
+        One of `pgcc.cli.exits`.
     """
+    args = None
     try:
         args = parse_arguments(sys.argv[1:] if argv is None else argv)
         with warnings.catch_warnings():
-            warnings.showwarning = _tell_warning
+            warnings.showwarning = partial(_tell_warning, args.parser)
             code = import_module(f"pgcc.cli.{args.command}").run(args)
         sys.stdout.flush()
-        return code or 0
+        return code or Exit.DONE
     except BrokenPipeError:
         _discard_output()
-        return BROKEN_PIPE
+        return Exit.BROKEN_PIPE
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return Exit.INTERRUPTED
     except Exception as error:
         if os.environ.get("PGCC_TRACEBACK"):
             raise
         with contextlib.suppress(BrokenPipeError):
             _flush_answers()
-            print(f"pgcc: {_explain(error)}", file=sys.stderr)
-        return FAILED
+            print(f"pgcc: {_explain(error, args)}", file=sys.stderr)
+        return Exit.FAILED
 
 
-def _explain(error: Exception) -> str:
+def _explain(error: Exception, args: argparse.Namespace | None) -> str:
     match error:
         case PgccError():
-            return str(error)
+            return str(error) if args is None or isinstance(error, UsageError) else args.parser.in_own_terms(str(error))
         case OSError(strerror=str(reason)):
             return f"{error.filename}: {reason}" if error.filename else reason
         case UnicodeDecodeError():
@@ -69,8 +72,8 @@ def _explain(error: Exception) -> str:
     return f"internal error, please report it: {text} (PGCC_TRACEBACK=1 shows where)"
 
 
-def _tell_warning(message: Warning | str, *where: object, **more: object) -> None:
-    print(f"pgcc: {message}", file=sys.stderr)
+def _tell_warning(parser: Any, message: Warning | str, *where: object, **more: object) -> None:
+    parser.tell(str(message))
 
 
 def _flush_answers() -> None:

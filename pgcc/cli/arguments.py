@@ -3,29 +3,48 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from pgcc import __version__
-from pgcc.cli import texts
+from pgcc.cli import exits, texts
+from pgcc.cli.terms import in_own_terms
 from pgcc.errors import PgccError
+
+# The ways to evaluate that can be asked for: pgcc.program.strategy has them, which takes long to import.
+METHODS = ("auto", "direct", "top", "bottom", "roots", "fft", "ball")
+
+
+class UsageError(PgccError):
+    """Arguments that the command does not understand; the message is in its own terms already."""
 
 
 class _Parser(argparse.ArgumentParser):
     """Bad usage is an error like every other: one line."""
 
+    elsewhere: frozenset[str] = frozenset()  # the parameters that some command has an option for
+
     def __init__(self, **options: Any):
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
-        raise PgccError(f"{message} (see {self.prog} --help)")
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+    def in_own_terms(self, text: str) -> str:
+        """A message of the library, in the terms of this command."""
+        return in_own_terms(text, self, self.elsewhere)
+
+    def tell(self, text: str) -> None:
+        """Write a message on standard error, in the terms of this command."""
+        print(f"pgcc: {self.in_own_terms(text)}", file=sys.stderr)
 
 
-def _build_parser() -> _Parser:
+def build_parser() -> _Parser:
     parser = _Parser(
         prog="pgcc",
         description="Ask a probability generating polynomial for probabilities: fast, and to a certified accuracy.",
-        epilog=texts.EXAMPLES + "\n'pgcc COMMAND --help' says more about each command.",
+        epilog=f"{texts.EXAMPLES}\n{exits.table()}\n'pgcc COMMAND --help' says more about each command.",
     )
     parser.add_argument("--version", action="version", version=f"pgcc {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -41,6 +60,10 @@ def _build_parser() -> _Parser:
     _add_check(commands)
     _add_fit(commands)
     _add_warmup(commands)
+    _add_completion(commands)
+    given = {action.dest for one in commands.choices.values() for action in one._actions if action.option_strings}
+    for command in commands.choices.values():
+        command.elsewhere = frozenset(given)
     return parser
 
 
@@ -58,7 +81,7 @@ def _add_command(commands: Any, name: str, usage: str, short: str, long: str) ->
 
 def _add_file_options(parser: argparse.ArgumentParser) -> None:
     """Options of file formats; `pgcc.cli.files` passes them on to `pgcc.load`."""
-    group = parser.add_argument_group("kernels and graphs")
+    group = parser.add_argument_group("kernels, graphs and networks")
     group.add_argument(
         "--kernel", choices=("L", "K", "factor"), help="what the matrix in a .npy, .csv or .npz FILE is (L)"
     )
@@ -66,6 +89,7 @@ def _add_file_options(parser: argparse.ArgumentParser) -> None:
         "--nonsymmetric", dest="symmetric", action="store_false", default=None, help="the kernel may be nonsymmetric"
     )
     group.add_argument("--nearest", action="store_true", default=None, help="take the nearest kernel that is valid")
+    group.add_argument("--rank", type=_rank, metavar="R", help="the rank that the kernel has: a number, or full")
     group.add_argument("--root", metavar="NODE", help="arborescences of a directed graph, from this node")
     group.add_argument(
         "--orientation", choices=("out", "in"), help="whether their edges point away from the root or to it (out)"
@@ -73,6 +97,16 @@ def _add_file_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--killing", metavar="RATE", help="rooted forests of a graph, every node being a root at this rate"
     )
+    group.add_argument(
+        "--keep",
+        metavar="NAMES",
+        help="the variables of a .uai network that are asked about: the others are summed out",
+    )
+    group.add_argument("--weights", metavar="PATH", help="the weights of the literals of an .nnf, .ddnnf or .sdd FILE")
+
+
+def _rank(text: str) -> int | str:
+    return text if text == "full" else int(text)
 
 
 def _add_query(commands: Any) -> None:
@@ -88,7 +122,7 @@ def _add_query(commands: Any) -> None:
         "--json", action="store_true", help="print an object of JSON per line, with every bit; null is an infinity"
     )
     _add_rtol(parser)
-    parser.add_argument("--method", metavar="NAME", help=texts.METHODS)
+    parser.add_argument("--method", choices=METHODS, metavar="NAME", help=texts.METHODS)
     _add_threads(parser, "threads for tables")
     _add_model_options(parser)
 
@@ -310,6 +344,17 @@ def _add_warmup(commands: Any) -> None:
     parser.set_defaults(command="warmup", parser=parser, expr="", words=[])
 
 
+def _add_completion(commands: Any) -> None:
+    parser = commands.add_parser(
+        "completion",
+        usage="pgcc completion (bash | zsh)",
+        help="print the script by which a shell completes commands and options",
+        description=texts.COMPLETION,
+    )
+    parser.add_argument("shell", choices=("bash", "zsh"), help="the shell")
+    parser.set_defaults(command="completion", parser=parser, expr="", words=[])
+
+
 def _add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-normalize", dest="normalize", action="store_false", help="do not divide by the total g(1)"
@@ -321,7 +366,7 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """The command and its options; `file` is the circuit (None with --expr), `words` the other arguments."""
-    parser = _build_parser()
+    parser = build_parser()
     # Words after an option that follows other words are left over: argparse would have them in one run.
     args, rest = parser.parse_known_args(argv)
     unknown = [word for word in rest if word.startswith("-") and word != "-"]

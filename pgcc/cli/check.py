@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 
 import pgcc
+from pgcc.cli.exits import Exit
 from pgcc.cli.files import read_circuit
 from pgcc.cli.output import json_text
 from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED
 
-EXIT_CODES = {PROVED: 0, REFUTED: 1, NOT_PROVEN: 3}
+EXITS = {PROVED: Exit.DONE, REFUTED: Exit.REFUTED, NOT_PROVEN: Exit.NOT_PROVEN}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -22,10 +23,10 @@ def run(args: argparse.Namespace) -> int:
         if args.dependence:
             data["negative_dependence"] = report.negative_dependence.as_dict()
         print(json_text(data))
-        return EXIT_CODES[report.state]
+        return EXITS[report.state]
     print(report)
     if args.dependence:
         print(f"negative dependence: {report.negative_dependence}")
     if args.certificate:
         print(report.certificate)
-    return EXIT_CODES[report.state]
+    return EXITS[report.state]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import pgcc
+from pgcc.data.text import parse_names
 from pgcc.draw import plot
 from pgcc.errors import PgccError
 from pgcc.formats.io import MOST_STREAMED, is_replaceable, replacing
@@ -20,22 +21,24 @@ if TYPE_CHECKING:
     from pgcc.ir.circuit import Circuit
 
 # Options of the command line that are passed on to `pgcc.load` where they are given.
-_FILE_OPTIONS = ("kernel", "symmetric", "nearest", "root", "orientation", "killing")
+_FILE_OPTIONS = ("kernel", "symmetric", "nearest", "rank", "root", "orientation", "killing", "keep", "weights")
 
 
 def read_circuit(args: argparse.Namespace) -> Circuit:
     """The circuit that the command line names."""
     options = {name: value for name in _FILE_OPTIONS if (value := getattr(args, name)) is not None}
+    if "keep" in options:
+        options["keep"] = parse_names(options["keep"])
     text = "--expr" if args.expr is not None else "standard input" if args.file == "-" else None
     if text is not None:
         if options:
-            args.parser.error(f"options of kernels and graphs mean nothing for the text of {text}")
+            args.parser.error(f"options of kernels, graphs and networks mean nothing for the text of {text}")
         return pgcc.parse(_standard_input() if args.expr is None else args.expr, where=text)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         circuit = pgcc.load(args.file, **options)
     for warning in caught:
-        print(f"pgcc: {args.file}: {warning.message}", file=sys.stderr)
+        args.parser.tell(f"{args.file}: {warning.message}")
     return circuit
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
-import sys
-import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -20,6 +18,7 @@ from pgcc.data.npy import Npy, is_npy, reading
 from pgcc.data.text import read_csv, rows_at_a_time
 from pgcc.errors import PgccError
 from pgcc.model import Model
+from pgcc.progress import progress
 
 
 def run(args: argparse.Namespace) -> None:
@@ -31,15 +30,15 @@ def run(args: argparse.Namespace) -> None:
         args.parser.error("the circuit and the data cannot both be read from standard input")
     settings = {name: value for name in ("rtol", "threads") if (value := getattr(args, name)) is not None}
     model = pgcc.compile(read_circuit(args), normalize=args.normalize, validate=args.validate, **settings)
-    where, score, progress = table_name(path), _Score(), _Progress()
-    with progress, contextlib.closing(_blocks(path, model.variables)) as blocks:
+    where, score = table_name(path), _Score()
+    with progress(f"scoring {where}", None, "row") as bar, contextlib.closing(_blocks(path, model.variables)) as blocks:
         scored = _score_here(model, blocks, where) if args.cluster is None else logprobs(args.cluster, model, blocks)
         for _, logs in scored:
             if args.rows:
                 rows = enumerate(logs.tolist(), score.rows)
                 print_answers(({"row": row, "logprob": x} for row, x in rows), args.json)
             score.add(logs)
-            progress.tell(score.rows)
+            bar.at(score.rows)
     if not score.rows:
         raise PgccError(f"{where} has no rows to score")
     print(json_text(score.as_dict()) if args.json else score)
@@ -87,24 +86,3 @@ class _Score:
         rows = f"{self.rows:,} row{'s' if self.rows != 1 else ''}"
         text = f"average log-likelihood {self.as_dict()['average']:.15g} over {rows}"
         return text + (f", {self.impossible:,} of them impossible" if self.impossible else "")
-
-
-class _Progress:
-    """Rows so far, on a terminal, once a second of a long run."""
-
-    def __init__(self) -> None:
-        self.start = self.shown_at = time.monotonic()
-        self.shown = False
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def tell(self, rows: int) -> None:
-        now = time.monotonic()
-        if now - self.shown_at >= 1 and sys.stderr.isatty():
-            self.shown_at, self.shown = now, True
-            print(f"\r{rows:,} rows, {rows / (now - self.start):,.0f}/s ", end="", file=sys.stderr, flush=True)
-
-    def __exit__(self, *error: object) -> None:
-        if self.shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)

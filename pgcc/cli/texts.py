@@ -79,5 +79,10 @@ CSV = """a CSV file with the names of variables in its first line, then rows of 
 
 METHODS = "auto (the default), direct, top, bottom, roots, fft or ball; 'pgcc show' says which ones auto takes"
 
+COMPLETION = """\
+Print the script by which a shell completes commands, options and their values. For bash, in ~/.bashrc:
+eval "$(pgcc completion bash)". For zsh: pgcc completion zsh > ~/.zfunc/_pgcc, a folder of $fpath.
+"""
+
 WARMUP = """Compile the kernels that people use, so that no later command waits for them: for images of containers and
 clusters. They are kept in the user's folder of caches, or in PGCC_CACHE_DIR."""

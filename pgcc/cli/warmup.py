@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
-import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from time import perf_counter
 
 import numpy as np
 
@@ -20,6 +18,7 @@ from pgcc.frontend.spanning_tree import spanning_tree
 from pgcc.kernels.folder import folder, writable
 from pgcc.learn import SimplePGC
 from pgcc.model import compile
+from pgcc.progress import progress
 from pgcc.queries.gradient import grad
 
 
@@ -28,21 +27,17 @@ def run(args: argparse.Namespace) -> int:
     if writable() is None:
         raise PgccError(f"compiled kernels cannot be kept in {folder()}: set PGCC_CACHE_DIR to a folder of your own")
     os.environ["PGCC_TIER"] = "compiled"  # of the processes below
-    began = perf_counter()
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(args.jobs or os.cpu_count(), mp_context=context) as workers:
+    with (
+        progress("compiling", len(JOBS), "kind of question") as bar,
+        ProcessPoolExecutor(args.jobs or os.cpu_count(), mp_context=context) as workers,
+    ):
         waiting = {workers.submit(_compile_for, name): name for name in JOBS}
         for done, job in enumerate(as_completed(waiting), 1):
             job.result()
-            _tell(done, waiting[job], perf_counter() - began)
+            bar.at(done, note=waiting[job])
     print(f"{len(list(folder().glob('*.kernel')))} compiled kernels in {folder()}")
     return 0
-
-
-def _tell(done: int, name: str, seconds: float) -> None:
-    if sys.stderr.isatty():
-        bar = "#" * done + "." * (len(JOBS) - done)
-        print(f"[{bar}] {done}/{len(JOBS)} after {seconds:.0f} s: {name}", file=sys.stderr, flush=True)
 
 
 def _compile_for(name: str) -> None:

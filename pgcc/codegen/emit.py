@@ -114,7 +114,7 @@ def _refuse_sizes(compiled: Compiled) -> None:
     if compiled.decomposable and any(node.op is Op.DET and node.size is not None for node in compiled.circuit.order):
         raise PgccError(
             "the circuit has a determinant of a given size (a k-DPP), which emitted source cannot evaluate: use "
-            "pgcc.compile, or, if it is small, emit pgcc.passes.expand_det.expand_det(circuit)"
+            "pgcc.compile; if it is small, emit pgcc.passes.expand_det.expand_det(circuit)"
         )
 
 

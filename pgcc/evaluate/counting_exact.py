@@ -74,7 +74,7 @@ class CountingExact:
                 return self._fractions(row, mask, size)
             bits *= 2
         raise PrecisionError(
-            f"a coefficient of the distribution of a count is still uncertain with {MOST_BITS} bits: raise rtol, or "
+            f"a coefficient of the distribution of a count is still uncertain with {MOST_BITS} bits: raise `rtol`, or "
             "ask for absolute accuracy with atol=1e-12"
         )
 

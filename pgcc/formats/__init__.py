@@ -59,8 +59,8 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
     **options
         Those of the format: ``vtree=`` (`.psdd`, `.sdd`), ``weights=`` (`.sdd`, `.nnf`), ``variables=`` (`.nnf`),
         ``keep=`` (`.uai`: the variables to keep, the others are summed out), ``kernel=`` "L", "K" or "factor",
-        ``symmetric=``, ``nearest=`` and ``names=`` (kernels), ``root=`` and ``orientation=`` (graphs: arborescences)
-        and ``killing=`` (graphs: rooted forests).
+        ``symmetric=``, ``nearest=``, ``rank=`` and ``names=`` (kernels), ``root=`` and ``orientation=`` (graphs:
+        arborescences) and ``killing=`` (graphs: rooted forests).
 
     Raises
     ------
@@ -85,7 +85,7 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
     known = inspect.signature(read).parameters
     unknown = [name for name in options if name not in known]
     if unknown:
-        raise FormatError(f"{path}: the format {path.suffix} has no option {unknown[0]!r}")
+        raise FormatError(f"{path}: the format {path.suffix} has no option {unknown[0]}=")
     try:
         with waiting(f"reading {path}"):
             return read(path, **options)

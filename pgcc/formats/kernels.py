@@ -42,6 +42,7 @@ def read(
     kernel: str | None = None,
     symmetric: bool = True,
     nearest: bool = False,
+    rank: int | str | None = None,
     names: Iterable[str] | None = None,
 ) -> Circuit:
     """The determinantal point process of a `.npy` or `.csv` kernel.
@@ -51,7 +52,7 @@ def read(
     path : Path
     kernel : {"L", "K", "factor"}
         What the matrix is; L by default.
-    symmetric, nearest, names
+    symmetric, nearest, rank, names
         As for `pgcc.dpp`.
 
     Raises
@@ -65,7 +66,7 @@ def read(
     else:
         matrix = _need_numbers(array_in(read_bytes(path, MOST_BYTES), str(path)), str(path))
         found = Kernel(kind, matrix, None)
-    return process_of(path, found, names, symmetric, nearest)
+    return process_of(path, found, names, symmetric=symmetric, nearest=nearest, rank=rank)
 
 
 class Kernel(NamedTuple):
@@ -118,11 +119,11 @@ def _choose(there: list[str], kernel: str | None) -> str:
     return kernel or there[0]
 
 
-def process_of(path: Path, kernel: Kernel, names: Iterable[str] | None, symmetric: bool, nearest: bool) -> Circuit:
-    """The determinantal point process; `names` come before those of the file."""
+def process_of(path: Path, kernel: Kernel, names: Iterable[str] | None, **options: Any) -> Circuit:
+    """The determinantal point process; `names` come before those of the file, the options are those of `dpp`."""
     names = kernel.names if names is None else names
     try:
-        return dpp(**{kernel.kind: kernel.matrix}, names=names, symmetric=symmetric, nearest=nearest)
+        return dpp(**{kernel.kind: kernel.matrix}, names=names, **options)
     except PgccError as error:
         raise FormatError(f"{path}: {error}") from None
 

@@ -146,6 +146,7 @@ def read(
     kernel: str | None = None,
     symmetric: bool = True,
     nearest: bool = False,
+    rank: int | str | None = None,
     names: Iterable[str] | None = None,
 ) -> Circuit:
     """The circuit in an `.npz` file, or the determinantal point process of a kernel that it holds.
@@ -160,8 +161,8 @@ def read(
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
     if isinstance(found, kernels.Kernel):
-        return kernels.process_of(path, found, names, symmetric, nearest)
-    if kernel is not None or names is not None or nearest or not symmetric:
+        return kernels.process_of(path, found, names, symmetric=symmetric, nearest=nearest, rank=rank)
+    if kernel is not None or names is not None or rank is not None or nearest or not symmetric:
         raise FormatError(f"{path} holds a circuit: options of kernels mean nothing for it")
     return found
 

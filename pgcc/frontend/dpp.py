@@ -492,7 +492,7 @@ def _check_pairs(kernel: Kernel) -> None:
         if case[i, j] < -TOLERANCE * size[i, j]:
             event = dict.fromkeys(f"{kernel.items[k]}={x}" for k, x in zip((i, j), values, strict=True))
             minor = f"the minor of L for {kernel.set(sorted({i, j}))} is"
-            found = minor if kernel.what == "L" else f"{', '.join(event)} would have probability"
+            found = minor if kernel.what == "L" else f"{', '.join(event)!r} would have probability"
             raise _negative(kernel, f"{found} {case[i, j]:.6g}")
 
 

@@ -13,7 +13,7 @@ PATIENCE = 1.0  # seconds of compiling after which somebody at a terminal is tol
 
 
 class Compilation:
-    """The kernel that is being compiled, and since when. Kernels that it calls are compiled within that time.
+    """The kernels that are being compiled, each called by the one before it, and since when.
 
     A line on standard error says so after a second, if that is a terminal and ``PGCC_QUIET`` is not set, and another
     how long it took; the log ``pgcc.kernels`` has every kernel.
@@ -21,7 +21,7 @@ class Compilation:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._began: dict[tuple[int, str], float] = {}
+        self._began: list[tuple[str, float]] = []  # of one thread: Numba lets one at a time compile
         self._timer: threading.Timer | None = None
         self._told = False
 
@@ -32,29 +32,27 @@ class Compilation:
                 self._timer = threading.Timer(PATIENCE, self._tell)
                 self._timer.daemon = True
                 self._timer.start()
-            self._began[threading.get_ident(), name] = time.thread_time()
+            self._began.append((name, time.thread_time()))
 
-    def ends(self, name: str) -> None:
-        """The kernel is compiled. What the thread began after it and never ended has failed within it."""
+    def ends(self, failed: bool = False) -> None:
+        """The kernel that was begun last is compiled, or never will be: an error, or Ctrl-C."""
         with self._lock:
-            thread = threading.get_ident()
-            began = self._began.get((thread, name), time.thread_time())
-            self._began = {at: since for at, since in self._began.items() if at[0] != thread or since < began}
+            name, began = self._began.pop()
             seconds = time.thread_time() - began
-            LOG.debug("compiled %s in %.1f s", name, seconds)
-            if not self._began:
-                if self._timer is not None:
-                    self._timer.cancel()
-                if self._told:
-                    self._told = False
-                    _say(f"compiled {name} in {seconds:.1f} s")
+            LOG.debug("%s %s in %.1f s", "gave up" if failed else "compiled", name, seconds)
+            if self._began:
+                return
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._told and not failed:
+                _say(f"compiled {name} in {seconds:.1f} s")
+            self._told = False
 
     def _tell(self) -> None:
         with self._lock:
             if self._began:
                 self._told = True
-                name = min(self._began, key=lambda at: self._began[at])[1]
-                _say(f"compiling {name} for this machine; it is kept for the next time")
+                _say(f"compiling {self._began[0][0]} for this machine; it is kept for the next time")
 
 
 def _say(text: str) -> None:

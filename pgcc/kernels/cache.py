@@ -29,6 +29,7 @@ import llvmlite
 import numba
 import numpy as np
 from numba import types
+from numba.core import event
 
 from pgcc.kernels.announce import compilation
 from pgcc.kernels.folder import DAY, LOG, writable
@@ -66,19 +67,16 @@ class KernelCache(Cache):
         path = self._path(sig, target_context.codegen())
         content = None if path is None else _read(path)
         if path is None or content is None:
-            compilation.begins(self._function.__qualname__)
             return None
         try:
             return from_bytes(target_context, content)
         except Exception as error:  # written by a Numba that calls itself by the same version
             LOG.warning("%s is compiled anew: %s", self._function.__qualname__, error)
             _delete(path)
-            compilation.begins(self._function.__qualname__)
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a kernel that was compiled for these types."""
-        compilation.ends(self._function.__qualname__)
         path = self._path(sig, data.codegen)
         if path is None or not can_be_kept(data):
             return
@@ -97,6 +95,24 @@ class KernelCache(Cache):
         parts = (self._function.__qualname__, sig, codegen.magic_tuple(), self._options, sources(modules), _versions())
         digest = hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
         return f"{self._function.__qualname__}-{digest[:32]}"
+
+
+class _Announcer(event.Listener):
+    """Tell `compilation` when Numba begins to compile a kernel, and when it ends, be it by an error or by Ctrl-C."""
+
+    def on_start(self, event: event.Event) -> None:
+        dispatcher = event.data["dispatcher"]
+        if isinstance(dispatcher._cache, KernelCache):
+            compilation.begins(dispatcher.py_func.__qualname__)
+
+    def on_end(self, event: event.Event) -> None:
+        dispatcher = event.data["dispatcher"]
+        if isinstance(dispatcher._cache, KernelCache):
+            # `is_failed` of Numba's events is true where nothing failed.
+            compilation.ends(failed=tuple(event.data["args"]) not in dispatcher.overloads)
+
+
+event.register("numba:compile", _Announcer())
 
 
 def _modules_of_types(kinds: Any) -> Iterator[str]:

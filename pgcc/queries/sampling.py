@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from dataclasses import replace
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from pgcc.errors import PgccError, SemanticsError
 from pgcc.evaluate.parallel import MOST_ROWS, for_chunks
 from pgcc.evaluate.sampling import Ready, TopDown
 from pgcc.kernels.random import STATE, start_streams, uniforms
+from pgcc.progress import Bar, progress
 from pgcc.queries.distribution import Distribution
 
 # Bytes of samples that are not drawn at once.
@@ -44,16 +46,28 @@ def sample(distribution: Distribution, given: Evidence, n: Any, rng: Any = None)
         return out
     sampler = find_sampler(distribution)
     threads, samples_at_once = distribution.threads, count >= _MANY
+    with progress("drawing samples", given.rows * count, "sample") as bar:
+        told = _Drawn(bar)
 
-    def draw_row(row: int) -> None:
-        sampler.draw(codes[row], seed, row, out[row], threads if samples_at_once else 1)
+        def draw_rows(rows: slice) -> None:
+            for row in range(rows.start, rows.stop):
+                sampler.draw(codes[row], seed, row, out[row], threads if samples_at_once else 1, told)
 
-    def draw_rows(rows: slice) -> None:
-        for row in range(rows.start, rows.stop):
-            draw_row(row)
-
-    for_chunks(given.rows, variables * count, 1 if samples_at_once else threads, draw_rows)
+        for_chunks(given.rows, variables * count, 1 if samples_at_once else threads, draw_rows)
     return out
+
+
+class _Drawn:
+    """How many samples are drawn, by all threads."""
+
+    def __init__(self, bar: Bar):
+        self._bar, self._lock, self._count = bar, Lock(), 0
+
+    def more(self, count: int) -> None:
+        """So many more."""
+        with self._lock:
+            self._count += count
+            self._bar.at(self._count)
 
 
 def find_sampler(distribution: Distribution) -> FromRoot | Sequential:
@@ -71,17 +85,18 @@ class FromRoot:
     def __init__(self, distribution: Distribution, top_down: TopDown):
         self.distribution, self.top_down = distribution, top_down
 
-    def draw(self, codes: np.ndarray, seed: int, row: int, out: np.ndarray, threads: int) -> None:
+    def draw(self, codes: np.ndarray, seed: int, row: int, out: np.ndarray, threads: int, told: _Drawn) -> None:
         """Fill `out` with the samples of a row of possible evidence."""
         ready = self.top_down.prepare(codes)
         if ready is None:
-            Sequential(self.distribution, "float64 is not accurate enough").draw(codes, seed, row, out, threads)
+            Sequential(self.distribution, "float64 is not accurate enough").draw(codes, seed, row, out, threads, told)
         else:
-            draw = partial(self._draw_some, ready, seed, row, out)
+            draw = partial(self._draw_some, ready, seed, row, out, told)
             for_chunks(len(out), out.shape[1], threads, draw, most_rows=min(MOST_ROWS, ready.at_a_time))
 
-    def _draw_some(self, ready: Ready, seed: int, row: int, out: np.ndarray, some: slice) -> None:
+    def _draw_some(self, ready: Ready, seed: int, row: int, out: np.ndarray, told: _Drawn, some: slice) -> None:
         self.top_down.draw(ready, seed, row, some.start, out[some])
+        told.more(len(out[some]))
 
     def __repr__(self) -> str:
         return repr(self.top_down)
@@ -93,7 +108,7 @@ class Sequential:
     def __init__(self, distribution: Distribution, reason: str):
         self.distribution, self.reason = distribution, reason
 
-    def draw(self, codes: np.ndarray, seed: int, row: int, out: np.ndarray, threads: int) -> None:
+    def draw(self, codes: np.ndarray, seed: int, row: int, out: np.ndarray, threads: int, told: _Drawn) -> None:
         """Fill `out` with the samples of a row of possible evidence."""
         distribution = replace(self.distribution, threads=threads)
         states, u = np.empty((len(out), STATE), np.uint64), np.empty(len(out))
@@ -106,6 +121,7 @@ class Sequential:
             prefixes = prefixes[pairs // 2]
             prefixes[:, v] = pairs % 2
         np.take(prefixes, of, axis=0, out=out)
+        told.more(len(out))
 
     def __repr__(self) -> str:
         return f"<Sequential: {len(self.distribution.variables)} variables, because {self.reason}>"
@@ -143,5 +159,5 @@ def _as_seed(rng: Any) -> int:
     except TypeError:
         seed = -1
     if seed is not None and seed < 0:
-        raise PgccError(f"rng={rng!r}: random numbers come from a seed (an integer, 0 or more) or a numpy Generator")
+        raise PgccError(f"rng={rng!r} is no seed: that is an integer, 0 or more; a numpy Generator will do, too")
     return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])

@@ -76,7 +76,7 @@ class Exact:
             bits *= 2
         raise PrecisionError(
             f"a value is still uncertain with {MOST_BITS} bits, and its exact fraction would have more than "
-            f"{MOST_EXACT_BITS} bits: raise rtol, or rewrite the circuit so that less cancels"
+            f"{MOST_EXACT_BITS} bits: raise `rtol`, or rewrite the circuit so that less cancels"
         )
 
     def ball(self, codes: Codes, bits: int) -> tuple[float, int, float]:
@@ -111,7 +111,7 @@ class Exact:
             if bound <= rtol:
                 return math.ldexp(mantissa, max(exponent, -2000))
             bits *= 2
-        raise PrecisionError(f"a logarithm is still uncertain with {MOST_BITS} bits: raise rtol")
+        raise PrecisionError(f"a logarithm is still uncertain with {MOST_BITS} bits: raise `rtol`")
 
     def balls(self, bits: int) -> list[Row]:
         """The tape with its numbers as balls; kept for the last precision used."""
@@ -128,7 +128,7 @@ class Exact:
     def rational(self, codes: Codes) -> Fraction:
         """The value as a fraction."""
         if self.exact_bits > MOST_EXACT_BITS:
-            raise PrecisionError(f"the exact value may have more than {MOST_EXACT_BITS} bits: ask for rtol instead")
+            raise PrecisionError(f"the exact value may have more than {MOST_EXACT_BITS} bits: ask for `rtol` instead")
         with flint_lock:
             rows = self.rationals
             if self.homogeneous:

@@ -13,7 +13,7 @@ import pytest
 from operations import count_calls
 
 import pgcc
-from pgcc.cli import score
+from pgcc import cli
 from pgcc.data.text import read_csv
 
 G = "0.4*a*b + 0.3*a + 0.3"
@@ -179,21 +179,23 @@ def test_score_errors(fail, model, data):
     assert "rows.csv, line 2: 'b' is '2': evidence is 1 (in)" in fail("score", model, data("1,1\n1,2\n"))
     assert fail("score", model, data("1,2\n")).endswith("line 1: column '1' is not a variable of the circuit")
     assert "cannot both" in fail("score", "-", "-")
-    assert "threads=0" in fail("score", model, data("1,1\n"), "--threads", "0")
+    assert "--threads 0 is" in fail("score", model, data("1,1\n"), "--threads", "0")
 
 
-def test_progress_on_a_terminal(capsys, monkeypatch):
+def test_progress_on_a_terminal(model, data, capsys, monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
 
+    monkeypatch.setattr(pgcc.progress, "_DELAY", 0.0)
+    monkeypatch.delenv("PGCC_QUIET", raising=False)
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    clock = iter([0.0, 0.5, 2.0, 2.5])
-    monkeypatch.setattr(score.time, "monotonic", lambda: next(clock))
-    with score._Progress() as progress:
-        for rows in (1000, 4000, 5000):
-            progress.tell(rows)
-    assert terminal.getvalue() == "\r4,000 rows, 2,000/s \r\033[K"
+    path = data("1,1\n0,1\n")
+    assert cli.main(["score", str(model), str(path)]) == 0
+    assert f"scoring {path}: " in terminal.getvalue()
+    assert cli.main(["sample", str(model), "-n", "5"]) == 0
+    assert "drawing samples: " in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r")  # nothing of it is left
 
 
 def test_no_progress_elsewhere(run, model, data, capsys):

@@ -305,7 +305,7 @@ def test_bad_grids():
 
 @pytest.mark.filterwarnings("ignore")
 def test_divergence_is_told():
-    with pytest.raises(PgccError, match="take a lower learning_rate"):
+    with pytest.raises(PgccError, match="take a lower `learning_rate`"):
         SimplePGC(2, 2, learning_rate=1e200, max_iter=2).fit(some_data())
 
 
