@@ -23,7 +23,9 @@ class Bar(Protocol):
         """So much is done; of so much, where that has changed; and a few words about it."""
 
 
-class _Nothing:
+class Nothing:
+    """Somebody who is not told anything."""
+
     def at(self, done: int, total: int | None = None, note: str = "") -> None:
         pass
 
@@ -63,11 +65,11 @@ def progress(what: str, total: int | None, unit: str, shown: bool | None = None)
     """
     wanted = is_terminal() if shown is None else shown
     if not _in_use.acquire(blocking=False):
-        yield _Nothing()
+        yield Nothing()
         return
     try:
         if not wanted:
-            yield _Nothing()
+            yield Nothing()
             return
         from tqdm import tqdm
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -21,6 +22,10 @@ from typing import Any
 from pgcc.cli.arguments import UsageError, parse_arguments
 from pgcc.cli.exits import Exit
 from pgcc.errors import PgccError
+
+# Commands that have something to put in order when they are interrupted, as have all that write a file. The others end
+# at once: Python would tell them of Ctrl-C only after the call of a library that is under way, which may take minutes.
+_TIDYING = ("fit", "warmup")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = None
     try:
         args = parse_arguments(sys.argv[1:] if argv is None else argv)
+        if argv is None and args.command not in _TIDYING and getattr(args, "output", None) is None:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
         with warnings.catch_warnings():
             warnings.showwarning = partial(_tell_warning, args.parser)
             code = import_module(f"pgcc.cli.{args.command}").run(args)

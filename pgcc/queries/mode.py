@@ -19,10 +19,11 @@ from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError
 from pgcc.ir.numbers import UNIT
+from pgcc.progress import Nothing
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.mode_parts import Structure, by_structure
 from pgcc.queries.mode_search import Search, greedy, neighbours
-from pgcc.queries.sampling import find_sampler
+from pgcc.queries.sampling import Drawn, find_sampler
 
 # Free variables beyond which a circuit whose structure gave a bound is not searched by marginals too.
 _MOST_BRANCHED = 64
@@ -186,7 +187,7 @@ class _Finder:
     def _draw(self, codes: np.ndarray) -> np.ndarray:
         """Any assignment that agrees with the codes and is possible: a sample."""
         out = np.empty((1, len(codes)), np.int8)
-        find_sampler(self.distribution).draw(codes, _SEED, 0, out, 1)
+        find_sampler(self.distribution).draw(codes, _SEED, 0, out, 1, Drawn(Nothing()))
         return out[0]
 
     # -- several assignments -----------------------------------------------------------------------------------------

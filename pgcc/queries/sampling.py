@@ -47,7 +47,7 @@ def sample(distribution: Distribution, given: Evidence, n: Any, rng: Any = None)
     sampler = find_sampler(distribution)
     threads, samples_at_once = distribution.threads, count >= _MANY
     with progress("drawing samples", given.rows * count, "sample") as bar:
-        told = _Drawn(bar)
+        told = Drawn(bar)
 
         def draw_rows(rows: slice) -> None:
             for row in range(rows.start, rows.stop):
@@ -57,7 +57,7 @@ def sample(distribution: Distribution, given: Evidence, n: Any, rng: Any = None)
     return out
 
 
-class _Drawn:
+class Drawn:
     """How many samples are drawn, by all threads."""
 
     def __init__(self, bar: Bar):
@@ -85,7 +85,7 @@ class FromRoot:
     def __init__(self, distribution: Distribution, top_down: TopDown):
         self.distribution, self.top_down = distribution, top_down
 
-    def draw(self, codes: np.ndarray, seed: int, row: int, out: np.ndarray, threads: int, told: _Drawn) -> None:
+    def draw(self, codes: np.ndarray, seed: int, row: int, out: np.ndarray, threads: int, told: Drawn) -> None:
         """Fill `out` with the samples of a row of possible evidence."""
         ready = self.top_down.prepare(codes)
         if ready is None:
@@ -94,7 +94,7 @@ class FromRoot:
             draw = partial(self._draw_some, ready, seed, row, out, told)
             for_chunks(len(out), out.shape[1], threads, draw, most_rows=min(MOST_ROWS, ready.at_a_time))
 
-    def _draw_some(self, ready: Ready, seed: int, row: int, out: np.ndarray, told: _Drawn, some: slice) -> None:
+    def _draw_some(self, ready: Ready, seed: int, row: int, out: np.ndarray, told: Drawn, some: slice) -> None:
         self.top_down.draw(ready, seed, row, some.start, out[some])
         told.more(len(out[some]))
 
@@ -108,7 +108,7 @@ class Sequential:
     def __init__(self, distribution: Distribution, reason: str):
         self.distribution, self.reason = distribution, reason
 
-    def draw(self, codes: np.ndarray, seed: int, row: int, out: np.ndarray, threads: int, told: _Drawn) -> None:
+    def draw(self, codes: np.ndarray, seed: int, row: int, out: np.ndarray, threads: int, told: Drawn) -> None:
         """Fill `out` with the samples of a row of possible evidence."""
         distribution = replace(self.distribution, threads=threads)
         states, u = np.empty((len(out), STATE), np.uint64), np.empty(len(out))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import math
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -575,3 +577,22 @@ def test_full_disk_is_told_once():
             [sys.executable, "-m", "pgcc", "query", "--expr", "z"], stdout=full, stderr=subprocess.PIPE, text=True
         )
     assert (done.returncode, done.stderr) == (2, "pgcc: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "at_once"),
+    [
+        ("query --expr z z=1", True),
+        ("compile --expr z", True),
+        ("compile --expr z -o {}", False),
+        ("warmup --help", False),
+    ],
+)
+def test_an_interrupt_ends_commands_that_only_print(arguments, at_once, monkeypatch, tmp_path):
+    """Python's own handler waits for the call of a library that is under way: minutes, for balls of large kernels."""
+    set_to = []
+    monkeypatch.setattr(signal, "signal", lambda number, action: set_to.append((number, action)))
+    monkeypatch.setattr(sys, "argv", ["pgcc", *arguments.format(tmp_path / "z.pgc").split()])
+    with contextlib.suppress(SystemExit):
+        assert cli.main() == 0
+    assert set_to == ([(signal.SIGINT, signal.SIG_DFL)] if at_once else [])
