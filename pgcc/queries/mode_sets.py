@@ -314,7 +314,8 @@ class _Regions:
 
     def _cut(self, region: Region, bound: float, tight: Tight | None, deadline: float) -> None:
         if tight is not None:
-            region = tight.dual.decide(region, self.climber.value)
+            region, left_out = tight.dual.decide(region, self.climber.value)
+            self.closed = max(self.closed, left_out)
         if not region.free.any():
             self._look(region, bound, tight, _STEPS, deadline)
             return
