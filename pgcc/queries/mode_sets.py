@@ -74,11 +74,12 @@ def find_best(
     """
     now = time.monotonic()
     climber = Climber(structure, weight, region)
-    if not (climber.start_from_below() or climber.start_at(start())):
-        return None
-    climber.search(now + _SHARE * (deadline - now))
-    search = _Regions(find_bounds(structure, weight), climber, slack)
-    search.run(region, deadline)
+    with np.errstate(over="ignore", invalid="ignore"):  # quotients of coefficients that leave the range are no moves
+        if not (climber.start_from_below() or climber.start_at(start())):
+            return None
+        climber.search(now + _SHARE * (deadline - now))
+        search = _Regions(find_bounds(structure, weight), climber, slack)
+        search.run(region, deadline)
     return Best(climber.best, search.bound)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import pgcc
 from pgcc.program.determinant import DetStructure
+from pgcc.queries.mode import _Finder
 from pgcc.queries.mode_bounds import Dual, Region, find_bounds
 from pgcc.queries.mode_trees import are_trees
 
@@ -60,3 +61,11 @@ def test_what_is_left_out_is_bounded_without_the_best_value():
     narrowed, left_out = dual.decide(region, 0.5)
     assert narrowed.codes.tolist() == [1, 0]
     assert left_out == 0.0  # the set {}, beside {0} with the bound 1
+
+
+def test_what_evidence_bounds_has_its_error():
+    # the probability of evidence is known to rtol/2: not even that bounds what agrees with it
+    model = pgcc.compile(pgcc.parse("(a + 2)**2 - a**2 - 3"), rtol=0.5)
+    finder = _Finder(model._distribution())
+    _, bound = finder._by_structure(np.array([1], np.int8), -1.0, 0.0)
+    assert bound >= -1.0 - np.log1p(-0.25)
