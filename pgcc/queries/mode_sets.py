@@ -169,7 +169,8 @@ class Climber:
         region, gains = self.region, self._gains()
         single = region.free if region.size is None else region.free & ~region.counted
         if single.any():
-            top = int(np.where(single, gains, -np.inf).argmax())
+            gains = np.where(single, gains, -np.inf)
+            top = int(gains.argmax())
             if gains[top] > _BETTER:
                 return [top], float(gains[top])
         best: tuple[list[int], float] | None = None

@@ -69,3 +69,11 @@ def test_what_evidence_bounds_has_its_error():
     finder = _Finder(model._distribution())
     _, bound = finder._by_structure(np.array([1], np.int8), -1.0, 0.0)
     assert bound >= -1.0 - np.log1p(-0.25)
+
+
+def test_the_mode_agrees_with_the_evidence():
+    # where no item that is free can be added, one that is observed to be out was
+    model = pgcc.compile(pgcc.dpp(factor=[[2.0], [0.0]], names=["a", "b"]))
+    assert model.mode({"a": 0}).assignment == {"a": 0, "b": 0}
+    model = pgcc.compile(pgcc.dpp(factor=[[2.0, 0.0], [0.0, 3.0], [0.0, 3.0]], names=["a", "b", "c"]))
+    assert model.mode("a=0, b=1").assignment == {"a": 0, "b": 1, "c": 0}
