@@ -123,6 +123,11 @@ class _Finder:
         """The errors of logarithms grow with their size."""
         return self.rtol + 64 * UNIT * abs(logprob)
 
+    def above(self, logprob: float) -> float:
+        """Not below the log-probability of evidence, whose probability is known to its share of `rtol`."""
+        share = budget.of_value(self.rtol)
+        return logprob - math.log1p(-share) + 8.0 * UNIT * abs(logprob)
+
     def answer(self, best: _Best, bound: float) -> Mode:
         """An assignment by names, and its log-probability to a relative error."""
         distribution = self.distribution
@@ -170,19 +175,19 @@ class _Finder:
         """What the structure of the circuit says: an assignment, and a bound; at least that of the evidence."""
         distribution, structure, now = self.distribution, self.structure, time.monotonic()
         if structure is None:
-            return None, logprob
+            return None, self.above(logprob)
         share = 1.0 if structure.is_det else 0.5
         slack = budget.of_pruning(self.rtol)
         found = by_structure(structure, codes, now + share * (deadline - now), lambda: self._draw(codes), slack)
         if found is None:
-            return None, logprob
+            return None, self.above(logprob)
         if found.bound == -np.inf:
             return None, -np.inf
         log = float(distribution.logprobs(found.row[None])[0])
         total = 0.0 if distribution.total is None else float(distribution.total.logs()[0])
         bound = found.bound - total
-        bound += budget.of_total(self.rtol) + 8.0 * UNIT * (abs(found.bound) + abs(total))
-        return (found.row, log) if log > -np.inf else None, min(bound, logprob)
+        bound += 8.0 * UNIT * (abs(found.bound) + abs(total)) - math.log1p(-budget.of_total(self.rtol))
+        return (found.row, log) if log > -np.inf else None, min(bound, self.above(logprob))
 
     def _draw(self, codes: np.ndarray) -> np.ndarray:
         """Any assignment that agrees with the codes and is possible: a sample."""
@@ -196,7 +201,7 @@ class _Finder:
         """The k most probable assignments, or all that are possible if these are fewer."""
         if 1 << min(int((codes < 0).sum()), 64) <= _MOST_LISTED:
             return self._list_all(codes, k)
-        return _Partition(self, k).run(_Part(codes, logprob), deadline)
+        return _Partition(self, k).run(_Part(codes, self.above(logprob)), deadline)
 
     def _list_all(self, codes: np.ndarray, k: int) -> list[Mode]:
         free = np.flatnonzero(codes < 0)

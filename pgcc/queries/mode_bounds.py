@@ -38,7 +38,7 @@ from pgcc.program.determinant import DetStructure
 _RIDGE = 1e-12
 # Items beyond which L = B·Bᵀ is not written down.
 _MOST_ITEMS = 4096
-# log s_i of a row of zeros, which is in no set.
+# The largest log s_i, also of a row of zeros, which is in no set.
 _NEVER = 300.0
 # Projected gradients: how near the best one for a scale is sought before the scale is changed; the shortest and the
 # longest step; and steps without a better bound after which there will be none.
@@ -150,12 +150,15 @@ class Dual:
         found = region.best(self.gains)
         return -np.inf if found is None else self.constant + found[0]
 
-    def decide(self, region: Region, enough: float) -> Region:
-        """The region without sets that are below `enough`, as far as single items tell: they are then in or out."""
+    def decide(self, region: Region, enough: float) -> tuple[Region, float]:
+        """The region without sets that are below `enough`, as far as single items tell: they are then in or out.
+
+        And a bound on those that are left out, which holds whatever `enough` is.
+        """
         bound, codes = self.bound(region), region.codes.copy()
         best = region.best(self.gains)
         if best is None:
-            return region
+            return region, -np.inf
         free, chosen = region.free, best[1]
         loss = np.abs(self.gains)  # at least so much is lost by the other choice of an item
         if region.left is not None:
@@ -166,10 +169,11 @@ class Dual:
             else:
                 loss = np.where(region.counted, np.inf, loss)
         elif chosen[free].sum() >= region.room:
-            return region
-        surely = free & (bound - loss < enough)
+            return region, -np.inf
+        others = bound - loss
+        surely = free & (others < enough)
         codes[surely] = chosen[surely]
-        return region.with_codes(codes)
+        return region.with_codes(codes), float(others[surely].max(initial=-np.inf))
 
 
 class Relaxation:
@@ -194,7 +198,8 @@ class Relaxation:
         self.inside, self.outside, self.base, self.off, self.weight = inside, outside, base, off, weight
         self.power = 0.5 if outside is not None else 1.0
         self.shift = 0.0  # the logarithm of a factor that all coefficients have
-        self.row_norms = np.linalg.norm(inside, axis=1), None if outside is None else np.linalg.norm(outside, axis=1)
+        self.base_norm = float(_norms(base.reshape(1, -1))[0])
+        self.row_norms = _norms(inside), None if outside is None else _norms(outside)
 
     def first_scale(self) -> np.ndarray:
         """log s_i with which all items look alike where they do not depend on each other."""
@@ -212,26 +217,27 @@ class Relaxation:
 
     def at(self, x: np.ndarray, log_scale: np.ndarray) -> Dual | None:
         """The dual of the point x; None where that leaves the range."""
-        a = self.inside * np.exp(log_scale)[:, None]
-        matrix = (a.T * x) @ a + self.base
-        if self.outside is not None:
-            matrix += (self.outside.T * (1.0 - x)) @ self.outside
-        R = _inverse_root(matrix)
-        return None if R is None else self._dual(R)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            a = self.inside * np.exp(log_scale)[:, None]
+            matrix = (a.T * x) @ a + self.base
+            if self.outside is not None:
+                matrix += (self.outside.T * (1.0 - x)) @ self.outside
+            R = _inverse_root(matrix)
+            return None if R is None else self._dual(R)
 
     def _dual(self, R: np.ndarray) -> Dual | None:
         m, n = len(R), len(self.inside)
         # |fl(aᵀR) − aᵀR| ≤ γ_m·|a|ᵀ|R|, whose norm is at most γ_m·|a|·‖R‖_F; and what a itself is off by, times ‖R‖_F
-        size, roundings = float(np.linalg.norm(R)) * 1.001, 2.0 * (m + 4) * UNIT
+        size, roundings = float(_norms(R.reshape(1, -1))[0]) * 1.001, 2.0 * (m + 4) * UNIT
         upper_inside = self._squares(self.inside, R, (roundings * self.row_norms[0] + self.off) * size)
         with np.errstate(divide="ignore"):
             log_scale = -0.5 * np.log(upper_inside)  # the best one: s_i·|a_iᵀR| = 1
-        log_scale = np.where(np.isfinite(log_scale), log_scale, _NEVER)
+        log_scale = np.minimum(log_scale, _NEVER)
         scaled = upper_inside * np.exp(2.0 * log_scale)
         constant = -2.0 * float(np.log(np.abs(np.diag(R))).sum()) - m
         spread = float(np.abs(np.log(np.abs(np.diag(R)))).sum()) + m
         if self.outside is None:
-            held = float((R * (self.base @ R)).sum()) + roundings * size**2 * float(np.linalg.norm(self.base))
+            held = float((R * (self.base @ R)).sum()) + roundings * size * (size * self.base_norm)
             gains = scaled
         else:
             assert self.row_norms[1] is not None
@@ -286,7 +292,7 @@ class Hadamard:
         left = L[np.ix_(items, items)]
         try:
             factor = np.linalg.cholesky(left)
-            own = np.linalg.inv(factor) * np.diag(factor)[:, None]  # rows e_i − w
+            own = np.tril(np.linalg.inv(factor)) * np.diag(factor)[:, None]  # rows e_i − w, w on items before i
             across = np.linalg.solve(left, L[np.ix_(items, others)])  # w
         except np.linalg.LinAlgError:
             return None
@@ -342,7 +348,7 @@ def find_bounds(structure: DetStructure, weight: np.ndarray) -> Bounds:
     m0, _, v = structure.floats
     if structure.identity_u:
         rows = np.ascontiguousarray(v.T)
-        off = 2.0 * UNIT * np.linalg.norm(rows, axis=1)
+        off = 2.0 * UNIT * _norms(rows)
         definite = structure.identity_m0 and structure.symmetric
         hadamard = Hadamard(rows, 2.0 * UNIT, weight) if definite and structure.nonnegative else None
         return Bounds(Relaxation(rows, m0, np.zeros_like(m0), off, weight), hadamard)
@@ -350,21 +356,48 @@ def find_bounds(structure: DetStructure, weight: np.ndarray) -> Bounds:
         return Bounds()
     rows = v.T * np.sqrt(structure.ratio)[:, None]
     if structure.diagonal_m0 and (np.diag(m0) > 0.0).all() and len(rows) <= _MOST_ITEMS:
-        return _of_factor(rows / np.sqrt(np.diag(m0)), np.diag(m0), weight)
+        return _of_factor(rows, np.diag(m0), weight)
     if structure.nonnegative:
-        return Bounds(Relaxation(rows, None, m0, 8.0 * UNIT * np.linalg.norm(rows, axis=1), weight))
+        return Bounds(Relaxation(rows, None, m0, 8.0 * UNIT * _norms(rows), weight))
     return Bounds()
 
 
-def _of_factor(B: np.ndarray, held: np.ndarray, weight: np.ndarray) -> Bounds:
-    """c_S = det M0 · det (B·Bᵀ)_S, where the entries of B have a few roundings each, and M0 this diagonal."""
+def _of_factor(rows: np.ndarray, held: np.ndarray, weight: np.ndarray) -> Bounds:
+    """c_S = det M0 · det (B·Bᵀ)_S, B = rows·M0^-½, where the rows have a few roundings each, and M0 this diagonal.
+
+    Rows of B are multiplied by powers of two, which their weights make up for: products with them neither underflow
+    nor overflow.
+    """
+    B, exponents = _divided(rows, held)
+    weight = weight + 2.0 * np.log(2.0) * exponents
     L, one = B @ B.T, np.eye(len(B))
     error = 2.0 * (B.shape[1] + 16) * UNIT
     norms = np.linalg.norm(B, axis=1)
     found = Relaxation(L, one, np.zeros_like(one), error * norms * float(np.linalg.norm(B)), weight)
-    shift = float(np.log(held).sum()) + 4.0 * (len(held) + 1) * UNIT * float(np.abs(np.log(held)).sum())
+    shift = float(np.log(held).sum()) + 4.0 * (len(held) + 1) * UNIT * float(np.abs(np.log(held)).sum() + 1.0)
+    shift += 4.0 * UNIT * float(np.abs(exponents).sum() + np.abs(weight).sum())  # of the weights
     found.shift = shift
     return Bounds(found, Hadamard(L, 2.0 * error, weight, shift))
+
+
+def _divided(rows: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """B and e with 2^e_i·B_ik = rows_ik/√held_k, and the largest entry of every row of B near 1."""
+    mantissa, exponent = np.frexp(rows)
+    half = np.frexp(held)[1] // 2
+    mantissa /= np.sqrt(np.ldexp(held, -2 * half))
+    exponent -= half
+    top = np.where(rows != 0.0, exponent, np.iinfo(exponent.dtype).min).max(
+        axis=1, initial=np.iinfo(exponent.dtype).min
+    )
+    top = np.where((rows != 0.0).any(axis=1), top, 0)
+    return np.ldexp(mantissa, np.maximum(exponent - top[:, None], -1100)), top
+
+
+def _norms(rows: np.ndarray) -> np.ndarray:
+    """The Euclidean norm of every row, also where squares leave the range."""
+    top = np.abs(rows).max(axis=1, initial=0.0)
+    top = np.where((top > 0.0) & np.isfinite(top), top, 1.0)
+    return top * np.linalg.norm(rows / top[:, None], axis=1)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,8 @@ from pgcc.queries.mode_trees import are_trees, heaviest
 # Edges of a circuit beyond which no bounds are walked for.
 _MOST_EDGES = 200_000
 _NEVER = -math.inf
+# Of numbers below it doubles lose digits.
+_LEAST_NORMAL = 2.0**-1022
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ class _Walk:
 
     def _visit(self, position: int, node: Node, below: tuple[int, ...]) -> tuple[float, int | None] | None:
         if node.op is Op.CONST:
-            return _log(node.value), 0
+            return _log_above(node.value), 0
         if node.op is Op.VAR:
             held = self.codes[self.column[node.name]]
             possible = held < 0 or held == (0 if node.is_complement else 1)
@@ -160,7 +163,7 @@ class _Walk:
         return upper, None if None in sizes else sum(s for s in sizes if s is not None)
 
     def _sum(self, node: Node, below: tuple[int, ...]) -> tuple[float, int | None]:
-        terms = [(_log(w) + self.upper[c], self.size[c]) for w, c in zip(node.weights, below, strict=True)]
+        terms = [(_log_above(w) + self.upper[c], self.size[c]) for w, c in zip(node.weights, below, strict=True)]
         terms = [term for term in terms if term[0] > _NEVER]
         if not terms:
             return _NEVER, None
@@ -183,7 +186,7 @@ class _Walk:
             return (bound, None) if bound == _NEVER else None
         self.rows[position] = items.values(inside)
         fixed = structure.size if structure.size is not None and all(node.counted) and items.plain else None
-        return _up(bound + items.shift + 8.0 * UNIT * float(np.abs(items.weight).sum()), 2.0), fixed
+        return _up(bound + items.shift + items.off, 2.0), fixed
 
     def _best(
         self, structure: DetStructure, items: _Items, codes: np.ndarray, deadline: float
@@ -255,12 +258,15 @@ class _Items:
         The logarithm of what a child that is in is multiplied by, over what it is multiplied by when it is out.
     shift : float
         The logarithm of what all terms are multiplied by.
+    off : float
+        What the weights of a set and the shift may be off by, together.
     """
 
     column: np.ndarray
     value: np.ndarray
     weight: np.ndarray
     shift: float
+    off: float
 
     @property
     def plain(self) -> bool:
@@ -285,28 +291,30 @@ class _Items:
 
 def _read_items(node: Node, column: dict[str, int]) -> _Items | None:
     """The children as literals, each variable in one of them; None where one is anything else."""
-    columns, values, weights, shift = [], [], [], 0.0
+    columns, values, weights, shifts, logs = [], [], [], [], []
     for f, y in zip(node.inside, node.outside, strict=True):
         found, other = _literal(f), _literal(y)
         if found is None or other is None:
             return None
         (name, value, log), (other_name, other_value, other_log) = found, other
+        logs += [x for x in (log, other_log) if x > _NEVER]
         if (log == _NEVER) != (other_log == _NEVER) and not (name or other_name):
             columns.append(-1)
             values.append(int(other_log == _NEVER))
             weights.append(log if other_log == _NEVER else 0.0)
-            shift += 0.0 if other_log == _NEVER else other_log
+            shifts.append(0.0 if other_log == _NEVER else other_log)
         elif name is not None and name == other_name and value != other_value and min(log, other_log) > _NEVER:
             columns.append(column[name])
             values.append(value)
             weights.append(log - other_log)
-            shift += other_log
+            shifts.append(other_log)
         else:
             return None
     used = [c for c in columns if c >= 0]
     if len(set(used)) < len(used):
         return None
-    return _Items(np.array(columns, np.int64), np.array(values, np.int8), np.array(weights), shift)
+    off = 8.0 * UNIT * sum(abs(x) + (1.0 if x else 0.25) for x in logs)
+    return _Items(np.array(columns, np.int64), np.array(values, np.int8), np.array(weights), math.fsum(shifts), off)
 
 
 def _literal(node: Node) -> tuple[str | None, int, float] | None:
@@ -321,15 +329,23 @@ def _literal(node: Node) -> tuple[str | None, int, float] | None:
     return None
 
 
-def _log(number: object) -> float:
-    """log of a number ≥ 0 of any kind and size."""
+def _log(number: Any) -> float:
+    """log of a number ≥ 0 of any kind and size; off by at most 4 roundings of its own size, or of numbers near 1."""
     if not number:
         return _NEVER
-    value = nearest_float(number)  # type: ignore[arg-type]
-    if 0.0 < value < math.inf:
+    value = nearest_float(number)
+    if _LEAST_NORMAL <= value < math.inf:
         return math.log(value)
-    numerator, denominator = number.as_integer_ratio()  # type: ignore[attr-defined]
-    return math.log(numerator) - math.log(denominator)
+    numerator, denominator = number.as_integer_ratio()
+    exponent = numerator.bit_length() - denominator.bit_length()
+    return math.log(Fraction(numerator, denominator) / Fraction(2) ** exponent) + exponent * math.log(2.0)
+
+
+def _log_above(number: Any) -> float:
+    """Not below the logarithm of a number."""
+    if not number or number == 1:
+        return 0.0 if number else _NEVER
+    return _up(_log(number))
 
 
 def _up(x: float, more: float = 0.0) -> float:

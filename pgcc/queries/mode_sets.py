@@ -74,11 +74,12 @@ def find_best(
     """
     now = time.monotonic()
     climber = Climber(structure, weight, region)
-    if not (climber.start_from_below() or climber.start_at(start())):
-        return None
-    climber.search(now + _SHARE * (deadline - now))
-    search = _Regions(find_bounds(structure, weight), climber, slack)
-    search.run(region, deadline)
+    with np.errstate(over="ignore", invalid="ignore"):  # quotients of coefficients that leave the range are no moves
+        if not (climber.start_from_below() or climber.start_at(start())):
+            return None
+        climber.search(now + _SHARE * (deadline - now))
+        search = _Regions(find_bounds(structure, weight), climber, slack)
+        search.run(region, deadline)
     return Best(climber.best, search.bound)
 
 
@@ -168,7 +169,8 @@ class Climber:
         region, gains = self.region, self._gains()
         single = region.free if region.size is None else region.free & ~region.counted
         if single.any():
-            top = int(np.where(single, gains, -np.inf).argmax())
+            gains = np.where(single, gains, -np.inf)
+            top = int(gains.argmax())
             if gains[top] > _BETTER:
                 return [top], float(gains[top])
         best: tuple[list[int], float] | None = None
@@ -314,7 +316,8 @@ class _Regions:
 
     def _cut(self, region: Region, bound: float, tight: Tight | None, deadline: float) -> None:
         if tight is not None:
-            region = tight.dual.decide(region, self.climber.value)
+            region, left_out = tight.dual.decide(region, self.climber.value)
+            self.closed = max(self.closed, left_out)
         if not region.free.any():
             self._look(region, bound, tight, _STEPS, deadline)
             return

@@ -35,9 +35,12 @@ def heaviest(structure: DetStructure, weight: np.ndarray, codes: np.ndarray) -> 
 
 
 def are_trees(structure: DetStructure) -> bool:
-    """Whether coefficients are products of weights: there are no roots to choose, or each node chooses for itself."""
+    """Whether coefficients are products of weights: there are no roots to choose, or each node chooses for itself.
+
+    The weights have to be known, too: not where doubles cannot hold them.
+    """
     graph = structure.laplacian
-    if graph is None or not (graph.directed or not graph.kill.any()):
+    if graph is None or not structure.in_range or not (graph.directed or not graph.kill.any()):
         return False
     # without roots all trees have as many edges as there are nodes: a size says nothing, or excludes everything
     return structure.size is None or (structure.size == structure.rank and not graph.kill.any() and _all(structure))

@@ -123,7 +123,7 @@ def test_bounds_of_regions(seed, sized, family):
     assert dual is None or dual.bound(region) >= best - 1e-9
     if bounds.hadamard is not None:
         assert bounds.hadamard.bound(region) >= best - 1e-9
-    narrowed = dual and dual.decide(region, best)
+    narrowed = dual and dual.decide(region, best)[0]
     assert (
         not dual
         or not sets

@@ -1,0 +1,79 @@
+"""What broke the bounds of `mode` once: assignments that were called the most probable and are not."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import pgcc
+from pgcc.program.determinant import DetStructure
+from pgcc.queries.mode import _Finder
+from pgcc.queries.mode_bounds import Dual, Region, find_bounds
+from pgcc.queries.mode_trees import are_trees
+
+LEAST = Fraction(2) ** -1074  # the least double above 0
+
+
+def assert_best(model, inside):
+    found = model.mode()
+    assert [name for name, value in found.assignment.items() if value] == inside
+    assert found.exact
+
+
+@pytest.mark.parametrize(
+    ("weights", "best"),
+    [((1, Fraction(149, 100), 1), ["x"]), ((Fraction(141, 100), 1, Fraction(149, 100)), ["x", "y"])],
+)
+def test_weights_that_are_rounded_below_the_range(weights, best):
+    # all of them are 2^-1074 as doubles
+    x, y = pgcc.variables("x y")
+    none, one, both = (w * LEAST for w in weights)
+    assert_best(pgcc.compile(none + one * x + both * x * y), best)
+
+
+def test_roots_that_are_rounded_below_the_range():
+    roots = [[Fraction(149, 100) * LEAST, 0], [0, Fraction(141, 100) * LEAST]]
+    edge = 2.0**-900
+    a, b = (Fraction(2) ** -174 * v for v in pgcc.variables("a b"))
+    forest = pgcc.determinant(roots, [[edge, 0], [0, edge]], [[1, -1], [-1, 1]], [a, b])
+    structure = DetStructure.of(forest.root)
+    assert structure.laplacian is not None
+    assert not are_trees(structure)
+    assert_best(pgcc.compile(forest), [])  # no edges: 1.49·1.41, and with one edge 1.49 or 1.41
+
+
+def test_kernels_whose_entries_are_below_the_range():
+    # L = VᵀV underflows, and was taken for 0: of items that may be in, none was
+    V = [[3e-165, 1e-165, 2e-165], [1e-165, 3e-165, 1e-165]]
+    items = [Fraction(10) ** 331 * v for v in pgcc.variables("a b c")]
+    model = pgcc.compile(pgcc.determinant([[1, 0], [0, 1]], V, V, items))
+    best = max(model.logprob([[i >> j & 1 for j in range(3)] for i in range(8)]))
+    assert model.mode().bound >= best
+    found = find_bounds(DetStructure.of(model.circuit.root), np.full(3, 331 * np.log(10.0)))
+    region = Region(np.array([1, 1, 0], np.int8), None, np.ones(3, bool), 2)
+    assert found.hadamard.bound(region) == pytest.approx(np.log(6400.0), rel=1e-9)  # (3·3 − 1·1)²·10²
+
+
+def test_what_is_left_out_is_bounded_without_the_best_value():
+    # the best value is that of a local search in doubles, and may be too large
+    dual = Dual(0.0, np.array([1.0, -2.0]), np.zeros(2))
+    region = Region(np.full(2, -1, np.int8), None, np.ones(2, bool), 2)
+    narrowed, left_out = dual.decide(region, 0.5)
+    assert narrowed.codes.tolist() == [1, 0]
+    assert left_out == 0.0  # the set {}, beside {0} with the bound 1
+
+
+def test_what_evidence_bounds_has_its_error():
+    # the probability of evidence is known to rtol/2: not even that bounds what agrees with it
+    model = pgcc.compile(pgcc.parse("(a + 2)**2 - a**2 - 3"), rtol=0.5)
+    finder = _Finder(model._distribution())
+    _, bound = finder._by_structure(np.array([1], np.int8), -1.0, 0.0)
+    assert bound >= -1.0 - np.log1p(-0.25)
+
+
+def test_the_mode_agrees_with_the_evidence():
+    # where no item that is free can be added, one that is observed to be out was
+    model = pgcc.compile(pgcc.dpp(factor=[[2.0], [0.0]], names=["a", "b"]))
+    assert model.mode({"a": 0}).assignment == {"a": 0, "b": 0}
+    model = pgcc.compile(pgcc.dpp(factor=[[2.0, 0.0], [0.0, 3.0], [0.0, 3.0]], names=["a", "b", "c"]))
+    assert model.mode("a=0, b=1").assignment == {"a": 0, "b": 1, "c": 0}
