@@ -216,7 +216,7 @@ def counts(asking: Asking) -> None:
         "any_of": (lambda m, e: m.any_of(e, over=names), lambda c: sum(c[1:], fmpq(0))),
         "none_of": (lambda m, e: m.conditional(dict.fromkeys(names, 0), e), lambda c: c[0]),
         "all_of": (lambda m, e: m.conditional(dict.fromkeys(names, 1), e), lambda c: c[-1]),
-        "exactly": (lambda m, e: m.cardinality(e, over=names)[k], lambda c: c[k]),
+        "exactly": (lambda m, e: m.cardinality(e, over=names)[..., k], lambda c: c[k]),
         "parity": (lambda m, e: _over_names(m.parity, names, e), lambda c: sum(c[1::2], fmpq(0))),
         "expected_count": (
             lambda m, e: m.expected_count(evidence=e, over=names),
