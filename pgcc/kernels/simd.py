@@ -75,12 +75,22 @@ def div(a: Vector, b: Vector) -> Vector:
     return a / b
 
 
+# Products whose rounding error is a double, too.
+_TINY, _HUGE = 2.0**-900, 2.0**900
+
+
 def fused(a: Vector, b: Vector, c: Vector) -> Vector:
     return np.array([_fused(x, y, z) for x, y, z in zip(a.tolist(), b.tolist(), c.tolist(), strict=True)])
 
 
 def _fused(x: float, y: float, z: float) -> float:
-    """x·y + z with one rounding."""
+    """x·y + z with one rounding: x·y is a sum of two doubles (Dekker) where nothing is out of range, and `fsum` exact."""
+    product = x * y
+    if x == 0.0 or y == 0.0:
+        return product + z
+    if _TINY < abs(product) < _HUGE and abs(x) < _HUGE and abs(y) < _HUGE and abs(z) < _HUGE:
+        (a, b), (c, d) = _halves(x), _halves(y)
+        return math.fsum((product, ((a * c - product) + a * d + b * c) + b * d, z)) or product + z  # the sign of a zero
     if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
         return x * y + z
     exact = Fraction(x) * Fraction(y) + Fraction(z)
@@ -88,6 +98,13 @@ def _fused(x: float, y: float, z: float) -> float:
         return float(exact) if exact else x * y + z  # the sign of a zero
     except OverflowError:
         return math.copysign(math.inf, exact)
+
+
+def _halves(x: float) -> tuple[float, float]:
+    """x as a sum of two doubles of at most 26 bits (Veltkamp)."""
+    shifted = 134217729.0 * x
+    high = shifted - (shifted - x)
+    return high, x - high
 
 
 def add_up(a: Vector) -> float:

@@ -20,6 +20,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import overlaps
 from pgcc.ir.node import Node, Op
 from pgcc.ir.scopes import members, size
+from pgcc.kernels.policy import tier
 from pgcc.kernels.simd import LANES
 from pgcc.program.program import Program
 from pgcc.rings.degrees import FormalDegrees
@@ -65,12 +66,13 @@ def find_squares(program: Program, suspects: Sequence[int]) -> Multiaffinity:
     step = max(1, min(_VARIABLES, len(suspects), 2**23 // max(1, program.slots)))  # within a bounded workspace
     columns = 2 * step + 1
     work = np.zeros((program.slots, columns + -columns % LANES))
-    for modular in rounds(program, rng):
-        base = rng.integers(modular.prime, size=program.n_variables)
-        for first in range(0, len(suspects), step):
-            some = slice(first, first + step)
-            modular.run(_points(modular.prime, base, list(suspects[some]), work.shape[1], rng), work)
-            note_squares(work, program.value, float(modular.prime), affine, squared[some])
+    with tier(ROUNDS * len(program.args) * (2 * len(suspects) + 1)):
+        for modular in rounds(program, rng):
+            base = rng.integers(modular.prime, size=program.n_variables)
+            for first in range(0, len(suspects), step):
+                some = slice(first, first + step)
+                modular.run(_points(modular.prime, base, list(suspects[some]), work.shape[1], rng), work)
+                note_squares(work, program.value, float(modular.prime), affine, squared[some])
     tests = len(program.op) * len(suspects)
     chance = min(
         1.0, tests * chance_of_zero(FormalDegrees(program, np.ones(program.n_variables, bool), affine).highest)
