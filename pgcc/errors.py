@@ -78,6 +78,12 @@ OLD_SPELLINGS = {
 }
 
 
+# Questions that are put to a model: somebody who asks a circuit has not compiled it.
+QUESTIONS = frozenset(
+    ("prob", "logprob", "marginals", "conditional", "cardinality", "sample", "mode", "explain", "entropy", "moments")
+)
+
+
 class KnowsOldSpellings:
     """A class some of whose public names were changed: what is asked for by an old one is told the new one."""
 
@@ -88,7 +94,23 @@ class KnowsOldSpellings:
                 new = OLD_SPELLINGS.get(owner.__name__, {}).get(name)
                 if new is not None:
                     raise SpellingError(f"{owner.__name__}.{name} is now spelled {new}")
+            if name in QUESTIONS:
+                kind = type(self).__name__
+                raise SpellingError(
+                    f"a {kind} answers no questions: pgcc.compile makes a Model of it, which has {name!r}"
+                )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def circuit_from(value: object) -> str:
+    """How to come from something that is no circuit to one, for an error."""
+    if hasattr(value, "to_pgc"):
+        return "its method to_pgc() gives one"
+    if hasattr(value, "circuit"):
+        return "its attribute circuit is one"
+    if hasattr(value, "get_params"):
+        return "when it has learned, its attribute circuit_ is one"
+    return "pgcc.parse makes one from text, pgcc.load gives one"
 
 
 def brief(value: object) -> str:

@@ -21,7 +21,15 @@ from pgcc.certify import budget
 from pgcc.compiler import Compiled
 from pgcc.data.answers import Axes, in_form
 from pgcc.data.evidence import Evidence, read_names
-from pgcc.errors import EvidenceError, KnowsOldSpellings, PgccError, PrecisionError, SemanticsError, SpellingError
+from pgcc.errors import (
+    EvidenceError,
+    KnowsOldSpellings,
+    PgccError,
+    PrecisionError,
+    SemanticsError,
+    SpellingError,
+    circuit_from,
+)
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
@@ -700,7 +708,10 @@ def _check_keywords(question: str, how: Mapping[str, Any], kind: type) -> None:
     for name in how.keys() - kind.__annotations__.keys():
         if (question, name) == ("mode", "nodes"):
             raise SpellingError("nodes= of mode is now spelled time_limit=: how many seconds to search")
-        raise TypeError(f"{question} has no argument {name!r}: all questions take {', '.join(kind.__annotations__)}")
+        raise TypeError(
+            f"{question} has no argument {name!r}: all questions take {', '.join(kind.__annotations__)}; what is "
+            "observed comes first, as a dict or as text"
+        )
 
 
 def _spell_out(cls: type) -> None:
@@ -763,8 +774,7 @@ def compile(
     0.04
     """
     if not isinstance(circuit, Circuit):
-        how = "its method to_pgc()" if hasattr(circuit, "to_pgc") else "pgcc.parse makes one from text, pgcc.load"
-        raise PgccError(f"compile takes a Circuit, not {type(circuit).__name__}: {how} gives one")
+        raise PgccError(f"compile takes a Circuit, not {type(circuit).__name__}: {circuit_from(circuit)}")
     settings = _Settings(
         method=_check_method(method),
         rtol=_check_rtol(rtol),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from pgcc import __version__
@@ -28,6 +29,11 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any):
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            self.error(f"there is no command {value!r}{_nearest(value, action.choices)}")
+        super()._check_value(action, value)
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")
 
@@ -40,6 +46,12 @@ class _Parser(argparse.ArgumentParser):
         print(f"pgcc: {self.in_own_terms(text)}", file=sys.stderr)
 
 
+def _nearest(word: str, known: Iterable[str]) -> str:
+    """What to say after a word that is not known."""
+    near = difflib.get_close_matches(word.lower(), list(known), 1)
+    return f": did you mean {near[0]}?" if near else f": there are {', '.join(known)}"
+
+
 def build_parser() -> _Parser:
     parser = _Parser(
         prog="pgcc",
@@ -47,7 +59,7 @@ def build_parser() -> _Parser:
         epilog=f"{texts.EXAMPLES}\n{exits.table()}\n'pgcc COMMAND --help' says more about each command.",
     )
     parser.add_argument("--version", action="version", version=f"pgcc {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_query(commands)
     _add_marginals(commands)
     _add_cardinality(commands)
@@ -370,8 +382,14 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     # Words after an option that follows other words are left over: argparse would have them in one run.
     args, rest = parser.parse_known_args(argv)
     unknown = [word for word in rest if word.startswith("-") and word != "-"]
+    one = getattr(args, "parser", parser)
     if unknown:
-        args.parser.error(f"unknown option {unknown[0]}")
+        word = unknown[0].partition("=")[0]
+        known = [option.lstrip("-") for option in one._option_string_actions]
+        near = difflib.get_close_matches(word.lstrip("-").lower(), known, 1)
+        one.error(f"unknown option {word}" + (f": did you mean --{near[0]}?" if near else ""))
+    if one is parser:
+        parser.error("expected a COMMAND")
     words = [*args.words, *rest]
     if args.expr is None and not words:
         args.parser.error(args.expected)

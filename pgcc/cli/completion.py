@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from pgcc.cli.arguments import build_parser
 
@@ -33,9 +33,9 @@ def _options(parser: argparse.ArgumentParser) -> list[str]:
     return [option for action in parser._actions for option in action.option_strings]
 
 
-def _chosen(parser: argparse.ArgumentParser) -> Iterator[tuple[Sequence[str], list[str]]]:
+def _chosen(parser: argparse.ArgumentParser) -> Iterator[tuple[list[str], list[str]]]:
     """The options that take one of a few values, each with these; an argument of a command has no option."""
-    return ((a.option_strings, list(map(str, a.choices))) for a in parser._actions if a.choices is not None)
+    return ((list(a.option_strings), list(map(str, a.choices))) for a in parser._actions if a.choices is not None)
 
 
 # -- bash ----------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import pgcc
 from pgcc.data.text import parse_names
 from pgcc.draw import plot
 from pgcc.errors import PgccError
+from pgcc.formats import FORMATS
 from pgcc.formats.io import MOST_STREAMED, is_replaceable, replacing
 
 if TYPE_CHECKING:
@@ -34,12 +35,24 @@ def read_circuit(args: argparse.Namespace) -> Circuit:
         if options:
             args.parser.error(f"options of kernels, graphs and networks mean nothing for the text of {text}")
         return pgcc.parse(_standard_input() if args.expr is None else args.expr, where=text)
+    if not os.path.lexists(args.file):
+        _explain_missing(args)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         circuit = pgcc.load(args.file, **options)
     for warning in caught:
         args.parser.tell(f"{args.file}: {warning.message}")
     return circuit
+
+
+def _explain_missing(args: argparse.Namespace) -> None:
+    """An error for something that is no file, but evidence or a polynomial."""
+    if os.path.splitext(args.file)[1].lower() in FORMATS:
+        return  # a name that was mistyped
+    if any(mark in args.file for mark in "*+"):
+        args.parser.error(f"there is no file {args.file!r}; a polynomial itself is given by --expr")
+    if "=" in args.file:
+        args.parser.error(f"there is no file {args.file!r}: expected a FILE, or --expr TEXT, before the evidence")
 
 
 def _standard_input() -> str:
@@ -69,7 +82,7 @@ def check_can_write(path: str, force: bool) -> None:
             return
     except OSError as error:
         raise PgccError(f"{path} cannot be written: {error.strerror or error}") from None
-    if not force and os.path.lexists(path):
+    if not force and os.path.lexists(path) and not os.path.isdir(path):
         raise PgccError(f"{path} exists: --force replaces it")
     target = os.path.realpath(path)
     folder = os.path.dirname(target)

@@ -18,6 +18,8 @@ def run(args: argparse.Namespace) -> None:
     """Print a line for each sample, after one with the names of the variables."""
     if len(args.words) > 1:
         args.parser.error(f"one piece of EVIDENCE at most, not also {args.words[1]!r}")
+    if args.words and args.words[0].isdigit():
+        args.parser.error(f"how many samples is said by -n {args.words[0]}")
     if args.output is not None:
         check_can_write(args.output, args.force)
     model = compile_model(args, "threads")

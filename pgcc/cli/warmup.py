@@ -24,6 +24,8 @@ from pgcc.queries.gradient import grad
 
 def run(args: argparse.Namespace) -> int:
     """Ask small questions of every kind in processes of their own, which compile what they need and keep it."""
+    if args.jobs is not None and args.jobs < 1:
+        args.parser.error(f"--jobs {args.jobs} is not how many processes: a number ≥ 1")
     if writable() is None:
         raise PgccError(f"compiled kernels cannot be kept in {folder()}: set PGCC_CACHE_DIR to a folder of your own")
     os.environ["PGCC_TIER"] = "compiled"  # of the processes below

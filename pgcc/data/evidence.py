@@ -170,9 +170,9 @@ class Evidence:
         except (ValueError, TypeError):
             raise EvidenceError("the rows of evidence have different lengths") from None
         n = len(self.variables)
+        if not table.ndim:
+            raise EvidenceError(f"{brief(given)} is no evidence: that is a dict, text, an array or a DataFrame")
         if table.dtype.kind not in "biuf" and table.size:
-            if not table.ndim:
-                raise EvidenceError(f"{brief(given)} is no evidence: that is a dict, text, an array or a DataFrame")
             table = _from_objects(table)
         if table.ndim == 1 and (len(table) == n or not len(table)):
             if len(table) == n:

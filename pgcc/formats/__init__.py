@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pgcc.errors import FormatError
+from pgcc.errors import FormatError, circuit_from
 from pgcc.formats.io import as_path, is_replaceable, replacing
 from pgcc.ir.circuit import Circuit
 from pgcc.progress import waiting
@@ -79,9 +79,11 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
     1/2*z + 1/2
     """
     path = as_path(path)
-    read = _function(path, "read")
     if path.is_dir():
         raise FormatError(f"{path} is a directory, not a circuit")
+    if path.suffix.lower() not in FORMATS and not path.exists():
+        raise FormatError(f"{path}: there is no such file")
+    read = _function(path, "read")
     known = inspect.signature(read).parameters
     unknown = [name for name in options if name not in known]
     if unknown:
@@ -124,8 +126,8 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
     pgcc.errors.FormatError: coin.doc: cannot write the format '.doc'; known are .nnf, .npz, .pgc, .psdd
     """
     if not isinstance(circuit, Circuit):
-        hint = ": pgcc.learn.save writes estimators" if hasattr(circuit, "get_params") else ""
-        raise FormatError(f"only a circuit can be saved, not {type(circuit).__name__}{hint}")
+        hint = "pgcc.learn.save writes estimators" if hasattr(circuit, "get_params") else circuit_from(circuit)
+        raise FormatError(f"only a circuit can be saved, not {type(circuit).__name__}: {hint}")
     path = as_path(path)
     write = _function(path, "write")
     try:

@@ -84,7 +84,7 @@ def fused(a: Vector, b: Vector, c: Vector) -> Vector:
 
 
 def _fused(x: float, y: float, z: float) -> float:
-    """x·y + z with one rounding: x·y is a sum of two doubles (Dekker) where nothing is out of range, and `fsum` exact."""
+    """x·y + z with one rounding: in range, x·y is a sum of two doubles (Dekker), and `fsum` rounds once."""
     product = x * y
     if x == 0.0 or y == 0.0:
         return product + z
@@ -97,7 +97,7 @@ def _fused(x: float, y: float, z: float) -> float:
     try:
         return float(exact) if exact else x * y + z  # the sign of a zero
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf
 
 
 def _halves(x: float) -> tuple[float, float]:

@@ -126,7 +126,7 @@ def _width(X: Any, what: str) -> int:
         lengths = {len(row) if isinstance(row, Sequence) or hasattr(row, "__len__") else -1 for row in X}
         if len(lengths) > 1:
             raise EvidenceError(f"the rows of {what} have different lengths: {', '.join(map(str, sorted(lengths)))}")
-        shape = (len(X), *lengths)
+        shape = (len(X), *(lengths - {-1}))
     if len(shape) == 2 and shape[0] > 0 and shape[1] == 0:
         raise EvidenceError(f"{what} have 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
     if len(shape) != 2 or min(shape) < 1:

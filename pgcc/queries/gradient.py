@@ -10,7 +10,7 @@ import numpy as np
 
 from pgcc.compiler import GRADIENTS, Compiled, climb
 from pgcc.data.evidence import Evidence
-from pgcc.errors import EvidenceError, PgccError, PrecisionError, SemanticsError
+from pgcc.errors import EvidenceError, PgccError, PrecisionError, SemanticsError, circuit_from
 from pgcc.evaluate.gradient import Differentiator, Gradients, WeightedRows
 from pgcc.evaluate.gradient_points import PointDifferentiator
 from pgcc.ir.circuit import Circuit
@@ -85,7 +85,9 @@ class GradientFunction:
 
     def __init__(self, circuit: Circuit, normalize: bool = True):
         if not isinstance(circuit, Circuit):
-            raise PgccError(f"gradients are taken of a Circuit, not of {type(circuit).__name__}")
+            raise PgccError(
+                f"gradients are taken of a Circuit, not of {type(circuit).__name__}: {circuit_from(circuit)}"
+            )
         self.circuit, self.normalize = circuit, normalize
         self.parametrized: Parametrized = parametrize(circuit)
         decomposable = circuit.facts.decomposable

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.compiler import Compiled
-from pgcc.errors import PgccError, ProofError
+from pgcc.errors import PgccError, ProofError, circuit_from
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
@@ -220,8 +220,7 @@ def check(
 
 def _check_arguments(circuit: Any, time: Any, tolerance: Any) -> None:
     if not isinstance(circuit, Circuit):
-        how = "its method to_pgc()" if hasattr(circuit, "to_pgc") else "pgcc.parse makes one from text, pgcc.load"
-        raise PgccError(f"check takes a Circuit, not {type(circuit).__name__}: {how} gives one")
+        raise PgccError(f"check takes a Circuit, not {type(circuit).__name__}: {circuit_from(circuit)}")
     if not isinstance(time, (int, float)) or isinstance(time, bool) or not time >= 0:
         raise PgccError(f"time={time!r} is no number of seconds")
     if not isinstance(tolerance, (int, float)) or isinstance(tolerance, bool) or not 0 <= tolerance < 1:

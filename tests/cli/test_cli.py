@@ -438,11 +438,11 @@ def test_compile_passes_options_on(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "the following arguments are required: COMMAND (see pgcc --help)"),
-        (["quary"], "argument COMMAND: invalid choice: 'quary'"),
+        ([], "expected a COMMAND (see pgcc --help)"),
+        (["quary"], "there is no command 'quary': did you mean query?"),
         (["query"], "expected a FILE, or --expr TEXT (see pgcc query --help)"),
         (["query", "--expr", "z", "--frob"], "unknown option --frob (see pgcc query --help)"),
-        (["query", "--exp", "z"], "unknown option --exp (see pgcc query --help)"),
+        (["query", "--exp", "z"], "unknown option --exp: did you mean --expr? (see pgcc query --help)"),
         (["query", "--expr"], "argument --expr: expected one argument"),
         (["query", "--expr", "z", "--exact", "--log"], "argument --log: not allowed with argument --exact"),
         (["query", "--expr", "z", "--exact", "--rtol", "1e-3"], "--rtol means nothing with --exact"),

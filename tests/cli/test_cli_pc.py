@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from operations import count_calls
 
-import pgcc
+import pgcc.progress
 from pgcc import cli
 from pgcc.data.text import read_csv
 
