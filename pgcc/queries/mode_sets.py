@@ -112,11 +112,14 @@ class Climber:
             if not np.isfinite(gains[top]):
                 return False
             self._change([top], float(gains[top]))
-        return self._go_to(self.inside)
+        return self.start_at(self.inside)
 
     def start_at(self, inside: np.ndarray | None) -> bool:
-        """Any set of the region."""
-        return inside is not None and self._go_to(inside)
+        """Any set of the region: the best one so far."""
+        if inside is None or not self._go_to(inside):
+            return False
+        self.best, self.value = self.inside.copy(), self.here
+        return True
 
     def search(self, deadline: float) -> None:
         """Climb, and climb again after a few changes at random, from the best set."""
