@@ -109,9 +109,8 @@ class Climber:
         for _ in range(self.region.left or 0):
             gains = np.where(self.region.free & self.region.counted & ~self.inside, self._gains(), -np.inf)
             top = int(gains.argmax())
-            if not np.isfinite(gains[top]):
+            if not np.isfinite(gains[top]) or not self._change([top], float(gains[top])):
                 return False
-            self._change([top], float(gains[top]))
         return self.start_at(self.inside)
 
     def start_at(self, inside: np.ndarray | None) -> bool:
@@ -138,9 +137,8 @@ class Climber:
         """Make the best change, of one item or of two, until none is an improvement; keep the best set."""
         while time.monotonic() < deadline:
             move = self._best_move()
-            if move is None:
+            if move is None or not self._change(*move):
                 break
-            self._change(*move)
         if self.here > self.value + _BETTER and self._go_to(self.inside) and self.here > self.value:
             self.best, self.value = self.inside.copy(), self.here
 
@@ -205,9 +203,12 @@ class Climber:
         i, j = np.unravel_index(int(minors.argmax()), minors.shape)
         return ([int(rows[i]), int(columns[j])], float(np.log(minors[i, j]))) if minors[i, j] > 0.0 else None
 
-    def _change(self, items: list[int], gain: float) -> None:
-        """S △ T: the pivot transform of G."""
-        pivot = np.linalg.inv(self.G[np.ix_(items, items)])
+    def _change(self, items: list[int], gain: float) -> bool:
+        """S △ T: the pivot transform of G; False where the pivot is singular as far as elimination can tell."""
+        try:
+            pivot = np.linalg.inv(self.G[np.ix_(items, items)])
+        except np.linalg.LinAlgError:
+            return False
         left = self.G[:, items] @ pivot
         across = self.G[items]
         G = self.G - left @ across
@@ -216,6 +217,7 @@ class Climber:
         inside = self.inside.copy()
         inside[items] ^= True
         self.G, self.inside, self.here = G, inside, self.here + gain
+        return True
 
     def _change_at_random(self, rng: np.random.Generator) -> None:
         """One of the changes that do not cost everything."""

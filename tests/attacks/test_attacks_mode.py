@@ -91,3 +91,15 @@ def test_local_search_stays_in_its_region():
     assert climber.start_from_below()
     climber.search(time.monotonic() + 10.0)
     assert climber.best[5]
+
+
+def test_pivots_that_are_singular_for_elimination_only():
+    # a·d − b·c > 0 in doubles, and no second pivot is left
+    a, b = 0.1, 0.3
+    G = np.array([[a, b], [b, b * (b / a)]])
+    structure = DetStructure((Matrix(np.eye(2)), Matrix(np.eye(2)), Matrix(G)))
+    climber = Climber(structure, np.zeros(2), Region(np.full(2, -1, np.int8), None, np.ones(2, bool), 2))
+    climber.G = G
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.inv(G)
+    assert not climber._change([0, 1], 1.0)
