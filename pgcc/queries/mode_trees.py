@@ -81,7 +81,7 @@ def _arborescence(graph: Laplacian, logs: np.ndarray, codes: np.ndarray) -> np.n
     for edge in np.flatnonzero(codes == 1).tolist():
         if fixed.setdefault(int(graph.tail[edge]), edge) != edge:
             return None  # two edges out of one node
-    arcs = [
+    arcs: list[Arc] = [
         (int(graph.tail[e]), int(graph.head[e]), _as_integer(logs[e]), e)
         for e in range(k)
         if codes[e] == 1 or (codes[e] < 0 and int(graph.tail[e]) not in fixed)
