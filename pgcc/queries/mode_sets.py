@@ -74,7 +74,8 @@ def find_best(
     """
     now = time.monotonic()
     climber = Climber(structure, weight, region)
-    with np.errstate(over="ignore", invalid="ignore"):  # quotients of coefficients that leave the range are no moves
+    # quotients of coefficients that leave the range are no moves
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         if not (climber.start_from_below() or climber.start_at(start())):
             return None
         climber.search(now + _SHARE * (deadline - now))
