@@ -74,7 +74,8 @@ def find_best(
     """
     now = time.monotonic()
     climber = Climber(structure, weight, region)
-    with np.errstate(over="ignore", invalid="ignore"):  # quotients of coefficients that leave the range are no moves
+    # quotients of coefficients that leave the range are no moves
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         if not (climber.start_from_below() or climber.start_at(start())):
             return None
         climber.search(now + _SHARE * (deadline - now))
@@ -109,14 +110,16 @@ class Climber:
         for _ in range(self.region.left or 0):
             gains = np.where(self.region.free & self.region.counted & ~self.inside, self._gains(), -np.inf)
             top = int(gains.argmax())
-            if not np.isfinite(gains[top]):
+            if not np.isfinite(gains[top]) or not self._change([top], float(gains[top])):
                 return False
-            self._change([top], float(gains[top]))
-        return self._go_to(self.inside)
+        return self.start_at(self.inside)
 
     def start_at(self, inside: np.ndarray | None) -> bool:
-        """Any set of the region."""
-        return inside is not None and self._go_to(inside)
+        """Any set of the region: the best one so far."""
+        if inside is None or not self._go_to(inside):
+            return False
+        self.best, self.value = self.inside.copy(), self.here
+        return True
 
     def search(self, deadline: float) -> None:
         """Climb, and climb again after a few changes at random, from the best set."""
@@ -135,9 +138,8 @@ class Climber:
         """Make the best change, of one item or of two, until none is an improvement; keep the best set."""
         while time.monotonic() < deadline:
             move = self._best_move()
-            if move is None:
+            if move is None or not self._change(*move):
                 break
-            self._change(*move)
         if self.here > self.value + _BETTER and self._go_to(self.inside) and self.here > self.value:
             self.best, self.value = self.inside.copy(), self.here
 
@@ -202,9 +204,12 @@ class Climber:
         i, j = np.unravel_index(int(minors.argmax()), minors.shape)
         return ([int(rows[i]), int(columns[j])], float(np.log(minors[i, j]))) if minors[i, j] > 0.0 else None
 
-    def _change(self, items: list[int], gain: float) -> None:
-        """S △ T: the pivot transform of G."""
-        pivot = np.linalg.inv(self.G[np.ix_(items, items)])
+    def _change(self, items: list[int], gain: float) -> bool:
+        """S △ T: the pivot transform of G; False where the pivot is singular as far as elimination can tell."""
+        try:
+            pivot = np.linalg.inv(self.G[np.ix_(items, items)])
+        except np.linalg.LinAlgError:
+            return False
         left = self.G[:, items] @ pivot
         across = self.G[items]
         G = self.G - left @ across
@@ -213,6 +218,7 @@ class Climber:
         inside = self.inside.copy()
         inside[items] ^= True
         self.G, self.inside, self.here = G, inside, self.here + gain
+        return True
 
     def _change_at_random(self, rng: np.random.Generator) -> None:
         """One of the changes that do not cost everything."""

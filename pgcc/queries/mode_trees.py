@@ -9,6 +9,8 @@ no algorithm for trees finds the largest one.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from pgcc.program.determinant import DetStructure, Laplacian
@@ -79,18 +81,24 @@ def _arborescence(graph: Laplacian, logs: np.ndarray, codes: np.ndarray) -> np.n
     for edge in np.flatnonzero(codes == 1).tolist():
         if fixed.setdefault(int(graph.tail[edge]), edge) != edge:
             return None  # two edges out of one node
-    arcs = [
-        (int(graph.tail[e]), int(graph.head[e]), float(logs[e]), e)
+    arcs: list[Arc] = [
+        (int(graph.tail[e]), int(graph.head[e]), _as_integer(logs[e]), e)
         for e in range(k)
         if codes[e] == 1 or (codes[e] < 0 and int(graph.tail[e]) not in fixed)
     ]
-    arcs += [(i, r, float(np.log(graph.kill[i])), k + i) for i in np.flatnonzero(graph.kill).tolist() if i not in fixed]
+    roots = [i for i in np.flatnonzero(graph.kill).tolist() if i not in fixed]
+    arcs += [(i, r, _as_integer(np.log(graph.kill[i])), k + i) for i in roots]
     chosen = heaviest_arcs(r, arcs)
     if chosen is None:
         return None
     inside = np.zeros(k, bool)
     inside[[e for e in chosen if e < k]] = True
     return inside
+
+
+def _as_integer(log: float) -> int:
+    """A multiple of 2^-60: differences of them are not rounded, however many circles lie within circles."""
+    return round(math.ldexp(log, 60))
 
 
 Arc = tuple[int, int, float, int]  # from, to, weight, name

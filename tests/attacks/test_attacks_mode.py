@@ -1,14 +1,17 @@
 """What broke the bounds of `mode` once: assignments that were called the most probable and are not."""
 
+import time
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import pgcc
+from pgcc.ir.matrix import Matrix
 from pgcc.program.determinant import DetStructure
 from pgcc.queries.mode import _Finder
 from pgcc.queries.mode_bounds import Dual, Region, find_bounds
+from pgcc.queries.mode_sets import Climber
 from pgcc.queries.mode_trees import are_trees
 
 LEAST = Fraction(2) ** -1074  # the least double above 0
@@ -77,3 +80,26 @@ def test_the_mode_agrees_with_the_evidence():
     assert model.mode({"a": 0}).assignment == {"a": 0, "b": 0}
     model = pgcc.compile(pgcc.dpp(factor=[[2.0, 0.0], [0.0, 3.0], [0.0, 3.0]], names=["a", "b", "c"]))
     assert model.mode("a=0, b=1").assignment == {"a": 0, "b": 1, "c": 0}
+
+
+def test_local_search_stays_in_its_region():
+    # where all that it climbs to is singular in doubles, it went on from the empty set
+    B = np.array([[-1.0, 1.0, -1.0, 1.0, -1.0, -1.0], [-1.0 - 1e-9, 1.0, -1.0, 1.0, -1.0 - 2e-9, -1.0 + 1e-9]]) * 1e129
+    structure = DetStructure((Matrix(np.diag([6e126, 8e126])), Matrix(B), Matrix(B)))
+    region = Region(np.array([-1, -1, -1, -1, -1, 1], np.int8), None, np.ones(6, bool), 2)
+    climber = Climber(structure, np.zeros(6), region)
+    assert climber.start_from_below()
+    climber.search(time.monotonic() + 10.0)
+    assert climber.best[5]
+
+
+def test_pivots_that_are_singular_for_elimination_only():
+    # a·d − b·c > 0 in doubles, and no second pivot is left
+    a, b = 0.1, 0.3
+    G = np.array([[a, b], [b, b * (b / a)]])
+    structure = DetStructure((Matrix(np.eye(2)), Matrix(np.eye(2)), Matrix(G)))
+    climber = Climber(structure, np.zeros(2), Region(np.full(2, -1, np.int8), None, np.ones(2, bool), 2))
+    climber.G = G
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.inv(G)
+    assert not climber._change([0, 1], 1.0)
