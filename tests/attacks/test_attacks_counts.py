@@ -111,6 +111,6 @@ def test_what_is_refused():
         model.any_of(over=[["a"]])
     with pytest.raises(PrecisionError, match="atol='x'"):
         model.cardinality(atol="x")
-    with pytest.raises(PgccError, match="a seed"):
+    with pytest.raises(PgccError, match="no seed"):
         model.sample(1, rng=np.array([1, 2]))
     np.testing.assert_array_equal(model.sample(9, rng=np.array(3)), model.sample(9, rng=3))

@@ -373,10 +373,13 @@ MALFORMED = {
         r"the set \{a, b\} would have probability -0\.11",
     ),
     "K nonsymmetric, nothing": ({"K": [[0.9, 0.9], [-0.9, 0.9]], "symmetric": False}, r"the set \{x1\} would have"),
-    "large K with a bad item": ({"K": np.diag([0.5] * 13 + [1.5]), "symmetric": False}, "x14=0 would have probability"),
+    "large K with a bad item": (
+        {"K": np.diag([0.5] * 13 + [1.5]), "symmetric": False},
+        "x14=0' would have probability",
+    ),
     "large K with a bad pair": (
         {"K": np.diag([0.5] * 14) + 0.6 * np.eye(14, k=13) - 0.6 * np.eye(14, k=-13), "symmetric": False},
-        r"x1=1, x14=0 would have probability -0\.11",
+        r"x1=1, x14=0' would have probability -0\.11",
     ),
     "too few names": ({"L": L_BETA, "names": ["a", "b"]}, "L has 3 items, but there are 2 names"),
     "equal names": ({"L": L_BETA, "names": ["a", "b", "a"]}, "two items are called 'a'"),

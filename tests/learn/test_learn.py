@@ -233,7 +233,7 @@ def test_pairs_given_what_is_known(seed, n):
         ([], r"not of shape \(0,\)"),
         (np.empty((0, 3)), r"not of shape \(0, 3\)"),
         (np.empty((3, 0)), r"0 feature.*shape=\(3, 0\)"),
-        ([0, 1, 1], r"not of shape \(3, -1\)"),
+        ([0, 1, 1], r"not of shape \(3,\)"),
         (np.array([0, 1, 1]), r"not of shape \(3,\)"),
         ("0,1", r"0,1 cannot be read: No such file"),
         (b"0,1", r"not bytes"),
