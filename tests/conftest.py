@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zlib
 
 import pytest
+from mutations import digest_of_code
 
 from pgcc import cli
 from pgcc.kernels.folder import has_kernels
@@ -22,6 +24,24 @@ def pytest_addoption(parser):
     parser.addoption(
         "--adversary", type=int, default=0, metavar="N", help="compare at least N adversarial numbers with exact ones"
     )
+    parser.addoption(
+        "--one-in",
+        type=int,
+        default=1,
+        metavar="N",
+        help="of slow tests one in N, others after every change of pgcc",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    """A sample of the slow tests: all cases of a function, or none."""
+    share = config.getoption("--one-in")
+    if share > 1:
+        seed = digest_of_code()
+        chosen = lambda item: zlib.crc32(f"{seed} {item.nodeid.partition('[')[0]}".encode()) % share == 0  # noqa: E731
+        left_out = [item for item in items if item.get_closest_marker("slow") and not chosen(item)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ file: whoever rewrites that line mends the mutant too.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import random
 import shutil
@@ -31,6 +32,14 @@ from mutations_float64 import FLOAT64_MUTANTS
 HOME = Path(__file__).resolve().parent.parent
 # Tests of formulas and of analyses, which take less time in plain Python than their kernels take to be compiled.
 PLAIN = "tests/certify/test_bounds.py"
+
+
+def digest_of_code() -> str:
+    """Of pgcc as it is: CI takes other samples of mutants, and of slow tests, after another change."""
+    found = hashlib.sha256()
+    for path in sorted((HOME / "pgcc").rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()
 
 
 class Mutant(NamedTuple):

@@ -359,6 +359,7 @@ def test_command_line_errors(tmp_path, argument):
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["straight-line", "instructions in tables", "polynomials in t"])
 def test_compiled(form, tmp_path):
     """Each form once with Numba; more rows than a block, and not a multiple of it."""

@@ -87,6 +87,7 @@ def given_count(circuit, over, sizes):
 # -- against brute force ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @families
 def test_exactly_at_most_and_between(family):
     circuit, over = make(family, 46)

@@ -108,6 +108,7 @@ def growth(expand) -> float:
     return math.log(large / small) / math.log(24 / 8)
 
 
+@pytest.mark.slow
 def test_the_size_grows_as_the_paper_says():
     assert 3.5 < growth(by_bird) < 4.2
     assert 3.5 < growth(berkowitz) < 4.2

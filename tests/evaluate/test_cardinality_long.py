@@ -63,6 +63,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_agrees_with_direct_products(case):
     model = pgcc.compile(CASES[case](np.random.default_rng(1)))

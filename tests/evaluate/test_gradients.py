@@ -139,6 +139,7 @@ def test_circuits_that_are_not_decomposable():
     assert done > 15
 
 
+@pytest.mark.slow
 def test_determinants_of_one_size():
     rng = np.random.default_rng(7)
     done = 0

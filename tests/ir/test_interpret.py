@@ -78,6 +78,7 @@ def test_probabilities_are_sums_of_coefficients(circuit, data):
     assert probability(circuit, evidence) == expected_probability(by_sympy(circuit), circuit.variables, evidence)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", DET_KINDS)
 @pytest.mark.parametrize("complements", [False, True])
 def test_determinants_are_those_of_sympy(kind, complements):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 
 import mutations
@@ -20,15 +19,7 @@ FILES = {
     "frontend/test_expression.py",
 }
 QUICK = [m for m in EVERYTHING if m.tests in FILES and (m.tests == "certify/test_bounds.py" or "kernels" not in m.file)]
-SAMPLE = 2
-
-
-def seed() -> str:
-    """Of the code as it is: another change, another sample."""
-    found = hashlib.sha256()
-    for path in sorted((mutations.HOME / "pgcc").rglob("*.py")):
-        found.update(path.read_bytes())
-    return found.hexdigest()
+SAMPLED = random.Random(mutations.digest_of_code()).sample(QUICK, 2)
 
 
 def test_names_are_different():
@@ -41,6 +32,8 @@ def test_a_mutant_can_be_made(mutant):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mutant", random.Random(seed()).sample(QUICK, SAMPLE), ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "mutant", random.Random(mutations.digest_of_code()).sample(QUICK, SAMPLE), ids=lambda m: m.name
+)
 def test_a_mutant_is_noticed(mutant):
     assert mutations.killer(mutant), f"no test of {mutant.tests!r}, {mutant.adversary!r} fails on {mutant.name!r}"

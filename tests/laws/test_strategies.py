@@ -91,6 +91,7 @@ def test_circuits_that_are_not_decomposable(batch: int) -> None:
     assert certified > 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", DET_KINDS)
 @pytest.mark.parametrize("decomposable", [True, False])
 def test_determinants(kind: str, decomposable: bool) -> None:
@@ -101,6 +102,7 @@ def test_determinants(kind: str, decomposable: bool) -> None:
         check(circuit, rows_for(rng, len(circuit.variables), 8), methods)
 
 
+@pytest.mark.slow
 def test_all_queries_of_a_dpp_in_direct_float64() -> None:
     factor = np.random.default_rng(0).standard_normal((5, 5))
     kernel = factor @ factor.T

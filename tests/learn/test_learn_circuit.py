@@ -124,6 +124,7 @@ def test_gradients_by_finite_differences(name):
         assert gradient[i] == pytest.approx(slope, rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_what_is_learned_is_a_distribution(name, tmp_path):
     circuit = EVERY[name]

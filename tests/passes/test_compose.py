@@ -335,6 +335,7 @@ def test_exactly_in_determinants(seed, complements, over, data):
     assert brute_force(g.observe(size=(0, k), over=over)) == {s: p * (len(s & over) <= k) for s, p in table.items()}
 
 
+@pytest.mark.slow
 def test_at_most_in_a_dpp_of_floats():
     """A determinant of which some of the variables count: against sums of probabilities."""
     B = np.random.default_rng(3).normal(size=(6, 6))

@@ -40,6 +40,7 @@ def test_logarithms_of_a_small_value_by_a_small_total(scale):
         assert model.logprob(row) == pytest.approx(log(model.prob(row, exact=True)), rel=1e-9, abs=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"normalize": False}, {"rtol": 1e-13}], ids=str)
 @pytest.mark.parametrize("eps", [F(1, 10**k) for k in (1, 6, 12, 16, 300)])
 def test_logprob_near_one(eps, settings):

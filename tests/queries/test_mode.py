@@ -226,6 +226,7 @@ def leads(heads, node):
     return node == 4
 
 
+@pytest.mark.slow
 def test_a_k_dpp_of_many_items_returns():
     """It did not, in ten minutes."""
     rng = np.random.default_rng(0)

@@ -155,6 +155,7 @@ def test_covariance_of_a_dpp():
     np.testing.assert_allclose(found[off], -(K**2)[off], atol=1e-14)
 
 
+@pytest.mark.slow
 def test_tables_of_evidence_give_what_single_ones_do():
     for family in FAMILIES:
         for circuit, table, _ in cases(family, many=3, seed=6):

@@ -726,6 +726,7 @@ def matrices(draw, parts):
     return det(m0, u, v, parts, outside, size)
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None)
 @given(signed())
 def test_nothing_false_is_proved(root):
