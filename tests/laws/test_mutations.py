@@ -32,8 +32,6 @@ def test_a_mutant_can_be_made(mutant):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "mutant", random.Random(mutations.digest_of_code()).sample(QUICK, SAMPLE), ids=lambda m: m.name
-)
+@pytest.mark.parametrize("mutant", SAMPLED, ids=lambda m: m.name)
 def test_a_mutant_is_noticed(mutant):
     assert mutations.killer(mutant), f"no test of {mutant.tests!r}, {mutant.adversary!r} fails on {mutant.name!r}"
