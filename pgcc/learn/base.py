@@ -108,12 +108,20 @@ class Estimator(Parameters):
         y : ignored
             It is there for scikit-learn.
         validation : the same as X, optional
-            Data on which choices are made.
+            Data on which choices are made: the step or epoch that is kept, candidates and their weights. By default a
+            tenth of the rows is put aside; `CircuitMLE` looks at the training data then.
         checkpoint : path, optional
-            The file with the state of the run: if it was killed, the same call goes on from there.
+            Where the state of the run is written every few steps: a file, or a folder for estimators of several
+            candidates. A run that was killed goes on from there, and ends with the same model.
         cluster : str or distributed.Client, optional
             The address of the scheduler of a Dask cluster, whose workers share the work. What is learned is the same.
         """
+        refuse_validation_as_target(y)
+        self._fit(X, validation, checkpoint, cluster)
+        return self
+
+    def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
+        """Set `circuit_` and the other learned attributes; arguments as those of `fit`."""
         raise NotImplementedError
 
     @property

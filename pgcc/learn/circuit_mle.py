@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 from pgcc.cluster import crew
 from pgcc.errors import EvidenceError, PgccError, brief
@@ -15,7 +15,6 @@ from pgcc.learn.base import (
     check_positive,
     check_whole,
     has_names,
-    refuse_validation_as_target,
     seed_of,
 )
 from pgcc.learn.checkpoint import Checkpoint, Place, State
@@ -120,33 +119,8 @@ class CircuitMLE(Estimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        validation: Any = None,
-        checkpoint: Place | None = None,
-        cluster: Any = None,
-    ) -> Self:
-        """Learn the numbers of the circuit from data.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, list of rows, DataFrame or path
-            0 and 1; −1, NaN or None for what is missing, which is summed out. A path is of a CSV file or an array in
-            .npy, which is read in pieces: it may be longer than memory.
-        y : ignored
-        validation : the same as X, optional
-            The epoch with the largest likelihood of these data is kept; without them, that of the training data.
-        checkpoint : path, optional
-            Where the state of the run is written every few epochs. A run that was killed goes on from there, and ends
-            with the same numbers.
-        cluster : str or distributed.Client, optional
-            The address of the scheduler of a Dask cluster, whose workers share the blocks of rows of every epoch of EM
-            and every step of L-BFGS, and of the validation data. What is learned is the same.
-        """
-        refuse_validation_as_target(y)
+    def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
+        """The numbers of the circuit. Workers share the rows of every epoch of EM and every step of L-BFGS."""
         epochs = check_whole("max_iter", self.max_iter)
         patience = check_whole("n_iter_no_change", self.n_iter_no_change)
         seed = seed_of(self.random_state, checkpoint)
@@ -161,7 +135,6 @@ class CircuitMLE(Estimator):
             (run,) = train([attempt], kept, verbose=self.verbose, what=type(self).__name__)
         self.history_, self.best_epoch_, self.n_iter_ = run.history, run.best_epoch, run.epochs
         self.circuit_ = likelihood.parameters.circuit(likelihood.circuit, run.best["theta"])
-        return self
 
     def _over(self, X: Any, validation: Any) -> tuple[Circuit, Rows, Rows | None]:
         """The circuit over the columns of the data, training and validation data."""

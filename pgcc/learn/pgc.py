@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from pgcc.errors import PgccError, brief
-from pgcc.learn.base import Estimator, refuse_validation_as_target, seed_of, thread_count
+from pgcc.learn.base import Estimator, seed_of, thread_count
 from pgcc.learn.candidates import Failed, fit_each
 from pgcc.learn.checkpoint import Place
 from pgcc.learn.mixing import mixture_of_learned
@@ -82,33 +82,8 @@ class PGC(Estimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        validation: Any = None,
-        checkpoint: Place | None = None,
-        cluster: Any = None,
-    ) -> Self:
-        """Fit all candidates, then the weights of their mixture. Those that fail are left out, with a warning.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, list of rows, DataFrame or path
-            0 and 1, and −1, NaN or None for what is missing if no candidate minds. A path is of a CSV file or an array
-            in .npy, which is read in pieces: it may be longer than memory.
-        y : ignored
-        validation : the same as X, optional
-            What everything is chosen on. By default a tenth of the rows is put aside.
-        checkpoint : path, optional
-            A folder in which every candidate keeps the state of its run. A run that was killed goes on from there, and
-            ends with the same model.
-        cluster : str or distributed.Client, optional
-            The address of the scheduler of a Dask cluster, whose workers fit the candidates. What is learned is the
-            same.
-        """
-        refuse_validation_as_target(y)
+    def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
+        """Candidates, and the weights of the best mixture of them. Workers fit the candidates."""
         seed, threads = seed_of(self.random_state, checkpoint), thread_count(self.n_jobs)
         data = self._read(X, validation, seed)
         fitted = _copies(self.candidates, seed, threads)
@@ -134,7 +109,6 @@ class PGC(Estimator):
         self.members_ = [fitted[i] for i in kept]
         circuits = [member.circuit_ for member in self.members_]
         self.circuit_ = mixture_of_learned(self.weights_.tolist(), circuits, data.rows.names)
-        return self
 
     def _score_codes(self, codes: np.ndarray) -> np.ndarray:
         """Member by member: each recomputes the rows that float64 cannot certify; the mixture is as accurate."""

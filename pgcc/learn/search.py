@@ -6,12 +6,12 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from pgcc.errors import PgccError, brief
-from pgcc.learn.base import Estimator, refuse_validation_as_target, seed_of, thread_count
+from pgcc.learn.base import Estimator, seed_of, thread_count
 from pgcc.learn.candidates import Failed, fit_each
 from pgcc.learn.checkpoint import Place
 from pgcc.learn.renamed import with_new_names
@@ -84,22 +84,11 @@ class GridSearch(Estimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        validation: Any = None,
-        checkpoint: Place | None = None,
-        cluster: Any = None,
-    ) -> Self:
-        """Fit every candidate to rows of 0 and 1; `validation` is data on which the choice is made. `y` is ignored.
+    def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
+        """Every candidate, of which the best one is kept; one that fails is left out, with a warning.
 
-        A candidate that fails is left out, with a warning. For the forms of data see `Estimator.fit`. `checkpoint` is a
-        folder in which every candidate keeps the state of its run: after a crash those that were done are not fitted
-        again, and the others go on. With the address of a Dask cluster, its workers fit the candidates.
+        After a crash those that were done are not fitted again, and the others go on. Workers fit the candidates.
         """
-        refuse_validation_as_target(y)
         if not isinstance(self.estimator, Estimator):
             raise PgccError(f"estimator={self.estimator!r}: a search is for the parameters of an estimator")
         threads, seed = thread_count(self.n_jobs), seed_of(self.random_state, checkpoint)
@@ -121,7 +110,6 @@ class GridSearch(Estimator):
         self.best_estimator_, self.best_params_ = candidates[self.best_index_], settings[self.best_index_]
         self.best_score_ = scores[self.best_index_]
         self.circuit_ = self.best_estimator_.circuit_
-        return self
 
     @property
     def _threshold(self) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from pgcc.learn.base import (
     Estimator,
     check_positive,
     check_whole,
-    refuse_validation_as_target,
     seed_of,
     thread_count,
 )
@@ -126,33 +125,8 @@ class SimplePGC(Estimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        validation: Any = None,
-        checkpoint: Place | None = None,
-        cluster: Any = None,
-    ) -> Self:
-        """Learn groups, kernels, leaves and weights from data.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, list of rows, DataFrame or path
-            0 and 1; −1, NaN or None for what is missing, which is summed out. A path is of a CSV file or an array in
-            .npy, which is read in pieces: it may be longer than memory.
-        y : ignored
-        validation : the same as X, optional
-            The epoch with the largest likelihood of these data is kept. By default a tenth of the rows is put aside.
-        checkpoint : path, optional
-            Where the state of the run is written every few epochs. A run that was killed goes on from there, and ends
-            with the same parameters.
-        cluster : str or distributed.Client, optional
-            The address of the scheduler of a Dask cluster. Its workers run the recipe's rates and the restarts at the
-            same time; what is learned is the same.
-        """
-        refuse_validation_as_target(y)
+    def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
+        """Groups, kernels, leaves and weights. Workers run the recipe's rates and the restarts at the same time."""
         components, seed = check_whole("n_components", self.n_components), seed_of(self.random_state, checkpoint)
         threads = thread_count(self.n_jobs)
         check_group(self.max_group)
@@ -184,7 +158,6 @@ class SimplePGC(Estimator):
         self.best_epoch_ = best.best_epoch + sum(run.epochs for run in runs[: runs.index(best)])
         self.partition_ = [[names[i] for i in group] for group in groups]
         self.circuit_ = simple_pgc_circuit(self.partition_, names, leaf_starts(groups), self.parameters_)
-        return self
 
     def _plan(self, seed: int) -> list[tuple[Recipe, int]]:
         """Recipe and seed of every run."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 from pgcc.cluster import crew
 from pgcc.frontend.chow_liu import PairCounts
@@ -12,7 +12,6 @@ from pgcc.learn.base import (
     check_positive,
     check_whole,
     has_names,
-    refuse_validation_as_target,
     seed_of,
     thread_count,
 )
@@ -91,33 +90,8 @@ class MixtureOfTrees(Estimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        validation: Any = None,
-        checkpoint: Place | None = None,
-        cluster: Any = None,
-    ) -> Self:
-        """Learn trees and weights from data.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, list of rows, DataFrame or path
-            0 and 1; −1, NaN or None for what is missing, which is summed out. A path is of a CSV file or an array in
-            .npy, which is read in pieces: it may be longer than memory.
-        y : ignored
-        validation : the same as X, optional
-            The step with the largest likelihood of these data is kept. By default a tenth of the rows is put aside.
-        checkpoint : path, optional
-            Where the state of the run is written every few steps. A run that was killed goes on from there, and ends
-            with the same trees.
-        cluster : str or distributed.Client, optional
-            The address of the scheduler of a Dask cluster, whose workers share the blocks of rows of every step. What
-            is learned is the same.
-        """
-        refuse_validation_as_target(y)
+    def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
+        """Trees and weights, by EM. Workers share the rows."""
         components, seed = check_whole("n_components", self.n_components), seed_of(self.random_state, checkpoint)
         smoothing = check_positive("smoothing", self.smoothing)
         epochs = check_whole("max_iter", self.max_iter)
@@ -136,7 +110,6 @@ class MixtureOfTrees(Estimator):
         self.history_, self.best_epoch_, self.n_iter_ = run.history, run.best_epoch, run.epochs
         self.trees_ = Trees(**run.best)
         self.circuit_ = self.trees_.circuit(data.rows.names)
-        return self
 
 
 class ChowLiu(Estimator):
@@ -160,21 +133,11 @@ class ChowLiu(Estimator):
         self.smoothing = smoothing
         self.binarize = binarize
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        validation: Any = None,
-        checkpoint: Place | None = None,
-        cluster: Any = None,
-    ) -> Self:
-        """Learn the tree from data (see `MixtureOfTrees.fit`); there is nothing to choose: `validation` is not read.
+    def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
+        """The tree; there is nothing to choose, so that `validation` is not read.
 
         With gaps (−1, NaN, None) it takes some steps of EM: each finds the best tree for what the last one expects.
-        `checkpoint` is where it keeps the tree every few steps, to go on from there if it was killed.
         """
-        refuse_validation_as_target(y)
         smoothing = check_positive("smoothing", self.smoothing)
         rows = X.rows if isinstance(X, Shared) else read_rows(X, threshold=self._threshold)
         self._keep_names(rows.names, X.named if isinstance(X, Shared) else has_names(X, rows))
@@ -186,4 +149,3 @@ class ChowLiu(Estimator):
             (run,) = train([Attempt(begin, 1 if complete else _STEPS, patience=None)], kept)
         self.trees_ = Trees(**run.best)
         self.circuit_ = self.trees_.circuit(rows.names)
-        return self
