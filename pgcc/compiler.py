@@ -372,13 +372,13 @@ def climb(ladder: Sequence[Rung], compiled: Any, rows: Any, rtol: float, *asked:
     """
     answers: Any = None
     used: dict[str, int] = {}
-    waiting = np.arange(len(rows))
+    uncertain = np.arange(len(rows))
     for rung in ladder:
         used.setdefault(rung.method, 0)
-        taken = waiting
-        if rung.takes is not None and len(waiting):
-            known = None if answers is None else answers[waiting]
-            taken = waiting[rung.takes(compiled, rung, rows[waiting], known, *asked)]
+        taken = uncertain
+        if rung.takes is not None and len(uncertain):
+            known = None if answers is None else answers[uncertain]
+            taken = uncertain[rung.takes(compiled, rung, rows[uncertain], known, *asked)]
         stage = getattr(compiled, rung.stage) if len(taken) else None
         if stage is None:
             continue
@@ -394,5 +394,5 @@ def climb(ladder: Sequence[Rung], compiled: Any, rows: Any, rtol: float, *asked:
             answers = found
         else:
             answers.put(taken, found)
-        waiting = answers.uncertain(rtol)
+        uncertain = answers.uncertain(rtol)
     return (Values.empty(len(rows)) if answers is None else answers), used

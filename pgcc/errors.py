@@ -76,6 +76,7 @@ OLD_SPELLINGS = {
         "size": "pc.edges",
     },
 }
+OLD_ARGUMENTS = {("mode", "nodes"): "mode(time_limit=), how many seconds to search"}  # of a question of a model
 
 
 # Questions that are put to a model: somebody who asks a circuit has not compiled it.

@@ -22,6 +22,7 @@ from pgcc.compiler import Compiled
 from pgcc.data.answers import Axes, in_form
 from pgcc.data.evidence import Evidence, read_names
 from pgcc.errors import (
+    OLD_ARGUMENTS,
     EvidenceError,
     KnowsOldSpellings,
     PgccError,
@@ -706,8 +707,8 @@ class Model(KnowsOldSpellings):
 
 def _check_keywords(question: str, how: Mapping[str, Any], kind: type) -> None:
     for name in how.keys() - kind.__annotations__.keys():
-        if (question, name) == ("mode", "nodes"):
-            raise SpellingError("nodes= of mode is now spelled time_limit=: how many seconds to search")
+        if (question, name) in OLD_ARGUMENTS:
+            raise SpellingError(f"{question}({name}=) is now spelled {OLD_ARGUMENTS[question, name]}")
         raise TypeError(
             f"{question} has no argument {name!r}: all questions take {', '.join(kind.__annotations__)}; what is "
             "observed comes first, as a dict or as text"

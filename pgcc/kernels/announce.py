@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import threading
 import time
+
+from pgcc.progress import is_terminal
 
 LOG = logging.getLogger("pgcc.kernels")
 PATIENCE = 1.0  # seconds of compiling after which somebody at a terminal is told
@@ -57,7 +58,7 @@ class Compilation:
 
 def _say(text: str) -> None:
     LOG.info(text)
-    if not os.environ.get("PGCC_QUIET") and sys.stderr is not None and sys.stderr.isatty():
+    if is_terminal():
         print(f"pgcc: {text}", file=sys.stderr, flush=True)
 
 
