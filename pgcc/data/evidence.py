@@ -327,13 +327,13 @@ def as_codes(table: np.ndarray, variables: Sequence[str], first_row: int) -> np.
         return table
     if kind == "f":
         table = np.where(np.isnan(table), -1.0, table)
-        good: np.ndarray | bool = (table == 0.0) | (table == 1.0) | (table == -1.0)
+        good = (table == 0.0) | (table == 1.0) | (table == -1.0)
     elif table.size and (table.max() > 1 or (kind == "i" and table.min() < -1)):
         good = (table <= 1) & (table >= -1) if kind == "i" else table <= 1
     else:
-        good = True
-    if not np.all(good):
-        row, column = np.argwhere(~np.asarray(good))[0]
+        return np.ascontiguousarray(table, dtype=np.int8)
+    if not good.all():
+        row, column = np.argwhere(~good)[0]
         raise EvidenceError(
             f"row {first_row + row}, variable {variables[column]!r} is {table[row, column]}: evidence is {_MEANING}"
         )

@@ -119,9 +119,10 @@ class Kernel:
     def __call__(self, *args: Any) -> Any:
         if _tier.inside:
             return self.py_func(*args)
-        if _chosen == "interpreted" or (_tier.interpreted and self._dispatcher is None):
+        dispatcher = self._dispatcher
+        if _chosen == "interpreted" or (dispatcher is None and _tier.interpreted):
             return self._interpret(args)
-        return self.dispatcher(*args)
+        return (dispatcher or self.dispatcher)(*args)
 
     def _interpret(self, args: tuple[Any, ...]) -> Any:
         global _seconds

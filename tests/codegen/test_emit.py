@@ -85,6 +85,7 @@ def test_golden_file():
     assert release.sub("", source) == release.sub("", GOLDEN.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_same_circuit_same_text():
     code = "import pgcc, pgcc.testing as t, hashlib\nfor d in (True, False):\n"
     code += "    print(hashlib.sha256(pgcc.emit(t.random_circuit(3, 4, 9, d), normalize=False).encode()).hexdigest())"
@@ -228,6 +229,7 @@ def test_total_is_rounded_once():
     assert plain(pgcc.emit(circuit, normalize=False))["TOTAL"] == 1.0
 
 
+@pytest.mark.slow
 def test_large_circuit_becomes_tables(tmp_path):
     """Linear in the circuit, quick to compile; compared with pgcc's own kernels."""
     texts = []

@@ -297,6 +297,7 @@ def test_at_scale(family):
     assert model.logprob(rows) == pytest.approx(model.logprob(rows, method="ball"), abs=2e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["L", "K", "factor", "tree"])
 def test_a_hundred_variables_are_proved(family):
     circuit = large(family, 100, np.random.default_rng(2))

@@ -75,6 +75,7 @@ def rbf(n: int, dimensions: int, length: float) -> np.ndarray:
     return np.exp(-squared / (2 * length**2)) + 1e-10 * np.eye(n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [50, 100])
 @pytest.mark.parametrize("kind", ["random", "rbf 3-d", "rbf 2-d"])
 def test_kernels_at_scale(kind, n):

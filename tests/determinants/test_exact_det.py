@@ -162,6 +162,7 @@ def test_an_l_ensemble_has_the_rows_of_what_is_in_or_free():
     assert math.isclose(value_of(dpp(L), codes), expected, rel_tol=1e-11)
 
 
+@pytest.mark.slow
 def test_large_l_ensemble():
     n = 300
     L = random_psd(n)

@@ -158,6 +158,7 @@ def test_zeros_have_no_exponent_that_others_are_measured_by():
     assert np.abs(found - exact).max() <= off <= 1e-8
 
 
+@pytest.mark.slow
 def test_a_sum_of_transforms_of_which_one_is_impossible():
     """0 has no sum that an error could be relative to."""
     rng = np.random.default_rng(3)

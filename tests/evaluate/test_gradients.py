@@ -84,6 +84,7 @@ def assert_right(circuit, evidence, rng, normalize=False, most=12):
     return 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalize", [False, True])
 def test_circuits(normalize):
     rng = np.random.default_rng(1)

@@ -333,6 +333,7 @@ def test_unknown_compression_is_refused(tmp_path):
     assert load(path) == SAMPLE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extension", EXTENSIONS)
 def test_any_damage_to_the_bytes_is_an_error_or_harmless(tmp_path, extension):
     """Bytes changed, cut out, put in, doubled: a circuit or a PgccError, never anything else."""
@@ -368,6 +369,7 @@ def test_any_damage_to_the_bytes_is_an_error_or_harmless(tmp_path, extension):
         assert outcomes["circuit"] > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stored", [True, False])
 def test_any_change_to_an_array_is_an_error_or_a_circuit(tmp_path, stored):
     """As above, but behind valid checksums, so that the checks of the arrays themselves are what is tested."""

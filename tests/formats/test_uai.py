@@ -242,6 +242,7 @@ def chain(n: int, rng: np.random.Generator) -> list[Factor]:
     return [Factor((v, v + 1), rng.random((2, 2)) + 0.1) for v in range(n - 1)]
 
 
+@pytest.mark.slow
 def test_size_is_linear_for_chains_and_stars() -> None:
     rng = np.random.default_rng(0)
     sizes = {}

@@ -70,12 +70,14 @@ def files(place: Path) -> list[Path]:
     return sorted((place / "cache").iterdir())
 
 
+@pytest.mark.slow
 def test_a_kernel_is_compiled_once(place):
     assert answer(start(place)) == (12.0, 0)
     assert answer(start(place)) == (12.0, 1)
     assert all(path.suffix == ".kernel" for path in files(place))
 
 
+@pytest.mark.slow
 def test_a_kernel_that_it_calls_has_changed(place):
     """In a file of its own, of the same length and age: what Numba's own cache does not see."""
     answer(start(place))
@@ -88,6 +90,7 @@ def test_a_kernel_that_it_calls_has_changed(place):
     assert answer(start(place)) == (12.0, 1)
 
 
+@pytest.mark.slow
 def test_another_processor(place):
     answer(start(place))
     assert answer(start(place, NUMBA_CPU_NAME="generic")) == (12.0, 0)
@@ -115,6 +118,7 @@ def test_no_folder_can_be_written(place):
     assert answer(start(place)) == (12.0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions")
 def test_a_folder_in_which_everybody_may_write_is_not_read(place):
     answer(start(place))
@@ -122,6 +126,7 @@ def test_a_folder_in_which_everybody_may_write_is_not_read(place):
     assert answer(start(place)) == (12.0, 0)
 
 
+@pytest.mark.slow
 def test_processes_at_the_same_time(place):
     assert {answer(process)[0] for process in [start(place) for _ in range(3)]} == {12.0}
     assert answer(start(place)) == (12.0, 1)

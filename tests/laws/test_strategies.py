@@ -61,6 +61,7 @@ def check(circuit: Circuit, rows: np.ndarray, methods: tuple[str, ...]) -> dict[
 BATCHES = [0, 1, *(pytest.param(batch, marks=pytest.mark.slow) for batch in (2, 3))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", BATCHES)
 def test_decomposable_circuits(batch: int) -> None:
     rng = np.random.default_rng(1000 + batch)
@@ -75,6 +76,7 @@ def test_decomposable_circuits(batch: int) -> None:
     assert certified > 300  # float64 alone is enough for most of the 600 rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", BATCHES)
 def test_circuits_that_are_not_decomposable(batch: int) -> None:
     rng = np.random.default_rng(2000 + batch)

@@ -55,6 +55,7 @@ def everything(n: int) -> np.ndarray:
     return np.array(list(product((0, 1), repeat=n)), np.int8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EVERY_KIND, ids=IDS)
 def test_what_is_learned_is_a_circuit(kind):
     X = some_data()

@@ -101,6 +101,7 @@ def shares(draw, count):
     return [Fraction(x, sum(sizes)) for x in sizes]
 
 
+@pytest.mark.slow
 @MANY
 @given(st.lists(anything("z", 4) | anything("y", 3), min_size=1, max_size=3), st.data())
 def test_mixture(parts, data):
@@ -325,6 +326,7 @@ def test_exactly_and_at_most(g, data):
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.booleans(), st.sets(st.sampled_from(["z1", "z2", "z3"])), st.data())
 def test_exactly_in_determinants(seed, complements, over, data):

@@ -176,6 +176,7 @@ def test_unknown_names_are_named(run):
 # -- marginalising -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @thorough
 @given(circuits(max_variables=5, dets=True, max_size=8), st.data())
 def test_marginalising_is_exact(circuit, data):

@@ -40,6 +40,7 @@ def is_smooth_in_literals(circuit: Circuit) -> bool:
 
 
 class TestHomogenize:
+    @pytest.mark.slow
     @settings(max_examples=150, deadline=None)
     @given(st.data())
     def test_one_evaluation_at_numbers_is_any_marginal(self, data: st.DataObject) -> None:

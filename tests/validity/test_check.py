@@ -233,6 +233,7 @@ def signed_distribution(n: int, decomposable: bool, size: int = 100) -> Circuit:
     return Circuit(weighted_sum([half, half * (1 + w), -w / 2], [g.root, big, small]), g.variables)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decomposable", [True, False])
 def test_all_coefficients_of_20_variables(decomposable):
     assert check(signed_distribution(14, decomposable, size=100), time=60).ok

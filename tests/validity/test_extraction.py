@@ -54,6 +54,7 @@ def combination(circuit):
     return next(n for n in circuit.order if n.op is Op.SUM and all(c.op is Op.DET for c in n.children))
 
 
+@pytest.mark.slow
 def test_nothing_is_proved_falsely():
     """Any combination of the same determinants: what is proved has no negative coefficient, and some are proved."""
     rng = np.random.default_rng(1)
