@@ -7,13 +7,17 @@ residual R = I − N·X: no entry of X is off by more than the largest row sum o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from flint import arb, arb_mat
 
+from pgcc.determinants.definite import IdentityPlus
 from pgcc.determinants.pencil import BALLS, as_ball
 from pgcc.ir.matrix import Matrix
+from pgcc.ir.numbers import UNIT
 from pgcc.program.determinant import DetStructure
 from pgcc.rings.precision import ball_parts, precision
 
@@ -54,18 +58,41 @@ class Base:
     square: np.ndarray
 
 
+class _Entries(NamedTuple):
+    """The entries of a kernel G: doubles, what they are off by at most, and what is known beyond them.
+
+    Attributes
+    ----------
+    high : float64 array, k × k
+    radii : float64 array, k × k, or float
+    low : function
+        high + low() is G, if anything is.
+    is_zero : function
+        Whether an entry that is 0 as a double is 0.
+    diagonal : sequence of arb
+    """
+
+    high: np.ndarray
+    radii: np.ndarray | float
+    low: Callable[[], np.ndarray]
+    is_zero: Callable[[int, int], bool]
+    diagonal: Sequence[arb]
+
+
 @np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore")
 def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
     """The base at these values of the children; None where N is singular or too close to it to be sure."""
     if not structure.rank:
         return None
+    is_identity = structure.identity_m0 if not phi.any() else structure.is_marginal_kernel and (phi == 1.0).all()
+    left = np.abs(structure.floats[2]).sum(axis=0)
     with precision(_BITS):
+        if is_identity and structure.identity_u and structure.doubles[2]:  # G = Vᵀ
+            return _rounded(structure, _entries_of_doubles(structure.floats[2].T), phi, 0.0 * left, left)
         m0, u, v = _balls(structure)
-        left = np.abs(structure.floats[2]).sum(axis=0)
         columns, right = (u, np.abs(structure.floats[1]).sum(axis=0)) if structure.ratio is None else (v, left)
-        if structure.identity_m0 if not phi.any() else structure.is_marginal_kernel and (phi == 1.0).all():
-            inverse, error = None, 0.0  # N = I
-        else:
+        inverse, error = None, 0.0
+        if not is_identity:
             n = _at(structure, m0, u, v, phi)
             start = inverse_in_doubles(n, structure.rank)
             if start is None:
@@ -73,8 +100,36 @@ def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
             inverse, error = improved(n, start, _ERROR_OF_PAIRS / _magnification(structure, start, left, right))
         right_factor = columns if inverse is None else inverse if structure.identity_u else inverse * columns
         g = v.transpose() if structure.identity_u and inverse is None else v.transpose() * right_factor
-        given = inverse is None and structure.identity_u and structure.doubles[2]
-        return _rounded(structure, g, phi, error * left, right, given)
+        return _rounded(structure, _entries_of_balls(g), phi, error * left, right)
+
+
+@np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore")
+def base_of_ensemble(structure: DetStructure, whole: IdentityPlus) -> Base | None:
+    """The base of det(I + diag(f)·L) where everything is free, of a large L: G = L·(I + L)⁻¹ = I − (I + L)⁻¹."""
+    about = whole.diagonal()
+    inverse = None if about is None else whole.inverse(_ERROR_OF_PAIRS * max(1.0 - about.max(), UNIT) / 4.0)
+    if inverse is None:
+        return None
+    ones = np.ones(structure.children)
+    with precision(_BITS):
+        diagonal = [1 - x for x in inverse.diagonal]
+        high, low = -inverse.high, -inverse.low
+        np.fill_diagonal(high, [float(x) for x in diagonal])
+        np.fill_diagonal(low, [float(x - float(x)) for x in diagonal])
+        entries = _Entries(high, 0.0, lambda: low, lambda i, j: False, diagonal)
+        return _rounded(structure, entries, ones, inverse.error * ones, ones)
+
+
+def _entries_of_doubles(kernel: np.ndarray) -> _Entries:
+    diagonal = [arb(x) for x in np.diag(kernel).tolist()]
+    return _Entries(kernel, 0.0, lambda: np.zeros_like(kernel), lambda i, j: True, diagonal)
+
+
+def _entries_of_balls(g: arb_mat) -> _Entries:
+    k, balls = g.nrows(), g.entries()
+    high = np.array([float(x) for x in balls]).reshape(k, k)
+    radii = np.array([float(x.rad()) for x in balls]).reshape(k, k)
+    return _Entries(high, radii, lambda: _low_parts(g, high), lambda i, j: g[i, j] == 0, balls[:: k + 1])
 
 
 def _magnification(structure: DetStructure, inverse: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
@@ -86,26 +141,22 @@ def _magnification(structure: DetStructure, inverse: np.ndarray, left: np.ndarra
 
 
 def _rounded(
-    structure: DetStructure, g: arb_mat, phi: np.ndarray, left: np.ndarray, right: np.ndarray, exact: bool
+    structure: DetStructure, entries: _Entries, phi: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> Base | None:
-    """Doubles, scaled; an entry (i, j) of g may be off by its radius and left[i]·right[j]; exact: they all are doubles.
-
-    None where they leave the range.
-    """
-    k, ratio = len(phi), structure.exact_ratio
-    entries = np.array([float(x) for x in g.entries()]).reshape(k, k)
-    radii = np.array([float(x.rad()) for x in g.entries()]).reshape(k, k)
-    size = np.abs(np.diag(entries))
+    """Doubles, scaled; an entry (i, j) may be off by its radius and left[i]·right[j]. None if they leave the range."""
+    k, ratio, high = len(phi), structure.exact_ratio, entries.high
+    size = np.abs(np.diag(high))
     square = np.ldexp(1.0, (-2 * np.floor(np.frexp(np.where(size > 0, size, 1.0))[1] / 2)).astype(int))
     half = np.sqrt(square)
     scaling = half * half[:, None]
-    error = (left * half).max(initial=0.0) * (right * half).max(initial=0.0) + (radii * scaling).max(initial=0.0)
-    if not np.isfinite(entries).all() or not error <= _ERROR or _is_lost(g, entries, size):
+    error = (left * half).max(initial=0.0) * (right * half).max(initial=0.0)
+    error += (entries.radii * scaling).max(initial=0.0)
+    if not np.isfinite(high).all() or not error <= _ERROR or _is_lost(entries, size):
         return None
     gap, gap_low = np.full(k, np.nan), np.full(k, np.nan)
     for i in range(k):
         if phi[i] > 0.0:
-            distance = 1 / (as_ball(float(phi[i])) * as_ball(ratio[i])) - g[i, i]
+            distance = 1 / (as_ball(float(phi[i])) * as_ball(ratio[i])) - entries.diagonal[i]
             middle = float(distance.mid())
             off = float(distance.rad()) + left[i] * right[i]
             # beside a smaller gap the errors of the rest of its row would count
@@ -114,9 +165,9 @@ def _rounded(
             if off <= 2.0**-108 * middle and middle * square[i] * _ERROR_OF_PAIRS >= error:
                 gap_low[i] = float((distance - middle).mid()) * square[i]
     scale = square / np.array(ratio, float)
-    kernel, low = entries * scaling, None
+    kernel, low = high * scaling, None
     if structure.symmetric and error <= _ERROR_OF_PAIRS:
-        low = np.zeros((k, k)) if exact else _low_parts(g, entries) * scaling
+        low = entries.low() * scaling
     if not (np.isfinite(kernel).all() and np.isfinite(scale).all() and (scale > 0.0).all()):
         return None
     return Base(np.ascontiguousarray(kernel), scale, gap, low, gap_low, square)
@@ -132,15 +183,14 @@ def _low_parts(g: arb_mat, rounded: np.ndarray) -> np.ndarray:
     return low
 
 
-def _is_lost(g: arb_mat, entries: np.ndarray, size: np.ndarray) -> bool:
+def _is_lost(entries: _Entries, size: np.ndarray) -> bool:
     """Whether doubles round an entry by more than they should, beside a diagonal that is small or 0."""
     if (size >= _NORMAL).all():
         return False
     zero = size == 0.0
-    beside = (entries == 0.0) & (zero | zero[:, None])
-    return bool(((size > 0.0) & (size < _NORMAL)).any()) or not all(
-        g[i, j] == 0 for i, j in np.argwhere(beside).tolist()
-    )
+    beside = (entries.high == 0.0) & (zero | zero[:, None])
+    tiny = bool(((size > 0.0) & (size < _NORMAL)).any())
+    return tiny or not all(entries.is_zero(i, j) for i, j in np.argwhere(beside).tolist())
 
 
 def determinant_at(structure: DetStructure, phi: np.ndarray) -> tuple[float, int, float]:

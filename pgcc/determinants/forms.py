@@ -9,7 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pgcc.determinants.bases import Base, determinant_at, find_base
+from pgcc.determinants.bases import Base, base_of_ensemble, determinant_at, find_base
+from pgcc.determinants.definite import IdentityPlus
 from pgcc.determinants.kernels.forms import determinant_rows
 from pgcc.determinants.kernels.plan import (
     CHILDREN,
@@ -42,7 +43,9 @@ from pgcc.program.determinant import DetStructure
 Value = tuple[float, int, float]  # mantissa, binary exponent, relative error
 
 # Kernels G of more children than this are not written down.
-_MOST_CHILDREN = 1024
+_MOST_CHILDREN = 2500
+# From so many children on they are found by products in BLAS, and before anybody asks.
+_LARGE_KERNEL = 200
 # Nor are matrices for the form RANK with more numbers than this.
 _MOST_NUMBERS = 1 << 24
 _ONE: Value = (0.5, 1, 0.0)
@@ -83,7 +86,7 @@ class Determinant:
             self.out = find_base(structure, np.zeros(structure.children))
         if structure.size is not None:
             self.may_have_free = self.may_have_free and structure.symmetric and not np.all(self.counted)
-        if structure.size is not None or structure.is_marginal_kernel:
+        if structure.size is not None or structure.is_marginal_kernel or self._ensemble is not None:
             self.find_free_base()
 
     def find_free_base(self) -> bool:
@@ -91,8 +94,20 @@ class Determinant:
         if not self.may_have_free:
             return False
         self.may_have_free = False
-        self.free = find_base(self.structure, self._free_phi)
+        if self._ensemble is not None:
+            self.free = base_of_ensemble(self.structure, self._ensemble)
+        if self.free is None:
+            self.free = find_base(self.structure, self._free_phi)
         return self.free is not None
+
+    @cached_property
+    def _ensemble(self) -> IdentityPlus | None:
+        """I + L, if this is det(I + diag(f)·L) of a large symmetric L."""
+        structure = self.structure
+        is_plain = structure.identity_m0 and structure.identity_u and structure.doubles[2] and structure.symmetric
+        if not is_plain or structure.children < _LARGE_KERNEL or not (self.phi == 1.0).all():
+            return None
+        return IdentityPlus(structure.floats[2]) if structure.size is None else None
 
     @property
     def forms(self) -> list[str]:
@@ -121,6 +136,10 @@ class Determinant:
             return _UNKNOWN
         if structure.size is None and structure.is_marginal_kernel and (self.phi == 1.0).all():
             return _ONE
+        if self._ensemble is not None:
+            value = self._ensemble.determinant()
+            if value is not None and value[2] <= _TOTAL_ERROR:
+                return value
         found = Found(np.zeros(1), np.zeros(1, np.int64), np.zeros(1))
         slots, work = np.arange(2 * k, dtype=np.int32), np.concatenate([self.phi, np.ones(k)])
         children = Children(slots[:k], slots[k:], work, 1, np.zeros(0, np.uint8), 0, 1)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import pgcc
+from pgcc.determinants.forms import Determinant
 from pgcc.ir.interpret import probability
 
 # -- the oracle: all sets of edges, and union-find -----------------------------------------------------------
@@ -104,6 +105,19 @@ def random_edges(rng: random.Random, n: int, kind: str, parallel: bool) -> list[
     if parallel:
         edges.append(rng.choice(edges))
     return [(u, v, random_weight(rng, kind)) for u, v in edges]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_bound_on_a_sum_over_trees(seed):
+    """Star–mesh elimination alone: its bound covers what it is off."""
+    rng = random.Random(seed)
+    edges = random_edges(rng, 9, "float", True)
+    circuit = pgcc.spanning_tree(edges)
+    (structure,) = pgcc.compile(circuit)._compiled.float64.program.structures
+    mantissa, exponent, off = Determinant(structure, np.ones(structure.children)).total
+    exactly = sum(tree_weights(range(9), edges).values())
+    assert 0.0 < off < 1e-13
+    assert abs(Fraction(mantissa) * Fraction(2) ** exponent / exactly - 1) <= Fraction(off)
 
 
 KINDS = ["one", "integer", "fraction", "float", "wide"]

@@ -1,0 +1,255 @@
+"""det(I + A) and (I + A)⁻¹ of a large positive definite matrix, to more digits than doubles have, at the speed of BLAS.
+
+Ozaki's scheme: a matrix is cut into slices of β bits. The products of two slices are integers (times a power of 2 for
+every row and column), n of which add up to less than 2^53, so that BLAS multiplies slices without any rounding, in
+whatever order it adds. N = I + A is scaled to a diagonal near 1, by powers of 2. With a lower triangular W of doubles,
+W·N·Wᵀ ≈ I, everything follows from one residual:
+
+    C = WᵀW, exactly;   X₀ = C to two slices;   R₀ = I − N·X₀
+
+    determinant   N·C = I + M has the eigenvalues 1 + λ of the symmetric W·N·Wᵀ, so that
+                  log det N + 2·Σ log w_ii = Σ log(1 + λ) = tr M − ½·tr M², off by at most ⅓·‖M‖³/(1 − ‖M‖) in
+                  Frobenius' norm
+    inverse       refined: X ← X + Δ, Δ = X₀·R + δ, which leaves the residual R₀·R − N·δ
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from flint import arb
+
+from pgcc.determinants.kernels.exact_sums import add_exactly
+from pgcc.ir.numbers import UNIT
+from pgcc.progress import waiting
+from pgcc.rings.precision import ball_parts, precision
+
+# Of W, of the inverse, and of every correction to it.
+_SLICES = 2
+# Doubles for an entry of a residual, which has many more digits than it keeps.
+_PARTS = 3
+_STEPS = 6
+# What the norms of nonnegative numbers, of at most so many rows, are rounded by.
+_UP = 1.0 + 2.0**-30
+_MOST_ROWS = 1 << 20
+# Entries within this range are cut, multiplied and added without leaving that of doubles.
+_LARGE, _SMALL = 2.0**200, 2.0**-200
+# A larger residual says nothing, or not enough.
+_LARGEST_RESIDUAL = 2.0**-10
+# Beyond doubles, what a product is allowed to lose: less than pairs of doubles hold.
+_LOSS = 2.0**-150
+# More than underflow takes from an entry of a product.
+_TINY = 2.0**-900
+_BITS, _BITS_OF_SUMS = 128, 512
+
+
+class Sum(NamedTuple):
+    """A matrix that is the sum of its parts, large ones first, but for at most `error` in every entry."""
+
+    parts: np.ndarray
+    error: float
+
+    @staticmethod
+    def of(first: np.ndarray, count: int) -> Sum:
+        """A matrix of doubles, in so many parts."""
+        return Sum(np.stack([first, *np.zeros((count - 1, *first.shape))]), 0.0)
+
+    @property
+    def high(self) -> np.ndarray:
+        """The part that is the matrix to the precision of doubles."""
+        return self.parts[0]
+
+    @property
+    def low(self) -> np.ndarray:
+        """The other parts, rounded."""
+        return self.parts[1:].sum(axis=0)
+
+    def copy(self) -> Sum:
+        """The same in memory of its own."""
+        return Sum(self.parts.copy(), self.error)
+
+    def plus(self, term: np.ndarray, error: float = 0.0) -> Sum:
+        """The sum, in the same memory; `error`: of the entries of the term."""
+        lost = add_exactly(self.parts.reshape(len(self.parts), -1), term.reshape(-1))
+        return Sum(self.parts, (self.error + lost + error) * _UP)
+
+    def norm(self) -> float:
+        """At least the largest row sum of absolute values."""
+        return (sum(map(_row_sum, self.parts)) + self.parts.shape[1] * self.error) * _UP
+
+
+class Inverse(NamedTuple):
+    """X = high + low, off by at most `error` in every entry, and by 2⁻¹⁰² of the entry. The diagonal to all digits."""
+
+    high: np.ndarray
+    low: np.ndarray
+    error: float
+    diagonal: list[arb]
+
+
+class IdentityPlus:
+    """N = I + A, for a symmetric A of doubles.
+
+    Parameters
+    ----------
+    A : float64 array, n × n
+    """
+
+    def __init__(self, A: np.ndarray):
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.power = -(np.frexp(1.0 + np.diag(A))[1] // 2)
+            self.A = np.ldexp(A, self.power + self.power[:, None])
+        self.ones = np.ldexp(1.0, 2 * self.power)  # the identity, scaled
+        self.n = len(A)
+
+    @cached_property
+    def _norm(self) -> float:
+        return (float(self.ones.max()) + _row_sum(self.A)) * _UP
+
+    @cached_property
+    def _factors(self) -> tuple[np.ndarray, Sum] | None:
+        """The diagonal of W, and C = WᵀW; None where N is not definite, or so nearly singular that it may not be."""
+        sizes = np.abs(self.A)
+        if not (np.isfinite(sizes).all() and sizes.max(initial=0.0) < _LARGE) or self.n > _MOST_ROWS:
+            return None
+        try:
+            W = np.tril(np.linalg.inv(np.linalg.cholesky(np.diag(self.ones) + self.A)))
+        except np.linalg.LinAlgError:
+            return None
+        if not np.isfinite(W).all() or not (np.diag(W) > _SMALL).all():
+            return None
+        (first, _), (second, _) = _cut(W, 0, _SLICES)
+        crossed = first.T @ second
+        C = Sum.of(first.T @ first, 2).plus(crossed).plus(crossed.T.copy()).plus(second.T @ second)
+        return np.diag(first) + np.diag(second), C
+
+    @cached_property
+    def _start(self) -> tuple[list[np.ndarray], Sum] | None:
+        """The slices of X₀, and R₀; None where N is not certainly definite."""
+        if self._factors is None:
+            return None
+        with waiting(f"a matrix of {self.n:,} rows"):
+            slices = [part for part, _ in _cut(self._factors[1].high, 0, _SLICES)]
+            residual = self._less_product(Sum.of(np.eye(self.n), _PARTS), slices)
+        return (slices, residual) if residual.norm() < _LARGEST_RESIDUAL else None
+
+    def determinant(self) -> tuple[float, int, float] | None:
+        """Mantissa, binary exponent and relative error; None where N is not certainly definite."""
+        if self._start is None or self._factors is None:
+            return None
+        (diagonal, C), (slices, residual) = self._factors, self._start
+        # M = −R₀ + N·Q, where Q = C − X₀ is so small that doubles are good enough for it.
+        Q = (C.high - sum(slices)) + C.low
+        products = self.A @ Q + self.ones[:, None] * Q
+        M = products - residual.high
+        rest = residual.low
+        low = float(np.linalg.norm(rest)) * _UP
+        size_of_n = (float(np.linalg.norm(self.ones)) + float(np.linalg.norm(self.A))) * _UP
+        size_of_q = float(np.linalg.norm(Q)) * _UP
+        lost = _rounding(self.n + 2) * size_of_n * size_of_q + self.n * (size_of_n * C.error + residual.error)
+        size = (float(np.linalg.norm(M)) + low + 2.0 * lost) * _UP
+        if not size < 0.5:
+            return None
+        diagonals = (np.diag(products), -np.diag(residual.high), -np.diag(rest))
+        trace = math.fsum(x for some in diagonals for x in some.tolist())
+        squares = float((M * M.T).sum())
+        error = math.sqrt(self.n) * lost  # of the trace
+        error += 2.0 * size * (lost + low + UNIT * size) + self.n * self.n * UNIT * size * size  # of ½·tr M²
+        error += size**3 / (3.0 * (1.0 - size)) + 4.0 * UNIT * (abs(trace) + squares)
+        with precision(_BITS):
+            factor = arb(1)
+            for w in diagonal.tolist():
+                factor *= arb(w)
+            mantissa, exponent, off = ball_parts(arb(trace - squares / 2.0, error * _UP).exp() / (factor * factor))
+        return mantissa, exponent - 2 * int(self.power.sum()), off
+
+    def diagonal(self) -> np.ndarray | None:
+        """That of (I + A)⁻¹, in doubles; None where N is not certainly definite."""
+        return None if self._start is None else self.ones * np.diag(sum(self._start[0]))
+
+    def inverse(self, enough: float) -> Inverse | None:
+        """(I + A)⁻¹ to an error of `enough`, if that is possible; None where N is not certainly definite."""
+        if self._start is None:
+            return None
+        slices, first = self._start
+        start = sum(slices, np.zeros_like(self.A))
+        residual, of_first = first.copy(), first.norm()
+        X, terms = Sum.of(start, 2), [np.diag(start)]
+        # The rows of |X₀|·1 and |N|·|X₀|·1: what an error of 1 in all entries of a column becomes.
+        rows = np.abs(start).sum(axis=1) * _UP
+        through = float((np.abs(self.A) @ rows + self.ones * rows).max()) * _UP
+        back, lost, error = np.sqrt(self.ones), 0.0, math.inf
+        with waiting(f"the inverse of a matrix of {self.n:,} rows"):
+            for _ in range(_STEPS):
+                wanted = start @ residual.high
+                parts = [part for part, _ in _cut(wanted, 0, _SLICES)]
+                correction = sum(parts, np.zeros_like(wanted))
+                X = X.plus(correction)
+                # Of every column: the residual, what of it was not looked at, and what the slices leave out.
+                known = np.abs(residual.high).max(axis=0)
+                unseen = np.abs(residual.parts[1:]).sum(axis=0).max(axis=0) * _UP + residual.error
+                cut = np.abs(wanted - correction).max(axis=0)
+                left = of_first * (known + unseen) + through * (_rounding(self.n) * known + unseen) + self._norm * cut
+                # The first sum is exact, and from then on an entry is near to what it will be.
+                if len(terms) > 1:
+                    sizes = np.abs(correction) * back * back[:, None]
+                    lost += 8.0 * UNIT * UNIT * _largest(sizes) * _UP
+                terms.append(np.diag(correction))
+                before, error = error, math.inf
+                norm = self.n * float(left.max()) * _UP
+                if norm < 0.5:
+                    of_rows = float((np.abs(X.high).sum(axis=1) * back).max()) * _UP
+                    error = (of_rows * float((left * back).max()) / (1.0 - norm) + lost) * _UP
+                if error <= enough or not error < before / 4.0:
+                    break
+                residual = self._less_product(residual, parts)
+        with precision(_BITS_OF_SUMS):
+            sums = [sum(map(arb, some), arb(0)) for some in zip(*(term.tolist() for term in terms), strict=True)]
+            diagonal = [x * arb(one) for x, one in zip(sums, self.ones.tolist(), strict=True)]
+        scaling = self.power + self.power[:, None]
+        return Inverse(np.ldexp(X.high, scaling), np.ldexp(X.low, scaling), error, diagonal)
+
+    def _less_product(self, R: Sum, slices: list[np.ndarray]) -> Sum:
+        """R − N·X, in the memory of R, of an X in slices."""
+        X = -sum(slices, np.zeros_like(self.A))
+        R, largest = R.plus(self.ones[:, None] * X), _largest(X)
+        for part, rest in _cut(self.A, 1):
+            for one in slices:
+                R = R.plus(-(part @ one))
+            lost = _rounding(self.n) * _row_sum(rest) * largest
+            if lost <= _LOSS:
+                break
+        return R.plus(rest @ X, lost * _UP + _TINY)
+
+
+def _cut(matrix: np.ndarray, axis: int, count: int = 8) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Slices of a matrix from the highest bits on, each with what is left then.
+
+    With axis 1, the products of the slices with slices along axis 0 of another matrix are exact.
+    """
+    bits = (53 - math.ceil(math.log2(len(matrix)))) // 2
+    exponent = np.frexp(np.abs(matrix).max(axis=axis, keepdims=True))[1]
+    rest = matrix
+    for i in range(1, count + 1):
+        anchor = np.ldexp(1.5, 52 + exponent - bits * i)  # doubles near it are multiples of 2^(exponent − bits·i)
+        part = (rest + anchor) - anchor
+        rest = rest - part
+        yield part, rest
+
+
+def _largest(matrix: np.ndarray) -> float:
+    return float(np.abs(matrix).max(initial=0.0))
+
+
+def _row_sum(matrix: np.ndarray) -> float:
+    """The largest sum of absolute values of a row."""
+    return float(np.abs(matrix).sum(axis=1).max(initial=0.0)) * _UP
+
+
+def _rounding(n: int) -> float:
+    """γ: what the sum of n products loses, relative to the sum of their absolute values."""
+    return n * UNIT / (1.0 - n * UNIT) * _UP
