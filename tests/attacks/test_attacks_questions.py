@@ -203,3 +203,24 @@ def test_cofactors_of_a_graded_singular_matrix():
 def test_a_negative_value_has_no_derivative():
     with pytest.raises(SemanticsError, match="negative value"):
         pgcc.grad(pgcc.parse("2 - a"), {"a": 1}, normalize=False)
+
+
+# -- derivatives ------------------------------------------------------------------------------------
+
+
+BESIDE = {
+    "a determinant": "det([[1, 0.5], [0.5, 1]], [[1, 0], [0, 1]], [[1, 0.2], [0.2, 1]], [x, y])",
+    "one of a size": "det([[1, 0.5], [0.5, 1]], [[1, 0], [0, 1]], [[1, 0.2], [0.2, 1]], [x, y], size=1)",
+    "a square that cancels": "((x + 1)*(x + 1) - x*x)",
+}
+
+
+@pytest.mark.parametrize("beside", BESIDE.values(), ids=BESIDE.keys())
+def test_derivatives_are_not_lost_beside_what_has_no_bounds(beside):
+    """∂ log g/∂(1e-30) is B/(1e-30·B + 1), off by 2e-4: B = 1e20·(p − q) cancels, and 1e-30·B does not show in g."""
+    tiny = "1e20*(0.1*(a + 1)) - 1e20*(0.1*(a + 1.000000000001))"
+    g = pgcc.parse(f"(1e-30*({tiny}) + 1) * {beside}")
+    with pytest.raises(PrecisionError, match="cancel"):
+        pgcc.grad(g, {}, normalize=False)
+    plain = pgcc.parse(f"(1e-5*(0.3*(a + 1) - 0.1*(a + 1.25)) + 1) * {beside}")
+    assert np.isfinite(pgcc.grad(plain, {}, normalize=False).logprob)
