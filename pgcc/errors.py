@@ -115,8 +115,15 @@ def circuit_from(value: object) -> str:
 
 
 def brief(value: object) -> str:
-    """What was given, for an error: not more than a line of it."""
-    text = repr(value)
+    """What was given, for an error: not more than a line of it.
+
+    >>> brief(10**5000)
+    'an int with too many digits'
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not write numbers of more than 4,300 digits
+        return f"{'an' if isinstance(value, int) else 'a'} {type(value).__name__} with too many digits"
     return text if len(text) <= 60 else text[:60] + "…"
 
 

@@ -29,6 +29,7 @@ from pgcc.errors import (
     PrecisionError,
     SemanticsError,
     SpellingError,
+    brief,
     circuit_from,
 )
 from pgcc.ir.bulk import collector_paused
@@ -803,7 +804,7 @@ def _check_method(method: str) -> str:
 
 def _check_rtol(rtol: float) -> float:
     if not (isinstance(rtol, (int, float)) and _SMALLEST_RTOL <= rtol < 1):
-        raise PrecisionError(f"rtol={rtol!r} is not between {_SMALLEST_RTOL} and 1; exact=True gives fractions")
+        raise PrecisionError(f"rtol={brief(rtol)} is not between {_SMALLEST_RTOL} and 1; exact=True gives fractions")
     return float(rtol)
 
 

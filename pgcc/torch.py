@@ -61,8 +61,9 @@ def logprob(circuit: Circuit, rows: Any, numbers: Mapping[Any, Any], *, normaliz
     numbers : mapping
         From parts of the circuit (the `Circuit` it was made of, or its `Node`) to tensors:
 
-        - a sum: its weights, one per term;
-        - a DPP: its kernel, by which it was made: L or K of shape n × n, or a factor of shape n × r;
+        - a sum: its weights, one per term; a number c that is added, as in 0.3·a + 0.7, is the term c·1 of weight c;
+        - a DPP: its kernel, by which it was made: L or K of shape n × n, or a factor of shape n × r (the kernel L = I
+          and the factor I make the same circuit, and what is given for that is taken for L);
         - a graph (of `spanning_tree`, `spanning_forest` or `arborescence`): the weights of its edges;
         - any determinant: a tuple (M0, U, V), of which None stays as it is.
 

@@ -302,7 +302,7 @@ def as_code(value: Any, where: str) -> int:
             return -1
         if value in (0, 1, -1):
             return int(value)  # type: ignore[arg-type]
-    raise EvidenceError(f"{where} is {value!r}: evidence is {_MEANING}")
+    raise EvidenceError(f"{where} is {brief(value)}: evidence is {_MEANING}")
 
 
 def _from_objects(table: np.ndarray) -> np.ndarray:

@@ -6,6 +6,8 @@ scaled numbers (`ScaledGradients`). Which rows run where is said by the ladder `
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -18,7 +20,7 @@ from pgcc.certify.kernels.analysis import LOSS
 from pgcc.determinants.cofactors import Derivatives, Matrices, determinant_derivatives
 from pgcc.errors import PrecisionError
 from pgcc.evaluate.kernels.gradients import add_linear_gradients, add_scaled_gradients
-from pgcc.ir.numbers import absolute
+from pgcc.ir.numbers import UNIT, absolute
 from pgcc.program.program import ARITHMETIC, DET, DETBAR, LEAF, SUM, Program
 from pgcc.program.reverse import adjoints
 from pgcc.rings.direct import split_constants, split_doubles
@@ -161,6 +163,23 @@ class Differentiator:
         leaves = self.constants[2:]
         self.__dict__.pop("floor", None)
         self.constants = Constants(*split_doubles(self.reversed.weights), *leaves)
+
+    @contextmanager
+    def roundings(self, count: int, rng: np.random.Generator) -> Iterator[None]:
+        """Inside of it, all weights and entries of matrices are off by so many roundings, each up or down."""
+
+        def off(shape: tuple[int, ...]) -> np.ndarray:
+            return 1.0 + count * UNIT * rng.choice([-1.0, 1.0], shape)
+
+        weights, constants, matrices = self.reversed.weights.copy(), self.constants, self.matrices
+        factors = np.append(off(self.program.weights.shape), 1.0)[self._source]  # −1: the last
+        self.reversed.weights[:] *= factors
+        self.constants = constants._replace(weights=constants.weights * factors)
+        self.matrices = [tuple(m * off(m.shape) for m in each) for each in matrices]
+        try:
+            yield
+        finally:
+            self.reversed.weights[:], self.constants, self.matrices = weights, constants, matrices
 
     @cached_property
     def floor(self) -> float:

@@ -47,6 +47,7 @@ from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node, Op
 from pgcc.ir.printer import describe
+from pgcc.ir.spelling import display_text
 
 KINDS = {"o": "or", "a": "and", "t": "true", "f": "false"}
 
@@ -102,7 +103,7 @@ def write(circuit: Circuit, file: BinaryIO) -> None:
     full = over_literals(circuit, "an NNF")
     for node in full.order:
         if node.op is Op.CONST and node.value not in (0, 1):
-            raise FormatError(f"an NNF has no numbers, and this circuit has the constant {node.value}")
+            raise FormatError(f"an NNF has no numbers, and this circuit has the constant {display_text(node.value)}")
         if node.op is Op.SUM and any(weight not in (0, 1) for weight in node.weights):
             raise FormatError(
                 f"an NNF has no weights, and {describe(node)} has some that are not 1: .psdd, .pgc and .npz keep them"

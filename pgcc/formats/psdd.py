@@ -25,7 +25,7 @@ from pathlib import Path
 
 from pgcc.formats.io import shown
 from pgcc.formats.logic import Lines, Nodes, decomposable, literal_node, variable_names
-from pgcc.formats.psdd_writer import write
+from pgcc.formats.psdd_writer import LEAST_LOG, write
 from pgcc.formats.vtree import Vtree, VtreeChecker, vtree_of
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
@@ -39,8 +39,8 @@ ABOVE_ZERO = 1e-6
 # The weights of a decision sum to 1 up to this: a damaged weight shows.
 SUM_TOLERANCE = 1e-3
 LOGS_OF_ONE = frozenset({"0", "0.0", "-0.0", "0.000000"})
-# exp underflows below the first; then weights are exact numbers, down to the second.
-FLOAT_LOG, LEAST_LOG = -700.0, -2000.0
+# exp underflows below it; then weights are exact numbers, down to LEAST_LOG.
+FLOAT_LOG = -700.0
 
 
 def read(path: str | os.PathLike[str], vtree: str | os.PathLike[str] | Vtree | None = None) -> Circuit:

@@ -5,13 +5,15 @@ variables are a node of it. (Products of more than two factors are nested to the
 elements w·prime·sub, and over one variable to p·x + (1 − p)·x̄. Weights are divided by the totals of the nodes, so that
 those of every decision add up to 1: the polynomial stays the same if its total is 1. Elements have to exclude one
 another, by their primes or, as in files that learners write, by their subs.
+
+Weights and totals are decimal numbers of 40 digits, whose range has no end that matters: what a file has is logarithms,
+so that 1e-400, which is 0 as a double, is a weight like any other.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from fractions import Fraction
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from itertools import combinations
 from typing import BinaryIO
 
@@ -21,18 +23,25 @@ from pgcc.frontend.structure import CommonSupport
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
-from pgcc.ir.numbers import Number, mul
+from pgcc.ir.numbers import Number
 from pgcc.ir.printer import brief_text, describe
 from pgcc.ir.scopes import members
 
 # The weights of a decision that add up to 1 but for this are written as they are: files have as few as six digits, and
-# what is read again is the same polynomial. Over one variable, where p says what 1 − p is, nothing but rounding may be.
-TOLERANCE, ROUNDING = 5e-4, 4e-16
+# what is read again is the same polynomial, unless a weight is above 1, which has no place in a file. Over one
+# variable, where p says what 1 − p is, nothing but rounding may be; and a total of 1 may be off by some of it.
+TOLERANCE, ROUNDING, ROUNDINGS = Decimal("5e-4"), Decimal("4e-16"), Decimal("1e-12")
+# Logarithms of weights that are read are not below it.
+LEAST_LOG = -2000.0
+# Doubles above it have all their digits.
+_LEAST_NORMAL = 2.0**-1022
+_DIGITS = Context(prec=40, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 # Elements of all decisions together, where sums of sums are multiplied out.
 MOST_ELEMENTS = 1 << 22
 
 Parts = tuple[int, ...]  # the nodes of a conjunction, by position, in the order of the vtree
-Element = tuple[Number, Parts]
+Element = tuple[Decimal, Parts]
+ONE = Decimal(1)
 
 
 def write(circuit: Circuit, file: BinaryIO) -> dict[str, bytes]:
@@ -48,7 +57,7 @@ def write(circuit: Circuit, file: BinaryIO) -> dict[str, bytes]:
     FormatError
         If the circuit is no PSDD; the reason is named.
     """
-    with collector_paused():
+    with collector_paused(), localcontext(_DIGITS):
         full = over_literals(circuit, "a PSDD")
         if not full.variables:
             raise FormatError("a PSDD has at least one variable, and this circuit has none")
@@ -138,29 +147,34 @@ class _Writer:
         self.made = 0
         self._elements: dict[int, list[Element]] = {}
 
-    def _totals(self) -> list[Number]:
+    def _totals(self) -> list[Decimal]:
         """The value of every node where nothing is observed, taken for 1 where it is nearly 1."""
-        total: list[Number] = []
-        value: Number
+        total: list[Decimal] = []
+        largest: list[Decimal] = []  # the largest weight of an element
         for i, (node, below) in enumerate(zip(self.order, self.links, strict=True)):
+            value = top = ONE
             match node.op:
                 case Op.CONST:
-                    value = node.value
+                    value = _decimal(node.value)
                 case Op.VAR:
-                    value = 1
+                    pass
                 case Op.SUM:
-                    value = _sum(_times(w, total[c]) for w, c in zip(node.weights, below, strict=True))
+                    terms = [_decimal(w) * total[c] for w, c in zip(node.weights, below, strict=True)]
+                    value = sum(terms, Decimal(0))
+                    top = max((x * largest[c] for x, c in zip(terms, below, strict=True)), default=Decimal(0))
                 case Op.PRODUCT:
-                    value = 1
-                    for c in below:
-                        value = _times(value, total[c])
+                    value = math.prod((total[c] for c in below), start=ONE)
+                    there = self._factors(i)
+                    top = largest[there[0]] if len(there) == 1 else ONE
                 case _:
                     raise FormatError(f"a PSDD has no {node!r}")
-            nearly = TOLERANCE if self.of[i] in self.vtree.split else ROUNDING
-            total.append(1 if abs(float(value) - 1.0) <= nearly else value)
-        if abs(float(total[-1]) - 1.0) > TOLERANCE:
+            as_it_is = node.op is Op.SUM and self.of[i] in self.vtree.split and top <= 1 + ROUNDING
+            nearly = TOLERANCE if as_it_is else ROUNDING  # the factors of a product have totals of their own
+            total.append(ONE if abs(value - 1) <= nearly else value)
+            largest.append(top / total[i] if node.op is Op.SUM and value else top)
+        if abs(total[-1] - 1) > ROUNDINGS:
             raise FormatError(
-                f"a PSDD is normalised, and the total of this circuit is {float(total[-1]):.6g}: circuit.normalize()"
+                f"a PSDD is normalised, and the total of this circuit is {_shown(total[-1])}: circuit.normalize()"
             )
         return total
 
@@ -190,7 +204,7 @@ class _Writer:
 
     def _decision(self, parts: Parts) -> list[Element]:
         """The elements of a conjunction: of several nodes one, and of one node those of its sum."""
-        return [(1, parts)] if len(parts) > 1 else self.elements(parts[0])
+        return [(ONE, parts)] if len(parts) > 1 else self.elements(parts[0])
 
     def elements(self, position: int) -> list[Element]:
         """A node over several variables as Σ w·Π parts, its sums of sums multiplied out; total 1."""
@@ -226,11 +240,11 @@ class _Writer:
             if len(there) == 1:
                 return self._elements[there[0]]
             place = {scope: i for i, scope in enumerate(self.vtree.split[self.of[at]])}
-            return [(1, tuple(sorted(there, key=lambda c: place[self.of[c]])))]
+            return [(ONE, tuple(sorted(there, key=lambda c: place[self.of[c]])))]
         found: list[Element] = []
         for w, c in zip(node.weights, self.links[at], strict=True):
-            share = _quotient(_times(w, self.total[c]), self.total[at]) if w else 0
-            found += [(_times(share, v), parts) for v, parts in (self._elements[c] if share else [])]
+            share = _decimal(w) * self.total[c]
+            found += [(share / self.total[at] * v, parts) for v, parts in (self._elements[c] if share else [])]
         self.made += len(found)
         if self.made > MOST_ELEMENTS:
             raise FormatError(
@@ -238,7 +252,7 @@ class _Writer:
             )
         return found
 
-    def _decision_line(self, parts: Parts, elements: list[tuple[Number, Parts, Parts]]) -> tuple[str, str]:
+    def _decision_line(self, parts: Parts, elements: list[tuple[Decimal, Parts, Parts]]) -> tuple[str, str]:
         self._check_exclusive(parts, [prime + sub for _, prime, sub in elements])
         words = [f"{self.ids[prime]} {self.ids[sub]} {_log(w)}" for w, prime, sub in elements]
         return "D", f"{len(elements)} {' '.join(words)}"
@@ -260,50 +274,67 @@ class _Writer:
         variable = self.vtree.variable(self.of[position])
         if not outside or not inside:
             return "L", variable if inside else f"-{variable}"
-        whole = inside + outside
-        log = math.log1p(-outside / whole) if outside < inside else math.log(inside / whole)
-        return "T", f"{variable} {log!r}"
+        if outside > inside:
+            return "T", f"{variable} {_log(inside / (inside + outside))}"
+        rest = float(outside / (inside + outside))
+        if rest < _LEAST_NORMAL:  # log(1 − rest) is −rest
+            raise FormatError(
+                "a PSDD has log(p) of a probability p, which is 0 as a double if p is nearly 1, and in "
+                f"{describe(self.order[position])} x{variable} is 0 with a probability of about "
+                f"{_shown(outside / (inside + outside))}"
+            )
+        return "T", f"{variable} {math.log1p(-rest)!r}"
 
-    def _pair(self, position: int) -> tuple[float, float]:
+    def _pair(self, position: int) -> tuple[Decimal, Decimal]:
         """The coefficients of x and x̄ of a node over one variable."""
         below = Circuit(self.order[position])
-        value: dict[int, tuple[float, float]] = {}
-        for i, (node, links) in enumerate(zip(below.order, below.links, strict=True)):
+        value: list[tuple[Decimal, Decimal]] = []
+        for node, links in zip(below.order, below.links, strict=True):
+            pair = (ONE, ONE)
             match node.op:
                 case Op.VAR:
-                    value[i] = (0.0, 1.0) if node.is_complement else (1.0, 0.0)
+                    pair = (Decimal(0), ONE) if node.is_complement else (ONE, Decimal(0))
                 case Op.CONST:
-                    value[i] = (float(node.value), float(node.value))
+                    pair = (_decimal(node.value), _decimal(node.value))
                 case Op.SUM:
-                    pairs = [(float(w), value[c]) for w, c in zip(node.weights, links, strict=True)]
-                    value[i] = math.fsum(w * a for w, (a, _) in pairs), math.fsum(w * b for w, (_, b) in pairs)
+                    weights = [_decimal(w) for w in node.weights]
+                    pairs = [(w, value[c]) for w, c in zip(weights, links, strict=True)]
+                    pair = (
+                        sum((w * a for w, (a, _) in pairs), Decimal(0)),
+                        sum((w * b for w, (_, b) in pairs), Decimal(0)),
+                    )
+                case Op.PRODUCT:
+                    pair = (
+                        math.prod((value[c][0] for c in links), start=ONE),
+                        math.prod((value[c][1] for c in links), start=ONE),
+                    )
                 case _:
-                    value[i] = math.prod(value[c][0] for c in links), math.prod(value[c][1] for c in links)
-        return value[len(below.order) - 1]
+                    raise FormatError(f"a PSDD has no {node!r}")
+            value.append(pair)
+        return value[-1]
 
 
-def _sum(terms: Iterable[Number]) -> Number:
-    listed = list(terms)
-    if any(type(x) is float for x in listed):
-        return math.fsum(map(float, listed))
-    return sum((Fraction(x) for x in listed), Fraction(0))
+def _decimal(number: Number) -> Decimal:
+    if type(number) is float:
+        return Decimal(number)
+    above, below = number.as_integer_ratio()
+    return Decimal(above) / below
 
 
-def _times(a: Number, b: Number) -> Number:
-    """a·b, rounded if one of them is a float that is multiplied by something else than 1."""
-    return float(a) * float(b) if float in (type(a), type(b)) and 1 not in (a, b) else mul(a, b)
-
-
-def _quotient(a: Number, b: Number) -> Number:
-    if b == 1:
-        return a
-    return float(a) / float(b) if float in (type(a), type(b)) else Fraction(a) / Fraction(b)
-
-
-def _log(weight: Number) -> str:
-    """The logarithm of a weight, also of a fraction beyond the range of floats; that of 1 is 0."""
+def _log(weight: Decimal) -> str:
+    """The logarithm of a weight; that of 1 is 0."""
     if weight == 1:
         return "0"
-    if isinstance(weight, Fraction):
-        return repr(min(0.0, math.log(weight.numerator) - math.log(weight.denominator)))
-    return repr(min(0.0, math.log(weight)))
+    near = float(weight)
+    log = math.log(near) if near >= _LEAST_NORMAL else float(weight.ln())
+    if log < LEAST_LOG:
+        raise FormatError(
+            f"a PSDD has logarithms of weights down to {LEAST_LOG:g}, and this circuit has a weight of about "
+            f"{_shown(weight)}"
+        )
+    return repr(min(0.0, log))
+
+
+def _shown(number: Decimal) -> str:
+    """A few digits of a number of any size."""
+    return f"{+number.normalize(Context(prec=6, Emin=MIN_EMIN, Emax=MAX_EMAX)):g}".replace("E", "e")

@@ -2,7 +2,8 @@
 
 Each is a circuit over literals z_i ("x_i is 1") and ȳ_i ("x_i is 0"): smooth, decomposable, and with total 1 (as far as
 the probabilities given add up to 1). `pgcc.compile` takes it as it is. Variables are called x1, x2, …, or as `names`
-says, in the order of the columns of data. Numbers are kept as they are given: fractions stay exact.
+says, in the order of the columns of data. Numbers are kept as they are given: fractions stay exact, except in Bayesian
+networks, whose tables are multiplied and added up in float64.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.names import default_names
 from pgcc.ir.node import ONE, Node, var
-from pgcc.ir.numbers import Number
+from pgcc.ir.numbers import Number, one_minus
 from pgcc.passes.arguments import as_list, new_names, probability
 from pgcc.passes.building import product_of, sum_of
 
@@ -355,6 +356,7 @@ def bayesian_network(G: networkx.DiGraph, cpt: str = "cpt", keep: Iterable[str] 
     G : networkx.DiGraph
         Edges point from parents to children. The attribute `cpt` of a node gives Pr(x = 1 | parents): a number if it
         has no parents; a dict from tuples of the parents' values; or an array of shape (2,) · k, one axis per parent.
+        Tables are of float64: Pr(x = 1) and Pr(x = 0) are each the nearest double of an exact number.
         Parents are in the order in which `G.predecessors` lists them (that of the edges), unless the node has an
         attribute `parents` that lists them in another.
     cpt : str
@@ -395,7 +397,7 @@ def bayesian_network(G: networkx.DiGraph, cpt: str = "cpt", keep: Iterable[str] 
     for node, i in index.items():
         parents = _parents(G, node)
         table = _cpt(G.nodes[node].get(cpt), len(parents), str(node))
-        factors.append(Factor((*(index[p] for p in parents), i), np.stack([1 - table, table], axis=-1)))
+        factors.append(Factor((*(index[p] for p in parents), i), table))
     return eliminate(labels, factors, keep)
 
 
@@ -408,7 +410,7 @@ def _parents(G: networkx.DiGraph, node: Any) -> list:
 
 
 def _cpt(given: Any, k: int, name: str) -> np.ndarray:
-    """Pr(x = 1 | values of k parents)"""
+    """Pr(x | values of k parents): an axis for each of them, and one for x."""
     if given is None:
         raise CircuitError(f"the node {name!r} has no table of probabilities")
     if k > 20:
@@ -426,8 +428,19 @@ def _cpt(given: Any, k: int, name: str) -> np.ndarray:
         if array.shape != (2,) * k:
             raise CircuitError(f"the table of {name!r} has shape {array.shape}; {k} parents need {(2,) * k}")
         entries = [array[cell] for cell in cells]
-    checked = [float(probability(p, f"Pr({name} = 1 | {c})")) for p, c in zip(entries, cells, strict=True)]
-    return np.array(checked).reshape((2,) * k)
+    rows = [_both(p, f"{name} =", c) for p, c in zip(entries, cells, strict=True)]
+    return np.array(rows).reshape((2,) * (k + 1))
+
+
+def _both(p: Any, event: str, given: tuple) -> tuple[float, float]:
+    """Pr(x = 0) and Pr(x = 1), each to the last digit: 1 − p is not what rounding leaves of it."""
+    inside = probability(p, f"Pr({event} 1 | {given})")
+    for value, exact in enumerate(both := (one_minus(inside), inside)):
+        if exact and not float(exact):
+            raise CircuitError(
+                f"Pr({event} {value} | {given}) is below the range of float64, in which Bayesian networks are computed"
+            )
+    return float(both[0]), float(both[1])
 
 
 def _key(key: Any) -> tuple:

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from pgcc.errors import CircuitError, SemanticsError
+from pgcc.errors import CircuitError, SemanticsError, brief
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate
 from pgcc.ir.node import ONE, Node, Op, is_size, var
-from pgcc.ir.numbers import Number, as_number, one_minus
+from pgcc.ir.numbers import Number, as_number, nearest_float, one_minus
 from pgcc.ir.scopes import members
+from pgcc.ir.spelling import display_text
 from pgcc.passes.arguments import check_circuit, check_disjoint, new_names
 from pgcc.passes.building import product_of, sum_of
 from pgcc.passes.compose import add
@@ -81,7 +82,7 @@ def _normalized(share: Number, part: Circuit, what: str, normalize: bool) -> Num
     if is_one(value):
         return share
     if not normalize:
-        raise SemanticsError(f"{what} has the total {value}, not 1; normalize=True divides by it")
+        raise SemanticsError(f"{what} has the total {display_text(value)}, not 1; normalize=True divides by it")
     return quotient(share, value)
 
 
@@ -92,7 +93,8 @@ def _weights(weights: Iterable[Any], count: int) -> list[Number]:
     added = sum((Fraction(share) for share in shares), Fraction(0))
     floats = float in set(map(type, shares))
     if shares and (abs(added - 1) > TOLERANCE if floats else added != 1):
-        raise CircuitError(f"the weights of a mixture add up to {float(added) if floats else added}, not to 1")
+        told = nearest_float(added) if floats else as_number(added)
+        raise CircuitError(f"the weights of a mixture add up to {display_text(told)}, not to 1")
     return shares
 
 
@@ -102,7 +104,7 @@ def _share(value: Any, i: int) -> Number:
     except CircuitError:
         number = -1
     if number < 0:
-        raise CircuitError(f"weight {i} of the mixture is {value!r}: weights are numbers that are not negative")
+        raise CircuitError(f"weight {i} of the mixture is {brief(value)}: weights are numbers that are not negative")
     return number
 
 
@@ -303,7 +305,7 @@ def subsets(names: str | Sequence[str], k: int) -> Circuit:
     """
     labels = _names(names)
     if not is_size(k, len(labels)):
-        raise CircuitError(f"k={k!r}: a subset of {len(labels)} variables has 0 to {len(labels)} members")
+        raise CircuitError(f"k={brief(k)}: a subset of {len(labels)} variables has 0 to {len(labels)} members")
     with collector_paused():
         return Circuit(_choose(labels, k), labels)
 

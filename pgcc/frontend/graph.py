@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, assert_never
 
-from pgcc.errors import CircuitError
+from pgcc.errors import CircuitError, brief
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, Node, Op, const, det, product, var, weighted_sum
@@ -123,7 +123,7 @@ class _Reader:
     def _number(self, value: Any, where: str) -> Number:
         number = as_number(value)
         if number < 0 and not self.signed:
-            raise CircuitError(f"{where} has the negative weight {value!r}")
+            raise CircuitError(f"{where} has the negative weight {brief(value)}")
         return number
 
 
@@ -131,7 +131,7 @@ def bernoulli_node(name: str, p: Any) -> Node:
     """p·x + (1 − p)·x̄"""
     number = as_number(p)
     if not 0 <= number <= 1:
-        raise CircuitError(f"the probability of {name!r} is between 0 and 1, not {p!r}")
+        raise CircuitError(f"the probability of {name!r} is between 0 and 1, not {brief(p)}")
     return weighted_sum((number, 1 - number), (var(name), var(name, complement=True)))
 
 

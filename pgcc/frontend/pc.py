@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, assert_never
 
-from pgcc.errors import CircuitError, EvidenceError, KnowsOldSpellings
+from pgcc.errors import CircuitError, EvidenceError, KnowsOldSpellings, brief
 from pgcc.frontend.graph import PROBABILISTIC, bernoulli_node, from_graph, to_graph
 from pgcc.frontend.structure import Offender, Structure, check_literals_only
 from pgcc.frontend.structure import structure as structure_of
@@ -132,7 +132,7 @@ class PC(KnowsOldSpellings):
 
     def _scaled(self, factor: Number) -> PC:
         if not self.signed and factor < 0:
-            raise CircuitError(f"a weight of a probabilistic circuit is not negative: {factor!r}")
+            raise CircuitError(f"a weight of a probabilistic circuit is not negative: {brief(factor)}")
         if _is_one(self._scale):
             return self._made(self._body.root, scale=factor)
         return self._made(self.root, scale=factor)
@@ -142,8 +142,8 @@ class PC(KnowsOldSpellings):
             return self  # where sum() starts
         if is_number(other):
             raise CircuitError(
-                f"{other!r} stands alone in a sum: in a probabilistic circuit that is {other!r} for every assignment; "
-                f"write {other!r}*true() if that is meant, or multiply it by a literal"
+                f"{brief(other)} stands alone in a sum: in a probabilistic circuit that is {brief(other)} for every "
+                f"assignment; write {brief(other)}*true() if that is meant, or multiply it by a literal"
             )
         if not isinstance(other, PC):
             return NotImplemented
@@ -393,7 +393,7 @@ def mixture(weights: Iterable[Any], parts: Iterable[PC]) -> PC:
     first = listed[0]
     negative = [w for w in numbers if w < 0]
     if negative and not any(part.signed for part in listed):
-        raise CircuitError(f"a weight of a probabilistic circuit is not negative: {negative[0]!r}")
+        raise CircuitError(f"a weight of a probabilistic circuit is not negative: {brief(negative[0])}")
     return first._made(weighted_sum(numbers, [part.root for part in listed]), *listed[1:])
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pgcc.arrays import as_array, check_size, is_frame, is_sparse
-from pgcc.errors import CircuitError
+from pgcc.errors import CircuitError, brief
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, det, var
 from pgcc.ir.numbers import Number, as_number, nearest_float
@@ -433,7 +433,7 @@ def _weight(value: Any, what: str) -> Number:
     except CircuitError as error:
         raise CircuitError(f"{what}: {error}") from None
     if number < 0:
-        raise CircuitError(f"{what} is negative: {value!r}")
+        raise CircuitError(f"{what} is negative: {brief(value)}")
     return number
 
 

@@ -20,6 +20,7 @@ from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, Op, var, weighted_sum
 from pgcc.ir.numbers import Number, one_minus
+from pgcc.ir.spelling import display_text
 from pgcc.passes.arguments import (
     check_circuit,
     check_known,
@@ -47,7 +48,8 @@ def compose(circuit: Circuit, leaves: Mapping[str, Circuit]) -> Circuit:
         value = positive_total(leaf, f"the leaf for {name!r}")
         if not is_one(value):
             raise SemanticsError(
-                f"the leaf for {name!r} has the total {value}, not 1: divide by it, as its method normalize() does"
+                f"the leaf for {name!r} has the total {display_text(value)}, not 1: divide by it, as its method "
+                "normalize() does"
             )
     names = [v for name in circuit.variables for v in (leaves[name].variables if name in leaves else (name,))]
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence, Set
 from itertools import accumulate
 from typing import Any, NamedTuple, assert_never
 
-from pgcc.errors import CircuitError
+from pgcc.errors import CircuitError, brief
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node, Op, det
@@ -44,7 +44,7 @@ def of_size(circuit: Circuit, size: Any, over: Iterable[str] | None = None) -> C
     least, most = read_size(size)
     if most > len(counted):
         raise CircuitError(
-            f"size={size!r}: of the {len(counted)} variables that are counted, 0 to {len(counted)} can be in"
+            f"size={brief(size)}: of the {len(counted)} variables that are counted, 0 to {len(counted)} can be in"
         )
     with collector_paused():
         return Circuit(_Grading(circuit, frozenset(counted)).component(range(least, most + 1)), circuit.variables)
@@ -58,13 +58,15 @@ def read_size(size: Any) -> Range:
     """
     pair = tuple(size) if isinstance(size, (tuple, list)) else (size, size)
     if len(pair) != 2:
-        raise CircuitError(f"size={size!r}: a number, or the least and the largest")
+        raise CircuitError(f"size={brief(size)}: a number, or the least and the largest")
     try:
         least, most = (-1 if isinstance(k, bool) else operator.index(k) for k in pair)
     except TypeError:
-        raise CircuitError(f"size={size!r} is not how many are in: a number, or the least and the largest") from None
+        raise CircuitError(
+            f"size={brief(size)} is not how many are in: a number, or the least and the largest"
+        ) from None
     if not 0 <= least <= most:
-        raise CircuitError(f"size={size!r}: sizes are at least 0, and the first is not above the second")
+        raise CircuitError(f"size={brief(size)}: sizes are at least 0, and the first is not above the second")
     return least, most
 
 

@@ -23,6 +23,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op, iter_edges
 from pgcc.ir.numbers import Number, as_number
+from pgcc.ir.spelling import display_text
 from pgcc.passes.ball_coefficients import ball_coefficient
 from pgcc.passes.balls import ball, ball_determinant, precision
 from pgcc.passes.exact import constant_determinant, interpolation_weights, plus, times
@@ -85,7 +86,9 @@ def positive_total(circuit: Circuit, what: str) -> Number:
     except PrecisionError as error:
         raise PrecisionError(f"{what}: {error}") from None
     if value <= 0:
-        raise SemanticsError(f"{what} has the total {value}, so it is no distribution, nor a multiple of one")
+        raise SemanticsError(
+            f"{what} has the total {display_text(value)}, so it is no distribution, nor a multiple of one"
+        )
     return value
 
 

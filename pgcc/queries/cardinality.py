@@ -9,7 +9,7 @@ import numpy as np
 from pgcc.certify import budget
 from pgcc.compiler import COUNTS, climb
 from pgcc.data.evidence import Evidence
-from pgcc.errors import PrecisionError
+from pgcc.errors import PrecisionError, brief
 from pgcc.queries.distribution import Distribution
 
 # The smallest absolute error that can be asked for, and the largest.
@@ -24,7 +24,7 @@ def cardinality(
     columns : of the variables of T.
     """
     if atol is not None and not (isinstance(atol, Real) and LEAST_ATOL <= atol <= _MOST_ATOL):
-        raise PrecisionError(f"atol={atol!r} is not between {LEAST_ATOL} and {_MOST_ATOL}")
+        raise PrecisionError(f"atol={brief(atol)} is not between {LEAST_ATOL} and {_MOST_ATOL}")
     distribution.possible(given)
     counted = np.zeros(len(distribution.variables), bool)
     counted[columns] = True

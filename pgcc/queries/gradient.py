@@ -16,7 +16,6 @@ from pgcc.evaluate.gradient_points import PointDifferentiator
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
 from pgcc.ir.node import Node, Op
-from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import tier
 from pgcc.program.parameters import Parametrized, parametrize
 
@@ -141,20 +140,14 @@ class GradientFunction:
         return self.differentiator.gamma * total
 
     def sensitivity(self, codes: np.ndarray, share: np.ndarray, found: Gradients) -> float:
-        """By how much derivatives change, relative to them or to 1, if all entries of matrices do by a few roundings.
+        """By how much derivatives change, relative to them or to 1, if all weights and matrices do by a few roundings.
 
-        Where a determinant cancels, its derivatives are not known any better: the nearest doubles of its entries are
-        off by as much. What it is multiplied by may hide that from the value of a row.
+        Where terms cancel, in a determinant or a sum, derivatives are not known any better: the nearest doubles of the
+        numbers are off by as much. What these terms are multiplied by may hide that from the value of a row.
         """
-        matrices, rng = self.differentiator.matrices, np.random.default_rng(0)
-        self.differentiator.matrices = [
-            tuple(m * (1.0 + 8.0 * UNIT * rng.choice([-1.0, 1.0], m.shape)) for m in each)  # type: ignore[misc]
-            for each in matrices
-        ]
-        try:
+        matrices = self.differentiator.matrices
+        with self.differentiator.roundings(8, np.random.default_rng(0)):
             other = self.evaluate(codes, share)
-        finally:
-            self.differentiator.matrices = matrices
         pairs = [(found.weights, other.weights), (found.constants, other.constants)]
         apart = [(np.abs(a - b) / np.maximum(1.0, np.abs(a))).max(initial=0.0) for a, b in pairs]
         # θ·∂ log F/∂θ does not depend on the scales of rows and columns, which may be many orders of magnitude apart
@@ -234,12 +227,16 @@ def _grad(function: GradientFunction, given: Evidence, share: np.ndarray) -> Gra
         raise PrecisionError("a derivative is outside of the range of doubles: numbers of the circuit are too small")
     if found.spread > _LOST:
         raise PrecisionError("terms cancel so far that float64 has lost some derivatives")
-    if not circuit.facts.monotone and not circuit.facts.dets and circuit.facts.decomposable and len(codes):
+    if circuit.facts.monotone or not len(codes):
+        is_lost = False
+    elif circuit.facts.decomposable and not circuit.facts.dets:
         slopes = np.concatenate([found.weights, found.constants])
-        if not (function.errors(codes, share) <= _LOST * np.maximum(1.0, np.abs(slopes))).all():
-            raise PrecisionError("terms cancel so far that float64 has lost some derivatives")
-    if circuit.facts.dets and len(codes) and not function.sensitivity(codes, share, found) <= _LOST:
-        raise PrecisionError("a determinant cancels so far that float64 has lost some derivatives")
+        is_lost = not (function.errors(codes, share) <= _LOST * np.maximum(1.0, np.abs(slopes))).all()
+    else:
+        is_lost = not function.sensitivity(codes, share, found) <= _LOST
+    if is_lost:
+        what = "a determinant cancels, or terms do," if circuit.facts.dets else "terms cancel"
+        raise PrecisionError(f"{what} so far that float64 has lost some derivatives")
     return function.named(found, float(logs[0]) if given.single else logs)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
-from pgcc.errors import PgccError
+from pgcc.errors import PgccError, brief
 from pgcc.ir.numbers import UNIT
 from pgcc.progress import Nothing
 from pgcc.queries.distribution import Distribution
@@ -313,10 +313,10 @@ class _Partition:
 def _as_seconds(time_limit: Any) -> float:
     try:
         seconds = -1.0 if isinstance(time_limit, (bool, np.bool_, str)) else float(time_limit)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         seconds = -1.0
     if not seconds > 0.0:
-        raise PgccError(f"time_limit={time_limit!r} is not how long to search: a number of seconds, above 0")
+        raise PgccError(f"time_limit={brief(time_limit)} is not how long to search: a number of seconds, above 0")
     return seconds
 
 
@@ -326,5 +326,5 @@ def _as_count(k: Any) -> int:
     except TypeError:
         count = 0
     if count < 1:
-        raise PgccError(f"k={k!r} is not how many assignments to list: a number, 1 or more")
+        raise PgccError(f"k={brief(k)} is not how many assignments to list: a number, 1 or more")
     return count

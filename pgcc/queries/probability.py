@@ -14,7 +14,7 @@ from pgcc.compiler import Compiled, climb
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.evaluate.parallel import for_chunks
-from pgcc.ir.numbers import UNIT
+from pgcc.ir.numbers import UNIT, nearest_float
 from pgcc.kernels.policy import tier
 from pgcc.rings.values import Values
 
@@ -69,9 +69,9 @@ def exact_prob(
     for row, codes in enumerate(given.chunk(slice(None)).tolist()):
         value = exact.rational(codes)
         if total is not None and value < 0:  # the total is positive
-            raise SemanticsError(_negative(float(value / total), given.describe(row)))
+            raise SemanticsError(_negative(nearest_float(value / total), given.describe(row)))
         if total is not None and value > total:
-            raise SemanticsError(_above_one(float(value / total), given.describe(row)))
+            raise SemanticsError(_above_one(nearest_float(value / total), given.describe(row)))
         found.append(value if total is None else value / total)
     return (found, np.zeros(given.rows)) if bound else found
 

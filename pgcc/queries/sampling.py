@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.data.evidence import Evidence
-from pgcc.errors import PgccError, SemanticsError
+from pgcc.errors import PgccError, SemanticsError, brief
 from pgcc.evaluate.parallel import MOST_ROWS, for_chunks
 from pgcc.evaluate.sampling import Ready, TopDown
 from pgcc.kernels.random import STATE, start_streams, uniforms
@@ -34,7 +34,7 @@ def sample(distribution: Distribution, given: Evidence, n: Any, rng: Any = None)
     if given.rows * count * max(1, variables) > _MOST_BYTES:
         rows = f" for each of {given.rows:,} rows of evidence" if given.rows > 1 else ""
         raise PgccError(
-            f"{count:,} samples of {variables:,} variables{rows} take more than {_MOST_BYTES >> 30} GiB: "
+            f"{_told(count)} samples of {variables:,} variables{rows} take more than {_MOST_BYTES >> 30} GiB: "
             "draw fewer at a time"
         )
     seed = _as_seed(rng)
@@ -140,13 +140,17 @@ def _posterior(distribution: Distribution, prefixes: np.ndarray, v: int) -> np.n
     return np.exp(inside - top) / (np.exp(inside - top) + np.exp(out - top))
 
 
+def _told(count: int) -> str:
+    return f"{count:,}" if count < 10**12 else brief(count)
+
+
 def _as_count(n: Any) -> int:
     try:
         count = -1 if isinstance(n, (bool, np.bool_)) else operator.index(n)
     except TypeError:
         count = -1
     if count < 0:
-        raise PgccError(f"n={n!r}: the number of samples is an integer, 0 or more")
+        raise PgccError(f"n={brief(n)}: the number of samples is an integer, 0 or more")
     return count
 
 
@@ -159,5 +163,5 @@ def _as_seed(rng: Any) -> int:
     except TypeError:
         seed = -1
     if seed is not None and seed < 0:
-        raise PgccError(f"rng={rng!r} is no seed: that is an integer, 0 or more; a numpy Generator will do, too")
+        raise PgccError(f"rng={brief(rng)} is no seed: that is an integer, 0 or more; a numpy Generator will do, too")
     return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])

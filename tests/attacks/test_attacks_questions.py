@@ -203,3 +203,71 @@ def test_cofactors_of_a_graded_singular_matrix():
 def test_a_negative_value_has_no_derivative():
     with pytest.raises(SemanticsError, match="negative value"):
         pgcc.grad(pgcc.parse("2 - a"), {"a": 1}, normalize=False)
+
+
+# -- derivatives ------------------------------------------------------------------------------------
+
+
+BESIDE = {
+    "a determinant": "det([[1, 0.5], [0.5, 1]], [[1, 0], [0, 1]], [[1, 0.2], [0.2, 1]], [x, y])",
+    "one of a size": "det([[1, 0.5], [0.5, 1]], [[1, 0], [0, 1]], [[1, 0.2], [0.2, 1]], [x, y], size=1)",
+    "a square that cancels": "((x + 1)*(x + 1) - x*x)",
+}
+
+
+@pytest.mark.parametrize("beside", BESIDE.values(), ids=BESIDE.keys())
+def test_derivatives_are_not_lost_beside_what_has_no_bounds(beside):
+    """∂ log g/∂(1e-30) is B/(1e-30·B + 1), off by 2e-4: B = 1e20·(p − q) cancels, and 1e-30·B does not show in g."""
+    tiny = "1e20*(0.1*(a + 1)) - 1e20*(0.1*(a + 1.000000000001))"
+    g = pgcc.parse(f"(1e-30*({tiny}) + 1) * {beside}")
+    with pytest.raises(PrecisionError, match="cancel"):
+        pgcc.grad(g, {}, normalize=False)
+    plain = pgcc.parse(f"(1e-5*(0.3*(a + 1) - 0.1*(a + 1.25)) + 1) * {beside}")
+    assert np.isfinite(pgcc.grad(plain, {}, normalize=False).logprob)
+
+
+# -- errors that were tracebacks --------------------------------------------------------------------
+
+
+HUGE = Fraction(10) ** 6000
+PART = pgcc.parse("y/2 + 1/2")
+TOO_LONG = {
+    "exact": lambda: pgcc.compile(pgcc.parse("1e400*x - 1e400*y + 1"), validate=False).prob({"x": 0}, exact=True),
+    "floats": lambda: pgcc.mixture([1e308, 1e308], [EXAMPLE, PART]),
+    "weights": lambda: pgcc.mixture([HUGE, 0], [EXAMPLE, PART]),
+    "negative": lambda: pgcc.mixture([-HUGE, 0], [EXAMPLE, PART]),
+    "total": lambda: pgcc.mixture([1], [HUGE * PART], normalize=False),
+    "normalize": lambda: (-HUGE * PART).normalize(),
+    "compose": lambda: PART.compose({"y": HUGE * PART}),
+    "tilt": lambda: PART.tilt({"y": -HUGE}),
+    "probability": lambda: pgcc.pc.bernoulli("a", HUGE),
+    "evidence": lambda: pgcc.compile(PART).prob({"y": HUGE}),
+    "size": lambda: pgcc.compile(PART).prob(size=int(HUGE)),
+    "samples": lambda: pgcc.compile(PART).sample(int(HUGE)),
+    "time": lambda: pgcc.compile(PART).mode(time_limit=int(HUGE)),
+    "subsets": lambda: pgcc.subsets("a b", int(HUGE)),
+}
+
+
+@pytest.mark.parametrize("wrong", TOO_LONG.values(), ids=TOO_LONG.keys())
+def test_numbers_of_any_length_in_errors(wrong):
+    """Python writes no number of more than 4,300 digits, and makes no double of one above 1.8e308."""
+    with pytest.raises(PgccError):
+        wrong()
+
+
+# -- numbers that were rounded in silence -----------------------------------------------------------
+
+
+def test_a_bayesian_network_of_fractions():
+    """Pr(a = 0) was 1 − fl(p): 0 where it is 1e-30; and 1e-400 was 0."""
+    networkx = pytest.importorskip("networkx")
+    G = networkx.DiGraph([("a", "b")])
+    G.nodes["a"]["cpt"] = 1 - Fraction(1, 10**30)
+    G.nodes["b"]["cpt"] = {(0,): Fraction(1, 3), (1,): Fraction(1, 10**20)}
+    asked = pgcc.compile(pgcc.builders.bayesian_network(G))
+    assert asked.prob({"a": 0}) == pytest.approx(1e-30, rel=1e-12)
+    assert asked.prob({"a": 0, "b": 0}) == pytest.approx(2e-30 / 3, rel=1e-12)
+    G.nodes["b"]["cpt"] = {(0,): Fraction(1, 3), (1,): Fraction(1, 10**400)}
+    with pytest.raises(PgccError, match="below the range of float64"):
+        pgcc.builders.bayesian_network(G)
