@@ -3,7 +3,7 @@
 import { CircuitView } from "./circuit.js";
 import { decodeProgram } from "./decode.js";
 import { Evaluator, IN, OPEN, OUT } from "./evaluator.js";
-import { GraphView } from "./graph.js";
+import { GraphView, whyNoTree } from "./graph.js";
 import { Jobs } from "./jobs.js";
 import { modeSteps } from "./mode.js";
 import { pointWork, sizeSteps } from "./points.js";
@@ -11,7 +11,7 @@ import { randomNumbers, sampleSteps } from "./sampler.js";
 import { logarithm } from "./scaled.js";
 import { modeParts, sampleParts } from "./sets.js";
 import { sizesNote, sizesPicture } from "./sizes.js";
-import { counted, make, probabilityText, scaledText } from "./text.js";
+import { counted, make, marginalText, scaledText } from "./text.js";
 import { VariablesView } from "./variables.js";
 
 const CERTAIN = 1e-6; // the relative error from which on the page says that it is not certain
@@ -112,11 +112,13 @@ class App {
     this.drawn = null;
     this.jobs.stop("mode");
     this.jobs.stop("samples");
-    this.possible = Math.abs(this.answer.value.m) > this.answer.value.x;
+    this.reason = this.about.graph?.trees ? whyNoTree(this.about.graph, this.codes) : null;
+    this.possible = this.reason === null && Math.abs(this.answer.value.m) > this.answer.value.x;
+    if (!this.possible) this.answer.marginal = this.answer.marginal.map((p, i) => (this.codes[i] === OPEN ? NaN : p));
     this.showEvidence();
     this.variables.update(this.answer);
     this.graph?.update(this.answer);
-    this.circuit.update();
+    this.circuit.follow();
     this.askSizes();
     part("mode").replaceChildren(make("p", { class: "quiet" }, "The set with the largest probability that agrees with what is observed."));
     part("samples").replaceChildren(make("p", { class: "quiet" }, "Sets drawn from the distribution, given what is observed."));
@@ -129,12 +131,12 @@ class App {
     part("evidence-title").textContent = observed.length ? `Probability of the evidence (${counted(observed.length, "variable")})` : "Nothing is observed yet";
     const { value, relative, evidence } = this.answer, output = part("probability");
     const log = logarithm(value) - logarithm(this.evaluator.total);
-    if (value.m === 0 && value.x === 0) output.replaceChildren("0", make("small", {}, " impossible"));
+    if (this.isImpossible()) output.replaceChildren("0", make("small", {}, " impossible"));
     else if (!(Math.abs(value.m) > value.x)) output.replaceChildren("≈? 0");
     else if (observed.length === 0) output.replaceChildren("1");
     else {
-      const text = evidence.value > 1e-3 ? probabilityText(Math.min(1, evidence.value), 6) : scaledText(this.share(value));
-      output.replaceChildren(relative > CERTAIN ? `≈? ${text}` : text, make("small", {}, `  log ${log.toFixed(3)}`));
+      const text = evidence.value > 1e-3 ? marginalText(Math.min(1, evidence.value), evidence.error, 6).text : scaledText(this.share(value));
+      output.replaceChildren(relative > CERTAIN && !text.startsWith("≈") ? `≈? ${text}` : text, make("small", {}, `  log ${Math.min(0, log).toFixed(3)}`));
     }
     const chips = observed.slice(0, MOST_CHIPS).map((i) => {
       const state = this.codes[i] === IN ? "in" : "out";
@@ -157,12 +159,17 @@ class App {
       return make("code", {}, `model.marginals({${some}${observed.length > 12 ? ", …" : ""}})`);
     };
     let said = [];
-    if (value.m === 0 && value.x === 0) said = ["This evidence is impossible: its probability is 0. Undo, or click one of the observed variables."];
+    if (this.isImpossible()) said = [`This evidence is impossible: ${this.reason ?? "its probability is 0"}. Undo, or leave one of the observed variables open.`];
     else if (!this.possible) said = ["This evidence is impossible, or so improbable that double precision does not show it. To be certain, ask pgcc: ", ask()];
     else if (negative) said = ["A probability here is below 0 or above 1: the polynomial is no distribution. pgcc.check(circuit) says why."];
     else if (relative > CERTAIN || doubtful) said = [`Not certain here: digits cancel, and ${relative > CERTAIN ? "the probability of the evidence" : counted(doubtful, "variable")} may be off by more than one in a million (≈?). pgcc itself is certain: `, ask()];
     notice.hidden = said.length === 0;
     notice.replaceChildren(...said);
+  }
+
+  /** Whether it is certain that the evidence has probability 0. */
+  isImpossible() {
+    return this.reason !== null || (this.answer.value.m === 0 && this.answer.value.x === 0);
   }
 
   /** A value of the program as a probability. */
@@ -188,7 +195,7 @@ class App {
     this.sizes = null;
     this.jobs.start("sizes", () => sizeSteps(this.helper, codes), (found) => {
       this.sizes = found;
-      const { picture, text } = sizesPicture(found);
+      const { picture, text } = sizesPicture(found, part("sizes").clientWidth || 640);
       part("sizes").replaceChildren(picture);
       part("size-text").textContent = text;
     });

@@ -145,13 +145,18 @@ export class CircuitView {
     this.show(program.root);
   }
 
-  show(focus) {
-    this.focus = focus;
+  /** What is drawn around a node. */
+  around(focus) {
     const most = (this.canvas.clientWidth || 800) < 560 ? 22 : 48;
-    const { nodes, edges, hidden } = neighbourhood(this.structure, focus, most, (node) => {
+    return neighbourhood(this.structure, focus, most, (node) => {
       const { m, e } = this.value(node);
       return Math.log2(Math.abs(m)) + 64 * e;
     });
+  }
+
+  show(focus, found = this.around(focus)) {
+    this.focus = focus;
+    const { nodes, edges, hidden } = found;
     const labels = nodes.map((node) => this.structure.label(node));
     const short = labels.map(([sign]) => (sign.length > LONGEST ? `${sign.slice(0, LONGEST - 1)}…` : sign));
     const widths = nodes.map((node, i) => (this.structure.isLeaf(node) || short[i].length > 1 ? Math.max(2 * RADIUS, 7 * short[i].length + 14) : 2 * RADIUS));
@@ -163,7 +168,8 @@ export class CircuitView {
     this.svg.append(...this.marks.map((mark) => mark.group));
     this.canvas.replaceChildren(this.svg);
     this.top.hidden = focus === this.program.root;
-    const whole = hidden.size === 0 && focus === this.program.root;
+    this.partial = hidden.size > 0;
+    const whole = !this.partial && focus === this.program.root;
     const { nodes: all, edges: links } = this.sizes, size = `${all.toLocaleString("en")} nodes, ${links.toLocaleString("en")} edges`;
     this.text.textContent = whole ? size : `${size}: ${focus === this.program.root ? "the top" : "around a node"}; click a node to go there`;
     this.detail.textContent = "";
@@ -226,7 +232,16 @@ export class CircuitView {
     return quotient({ m: v.m * a.m, e: v.e + a.e, x: 0 }, { ...root, x: 0 }).value;
   }
 
-  /** Show the values of the query that the evaluator has answered last. */
+  /** Show the query that the evaluator has answered last; in part, it may be another part. */
+  follow() {
+    if (this.partial) {
+      const found = this.around(this.focus), known = new Set(this.drawn.nodes);
+      if (!found.nodes.every((node) => known.has(node))) return this.show(this.focus, found);
+    }
+    return this.update();
+  }
+
+  /** Show its values. */
   update() {
     this.drawn.nodes.forEach((node, i) => {
       const value = this.value(node), share = this.share(node), { group, flow, value: text } = this.marks[i];
@@ -317,8 +332,8 @@ export class CircuitView {
   fitAll(whole) {
     const { width, height, x, y, nodes } = this.drawn, margin = 34;
     const wide = this.svg.clientWidth || 800, high = this.svg.clientHeight || 400;
-    let scale = Math.max((width + 2 * margin) / wide, (height + 2 * margin) / high, 0.7);
-    if (!whole) scale = Math.min(scale, 1.25);
+    let scale = Math.max((width + 2 * margin) / wide, (height + 2 * margin) / high, 0.85);
+    if (!whole) scale = Math.min(scale, 1.6);
     const w = wide * scale, h = high * scale, focus = nodes.indexOf(this.focus);
     const around = (size, view, at) => (size + 2 * margin <= view ? (size - view) / 2 : Math.max(-margin, Math.min(size + margin - view, at - view / 2)));
     this.look({ x: around(width, w, x[focus]), y: height + 2 * margin <= h ? (height - h) / 2 : Math.max(-margin, y[focus] - h / 3), width: w, height: h });

@@ -5,17 +5,18 @@ import { stressed } from "./layout.js";
 import { draw, marginalText } from "./text.js";
 import { NEXT, STATES } from "./variables.js";
 
-const SIZE = 900, MARGIN = 34;
+const MARGIN = 34;
 
 export class GraphView {
   constructor(canvas, graph, names, change) {
     Object.assign(this, { canvas, graph, names, change });
     const ends = graph.tail.map((tail, edge) => [tail, graph.head[edge]]);
     const { x, y, width, height } = stressed(graph.nodes.length, ends);
-    this.at = (node) => [MARGIN + x[node] * SIZE, MARGIN + y[node] * SIZE];
-    const radius = Math.max(9, Math.min(16, 150 / Math.sqrt(graph.nodes.length)));
+    const size = Math.max(420, Math.min(900, 1.1 * (canvas.clientWidth || 800)));
+    this.at = (node) => [MARGIN + x[node] * size, MARGIN + y[node] * size];
+    const radius = Math.max(8, Math.min(15, (0.14 * size) / Math.sqrt(graph.nodes.length)));
     this.svg = draw("svg", {
-      viewBox: `0 0 ${width * SIZE + 2 * MARGIN} ${Math.max(height * SIZE, 120) + 2 * MARGIN}`, role: "group",
+      viewBox: `0 0 ${width * size + 2 * MARGIN} ${Math.max(height * size, 120) + 2 * MARGIN}`, role: "group",
       "aria-label": "Graph: arrow keys go from edge to edge, Enter changes one",
     });
     this.radius = radius;
@@ -76,13 +77,33 @@ export class GraphView {
     this.edges.forEach(({ group, seen, title }, edge) => {
       const variable = this.graph.variable[edge], p = answer.marginal[variable], code = answer.codes[variable];
       const { text } = marginalText(p, answer.error[variable]);
-      seen.setAttribute("stroke-width", code === OUT ? 1.5 : 1 + 11 * (Number.isNaN(p) ? 0 : Math.min(1, Math.max(0, p))));
+      seen.setAttribute("stroke-width", code === OUT ? 1.5 : 1 + 0.7 * this.radius * (Number.isNaN(p) ? 0 : Math.min(1, Math.max(0, p))));
       seen.setAttribute("stroke-opacity", code === OPEN ? 0.25 + 0.65 * (Number.isNaN(p) ? 0 : p) : 0.95);
       group.dataset.state = STATES[code];
       title.textContent = `${this.names[variable]}: ${code === OPEN ? text : STATES[code]}`;
       group.setAttribute("aria-label", `edge ${this.names[variable]}: ${code === OPEN ? `open, probability ${text}` : `observed ${STATES[code]}`}`);
     });
   }
+}
+
+/** Why no spanning tree agrees with the evidence, in words; null if one does. */
+export function whyNoTree(graph, codes) {
+  const join = () => {
+    const parent = graph.nodes.map((_, i) => i);
+    const find = (i) => {
+      while (parent[i] !== i) i = parent[i] = parent[parent[i]];
+      return i;
+    };
+    return (a, b) => {
+      const [x, y] = [find(a), find(b)];
+      parent[x] = y;
+      return x !== y;
+    };
+  };
+  const inside = join(), left = join(), edges = graph.variable.map((variable, edge) => [codes[variable], graph.tail[edge], graph.head[edge]]);
+  if (edges.some(([code, tail, head]) => code === IN && !inside(tail, head))) return "the edges that are in close a cycle";
+  const joined = edges.filter(([code, tail, head]) => code !== OUT && left(tail, head)).length;
+  return joined === graph.nodes.length - 1 ? null : "without the edges that are out, the graph falls apart";
 }
 
 /** A triangle on the curve, towards its end. */

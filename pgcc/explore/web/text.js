@@ -26,10 +26,14 @@ function furnish(element, attributes, children) {
 
 const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
+/** An integer as an exponent. */
+function raised(power) {
+  return [...String(power)].map((sign) => (sign === "-" ? "⁻" : SUPERSCRIPTS[sign])).join("");
+}
+
 /** 10 to a power, as a factor. */
 function tenTo(power) {
-  const digits = [...String(Math.abs(power))].map((digit) => SUPERSCRIPTS[digit]).join("");
-  return `·10${power < 0 ? "⁻" : ""}${digits}`;
+  return `·10${raised(power)}`;
 }
 
 /** A probability in a few digits: 0.4213, 3.1·10⁻⁷. */
@@ -56,11 +60,12 @@ export function shortNumber(x, digits = 4) {
 }
 
 /** A marginal as text, with what is known of its error: {text, doubt}. */
-export function marginalText(p, error) {
+export function marginalText(p, error, digits = 4) {
   if (Number.isNaN(p)) return { text: "–", doubt: false };
-  if (error <= 1e-6 * Math.abs(p) || error === 0) return { text: probabilityText(Math.min(1, Math.max(0, p))), doubt: false };
+  if (error <= 1e-6 && p < 1 && p + error >= 1) return { text: "1", doubt: false };
+  if (error <= 1e-6 * Math.abs(p) || error === 0) return { text: probabilityText(Math.min(1, Math.max(0, p)), digits), doubt: false };
   // absolutely certain, but so small that its digits are not
-  if (error <= 1e-9) return { text: p > 1e-4 ? probabilityText(p) : `<10${[...String(Math.ceil(Math.log10(Math.abs(p) + error)))].map((c) => (c === "-" ? "⁻" : SUPERSCRIPTS[c])).join("")}`, doubt: false };
+  if (error <= 1e-9) return { text: p > 1e-4 ? probabilityText(p, digits) : `<10${raised(Math.ceil(Math.log10(Math.abs(p) + error)))}`, doubt: false };
   return { text: `≈? ${probabilityText(Math.min(1, Math.max(0, p)), 2)}`, doubt: true };
 }
 
