@@ -31,16 +31,27 @@ def find_graph(program: Program, names: Sequence[str]) -> dict[str, Any] | None:
             continue
         rooted = not laplacian.kill.any()
         count = one.rank + (1 if (laplacian.head == one.rank).any() else 0)
+        called = [names[edge] for edge in edges]
+        nodes = node_names(laplacian, called, count)
+        ends = [
+            _oriented(*pair, nodes)
+            for pair in zip(laplacian.tail.tolist(), laplacian.head.tolist(), called, strict=True)
+        ]
         return {
-            "nodes": node_names(laplacian, [names[edge] for edge in edges], count),
-            "tail": laplacian.tail.tolist(),
-            "head": laplacian.head.tolist(),
+            "nodes": nodes,
+            "tail": [tail for tail, _ in ends],
+            "head": [head for _, head in ends],
             "weight": laplacian.weight.tolist(),
             "variable": edges,
             "directed": laplacian.directed,
             "trees": rooted and not laplacian.directed and one.size is None and i == program.value,
         }
     return None
+
+
+def _oriented(one: int, other: int, edge: str, nodes: Sequence[str]) -> tuple[int, int]:
+    """The ends of an edge, the one first that is named first: a determinant does not tell where an edge points to."""
+    return (one, other) if (nodes[one], nodes[other]) in _divisions(edge) else (other, one)
 
 
 def _has_pairs(laplacian: Laplacian) -> bool:

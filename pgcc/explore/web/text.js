@@ -31,9 +31,11 @@ function raised(power) {
   return [...String(power)].map((sign) => (sign === "-" ? "⁻" : SUPERSCRIPTS[sign])).join("");
 }
 
-/** 10 to a power, as a factor. */
-function tenTo(power) {
-  return `·10${raised(power)}`;
+/** The number with this decimal logarithm, in so many digits after the point: 3.1·10⁻⁷. */
+function scientific(ten, digits) {
+  let power = Math.floor(ten), mantissa = (10 ** (ten - power)).toFixed(digits);
+  if (Number(mantissa) >= 10) [power, mantissa] = [power + 1, (1).toFixed(digits)];
+  return `${mantissa}·10${raised(power)}`;
 }
 
 /** A probability in a few digits: 0.4213, 3.1·10⁻⁷. */
@@ -41,8 +43,7 @@ export function probabilityText(p, digits = 4) {
   if (Number.isNaN(p)) return "–";
   if (p === 0) return "0";
   if (Math.abs(p) >= 1e-3) return p === 1 ? "1" : p > 1 - 0.5 * 10 ** -digits && p < 1 ? `>${(1 - 10 ** -digits).toFixed(digits)}` : p.toFixed(digits);
-  const power = Math.floor(Math.log10(Math.abs(p)));
-  return `${(p / 10 ** power).toFixed(1)}${tenTo(power)}`;
+  return (p < 0 ? "−" : "") + scientific(Math.log10(Math.abs(p)), 1);
 }
 
 /** A scaled number in a few digits, however small or large. */
@@ -50,8 +51,7 @@ export function scaledText(number, digits = 4) {
   if (number.m === 0) return "0";
   const ten = logarithm({ m: Math.abs(number.m), e: number.e }) / Math.LN10, sign = number.m < 0 ? "−" : "";
   if (ten >= -3 && ten < 5) return sign + shortNumber(10 ** ten, digits);
-  const power = Math.floor(ten);
-  return `${sign}${(10 ** (ten - power)).toFixed(Math.max(1, digits - 2))}${tenTo(power)}`;
+  return sign + scientific(ten, Math.max(1, digits - 2));
 }
 
 /** A number in a few digits without zeros at its end. */

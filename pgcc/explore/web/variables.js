@@ -118,7 +118,10 @@ export class VariablesView {
         group.button.setAttribute("aria-expanded", open);
       }
       group.list.hidden = !open;
-      if (!open) continue;
+      if (!open) {
+        group.list.replaceChildren();
+        continue;
+      }
       const order = compare ? found.slice().sort(compare) : found;
       group.list.replaceChildren(...order.map((v) => this.row(v).item));
       shown += order.length;
