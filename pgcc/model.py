@@ -725,7 +725,7 @@ class Model(KnowsOldSpellings):
         --------
         >>> import pgcc
         >>> page = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).explore(title="Rain and wet grass")
-        >>> page
+        >>> page  # doctest: +ELLIPSIS
         <Explorer: Rain and wet grass, 2 variables, ... kB>
 
         Then ``page.save("rain.html")`` writes a file that any browser opens.

@@ -281,9 +281,6 @@ def _add_explore(commands: Any) -> None:
     parser.add_argument("-o", "--output", metavar="PATH", help="the page to write, .html")
     parser.add_argument("--title", metavar="TEXT", help="the title of the page (the name of the file)")
     parser.add_argument("--force", action="store_true", help="replace the file if it exists")
-    parser.add_argument(
-        "--no-validate", dest="validate", action="store_false", help="do not test that no variable is squared"
-    )
 
 
 def _add_compile(commands: Any) -> None:

@@ -16,7 +16,7 @@ def run(args: argparse.Namespace) -> None:
     if args.output is None:
         args.parser.error("expected the page to write: -o page.html")
     check_can_write(args.output, args.force)
-    model = pgcc.compile(read_circuit(args), validate=args.validate)
+    model = pgcc.compile(read_circuit(args))
     page = model.explore(title=args.title or _title(args.file))
     write_text(args.output, page.html)
     n = len(model.variables)

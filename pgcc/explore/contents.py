@@ -18,9 +18,8 @@ from pgcc.explore.scaled import as_scaled
 from pgcc.frontend.structure import structure
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.numbers import add
-from pgcc.program.builder import starts
 from pgcc.program.determinant import DetStructure
-from pgcc.program.program import ARITHMETIC, DET, LEAF, Program
+from pgcc.program.program import ARITHMETIC, DET, Program
 
 # Beyond these, a page is no longer answered at once: variables, arguments of instructions, and multiplications of
 # determinants for one click (a few seconds in a browser).
@@ -135,15 +134,3 @@ def _is_deterministic(circuit: Circuit) -> bool:
     if circuit.facts.dets or circuit.edges > _MOST_DECIDED:
         return False
     return structure(circuit).deterministic is True
-
-
-def leaves_of(program: Program, slots: np.ndarray) -> list[tuple[int, bool] | None]:
-    """For every slot the variable of a leaf z or ȳ, and whether it is z; None for other values."""
-    found: list[tuple[int, bool] | None] = []
-    first = starts(np.diff(program.start))
-    for slot in slots.tolist():
-        leaf = int(program.args[first[slot]]) if program.op[slot] == LEAF else -1
-        numbers = program.leaf_numbers[leaf] if leaf >= 0 else None
-        known = numbers in ((0, 1), (1, 0)) and program.leaf_variable[leaf] >= 0
-        found.append((int(program.leaf_variable[leaf]), numbers == (0, 1)) if known else None)
-    return found

@@ -42,7 +42,7 @@ class Explorer:
     --------
     >>> import pgcc
     >>> page = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).explore(title="Two variables")
-    >>> page
+    >>> page  # doctest: +ELLIPSIS
     <Explorer: Two variables, 2 variables, ... kB>
     >>> "<title>Two variables</title>" in page.html
     True
