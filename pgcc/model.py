@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, get_type_hints
+from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack, get_type_hints
 
 from pgcc.certify import budget
 from pgcc.compiler import Compiled
@@ -43,6 +43,9 @@ from pgcc.queries.distribution import Distribution
 from pgcc.queries.explain import Explanation, explain
 from pgcc.queries.probability import exact_prob, logprob, prob
 from pgcc.validity.standing import BY_RULES, CONDITIONED, RAW, Standing, find_standing, follows_from_rules
+
+if TYPE_CHECKING:
+    from pgcc.explore.page import Explorer
 
 # The smallest relative error that float64 results can promise.
 _SMALLEST_RTOL = 1e-14
@@ -687,6 +690,53 @@ class Model(KnowsOldSpellings):
         standing, given = self.standing, None if evidence is None else self._asked.read(evidence)
         with tier(self._compiled.work * (1 if given is None else given.rows)):
             return explain(self._asked, given, standing)
+
+    def explore(
+        self, *, title: str | None = None, groups: Mapping[str, Iterable[str]] | None = None, height: int = 760
+    ) -> Explorer:
+        """A web page that answers questions about this model by itself: no server, no network, one file.
+
+        Every variable with its marginal as a bar: click one to put it in, out, or leave it open, and all bars, the
+        probability of the evidence and the distribution of the size follow. It draws samples, finds the most probable
+        set, and shows the circuit (of spanning trees, the graph) with the values of the query.
+
+        The page runs the program that pgcc runs, in double precision with a bound on every error. Where a bound is
+        above one in a million, it says so: unlike the answers of a model, its numbers are not computed again.
+
+        Parameters
+        ----------
+        title : str, optional
+            Of the page.
+        groups : dict, optional
+            Titles and names of variables that are listed together; by default by how names begin, if there are many.
+        height : int
+            In a notebook, in pixels.
+
+        Returns
+        -------
+        Explorer
+            Shows itself in a notebook; ``save(path)`` writes the page.
+
+        Raises
+        ------
+        PgccError
+            If the circuit is not decomposable, is a raw polynomial (``normalize=False``), or is too large for a page.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> page = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).explore(title="Rain and wet grass")
+        >>> page  # doctest: +ELLIPSIS
+        <Explorer: Rain and wet grass, 2 variables, ... kB>
+
+        Then ``page.save("rain.html")`` writes a file that any browser opens.
+        """
+        from pgcc.explore.page import explore
+
+        if not self._settings.normalize:
+            raise PgccError("a raw polynomial has no probabilities to explore: compile it without normalize=False")
+        with tier(self._compiled.work):
+            return explore(self._compiled, title, groups, height)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"circuit": self.circuit, "settings": self._settings, "standing": self._standing}

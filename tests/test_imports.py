@@ -21,7 +21,7 @@ LAYERS = [
     {"torch"},
     {"learn"},
     {"cluster"},
-    {"draw"},
+    {"draw", "explore"},
     {"model"},
     {"queries"},
     {"validity", "codegen"},

@@ -31,7 +31,7 @@ SHARED = ["over", "size", "rtol", "threads"]
 # Answers are about variables.
 NAMED = {"marginals", "log_odds", "pairwise", "covariance", "sample"}
 # Public, but no questions about the distribution.
-OTHERS = {"condition", "explain", "grad", "standing"}
+OTHERS = {"condition", "explain", "explore", "grad", "standing"}
 
 
 def public(owner: type) -> list[str]:

@@ -1,5 +1,5 @@
 """The command line: `pgcc query`, `pgcc marginals`, `pgcc cardinality`, `pgcc sample`, `pgcc mode`, `pgcc score`,
-`pgcc convert`, `pgcc show`, `pgcc compile`, `pgcc check`, `pgcc fit`, `pgcc warmup`,
+`pgcc convert`, `pgcc show`, `pgcc explore`, `pgcc compile`, `pgcc check`, `pgcc fit`, `pgcc warmup`,
 `pgcc completion`.
 
 Each command is a module of its own with `run(args)`, imported when it is asked for: `pgcc --help` loads nothing but

@@ -68,6 +68,7 @@ def build_parser() -> _Parser:
     _add_score(commands)
     _add_convert(commands)
     _add_show(commands)
+    _add_explore(commands)
     _add_compile(commands)
     _add_check(commands)
     _add_fit(commands)
@@ -267,6 +268,19 @@ def _add_show(commands: Any) -> None:
     form.add_argument("--json", action="store_true", help="print one object of JSON")
     _add_picture_options(parser)
     _add_model_options(parser)
+
+
+def _add_explore(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "explore",
+        "[options] (FILE | --expr TEXT) -o page.html",
+        "write a web page in which a model is explored",
+        texts.EXPLORE,
+    )
+    parser.add_argument("-o", "--output", metavar="PATH", help="the page to write, .html")
+    parser.add_argument("--title", metavar="TEXT", help="the title of the page (the name of the file)")
+    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
 
 
 def _add_compile(commands: Any) -> None:

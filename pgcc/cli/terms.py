@@ -30,6 +30,7 @@ PHRASES: dict[str, str | None] = {
     "factor=B": "--kernel factor",
     "but pgcc.spanning_forest": "but --killing RATE has rooted forests",
     "pgcc.passes": None,
+    "circuit.restrict": None,
     "a numpy Generator": None,
     ", or None for one": "",
 }

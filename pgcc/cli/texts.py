@@ -14,6 +14,7 @@ examples:
   pgcc convert model.psdd model.npz                     from one format to another
   pgcc show examples/beta.pgc                           size, facts, strategy, accuracy
   pgcc show examples/beta.pgc --dot | dot -Tsvg         draw it
+  pgcc explore graph.edges -o graph.html                a web page to explore it in
   pgcc query kernel.npy "x1=1, x2=0" --kernel K         a determinantal point process
   pgcc query graph.edges "a-b=1"                        the edges of a random spanning tree
   pgcc compile examples/beta.pgc -o evaluator.py        readable, standalone Numba source
@@ -61,6 +62,14 @@ To find it is hard for many variables, so that the best set that is found within
 CONVERT = """\
 Read a circuit and write it to OUT, in the format that its extension names, and tell the sizes of both. Probabilistic
 circuits (.psdd, .sdd, .nnf, .uai …) become generating polynomials, smooth and over the same variables.
+"""
+
+EXPLORE = """\
+Write a web page in which the model is explored: one file, which any browser opens without a server or a network. Every
+variable has its marginal as a bar; click one to put it in, out, or leave it open, and all bars, the probability of the
+evidence and the distribution of the size follow. It draws samples, finds the most probable set, and shows the circuit
+and, of spanning trees, the graph. Its numbers are doubles with a bound on their error; where one is not certain, the
+page says so.
 """
 
 CHECK = """\

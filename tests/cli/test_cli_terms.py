@@ -22,8 +22,8 @@ SQUARE = "0.5*x*x + 0.5"
 
 # Parameters named in messages that no command can show: of functions that no command calls, or checked by the parser.
 PYTHON_ONLY = {
-    "alpha", "binarize", "circuit", "column", "estimator", "input_features", "name", "nodes", "optimizer", "param_grid",
-    "parents", "samples", "shape", "strategy", "top", "transform", "weight",
+    "alpha", "binarize", "circuit", "column", "estimator", "height", "input_features", "name", "nodes", "optimizer",
+    "param_grid", "parents", "samples", "shape", "strategy", "top", "transform", "weight",
 }  # fmt: skip
 
 

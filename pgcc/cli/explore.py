@@ -1,0 +1,28 @@
+"""`pgcc explore`: a web page in which a model is explored."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pgcc
+from pgcc.cli.files import check_can_write, read_circuit, write_text
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write the page, and tell how large it is."""
+    if args.words:
+        args.parser.error(f"unexpected {args.words[0]!r}")
+    if args.output is None:
+        args.parser.error("expected the page to write: -o page.html")
+    check_can_write(args.output, args.force)
+    model = pgcc.compile(read_circuit(args))
+    page = model.explore(title=args.title or _title(args.file))
+    write_text(args.output, page.html)
+    n = len(model.variables)
+    size = f"{n:,} variable{'s' if n != 1 else ''}, {len(page.html.encode()) / 1000:,.0f} kB"
+    print(f"wrote {args.output}: {size}; open it in a browser")
+
+
+def _title(file: str | None) -> str | None:
+    return None if file in (None, "-") else Path(str(file)).name

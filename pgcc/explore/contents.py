@@ -1,0 +1,136 @@
+"""What the page is given of a model: the program that pgcc itself runs, as arrays, and names.
+
+The program is that of the homogenised circuit (`pgcc.program.lower`), without the instructions for magnitudes: the
+page carries a bound on the error beside every value instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pgcc.codegen.source import prune
+from pgcc.compiler import Compiled
+from pgcc.errors import PgccError
+from pgcc.explore.graph import find_graph
+from pgcc.explore.scaled import as_scaled
+from pgcc.frontend.structure import structure
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.numbers import add
+from pgcc.program.determinant import DetStructure
+from pgcc.program.program import ARITHMETIC, DET, Program
+
+# Beyond these, a page is no longer answered at once: variables, arguments of instructions, and multiplications of
+# determinants for one click (a few seconds in a browser).
+MOST_VARIABLES, MOST_ARGUMENTS, MOST_MULTIPLICATIONS = 20_000, 4_000_000, 2_000_000_000
+# Edges of circuits whose sums are looked at for common support: it takes Python about a second.
+_MOST_DECIDED = 20_000
+
+
+def page_program(compiled: Compiled) -> Program:
+    """The instructions that the value of a circuit needs, in order: instruction i writes slot i.
+
+    Raises
+    ------
+    PgccError
+        If the circuit is not decomposable, has numbers that doubles do not hold, or is too large for a page.
+    """
+    overlap = compiled.circuit.overlap
+    if overlap is not None:
+        raise PgccError(
+            f"the explorer needs a decomposable circuit, and here two factors of a product share {overlap[1]!r}: ask "
+            "the model itself (marginals, cardinality, sample), or write the polynomial without common variables"
+        )
+    n = len(compiled.circuit.variables)
+    if n > MOST_VARIABLES:
+        raise PgccError(
+            f"{n:,} variables are too many for a page, which shows {MOST_VARIABLES:,} at most: explore a part of them, "
+            "circuit.restrict(names), or given evidence, model.condition(evidence)"
+        )
+    program = prune(compiled.program, [compiled.program.value]).expect(*ARITHMETIC, DET)
+    _check_size(program)
+    if not all(one.in_range for one in program.structures):
+        raise PgccError("a determinant has entries beyond the range of doubles, which the page computes with: scale it")
+    return program
+
+
+def _check_size(program: Program) -> None:
+    work = sum(map(_multiplications, program.structures))
+    for count, most, what in (
+        (program.operations, MOST_ARGUMENTS, "operations"),
+        (work, MOST_MULTIPLICATIONS, "multiplications for the determinants"),
+    ):
+        if count > most:
+            raise PgccError(
+                f"the model is too large for a page: a click would take {count:,} {what}, and {most:,} is the limit; "
+                "explore a part of it, circuit.restrict(names), or given evidence, model.condition(evidence)"
+            )
+
+
+def _multiplications(det: DetStructure) -> int:
+    """About how many a click takes: an inverse, of a sized determinant at as many points as there are sizes."""
+    r, k = det.rank, det.children
+    points = 1 if det.size is None else 4 * (min(r, k) + 1)
+    return points * (2 * r**3 + r * r * k)
+
+
+def program_arrays(program: Program) -> dict[str, np.ndarray]:
+    """The instructions, weights, leaves and matrices of a program."""
+    weight, weight_exponent = as_scaled(program.numbers, program.weights)
+    leaves = [x for a, b in program.leaf_numbers for x in (a, b, add(a, b))]
+    leaf, leaf_exponent = as_scaled(leaves, program.leaf_table.ravel())
+    return {
+        "op": program.op,
+        "start": np.diff(program.start).astype(np.int32),
+        "args": program.args,
+        "firstWeight": np.diff(program.first_weight).astype(np.int32),
+        "weight": weight,
+        "weightExponent": weight_exponent,
+        "leafVariable": program.leaf_variable,
+        "leaf": leaf,
+        "leafExponent": leaf_exponent,
+        **_matrices(program.structures),
+    }
+
+
+def _matrices(structures: list[DetStructure]) -> dict[str, np.ndarray]:
+    """M0, U and V of all determinants by their columns: how many entries each has, their rows, and the entries."""
+    counts, rows, entries = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+    for matrix in (matrix for one in structures for matrix in one.floats):
+        column, row = np.nonzero(matrix.T)
+        counts.append(np.bincount(column, minlength=matrix.shape[1]))
+        rows.append(row)
+        entries.append(matrix[row, column])
+    return {
+        "columnLength": np.concatenate(counts).astype(np.int32),
+        "row": np.concatenate(rows).astype(np.int32),
+        "entry": np.concatenate(entries).astype(np.float64),
+    }
+
+
+def described(compiled: Compiled, program: Program) -> dict[str, Any]:
+    """What the page knows of a model beside its arrays."""
+    positive = bool((program.weights >= 0).all() and (program.leaf_table >= 0).all())
+    return {
+        "variables": list(compiled.circuit.variables),
+        "root": program.value,
+        "dets": [_described_det(one) for one in program.structures],
+        # nothing is negative: choices at sums are probabilities, and samples are drawn from the root down
+        "positive": positive and all(one.size is None and one.nonnegative for one in program.structures),
+        "deterministic": positive and _is_deterministic(compiled.homogenized),
+        "graph": find_graph(program, compiled.circuit.variables),
+        "sizes": {"nodes": len(compiled.circuit.order), "edges": compiled.circuit.edges},
+    }
+
+
+def _described_det(one: DetStructure) -> dict[str, Any]:
+    counted = None if one.size is None or one.counted is None else [i for i, c in enumerate(one.counted) if c]
+    return {"rank": one.rank, "children": one.children, "size": one.size, "counted": counted}
+
+
+def _is_deterministic(circuit: Circuit) -> bool:
+    """Whether no two terms of a sum are positive at the same assignment: then the largest term gives the mode."""
+    if circuit.facts.dets or circuit.edges > _MOST_DECIDED:
+        return False
+    return structure(circuit).deterministic is True

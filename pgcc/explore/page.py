@@ -1,0 +1,216 @@
+"""A model as one web page: its data, the evaluator and the views in a single file that loads nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pgcc import __version__
+from pgcc.compiler import Compiled
+from pgcc.errors import EvidenceError, PgccError
+from pgcc.explore.contents import described, page_program, program_arrays
+from pgcc.explore.packing import pack
+from pgcc.formats.io import as_path, replacing
+
+# The modules of the page, each after those that it imports.
+SCRIPTS = (
+    "decode", "scaled", "complex", "determinant", "sized", "evaluator", "points", "sampler", "mode",
+    "jobs", "text", "variables", "sizes", "sets", "layout", "circuit", "graph", "app",
+)  # fmt: skip
+# The height of the page in a notebook, in pixels.
+HEIGHT = 760
+
+
+class Explorer:
+    """A web page about one model; made by `Model.explore`.
+
+    In a notebook it shows itself. `save` writes it to a file, which any browser opens, without a network.
+
+    Attributes
+    ----------
+    html : str
+        The text of the page.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> page = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).explore(title="Two variables")
+    >>> page  # doctest: +ELLIPSIS
+    <Explorer: Two variables, 2 variables, ... kB>
+    >>> "<title>Two variables</title>" in page.html
+    True
+    """
+
+    def __init__(self, compiled: Compiled, title: str, groups: Mapping[str, Iterable[str]] | None, height: int):
+        self._title, self._height = title, height
+        program = page_program(compiled)
+        about = described(compiled, program)
+        about["title"], about["version"] = title, __version__
+        about["groups"] = _read_groups(groups, compiled.circuit.variables)
+        self._about, self._arrays = about, program_arrays(program)
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """What the page is given of the model, as it stands in the page: JSON."""
+        return {"about": self._about, "packed": pack(self._arrays)}
+
+    @cached_property
+    def html(self) -> str:
+        """The text of the page."""
+        return _filled(
+            _read("page.html"),
+            title=escape(self._title),
+            style=_read("style.css"),
+            data=_as_script_data(self.data),
+            script=page_script(),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to a file, which appears whole or not at all; an existing one is replaced.
+
+        Returns
+        -------
+        Path
+
+        Examples
+        --------
+        >>> import pgcc, tempfile
+        >>> page = pgcc.compile(pgcc.parse("0.4*a*b + 0.6")).explore()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page.save(folder + "/page.html").stat().st_size > 10_000
+        True
+        """
+        target = as_path(path, "the name of a page")
+        try:
+            with replacing(target) as file:
+                file.write(self.html.encode())
+        except OSError as error:
+            raise PgccError(f"{target} cannot be written: {error.strerror or error}") from None
+        return target
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the page in a frame of its own, which shares nothing with the notebook."""
+        style = f"width: 100%; height: {self._height}px; border: 0; border-radius: 12px"
+        label = escape(f"Explorer: {self._title}", quote=True)
+        return (
+            f'<iframe title="{label}" sandbox="allow-scripts" style="{style}" '
+            f'srcdoc="{escape(self.html, quote=True)}"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        n = len(self._about["variables"])
+        size = f"{len(self.html.encode()) / 1000:,.0f} kB"
+        return f"<Explorer: {self._title}, {n:,} variable{'s' if n != 1 else ''}, {size}>"
+
+
+def explore(
+    compiled: Compiled, title: Any = None, groups: Mapping[str, Iterable[str]] | None = None, height: int = HEIGHT
+) -> Explorer:
+    """`Model.explore`."""
+    n = len(compiled.circuit.variables)
+    if title is not None and not isinstance(title, str):
+        raise PgccError(f"title={title!r} is not text")
+    if type(height) is not int or height < 100:
+        raise PgccError(f"height={height!r} is not a height in pixels: a whole number, 100 or more")
+    return Explorer(compiled, title or f"A model of {n:,} variable{'s' if n != 1 else ''}", groups, height)
+
+
+# -- groups of variables -----------------------------------------------------------------------------------------------
+
+
+def _read_groups(groups: Mapping[str, Iterable[str]] | None, names: tuple[str, ...]) -> list[tuple[str, list[int]]]:
+    """Groups as the columns of their variables; what no group names comes last. By default, by how names begin."""
+    if groups is None:
+        return group_by_beginnings(names)
+    if not isinstance(groups, Mapping):
+        raise PgccError(f"groups is a dict from titles to names of variables, not {type(groups).__name__}")
+    column = {name: i for i, name in enumerate(names)}
+    found, seen = [], set()
+    for title, members in groups.items():
+        listed = [members] if isinstance(members, str) else list(members)
+        for name in listed:
+            if name not in column:
+                raise EvidenceError(f"group {title!r} names {name!r}, which is no variable of the model")
+            if name in seen:
+                raise EvidenceError(f"variable {name!r} stands in two groups, or twice in one")
+            seen.add(name)
+        found.append((str(title), [column[name] for name in listed]))
+    rest = [i for i, name in enumerate(names) if name not in seen]
+    return [*found, ("other variables", rest)] if rest else found
+
+
+_BEGINNING = re.compile(r"^(.*?[^\W\d_])[\W_]*\d+$|^([^=_.:/\[ ]+)[=_.:/\[ ].+$")
+# Fewer variables than this are one list.
+FEW = 24
+_MOST_IN_GROUP = 100
+
+
+def group_by_beginnings(names: tuple[str, ...]) -> list[tuple[str, list[int]]]:
+    """Variables whose names begin alike, up to a mark (``colour=red``) or a number (``pixel7``); a hundred at most.
+
+    Examples
+    --------
+    >>> few = group_by_beginnings(("a1", "a2", "b"))
+    >>> few
+    [('', [0, 1, 2])]
+    >>> many = group_by_beginnings(tuple(f"{word}={i}" for word in ("colour", "size") for i in range(20)))
+    >>> [(title, len(members)) for title, members in many]
+    [('colour', 20), ('size', 20)]
+    """
+    if len(names) < FEW:
+        return [("", list(range(len(names))))]
+    found: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        match = _BEGINNING.match(name)
+        found.setdefault((match[1] or match[2]) if match else name, []).append(i)
+    if len(found) > max(1, len(names) // 3):  # names have little in common
+        found = {"": list(range(len(names)))}
+    return [portion for title, members in found.items() for portion in _portions(title, members, names)]
+
+
+def _portions(title: str, members: list[int], names: tuple[str, ...]) -> list[tuple[str, list[int]]]:
+    """A group in parts of a hundred, each called by its first and last member."""
+    if len(members) <= _MOST_IN_GROUP:
+        return [(title, members)]
+    parts = [members[i : i + _MOST_IN_GROUP] for i in range(0, len(members), _MOST_IN_GROUP)]
+    return [(f"{names[part[0]]} … {names[part[-1]]}", part) for part in parts]
+
+
+# -- one file of many --------------------------------------------------------------------------------------------------
+
+
+def _read(name: str) -> str:
+    return (files("pgcc.explore") / "web" / name).read_text(encoding="utf-8")
+
+
+def page_script() -> str:
+    """The modules of the page as one: without what they import from each other, which stands before them."""
+    return "\n".join(as_part(_read(f"{name}.js")) for name in SCRIPTS)
+
+
+def as_part(module: str) -> str:
+    """A module without imports and exports.
+
+    >>> as_part('import { a } from "./b.js";\\nexport const c = a;')
+    'const c = a;'
+    """
+    without = re.sub(r"^import\b[^;]*;\n", "", module, flags=re.MULTILINE)
+    return re.sub(r"^export ", "", without, flags=re.MULTILINE)
+
+
+def _as_script_data(data: Any) -> str:
+    """JSON that may stand in a script element: no name in it can end the element, or begin another."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _filled(page: str, **parts: str) -> str:
+    """The page with its parts in their places, ``{{name}}``, all at once: a part may contain such marks itself."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], page)

@@ -1,0 +1,254 @@
+// The page: what is observed, one query for every change, and the views that show its answer.
+
+import { CircuitView } from "./circuit.js";
+import { decodeProgram } from "./decode.js";
+import { Evaluator, IN, OPEN, OUT } from "./evaluator.js";
+import { GraphView, whyNoTree } from "./graph.js";
+import { Jobs } from "./jobs.js";
+import { modeSteps } from "./mode.js";
+import { pointWork, sizeSteps } from "./points.js";
+import { randomNumbers, sampleSteps } from "./sampler.js";
+import { logarithm } from "./scaled.js";
+import { modeParts, sampleParts } from "./sets.js";
+import { sizesNote, sizesPicture } from "./sizes.js";
+import { counted, make, marginalText, scaledText } from "./text.js";
+import { VariablesView } from "./variables.js";
+
+const CERTAIN = 1e-6; // the relative error from which on the page says that it is not certain
+const MOST_WORK = 4e9; // multiplications for the sizes that are begun without being asked for
+const MOST_CHIPS = 60;
+const THEMES = [["", "◐", "as the system has them"], ["light", "☀", "light"], ["dark", "☾", "dark"]];
+
+const part = (id) => document.getElementById(id);
+
+class App {
+  constructor(about, program) {
+    this.about = about;
+    this.names = about.variables;
+    this.evaluator = new Evaluator(program);
+    this.helper = new Evaluator(program); // for work in the background
+    this.jobs = new Jobs();
+    this.codes = new Uint8Array(this.names.length).fill(OPEN);
+    this.past = [];
+    this.drawn = null;
+    this.prior = this.evaluator.query(this.codes).marginal;
+    this.variables = new VariablesView(part("list"), about, (variable, code) => this.change(variable, code));
+    this.circuit = new CircuitView({
+      canvas: part("circuit"), text: part("circuit-text"), detail: part("circuit-node"), top: part("circuit-top"),
+      smaller: part("circuit-out"), larger: part("circuit-in"), fit: part("circuit-fit"),
+    }, this.evaluator, this.names, about.sizes);
+    if (about.graph) {
+      part("graph-card").hidden = false;
+      this.graph = new GraphView(part("graph"), about.graph, this.names, (variable, code) => this.change(variable, code));
+    }
+    this.describe();
+    this.listen();
+    this.ask();
+  }
+
+  describe() {
+    const { sizes, dets, version } = this.about;
+    const kinds = dets.length ? `, ${counted(dets.length, "determinant")}` : "";
+    part("subtitle").textContent = `${counted(this.names.length, "variable")}, ${counted(sizes.nodes, "node")}${kinds}`;
+    part("footer").textContent = `Made by pgcc ${version}. Everything is computed in this page, in double precision with a bound on every error; where that bound is above one in a million, the page says ≈?.`;
+  }
+
+  listen() {
+    part("search").addEventListener("input", (event) => {
+      this.variables.wanted = event.target.value.trim();
+      this.variables.arrange();
+    });
+    part("sort").addEventListener("change", (event) => {
+      this.variables.sort = event.target.value;
+      this.variables.arrange();
+    });
+    part("undo").addEventListener("click", () => this.undo());
+    part("clear").addEventListener("click", () => this.replace(this.codes.slice().fill(OPEN)));
+    part("find-mode").addEventListener("click", () => this.findMode());
+    part("draw").addEventListener("click", () => this.drawSamples(Number(part("sample-count").value)));
+    part("theme").addEventListener("click", () => this.turnTheme());
+    this.theme = 0;
+    this.showTheme();
+    document.addEventListener("keydown", (event) => {
+      const typing = event.target.matches?.("input, select");
+      if (event.key === "/" && !typing) {
+        event.preventDefault();
+        part("search").focus();
+      } else if ((event.ctrlKey || event.metaKey) && event.key === "z" && !typing) {
+        event.preventDefault();
+        this.undo();
+      }
+    });
+  }
+
+  // -- what is observed -----------------------------------------------------------------------------------------
+
+  /** Put a variable in or out, or leave it open. */
+  change(variable, code) {
+    if (this.codes[variable] === code) return;
+    const codes = this.codes.slice();
+    codes[variable] = code;
+    this.replace(codes);
+  }
+
+  replace(codes) {
+    this.past.push(this.codes);
+    this.codes = codes;
+    this.ask();
+  }
+
+  undo() {
+    if (this.past.length === 0) return;
+    this.codes = this.past.pop();
+    this.ask();
+  }
+
+  // -- the answer -----------------------------------------------------------------------------------------------
+
+  /** One query, and everything that follows from it. */
+  ask() {
+    const begin = performance.now();
+    this.answer = { ...this.evaluator.query(this.codes), codes: this.codes, prior: this.prior, drawn: null };
+    this.drawn = null;
+    this.jobs.stop("mode");
+    this.jobs.stop("samples");
+    this.reason = this.about.graph?.trees ? whyNoTree(this.about.graph, this.codes) : null;
+    this.possible = this.reason === null && Math.abs(this.answer.value.m) > this.answer.value.x;
+    if (!this.possible) this.answer.marginal = this.answer.marginal.map((p, i) => (this.codes[i] === OPEN ? NaN : p));
+    this.showEvidence();
+    this.variables.update(this.answer);
+    this.graph?.update(this.answer);
+    this.circuit.follow();
+    this.askSizes();
+    part("mode").replaceChildren(make("p", { class: "quiet" }, "The set with the largest probability that agrees with what is observed."));
+    part("samples").replaceChildren(make("p", { class: "quiet" }, "Sets drawn from the distribution, given what is observed."));
+    for (const id of ["find-mode", "draw"]) part(id).disabled = !this.possible;
+    this.milliseconds = performance.now() - begin;
+  }
+
+  showEvidence() {
+    const observed = [...this.codes.keys()].filter((i) => this.codes[i] !== OPEN);
+    part("evidence-title").textContent = observed.length ? `Probability of the evidence (${counted(observed.length, "variable")})` : "Nothing is observed yet";
+    const { value, relative, evidence } = this.answer, output = part("probability");
+    const log = logarithm(value) - logarithm(this.evaluator.total);
+    if (this.isImpossible()) output.replaceChildren("0", make("small", {}, " impossible"));
+    else if (!(Math.abs(value.m) > value.x)) output.replaceChildren("≈? 0");
+    else if (observed.length === 0) output.replaceChildren("1");
+    else {
+      const text = evidence.value > 1e-3 ? marginalText(Math.min(1, evidence.value), evidence.error, 6).text : scaledText(this.share(value));
+      output.replaceChildren(relative > CERTAIN && !text.startsWith("≈") ? `≈? ${text}` : text, make("small", {}, `  log ${Math.min(0, log).toFixed(3)}`));
+    }
+    const chips = observed.slice(0, MOST_CHIPS).map((i) => {
+      const state = this.codes[i] === IN ? "in" : "out";
+      return make("li", {}, make("button", { type: "button", class: state, "aria-label": `${this.names[i]} is ${state}: leave it open`, onclick: () => this.change(i, OPEN) }, `${this.names[i]} ${state} ×`));
+    });
+    if (observed.length > MOST_CHIPS) chips.push(make("li", { class: "quiet" }, `and ${observed.length - MOST_CHIPS} more`));
+    part("chips").replaceChildren(...chips);
+    part("undo").disabled = this.past.length === 0;
+    part("clear").disabled = observed.length === 0;
+    this.showNotice(observed);
+  }
+
+  /** Where the page is not certain, it says so, and how to ask pgcc. */
+  showNotice(observed) {
+    const { value, relative, marginal, error } = this.answer, notice = part("notice");
+    const doubtful = marginal.reduce((count, p, i) => count + (error[i] > CERTAIN * Math.abs(p) && error[i] > 1e-9 ? 1 : 0), 0);
+    const negative = marginal.some((p, i) => p + error[i] < -1e-12 || p - error[i] > 1 + 1e-12);
+    const ask = () => {
+      const some = observed.slice(0, 12).map((i) => `${JSON.stringify(this.names[i])}: ${this.codes[i]}`).join(", ");
+      return make("code", {}, `model.marginals({${some}${observed.length > 12 ? ", …" : ""}})`);
+    };
+    let said = [];
+    if (this.isImpossible()) said = [`This evidence is impossible: ${this.reason ?? "its probability is 0"}. Undo, or leave one of the observed variables open.`];
+    else if (!this.possible) said = ["This evidence is impossible, or so improbable that double precision does not show it. To be certain, ask pgcc: ", ask()];
+    else if (negative) said = ["A probability here is below 0 or above 1: the polynomial is no distribution. pgcc.check(circuit) says why."];
+    else if (relative > CERTAIN || doubtful) said = [`Not certain here: digits cancel, and ${relative > CERTAIN ? "the probability of the evidence" : counted(doubtful, "variable")} may be off by more than one in a million (≈?). pgcc itself is certain: `, ask()];
+    notice.hidden = said.length === 0;
+    notice.replaceChildren(...said);
+  }
+
+  /** Whether it is certain that the evidence has probability 0. */
+  isImpossible() {
+    return this.reason !== null || (this.answer.value.m === 0 && this.answer.value.x === 0);
+  }
+
+  /** A value of the program as a probability. */
+  share(value) {
+    const { total } = this.evaluator;
+    return { m: value.m / total.m, e: value.e - total.e, x: 0 };
+  }
+
+  // -- what takes longer ----------------------------------------------------------------------------------------
+
+  askSizes() {
+    this.jobs.stop("sizes");
+    part("size-text").textContent = "";
+    if (!this.possible) return part("sizes").replaceChildren(sizesNote("Nothing to show for impossible evidence."));
+    const work = pointWork(this.evaluator);
+    if (work < MOST_WORK) return this.findSizes();
+    const button = make("button", { type: "button", onclick: () => this.findSizes() }, "Compute it");
+    return part("sizes").replaceChildren(sizesNote(`This takes about ${Math.ceil(work / 4e8)} seconds here.`, button));
+  }
+
+  findSizes() {
+    const codes = this.codes;
+    this.sizes = null;
+    this.jobs.start("sizes", () => sizeSteps(this.helper, codes), (found) => {
+      this.sizes = found;
+      const { picture, text } = sizesPicture(found, part("sizes").clientWidth || 640);
+      part("sizes").replaceChildren(picture);
+      part("size-text").textContent = text;
+    });
+  }
+
+  findMode() {
+    const codes = this.codes;
+    this.mode = null;
+    part("mode").replaceChildren(make("p", { class: "quiet" }, "Searching …"));
+    this.jobs.start("mode", () => modeSteps(this.helper, codes, this.about), (found) => {
+      this.mode = found;
+      const value = this.helper.evaluate(found.row);
+      part("mode").replaceChildren(...modeParts(found, this.share(value), this.names, () => this.replace(found.row.slice())));
+    });
+  }
+
+  drawSamples(count, seed = (Math.random() * 2 ** 32) >>> 0) {
+    const codes = this.codes;
+    this.samples = null;
+    part("samples").replaceChildren(make("p", { class: "quiet" }, "Drawing …"));
+    this.jobs.start("samples", () => sampleSteps(this.helper, codes, count, this.about.positive, randomNumbers(seed)), (samples) => {
+      this.samples = samples;
+      part("samples").replaceChildren(...sampleParts(samples, this.names));
+      this.answer.drawn = this.names.map((_, i) => samples.reduce((sum, row) => sum + row[i], 0) / samples.length);
+      this.variables.update(this.answer);
+    });
+  }
+
+  // -- colours --------------------------------------------------------------------------------------------------
+
+  turnTheme() {
+    this.theme = (this.theme + 1) % THEMES.length;
+    this.showTheme();
+  }
+
+  showTheme() {
+    const [name, sign, words] = THEMES[this.theme];
+    if (name) document.documentElement.dataset.theme = name;
+    else delete document.documentElement.dataset.theme;
+    part("theme").textContent = sign;
+    part("theme").setAttribute("aria-label", `Colours: ${words}`);
+    part("theme").setAttribute("title", `Colours: ${words}`);
+  }
+}
+
+async function begin() {
+  const { about, packed } = JSON.parse(part("data").textContent);
+  const app = new App(about, await decodeProgram(packed, about));
+  globalThis.explorer = app; // for programs that ask the page
+  document.documentElement.dataset.ready = "";
+}
+
+begin().catch((error) => {
+  const text = typeof DecompressionStream === "undefined" ? "this browser is too old: it cannot unpack the model (DecompressionStream)" : `${error}`;
+  document.querySelector("main").replaceChildren(make("p", { class: "failure", role: "alert" }, `The page cannot show the model: ${text}.`));
+});

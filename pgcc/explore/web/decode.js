@@ -1,0 +1,62 @@
+// The model that is written into the page: arrays of numbers (see packing.py) and what is said about them.
+
+const KINDS = { uint8: Uint8Array, int32: Int32Array, float64: Float64Array };
+
+/** The arrays that `pack` wrote, by name. */
+export async function unpack(packed) {
+  const text = atob(packed.bytes);
+  const compressed = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+  const stream = new Blob([compressed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const data = new Uint8Array(await new Response(stream).arrayBuffer());
+  const found = {};
+  let at = 0;
+  for (const [name, kind, size] of packed.arrays) {
+    found[name] = joined(data, at, KINDS[kind], size);
+    at += size * KINDS[kind].BYTES_PER_ELEMENT;
+  }
+  return found;
+}
+
+/** Numbers from their bytes: all lowest bytes come first, then all next ones, … */
+function joined(data, at, Kind, size) {
+  const width = Kind.BYTES_PER_ELEMENT;
+  const bytes = new Uint8Array(size * width);
+  for (let plane = 0; plane < width; plane++) {
+    for (let i = 0; i < size; i++) bytes[i * width + plane] = data[at + plane * size + i];
+  }
+  return new Kind(bytes.buffer);
+}
+
+/** Where stretches of these lengths start, one after another, and where the last one ends. */
+export function starts(lengths) {
+  const found = new Int32Array(lengths.length + 1);
+  for (let i = 0; i < lengths.length; i++) found[i + 1] = found[i] + lengths[i];
+  return found;
+}
+
+/** The program of a model: instruction i writes value i. Determinants have their matrices, column by column. */
+export async function decodeProgram(packed, about) {
+  const arrays = await unpack(packed);
+  const columns = starts(arrays.columnLength);
+  let next = 0;
+  const matrix = (count) => {
+    const start = columns.subarray(next, next + count + 1);
+    next += count;
+    return { start, row: arrays.row, entry: arrays.entry };
+  };
+  const dets = about.dets.map((det) => ({
+    ...det,
+    m0: matrix(det.rank),
+    u: matrix(det.children),
+    v: matrix(det.children),
+  }));
+  return {
+    ...arrays,
+    start: starts(arrays.start),
+    firstWeight: starts(arrays.firstWeight),
+    dets,
+    root: about.root,
+    variables: about.variables.length,
+    length: arrays.op.length,
+  };
+}

@@ -1,0 +1,205 @@
+// The program of a model, run forwards for the probability of evidence and backwards for the marginals of everything
+// else. All numbers are scaled, and carry a bound on their error (scaled.js).
+
+import { Determinant } from "./determinant.js";
+import { SizedDeterminant } from "./sized.js";
+import { NOWHERE, SHIFTS, Scaled, UNIT, quotient, relativeError } from "./scaled.js";
+
+export const OUT = 0, IN = 1, OPEN = 2;
+export const LEAF = 0, SUM = 1, TIMES = 2, DET = 4;
+
+export class Evaluator {
+  constructor(program) {
+    this.program = program;
+    this.values = new Scaled(program.length);
+    this.adjoints = new Scaled(program.length);
+    this.joints = new Scaled(program.variables);
+    this.scratch = new Scaled(64);
+    this.determinants = program.dets.map((det) =>
+      det.size === null ? new Determinant(det) : new SizedDeterminant(det),
+    );
+    this.needed = this.findNeeded();
+    this.codes = new Uint8Array(program.variables).fill(OPEN);
+    this.total = this.evaluate(this.codes);
+  }
+
+  /** Which values depend on some z: only their derivatives are wanted. */
+  findNeeded() {
+    const { op, start, args, leafVariable, leaf, length } = this.program;
+    const needed = new Uint8Array(length);
+    for (let i = 0; i < length; i++) {
+      if (op[i] === LEAF) {
+        const l = args[start[i]];
+        needed[i] = leafVariable[l] >= 0 && leaf[3 * l + 1] !== 0 ? 1 : 0;
+      } else {
+        for (let j = start[i] + (op[i] === DET ? 1 : 0); j < start[i + 1] && !needed[i]; j++) needed[i] = needed[args[j]];
+      }
+    }
+    return needed;
+  }
+
+  /** g of evidence: for every variable IN, OUT or OPEN. */
+  evaluate(codes) {
+    this.codes = codes;
+    const { op, length } = this.program;
+    for (let i = 0; i < length; i++) {
+      if (op[i] === SUM) this.sum(i);
+      else if (op[i] === TIMES) this.times(i);
+      else if (op[i] === LEAF) this.leaf(i);
+      else if (op[i] === DET) this.determinant(i);
+      else throw new Error(`nobody has said how to run operation ${op[i]}`);
+    }
+    return this.values.at(this.program.root);
+  }
+
+  leaf(i) {
+    const { args, start, leafVariable, leaf, leafExponent } = this.program;
+    const l = args[start[i]], variable = leafVariable[l];
+    const at = 3 * l + (variable < 0 ? OUT : this.codes[variable]); // of a constant, a in a·ȳ + b·z
+    const m = leaf[at];
+    this.values.put(i, m, leafExponent[at], m === 1 ? 0 : UNIT * Math.abs(m));
+  }
+
+  /** Σ w·x + Σ w·x·y */
+  sum(i) {
+    const { start, args, firstWeight, weight, weightExponent } = this.program;
+    const { m, e, x } = this.values;
+    const first = start[i], last = start[i + 1], lastWeight = firstWeight[i + 1];
+    let k = firstWeight[i];
+    const alone = 2 * (lastWeight - k) - (last - first);
+    let sum = 0, exponent = NOWHERE, error = 0;
+    for (let j = first; k < lastWeight; k++) {
+      const s = args[j++], w = weight[k];
+      let term = w * m[s], place = weightExponent[k] + e[s], off = Math.abs(w) * x[s];
+      if (j > first + alone) {
+        const t = args[j++];
+        off = off * (Math.abs(m[t]) + x[t]) + Math.abs(term) * x[t];
+        term *= m[t];
+        place += e[t];
+      }
+      if (term === 0 && off === 0) continue;
+      off += 3 * UNIT * Math.abs(term);
+      if (place === exponent) {
+        sum += term;
+        error += off;
+      } else if (place > exponent) {
+        const shift = place - exponent > 3 ? 0 : SHIFTS[place - exponent];
+        sum = sum * shift + term;
+        error = error * shift + off + UNIT * Math.abs(term);
+        exponent = place;
+      } else {
+        const shift = exponent - place > 3 ? 0 : SHIFTS[exponent - place];
+        sum += term * shift;
+        error += off * shift + UNIT * Math.abs(sum);
+      }
+      error += UNIT * Math.abs(sum);
+    }
+    this.values.put(i, sum, exponent, error);
+  }
+
+  times(i) {
+    const { start, args } = this.program, values = this.values, { m, e, x } = values;
+    const first = start[i], last = start[i + 1];
+    if (first === last) return values.put(i, 1, 0, 0);
+    values.put(i, m[args[first]], e[args[first]], x[args[first]]);
+    for (let j = first + 1; j < last; j++) values.multiply(i, m[args[j]], e[args[j]], x[args[j]]);
+  }
+
+  determinant(i) {
+    const { start, args } = this.program;
+    const slots = args.subarray(start[i] + 1, start[i + 1]);
+    this.determinants[args[start[i]]].evaluate(this.values, slots, i);
+  }
+
+  /** ∂g/∂z_i · z_i for every open variable, after `evaluate`: Pr(evidence, i in), up to the total. */
+  differentiate() {
+    const { op, length, root } = this.program;
+    this.adjoints.clear();
+    this.joints.clear();
+    this.adjoints.put(root, 1, 0, 0);
+    const { m, x } = this.adjoints;
+    for (let i = length - 1; i >= 0; i--) {
+      if (!this.needed[i] || (m[i] === 0 && x[i] === 0)) continue;
+      if (op[i] === SUM) this.sumBack(i);
+      else if (op[i] === TIMES) this.timesBack(i);
+      else if (op[i] === LEAF) this.leafBack(i);
+      else this.determinantBack(i);
+    }
+    return this.joints;
+  }
+
+  leafBack(i) {
+    const { args, start, leafVariable, leaf, leafExponent } = this.program;
+    const l = args[start[i]], b = leaf[3 * l + 1];
+    const { m, e, x } = this.adjoints;
+    const term = b * m[i];
+    this.joints.add(leafVariable[l], term, leafExponent[3 * l + 1] + e[i], Math.abs(b) * x[i] + 2 * UNIT * Math.abs(term));
+  }
+
+  sumBack(i) {
+    const { start, args, firstWeight, weight, weightExponent } = this.program;
+    const { values, adjoints, needed } = this, { m, e, x } = values;
+    const am = adjoints.m[i], ae = adjoints.e[i], ax = adjoints.x[i];
+    const first = start[i], last = start[i + 1], lastWeight = firstWeight[i + 1];
+    let k = firstWeight[i];
+    const alone = 2 * (lastWeight - k) - (last - first);
+    for (let j = first; k < lastWeight; k++) {
+      const s = args[j++], w = weight[k];
+      const head = w * am, place = weightExponent[k] + ae, off = Math.abs(w) * ax + 2 * UNIT * Math.abs(head);
+      if (j <= first + alone) {
+        if (needed[s]) adjoints.add(s, head, place, off);
+        continue;
+      }
+      const t = args[j++];
+      if (needed[s]) adjoints.add(s, head * m[t], place + e[t], off * (Math.abs(m[t]) + x[t]) + Math.abs(head) * x[t]);
+      if (needed[t]) adjoints.add(t, head * m[s], place + e[s], off * (Math.abs(m[s]) + x[s]) + Math.abs(head) * x[s]);
+    }
+  }
+
+  /** By products of what stands before and after each factor: one of them may be 0. */
+  timesBack(i) {
+    const { start, args } = this.program, { values, adjoints, needed } = this, { m, e, x } = values;
+    const first = start[i], count = start[i + 1] - first;
+    if (this.scratch.m.length <= count) this.scratch = new Scaled(2 * count + 2);
+    const after = this.scratch; // after[j]: the adjoint times the factors from j on
+    after.put(count, adjoints.m[i], adjoints.e[i], adjoints.x[i]);
+    for (let j = count - 1; j > 0; j--) {
+      const s = args[first + j];
+      after.put(j, after.m[j + 1], after.e[j + 1], after.x[j + 1]);
+      after.multiply(j, m[s], e[s], x[s]);
+    }
+    after.put(0, 1, 0, 0); // the factors before j
+    for (let j = 0; j < count; j++) {
+      const s = args[first + j], bm = after.m[0], bx = after.x[0], rm = after.m[j + 1], rx = after.x[j + 1];
+      if (needed[s]) {
+        const term = bm * rm;
+        const off = Math.abs(bm) * rx + Math.abs(rm) * bx + bx * rx + UNIT * Math.abs(term);
+        adjoints.add(s, term, after.e[0] + after.e[j + 1], off);
+      }
+      after.multiply(0, m[s], e[s], x[s]);
+    }
+  }
+
+  determinantBack(i) {
+    const det = this.determinants[this.program.args[this.program.start[i]]];
+    det.differentiate(this.adjoints, this.adjoints.at(i), this.needed);
+  }
+
+  /** Pr(evidence) and, for every variable, Pr(in | evidence), each with a bound on its error. */
+  query(codes) {
+    const value = this.evaluate(codes);
+    const joints = this.differentiate();
+    const n = this.program.variables, marginal = new Float64Array(n), error = new Float64Array(n);
+    for (let i = 0; i < n; i++) {
+      if (codes[i] !== OPEN) {
+        marginal[i] = codes[i];
+        continue;
+      }
+      const share = quotient(joints.at(i), value);
+      marginal[i] = share.value;
+      error[i] = share.error;
+    }
+    const evidence = quotient(value, this.total);
+    return { value, evidence, relative: relativeError(value) + relativeError(this.total), marginal, error };
+  }
+}

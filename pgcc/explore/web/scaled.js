@@ -1,0 +1,103 @@
+// Numbers m·2^(64·e) with 2⁻³² ≤ |m| < 2³², each with a bound x on its absolute error, m ± x: no product of
+// probabilities underflows, and what cancels is seen. (0 ± x has x in that range instead of m.)
+//
+// Two terms whose exponents differ by more than 3 differ by a factor of 2⁶⁴ at least: the smaller one is dropped, which
+// is less than a rounding.
+
+export const UNIT = 2 ** -53;
+export const HIGH = 2 ** 32;
+export const LOW = 2 ** -32;
+export const UP = 2 ** 64;
+export const DOWN = 2 ** -64;
+export const SHIFTS = [1, 2 ** -64, 2 ** -128, 2 ** -192];
+export const NOWHERE = -(2 ** 30); // the exponent of a sum without terms
+
+/** Arrays of scaled numbers with their errors. */
+export class Scaled {
+  constructor(length) {
+    this.m = new Float64Array(length);
+    this.e = new Int32Array(length);
+    this.x = new Float64Array(length);
+  }
+
+  clear() {
+    this.m.fill(0);
+    this.e.fill(0);
+    this.x.fill(0);
+  }
+
+  /** Number i becomes m ± x, times 2^(64·e). */
+  put(i, m, e, x) {
+    let size = Math.max(Math.abs(m), x);
+    if (size >= HIGH || size < LOW) {
+      if (size === 0) e = 0;
+      else if (!(size < Infinity)) throw new RangeError("a number left every range");
+      for (; size >= HIGH; size *= DOWN, e++) {
+        m *= DOWN;
+        x *= DOWN;
+      }
+      for (; size !== 0 && size < LOW; size *= UP, e--) {
+        m *= UP;
+        x *= UP;
+      }
+    }
+    this.m[i] = m;
+    this.e[i] = e;
+    this.x[i] = x;
+  }
+
+  /** Add m ± x, times 2^(64·e), to number i. */
+  add(i, m, e, x) {
+    if (m === 0 && x === 0) return;
+    const m0 = this.m[i], x0 = this.x[i];
+    if (m0 === 0 && x0 === 0) return this.put(i, m, e, x);
+    const d = e - this.e[i];
+    let sum, error;
+    if (d === 0) {
+      sum = m0 + m;
+      error = x0 + x;
+    } else if (d > 0) {
+      const shift = d > 3 ? 0 : SHIFTS[d];
+      sum = m0 * shift + m;
+      error = x0 * shift + x + UNIT * Math.abs(m);
+    } else {
+      e = this.e[i];
+      const shift = d < -3 ? 0 : SHIFTS[-d];
+      sum = m0 + m * shift;
+      error = x0 + x * shift + UNIT * Math.abs(m0);
+    }
+    this.put(i, sum, e, error + UNIT * Math.abs(sum));
+  }
+
+  /** Number i times m ± x, times 2^(64·e). */
+  multiply(i, m, e, x) {
+    const m0 = this.m[i], x0 = this.x[i], product = m0 * m;
+    this.put(i, product, this.e[i] + e, Math.abs(m0) * x + Math.abs(m) * x0 + x0 * x + UNIT * Math.abs(product));
+  }
+
+  /** Number i as an object. */
+  at(i) {
+    return { m: this.m[i], e: this.e[i], x: this.x[i] };
+  }
+}
+
+/** A bound on the relative error of a number; Infinity for what may be 0 and may not. */
+export function relativeError({ m, x }) {
+  if (x === 0) return 0;
+  return Math.abs(m) > x ? x / (Math.abs(m) - x) : Infinity;
+}
+
+/** a / b as a double, with a bound on its absolute error; NaN where b may be 0. */
+export function quotient(a, b) {
+  const d = a.e - b.e;
+  const scale = d === 0 ? 1 : 2 ** Math.max(-1000, Math.min(1000, 64 * d));
+  const value = (a.m / b.m) * scale;
+  if (!(Math.abs(b.m) > b.x)) return { value: NaN, error: Infinity };
+  const error = ((a.x + Math.abs(a.m / b.m) * b.x) / (Math.abs(b.m) - b.x)) * scale + 2 * UNIT * Math.abs(value);
+  return { value, error };
+}
+
+/** The natural logarithm of a positive number. */
+export function logarithm({ m, e }) {
+  return Math.log(m) + 64 * e * Math.LN2;
+}

@@ -1,0 +1,48 @@
+// Sets as text: the most probable one with what is known of it, and samples.
+
+import { IN } from "./evaluator.js";
+import { counted, make, scaledText } from "./text.js";
+
+const MOST = 200; // names shown of a set
+
+function namesOf(row, names) {
+  return names.filter((_, i) => row[i] === IN);
+}
+
+/** The most probable set: {row, exact, how}, and its probability as a scaled number. */
+export function modeParts(found, probability, names, use) {
+  const inside = namesOf(found.row, names);
+  const listed = make("ul", { class: "set", "aria-label": "The most probable set" }, ...inside.slice(0, MOST).map((name) => make("li", {}, name)));
+  if (inside.length === 0) listed.append(make("li", {}, "nothing is in"));
+  if (inside.length > MOST) listed.append(make("li", {}, `and ${inside.length - MOST} more`));
+  const verdict = found.exact
+    ? [make("b", {}, "Exact"), ": no set that agrees with the evidence is more probable."]
+    : [make("b", {}, "Best found"), " in two seconds: a more probable one may exist."];
+  return [
+    make("p", { class: "verdict", id: "mode-verdict" }, ...verdict),
+    listed,
+    make("p", { class: "quiet" }, `Probability ${scaledText(probability)}, ${counted(inside.length, "variable")} in. `),
+    make("button", { type: "button", onclick: use }, "Take it as evidence"),
+  ];
+}
+
+/** Samples: how often each set was drawn, the most frequent first. */
+export function sampleParts(samples, names) {
+  const found = new Map();
+  for (const row of samples) {
+    const key = row.join("");
+    const known = found.get(key);
+    if (known) known.count++;
+    else found.set(key, { row, count: 1 });
+  }
+  const sets = [...found.values()].sort((a, b) => b.count - a.count);
+  const shown = sets.slice(0, 50).map(({ row, count }) => {
+    const inside = namesOf(row, names), text = inside.slice(0, MOST).join(", ") || "nothing";
+    return make("li", {}, make("span", { class: "count" }, `${count}×`), make("span", {}, inside.length > MOST ? `${text}, … (${inside.length} in all)` : text));
+  });
+  const more = sets.length > 50 ? ` The ${50} most frequent are shown.` : "";
+  return [
+    make("p", { class: "quiet" }, `${counted(samples.length, "sample")}, ${counted(sets.length, "different set")}.${more} Circles on the bars are their frequencies.`),
+    make("ul", { class: "drawn" }, ...shown),
+  ];
+}
