@@ -745,8 +745,10 @@ class Model(KnowsOldSpellings):
         self.__init__(state["circuit"], state["settings"], state["standing"])  # type: ignore[misc]
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
-        return self.explain().as_html(repr(self).strip("<>"))
+        """What notebooks show: marginals as bars where they cost nothing, the size, and how it is evaluated."""
+        from pgcc.draw.html import model_html
+
+        return model_html(self)
 
     def __repr__(self) -> str:
         facts = self._compiled.circuit.facts

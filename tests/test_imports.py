@@ -47,6 +47,10 @@ UNRANKED = {"testing"}
 # that start quickly.
 DEFERRING = {
     "pgcc.ir.circuit",
+    "pgcc.frontend.pc",
+    "pgcc.validity.check",
+    "pgcc.queries.explain",
+    "pgcc.queries.mode",
     "pgcc.model",
     "pgcc.validity.standing",
     "pgcc.cli",

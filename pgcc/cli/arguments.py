@@ -267,6 +267,13 @@ def _add_show(commands: Any) -> None:
     form.add_argument("--dot", action="store_true", help="print the circuit as a graph for Graphviz instead")
     form.add_argument("--json", action="store_true", help="print one object of JSON")
     _add_picture_options(parser)
+    parser.add_argument("--around", metavar="NAME", help="draw the neighbourhood of this variable only")
+    parser.add_argument(
+        "--most-nodes",
+        type=int,
+        metavar="N",
+        help="draw only the top of a circuit that has more nodes than this (80; with --dot all are written)",
+    )
     _add_model_options(parser)
 
 

@@ -18,12 +18,15 @@ def run(args: argparse.Namespace) -> None:
         args.parser.error(f"expected at most one piece of evidence, found {args.words[1]!r} too")
     evidence = parse_evidence(args.words[0]) if args.words else None
     circuit = read_circuit(args)
+    if args.plot is None and not args.dot and (args.around is not None or args.most_nodes is not None):
+        args.parser.error("--around and --most-nodes are about a picture: ask for one by --plot PATH or --dot")
+    part = {name: given for name in ("around", "most_nodes") if (given := getattr(args, name)) is not None}
     if args.dot:
-        print(dot_text(circuit))
+        print(dot_text(circuit, **part))
         return
     if args.plot is not None:
         check_can_draw(args.plot, args.force)
-        plot.save(plot.circuit(circuit), args.plot)
+        plot.save(plot.circuit(circuit, **part), args.plot)
     model = pgcc.compile(circuit, normalize=args.normalize, validate=args.validate)
     explanation = model.explain(evidence)
     if args.json:

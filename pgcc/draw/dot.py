@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from pgcc.draw.labels import labelled_edges, node_label
+from pgcc.draw.part import Around, Stub, check_most, neighbourhood, top, whole
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 
 
-def dot_text(circuit: Circuit) -> str:
+def dot_text(circuit: Circuit, most_nodes: int | None = None, around: Around = None) -> str:
     """The circuit as a graph in the DOT language of Graphviz: `dot -Tsvg` draws it.
 
     Edges carry the weights of sums; those of a determinant carry the place of the child, f1 f2 … and, where a
     complement is not 1, y1 y2 ….
+
+    Parameters
+    ----------
+    circuit : Circuit
+    most_nodes : int, optional
+        Of a circuit with more nodes, only the top is written; all of it unless this is given.
+    around : str, Circuit or Node, optional
+        Write the neighbourhood of this variable, or of this part of the circuit.
 
     Examples
     --------
@@ -24,15 +33,26 @@ def dot_text(circuit: Circuit) -> str:
       n1 -> n0 [label="1/2"];
     }
     """
-    edges = {node: list(labelled_edges(node)) for node in circuit.order}
-    drawn = {circuit.root, *(child for below in edges.values() for child, _ in below)}
-    number = {node: i for i, node in enumerate(node for node in circuit.order if node in drawn)}
+    limit = len(circuit.order) if most_nodes is None else check_most(most_nodes)
+    if around is not None:
+        part = neighbourhood(circuit, around, limit)
+    else:
+        part = whole(circuit) if len(circuit.order) <= limit else top(circuit, limit)
+    drawn: list[Node | Stub] = [*part.nodes, *part.stubs]
+    number = {one: i for i, one in enumerate(drawn)}
     lines = ["digraph circuit {", '  node [shape=circle, fontname="Helvetica"];']
-    for node, i in number.items():
-        lines.append(f"  n{i} [{_attributes(node)}];")
-        for child, label in edges[node]:
-            note = f' [label="{_escaped(label)}"]' if label else ""
-            lines.append(f"  n{i} -> n{number[child]}{note};")
+    if part.note:
+        lines.append(f'  label="{_escaped(part.note)}";')
+    for node in part.nodes:
+        lines.append(f"  n{number[node]} [{_attributes(node)}];")
+        for child, label in labelled_edges(node):
+            if child in number:
+                note = f' [label="{_escaped(label)}"]' if label else ""
+                lines.append(f"  n{number[node]} -> n{number[child]}{note};")
+    for stub in part.stubs:
+        ends = (number[stub.node], number[stub]) if stub.below else (number[stub], number[stub.node])
+        lines.append(f'  n{number[stub]} [label="{stub.label}", tooltip="{stub.title}", shape=plaintext];')
+        lines.append(f"  n{ends[0]} -> n{ends[1]} [style=dashed];")
     return "\n".join([*lines, "}"])
 
 

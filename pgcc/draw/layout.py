@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect, bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from unicodedata import east_asian_width
 
 from pgcc.draw.labels import labelled_edges, node_label
+from pgcc.draw.part import Around, Part, Stub, check_most, neighbourhood, top, whole
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import Number
@@ -23,6 +24,7 @@ Point = tuple[float, float]
 Edge = tuple[int, int]  # parent and child
 
 # In pixels.
+NOTE_HEIGHT = 22.0  # of the line that says what is left out
 RADIUS = 13.0  # of sums and products; half the height of boxes
 GAP = 14.0  # between neighbours in a layer
 MARGIN = 12.0
@@ -62,9 +64,9 @@ def _together(labels: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Mark:
-    """A drawn node: its centre and width, its label, and the label in full."""
+    """A drawn node, or what stands for nodes that are not: its centre and width, its label, and the label in full."""
 
-    node: Node
+    node: Node | Stub
     x: float
     y: float
     width: float
@@ -76,13 +78,14 @@ class Mark:
 class Wire:
     """An edge, or several parallel ones: where it passes the layers, from the parent down to the child.
 
-    `label_at` is the middle of the label, or None where there is no room for it.
+    `label_at` is the middle of the label, or None where there is no room for it. `cut`: it leads to what is not drawn.
     """
 
     points: tuple[Point, ...]
     label: str
     title: str
     label_at: Point | None
+    cut: bool = False
 
     @property
     def curve(self) -> list[Point]:
@@ -96,63 +99,109 @@ class Wire:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A circuit laid out on `width` × `height` pixels, y downwards."""
+    """A circuit laid out on `width` × `height` pixels, y downwards, with a line at the bottom if it is a part."""
 
     marks: list[Mark]
     wires: list[Wire]
     width: float
     height: float
+    note: str = ""
 
 
-def lay_out(circuit: Circuit, most_nodes: int = 80) -> Drawing | None:
-    """Where nodes and edges of a circuit are drawn; None if it has more nodes than the limit, or too many crossings."""
-    if len(circuit.order) > most_nodes:
-        return None
-    nodes, edges = _drawn(circuit)
-    depths = _depths(len(nodes), edges)
-    if sum(depths[v] - depths[u] for u, v in edges) > BENDS_PER_NODE * most_nodes:
-        return None
-    labels = [_shortened(node_label(node, _brief_number), LONGEST_LABEL) for node in nodes]
-    grid = _Grid(depths, list(edges), list(map(_node_width, nodes, labels)))
+def lay_out(circuit: Circuit, most_nodes: int = 80, around: Around = None) -> Drawing:
+    """Where nodes and edges of a circuit are drawn.
+
+    A circuit with more nodes than the limit, or whose edges would be a tangle, is drawn in part: its top, of half as
+    many nodes, or fewer. With `around`, the neighbourhood of that node or variable is drawn, by the same limits.
+    """
+    if around is None and len(circuit.order) <= check_most(most_nodes):
+        graph = _Graph(whole(circuit))
+        if graph.bends <= BENDS_PER_NODE * most_nodes:
+            return _place(graph)
+    count = max(1, most_nodes // 2) if around is None else check_most(most_nodes)
+    while True:
+        graph = _Graph(top(circuit, count) if around is None else neighbourhood(circuit, around, count))
+        if count <= 1 or graph.bends <= BENDS_PER_NODE * most_nodes:
+            return _place(graph)
+        count //= 2
+
+
+def _place(graph: _Graph) -> Drawing:
+    labels = [_shortened(_label(one), LONGEST_LABEL) for one in graph.drawn]
+    grid = _Grid(graph.depths, list(graph.edges), list(map(_width, graph.drawn, labels)))
     x = grid.places()
     width = MARGIN + max(place + wide / 2 for place, wide in zip(x, grid.widths, strict=True))
     step = min(max(STEPS[0], width / 12), STEPS[1])
     y = [MARGIN + RADIUS + step * depth for depth in grid.depths]
     marks = [
-        Mark(node, x[i], y[i], grid.widths[i], labels[i], _shortened(node_label(node), LONGEST_TITLE))
-        for i, node in enumerate(nodes)
+        Mark(one, x[i], y[i], grid.widths[i], labels[i], _shortened(_title(one), LONGEST_TITLE))
+        for i, one in enumerate(graph.drawn)
     ]
     paths = [tuple((x[i], y[i]) for i in path) for path in grid.paths]
-    return Drawing(marks, _wires(paths, list(edges.values())), width, max(y) + RADIUS + MARGIN)
+    cut = [any(isinstance(graph.drawn[end], Stub) for end in edge) for edge in graph.edges]
+    wires = _wires(paths, list(graph.edges.values()), cut)
+    height, note = max(y) + RADIUS + MARGIN, graph.part.note
+    if not note:
+        return Drawing(marks, wires, width, height)
+    aside = max(0.0, text_width(note, SMALL_LETTER) + 2 * MARGIN - width) / 2  # room for the note
+    marks = [replace(mark, x=mark.x + aside) for mark in marks]
+    wires = [_moved(wire, aside) for wire in wires]
+    return Drawing(marks, wires, width + 2 * aside, height + NOTE_HEIGHT, note)
 
 
-def _node_width(node: Node, label: str) -> float:
-    if node.op in (Op.SUM, Op.PRODUCT):
+def _moved(wire: Wire, aside: float) -> Wire:
+    at = None if wire.label_at is None else (wire.label_at[0] + aside, wire.label_at[1])
+    return replace(wire, points=tuple((x + aside, y) for x, y in wire.points), label_at=at)
+
+
+def _label(one: Node | Stub) -> str:
+    return one.label if isinstance(one, Stub) else node_label(one, _brief_number)
+
+
+def _title(one: Node | Stub) -> str:
+    return one.title if isinstance(one, Stub) else node_label(one)
+
+
+def _width(one: Node | Stub, label: str) -> float:
+    if isinstance(one, Node) and one.op in (Op.SUM, Op.PRODUCT):
         return 2 * RADIUS
     return max(2 * RADIUS, text_width(label, LETTER) + RADIUS)
 
 
-def _drawn(circuit: Circuit) -> tuple[list[Node], dict[Edge, tuple[str, str]]]:
-    """The nodes, parents first, and the edges between them: (parent, child) to the label, shortened and in full."""
-    below: dict[Node, dict[Node, tuple[list[str], list[str]]]] = {}
-    seen = {circuit.root}
-    for node in filter(seen.__contains__, reversed(circuit.order)):
-        below[node] = {}
-        for (child, brief), (_, full) in zip(labelled_edges(node, _brief_number), labelled_edges(node), strict=True):
-            seen.add(child)
-            briefs, fulls = below[node].setdefault(child, ([], []))
-            briefs.append(brief)
-            fulls.append(full)
-    number = {node: i for i, node in enumerate(below)}
-    edges = {
-        (number[node], number[child]): (
-            _shortened(_together(briefs), LONGEST_LABEL),
-            _shortened(_together(fulls), LONGEST_TITLE),
-        )
-        for node, children in below.items()
-        for child, (briefs, fulls) in children.items()
-    }
-    return list(below), edges
+class _Graph:
+    """What is drawn, parents first, and the edges between: (parent, child) to the label, shortened and in full."""
+
+    def __init__(self, part: Part):
+        self.part = part
+        above = [stub for stub in part.stubs if not stub.below]
+        below = [stub for stub in part.stubs if stub.below]
+        self.drawn: list[Node | Stub] = [*above, *reversed(part.nodes), *below]
+        number = {one: i for i, one in enumerate(self.drawn)}
+        self.edges: dict[Edge, tuple[str, str]] = {(number[stub], number[stub.node]): ("", "") for stub in above}
+        for node in reversed(part.nodes):
+            for child, (briefs, fulls) in _edges_below(node).items():
+                if child in number:
+                    labels = _shortened(_together(briefs), LONGEST_LABEL), _shortened(_together(fulls), LONGEST_TITLE)
+                    self.edges[number[node], number[child]] = labels
+        self.edges |= {(number[stub.node], number[stub]): ("", "") for stub in below}
+        self.depths = _depths(len(self.drawn), self.edges)
+        for stub in above:  # beside what it leads to, not at the top of the picture
+            self.depths[number[stub]] = self.depths[number[stub.node]] - 1
+
+    @property
+    def bends(self) -> int:
+        """How many layers all edges pass together."""
+        return sum(self.depths[v] - self.depths[u] for u, v in self.edges)
+
+
+def _edges_below(node: Node) -> dict[Node, tuple[list[str], list[str]]]:
+    """Every child once, with the labels of all edges to it, shortened and in full."""
+    below: dict[Node, tuple[list[str], list[str]]] = {}
+    for (child, brief), (_, full) in zip(labelled_edges(node, _brief_number), labelled_edges(node), strict=True):
+        briefs, fulls = below.setdefault(child, ([], []))
+        briefs.append(brief)
+        fulls.append(full)
+    return below
 
 
 def _depths(count: int, edges: Iterable[Edge]) -> list[int]:
@@ -282,7 +331,7 @@ def _spread(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
     return [mean + offset for mean, offset in zip(means, offsets, strict=True)]
 
 
-def _wires(paths: Sequence[tuple[Point, ...]], labels: Sequence[tuple[str, str]]) -> list[Wire]:
+def _wires(paths: Sequence[tuple[Point, ...]], labels: Sequence[tuple[str, str]], cut: Sequence[bool]) -> list[Wire]:
     """Edges with labels on the first piece of each: in three rows between two layers, as far as there is space."""
     rows: dict[float, list[Point]] = {}  # y to the stretches that are taken, from left to right
 
@@ -299,6 +348,6 @@ def _wires(paths: Sequence[tuple[Point, ...]], labels: Sequence[tuple[str, str]]
         return None
 
     return [
-        Wire(points, label, title, room(points[0], points[1], label) if label else None)
-        for points, (label, title) in zip(paths, labels, strict=True)
+        Wire(points, label, title, room(points[0], points[1], label) if label else None, ends)
+        for points, (label, title), ends in zip(paths, labels, cut, strict=True)
     ]

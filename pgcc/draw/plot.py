@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgcc.data.evidence import Evidence
-from pgcc.draw.layout import RADIUS, Drawing, Mark, Wire, lay_out
-from pgcc.draw.svg import FILLS, INK, LINE, size_text, wire_colour
+from pgcc.draw.layout import MARGIN, RADIUS, Drawing, Mark, Wire, lay_out
+from pgcc.draw.part import Around, Stub
+from pgcc.draw.svg import FILLS, INK, LINE, wire_colour
 from pgcc.errors import EvidenceError, FormatError, PgccError
 from pgcc.formats.io import replacing
 from pgcc.ir.circuit import Circuit
@@ -183,7 +184,7 @@ def _largest_pair(matrix: np.ndarray) -> float:
 # -- circuits -------------------------------------------------------------------------------------
 
 
-def circuit(circuit: Circuit, *, ax: Axes | None = None, most_nodes: int = 80) -> Axes:
+def circuit(circuit: Circuit, *, ax: Axes | None = None, most_nodes: int = 80, around: Around = None) -> Axes:
     """The circuit drawn as a layered graph, as notebooks show it.
 
     Parameters
@@ -192,7 +193,9 @@ def circuit(circuit: Circuit, *, ax: Axes | None = None, most_nodes: int = 80) -
     ax : matplotlib Axes, optional
         Where to draw.
     most_nodes : int
-        Of a circuit with more nodes, only the size is shown.
+        Of a circuit with more nodes, only the top is drawn; "⋯ 3" stands for three children that are left out.
+    around : str, Circuit or Node, optional
+        Draw the neighbourhood of this variable, or of this part of the circuit.
 
     Returns
     -------
@@ -204,16 +207,15 @@ def circuit(circuit: Circuit, *, ax: Axes | None = None, most_nodes: int = 80) -
     >>> ax = circuit(pgcc.parse("0.4*a*b + 0.6"))
     >>> sorted(text.get_text() for text in ax.texts)
     ['+', '2/5', '3/5', 'a', 'b', '×']
+    >>> ax = circuit(pgcc.parse("0.4*a*b + 0.6"), around="b", most_nodes=2)
+    >>> sorted(text.get_text() for text in ax.texts)
+    ["2 nodes around 'b', of 5 nodes and 4 edges", 'b', '×', '⋯ 1', '⋯ 1']
     """
     if not isinstance(circuit, Circuit):
         raise PgccError(f"only a circuit is drawn as a graph, not {type(circuit).__name__}: a model has one, .circuit")
-    drawing = lay_out(circuit, most_nodes)
-    if drawing is None:
-        ax = _axes(ax, 6.0, 0.6)
-        ax.text(0.5, 0.5, size_text(circuit), ha="center", va="center", transform=ax.transAxes, color=INK)
-    else:
-        ax = _axes(ax, drawing.width / PIXELS, drawing.height / PIXELS)
-        _draw(ax, drawing)
+    drawing = lay_out(circuit, most_nodes, around)
+    ax = _axes(ax, drawing.width / PIXELS, drawing.height / PIXELS)
+    _draw(ax, drawing)
     ax.set_axis_off()
     return ax
 
@@ -223,6 +225,8 @@ def _draw(ax: Axes, drawing: Drawing) -> None:
         _draw_wire(ax, wire)
     for mark in drawing.marks:
         _draw_mark(ax, mark)
+    if drawing.note:
+        _write(ax, drawing.width / 2, drawing.height - MARGIN, drawing.note, fontsize=8, color=LINE)
     ax.set_xlim(0, drawing.width)
     ax.set_ylim(drawing.height, 0)
     ax.set_aspect("equal")
@@ -234,7 +238,8 @@ def _draw_wire(ax: Axes, wire: Wire) -> None:
 
     points = wire.curve
     codes = [Curve.MOVETO, *[Curve.CURVE4] * (len(points) - 1)]
-    ax.add_patch(PathPatch(Curve(points, codes), fill=False, edgecolor=LINE, linewidth=1))
+    style = "--" if wire.cut else "-"
+    ax.add_patch(PathPatch(Curve(points, codes), fill=False, edgecolor=LINE, linewidth=1, linestyle=style))
     if wire.label_at is not None:
         paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
         _write(ax, *wire.label_at, wire.label, fontsize=8, color=wire_colour(wire), bbox=paper)
@@ -243,6 +248,9 @@ def _draw_wire(ax: Axes, wire: Wire) -> None:
 def _draw_mark(ax: Axes, mark: Mark) -> None:
     from matplotlib.patches import Ellipse, FancyBboxPatch
 
+    if isinstance(mark.node, Stub):
+        _write(ax, mark.x, mark.y, mark.label, fontsize=9, color=LINE)
+        return
     op = mark.node.op
     edge = "none" if op is Op.CONST else INK
     style: dict[str, Any] = {"facecolor": FILLS[op], "edgecolor": edge, "linewidth": 1, "zorder": 4}

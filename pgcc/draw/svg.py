@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from pgcc.draw.layout import LETTER, MARGIN, RADIUS, Mark, Wire, lay_out, text_width
+from pgcc.draw.layout import MARGIN, RADIUS, Mark, Wire, lay_out
+from pgcc.draw.part import Around, Stub
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
 
@@ -13,33 +14,28 @@ FILLS = {Op.CONST: "#f2f2f2", Op.VAR: "#ffffff", Op.SUM: "#d9e8f8", Op.PRODUCT: 
 INK, LINE, NEGATIVE = "#222222", "#8a8a8a", "#b3261e"
 
 
-def circuit_svg(circuit: Circuit, most_nodes: int = 80) -> str:
+def circuit_svg(circuit: Circuit, most_nodes: int = 80, around: Around = None) -> str:
     """The circuit drawn as a layered graph, as the text of an SVG picture.
 
     Parameters
     ----------
     circuit : Circuit
     most_nodes : int
-        Of a circuit with more nodes, only the size is shown.
+        Of a circuit with more nodes, only the top is drawn.
+    around : str, Circuit or Node, optional
+        Draw the neighbourhood of this variable, or of this part of the circuit.
 
     Examples
     --------
     >>> import pgcc
-    >>> print(circuit_svg(pgcc.parse("a*b/2 + 1/2"), most_nodes=3))  # doctest: +ELLIPSIS
-    <svg ...>5 nodes, 4 edges: too many to draw</text>
+    >>> print(circuit_svg(pgcc.parse("a*b/2 + 1/2"), most_nodes=4))  # doctest: +ELLIPSIS
+    <svg ...>the top 2 of 5 nodes and 4 edges</text>
     </svg>
     """
-    drawing = lay_out(circuit, most_nodes)
-    if drawing is None:
-        text = size_text(circuit)
-        width, height = text_width(text, LETTER) + 2 * MARGIN, 2 * (MARGIN + RADIUS)
-        return _svg(width, height, [_text(width / 2, height / 2, text)])
-    return _svg(drawing.width, drawing.height, [*map(_wire_svg, drawing.wires), *map(_mark_svg, drawing.marks)])
-
-
-def size_text(circuit: Circuit) -> str:
-    """A picture with the size of a circuit that is too large to be drawn."""
-    return f"{len(circuit.order):,} nodes, {circuit.edges:,} edges: too many to draw"
+    drawing = lay_out(circuit, most_nodes, around)
+    note = [_text(drawing.width / 2, drawing.height - MARGIN, drawing.note, 10, LINE)] if drawing.note else []
+    parts = [*map(_wire_svg, drawing.wires), *map(_mark_svg, drawing.marks), *note]
+    return _svg(drawing.width, drawing.height, parts)
 
 
 def _svg(width: float, height: float, parts: Sequence[str]) -> str:
@@ -58,7 +54,8 @@ def _text(x: float, y: float, text: str, size: int = 12, colour: str = INK, more
 
 def _wire_svg(wire: Wire) -> str:
     start, *rest = (f"{x:.1f} {y:.1f}" for x, y in wire.curve)
-    path = f'<path d="M {start} C {" ".join(rest)}" fill="none" stroke="{LINE}"/>'
+    dashes = ' stroke-dasharray="3 3"' if wire.cut else ""
+    path = f'<path d="M {start} C {" ".join(rest)}" fill="none" stroke="{LINE}"{dashes}/>'
     text = ""
     if wire.label_at is not None:
         halo = ' stroke="#ffffff" stroke-width="3" paint-order="stroke"'
@@ -73,6 +70,9 @@ def wire_colour(wire: Wire) -> str:
 
 
 def _mark_svg(mark: Mark) -> str:
+    title = f"<title>{escape(mark.title)}</title>" if mark.title != mark.label else ""
+    if isinstance(mark.node, Stub):
+        return f'<g class="stub">{title}{_text(mark.x, mark.y, mark.label, 11, LINE)}</g>'
     round_ = mark.node.op in (Op.SUM, Op.PRODUCT)
     style = f'fill="{FILLS[mark.node.op]}" stroke="{"none" if mark.node.op is Op.CONST else INK}"'
     x, y = mark.x - mark.width / 2, mark.y - RADIUS
@@ -81,5 +81,4 @@ def _mark_svg(mark: Mark) -> str:
         if round_
         else f'<rect x="{x:.1f}" y="{y:.1f}" width="{mark.width:.1f}" height="{2 * RADIUS:.1f}" rx="4" {style}/>'
     )
-    title = f"<title>{escape(mark.title)}</title>" if mark.title != mark.label else ""
     return f'<g class="node">{title}{shape}{_text(mark.x, mark.y, mark.label)}</g>'

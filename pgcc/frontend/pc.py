@@ -331,6 +331,12 @@ class PC(KnowsOldSpellings):
         """
         return self._smooth
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: the size, and the picture of the circuit or of its top."""
+        from pgcc.draw.html import pc_html
+
+        return pc_html(self)
+
     def __repr__(self) -> str:
         n = len(self.variables)
         return f"<{type(self).__name__}: {n} variable{'s' if n != 1 else ''}, {self.edges} edges>"

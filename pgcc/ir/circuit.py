@@ -461,10 +461,11 @@ class Circuit(KnowsOldSpellings):
         text = "…" if "\n" in text else text
         return f"<Circuit: {n} variable{'s' if n != 1 else ''}, {self.edges} edges: {text}>"
 
-    def _repr_svg_(self) -> str:
-        from pgcc.draw.svg import circuit_svg
+    def _repr_html_(self) -> str:
+        """What notebooks show: the size, and the picture of the circuit or of its top."""
+        from pgcc.draw.html import circuit_html
 
-        return circuit_svg(self)
+        return circuit_html(self)
 
     def __reduce__(self) -> tuple:
         from pgcc.ir.table import from_table, to_table

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from pgcc.draw.html import estimator_html
 from pgcc.errors import EvidenceError, PgccError
 from pgcc.evaluate.distinct import number_rows
 from pgcc.ir.circuit import Circuit
@@ -56,6 +57,21 @@ class Parameters:
         defaults = inspect.signature(type(self).__init__).parameters
         said = [f"{k}={v!r}" for k, v in self.get_params(deep=False).items() if not _is_same(v, defaults[k].default)]
         return f"{type(self).__name__}({', '.join(said)})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: scikit-learn's diagram of the estimator, or a table where there is no scikit-learn."""
+        try:
+            from sklearn.utils import estimator_html_repr
+        except ImportError:
+            defaults = inspect.signature(type(self).__init__).parameters
+            params = self.get_params(deep=False)
+            changed = {key for key, value in params.items() if not _is_same(value, defaults[key].default)}
+            return estimator_html(type(self).__name__, params, changed, self.__sklearn_is_fitted__())
+        return estimator_html_repr(self)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether it has learned anything; scikit-learn asks by this name."""
+        raise NotImplementedError
 
     if not TYPE_CHECKING:  # type checkers would take every attribute for one that is there
 

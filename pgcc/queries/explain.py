@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -71,14 +70,11 @@ class Explanation:
         """The stages that were made and the milliseconds that each took, which no two runs agree on."""
         return "\n".join(f"{stage.name}: {1e3 * stage.seconds:.2f} ms" for stage in self.stages)
 
-    def as_html(self, title: str) -> str:
-        """A table for notebooks."""
-        lines = (line.partition(": ") if ": " in line else ("", "", line) for line in str(self).splitlines())
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(head)}</th><td style='text-align:left'>{escape(text)}</td></tr>"
-            for head, _, text in lines
-        )
-        return f"<table><caption>{escape(title)}</caption>{rows}</table>"
+    def _repr_html_(self) -> str:
+        """What notebooks show: the same as tables."""
+        from pgcc.draw.html import explanation_html
+
+        return explanation_html(self)
 
     def __str__(self) -> str:
         plural = "" if self.variables == 1 else "s"

@@ -66,6 +66,12 @@ class Mode:
         """Whether it is proved that nothing is more probable (by more than `tolerance`)."""
         return self.bound <= self.logprob + self.tolerance
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: the set, its probability, and whether it is proved to be the best."""
+        from pgcc.draw.html import mode_html
+
+        return mode_html(self)
+
     def __repr__(self) -> str:
         inside = [name for name, value in self.assignment.items() if value]
         shown = ", ".join(inside[:12]) + (", …" if len(inside) > 12 else "")

@@ -139,6 +139,12 @@ class Report:
         verdicts = {name: verdict.as_dict() for name, verdict in self._verdicts.items()}
         return {"state": self.state, "ok": self.ok, **verdicts}
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: the verdicts, with the witness of what is refuted."""
+        from pgcc.draw.html import report_html
+
+        return report_html(self)
+
     def __str__(self) -> str:
         n, size = len(self.circuit.variables), self.circuit.edges
         head = {PROVED: "a distribution", REFUTED: "no distribution", NOT_PROVEN: "not proven to be a distribution"}

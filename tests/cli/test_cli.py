@@ -371,6 +371,15 @@ def test_dot_needs_no_distribution(run):
     assert run("show", "--expr", "z**2 - 1", "--dot").lines[0] == "digraph circuit {"
 
 
+def test_show_draws_a_part(run, tmp_path):
+    assert "the top 3 of 12 nodes" in "\n".join(run("show", "--expr", BETA, "--dot", "--most-nodes", "3").lines)
+    assert "nodes around 'z3'" in "\n".join(run("show", "--expr", BETA, "--dot", "--around", "z3").lines)
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "part.svg"
+    run("show", "--expr", BETA, "--plot", picture, "--around", "z3", "--most-nodes", "3")
+    assert "3 nodes around 'z3', of 12 nodes and 14 edges" in picture.read_text(encoding="utf-8")
+
+
 # -- compile --------------------------------------------------------------------------------------
 
 
@@ -460,6 +469,8 @@ def test_compile_passes_options_on(run):
         (["query", "nosuch.pgc"], "nosuch.pgc: there is no such file"),
         (["show", "--expr", "z", "z=1", "z=0"], "expected at most one piece of evidence, found 'z=0' too"),
         (["show", "--expr", "z", "--dot", "--json"], "not allowed with argument"),
+        (["show", "--expr", "z", "--around", "z"], "ask for one by --plot PATH or --dot"),
+        (["show", "--expr", "z", "--dot", "--around", "y"], "no variable of that name occurs in the circuit; it has z"),
         (["compile", "--expr", "z", "z=1"], "unexpected 'z=1' (see pgcc compile --help)"),
         (["compile", "--expr", "z", "-o", "/no/such/x.py"], "/no/such/x.py cannot be written: No such file"),
         (["compile", "nosuch.pgc"], "nosuch.pgc: there is no such file"),

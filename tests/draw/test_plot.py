@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from fractions import Fraction
+from html import escape
 from itertools import combinations, pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +25,7 @@ import pgcc
 from pgcc import plot
 from pgcc.draw.labels import labelled_edges, node_label
 from pgcc.draw.layout import GAP, MARGIN, _spread, lay_out
+from pgcc.draw.part import neighbourhood, top
 from pgcc.draw.svg import circuit_svg
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
@@ -201,14 +203,65 @@ def deep(levels):
     return Circuit(node)
 
 
-def test_large_circuits_are_only_told():
+def test_of_large_circuits_the_top_is_drawn():
     with collector_paused():
         circuit = deep(10_000)
         svg = circuit_svg(circuit)
-    (text,) = ElementTree.fromstring(svg).iter(f"{SVG}text")
-    assert text.text == "15,002 nodes, 20,000 edges: too many to draw"
+    assert "the top 14 of 15,002 nodes and 20,000 edges" in svg  # eight levels of a chain
     wide = Circuit(weighted_sum([1] * 50_000, [var(f"z{i}") for i in range(50_000)]))
-    assert "50,001 nodes, 50,000 edges" in circuit_svg(wide)
+    (stub,) = parts(circuit_svg(wide), "stub")
+    assert stub.find(f"{SVG}text").text == "⋯ 49,994"
+    assert told(stub) == "49,994 more children, not drawn"
+    assert list(map(told, parts(circuit_svg(wide), "node"))) == ["+", *(f"z{i}" for i in range(5, -1, -1))]
+
+
+@given(any_circuits(), st.integers(1, 12))
+@settings(max_examples=80, deadline=None)
+def test_a_part_has_every_edge_between_its_nodes_and_stubs_for_the_rest(circuit, most):
+    part = top(circuit, most)
+    assert circuit.root in part.nodes
+    assert len(part.nodes) <= most
+    shown = set(part.nodes)
+    for node in part.nodes:
+        missing = {child for child, _ in labelled_edges(node)} - shown
+        assert [stub.count for stub in part.stubs if stub.node is node] == ([len(missing)] if missing else [])
+    assert bool(part.note) == (shown != reachable(circuit))
+
+
+@given(any_circuits(), st.integers(1, 12), st.data())
+@settings(max_examples=80, deadline=None)
+def test_a_neighbourhood_tells_parents_and_children_that_are_left_out(circuit, most, data):
+    centre = data.draw(st.sampled_from([node for node in circuit.order if node in reachable(circuit)]))
+    part = neighbourhood(circuit, centre, most)
+    shown = set(part.nodes)
+    assert centre in shown
+    assert len(shown) <= most
+    drawn = reachable(circuit)
+    for node in part.nodes:
+        below = {child for child, _ in labelled_edges(node)} - shown
+        above = {one for one in drawn if any(child is node for child, _ in labelled_edges(one))} - shown
+        counts = {stub.below: stub.count for stub in part.stubs if stub.node is node}
+        assert counts == {side: len(out) for side, out in ((True, below), (False, above)) if out}
+    drawing = lay_out(circuit, most, centre)
+    assert len(parts(circuit_svg(circuit, most, centre), "node")) <= most
+    assert all(above[1] < below[1] for wire in drawing.wires for above, below in pairwise(wire.points))
+
+
+def test_around_a_variable_or_a_part():
+    inner = pgcc.parse("a/3 + 2/3")
+    circuit = inner * pgcc.parse("b/2 + 1/2")
+    assert escape("4 nodes around 'a', of 7 nodes and 6 edges") in circuit_svg(circuit, 4, "a")
+    for centre in (inner, inner.root):
+        assert told(parts(circuit_svg(circuit, 1, centre), "node")[0]) == "+"
+    with pytest.raises(pgcc.PgccError, match="around='z': no variable of that name occurs in the circuit; it has a, b"):
+        plot.circuit(circuit, around="z")
+    with pytest.raises(pgcc.PgccError, match="not a part of this circuit"):
+        plot.circuit(circuit, around=pgcc.parse("c/2"))
+    with pytest.raises(pgcc.PgccError, match=r"around=3: a picture is around a variable, by its name, or a part"):
+        plot.circuit(circuit, around=3)
+    for wrong in (0, True, 2.5):
+        with pytest.raises(pgcc.PgccError, match=r"most_nodes=.* is not how many nodes to draw"):
+            plot.circuit(circuit, most_nodes=wrong)
 
 
 @pytest.mark.slow
@@ -222,11 +275,13 @@ def test_depth_does_not_matter():
     assert {mark.x for mark in drawing.marks} == {MARGIN + 13}
 
 
-def test_a_tangle_is_only_told():
+def test_of_a_tangle_as_much_is_drawn_as_can_be_followed():
     nodes = [var("a")]
     for _ in range(79):
         nodes.append(weighted_sum(range(2, len(nodes) + 2), nodes))
-    assert "80 nodes, 3,160 edges: too many to draw" in circuit_svg(Circuit(nodes[-1]))
+    svg = circuit_svg(Circuit(nodes[-1]))
+    assert "the top 7 of 80 nodes and 3,160 edges" in svg
+    assert len(parts(svg, "edge")) == 7 * 6 / 2 + 1  # all of them, and what the root has more
 
 
 @pytest.mark.parametrize("node", [const(2), var("z"), weighted_sum((), ()), product(())])
@@ -398,8 +453,10 @@ def test_circuits_by_matplotlib_are_those_of_the_svg(figure):
     drawing = lay_out(BETA)
     assert len(ax.patches) == len(drawing.marks) + len(drawing.wires)
     assert ax.get_ylim() == (drawing.height, 0)
-    (text,) = plot.circuit(BETA, most_nodes=5).texts
-    assert text.get_text() == "12 nodes, 14 edges: too many to draw"
+    for options in ({"most_nodes": 5}, {"around": "z1", "most_nodes": 4}):
+        written = Counter(text.get_text() for text in plot.circuit(BETA, **options).texts)
+        svg = ElementTree.fromstring(circuit_svg(BETA, **options))
+        assert written == Counter(text.text for text in svg.iter(f"{SVG}text"))
     with pytest.raises(pgcc.PgccError, match=r"not Model: a model has one, \.circuit"):
         plot.circuit(pgcc.compile(BETA))
 
@@ -431,9 +488,9 @@ def test_questions_that_are_refused():
             draw(model, table)
         with pytest.raises(pgcc.EvidenceError, match="did you mean 'z1'"):
             draw(model, {"z11": 1})
-    for top in (0, -1, True, 1.5, "all"):
+    for wrong in (0, -1, True, 1.5, "all"):
         with pytest.raises(pgcc.PgccError, match="is not how many variables to show"):
-            plot.marginals(model, top=top)
+            plot.marginals(model, top=wrong)
 
 
 @pytest.mark.usefixtures("figure")

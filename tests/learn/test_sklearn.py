@@ -165,6 +165,7 @@ def test_before_fit(kind):
 @EVERY
 def test_pictures_of_pipelines_have_them(kind):
     assert kind in make_pipeline(Binarizer(), KINDS[kind])._repr_html_()
+    assert "sk-container" in KINDS[kind]._repr_html_()
 
 
 @EVERY

@@ -1,0 +1,392 @@
+"""What notebooks show of models, reports, modes, circuits and estimators: small tables and pictures in HTML.
+
+Text takes the colour of the page around it, lines and backgrounds are translucent, and bars have a colour that is
+neither dark nor light, so that all of it can be read on any paper. Styles stand at the elements themselves, since
+notebooks that are not trusted lose style sheets. All that users have named is escaped.
+
+Nothing here starts long work. What is not known yet, and would take long to compute, is left to be asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgcc.draw.svg import circuit_svg
+from pgcc.errors import PgccError
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Op
+from pgcc.ir.spelling import display_text
+
+if TYPE_CHECKING:
+    from pgcc.frontend.pc import PC
+    from pgcc.model import Model
+    from pgcc.queries.explain import Explanation
+    from pgcc.queries.mode import Mode
+    from pgcc.validity.check import Report
+
+MOST_BARS = 24  # variables whose marginals are shown
+MOST_NAMES = 40  # members of a most probable set
+LONGEST_NAME, LONGEST_TEXT = 40, 300  # characters
+
+# Multiplications that may be spent to show something: a fraction of a second, even where they are interpreted.
+AT_ONCE = 50_000
+# The same for a model that has computed marginals before, so that nothing is compiled any more.
+ONCE_ASKED = 5_000_000
+# Nodes of a circuit whose structural facts are found in no time.
+FEW_NODES = 2_000
+
+BAR, FAINT, LINE = "#4c8bc9", "rgba(128, 128, 128, 0.16)", "rgba(128, 128, 128, 0.35)"
+GOOD, BAD, OPEN = "#2e9e6b", "#d9534f", "#c28f1d"
+
+
+# -- models -----------------------------------------------------------------------------------------------------------
+
+
+def model_html(model: Model) -> str:
+    """A model: the marginals of its variables as bars, how large it is, and how it is evaluated.
+
+    >>> import pgcc
+    >>> text = model_html(pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")))
+    >>> "Model of 2 variables" in text, ">0.7<" in text, "model.explain()" in text
+    (True, True, True)
+    """
+    facts = model.circuit.facts
+    rows = [
+        ("size", _size_text(facts.edges, facts.dets, facts.depth)),
+        ("evaluated", _way(model)),
+        ("accuracy", f"relative error below {model._asked.rtol:.0e}, certified"),
+        ("a distribution", escape(_shortened(str(model._standing), LONGEST_TEXT))),
+        ("more", _code("model.explain()")),
+    ]
+    try:
+        bars = _marginals(model) if is_cheap(model) else _how_to_ask(model)
+    except PgccError as error:
+        bars = _note(f"there are no marginals: {error}")
+    n = len(model.variables)
+    return _card(f"Model of {n:,} variable{'' if n == 1 else 's'}", bars, _facts(rows))
+
+
+def is_cheap(model: Model) -> bool:
+    """Whether the marginals of a model are computed in no time: by how many multiplications they take."""
+    compiled, n = model._compiled, len(model.variables)
+    facts = compiled.circuit.facts
+    work = compiled.work
+    together = compiled.decomposable and (facts.monotone or bool(facts.dets)) and not _has_sized(compiled.circuit)
+    if not together:  # one variable after another, at worst with more bits
+        work *= n + 1
+    if not compiled.decomposable:  # polynomials of the number of variables that are in
+        work *= min(facts.degree, n) + 1
+    return work <= (ONCE_ASKED if "reverse" in compiled.seconds else AT_ONCE)
+
+
+def _has_sized(circuit: Circuit) -> bool:
+    return any(node.op is Op.DET and node.size is not None for node in circuit.order)
+
+
+def _way(model: Model) -> str:
+    compiled = model._compiled
+    if compiled.decomposable:
+        what = "determinants" if compiled.circuit.facts.dets else "one number per node"
+        return f"{what}, in float64; more bits where that does not do"
+    return "polynomials in t: two factors of a product share a variable"
+
+
+def _marginals(model: Model) -> str:
+    values = np.asarray(model.marginals(names=False))
+    n = len(values)
+    shown = range(n) if n <= MOST_BARS else np.argsort(-values, kind="stable")[:MOST_BARS]
+    rows = "".join(_bar(model.variables[i], float(values[i])) for i in shown)
+    table = f'<table style="{_TABLE}"><tbody>{rows}</tbody></table>'
+    said = [f"on average {values.sum():.4g} of {n:,} are 1"]
+    if n > MOST_BARS:
+        said.insert(0, f"the {MOST_BARS} most probable variables")
+        said.append(f"all of them: {_code('model.marginals(names=True)')}")
+    return table + _note("; ".join(said), safe=True) if n else _note("it has no variables")
+
+
+def _bar(name: str, probability: float) -> str:
+    """A row of a table: the name, a bar as long as the probability, and the number."""
+    width = 100.0 * min(max(probability, 0.0), 1.0)
+    bar = f'<div style="width: {width:.2f}%; height: 100%; background: {BAR}; border-radius: 2px"></div>'
+    track = f'<div style="width: 160px; height: 0.8em; background: {FAINT}; border-radius: 2px">{bar}</div>'
+    return (
+        f'<tr style="background: transparent"><th scope="row" style="{_CELL}; font-weight: 600">{_name(name)}</th>'
+        f'<td style="{_CELL}">{track}</td><td style="{_CELL}">{probability:.4g}</td></tr>'
+    )
+
+
+def _how_to_ask(model: Model) -> str:
+    names = ", ".join(map(_name, model.variables[:8])) + (", …" if len(model.variables) > 8 else "")
+    asked = f"{_code('model.marginals(names=True)')} computes the marginals, which takes a moment"
+    return _note(f"{names}<br>{asked}", safe=True)
+
+
+# -- verdicts ---------------------------------------------------------------------------------------------------------
+
+_COLOURS = {"proved": GOOD, "refuted": BAD, "not proven": OPEN}
+_SIGNS = {"proved": "✓", "refuted": "✗", "not proven": "?"}
+_HEADS = {"proved": "A distribution", "refuted": "Not a distribution", "not proven": "Not proven to be a distribution"}
+_MEANINGS = {
+    "multiaffine": "no variable is squared",
+    "normalized": "g(1) = 1",
+    "nonnegative": "no coefficient is negative",
+}
+
+
+def report_html(report: Report) -> str:
+    """What `pgcc.check` found: three verdicts, each with its reason and, where it is refuted, with the witness.
+
+    >>> import pgcc
+    >>> text = report_html(pgcc.check(pgcc.parse("1.5*x - 0.5")))
+    >>> "Not a distribution" in text, "−1/2" in text
+    (True, True)
+    """
+    rows = []
+    for claim, meaning in _MEANINGS.items():
+        verdict = getattr(report, claim)
+        badge = (
+            f'<span style="color: {_COLOURS[verdict.state]}; font-weight: 600; white-space: nowrap">'
+            f"{_SIGNS[verdict.state]} {verdict.state}</span>"
+        )
+        reason = escape(_shortened(verdict.reason, LONGEST_TEXT))
+        if verdict.refuted and isinstance(verdict.witness, dict):
+            reason += "<br>" + _negative_coefficient(verdict.witness, verdict.value)
+        rows.append(
+            f'<tr style="background: transparent"><th scope="row" style="{_CELL}; font-weight: 600">{claim}</th>'
+            f'<td style="{_CELL}">{meaning}</td><td style="{_CELL}">{badge}</td><td style="{_CELL}">{reason}</td></tr>'
+        )
+    n, edges = len(report.circuit.variables), report.circuit.edges
+    size = f"{n:,} variable{'' if n == 1 else 's'}, {_size_text(edges)}"
+    more = f"{_code('report.verify()')} checks the proofs; {_code('print(report.certificate)')} shows the rules"
+    table = f'<table style="{_TABLE}"><tbody>{"".join(rows)}</tbody></table>'
+    return _card(_HEADS[report.state], table, _note(f"{size}. {more}", safe=True), colour=_COLOURS[report.state])
+
+
+def _negative_coefficient(witness: dict[str, int], value: Any) -> str:
+    """The set whose coefficient is negative, and the coefficient."""
+    inside = [name for name, is_in in witness.items() if is_in]
+    number = "" if value is None else f" has the coefficient {_number(value)}"
+    return f"witness: {_set(inside)}{number}"
+
+
+def _number(value: Any) -> str:
+    """A fraction, or its decimals if it is long."""
+    text = display_text(value)
+    return escape(text if len(text) <= 24 else f"{float(value):.6g}").replace("-", "−")
+
+
+# -- most probable sets -----------------------------------------------------------------------------------------------
+
+
+def mode_html(mode: Mode) -> str:
+    """A most probable set: what is in it, how probable it is, and whether nothing is more probable.
+
+    >>> import pgcc
+    >>> text = mode_html(pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).mode())
+    >>> "The most probable set" in text, ">0.4<" in text
+    (True, True)
+    """
+    inside = [name for name, value in mode.assignment.items() if value]
+    head = "The most probable set" if mode.rank == 1 else f"Number {mode.rank} of the most probable sets"
+    colour = GOOD if mode.exact else OPEN
+    factor = math.exp(min(mode.gap, 700.0))
+    proof = (
+        "proved: nothing is more probable"
+        if mode.exact and mode.rank == 1
+        else "proved: it is the next one"
+        if mode.exact
+        else f"within {mode.gap:.4g} nats: no other is more than {factor:.4g} times as probable"
+    )
+    rows = [
+        ("in", _set(inside)),
+        ("out", f"{len(mode.assignment) - len(inside):,} of {len(mode.assignment):,} variables"),
+        ("probability", f"{math.exp(mode.logprob):.6g}" if mode.logprob > -700 else f"exp({mode.logprob:.6g})"),
+        ("log-probability", f"{mode.logprob:.6g}"),
+        ("best?", f'<span style="color: {colour}; font-weight: 600">{proof}</span>'),
+    ]
+    return _card(head, _facts(rows), colour=colour)
+
+
+def _set(names: Sequence[str]) -> str:
+    if not names:
+        return "∅, the empty set"
+    chip = f"background: {FAINT}; border-radius: 3px; padding: 0 0.35em; white-space: nowrap"
+    chips = [f'<span style="{chip}">{_name(name)}</span>' for name in names[:MOST_NAMES]]
+    if len(names) > MOST_NAMES:
+        chips.append(f"and {len(names) - MOST_NAMES:,} more")
+    return " ".join(chips)
+
+
+# -- explanations -----------------------------------------------------------------------------------------------------
+
+
+def explanation_html(explanation: Explanation) -> str:
+    """What `Model.explain` tells, as tables: facts, the stages of the compiler, and the ladder of number systems.
+
+    >>> import pgcc
+    >>> text = explanation_html(pgcc.compile(pgcc.parse("z/2 + 1/2")).explain())
+    >>> "How it is computed" in text, "homogenized" in text
+    (True, True)
+    """
+    said = explanation
+    kinds = [("decomposable", said.decomposable), ("smooth", said.smooth), ("monotone", said.monotone)]
+    rows = [
+        ("variables", f"{said.variables:,}"),
+        ("circuit", f"{_size_text(said.edges, said.determinants, said.depth)}, formal degree {said.degree:,}"),
+        ("structure", ", ".join(name if holds else f"not {name}" for name, holds in kinds)),
+        ("multiaffine", escape(said.multiaffine)),
+        ("nonnegative", escape(said.nonnegative)),
+        ("strategy", escape(f"{said.strategy}: {said.reason}")),
+        ("program", f"{said.operations:,} operations per row, in {said.slots:,} slots"),
+        ("accuracy", escape(said.certificate)),
+        ("total g(1)", "not divided by (normalize=False)" if math.isnan(said.total) else f"{said.total:.12g}"),
+        *(("note", escape(note)) for note in said.notes),
+    ]
+    if said.query is not None:
+        rows.append(("this query", escape(", ".join(f"{key} {value}" for key, value in said.query.items()))))
+    stages = _listing(
+        ("stage", "made from", "what holds of it", "size", "ms"),
+        ((s.name, ", ".join(s.inputs.split()), s.law, s.size, f"{1e3 * s.seconds:.2f}") for s in said.stages),
+    )
+    ladder = _listing(("", "how rows are answered"), ((str(i), rung) for i, rung in enumerate(said.rungs, 1)))
+    others = _note("; ".join(said.ladders))
+    return _card("How it is computed", _facts(rows), _folded("stages of the compiler", stages),
+                 _folded("number systems", ladder + others))  # fmt: skip
+
+
+# -- circuits ---------------------------------------------------------------------------------------------------------
+
+
+def circuit_html(circuit: Circuit) -> str:
+    """A circuit: its size, the polynomial if that is short, and the picture, of large ones in part.
+
+    >>> import pgcc
+    >>> text = circuit_html(pgcc.parse("0.4*a*b + 0.6"))
+    >>> "Circuit over 2 variables" in text, "<svg" in text
+    (True, True)
+    """
+    n = len(circuit.variables)
+    written = str(circuit) if len(circuit.order) <= 40 else ""
+    formula = _code(written) if written and "\n" not in written and len(written) <= 120 else ""
+    return _card(f"Circuit over {n:,} variable{'' if n == 1 else 's'}", formula, _structure(circuit),
+                 circuit_svg(circuit))  # fmt: skip
+
+
+def pc_html(circuit: PC) -> str:
+    """A probabilistic circuit: its size and what smoothing makes of it, and the picture, of large ones in part.
+
+    >>> from pgcc import pc
+    >>> text = pc_html(0.5 * pc.pos("a") * pc.pos("b") + 0.5 * pc.neg("a"))
+    >>> "Probabilistic circuit over 2 variables" in text, "4 edges before smoothing, 8 after" in text
+    (True, True)
+    """
+    n, literals = len(circuit.variables), circuit.literals
+    told = ""
+    if len(literals.order) <= FEW_NODES and literals.overlap is None:
+        told = _note(str(circuit.smoothing))
+    head = "Signed probabilistic circuit" if circuit.signed else "Probabilistic circuit"
+    return _card(f"{head} over {n:,} variable{'' if n == 1 else 's'}", _structure(literals), told,
+                 circuit_svg(literals))  # fmt: skip
+
+
+def _structure(circuit: Circuit) -> str:
+    """The size of a circuit, and what kind it is if that is found in no time."""
+    size = f"{len(circuit.order):,} nodes, {_size_text(circuit.edges)}"
+    if len(circuit.order) > FEW_NODES:
+        return _note(size)
+    facts = circuit.facts
+    kinds = [("decomposable", facts.decomposable), ("smooth", facts.smooth), ("monotone", facts.monotone)]
+    return _note(f"{size}: {', '.join(name if holds else f'not {name}' for name, holds in kinds)}")
+
+
+# -- estimators -------------------------------------------------------------------------------------------------------
+
+
+def estimator_html(name: str, parameters: dict[str, Any], changed: set[str], fitted: bool) -> str:
+    """An estimator where there is no scikit-learn: its parameters, in bold those that were set; whether it is fitted.
+
+    >>> text = estimator_html("ChowLiu", {"binarize": None}, set(), False)
+    >>> "ChowLiu" in text, "not fitted" in text
+    (True, True)
+    """
+    rows = [
+        (key, f"<b>{_said(value)}</b>" if key in changed else f"<span>{_said(value)}</span>")
+        for key, value in parameters.items()
+    ]
+    state = "fitted" if fitted else "not fitted"
+    return _card(f"{name} ({state})", _folded("parameters", _facts(rows), opened=bool(changed)))
+
+
+def _said(value: Any) -> str:
+    return escape(_shortened(repr(value), LONGEST_TEXT))
+
+
+# -- the pieces -------------------------------------------------------------------------------------------------------
+
+_CARD = f"display: inline-block; max-width: 100%; overflow-x: auto; border: 1px solid {LINE}; border-radius: 6px; \
+padding: 0.5em 0.8em; line-height: 1.45"
+_TABLE = "border-collapse: collapse; margin: 0.3em 0; border: none; width: auto; font-size: 0.92em"
+_CELL = "text-align: left; vertical-align: top; padding: 0.1em 0.9em 0.1em 0; border: none; color: inherit"
+
+
+def _card(head: str, *parts: str, colour: str = "inherit") -> str:
+    title = f'<div style="font-weight: 700; color: {colour}">{escape(head)}</div>'
+    return f'<div class="pgcc" style="{_CARD}">{title}{"".join(parts)}</div>'
+
+
+def _facts(rows: Iterable[tuple[str, str]]) -> str:
+    """A table of names and what is said of them, which is HTML."""
+    body = "".join(
+        f'<tr style="background: transparent"><th scope="row" style="{_CELL}; font-weight: 600">{escape(head)}</th>'
+        f'<td style="{_CELL}">{text}</td></tr>'
+        for head, text in rows
+    )
+    return f'<table style="{_TABLE}"><tbody>{body}</tbody></table>'
+
+
+def _listing(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table under heads, of plain text."""
+    rule = f"{_CELL}; border-bottom: 1px solid {LINE}"
+    head = "".join(f'<th scope="col" style="{rule}; font-weight: 600">{escape(text)}</th>' for text in heads)
+    body = "".join(
+        '<tr style="background: transparent">'
+        + "".join(f'<td style="{_CELL}">{escape(text)}</td>' for text in row)
+        + "</tr>"
+        for row in rows
+    )
+    return f'<table style="{_TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _folded(head: str, body: str, opened: bool = False) -> str:
+    return f"<details{' open' if opened else ''}><summary>{escape(head)}</summary>{body}</details>"
+
+
+def _note(text: str, safe: bool = False) -> str:
+    return f'<div style="font-size: 0.92em; opacity: 0.85">{text if safe else escape(text)}</div>'
+
+
+def _code(text: str) -> str:
+    return f'<code style="color: inherit; background: {FAINT}">{escape(text)}</code>'
+
+
+def _name(name: str) -> str:
+    """A name that a user gave, escaped; of a long one the beginning, and all of it where the pointer rests."""
+    if len(name) <= LONGEST_NAME:
+        return escape(name)
+    return f'<span title="{escape(_shortened(name, LONGEST_TEXT))}">{escape(_shortened(name, LONGEST_NAME))}</span>'
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _size_text(edges: int, determinants: int = 0, depth: int | None = None) -> str:
+    text = f"{edges:,} edge{'' if edges == 1 else 's'}"
+    if determinants:
+        text += f", {determinants:,} determinant{'' if determinants == 1 else 's'}"
+    return text if depth is None else f"{text}, depth {depth:,}"

@@ -1,0 +1,148 @@
+"""Which part of a circuit is drawn: all of it, its top, or the neighbourhood of a node; and what that leaves out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pgcc.draw.labels import labelled_edges
+from pgcc.errors import PgccError
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Node, Op
+
+Around = str | Node | Circuit | None
+
+# In a picture of a part: how far from where it begins, and how many neighbours of one node on either side.
+TOP_LEVELS, AROUND_LEVELS = 8, 3
+MOST_NEIGHBOURS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Stub:
+    """Stands in a picture for the neighbours of a node that are left out: children below it, or parents above."""
+
+    node: Node
+    count: int
+    below: bool
+
+    @property
+    def label(self) -> str:
+        """What is written on it."""
+        return f"⋯ {self.count:,}"
+
+    @property
+    def title(self) -> str:
+        """The same in words."""
+        one, many = ("child", "children") if self.below else ("parent", "parents")
+        return f"{self.count:,} more {one if self.count == 1 else many}, not drawn"
+
+
+@dataclass(frozen=True)
+class Part:
+    """The nodes that are drawn, children first, and stubs for what is left out beside them.
+
+    `note` says what is missing, in words; it is empty if nothing is.
+    """
+
+    nodes: list[Node]
+    stubs: list[Stub]
+    note: str
+
+
+def check_most(most_nodes: int) -> int:
+    """How many nodes may be drawn, if that is a number."""
+    if isinstance(most_nodes, bool) or not isinstance(most_nodes, int) or most_nodes < 1:
+        raise PgccError(f"most_nodes={most_nodes!r} is not how many nodes to draw: a number ≥ 1")
+    return most_nodes
+
+
+def whole(circuit: Circuit) -> Part:
+    """Everything that can be drawn: complements of a determinant that are 1 are not."""
+    seen = {circuit.root}
+    for node in reversed(circuit.order):
+        if node in seen:
+            seen.update(_children(node))
+    return Part([node for node in circuit.order if node in seen], [], "")
+
+
+def top(circuit: Circuit, most_nodes: int) -> Part:
+    """The root and what is nearest below it."""
+    nodes = _nearest([circuit.root], most_nodes, TOP_LEVELS, _children)
+    note = f"the top {len(nodes):,} of {_size_text(circuit)}"
+    return _cut(circuit, nodes, note, above=False)
+
+
+def neighbourhood(circuit: Circuit, around: str | Node | Circuit, most_nodes: int) -> Part:
+    """A node, or the leaves of a variable, and what is nearest above and below."""
+    centres = _centres(circuit, around)
+    parents = _parents(circuit)
+    nodes = _nearest(centres, most_nodes, AROUND_LEVELS, lambda node: [*_children(node), *parents.get(node, {})])
+    what = repr(around) if isinstance(around, str) else "a node"
+    note = f"{len(nodes):,} nodes around {what}, of {_size_text(circuit)}"
+    return _cut(circuit, nodes, note, above=True)
+
+
+def _size_text(circuit: Circuit) -> str:
+    return f"{len(circuit.order):,} nodes and {circuit.edges:,} edges"
+
+
+def _children(node: Node) -> list[Node]:
+    return [child for child, _ in labelled_edges(node, lambda weight: "")]  # labels take longer than the rest
+
+
+def _parents(circuit: Circuit) -> dict[Node, dict[Node, None]]:
+    parents: dict[Node, dict[Node, None]] = {}
+    for node in circuit.order:
+        for child in _children(node):
+            parents.setdefault(child, {})[node] = None
+    return parents
+
+
+def _centres(circuit: Circuit, around: str | Node | Circuit) -> list[Node]:
+    """The nodes that `around` names, all of them in the circuit."""
+    if isinstance(around, str):
+        found = [node for node in circuit.order if node.op is Op.VAR and node.name == around]
+        if not found:
+            names = ", ".join(circuit.variables[:8]) + (", …" if len(circuit.variables) > 8 else "")
+            raise PgccError(f"around={around!r}: no variable of that name occurs in the circuit; it has {names}")
+        return found
+    centre = around.root if isinstance(around, Circuit) else around
+    if not isinstance(centre, Node):
+        raise PgccError(
+            f"around={around!r}: a picture is around a variable, by its name, or a part of the circuit (a Circuit)"
+        )
+    if centre not in set(circuit.order):
+        raise PgccError("around=: that is not a part of this circuit")
+    return [centre]
+
+
+def _nearest(
+    start: Sequence[Node], most_nodes: int, levels: int, neighbours: Callable[[Node], Iterable[Node]]
+) -> set[Node]:
+    """Nodes in the order of their distance, some neighbours of each, as many as may be drawn."""
+    distance = dict.fromkeys(start[:most_nodes], 0)
+    queue = deque(distance)
+    while queue and len(distance) < most_nodes:
+        node = queue.popleft()
+        if distance[node] == levels:
+            break
+        new = [one for one in dict.fromkeys(neighbours(node)) if one not in distance][:MOST_NEIGHBOURS]
+        for one in new[: most_nodes - len(distance)]:
+            distance[one] = distance[node] + 1
+            queue.append(one)
+    return set(distance)
+
+
+def _cut(circuit: Circuit, shown: set[Node], note: str, above: bool) -> Part:
+    """The shown nodes in the order of the circuit, with a stub wherever children (or parents) are left out."""
+    nodes = [node for node in circuit.order if node in shown]
+    stubs = [
+        Stub(node, missing, below=True) for node in nodes if (missing := len(set(_children(node)).difference(shown)))
+    ]
+    if above:
+        parents = _parents(circuit)
+        stubs += [
+            Stub(node, missing, below=False) for node in nodes if (missing := len(parents.get(node, {}).keys() - shown))
+        ]
+    return Part(nodes, stubs, note if stubs else "")  # connected: where nothing is missing beside a node, nothing is
