@@ -1,4 +1,4 @@
-"""A public name in code font, such as `pgcc.dpp` or `Model.prob`, leads to its page of the reference."""
+"""Code on pages: a public name, such as `pgcc.dpp` or `Model.prob`, leads to its page of the reference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CodeLinks(SphinxTransform):
     default_priority = 600
 
     def apply(self, **_: Any) -> None:
-        if self.env.docname.startswith("reference/"):
+        if self.env.docname.startswith("reference/api/"):
             return
         for node in list(self.document.findall(nodes.literal)):
             matched = NAME.fullmatch(node.astext())
@@ -32,6 +32,20 @@ class CodeLinks(SphinxTransform):
             link += node
 
 
+class TidyBlocks(SphinxTransform):
+    """Doctests end with an empty line, which is not shown."""
+
+    default_priority = 601
+
+    def apply(self, **_: Any) -> None:
+        for block in list(self.document.findall(nodes.literal_block)):
+            if block.astext().endswith("\n"):
+                text = block.astext().rstrip("\n")
+                block.rawsource = text
+                block.children = []
+                block += nodes.Text(text)
+
+
 def ancestors(node: nodes.Node) -> list[nodes.Node]:
     found, above = [], node.parent
     while above is not None:
@@ -42,4 +56,5 @@ def ancestors(node: nodes.Node) -> list[nodes.Node]:
 
 def setup(app: Any) -> dict[str, bool]:
     app.add_transform(CodeLinks)
+    app.add_transform(TidyBlocks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -12,10 +13,14 @@ from sphinx.util import logging
 logger = logging.getLogger(__name__)
 
 
+BAR = re.compile(r"<mo([^>]*)>\|</mo>")  # of |A|: no space around it
+SYNONYMS = {r"\dots": r"\ldots", r"\dotsc": r"\ldots", r"\dotsb": r"\cdots"}  # what docutils does not know
+
+
 def convert(node: nodes.Element, as_block: bool) -> str:
-    text = node.astext()
+    text = re.sub(r"\\dots[bc]?\b", lambda found: SYNONYMS[found[0]], node.astext())
     try:
-        return tex2mathml(text, as_block=as_block)
+        return BAR.sub(r'<mo\1 lspace="0" rspace="0">|</mo>', tex2mathml(text, as_block=as_block))
     except MathError as error:
         logger.warning("this formula cannot be written as MathML: %s (%s)", text, error, location=node)
         return f"<code>{text}</code>"

@@ -199,6 +199,21 @@ def prepare_docstring(_: Any, what: str, __: str, ___: Any, ____: Any, lines: li
         lines[0] = lines[0].replace(": ", " – ", 1)  # napoleon takes what stands before a colon for a type
 
 
+def hide_constructor(_: Any, what: str, name: str, *__: Any) -> tuple[str, str] | None:
+    """Nobody makes a model, or what questions return, by calling the class."""
+    made_for_you = name == "pgcc.Model" or name in [
+        n for one in sections("What questions return") for n in one.qualified
+    ]
+    return ("", "") if what == "class" and made_for_you else None
+
+
+def call_attributes_so(_: Any, document: nodes.document) -> None:
+    """Sphinx has the heading "Variables" for them, which are something else here."""
+    for name in document.findall(nodes.field_name):
+        if name.astext() == "Variables":
+            name.children = [nodes.Text("Attributes")]
+
+
 def summary(name: str) -> str:
     """The first sentence of a docstring, or of the comment that a constant has."""
     if name.split(".")[1] == "torch":
@@ -340,5 +355,7 @@ def write_pages(app: Any) -> None:
 def setup(app: Any) -> dict[str, bool]:
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-process-docstring", prepare_docstring, priority=100)  # before napoleon
+    app.connect("autodoc-process-signature", hide_constructor)
+    app.connect("doctree-read", call_attributes_so)
     app.add_directive("names", Names)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
