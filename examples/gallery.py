@@ -1,4 +1,4 @@
-"""The pictures of docs/gallery.md: `python examples/gallery.py [folder]` (needs matplotlib)."""
+"""The pictures of docs/gallery/pictures.md: `python examples/gallery.py [folder]` (needs matplotlib)."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ import numpy as np
 import pgcc
 from pgcc import plot
 
-folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1] / "docs" / "pictures"
+folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1] / "docs" / "gallery" / "pictures"
 folder.mkdir(parents=True, exist_ok=True)
 
 

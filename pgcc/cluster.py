@@ -299,6 +299,20 @@ def logprobs(address: Any, model: Model, blocks: Iterable[tuple[T, np.ndarray]])
     Yields
     ------
     (label, log-probabilities), in the order of the blocks.
+
+    See Also
+    --------
+    pgcc.Model.logprob : on this machine
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pgcc
+    >>> from pgcc.cluster import logprobs
+    >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.6"))
+    >>> blocks = [("first", np.array([[1, 1]], np.int8)), ("second", np.array([[0, -1]], np.int8))]
+    >>> dict(logprobs("tcp://10.0.0.1:8786", model, blocks))  # doctest: +SKIP
+    {'first': array([-0.91629073]), 'second': array([-0.51082562])}
     """
     with _connected(address) as workers:
         yield from workers.stream(_logprobs, blocks, workers.send(model))

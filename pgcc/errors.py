@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 
 class PgccError(Exception):
-    """Base class of every error that pgcc raises on purpose."""
+    """Base class of every error that pgcc raises on purpose.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> try:
+    ...     pgcc.parse("0.5*rain +")
+    ... except pgcc.PgccError as error:
+    ...     print(type(error).__name__)
+    ParseError
+    """
 
 
 class ParseError(PgccError):
@@ -16,6 +26,15 @@ class ParseError(PgccError):
     ----------
     line, column : int
         Where the mistake is, both counted from 1.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> pgcc.parse("0.5*rain + + + 0.5*")
+    Traceback (most recent call last):
+    pgcc.errors.ParseError: line 1, column 20: expected a number, a name or '(', found the end of the text
+      0.5*rain + + + 0.5*
+                         ^
     """
 
     def __init__(self, message: str, source_line: str = "", line: int = 1, column: int = 1, where: str = ""):
@@ -29,31 +48,95 @@ class ParseError(PgccError):
 
 
 class CircuitError(PgccError):
-    """A circuit that cannot be built: wrong children, names, numbers or shapes."""
+    """A circuit that cannot be built: wrong children, names, numbers or shapes.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> pgcc.mixture([0.5, 0.6], [pgcc.parse("a"), pgcc.parse("b")])
+    Traceback (most recent call last):
+    pgcc.errors.CircuitError: the weights of a mixture add up to 1.1, not to 1
+    """
 
 
 class SemanticsError(PgccError):
-    """A well-formed circuit that is not what was asked for: a square, a negative or zero total."""
+    """A well-formed circuit that is not what was asked for: a square, a negative or zero total.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> pgcc.product([pgcc.parse("0.5*a + 0.5"), pgcc.parse("0.1*a + 0.9")])
+    Traceback (most recent call last):
+    pgcc.errors.SemanticsError: circuit 0 and circuit 1 share the variable 'a': they have to be independent
+    """
 
 
 class EvidenceError(PgccError, ValueError):
-    """Evidence that names no variable, contradicts itself or is not 0, 1 or unobserved."""
+    """Evidence that names no variable, contradicts itself or is not 0, 1 or unobserved.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> pgcc.compile(pgcc.parse("0.5*milk + 0.5")).prob("milc=1")
+    Traceback (most recent call last):
+    pgcc.errors.EvidenceError: unknown variable 'milc': did you mean 'milk'?
+    """
 
 
 class PrecisionError(PgccError):
-    """A number that could not be computed to the accuracy asked for."""
+    """A number that could not be computed to the accuracy asked for.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> pgcc.compile(pgcc.parse("0.5*z + 0.5")).prob("z=1", rtol=2)
+    Traceback (most recent call last):
+    pgcc.errors.PrecisionError: rtol=2 is not between 1e-14 and 1; exact=True gives fractions
+    """
 
 
 class ProofError(PgccError):
-    """A proof with a step that does not hold."""
+    """A proof with a step that does not hold.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> from pgcc.validity.proof import Proof, verify
+    >>> g = pgcc.parse("2*x - y")
+    >>> steps = [(0, "variable", 1, None), (1, "variable", 1, None), (2, "weighted sum", 1, None)]
+    >>> verify(g, [Proof("nonnegative", True, "steps", g, {"steps": steps})])
+    Traceback (most recent call last):
+    pgcc.errors.ProofError: step 2: 'weighted sum' does not show that node 2, Sum(2 children), has the sign 1
+    """
 
 
 class FormatError(PgccError):
-    """A file that is damaged or not of the format its name promises."""
+    """A file that is damaged or not of the format its name promises.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, pgcc
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.docx")
+    ...     _ = path.write_text("a letter")
+    ...     try:
+    ...         pgcc.load(path)
+    ...     except pgcc.FormatError as error:
+    ...         print("cannot read the format '.docx'" in str(error))
+    True
+    """
 
 
 class SpellingError(PgccError, AttributeError):
-    """A public name of earlier days; the message says what is written now."""
+    """A public name of earlier days; the message says what is written now.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> pgcc.compile(pgcc.parse("0.5*z + 0.5")).given_size(1)
+    Traceback (most recent call last):
+    pgcc.errors.SpellingError: Model.given_size is now spelled model.condition(size=k, over=names)
+    """
 
 
 # What was public once, and what is written now.

@@ -134,6 +134,20 @@ class Model(KnowsOldSpellings):
         The relative error that is promised; the model's unless said otherwise.
     threads : int, optional
         Threads for many rows; −1 for all cores.
+
+    See Also
+    --------
+    pgcc.compile : make a model of a circuit
+    pgcc.Circuit : what these functions return
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
+    >>> model
+    <Model: 2 variables, 5 edges, one number per node>
+    >>> model.prob("a=1"), model.marginals("b=0"), model.mode().assignment
+    (0.7, {'a': 0.5, 'b': 0.0}, {'a': 1, 'b': 1})
     """
 
     circuit: Circuit
@@ -157,6 +171,11 @@ class Model(KnowsOldSpellings):
     @property
     def standing(self) -> Standing:
         """Whether it is proved that no probability is negative, and by what; rules that take long are tried here.
+
+        See Also
+        --------
+        pgcc.check : whether a circuit is a distribution
+        pgcc.Model.explain : what was compiled, and how a query is answered
 
         Examples
         --------
@@ -200,6 +219,12 @@ class Model(KnowsOldSpellings):
         -------
         float, or array with one entry per row; with ``bound=True`` a pair (value, bound).
 
+        See Also
+        --------
+        pgcc.Model.logprob : its logarithm
+        pgcc.Model.conditional : the probability of one thing given another
+        pgcc.Model.marginals : the probability of every variable
+
         Examples
         --------
         >>> import pgcc
@@ -223,6 +248,11 @@ class Model(KnowsOldSpellings):
 
         Takes what `prob` takes.
 
+        See Also
+        --------
+        pgcc.Model.prob : the probability of evidence
+        pgcc.Model.grad : derivatives of the log-probability of evidence
+
         Examples
         --------
         >>> import pgcc
@@ -237,6 +267,11 @@ class Model(KnowsOldSpellings):
         """Pr(query | given): both are evidence; a query that contradicts what is given has probability 0.
 
         That some variables are all in, or none of them, is a query too.
+
+        See Also
+        --------
+        pgcc.Model.condition : the distribution given evidence, as a model
+        pgcc.Model.marginals : the probability of every variable
 
         Examples
         --------
@@ -254,6 +289,11 @@ class Model(KnowsOldSpellings):
         """The distribution given one piece of evidence, as a model over the variables that are left; or given a size.
 
         With ``normalize=False`` it is the polynomial of Pr(evidence, …), as it is: `Circuit.observe`.
+
+        See Also
+        --------
+        pgcc.Model.conditional : the probability of one thing given another
+        pgcc.Circuit.observe : keep the terms that agree with evidence, or have a size
 
         Examples
         --------
@@ -289,6 +329,13 @@ class Model(KnowsOldSpellings):
         array with one entry per variable, or rows × variables; 1 and 0 for what is observed. By name where the evidence
         is.
 
+        See Also
+        --------
+        pgcc.Model.log_odds : the same as log-odds
+        pgcc.Model.pairwise : the probability of every pair
+        pgcc.Model.conditional : the probability of one thing given another
+        pgcc.plot.marginals : bars of marginals
+
         Examples
         --------
         >>> import pgcc
@@ -307,6 +354,10 @@ class Model(KnowsOldSpellings):
     def log_odds(self, evidence: Any = None, **how: Unpack[HowByName]) -> Any:
         """log Pr(X_i = 1 | evidence) − log Pr(X_i = 0 | evidence) for every variable, accurate however near to certain.
 
+        See Also
+        --------
+        pgcc.Model.marginals : the probability of every variable
+
         Examples
         --------
         >>> import pgcc
@@ -324,6 +375,11 @@ class Model(KnowsOldSpellings):
         -------
         array n × n, or rows × n × n for a table of evidence; a DataFrame with ``names=True``.
 
+        See Also
+        --------
+        pgcc.Model.covariance : which variables attract or repel each other
+        pgcc.Model.marginals : the probability of every variable
+
         Examples
         --------
         >>> import pgcc
@@ -338,6 +394,12 @@ class Model(KnowsOldSpellings):
     def covariance(self, evidence: Any = None, **how: Unpack[HowByName]) -> Any:
         """Cov(X_i, X_j | evidence), the variances on the diagonal; with an error below
         3·rtol·max(Pr(i, j), Pr(i)·Pr(j)) (rtol·Pr(i) on the diagonal).
+
+        See Also
+        --------
+        pgcc.Model.pairwise : the probability of every pair
+        pgcc.Model.mutual_information : how much two sets of variables tell about each other
+        pgcc.plot.covariance : a heat map
 
         Examples
         --------
@@ -368,6 +430,13 @@ class Model(KnowsOldSpellings):
         -------
         array of |T| + 1 numbers, or rows × (|T| + 1).
 
+        See Also
+        --------
+        pgcc.Model.expected_count : how many are in on average
+        pgcc.Model.any_of : at least one of some variables
+        pgcc.Model.parity : an odd number of some variables
+        pgcc.plot.cardinality : the distribution of the size
+
         Examples
         --------
         >>> import pgcc
@@ -381,6 +450,11 @@ class Model(KnowsOldSpellings):
     @_evidence_first
     def any_of(self, evidence: Any = None, **how: Unpack[How]) -> Any:
         """Pr(at least one of the variables `over`, or of all, is in | evidence), right however small it is.
+
+        See Also
+        --------
+        pgcc.Model.cardinality : the distribution of how many are in
+        pgcc.Model.parity : an odd number of some variables
 
         Examples
         --------
@@ -396,6 +470,11 @@ class Model(KnowsOldSpellings):
     def parity(self, evidence: Any = None, **how: Unpack[How]) -> Any:
         """Pr(an odd number of the variables `over`, or of all, are in | evidence), right however small it is.
 
+        See Also
+        --------
+        pgcc.Model.cardinality : the distribution of how many are in
+        pgcc.Model.any_of : at least one of some variables
+
         Examples
         --------
         >>> import pgcc
@@ -409,6 +488,11 @@ class Model(KnowsOldSpellings):
     @_evidence_first
     def expected_count(self, evidence: Any = None, **how: Unpack[How]) -> Any:
         """E[|S ∩ T| | evidence]: how many of the variables `over`, or of all, are in on average.
+
+        See Also
+        --------
+        pgcc.Model.moments : mean, variance, skewness and kurtosis of the count
+        pgcc.Model.cardinality : the distribution of how many are in
 
         Examples
         --------
@@ -425,6 +509,11 @@ class Model(KnowsOldSpellings):
         """Mean, variance, skewness and kurtosis of how many of `over` are in, given evidence, as a named tuple.
 
         Right to `rtol`; the skewness, whose terms cancel, to an absolute error of rtol·√kurtosis.
+
+        See Also
+        --------
+        pgcc.Model.expected_count : how many are in on average
+        pgcc.Model.cardinality : the distribution of how many are in
 
         Examples
         --------
@@ -455,6 +544,11 @@ class Model(KnowsOldSpellings):
         Returns
         -------
         int8 array, n × variables, or rows × n × variables for a table of evidence; a DataFrame with ``names=True``.
+
+        See Also
+        --------
+        pgcc.Model.mode : the most probable set
+        pgcc.Model.condition : the distribution given evidence, as a model
 
         Examples
         --------
@@ -489,6 +583,11 @@ class Model(KnowsOldSpellings):
         -------
         Mode, with attributes ``assignment``, ``logprob``, ``bound``, ``gap`` and ``exact``; a list for a table.
 
+        See Also
+        --------
+        pgcc.Model.top : the k most probable sets
+        pgcc.Model.sample : exact samples
+
         Examples
         --------
         >>> import pgcc
@@ -520,6 +619,10 @@ class Model(KnowsOldSpellings):
         -------
         list of Mode, shorter where fewer assignments are possible or found; a list of them for a table.
 
+        See Also
+        --------
+        pgcc.Model.mode : the most probable set
+
         Examples
         --------
         >>> import pgcc
@@ -539,6 +642,11 @@ class Model(KnowsOldSpellings):
 
         Exact for up to 16 unobserved variables; otherwise estimated from samples, with the attribute
         ``standard_error``, which counts what so many samples cannot have seen.
+
+        See Also
+        --------
+        pgcc.Model.kl : how far it is from another model
+        pgcc.Model.mutual_information : how much two sets of variables tell about each other
 
         Examples
         --------
@@ -561,6 +669,11 @@ class Model(KnowsOldSpellings):
         excludes nothing, ``standard_error`` is inf, and ``scatter`` is the standard error of the mean over what the
         samples met.
 
+        See Also
+        --------
+        pgcc.Model.entropy : how uncertain the distribution is
+        pgcc.Model.mutual_information : how much two sets of variables tell about each other
+
         Examples
         --------
         >>> import pgcc
@@ -580,6 +693,11 @@ class Model(KnowsOldSpellings):
     def mutual_information(self, a: Names, b: Names, evidence: Any = None, **how: Unpack[How]) -> Any:
         """I(a; b | evidence) of two variables, or two sets of them, in nats; with an error below rtol·(I + √I).
 
+        See Also
+        --------
+        pgcc.Model.entropy : how uncertain the distribution is
+        pgcc.Model.covariance : which variables attract or repel each other
+
         Examples
         --------
         >>> import pgcc
@@ -596,6 +714,12 @@ class Model(KnowsOldSpellings):
 
         Derivatives are by the numbers of ``model.circuit``, so that there is no `size`: ask ``condition(size=k)``. They
         are computed in float64, with checks of their own instead of an `rtol`.
+
+        See Also
+        --------
+        pgcc.grad : derivatives by the numbers of a circuit
+        pgcc.learn.CircuitMLE : the numbers of any circuit
+        pgcc.torch.logprob : log-probabilities of any circuit
 
         Examples
         --------
@@ -679,6 +803,10 @@ class Model(KnowsOldSpellings):
 
     def explain(self, evidence: Any = None) -> Explanation:
         """What was compiled and how queries are answered; with evidence, how that one was.
+
+        See Also
+        --------
+        pgcc.Model.standing : whether it is proved to be a distribution
 
         Examples
         --------
@@ -820,6 +948,12 @@ def compile(
     Returns
     -------
     Model
+
+    See Also
+    --------
+    pgcc.Model : a compiled circuit, which answers questions
+    pgcc.check : whether a circuit is a distribution
+    pgcc.load : read a circuit from a file
 
     Examples
     --------

@@ -91,6 +91,12 @@ def logprob(circuit: Circuit, rows: Any, numbers: Mapping[Any, Any], *, normaliz
     -----
     Equal parts of a circuit are one part, and have one tensor. A second derivative is not available.
 
+    See Also
+    --------
+    pgcc.torch.dpp_logprob : those of a DPP
+    pgcc.torch.LogProb : a circuit as a layer
+    pgcc.grad : derivatives by the numbers of a circuit
+
     Examples
     --------
     >>> import pgcc, pgcc.torch, torch
@@ -132,6 +138,11 @@ def dpp_logprob(
     size : int, optional
         Given that so many items are in: a k-DPP.
 
+    See Also
+    --------
+    pgcc.dpp : determinantal point processes
+    pgcc.torch.logprob : log-probabilities of any circuit
+
     Examples
     --------
     >>> import pgcc.torch, torch
@@ -171,6 +182,11 @@ class LogProb(torch.nn.Module):
     ----------
     theta : torch.nn.Parameter
         Of type float64.
+
+    See Also
+    --------
+    pgcc.learn.CircuitMLE : the numbers of any circuit
+    pgcc.torch.logprob : log-probabilities of any circuit
 
     Examples
     --------

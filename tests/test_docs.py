@@ -16,7 +16,10 @@ import pgcc
 from pgcc.cli import main
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+# Notebooks are executed when the site is built.
+SITE = sorted(page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).parts[0] not in ("_build", "notebooks"))
+PAGES = [ROOT / "README.md", *SITE]
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
@@ -106,20 +109,27 @@ def test_there_is_something_to_run():
     assert languages.count("console") >= 5
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+PAPERS = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "ROADMAP.md")]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *PAPERS], ids=lambda page: str(page.relative_to(ROOT)))
 def test_links(page):
     text = page.read_text(encoding="utf-8")
-    for target in re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", text):
-        if not target.startswith(("http:", "https:", "#")):
+    targets = re.findall(r"\[[^\]]*\]\(([^)\s]+)\)|<img[^>]* src=\"([^\"]+)\"|srcset=\"([^\"]+)\"", text)
+    for target in ("".join(found) for found in targets):
+        if target.startswith(("http:", "https:")):
+            assert re.fullmatch(r"https?://[\w.-]+\.[a-z]{2,}(/[^\s]*)?", target), f"{page.name} links to {target}"
+        elif not target.startswith("#"):
             assert (page.parent / target.split("#")[0]).exists(), f"{page.name} links to {target}"
 
 
-def test_every_page_is_in_the_index():
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    listed = re.search(r"```\{toctree\}\n(.*?)```", index, re.DOTALL)
-    assert listed is not None
-    pages = {line for line in listed[1].split("\n") if line and not line.startswith(":")}
-    assert pages == {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+def test_every_page_is_in_a_table_of_contents():
+    listed = {DOCS / "index.md"}
+    for page in SITE:
+        for tree in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+            entries = [line for line in tree.split("\n") if line and not line.startswith(":")]
+            listed |= {(page.parent / f"{entry}.md").resolve() for entry in entries}
+    assert set(SITE) <= listed
 
 
 def test_ci_runs_the_command_of_the_readme():
@@ -133,7 +143,7 @@ def test_ci_runs_the_command_of_the_readme():
 # -- the tour of the house --------------------------------------------------------------------------------------------
 
 PACKAGE = Path(pgcc.__file__).parent
-TOUR = (ROOT / "docs" / "internals.md").read_text(encoding="utf-8")
+TOUR = (DOCS / "guide" / "internals.md").read_text(encoding="utf-8")
 
 
 def section(title: str) -> str:

@@ -22,7 +22,7 @@ def run(name: str, capsys: pytest.CaptureFixture[str]) -> str:
 def test_every_example_is_tested():
     known = {"quickstart.py", "certified.py", "million_rows.py", "circuit.py", "beta.pgc", "beta.csv"}
     known |= {"dpp.py", "spanning_tree.py", "kernel.csv", "roads.edges", "composition.py", "validity.py", "gallery.py"}
-    # cafe.pgc is sampled in docs/cli.md; torch_dpp.py is run in test_torch.py, where torch is installed
+    # cafe.pgc is sampled in docs/guide/cli.md; torch_dpp.py is run in test_torch.py, where torch is installed
     known |= {"questions.py", "cafe.pgc", "torch_dpp.py"}
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == known
 

@@ -65,6 +65,11 @@ def emit(circuit: Circuit, *, name: str = "evaluate", normalize: bool = True, va
     str
         The same text for the same circuit.
 
+    See Also
+    --------
+    pgcc.compile : make a model of a circuit
+    pgcc.save : write a circuit to a file
+
     Examples
     --------
     >>> import pgcc

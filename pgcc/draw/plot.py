@@ -60,6 +60,11 @@ def marginals(model: Model, evidence: Any = None, *, ax: Axes | None = None, top
     -------
     matplotlib Axes
 
+    See Also
+    --------
+    pgcc.Model.marginals : the probability of every variable
+    pgcc.plot.save : write a picture to a file
+
     Examples
     --------
     >>> import pgcc
@@ -108,6 +113,11 @@ def cardinality(
     matplotlib Axes
         The bars are one artist, ``ax.patches[0]``; where none can be seen is outside of the limits.
 
+    See Also
+    --------
+    pgcc.Model.cardinality : the distribution of how many are in
+    pgcc.plot.save : write a picture to a file
+
     Examples
     --------
     >>> import pgcc
@@ -152,6 +162,11 @@ def covariance(model: Model, evidence: Any = None, *, ax: Axes | None = None) ->
     -------
     matplotlib Axes
         The map is ``ax.images[0]``.
+
+    See Also
+    --------
+    pgcc.Model.covariance : which variables attract or repel each other
+    pgcc.plot.save : write a picture to a file
 
     Examples
     --------
@@ -200,6 +215,11 @@ def circuit(circuit: Circuit, *, ax: Axes | None = None, most_nodes: int = 80, a
     Returns
     -------
     matplotlib Axes
+
+    See Also
+    --------
+    pgcc.Circuit.to_networkx : the circuit as a graph
+    pgcc.plot.save : write a picture to a file
 
     Examples
     --------
@@ -283,6 +303,11 @@ def save(picture: Axes | Figure, path: str | os.PathLike[str]) -> None:
     ------
     FormatError
         If the extension is another one, or the file cannot be written.
+
+    See Also
+    --------
+    pgcc.plot.marginals : bars of marginals
+    pgcc.plot.circuit : the circuit itself
 
     Examples
     --------

@@ -69,6 +69,12 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
     ParseError
         If the text of a `.pgc` file has a mistake.
 
+    See Also
+    --------
+    pgcc.save : write a circuit to a file
+    pgcc.compile : make a model of a circuit
+    pgcc.learn.load : read an estimator from a file
+
     Examples
     --------
     >>> import pgcc, tempfile, os
@@ -117,6 +123,12 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
     ------
     FormatError
         If the format is unknown, or cannot have the circuit; the reason is named.
+
+    See Also
+    --------
+    pgcc.load : read a circuit from a file
+    pgcc.learn.save : write an estimator to a file
+    pgcc.emit : an evaluator as Python source
 
     Examples
     --------

@@ -58,6 +58,11 @@ def chow_liu(parents: Iterable[int | None], probs: Iterable[Any], names: Iterabl
         pair, so that an n×2 array will do).
     names : sequence of str, optional
 
+    See Also
+    --------
+    pgcc.builders.chow_liu_from_data : the likeliest tree of a table of data
+    pgcc.builders.bayesian_network : any Bayesian network over binary variables
+
     Examples
     --------
     >>> print(chow_liu([-1, 0], [0.25, (0.125, 0.75)], names=["rain", "wet"]))
@@ -137,6 +142,11 @@ def chow_liu_from_data(X: Any, alpha: float = 1.0, names: Iterable[str] | None =
         Laplace smoothing: added to the count of each of the four values of every pair of variables.
     names : sequence of str, optional
 
+    See Also
+    --------
+    pgcc.learn.ChowLiu : the likeliest tree
+    pgcc.builders.chow_liu_parameters : that tree as numbers
+
     Examples
     --------
     >>> import pgcc
@@ -154,6 +164,11 @@ def chow_liu_parameters(X: Any, alpha: float = 1.0) -> tuple[np.ndarray, np.ndar
     """The arguments `parents` and `probs` of `chow_liu` for data; variable 0 is the root.
 
     The tree is a maximum spanning tree of the mutual informations (Prim's algorithm; of equal ones the first).
+
+    See Also
+    --------
+    pgcc.builders.chow_liu : tree-shaped networks from their tables
+    pgcc.builders.chow_liu_from_data : the likeliest tree of a table of data
 
     Examples
     --------
@@ -196,6 +211,11 @@ def naive_bayes(weights: Iterable[Any], probs: Iterable[Any], names: Iterable[st
     probs : array, k × n
         Pr(x = 1 | component).
     names : sequence of str, optional
+
+    See Also
+    --------
+    pgcc.mixture : one of several distributions, drawn at random
+    pgcc.builders.bayesian_network : any Bayesian network over binary variables
 
     Examples
     --------
@@ -244,6 +264,11 @@ def hmm(
     Circuit
         Of length · (k² + 4k) edges.
 
+    See Also
+    --------
+    pgcc.builders.bayesian_network : any Bayesian network over binary variables
+    pgcc.builders.chow_liu : tree-shaped networks from their tables
+
     Examples
     --------
     >>> weather = hmm([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], [0.1, 0.7], length=100)
@@ -287,6 +312,10 @@ def cutset_network(spec: Any, names: Iterable[str] | None = None) -> Circuit:
         ``{"names": […], "parents": […], "probs": […]}``; None, if no variables are left.
     names : sequence of str, optional
         The order of all variables; by default in order of first appearance.
+
+    See Also
+    --------
+    pgcc.builders.chow_liu : tree-shaped networks from their tables
 
     Examples
     --------
@@ -373,6 +402,12 @@ def bayesian_network(G: networkx.DiGraph, cpt: str = "cpt", keep: Iterable[str] 
     ------
     CircuitError
         If a table is not complete, or the induced width is too large (`WidthError`).
+
+    See Also
+    --------
+    pgcc.load : read a circuit from a file
+    pgcc.builders.chow_liu : tree-shaped networks from their tables
+    pgcc.builders.naive_bayes : mixtures of independent variables
 
     Examples
     --------

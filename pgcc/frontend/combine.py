@@ -55,6 +55,12 @@ def mixture(weights: Iterable[Any], circuits: Iterable[Circuit], *, normalize: b
     PrecisionError
         If a total cannot be had to 1e-12.
 
+    See Also
+    --------
+    pgcc.product : independent distributions side by side
+    pgcc.superpose : the union of independent sets
+    pgcc.Circuit.compose : put a distribution in the place of a variable
+
     Examples
     --------
     >>> import pgcc
@@ -121,6 +127,11 @@ def product(circuits: Iterable[Circuit]) -> Circuit:
     SemanticsError
         If two circuits share a variable; it names all three. `f * g` multiplies polynomials without looking.
 
+    See Also
+    --------
+    pgcc.mixture : one of several distributions, drawn at random
+    pgcc.superpose : the union of independent sets
+
     Examples
     --------
     >>> import pgcc
@@ -175,6 +186,11 @@ def superpose(circuits: Iterable[Circuit]) -> Circuit:
         If a variable depends on others in two of the circuits.
     CircuitError
         If a circuit that is not decomposable shares a variable with another.
+
+    See Also
+    --------
+    pgcc.product : independent distributions side by side
+    pgcc.mixture : one of several distributions, drawn at random
 
     Examples
     --------
@@ -294,6 +310,11 @@ def subsets(names: str | Sequence[str], k: int) -> Circuit:
     -------
     Circuit
         Of less than 4·n·k edges. With `Circuit.tilt` it becomes conditional Bernoulli: Pr(S) ∝ Π_{i∈S} w_i for |S| = k.
+
+    See Also
+    --------
+    pgcc.Circuit.tilt : make members more or less likely
+    pgcc.Circuit.observe : keep the terms that agree with evidence, or have a size
 
     Examples
     --------

@@ -64,6 +64,12 @@ def det_pgc(
 
     and two of different groups, if L is symmetric, Pr(X = 1, Y = 1) ≤ Pr(X = 1) · Pr(Y = 1).
 
+    See Also
+    --------
+    pgcc.dpp : determinantal point processes
+    pgcc.Circuit.compose : put a distribution in the place of a variable
+    pgcc.learn.SimplePGC : the paper's model
+
     Examples
     --------
     >>> import pgcc

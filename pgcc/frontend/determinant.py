@@ -40,6 +40,11 @@ def determinant(M0: Any, U: Any = None, V: Any = None, children: Iterable[Any] |
         Over the variables of the children, or entries, in that order. Whether its coefficients are probabilities
         is not known: the kernels of `pgcc.dpp` and the graphs of `pgcc.spanning_tree` are known to be.
 
+    See Also
+    --------
+    pgcc.dpp : determinantal point processes
+    pgcc.spanning_tree : random spanning trees
+
     Examples
     --------
     A DPP over two groups, each of which is a circuit of its own:

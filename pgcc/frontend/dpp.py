@@ -102,6 +102,13 @@ def dpp(
     ``nearest=True`` or ``rank=r``. Two float entries of a symmetric kernel that differ by less than 1e-10 of their size
     are replaced by their mean, with a warning too.
 
+    See Also
+    --------
+    pgcc.det_pgc : a DPP over groups, each with a distribution of its own
+    pgcc.determinant : any determinant of circuits
+    pgcc.Circuit.observe : keep the terms that agree with evidence, or have a size
+    pgcc.learn.DPP : a determinantal point process
+
     Examples
     --------
     The kernel of the paper (Zhang, Juba, Van den Broeck 2021, Figure 1):

@@ -58,6 +58,12 @@ def parse(text: str, *, where: str = "") -> Circuit:
     ParseError
         With the line, a caret under the place, and what was expected there.
 
+    See Also
+    --------
+    pgcc.variables : circuits of single variables, for Python operators
+    pgcc.from_sympy : a circuit from a SymPy expression
+    pgcc.load : read a circuit from a file
+
     Examples
     --------
     >>> import pgcc

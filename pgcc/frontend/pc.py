@@ -51,7 +51,18 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Smoothing:
-    """What smoothing costs: the edges of a circuit before and after."""
+    """What smoothing costs: the edges of a circuit before and after.
+
+    See Also
+    --------
+    pgcc.pc.PC.smooth : the same circuit, smoothed
+
+    Examples
+    --------
+    >>> from pgcc import pc
+    >>> print((0.5 * pc.pos("a") * pc.pos("b") + 0.5 * pc.neg("a")).smoothing)
+    4 edges before smoothing, 8 after
+    """
 
     edges_before: int
     edges_after: int
@@ -72,6 +83,13 @@ class PC(KnowsOldSpellings):
         Sums with non-negative weights and products over `var(x)` and `var(x, complement=True)`, no determinants.
     variables : sequence of str, optional
         All variables, in the order of the columns of data; those that do not occur have either value, alike.
+
+    See Also
+    --------
+    pgcc.pc.pos : the literal x
+    pgcc.pc.bernoulli : a variable that is 1 with probability p
+    pgcc.Circuit : what these functions return
+    pgcc.compile : make a model of a circuit
 
     Examples
     --------
@@ -188,6 +206,11 @@ class PC(KnowsOldSpellings):
     def evaluate(self, assignment: Mapping[str, int]) -> Fraction:
         """The value at an assignment of 0 or 1 to every variable: exact, slow, and not divided by the total.
 
+        See Also
+        --------
+        pgcc.pc.PC.to_pgc : to a generating circuit
+        pgcc.Model.prob : the probability of evidence
+
         Examples
         --------
         >>> (pos("a") / 4 + neg("a") / 2).evaluate({"a": 1})
@@ -216,6 +239,10 @@ class PC(KnowsOldSpellings):
 
     def structure(self) -> Structure:
         """Which structural properties hold, and where the others fail; see `Structure`.
+
+        See Also
+        --------
+        pgcc.pc.structure : decomposable, smooth, deterministic?
 
         Examples
         --------
@@ -249,6 +276,11 @@ class PC(KnowsOldSpellings):
         CircuitError
             For anything else; it names the node.
 
+        See Also
+        --------
+        pgcc.pc.PC.to_networkx : the circuit as a graph
+        pgcc.Circuit.from_networkx : a circuit from a graph
+
         Examples
         --------
         >>> import networkx as nx
@@ -265,6 +297,11 @@ class PC(KnowsOldSpellings):
 
     def to_networkx(self) -> networkx.DiGraph:
         """The graph that `from_networkx` reads; its nodes are numbers, the root the last.
+
+        See Also
+        --------
+        pgcc.pc.PC.from_networkx : a circuit from a graph
+        pgcc.Circuit.to_networkx : the circuit as a graph
 
         Examples
         --------
@@ -290,6 +327,11 @@ class PC(KnowsOldSpellings):
         ------
         CircuitError
             If a product is not decomposable; it names the product and the variable.
+
+        See Also
+        --------
+        pgcc.pc.Smoothing : what smoothing costs
+        pgcc.pc.PC.to_pgc : to a generating circuit
 
         Examples
         --------
@@ -322,6 +364,11 @@ class PC(KnowsOldSpellings):
         CircuitError
             If a product is not decomposable; it names the product and the variable.
 
+        See Also
+        --------
+        pgcc.pc.to_pc : from a generating circuit
+        pgcc.compile : make a model of a circuit
+
         Examples
         --------
         >>> import pgcc
@@ -347,6 +394,11 @@ class SignedPC(PC):
 
     Its values need not be probabilities: nothing keeps them from being negative.
 
+    See Also
+    --------
+    pgcc.pc.PC : a probabilistic circuit
+    pgcc.pc.to_pc : from a generating circuit
+
     Examples
     --------
     >>> import pgcc
@@ -358,12 +410,36 @@ class SignedPC(PC):
 
 
 def pos(name: str) -> PC:
-    """The literal x: 1 where x is 1, else 0."""
+    """The literal x: 1 where x is 1, else 0.
+
+    See Also
+    --------
+    pgcc.pc.neg : the literal x̄
+    pgcc.pc.bernoulli : a variable that is 1 with probability p
+
+    Examples
+    --------
+    >>> from pgcc import pc
+    >>> pc.pos("rain").evaluate({"rain": 1}), pc.pos("rain").evaluate({"rain": 0})
+    (Fraction(1, 1), Fraction(0, 1))
+    """
     return PC(var(name))
 
 
 def neg(name: str) -> PC:
-    """The literal x̄: 1 where x is 0, else 0."""
+    """The literal x̄: 1 where x is 0, else 0.
+
+    See Also
+    --------
+    pgcc.pc.pos : the literal x
+    pgcc.pc.bernoulli : a variable that is 1 with probability p
+
+    Examples
+    --------
+    >>> from pgcc import pc
+    >>> pc.neg("rain").evaluate({"rain": 1}), pc.neg("rain").evaluate({"rain": 0})
+    (Fraction(0, 1), Fraction(1, 1))
+    """
     return PC(var(name, complement=True))
 
 
@@ -372,12 +448,29 @@ def bernoulli(name: str, p: Any) -> PC:
 
     >>> print(bernoulli("a", "0.2").to_pgc())
     1/5*a + 4/5*~a
+
+    See Also
+    --------
+    pgcc.pc.pos : the literal x
+    pgcc.pc.neg : the literal x̄
     """
     return PC(bernoulli_node(name, p))
 
 
 def true() -> PC:
-    """The circuit that is 1 at every assignment, without a variable."""
+    """The circuit that is 1 at every assignment, without a variable.
+
+    See Also
+    --------
+    pgcc.pc.pos : the literal x
+    pgcc.pc.bernoulli : a variable that is 1 with probability p
+
+    Examples
+    --------
+    >>> from pgcc import pc
+    >>> (0.3 * pc.pos("rain") + 0.5 * pc.true()).evaluate({"rain": 0})
+    Fraction(1, 2)
+    """
     return PC(ONE)
 
 
@@ -389,6 +482,11 @@ def mixture(weights: Iterable[Any], parts: Iterable[PC]) -> PC:
     weights : iterable of numbers
         Not negative, unless a part is a `SignedPC`; they need not add up to 1.
     parts : iterable of PC
+
+    See Also
+    --------
+    pgcc.pc.product : a product of circuits
+    pgcc.mixture : one of several distributions, drawn at random
 
     Examples
     --------
@@ -408,6 +506,11 @@ def product(parts: Iterable[PC]) -> PC:
 
     >>> product([pos("a"), neg("b"), pos("c")]).edges
     3
+
+    See Also
+    --------
+    pgcc.pc.mixture : a weighted sum of circuits
+    pgcc.product : independent distributions side by side
     """
     listed = _parts(parts)
     return listed[0]._made(product_node([part.root for part in listed]), *listed[1:])
@@ -424,7 +527,20 @@ def _parts(parts: Iterable[PC]) -> list[PC]:
 
 
 def structure(circuit: PC | Circuit) -> Structure:
-    """The structural properties of a `PC`, or of a `Circuit` read as one; see `Structure`."""
+    """The structural properties of a `PC`, or of a `Circuit` read as one; see `Structure`.
+
+    See Also
+    --------
+    pgcc.pc.PC.structure : decomposable, smooth, deterministic?
+    pgcc.pc.Structure : the report
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> from pgcc import pc
+    >>> pc.structure(pgcc.parse("0.5*a*b + 0.5*a")).smooth
+    False
+    """
     return structure_of(circuit.literals if isinstance(circuit, PC) else circuit)
 
 
@@ -445,6 +561,11 @@ def to_pc(circuit: Circuit) -> PC:
     ------
     CircuitError
         If it is not decomposable or has a determinant.
+
+    See Also
+    --------
+    pgcc.pc.PC.to_pgc : to a generating circuit
+    pgcc.pc.SignedPC : one whose weights may be negative
 
     Examples
     --------

@@ -58,6 +58,12 @@ def spanning_tree(G: Graph, weight: str | None = "weight", *, names: Names = Non
     CircuitError
         If the graph is empty, not connected or directed, or a weight is negative or not a finite number.
 
+    See Also
+    --------
+    pgcc.spanning_forest : random rooted forests
+    pgcc.arborescence : random directed trees
+    pgcc.Model.mode : the most probable set
+
     Examples
     --------
     >>> import networkx, pgcc
@@ -110,6 +116,11 @@ def spanning_forest(G: Graph, killing: Any = 1.0, weight: str | None = "weight",
     CircuitError
         As for `spanning_tree`; and if a component of the graph has no node with a positive rate.
 
+    See Also
+    --------
+    pgcc.spanning_tree : random spanning trees
+    pgcc.arborescence : random directed trees
+
     Examples
     --------
     Two nodes and an edge: either both are roots (q² = 1), or one of them is (2·w·q = 6).
@@ -158,6 +169,11 @@ def arborescence(
     CircuitError
         If a node cannot be reached from the root (or does not reach it), or the graph is empty or not directed, or a
         weight is negative or not a finite number.
+
+    See Also
+    --------
+    pgcc.spanning_tree : random spanning trees
+    pgcc.spanning_forest : random rooted forests
 
     Examples
     --------

@@ -36,6 +36,17 @@ class Offender:
         What is wrong there, in words.
     variable : str or None
         The variable that two factors share, or that a term of a sum misses.
+
+    See Also
+    --------
+    pgcc.pc.Structure : the report
+
+    Examples
+    --------
+    >>> from pgcc import pc
+    >>> report = (0.5 * pc.pos("a") * pc.pos("b") + 0.5 * pc.neg("a")).structure()
+    >>> report.offenders["smooth"].variable
+    'b'
     """
 
     node: Node
@@ -66,6 +77,18 @@ class Structure:
         Whether no two terms of any sum are non-zero at the same assignment; None if that could not be decided.
     offenders : dict
         For every property that is not True, an `Offender`: the node and the reason.
+
+    See Also
+    --------
+    pgcc.pc.structure : decomposable, smooth, deterministic?
+    pgcc.pc.Offender : the node that breaks a property
+
+    Examples
+    --------
+    >>> from pgcc import pc
+    >>> report = (0.5 * pc.pos("a") * pc.pos("b") + 0.5 * pc.neg("a")).structure()
+    >>> report.decomposable, report.smooth, report.deterministic
+    (True, False, True)
     """
 
     scope: tuple[str, ...]

@@ -42,6 +42,12 @@ def from_sympy(expr: sympy.Expr, variables: Iterable[str | sympy.Symbol] | None 
     CircuitError
         If a part of the expression is anything else; the message shows it.
 
+    See Also
+    --------
+    pgcc.parse : a circuit from text
+    pgcc.variables : circuits of single variables, for Python operators
+    pgcc.Circuit.to_sympy : the way back to SymPy
+
     Examples
     --------
     >>> import pgcc, sympy

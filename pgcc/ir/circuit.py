@@ -33,6 +33,12 @@ class Circuit(KnowsOldSpellings):
         All variables, in the order of the columns of data; by default in order of first appearance.
         May name variables that do not occur (they are then never in the set).
 
+    See Also
+    --------
+    pgcc.parse : a circuit from text
+    pgcc.compile : make a model of a circuit
+    pgcc.Model : a compiled circuit, which answers questions
+
     Examples
     --------
     >>> import pgcc
@@ -181,6 +187,10 @@ class Circuit(KnowsOldSpellings):
         >>> import pgcc
         >>> pgcc.parse("z1/2 + 1/2").relabel({"z1": "rain"}).variables
         ('rain',)
+
+        See Also
+        --------
+        pgcc.Circuit.restrict : sum out all other variables
         """
         unknown = [name for name in names if name not in self.variables]
         if unknown:
@@ -195,6 +205,10 @@ class Circuit(KnowsOldSpellings):
         >>> g = pgcc.parse("0.4*a*b + 0.6")
         >>> print(Circuit(g.rewrite(lambda node: var("c") if node.name == "b" else node)))
         2/5*a*c + 3/5
+
+        See Also
+        --------
+        pgcc.Circuit.simplify : a smaller circuit of the same polynomial
         """
         new: dict[Node, Node] = {}
         for node in self.order:
@@ -209,6 +223,10 @@ class Circuit(KnowsOldSpellings):
         >>> import pgcc
         >>> print(pgcc.parse("(a*b)*(2*3 - 5) + 0*c").simplify())
         a*b
+
+        See Also
+        --------
+        pgcc.Circuit.rewrite : apply a rule to every node
         """
         from pgcc.passes.pipeline import simplify
 
@@ -234,6 +252,11 @@ class Circuit(KnowsOldSpellings):
         CircuitError
             If no such number of them can be in; or if more than 255 stand in one determinant whose children are other
             circuits with variables that count, or that has a size already.
+
+        See Also
+        --------
+        pgcc.Model.condition : the distribution given evidence, as a model
+        pgcc.Circuit.marginalize : sum out some variables
 
         Examples
         --------
@@ -263,6 +286,11 @@ class Circuit(KnowsOldSpellings):
         >>> import pgcc
         >>> print(pgcc.parse("0.4*a*b + 0.3*a + 0.3").marginalize(["b"]))
         7/10*a + 3/10
+
+        See Also
+        --------
+        pgcc.Circuit.restrict : sum out all other variables
+        pgcc.Circuit.observe : keep the terms that agree with evidence, or have a size
         """
         from pgcc.passes.condition import marginalize
 
@@ -274,6 +302,10 @@ class Circuit(KnowsOldSpellings):
         >>> import pgcc
         >>> pgcc.parse("0.4*a*b*c + 0.3*a + 0.3").restrict(["c", "a"]).variables
         ('c', 'a')
+
+        See Also
+        --------
+        pgcc.Circuit.marginalize : sum out some variables
         """
         from pgcc.passes.compose import restrict
 
@@ -296,6 +328,11 @@ class Circuit(KnowsOldSpellings):
             If a name is no variable of the circuit, or a leaf is no circuit.
         SemanticsError
             If a leaf's total is not 1, or two share a variable.
+
+        See Also
+        --------
+        pgcc.det_pgc : a DPP over groups, each with a distribution of its own
+        pgcc.mixture : one of several distributions, drawn at random
 
         Examples
         --------
@@ -320,6 +357,10 @@ class Circuit(KnowsOldSpellings):
         PrecisionError
             If the total cannot be had to 1e-12.
 
+        See Also
+        --------
+        pgcc.compile : make a model of a circuit
+
         Examples
         --------
         >>> import pgcc
@@ -337,6 +378,11 @@ class Circuit(KnowsOldSpellings):
         ----------
         p : number, or mapping from variables to numbers
             Between 0 and 1. Variables that are not named always stay.
+
+        See Also
+        --------
+        pgcc.Circuit.tilt : make members more or less likely
+        pgcc.Circuit.compose : put a distribution in the place of a variable
 
         Examples
         --------
@@ -356,6 +402,11 @@ class Circuit(KnowsOldSpellings):
         weights : mapping
             Variable to weight, a number > 0. Variables that are not named have 1.
 
+        See Also
+        --------
+        pgcc.Circuit.thin : let every member drop out at random
+        pgcc.subsets : uniform subsets of a given size
+
         Examples
         --------
         >>> import pgcc
@@ -374,6 +425,10 @@ class Circuit(KnowsOldSpellings):
         CircuitError
             If the circuit is not decomposable: then it does not tell what is out.
 
+        See Also
+        --------
+        pgcc.Circuit.observe : keep the terms that agree with evidence, or have a size
+
         Examples
         --------
         >>> import pgcc
@@ -390,6 +445,11 @@ class Circuit(KnowsOldSpellings):
         >>> import pgcc
         >>> pgcc.parse("a*b/2 + 1/2").to_sympy()
         a*b/2 + 1/2
+
+        See Also
+        --------
+        pgcc.from_sympy : a circuit from a SymPy expression
+        pgcc.Circuit.to_networkx : the circuit as a graph
         """
         from pgcc.frontend.symbolic import to_sympy
 
@@ -402,6 +462,11 @@ class Circuit(KnowsOldSpellings):
         >>> G = pgcc.parse("0.5*a*b + 0.5").to_networkx()
         >>> G.nodes[2]["kind"], list(G.successors(2))
         ('product', [0, 1])
+
+        See Also
+        --------
+        pgcc.Circuit.from_networkx : a circuit from a graph
+        pgcc.pc.PC.to_networkx : the circuit as a graph
         """
         from pgcc.frontend.graph import GENERATING, to_graph
 
@@ -436,6 +501,11 @@ class Circuit(KnowsOldSpellings):
         CircuitError
             For anything else; it names the node. And for a graph of a probabilistic circuit, which means something
             else: `pgcc.pc.PC.from_networkx` reads that.
+
+        See Also
+        --------
+        pgcc.Circuit.to_networkx : the circuit as a graph
+        pgcc.pc.PC.from_networkx : a circuit from a graph
 
         Examples
         --------
@@ -515,6 +585,11 @@ def variables(names: str | Sequence[str]) -> tuple[Circuit, ...]:
     ----------
     names : str or sequence of str
         Names, or one string of names separated by spaces or commas.
+
+    See Also
+    --------
+    pgcc.parse : a circuit from text
+    pgcc.from_sympy : a circuit from a SymPy expression
 
     Examples
     --------

@@ -78,6 +78,11 @@ class CircuitMLE(Estimator):
     best_epoch_ : int
         The epoch whose numbers were kept.
 
+    See Also
+    --------
+    pgcc.grad : derivatives by the numbers of a circuit
+    pgcc.torch.LogProb : a circuit as a layer
+
     Examples
     --------
     >>> import numpy as np

@@ -45,6 +45,11 @@ class Imputer(Parameters):
     feature_names_in_ : array of str
         Where the data had names.
 
+    See Also
+    --------
+    pgcc.learn.MixtureOfTrees : several trees, by EM
+    pgcc.Model.marginals : the probability of every variable
+
     Examples
     --------
     >>> import numpy as np

@@ -56,6 +56,12 @@ class PGC(Estimator):
         Of every candidate: its name, the mean log-likelihood of the validation data, and None or why it failed; its
         likelihood is NaN then, and it is no member.
 
+    See Also
+    --------
+    pgcc.learn.SimplePGC : the paper's model
+    pgcc.learn.MixtureOfTrees : several trees, by EM
+    pgcc.learn.GridSearch : the best of several settings
+
     Examples
     --------
     >>> import numpy as np

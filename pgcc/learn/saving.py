@@ -58,6 +58,11 @@ def save(estimator: Parameters, path: str | os.PathLike[str]) -> None:
     path : str or path-like
         Its name ends with `.npz`.
 
+    See Also
+    --------
+    pgcc.learn.load : read an estimator from a file
+    pgcc.save : write a circuit to a file
+
     Examples
     --------
     >>> import os, tempfile
@@ -154,6 +159,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     FormatError
         If there is no such file, or it is damaged, or holds something else.
+
+    See Also
+    --------
+    pgcc.learn.save : write an estimator to a file
+    pgcc.load : read a circuit from a file
 
     Examples
     --------

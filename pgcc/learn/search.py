@@ -56,6 +56,11 @@ class GridSearch(Estimator):
         validation data), "rank_test_score" (1 is the best), and "failure" (None, or why it could not be fitted; its
         score is NaN then). `pandas.DataFrame(search.cv_results_)` is a table of it.
 
+    See Also
+    --------
+    pgcc.learn.SimplePGC : the paper's model
+    pgcc.learn.PGC : the best mixture of several models
+
     Examples
     --------
     >>> import numpy as np

@@ -79,6 +79,12 @@ class SimplePGC(Estimator):
     best_epoch_ : int
         The epoch of the history whose parameters were kept: the best on the validation data.
 
+    See Also
+    --------
+    pgcc.learn.DPP : a determinantal point process
+    pgcc.learn.PGC : the best mixture of several models
+    pgcc.det_pgc : a DPP over groups, each with a distribution of its own
+
     Examples
     --------
     >>> import numpy as np
@@ -181,6 +187,11 @@ class DPP(SimplePGC):
     """A determinantal point process by maximum likelihood: `SimplePGC` with one component and no groups.
 
     Takes the parameters of `SimplePGC`, except the two that it fixes.
+
+    See Also
+    --------
+    pgcc.dpp : determinantal point processes
+    pgcc.learn.SimplePGC : the paper's model
 
     Examples
     --------

@@ -59,6 +59,11 @@ class MixtureOfTrees(Estimator):
     best_epoch_ : int
         The step, from 0, that was kept: the best on the validation data.
 
+    See Also
+    --------
+    pgcc.learn.ChowLiu : the likeliest tree
+    pgcc.learn.PGC : the best mixture of several models
+
     Examples
     --------
     >>> import numpy as np
@@ -121,6 +126,11 @@ class ChowLiu(Estimator):
         Laplace smoothing: added to the count of each of the four values of every pair of variables.
     binarize : float, optional
         The threshold above which numbers are 1. By default data are 0 and 1 (and −1, NaN, None for what is missing).
+
+    See Also
+    --------
+    pgcc.learn.MixtureOfTrees : several trees, by EM
+    pgcc.builders.chow_liu_from_data : the likeliest tree of a table of data
 
     Examples
     --------

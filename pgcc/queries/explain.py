@@ -36,7 +36,15 @@ class Made:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The answer of `Model.explain`; prints as text, `as_dict` gives the same as data."""
+    """The answer of `Model.explain`; prints as text, `as_dict` gives the same as data.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> told = pgcc.compile(pgcc.parse("0.4*a*b + 0.6")).explain({"a": 1})
+    >>> told.decomposable, told.strategy, told.query["method"]
+    (True, 'direct', 'direct')
+    """
 
     variables: int
     edges: int

@@ -40,6 +40,13 @@ class Gradient:
         For every constant of the circuit, the derivative by it.
     matrices : dict
         For every determinant, the arrays of derivatives by the entries of M0, U and V.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> g = pgcc.parse("3*a + 1")
+    >>> pgcc.grad(g, "a=1")[g].round(6)
+    array([ 0.083333, -0.25    ])
     """
 
     def __init__(
@@ -186,6 +193,12 @@ def grad(circuit: Circuit, evidence: Any = None, *, weights: Any = None, normali
     Returns
     -------
     Gradient
+
+    See Also
+    --------
+    pgcc.Model.grad : derivatives of the log-probability of evidence
+    pgcc.learn.CircuitMLE : the numbers of any circuit
+    pgcc.torch.logprob : log-probabilities of any circuit
 
     Examples
     --------

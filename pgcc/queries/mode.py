@@ -48,6 +48,13 @@ class Mode:
         How much log-probabilities may differ and still count as the same: `rtol`, and what rounding them takes.
     rank : int
         1 for the most probable, 2 for the next one.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> best = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).mode()
+    >>> best.assignment, round(best.logprob, 6), best.exact
+    ({'a': 1, 'b': 1}, -0.916291, True)
     """
 
     assignment: dict[str, int]

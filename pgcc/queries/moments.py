@@ -25,6 +25,12 @@ class Moments(NamedTuple):
         that it has an absolute error (rtol·√kurtosis): that of a symmetric distribution is not exactly 0.
     kurtosis
         The fourth central moment over the square of the variance, 3 for a normal distribution; NaN likewise.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> pgcc.compile(pgcc.parse("(a + 1)*(b + 1)/4")).moments().mean
+    1.0
     """
 
     mean: Any

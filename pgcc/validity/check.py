@@ -49,6 +49,13 @@ class Report:
         g(1): a fraction where it was computed exactly.
     certificate : Certificate
         Which rule proves that no coefficient is negative, at which node. `print` it.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> report = pgcc.check(pgcc.parse("1.5*x - 0.5"))
+    >>> report.ok, report.state, report.witness
+    (False, 'refuted', {'x': 0})
     """
 
     circuit: Circuit
@@ -197,6 +204,11 @@ def check(
     Returns
     -------
     Report
+
+    See Also
+    --------
+    pgcc.Model.standing : whether it is proved to be a distribution
+    pgcc.compile : make a model of a circuit
 
     Examples
     --------

@@ -41,6 +41,13 @@ class Standing:
     exactly : bool
         Whether nothing had to be tolerated. What is negative by 1e-12 of the total of a circuit with floats may be all
         there is of a part of it: its answers are looked at, and its parts are judged anew.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> standing = pgcc.compile(pgcc.parse("0.4*a*b + 0.6")).standing
+    >>> standing.proved, standing.reason
+    (True, 'there are no negative numbers')
     """
 
     proved: bool

@@ -29,6 +29,12 @@ class Verdict:
         The exact number that goes with the witness.
     proof : Proof or None
         What the checker of proofs takes (`pgcc.validity.proof`); None if it is not proven.
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> print(pgcc.check(pgcc.parse("1.5*x - 0.5")).nonnegative)
+    refuted: the coefficient of x=0 is -1/2
     """
 
     state: str

@@ -537,7 +537,7 @@ def test_gallery(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [str(script), str(tmp_path)])
     runpy.run_path(str(script), run_name="__main__")
     made = {path.name: path for path in tmp_path.iterdir()}
-    kept = {path.name: path for path in (ROOT / "docs" / "pictures").iterdir()}
+    kept = {path.name: path for path in (ROOT / "docs" / "gallery" / "pictures").iterdir()}
     assert set(made) == set(kept)
     assert len(capsys.readouterr().out.splitlines()) == len(made)
     for path in [*made.values(), *kept.values()]:
@@ -546,10 +546,12 @@ def test_gallery(tmp_path, monkeypatch, capsys):
 
 
 def test_the_page_shows_the_code_that_made_the_pictures():
-    page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "gallery" / "pictures.md").read_text(encoding="utf-8")
     script = (ROOT / "examples" / "gallery.py").read_text(encoding="utf-8")
     shown = [line.removeprefix(">>> ") for line in page.split("## Files")[0].splitlines() if line.startswith(">>> ")]
     assert len(shown) > 10
     for line in shown:
         assert line.removeprefix("ax = ") in script
-    assert set(re.findall(r"pictures/([\w.]+)", page)) == {path.name for path in (ROOT / "docs" / "pictures").iterdir()}
+    assert set(re.findall(r"pictures/([\w.]+)", page)) == {
+        path.name for path in (ROOT / "docs" / "gallery" / "pictures").iterdir()
+    }

@@ -57,6 +57,13 @@ class Proof(NamedTuple):
         The circuit that the steps are about: the one that was given, or another one of the same polynomial.
     data : dict
         What the rule needs. Steps are tuples (position of a node in `circuit.order`, rule, sign, witness).
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> proof = pgcc.check(pgcc.parse("0.4*a + 0.6")).nonnegative.proof
+    >>> proof.claim, proof.holds, proof.rule
+    ('nonnegative', True, 'steps')
     """
 
     claim: str

@@ -1,0 +1,114 @@
+"""The reference of the site: every public name has a page, an example that runs, and something to see also.
+
+The site itself is built, with warnings as errors, by `python -m sphinx -W --keep-going docs docs/_build`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from xml.etree import ElementTree
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+pytest.importorskip("sphinx", reason="pip install 'pgcc[docs]'")
+sys.path.insert(0, str(DOCS / "_extensions"))
+reference = importlib.import_module("reference_pages")
+
+PUBLIC_MODULES = ["pgcc", "pgcc.pc", "pgcc.builders", "pgcc.learn", "pgcc.testing", "pgcc.plot"]
+PAGES = [name for name in reference.pages() if find_spec("torch") or not name.startswith("pgcc.torch")]
+CONSTANTS = {"pgcc.testing.KERNEL_KINDS", "pgcc.testing.DET_KINDS"}
+DOCUMENTED = [name for name in PAGES if name not in CONSTANTS]
+
+
+def public_names(module: ModuleType) -> set[str]:
+    """What ``__all__`` says, or else what is defined there and has no underscore."""
+    listed = getattr(module, "__all__", None)
+    if listed is None:
+        listed = [n for n, v in vars(module).items() if getattr(v, "__module__", None) == module.__name__]
+    return {name for name in listed if not name.startswith("_")} - set(reference.MODULES)
+
+
+@pytest.mark.parametrize("module", PUBLIC_MODULES)
+def test_every_public_name_has_a_page(module: str) -> None:
+    pages = {name.rpartition(".")[2] for name in PAGES if name.rpartition(".")[0] == module}
+    helpers = {"format_of"}  # of the command line
+    assert public_names(reference.resolve(module)) - helpers == pages
+
+
+def test_every_method_has_a_page() -> None:
+    for owner in reference.PAGED:
+        found = reference.resolve(owner)
+        named = {name for name in vars(found) if not name.startswith("_") and reference.is_method(found, name)}
+        assert {f"{owner}.{name}" for name in named} <= set(PAGES)
+
+
+def test_methods_of_groups_exist() -> None:
+    for owner, groups in reference.PAGED.items():
+        for method in (method for group in groups.values() for method in group):
+            assert hasattr(reference.resolve(owner), method), f"{owner}.{method}"
+
+
+def test_the_index_has_every_section_once() -> None:
+    index = (DOCS / "reference" / "index.md").read_text(encoding="utf-8")
+    shown = re.findall(r"```\{names\} (.*)\n", index)
+    assert shown == [section.title for section in reference.SECTIONS if section.title]
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_a_page_has_an_example(name: str) -> None:
+    text = inspect.getdoc(reference.resolve(name)) or ""
+    assert ">>> " in text, f"the docstring of {name} has no example"
+
+
+def see_also(text: str) -> list[str]:
+    """The names under "See Also"."""
+    found = re.search(r"^See Also\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", text, re.MULTILINE | re.DOTALL)
+    if found is None:
+        return []
+    heads = [line.partition(" : ")[0] for line in found[1].splitlines() if line and not line.startswith(" ")]
+    return [name.strip() for head in heads for name in head.split(",")]
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_a_page_says_what_to_see_also(name: str) -> None:
+    """Every name there has a page, too; errors and what questions return may do without."""
+    names = see_also(inspect.getdoc(reference.resolve(name)) or "")
+    optional = name.split(".")[1] in ("queries", "validity", "errors", "testing") or name.endswith("Error")
+    assert names or optional, f"the docstring of {name} has no section See Also"
+    owner = name.rpartition(".")[0]
+    for other in names:
+        assert {other, f"pgcc.{other}", f"{owner}.{other}"} & set(PAGES), f"{name} says to see {other}"
+
+
+def test_pages_of_the_guide_that_explain_names_exist() -> None:
+    for section in reference.SECTIONS:
+        assert (DOCS / f"{section.guide[1:]}.md").exists(), section.guide
+
+
+def test_what_reads_like_a_public_name_in_the_guide_is_one() -> None:
+    """`pgcc.x` in code font leads to the reference: misspelt, it would lead nowhere."""
+    for page in DOCS.rglob("*.md"):
+        if page.relative_to(DOCS).parts[0] not in ("_build", "notebooks"):
+            for name in re.findall(r"`(pgcc(?:\.\w+)+)(?:\(.*?)?`", page.read_text(encoding="utf-8")):
+                if not name.startswith("pgcc.torch"):
+                    reference.resolve(name)
+
+
+@pytest.mark.parametrize("picture", sorted(DOCS.glob("**/_static/*.svg")), ids=lambda path: path.name)
+def test_our_pictures_have_a_label(picture: Path) -> None:
+    root = ElementTree.parse(picture).getroot()
+    assert root.get("role") == "img"
+    assert root.get("aria-label") or root.find("{http://www.w3.org/2000/svg}title") is not None
+
+
+def test_special_signs_of_docstrings_survive() -> None:
+    assert reference.as_rst("Pr(|S| = k), ``|A|``") == r"Pr(\|S\| = k), ``|A|``"
+    assert reference.as_rst("a `.edges` file and `parse`") == "a ``.edges`` file and `parse`"
+    assert reference.as_rst(">>> a | b") == ">>> a | b"
