@@ -64,6 +64,18 @@ def test_the_checker_sees_differences():
     assert not same("x 0.25", "y 0.25")
 
 
+@pytest.fixture
+def _no_deadlines():
+    """Examples of hypothesis do not fail where the machine is busy."""
+    settings = pytest.importorskip("hypothesis").settings
+    too_slow = pytest.importorskip("hypothesis").HealthCheck.too_slow
+    settings.register_profile("pages", deadline=None, suppress_health_check=[too_slow])
+    settings.load_profile("pages")
+    yield
+    settings.load_profile("default")
+
+
+@pytest.mark.usefixtures("_no_deadlines")
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_python(page):
     parser = doctest.DocTestParser()
