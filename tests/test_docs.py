@@ -64,6 +64,21 @@ def test_the_checker_sees_differences():
     assert not same("x 0.25", "y 0.25")
 
 
+@pytest.fixture
+def _no_deadlines(page):
+    """Examples of hypothesis do not fail where the machine is busy."""
+    if "hypothesis" not in page.read_text(encoding="utf-8"):
+        yield
+        return
+    from hypothesis import HealthCheck, settings
+
+    settings.register_profile("pages", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("pages")
+    yield
+    settings.load_profile("default")
+
+
+@pytest.mark.usefixtures("_no_deadlines")
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_python(page):
     parser = doctest.DocTestParser()
