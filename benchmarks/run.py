@@ -29,6 +29,7 @@ BENCHMARKS = {
     "cardinality": "cardinality",
     "learning": "learning",
     "real": "real",
+    "explorer": "explorer",
 }
 
 

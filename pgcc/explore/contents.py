@@ -22,8 +22,8 @@ from pgcc.program.determinant import DetStructure
 from pgcc.program.program import ARITHMETIC, DET, Program
 
 # Beyond these, a page is no longer answered at once: variables, arguments of instructions, and multiplications of
-# determinants for one click (a few seconds in a browser).
-MOST_VARIABLES, MOST_ARGUMENTS, MOST_MULTIPLICATIONS = 20_000, 4_000_000, 2_000_000_000
+# determinants for one click (about a second in a browser).
+MOST_VARIABLES, MOST_ARGUMENTS, MOST_MULTIPLICATIONS = 20_000, 4_000_000, 500_000_000
 # Edges of circuits whose sums are looked at for common support: it takes Python about a second.
 _MOST_DECIDED = 20_000
 

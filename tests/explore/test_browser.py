@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -126,9 +128,14 @@ MODELS = {
 }
 
 
+@cache
+def model_of(kind: str) -> pgcc.Model:
+    return pgcc.compile(MODELS[kind]())
+
+
 @pytest.mark.parametrize("kind", MODELS)
 def test_numbers_are_those_of_the_model(kind, browser, tmp_path):
-    model = pgcc.compile(MODELS[kind]())
+    model = model_of(kind)
     page = Page(browser, model, tmp_path)
     page.check()
     (sample,) = model.sample(1, rng=1)
@@ -193,7 +200,7 @@ def test_why_no_tree_agrees_is_told(browser, tmp_path):
 
 @pytest.mark.parametrize("kind", ["psdd", "dpp", "tree", "learned", "mixture", "composed", "negative weights", "sized"])
 def test_samples_follow_the_marginals(kind, browser, tmp_path):
-    model = pgcc.compile(MODELS[kind]())
+    model = model_of(kind)
     page = Page(browser, model, tmp_path)
     page.click(0, 1)
     count = 1000 if page.ask("explorer.about.positive") else 200
@@ -208,7 +215,7 @@ def test_samples_follow_the_marginals(kind, browser, tmp_path):
 
 @pytest.mark.parametrize("kind", ["psdd", "tree", "mixture", "composed", "negative weights", "sized", "learned"])
 def test_the_most_probable_set(kind, browser, tmp_path):
-    model = pgcc.compile(MODELS[kind]())
+    model = model_of(kind)
     page = Page(browser, model, tmp_path)
     page.find("#find-mode").click()
     page.wait("explorer.mode !== null && document.getElementById('mode-verdict') !== null")
@@ -218,7 +225,7 @@ def test_the_most_probable_set(kind, browser, tmp_path):
 
 
 def test_a_set_that_is_not_proved_to_be_best_is_called_so(browser, tmp_path):
-    page = Page(browser, pgcc.compile(dpp()), tmp_path)
+    page = Page(browser, model_of("dpp"), tmp_path)
     # no time to come to an end
     browser.execute_script(
         "const now = performance.now; let late = 0; performance.now = () => now.call(performance) + (late += 50)"

@@ -88,6 +88,7 @@ def test_a_name_cannot_end_the_data():
     assert "<title>&lt;/title&gt;&lt;script&gt;</title>" in html
 
 
+@pytest.mark.slow
 def test_plants_is_below_three_megabytes():
     path = DATA / "circuits" / "plants.psdd"
     if not path.exists():

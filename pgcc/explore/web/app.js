@@ -135,7 +135,7 @@ class App {
     else if (!(Math.abs(value.m) > value.x)) output.replaceChildren("≈? 0");
     else if (observed.length === 0) output.replaceChildren("1");
     else {
-      const text = evidence.value > 1e-3 ? marginalText(Math.min(1, evidence.value), evidence.error, 6).text : scaledText(this.share(value));
+      const text = evidence.value > 1e-3 ? marginalText(Math.min(1, evidence.value), evidence.error, 6).text.replace(/(\.\d*?)0+$/, "$1") : scaledText(this.share(value));
       output.replaceChildren(relative > CERTAIN && !text.startsWith("≈") ? `≈? ${text}` : text, make("small", {}, `  log ${Math.min(0, log).toFixed(3)}`));
     }
     const chips = observed.slice(0, MOST_CHIPS).map((i) => {
@@ -195,7 +195,7 @@ class App {
     this.sizes = null;
     this.jobs.start("sizes", () => sizeSteps(this.helper, codes), (found) => {
       this.sizes = found;
-      const { picture, text } = sizesPicture(found, part("sizes").clientWidth || 640);
+      const { picture, text } = sizesPicture(found, this.circuit.wide);
       part("sizes").replaceChildren(picture);
       part("size-text").textContent = text;
     });

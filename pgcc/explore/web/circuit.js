@@ -142,12 +142,22 @@ export class CircuitView {
     this.smaller.addEventListener("click", () => this.zoom(1.3));
     this.larger.addEventListener("click", () => this.zoom(1 / 1.3));
     this.fit.addEventListener("click", () => this.fitAll(true));
+    this.measure();
+    addEventListener("resize", () => {
+      this.measure();
+      this.show(this.focus);
+    });
     this.show(program.root);
+  }
+
+  /** The width is measured once: to ask for it after every change would have the page laid out every time. */
+  measure() {
+    this.wide = this.canvas.clientWidth || 800;
   }
 
   /** What is drawn around a node. */
   around(focus) {
-    const most = (this.canvas.clientWidth || 800) < 560 ? 22 : 48;
+    const most = this.wide < 560 ? 22 : 48;
     return neighbourhood(this.structure, focus, most, (node) => {
       const { m, e } = this.value(node);
       return Math.log2(Math.abs(m)) + 64 * e;
@@ -166,6 +176,8 @@ export class CircuitView {
     this.svg.append(...edges.map((edge) => this.wire(edge)));
     this.marks = nodes.map((node, i) => this.mark(node, i, short[i], labels[i][1], widths[i], hidden.get(node) ?? 0));
     this.svg.append(...this.marks.map((mark) => mark.group));
+    this.high = Math.max(200, Math.min(0.46 * innerHeight, 520, 1.15 * places.height + 110));
+    this.svg.style.height = `${this.high}px`;
     this.canvas.replaceChildren(this.svg);
     this.top.hidden = focus === this.program.root;
     this.partial = hidden.size > 0;
@@ -179,7 +191,7 @@ export class CircuitView {
   }
 
   wire([parent, child, weight]) {
-    const { x, y, edges } = this.drawn, x0 = x[parent], y0 = y[parent] + RADIUS, x1 = x[child], y1 = y[child] - RADIUS;
+    const { x, y, edges } = this.drawn, x0 = x[parent], y0 = y[parent] + RADIUS + 14, x1 = x[child], y1 = y[child] - RADIUS;
     const middle = (y0 + y1) / 2, group = draw("g", {});
     group.append(draw("path", { class: weight?.m < 0 ? "wire negative" : "wire", d: `M${x0} ${y0}C${x0} ${middle} ${x1} ${middle} ${x1} ${y1}` }));
     if (weight && edges.length <= 90 && !(weight.m === 1 && weight.e === 0)) {
@@ -309,7 +321,7 @@ export class CircuitView {
 
   /** Units of the drawing in a pixel. */
   scale() {
-    return Math.max(this.view.width / this.svg.clientWidth, this.view.height / this.svg.clientHeight) || 1;
+    return Math.max(this.view.width / this.wide, this.view.height / this.high);
   }
 
   point(event) {
@@ -331,7 +343,7 @@ export class CircuitView {
   /** The whole drawing; at first not smaller than can be read, around its focus. */
   fitAll(whole) {
     const { width, height, x, y, nodes } = this.drawn, margin = 34;
-    const wide = this.svg.clientWidth || 800, high = this.svg.clientHeight || 400;
+    const { wide, high } = this;
     let scale = Math.max((width + 2 * margin) / wide, (height + 2 * margin) / high, 0.85);
     if (!whole) scale = Math.min(scale, 1.6);
     const w = wide * scale, h = high * scale, focus = nodes.indexOf(this.focus);

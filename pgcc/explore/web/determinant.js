@@ -164,6 +164,7 @@ export class Determinant {
       number.multiply(0, lu[k * n + k] || this.smallestPivot(k), 0, 0);
     }
     const relative = this.state === "regular" ? this.boundErrors() : UNKNOWN;
+    this.bare = number.at(0);
     this.multiplyFactors();
     const size = Math.abs(number.m[0]);
     const bound = size * (this.doubtful ? UNKNOWN : relative + 4 * (n + this.children) * UNIT);

@@ -11,7 +11,8 @@ export class GraphView {
   constructor(canvas, graph, names, change) {
     Object.assign(this, { canvas, graph, names, change });
     const ends = graph.tail.map((tail, edge) => [tail, graph.head[edge]]);
-    const { x, y, width, height } = stressed(graph.nodes.length, ends);
+    const places = stressed(graph.nodes.length, ends), narrow = canvas.clientWidth < 560; // then it stands upright
+    const { x, y, width, height } = narrow ? { x: places.y, y: places.x, width: places.height, height: places.width } : places;
     const size = Math.max(420, Math.min(900, 1.1 * (canvas.clientWidth || 800)));
     this.at = (node) => [MARGIN + x[node] * size, MARGIN + y[node] * size];
     const radius = Math.max(8, Math.min(15, (0.14 * size) / Math.sqrt(graph.nodes.length)));

@@ -3,11 +3,12 @@
 
 import { ComplexMatrix } from "./complex.js";
 import { DET, IN, LEAF, OPEN, SUM, TIMES } from "./evaluator.js";
+import { Pencil } from "./pencil.js";
 import { DOWN, HIGH, LOW, NOWHERE, SHIFTS, UNIT, UP, quotient } from "./scaled.js";
 
-/** The largest number of open variables that can be in, by the structure of the program. */
-export function formalDegree(evaluator) {
-  const { op, start, args, leafVariable, leaf, root, length } = evaluator.program;
+/** For every value, the largest number of open variables that can be in, by the structure of the program. */
+function formalDegrees(evaluator) {
+  const { op, start, args, leafVariable, leaf, length } = evaluator.program;
   const degree = new Float64Array(length);
   for (let i = 0; i < length; i++) {
     const first = start[i], last = start[i + 1];
@@ -32,15 +33,22 @@ export function formalDegree(evaluator) {
       for (let j = 0; j < Math.min(k, det.rank); j++) degree[i] += gains[j];
     }
   }
-  return degree[root];
+  return degree;
 }
 
 /** About how many multiplications the distribution takes. */
 export function pointWork(evaluator) {
-  const { program, determinants } = evaluator;
-  let each = 4 * program.args.length;
-  for (const det of determinants) each += (det.size === null ? 1 : det.rank + 1) * 4 * (det.rank ** 3 / 2 + det.children * det.rank);
-  return (each * (formalDegree(evaluator) + 2)) / 2;
+  const { program, determinants } = evaluator, degree = formalDegrees(evaluator);
+  const points = degree[program.root] / 2 + 1;
+  let work = 4 * program.args.length * points;
+  for (let i = 0; i < program.length; i++) {
+    if (program.op[i] !== DET) continue;
+    const det = determinants[program.args[program.start[i]]], n = det.n ?? det.plain?.n ?? det.rank;
+    const slots = program.args.subarray(program.start[i] + 1, program.start[i + 1]);
+    const linear = det.size === null && slots.every((slot, c) => degree[slot] === 0 || (c < det.children && program.op[slot] === LEAF));
+    work += linear ? 4 * n ** 3 + 4 * points * n ** 2 : 2 * points * n ** 3 * (det.size === null ? 1 : det.rank + 1);
+  }
+  return work;
 }
 
 /** A pass over the program at a complex t: numbers (re + i·im)·2^(64·e) ± x. */
@@ -52,6 +60,7 @@ class PointPass {
     this.im = new Float64Array(length);
     this.e = new Int32Array(length);
     this.x = new Float64Array(length);
+    this.pencils = new Map();
   }
 
   put(i, re, im, e, x) {
@@ -66,6 +75,7 @@ class PointPass {
   }
 
   run(tr, ti) {
+    this.t = [tr, ti];
     const { op, length, root } = this.evaluator.program;
     for (let i = 0; i < length; i++) {
       if (op[i] === SUM) this.sum(i);
@@ -157,12 +167,18 @@ class PointPass {
       multiply(norm === 0 ? f : y);
     }
     if (borders > det.rank) return this.put(i, 0, 0, 0, 0);
-    const found = det.size === null ? plainValue(shape, ratios, det.rank + borders) : sizedValue(det, shape, ratios, det.rank + borders);
+    const found = this.bareValue(i, det, shape, ratios, det.rank + borders);
     const pr = re[i] * found.re - im[i] * found.im, pi = re[i] * found.im + im[i] * found.re;
     const size = Math.abs(found.re) + Math.abs(found.im);
     // a determinant without negative coefficients is largest at t = 1, where its error is known
     const known = this.evaluator.values.at(i), there = quotient({ ...known, m: known.x, x: 0 }, { m: 1, e: e[i] + found.e, x: 0 });
     this.put(i, pr, pi, e[i] + found.e, x[i] * size + 4 * Math.abs(there.value) + 8 * UNIT * (Math.abs(pr) + Math.abs(pi)));
+  }
+
+  /** The determinant without its factors. */
+  bareValue(i, det, shape, ratios, n) {
+    if (this.pencils.has(i)) return this.pencils.get(i).at(...this.t);
+    return det.size === null ? plainValue(shape, ratios, n) : sizedValue(det, shape, ratios, n);
   }
 }
 
@@ -196,7 +212,14 @@ function sizedValue(det, shape, ratios, n) {
 export function* sizeSteps(evaluator, codes) {
   const value = evaluator.evaluate(codes);
   const inside = codes.reduce((count, code) => count + (code === IN ? 1 : 0), 0);
-  const count = formalDegree(evaluator) + 1, pass = new PointPass(evaluator), points = [];
+  const degree = formalDegrees(evaluator), { program } = evaluator;
+  const count = degree[program.root] + 1, pass = new PointPass(evaluator), points = [];
+  for (let i = 0; i < program.length; i++) {
+    if (program.op[i] !== DET) continue;
+    const det = evaluator.determinants[program.args[program.start[i]]];
+    const pencil = yield* Pencil.of(evaluator, det, program.args.subarray(program.start[i] + 1, program.start[i + 1]), degree);
+    if (pencil !== null) pass.pencils.set(i, pencil);
+  }
   for (let j = 0; 2 * j <= count; j++) {
     const angle = (2 * Math.PI * j) / count;
     const { re, im, e, x } = pass.run(Math.cos(angle), Math.sin(angle));
@@ -205,7 +228,7 @@ export function* sizeSteps(evaluator, codes) {
     yield (2 * j) / count;
   }
   const probability = new Float64Array(codes.length + 1);
-  let error = 0;
+  let error = yield* pencilError(pass, value);
   for (const point of points) error += (point.twice * point.x) / count;
   for (let k = 0; k < count; k++) {
     let sum = 0;
@@ -216,6 +239,17 @@ export function* sizeSteps(evaluator, codes) {
     probability[inside + k] = sum / count;
   }
   return { probability, error: error + 16 * UNIT };
+}
+
+/** How far pencils are off, by comparison with elimination at one point where most coefficients alternate. */
+function* pencilError(pass, value) {
+  if (pass.pencils.size === 0) return 0;
+  const angle = 0.9 * Math.PI, one = pass.run(Math.cos(angle), Math.sin(angle));
+  pass.pencils.clear();
+  yield 1;
+  const other = pass.run(Math.cos(angle), Math.sin(angle));
+  const scale = (m, e) => quotient({ m, e, x: 0 }, { ...value, x: 0 }).value;
+  return 10 * Math.hypot(scale(one.re, one.e) - scale(other.re, other.e), scale(one.im, one.e) - scale(other.im, other.e));
 }
 
 /** The same at once. */

@@ -34,9 +34,9 @@ function describe(probability, error) {
     square += k * k * p;
     if (p > probability[best]) best = k;
   });
-  const spread = Math.sqrt(Math.max(0, square - mean * mean));
+  const spread = Math.sqrt(Math.max(0, square - mean * mean)), noise = Math.sqrt(error) * probability.length;
   const doubt = error > 1e-6 ? ` ≈? (errors up to ${error.toExponential(0)})` : "";
-  return `mean ${shortNumber(mean)}, deviation ${shortNumber(spread < 1e-6 ? 0 : spread, 3)}, most often ${best}${doubt}`;
+  return `mean ${shortNumber(mean)}, deviation ${shortNumber(spread < noise ? 0 : spread, 3)}, most often ${best}${doubt}`;
 }
 
 /** What is said while it is computed, or where it takes long. */
