@@ -850,6 +850,11 @@ class Model(KnowsOldSpellings):
         PgccError
             If the circuit is not decomposable, is a raw polynomial (``normalize=False``), or is too large for a page.
 
+        See Also
+        --------
+        pgcc.Model.marginals : the numbers behind the bars, certified
+        pgcc.Model.condition : the distribution given evidence, as a model
+
         Examples
         --------
         >>> import pgcc

@@ -80,7 +80,7 @@ def see_also(text: str) -> list[str]:
 def test_a_page_says_what_to_see_also(name: str) -> None:
     """Every name there has a page, too; errors and what questions return may do without."""
     names = see_also(inspect.getdoc(reference.resolve(name)) or "")
-    optional = name.split(".")[1] in ("queries", "validity", "errors", "testing") or name.endswith("Error")
+    optional = name.split(".")[1] in ("queries", "validity", "explore", "errors", "testing") or name.endswith("Error")
     assert names or optional, f"the docstring of {name} has no section See Also"
     owner = name.rpartition(".")[0]
     for other in names:

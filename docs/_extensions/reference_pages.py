@@ -80,6 +80,7 @@ SECTIONS = [
     section("", "pgcc.queries.moments", "Moments", "/guide/questions"),
     section("", "pgcc.queries.gradient", "Gradient", "/guide/questions"),
     section("", "pgcc.queries.explain", "Explanation", "/guide/accuracy"),
+    section("", "pgcc.explore.page", "Explorer", "/guide/explorer"),
     section("", "pgcc.validity.standing", "Standing", "/guide/validity"),
     section("", "pgcc.validity.check", "Report", "/guide/validity"),
     section("", "pgcc.validity.verdict", "Verdict", "/guide/validity"),
@@ -101,7 +102,7 @@ PAGED: dict[str, dict[str, tuple[str, ...]]] = {
         "How many?": ("cardinality", "any_of", "parity", "expected_count", "moments"),
         "Sets": ("sample", "mode", "top"),
         "Information": ("entropy", "kl", "mutual_information"),
-        "About the model": ("explain", "standing", "grad"),
+        "About the model": ("explain", "explore", "standing", "grad"),
     },
     "pgcc.Circuit": {
         "Conditioning and marginalising": ("observe", "marginalize", "restrict", "normalize"),
