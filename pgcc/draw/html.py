@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pgcc.queries.explain import Explanation
     from pgcc.queries.mode import Mode
     from pgcc.validity.check import Report
+    from pgcc.validity.verdict import Verdict
 
 MOST_BARS = 24  # variables whose marginals are shown
 MOST_NAMES = 40  # members of a most probable set
@@ -160,8 +161,6 @@ def report_html(report: Report) -> str:
             f"{_SIGNS[verdict.state]} {verdict.state}</span>"
         )
         reason = escape(_shortened(verdict.reason, LONGEST_TEXT))
-        if verdict.refuted and isinstance(verdict.witness, dict):
-            reason += "<br>" + _negative_coefficient(verdict.witness, verdict.value)
         rows.append(
             f'<tr style="background: transparent"><th scope="row" style="{_HEAD}">{claim}</th>'
             f'<td style="{_CELL}; white-space: nowrap">{meaning}</td>'
@@ -171,14 +170,16 @@ def report_html(report: Report) -> str:
     size = f"{n:,} variable{'' if n == 1 else 's'}, {_size_text(edges)}"
     more = f"{_code('report.verify()')} checks the proofs; {_code('print(report.certificate)')} shows the rules"
     table = f'<table style="{_TABLE}"><tbody>{"".join(rows)}</tbody></table>'
-    return _card(_HEADS[report.state], table, _note(f"{size}. {more}", safe=True), colour=_COLOURS[report.state])
+    parts = [table, _negative_coefficient(report.nonnegative), _note(f"{size}. {more}", safe=True)]
+    return _card(_HEADS[report.state], *parts, colour=_COLOURS[report.state])
 
 
-def _negative_coefficient(witness: dict[str, int], value: Any) -> str:
-    """The set whose coefficient is negative, and the coefficient."""
-    inside = [name for name, is_in in witness.items() if is_in]
-    number = "" if value is None else f" has the coefficient {_number(value)}"
-    return f"witness: {_set(inside)}{number}"
+def _negative_coefficient(verdict: Verdict) -> str:
+    """The witness: a set whose coefficient is negative."""
+    if not verdict.refuted:
+        return ""
+    inside = [name for name, is_in in verdict.witness.items() if is_in]
+    return f"<div>witness: {_set(inside)} has the coefficient {_number(verdict.value)}</div>"
 
 
 def _number(value: Any) -> str:
