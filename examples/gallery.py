@@ -39,3 +39,7 @@ show("circuit", plot.circuit(beta))
 
 # The assembly: a determinant over circuits.
 show("determinant", plot.circuit(assembly.circuit))
+
+# Of a large circuit, the neighbourhood of one variable.
+chain = pgcc.builders.hmm([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], [0.1, 0.7], length=100)
+show("part", plot.circuit(chain, around="x50"))

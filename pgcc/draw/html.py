@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pgcc.queries.explain import Explanation
     from pgcc.queries.mode import Mode
     from pgcc.validity.check import Report
+    from pgcc.validity.verdict import Verdict
 
 MOST_BARS = 24  # variables whose marginals are shown
 MOST_NAMES = 40  # members of a most probable set
@@ -52,7 +53,7 @@ def model_html(model: Model) -> str:
 
     >>> import pgcc
     >>> text = model_html(pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")))
-    >>> "Model of 2 variables" in text, ">0.7<" in text, "model.explain()" in text
+    >>> "Model of 2 variables" in text, ">0.7000<" in text, "model.explain()" in text
     (True, True, True)
     """
     facts = model.circuit.facts
@@ -113,11 +114,17 @@ def _bar(name: str, probability: float) -> str:
     """A row of a table: the name, a bar as long as the probability, and the number."""
     width = 100.0 * min(max(probability, 0.0), 1.0)
     bar = f'<div style="width: {width:.2f}%; height: 100%; background: {BAR}; border-radius: 2px"></div>'
-    track = f'<div style="width: 160px; height: 0.8em; background: {FAINT}; border-radius: 2px">{bar}</div>'
+    size = "width: 160px; height: 0.8em; margin-top: 0.3em"
+    track = f'<div style="{size}; background: {FAINT}; border-radius: 2px">{bar}</div>'
     return (
-        f'<tr style="background: transparent"><th scope="row" style="{_CELL}; font-weight: 600">{_name(name)}</th>'
-        f'<td style="{_CELL}">{track}</td><td style="{_CELL}">{probability:.4g}</td></tr>'
+        f'<tr style="background: transparent"><th scope="row" style="{_HEAD}">{_name(name)}</th>'
+        f'<td style="{_CELL}">{track}</td><td style="{_CELL}">{_probability(probability)}</td></tr>'
     )
+
+
+def _probability(p: float) -> str:
+    """Four decimals, so that a column of them can be compared at a glance; more where all of these would be 0."""
+    return f"{p:.4f}" if p >= 1e-4 or p == 0.0 else f"{p:.3g}"
 
 
 def _how_to_ask(model: Model) -> str:
@@ -154,24 +161,25 @@ def report_html(report: Report) -> str:
             f"{_SIGNS[verdict.state]} {verdict.state}</span>"
         )
         reason = escape(_shortened(verdict.reason, LONGEST_TEXT))
-        if verdict.refuted and isinstance(verdict.witness, dict):
-            reason += "<br>" + _negative_coefficient(verdict.witness, verdict.value)
         rows.append(
-            f'<tr style="background: transparent"><th scope="row" style="{_CELL}; font-weight: 600">{claim}</th>'
-            f'<td style="{_CELL}">{meaning}</td><td style="{_CELL}">{badge}</td><td style="{_CELL}">{reason}</td></tr>'
+            f'<tr style="background: transparent"><th scope="row" style="{_HEAD}">{claim}</th>'
+            f'<td style="{_CELL}; white-space: nowrap">{meaning}</td>'
+            f'<td style="{_CELL}">{badge}</td><td style="{_CELL}">{reason}</td></tr>'
         )
     n, edges = len(report.circuit.variables), report.circuit.edges
     size = f"{n:,} variable{'' if n == 1 else 's'}, {_size_text(edges)}"
     more = f"{_code('report.verify()')} checks the proofs; {_code('print(report.certificate)')} shows the rules"
     table = f'<table style="{_TABLE}"><tbody>{"".join(rows)}</tbody></table>'
-    return _card(_HEADS[report.state], table, _note(f"{size}. {more}", safe=True), colour=_COLOURS[report.state])
+    parts = [table, _negative_coefficient(report.nonnegative), _note(f"{size}. {more}", safe=True)]
+    return _card(_HEADS[report.state], *parts, colour=_COLOURS[report.state])
 
 
-def _negative_coefficient(witness: dict[str, int], value: Any) -> str:
-    """The set whose coefficient is negative, and the coefficient."""
-    inside = [name for name, is_in in witness.items() if is_in]
-    number = "" if value is None else f" has the coefficient {_number(value)}"
-    return f"witness: {_set(inside)}{number}"
+def _negative_coefficient(verdict: Verdict) -> str:
+    """The witness: a set whose coefficient is negative."""
+    if not verdict.refuted:
+        return ""
+    inside = [name for name, is_in in verdict.witness.items() if is_in]
+    return f"<div>witness: {_set(inside)} has the coefficient {_number(verdict.value)}</div>"
 
 
 def _number(value: Any) -> str:
@@ -332,6 +340,7 @@ _CARD = f"display: inline-block; max-width: 100%; overflow-x: auto; border: 1px 
 padding: 0.5em 0.8em; line-height: 1.45"
 _TABLE = "border-collapse: collapse; margin: 0.3em 0; border: none; width: auto; font-size: 0.92em"
 _CELL = "text-align: left; vertical-align: top; padding: 0.1em 0.9em 0.1em 0; border: none; color: inherit"
+_HEAD = f"{_CELL}; font-weight: 600; white-space: nowrap"
 
 
 def _card(head: str, *parts: str, colour: str = "inherit") -> str:
@@ -342,7 +351,7 @@ def _card(head: str, *parts: str, colour: str = "inherit") -> str:
 def _facts(rows: Iterable[tuple[str, str]]) -> str:
     """A table of names and what is said of them, which is HTML."""
     body = "".join(
-        f'<tr style="background: transparent"><th scope="row" style="{_CELL}; font-weight: 600">{escape(head)}</th>'
+        f'<tr style="background: transparent"><th scope="row" style="{_HEAD}">{escape(head)}</th>'
         f'<td style="{_CELL}">{text}</td></tr>'
         for head, text in rows
     )

@@ -1,15 +1,18 @@
 """Pictures: bars of marginals, the distribution of a size, a heat map of covariances, a circuit as a graph.
 
 Every function draws into `ax`, or into a figure of its own, and returns the Axes; `save` writes them to files. Figures
-are made without pyplot: nothing is opened, nothing is global. matplotlib is loaded when something is first drawn.
+are made without pyplot: nothing is opened, nothing is global. A notebook shows the Axes of such a figure as the
+picture. matplotlib is loaded when something is first drawn.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from functools import cache
+from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -321,11 +324,14 @@ def save(picture: Axes | Figure, path: str | os.PathLike[str]) -> None:
     if not hasattr(figure, "savefig"):
         raise PgccError(f"only a picture (Axes or Figure of matplotlib) can be saved, not {type(picture).__name__}")
     try:
-        # Text stays text, in letters that the reader has: small files.
-        with replacing(path) as file, rc_context({"svg.fonttype": "none", "svg.hashsalt": "pgcc"}):
+        with replacing(path) as file, rc_context(_AS_TEXT):
             figure.savefig(file, format=extension[1:], metadata=dict.fromkeys(FORMATS[extension]))
     except OSError as error:
         raise FormatError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+# Text stays text, in letters that the reader has: small files.
+_AS_TEXT = {"svg.fonttype": "none", "svg.hashsalt": "pgcc"}
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
@@ -356,7 +362,26 @@ def _axes(ax: Axes | None, width: float, height: float) -> Axes:
     """The given Axes, or those of a new figure of this size in inches."""
     if ax is not None:
         return ax
-    return _matplotlib().figure.Figure(figsize=(width, height), layout="constrained").add_subplot()
+    figure = _matplotlib().figure.Figure(figsize=(width, height), layout="constrained")
+    return figure.add_subplot(axes_class=_axes_class())
+
+
+@cache
+def _axes_class() -> type[Axes]:
+    """Axes that notebooks show: no pyplot knows their figure, so that nothing else would."""
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    class Picture(Axes):
+        """Axes that are alone in their figure."""
+
+        def _repr_svg_(self) -> str:
+            page, figure = StringIO(), cast(Figure, self.figure)
+            with _matplotlib().rc_context(_AS_TEXT):
+                figure.savefig(page, format="svg", metadata=dict.fromkeys(FORMATS[".svg"]))
+            return page.getvalue()
+
+    return Picture
 
 
 def _plain(ax: Axes) -> Axes:

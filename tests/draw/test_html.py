@@ -93,7 +93,8 @@ def test_the_bars_of_a_model_are_its_marginals(circuit):
     model = pgcc.compile(circuit)
     page = shown(model)
     asked = model.marginals(names=True)
-    assert bars(page) == {name: float(f"{value:.4g}") for name, value in asked.items()}
+    assert bars(page) == pytest.approx(asked, rel=1e-2, abs=5e-5)
+    assert all(value > 0 for value in bars(page).values())
     widths = [float(width) for width in re.findall(r'<div style="width: ([\d.]+)%', model._repr_html_())]
     assert widths == pytest.approx([100 * value for value in asked.values()], abs=0.01)
     assert f"on average {sum(asked.values()):.4g} of {len(asked)} are 1" in page.text
@@ -139,7 +140,7 @@ def test_what_was_asked_before_is_shown_of_larger_models():
     model = pgcc.compile(pgcc.dpp(L=np.eye(40)))
     assert not bars(shown(model))
     model.marginals()
-    assert set(bars(shown(model)).values()) == {0.5}
+    assert list(bars(shown(model)).values()) == [0.5] * html.MOST_BARS
 
 
 def test_a_polynomial_that_has_no_marginals_says_why():
@@ -160,10 +161,10 @@ def test_a_report_shows_verdicts_and_the_witness():
     for claim in ("multiaffine", "normalized", "nonnegative"):
         verdict, row = getattr(report, claim), row_of(page, claim)
         assert row[2].endswith(verdict.state)
-        assert row[3].startswith(verdict.reason)
+        assert row[3] == verdict.reason
     witness = report.nonnegative.witness
     inside = " ".join(name for name, value in witness.items() if value) or "∅, the empty set"
-    assert f"witness: {inside} has the coefficient −1/4" in row_of(page, "nonnegative")[3]
+    assert f"witness: {inside} has the coefficient −1/4" in page.text
     good = shown(pgcc.check(pgcc.parse("0.4*a*b + 0.6")))
     assert good.text.startswith("A distribution")
     assert "witness" not in good.text

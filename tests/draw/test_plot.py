@@ -528,6 +528,17 @@ def test_what_cannot_be_saved(tmp_path, monkeypatch):
     assert [one.name for one in tmp_path.iterdir()] == ["old.svg"]
 
 
+@pytest.mark.usefixtures("figure")
+def test_notebooks_show_the_axes_of_a_figure_of_their_own(tmp_path):
+    ax = plot.circuit(BETA)
+    plot.save(ax, tmp_path / "same.svg")
+    assert ax._repr_svg_() == (tmp_path / "same.svg").read_text(encoding="utf-8")
+
+
+def test_axes_that_were_given_are_shown_by_who_made_them(figure):
+    assert not hasattr(plot.circuit(BETA, ax=figure.add_subplot()), "_repr_svg_")
+
+
 # -- the gallery ----------------------------------------------------------------------------------
 
 
