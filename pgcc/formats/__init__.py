@@ -36,7 +36,7 @@ FORMATS = {
     ".sdd": Format("sdd", "a sentential decision diagram"),
     ".nnf": Format("nnf", "a d-DNNF of c2d or d4", is_written=True),
     ".ddnnf": Format("nnf", "a d-DNNF of c2d or d4"),
-    ".uai": Format("uai", "a Bayesian or Markov network of binary variables"),
+    ".uai": Format("uai", "a Bayesian or Markov network of binary variables", is_written=True),
     ".npy": Format("kernels", "the kernel of a DPP, as a numpy array"),
     ".csv": Format("kernels", "the kernel of a DPP, as text"),
     ".edges": Format("edges", "a graph, for its random spanning trees"),
@@ -116,8 +116,9 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
         `.pgc` for text, `.npz` for large circuits: these take any. `.nnf` takes circuits whose coefficients are 0 and
         1, with terms that are shown to exclude one another. `.psdd` takes normalised circuits without determinants or
         negative weights, whose products follow one vtree (which is written to a `.vtree` file beside it) and the terms
-        of whose sums are shown to exclude one another; weights become logarithms, off by a rounding or two. Both
-        number their variables: these are called x1, x2, …
+        of whose sums are shown to exclude one another; weights become logarithms, off by a rounding or two. `.uai`
+        takes products of factors without determinants or negative coefficients, each of at most 16 variables, and
+        writes a table for each. All three number their variables: these are called x1, x2, …
 
     Raises
     ------
@@ -135,7 +136,7 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
     >>> import pgcc
     >>> pgcc.save(pgcc.parse("z/2 + 1/2"), "coin.doc")
     Traceback (most recent call last):
-    pgcc.errors.FormatError: coin.doc: cannot write the format '.doc'; known are .nnf, .npz, .pgc, .psdd
+    pgcc.errors.FormatError: coin.doc: cannot write the format '.doc'; known are .nnf, .npz, .pgc, .psdd, .uai
     """
     if not isinstance(circuit, Circuit):
         hint = "pgcc.learn.save writes estimators" if hasattr(circuit, "get_params") else circuit_from(circuit)

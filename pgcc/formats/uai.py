@@ -1,4 +1,4 @@
-"""`.uai`: Bayesian and Markov networks over binary variables, compiled by variable elimination; read only.
+"""`.uai`: Bayesian and Markov networks over binary variables, compiled by variable elimination.
 
     MARKOV                  or BAYES
     3                       variables: here they are called x1, x2, x3
@@ -9,7 +9,8 @@
     4 1.0 2.0 0.5 1.0       each table's size and its entries, for (0, 0), (0, 1), (1, 0), (1, 1)
     4 …
 
-Only white space separates; lines mean nothing. A circuit cannot be written to this format: it has lost the tables.
+Only white space separates; lines mean nothing. A circuit no longer knows the tables that it was read from: `uai_writer`
+writes those of its factors.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ import numpy as np
 
 from pgcc.errors import CircuitError, FormatError
 from pgcc.formats.io import read_text, shown
+from pgcc.formats.uai_writer import write
 from pgcc.frontend.elimination import MOST_NEIGHBOURS, Factor, WidthError, eliminate
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.names import default_names
+
+__all__ = ["read", "read_network", "write"]
 
 KINDS = ("BAYES", "MARKOV")
 MOST_IN_TABLE = MOST_NEIGHBOURS + 1  # variables

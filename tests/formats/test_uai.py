@@ -11,7 +11,7 @@ import pytest
 from real_data import DATA
 
 import pgcc
-from pgcc.errors import CircuitError, FormatError, PgccError
+from pgcc.errors import CircuitError, FormatError
 from pgcc.formats import uai
 from pgcc.frontend.elimination import Factor, WidthError, eliminate, make_plan
 
@@ -419,8 +419,3 @@ def test_mutated_files_never_raise_anything_else(tmp_path: Path) -> None:
             row = [1] + [-1] * (n - 1)
             assert pgcc.compile(circuit).prob([row])[0] == pytest.approx(marginal(weights, row), rel=1e-10)
     assert 300 < refused < 580
-
-
-def test_there_is_no_writer(tmp_path: Path) -> None:
-    with pytest.raises(PgccError, match=r"cannot write the format '\.uai'"):
-        pgcc.save(pgcc.parse("z/2 + 1/2"), tmp_path / "x.uai")

@@ -1,4 +1,4 @@
-"""Circuits written to `.nnf` and `.psdd` and read again: the same polynomial; others are refused with the reason."""
+"""Circuits written to `.nnf`, `.psdd` and `.uai` and read again: the same polynomial. Others are refused."""
 
 from __future__ import annotations
 
@@ -153,3 +153,51 @@ def test_deep_circuits(tmp_path):
     rows = np.random.default_rng(0).integers(0, 2, (3, 300))
     np.testing.assert_allclose(pgcc.compile(found).logprob(rows), pgcc.compile(chain).logprob(rows), rtol=1e-12)
     assert math.isclose(pgcc.compile(found, normalize=False).prob({}), 1.0, rel_tol=1e-9)
+
+
+# -- .uai: tables of the factors --------------------------------------------------------------------------------
+
+NETWORKS = [
+    *DISTRIBUTIONS,
+    "0.1*(x1 + 1)*(6*x2 + 1) - 0.4*x1*x2",  # weights may be negative, coefficients may not
+    "3*(x1 + 2)*(x2*x4 + 5)/7*(x3 + 1)",  # not normalised
+    "x1*x2*x3",
+]
+
+
+@pytest.mark.parametrize("text", NETWORKS)
+def test_networks_there_and_back(tmp_path, text):
+    g = pgcc.parse(text)
+    g = pgcc.Circuit(g.root, sorted(g.variables))
+    found = again(g, tmp_path / "some.uai")
+    assert found.variables == g.variables
+    n = len(g.variables)
+    rows = np.stack(np.meshgrid(*[[-1, 0, 1]] * n), -1).reshape(-1, n)
+    ours, theirs = (pgcc.compile(one, normalize=False).prob(rows) for one in (g, found))
+    np.testing.assert_allclose(theirs, ours, rtol=1e-14)
+
+
+def test_every_factor_has_a_table_of_its_own(tmp_path):
+    path = tmp_path / "some.uai"
+    pgcc.save(pgcc.parse("(0.4*x1*x2 + 0.3*x1 + 0.3)*(0.25*x3 + 0.75)"), path)
+    assert path.read_text().split("\n") == [
+        "MARKOV", "3", "2 2 2", "2", "2 0 1", "1 2", "4 0.3 0.0 0.3 0.4", "2 0.75 0.25", "",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("circuit", "message"),
+    [
+        (pgcc.parse("1.5*x1 - 0.5"), "no negative entries"),
+        (pgcc.parse("1"), "at least one variable"),
+        (pgcc.parse("0.5*rain + 0.5"), "numbers its variables"),
+        (pgcc.dpp(L=[[1, 0.5], [0.5, 1]]), "has a determinant"),
+        (pgcc.parse("(x1 + 1)*(x1 + x2)"), "share 'x1'"),
+        (pgcc.parse("1e-400*x1 + 1"), "beyond their range"),
+        (pgcc.builders.hmm([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], [0.1, 0.7], length=17), "17: .pgc and .npz keep it"),
+    ],
+)
+def test_what_is_no_network(tmp_path, circuit, message):
+    with pytest.raises(FormatError, match=message):
+        pgcc.save(circuit, tmp_path / "some.uai")
+    assert not (tmp_path / "some.uai").exists()
