@@ -11,7 +11,7 @@ from pgcc import cli
 from pgcc.cli import arguments, query
 from pgcc.cli.exits import MEANING, Exit, table
 
-DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
+DOCS = Path(__file__).parents[2] / "docs" / "guide" / "cli.md"
 
 
 def test_every_code_has_a_meaning():

@@ -59,7 +59,9 @@ QUESTIONS = {
 
 
 def test_every_question_is_here():
-    public = {name for name in dir(pgcc.Model) if not name.startswith("_")} - {"variables", "standing", "circuit"}
+    # explore() makes a page, which says so itself when it meets a probability that is none.
+    others = {"variables", "standing", "circuit", "explore"}
+    public = {name for name in dir(pgcc.Model) if not name.startswith("_")} - others
     assert public <= {name.split()[0] for name in QUESTIONS}
 
 
