@@ -20,6 +20,7 @@ from pgcc.determinants.vectors import Eigenvectors
 from pgcc.ir.interruptible import eigh, eigvalsh
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.numbers import UNIT
+from pgcc.kernels.policy import tier
 from pgcc.program.determinant import DetStructure, Laplacian
 
 # An eigenvalue is semidefinite if it is not below this, relative to the largest: what it lacks is rounding.
@@ -30,6 +31,8 @@ _KNOWN = 1e-10
 # probability does not matter; so few that no other is sought; how many multiply-adds of that one a step costs; and
 # how many steps a probability costs, besides its own multiply-adds.
 _TREES, _MOST_STEPS, _FEW_STEPS, _STEP, _ASKED = 3, 3_000_000, 10_000, 50, 1_000
+# Steps to a tree that may be interpreted; longer walks are compiled, however small the graph is.
+_INTERPRETED_STEPS = 1_000
 _SMALLEST = -1000  # binary exponents of weights beside the largest, near 1
 
 
@@ -212,10 +215,14 @@ class Walks(SetSampler):
             return None, 0
         arcs = int(start[nodes])
         flat = np.concatenate([start[: nodes + 1], heads[:arcs], edges[:arcs]])
-        steps = count_steps(flat, nodes, cumulative, k, _TREES, _MOST_STEPS)
+        steps = count_steps(flat, nodes, cumulative, k, _TREES, _INTERPRETED_STEPS)
+        if steps < 0:
+            with tier(_TREES * _MOST_STEPS):
+                steps = count_steps(flat, nodes, cumulative, k, _TREES, _MOST_STEPS)
         if steps < 0:
             return None, 0
-        return Tables(WALKS, inside, nodes, flat, cumulative[:arcs].copy()), steps // _TREES
+        each = steps // _TREES
+        return Tables(WALKS, inside, nodes, flat, cumulative[:arcs].copy(), steps=each), each
 
 
 def _near_one(phi: np.ndarray, weight: np.ndarray, kill: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

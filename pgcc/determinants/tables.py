@@ -37,6 +37,7 @@ class Tables:
     size: int = -1
     rank: int = 0
     drawn: int = 0
+    steps: int = 0  # of random walks, about, for one set
 
     def among(self, children: np.ndarray, inside: np.ndarray) -> Tables:
         """The same when these children are some of all."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +18,7 @@ from pgcc.determinants.staged import padded
 from pgcc.determinants.tables import SetSampler, Tables, lay_out
 from pgcc.errors import PgccError
 from pgcc.evaluate.kernels.sampling import Choices, Links, Numbers, Stream, choice_tables, mark_reached, walk_down
+from pgcc.kernels.policy import tier
 from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, Program
 from pgcc.rings.direct import Float64, split_constants
 from pgcc.rings.kernels.scaled import RADIX, Constants, Scaled
@@ -59,13 +61,14 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Ready:
-    """One row of evidence with the tables of its samples."""
+    """One row of evidence with the tables of its samples; and the steps of random walks that a sample takes, about."""
 
     codes: np.ndarray
     live: np.ndarray
     cumulative: np.ndarray
     one: np.ndarray
     dets: tuple[np.ndarray, np.ndarray, np.ndarray]
+    steps: int
 
     @property
     def size(self) -> int:
@@ -73,10 +76,15 @@ class Ready:
         return len(self.live) + len(self.cumulative) + len(self.dets[2])
 
     @property
+    def work(self) -> int:
+        """What a sample takes at most, in multiplications, or steps."""
+        children = int(self.dets[0][:, CHILDREN].max(initial=1))  # each of which a determinant eliminates
+        return self.size * children + self.steps
+
+    @property
     def at_a_time(self) -> int:
         """How many samples a kernel draws in some tenths of a second: nothing interrupts it before it is back."""
-        children = int(self.dets[0][:, CHILDREN].max(initial=1))  # each of which a determinant eliminates
-        return max(1, _MOST_WORK // (self.size * children + 1))
+        return max(1, _MOST_WORK // (self.work + 1))
 
 
 class TopDown:
@@ -123,7 +131,9 @@ class TopDown:
     def draw(self, ready: Ready, seed: int, row: int, begin: int, out: np.ndarray) -> None:
         """Samples number begin, begin + 1, … of the stream of a row."""
         choices, stream = Choices(ready.live, ready.cumulative, ready.one), Stream(np.uint64(seed), row, begin)
-        walk_down(self.nodes.links, self.program.value, choices, ready.dets, ready.codes, stream, out)
+        # walks may be far longer than the circuit is large
+        with tier(ready.work * len(out)) if ready.steps else nullcontext():
+            walk_down(self.nodes.links, self.program.value, choices, ready.dets, ready.codes, stream, out)
 
     def _prepare(self, codes: np.ndarray) -> Ready | None:
         nodes = self.nodes
@@ -143,7 +153,8 @@ class TopDown:
                 if found is None:
                     return None
                 tables[nodes.which[s]] = found
-        return Ready(codes.copy(), live, cumulative, one, lay_out(tables))
+        steps = sum(found.steps for found in tables if found is not None)
+        return Ready(codes.copy(), live, cumulative, one, lay_out(tables), steps)
 
     def _values(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """The values of all nodes as scaled numbers m · 2^(256·e); None: a determinant is not known well enough."""

@@ -121,3 +121,23 @@ def test_columns_of_u_that_are_proportional_only_to_rounding():
     d = pgcc.determinant(1e-10 * np.eye(4), V * [1 / 3, 1 / 7, 0.7, 0.3], V, list("abcd"))
     for name in "abcd":
         assert_right(d, {name: 0})
+
+
+def test_long_walks_are_not_interpreted(monkeypatch):
+    """Between two of three nodes a walk goes to and fro 1e200 times: in Python, 3·10⁶ steps of trying took a minute."""
+    from pgcc.determinants import samplers
+    from pgcc.kernels import policy
+
+    asked, count_steps = [], samplers.count_steps
+
+    def counted(*arguments):
+        asked.append((arguments[-1], policy._tier.interpreted))
+        return -1 if arguments[-1] > 10_000 else count_steps(*arguments)
+
+    monkeypatch.setattr(samplers, "count_steps", counted)
+    monkeypatch.setattr(policy, "_chosen", "auto")
+    monkeypatch.setattr(policy, "_seconds", 0.0)
+    model = pgcc.compile(pgcc.spanning_forest([(0, 1, 0.5), (0, 2, 1e200)], killing={0: 0.125, 2: 1 / 3}))
+    assert model.sample(1, rng=0).tolist() == [[1, 1]]
+    assert [most for most, _ in asked] == [1_000, 3_000_000]
+    assert [interpreted for _, interpreted in asked] == [True, False]
