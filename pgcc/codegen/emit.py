@@ -67,7 +67,7 @@ def emit(circuit: Circuit, *, name: str = "evaluate", normalize: bool = True, va
 
     See Also
     --------
-    pgcc.compile : make a model of a circuit
+    pgcc.compile : compile a circuit to a model
     pgcc.save : write a circuit to a file
 
     Examples

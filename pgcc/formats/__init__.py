@@ -72,7 +72,7 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
     See Also
     --------
     pgcc.save : write a circuit to a file
-    pgcc.compile : make a model of a circuit
+    pgcc.compile : compile a circuit to a model
     pgcc.learn.load : read an estimator from a file
 
     Examples
@@ -128,7 +128,7 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
     --------
     pgcc.load : read a circuit from a file
     pgcc.learn.save : write an estimator to a file
-    pgcc.emit : an evaluator as Python source
+    pgcc.emit : write an evaluator as Python source
 
     Examples
     --------

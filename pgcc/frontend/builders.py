@@ -60,7 +60,7 @@ def chow_liu(parents: Iterable[int | None], probs: Iterable[Any], names: Iterabl
 
     See Also
     --------
-    pgcc.builders.chow_liu_from_data : the likeliest tree of a table of data
+    pgcc.builders.chow_liu_from_data : the most likely tree for a table of data
     pgcc.builders.bayesian_network : any Bayesian network over binary variables
 
     Examples
@@ -144,8 +144,8 @@ def chow_liu_from_data(X: Any, alpha: float = 1.0, names: Iterable[str] | None =
 
     See Also
     --------
-    pgcc.learn.ChowLiu : the likeliest tree
-    pgcc.builders.chow_liu_parameters : that tree as numbers
+    pgcc.learn.ChowLiu : learn the most likely tree
+    pgcc.builders.chow_liu_parameters : the parents and probabilities of that tree
 
     Examples
     --------
@@ -167,8 +167,8 @@ def chow_liu_parameters(X: Any, alpha: float = 1.0) -> tuple[np.ndarray, np.ndar
 
     See Also
     --------
-    pgcc.builders.chow_liu : tree-shaped networks from their tables
-    pgcc.builders.chow_liu_from_data : the likeliest tree of a table of data
+    pgcc.builders.chow_liu : a tree-shaped network with given probabilities
+    pgcc.builders.chow_liu_from_data : the most likely tree for a table of data
 
     Examples
     --------
@@ -214,7 +214,7 @@ def naive_bayes(weights: Iterable[Any], probs: Iterable[Any], names: Iterable[st
 
     See Also
     --------
-    pgcc.mixture : one of several distributions, drawn at random
+    pgcc.mixture : a mixture of distributions
     pgcc.builders.bayesian_network : any Bayesian network over binary variables
 
     Examples
@@ -267,7 +267,7 @@ def hmm(
     See Also
     --------
     pgcc.builders.bayesian_network : any Bayesian network over binary variables
-    pgcc.builders.chow_liu : tree-shaped networks from their tables
+    pgcc.builders.chow_liu : a tree-shaped network with given probabilities
 
     Examples
     --------
@@ -315,7 +315,7 @@ def cutset_network(spec: Any, names: Iterable[str] | None = None) -> Circuit:
 
     See Also
     --------
-    pgcc.builders.chow_liu : tree-shaped networks from their tables
+    pgcc.builders.chow_liu : a tree-shaped network with given probabilities
 
     Examples
     --------
@@ -406,7 +406,7 @@ def bayesian_network(G: networkx.DiGraph, cpt: str = "cpt", keep: Iterable[str] 
     See Also
     --------
     pgcc.load : read a circuit from a file
-    pgcc.builders.chow_liu : tree-shaped networks from their tables
+    pgcc.builders.chow_liu : a tree-shaped network with given probabilities
     pgcc.builders.naive_bayes : mixtures of independent variables
 
     Examples

@@ -57,9 +57,9 @@ def mixture(weights: Iterable[Any], circuits: Iterable[Circuit], *, normalize: b
 
     See Also
     --------
-    pgcc.product : independent distributions side by side
-    pgcc.superpose : the union of independent sets
-    pgcc.Circuit.compose : put a distribution in the place of a variable
+    pgcc.product : the product of independent distributions
+    pgcc.superpose : the union of independent random sets
+    pgcc.Circuit.compose : replace variables by distributions
 
     Examples
     --------
@@ -129,8 +129,8 @@ def product(circuits: Iterable[Circuit]) -> Circuit:
 
     See Also
     --------
-    pgcc.mixture : one of several distributions, drawn at random
-    pgcc.superpose : the union of independent sets
+    pgcc.mixture : a mixture of distributions
+    pgcc.superpose : the union of independent random sets
 
     Examples
     --------
@@ -189,8 +189,8 @@ def superpose(circuits: Iterable[Circuit]) -> Circuit:
 
     See Also
     --------
-    pgcc.product : independent distributions side by side
-    pgcc.mixture : one of several distributions, drawn at random
+    pgcc.product : the product of independent distributions
+    pgcc.mixture : a mixture of distributions
 
     Examples
     --------
@@ -314,7 +314,7 @@ def subsets(names: str | Sequence[str], k: int) -> Circuit:
     See Also
     --------
     pgcc.Circuit.tilt : make members more or less likely
-    pgcc.Circuit.observe : keep the terms that agree with evidence, or have a size
+    pgcc.Circuit.observe : keep the terms that agree with the evidence or have a given size
 
     Examples
     --------

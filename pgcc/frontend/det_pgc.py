@@ -67,8 +67,8 @@ def det_pgc(
     See Also
     --------
     pgcc.dpp : determinantal point processes
-    pgcc.Circuit.compose : put a distribution in the place of a variable
-    pgcc.learn.SimplePGC : the paper's model
+    pgcc.Circuit.compose : replace variables by distributions
+    pgcc.learn.SimplePGC : learn the model of the paper
 
     Examples
     --------

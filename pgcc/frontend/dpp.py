@@ -105,9 +105,9 @@ def dpp(
     See Also
     --------
     pgcc.det_pgc : a DPP over groups, each with a distribution of its own
-    pgcc.determinant : any determinant of circuits
-    pgcc.Circuit.observe : keep the terms that agree with evidence, or have a size
-    pgcc.learn.DPP : a determinantal point process
+    pgcc.determinant : any determinant with circuits in it
+    pgcc.Circuit.observe : keep the terms that agree with the evidence or have a given size
+    pgcc.learn.DPP : learn a determinantal point process
 
     Examples
     --------

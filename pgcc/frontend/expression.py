@@ -60,8 +60,8 @@ def parse(text: str, *, where: str = "") -> Circuit:
 
     See Also
     --------
-    pgcc.variables : circuits of single variables, for Python operators
-    pgcc.from_sympy : a circuit from a SymPy expression
+    pgcc.variables : circuits for single variables, to combine with Python operators
+    pgcc.from_sympy : convert a SymPy expression to a circuit
     pgcc.load : read a circuit from a file
 
     Examples

@@ -55,7 +55,7 @@ class Smoothing:
 
     See Also
     --------
-    pgcc.pc.PC.smooth : the same circuit, smoothed
+    pgcc.pc.PC.smooth : smooth a circuit
 
     Examples
     --------
@@ -88,8 +88,8 @@ class PC(KnowsOldSpellings):
     --------
     pgcc.pc.pos : the literal x
     pgcc.pc.bernoulli : a variable that is 1 with probability p
-    pgcc.Circuit : what these functions return
-    pgcc.compile : make a model of a circuit
+    pgcc.Circuit : the circuit of a generating polynomial
+    pgcc.compile : compile a circuit to a model
 
     Examples
     --------
@@ -208,7 +208,7 @@ class PC(KnowsOldSpellings):
 
         See Also
         --------
-        pgcc.pc.PC.to_pgc : to a generating circuit
+        pgcc.pc.PC.to_pgc : convert to a generating circuit
         pgcc.Model.prob : the probability of evidence
 
         Examples
@@ -242,7 +242,7 @@ class PC(KnowsOldSpellings):
 
         See Also
         --------
-        pgcc.pc.structure : decomposable, smooth, deterministic?
+        pgcc.pc.structure : whether a circuit is decomposable, smooth and deterministic
 
         Examples
         --------
@@ -278,8 +278,8 @@ class PC(KnowsOldSpellings):
 
         See Also
         --------
-        pgcc.pc.PC.to_networkx : the circuit as a graph
-        pgcc.Circuit.from_networkx : a circuit from a graph
+        pgcc.pc.PC.to_networkx : convert a probabilistic circuit to a graph
+        pgcc.Circuit.from_networkx : the same for a generating circuit
 
         Examples
         --------
@@ -300,8 +300,8 @@ class PC(KnowsOldSpellings):
 
         See Also
         --------
-        pgcc.pc.PC.from_networkx : a circuit from a graph
-        pgcc.Circuit.to_networkx : the circuit as a graph
+        pgcc.pc.PC.from_networkx : read a probabilistic circuit from a graph
+        pgcc.Circuit.to_networkx : the same for a generating circuit
 
         Examples
         --------
@@ -331,7 +331,7 @@ class PC(KnowsOldSpellings):
         See Also
         --------
         pgcc.pc.Smoothing : what smoothing costs
-        pgcc.pc.PC.to_pgc : to a generating circuit
+        pgcc.pc.PC.to_pgc : convert to a generating circuit
 
         Examples
         --------
@@ -366,8 +366,8 @@ class PC(KnowsOldSpellings):
 
         See Also
         --------
-        pgcc.pc.to_pc : from a generating circuit
-        pgcc.compile : make a model of a circuit
+        pgcc.pc.to_pc : convert a generating circuit to a probabilistic circuit
+        pgcc.compile : compile a circuit to a model
 
         Examples
         --------
@@ -397,7 +397,7 @@ class SignedPC(PC):
     See Also
     --------
     pgcc.pc.PC : a probabilistic circuit
-    pgcc.pc.to_pc : from a generating circuit
+    pgcc.pc.to_pc : convert a generating circuit to a probabilistic circuit
 
     Examples
     --------
@@ -486,7 +486,7 @@ def mixture(weights: Iterable[Any], parts: Iterable[PC]) -> PC:
     See Also
     --------
     pgcc.pc.product : a product of circuits
-    pgcc.mixture : one of several distributions, drawn at random
+    pgcc.mixture : a mixture of distributions
 
     Examples
     --------
@@ -510,7 +510,7 @@ def product(parts: Iterable[PC]) -> PC:
     See Also
     --------
     pgcc.pc.mixture : a weighted sum of circuits
-    pgcc.product : independent distributions side by side
+    pgcc.product : the product of independent distributions
     """
     listed = _parts(parts)
     return listed[0]._made(product_node([part.root for part in listed]), *listed[1:])
@@ -531,8 +531,8 @@ def structure(circuit: PC | Circuit) -> Structure:
 
     See Also
     --------
-    pgcc.pc.PC.structure : decomposable, smooth, deterministic?
-    pgcc.pc.Structure : the report
+    pgcc.pc.PC.structure : whether a circuit is decomposable, smooth and deterministic
+    pgcc.pc.Structure : the report on structural properties
 
     Examples
     --------
@@ -564,8 +564,8 @@ def to_pc(circuit: Circuit) -> PC:
 
     See Also
     --------
-    pgcc.pc.PC.to_pgc : to a generating circuit
-    pgcc.pc.SignedPC : one whose weights may be negative
+    pgcc.pc.PC.to_pgc : convert to a generating circuit
+    pgcc.pc.SignedPC : a circuit whose weights may be negative
 
     Examples
     --------

@@ -61,8 +61,8 @@ def spanning_tree(G: Graph, weight: str | None = "weight", *, names: Names = Non
     See Also
     --------
     pgcc.spanning_forest : random rooted forests
-    pgcc.arborescence : random directed trees
-    pgcc.Model.mode : the most probable set
+    pgcc.arborescence : random directed spanning trees
+    pgcc.Model.mode : the most probable assignment
 
     Examples
     --------
@@ -119,7 +119,7 @@ def spanning_forest(G: Graph, killing: Any = 1.0, weight: str | None = "weight",
     See Also
     --------
     pgcc.spanning_tree : random spanning trees
-    pgcc.arborescence : random directed trees
+    pgcc.arborescence : random directed spanning trees
 
     Examples
     --------

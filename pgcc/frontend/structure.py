@@ -39,7 +39,7 @@ class Offender:
 
     See Also
     --------
-    pgcc.pc.Structure : the report
+    pgcc.pc.Structure : the report on structural properties
 
     Examples
     --------
@@ -80,8 +80,8 @@ class Structure:
 
     See Also
     --------
-    pgcc.pc.structure : decomposable, smooth, deterministic?
-    pgcc.pc.Offender : the node that breaks a property
+    pgcc.pc.structure : whether a circuit is decomposable, smooth and deterministic
+    pgcc.pc.Offender : a node at which a property fails
 
     Examples
     --------

@@ -44,9 +44,9 @@ def from_sympy(expr: sympy.Expr, variables: Iterable[str | sympy.Symbol] | None 
 
     See Also
     --------
-    pgcc.parse : a circuit from text
-    pgcc.variables : circuits of single variables, for Python operators
-    pgcc.Circuit.to_sympy : the way back to SymPy
+    pgcc.parse : read a circuit from text
+    pgcc.variables : circuits for single variables, to combine with Python operators
+    pgcc.Circuit.to_sympy : convert a circuit back to SymPy
 
     Examples
     --------
