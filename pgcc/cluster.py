@@ -302,7 +302,7 @@ def logprobs(address: Any, model: Model, blocks: Iterable[tuple[T, np.ndarray]])
 
     See Also
     --------
-    pgcc.Model.logprob : on this machine
+    pgcc.Model.logprob : the same on one machine
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""`compile` and the `Model` it returns: the questions people ask, what they mean, and one way to ask them.
+"""`compile` and the `Model` it returns: the questions people ask, what they mean, and the one way to ask them.
 
-Every question is ``model.question(evidence=None, *, over=None, size=None, rtol=None, threads=None)``: what is observed,
-which variables are counted, given how many of them are in, how accurately, on how many threads. `Model._ask` is the one
-way. Answers live in `pgcc.queries`, one file per kind of question; but for probabilities each is loaded when first
-asked.
+Every question has the form ``model.question(evidence=None, *, over=None, size=None, rtol=None, threads=None)``: what is
+observed, which variables to count, how many of those are in, how accurate the answer must be, and on how many threads
+to compute it. All questions go through `Model._ask`. The answers are computed in `pgcc.queries`, one file per kind of
+question; apart from probabilities, each file is imported when its question is first asked.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 # The smallest relative error that float64 results can promise.
 _SMALLEST_RTOL = 1e-14
-# Multiplications that may take seconds: then a line at a terminal says what is being done.
+# Above this many multiplications, which may take seconds, a line at the terminal says what is being done.
 _LONG_WORK, _NO_NOTICE = 1e8, nullcontext()
 
 
@@ -69,7 +69,7 @@ Size = int | tuple[int, int] | None
 
 
 class How(TypedDict, total=False):
-    """What every question takes by keyword."""
+    """The keyword arguments that every question takes."""
 
     over: Names
     size: Size
@@ -78,7 +78,7 @@ class How(TypedDict, total=False):
 
 
 class HowByName(TypedDict, total=False):
-    """What questions take whose answers are about variables."""
+    """The keyword arguments of questions whose answers are about variables."""
 
     over: Names
     size: Size
@@ -88,7 +88,7 @@ class HowByName(TypedDict, total=False):
 
 
 def _evidence_first(question: Callable[P, T]) -> Callable[P, T]:
-    """Say how it is called now, where names once came before evidence."""
+    """Explain the current order of arguments to callers of an older version, in which names came before evidence."""
 
     @wraps(question)
     def ask(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -103,42 +103,43 @@ def _evidence_first(question: Callable[P, T]) -> Callable[P, T]:
 
 
 class Model(KnowsOldSpellings):
-    """A compiled circuit: ask it for probabilities. Made by `pgcc.compile`.
+    """A compiled circuit that answers questions about its distribution. Made by `pgcc.compile`.
 
-    Thread-safe, and picklable: a worker process compiles it again from the circuit.
+    A model is thread-safe. It can also be pickled: a worker process then compiles it again from the circuit.
 
     Attributes
     ----------
     circuit : Circuit
-        As it was given.
+        The circuit that was compiled, exactly as you gave it.
     variables : tuple of str
-        In the order of the columns of data.
+        The names of the variables, in the order of the columns of your data.
 
     Notes
     -----
-    All questions take the same arguments, by the same names, and the first one is evidence (after what is asked about,
-    in `conditional`, `kl`, `mutual_information` and `sample`):
+    All questions take the same arguments under the same names. Evidence comes first, except in `conditional`, `kl`,
+    `mutual_information` and `sample`, where it follows what you are asking about:
 
     evidence : dict, text, array, DataFrame, or list of dicts or texts
-        A dict names what is observed, ``{"z1": 1, "z3": 0}``, and so does text, ``"z1=1, z3=0"``. An array has one
-        column per variable, in the order of `variables`: 1 in, 0 out, −1 (or NaN) unobserved. One piece of evidence has
-        one answer, a table of them one for every row.
+        What you observed. A dict names it, ``{"z1": 1, "z3": 0}``, and so does text, ``"z1=1, z3=0"``. An array has one
+        column per variable, in the order of `variables`: 1 means in, 0 means out, −1 (or NaN) means unobserved. A
+        single piece of evidence gets a single answer; a table gets one answer per row.
     over : names, optional
-        The variables that are counted; all of them unless said otherwise.
+        The variables to count. By default, all of them.
     size : int or (int, int), optional
-        Given also that so many of `over` are in: exactly k, or at least the first and at most the second.
+        Condition on the number of `over` variables that are in as well: exactly k, or a pair (at least, at most).
     names : bool, optional
-        Answers about variables have the form of the evidence: a dict by name where that has names, pandas objects where
-        it is a DataFrame, otherwise arrays. True is for names whatever was given, False for arrays.
+        Whether to label answers about variables. By default they take the form of the evidence: a dict if the evidence
+        has names, a pandas object if it is a DataFrame, and an array otherwise. True always gives names, False always
+        gives arrays.
     rtol : float, optional
-        The relative error that is promised; the model's unless said otherwise.
+        The relative error that is guaranteed. By default, the model's.
     threads : int, optional
-        Threads for many rows; −1 for all cores.
+        The number of threads to use for many rows; −1 means all cores.
 
     See Also
     --------
-    pgcc.compile : make a model of a circuit
-    pgcc.Circuit : what these functions return
+    pgcc.compile : compile a circuit to a model
+    pgcc.Circuit : the circuits that models are compiled from
 
     Examples
     --------
@@ -170,11 +171,13 @@ class Model(KnowsOldSpellings):
 
     @property
     def standing(self) -> Standing:
-        """Whether it is proved that no probability is negative, and by what; rules that take long are tried here.
+        """Whether it is proved that no probability is negative, and how.
+
+        Rules that take too long for `pgcc.compile` are tried when you first ask for this.
 
         See Also
         --------
-        pgcc.check : whether a circuit is a distribution
+        pgcc.check : check whether a circuit is a distribution
         pgcc.Model.explain : what was compiled, and how a query is answered
 
         Examples
@@ -201,19 +204,20 @@ class Model(KnowsOldSpellings):
         method: str | None = None,
         **how: Unpack[How],
     ) -> Any:
-        """Pr(evidence): the probability that what is observed is so, everything else summed out.
+        """Pr(evidence): the probability of what you observed, with everything else summed out.
 
         Parameters
         ----------
         evidence, over, size, rtol, threads
-            As in every question: see `Model`. With a size it is Pr(evidence | size).
+            As in every question: see `Model`. If you give a size, the answer is Pr(evidence | size).
         bound : bool
-            Also return a bound on the relative error of the number returned (inf where a positive probability is too
-            small for a float and comes out as 0: ask `logprob`).
+            Also return a bound on the relative error of the value. It is inf where a positive probability is too small
+            for a float and is returned as 0; use `logprob` there.
         exact : bool
-            Return a `Fraction` (of the weights as they were given; a float is the dyadic rational that it is).
+            Return a `Fraction`, computed from the weights exactly as you gave them (a float counts as the dyadic
+            rational it stands for).
         method : str, optional
-            "auto", or one strategy, taken at its word: it does not fall back on another, so look at the bound.
+            "auto", or the name of one strategy. A named strategy never falls back on another, so check the bound.
 
         Returns
         -------
@@ -221,8 +225,8 @@ class Model(KnowsOldSpellings):
 
         See Also
         --------
-        pgcc.Model.logprob : its logarithm
-        pgcc.Model.conditional : the probability of one thing given another
+        pgcc.Model.logprob : the logarithm of this probability
+        pgcc.Model.conditional : the probability of one event given another
         pgcc.Model.marginals : the probability of every variable
 
         Examples
@@ -244,9 +248,10 @@ class Model(KnowsOldSpellings):
         return self._ask(prob, how, evidence, method, bound)
 
     def logprob(self, evidence: Any = None, *, method: str | None = None, **how: Unpack[How]) -> Any:
-        """Natural logarithm of Pr(evidence), right far below the range of floats and near 0; −inf exactly for 0.
+        """The natural logarithm of Pr(evidence).
 
-        Takes what `prob` takes.
+        It is accurate for probabilities far below the range of floats, and for probabilities close to 1. It is −inf
+        exactly when the probability is 0. The arguments are those of `prob`.
 
         See Also
         --------
@@ -264,9 +269,10 @@ class Model(KnowsOldSpellings):
         return self._ask(logprob, how, evidence, method)
 
     def conditional(self, query: Any, given: Any = None, **how: Unpack[How]) -> Any:
-        """Pr(query | given): both are evidence; a query that contradicts what is given has probability 0.
+        """Pr(query | given): the probability of one piece of evidence given another.
 
-        That some variables are all in, or none of them, is a query too.
+        Both arguments take any form of evidence, for instance that several variables are all in, or all out. A query
+        that contradicts what is given has probability 0.
 
         See Also
         --------
@@ -286,14 +292,15 @@ class Model(KnowsOldSpellings):
         return self._ask(conditional, how, given, asked, also=asked)
 
     def condition(self, evidence: Any = None, *, over: Names = None, size: Size = None) -> Model:
-        """The distribution given one piece of evidence, as a model over the variables that are left; or given a size.
+        """The conditional distribution given one piece of evidence, a size, or both, as a new model.
 
-        With ``normalize=False`` it is the polynomial of Pr(evidence, …), as it is: `Circuit.observe`.
+        The new model is over the variables that were not observed. If this model was compiled with
+        ``normalize=False``, the result is the unnormalized polynomial of Pr(evidence, …), as in `Circuit.observe`.
 
         See Also
         --------
-        pgcc.Model.conditional : the probability of one thing given another
-        pgcc.Circuit.observe : keep the terms that agree with evidence, or have a size
+        pgcc.Model.conditional : the probability of one event given another
+        pgcc.Circuit.observe : keep the terms that agree with the evidence or have a given size
 
         Examples
         --------
@@ -326,15 +333,15 @@ class Model(KnowsOldSpellings):
 
         Returns
         -------
-        array with one entry per variable, or rows × variables; 1 and 0 for what is observed. By name where the evidence
-        is.
+        array with one entry per variable, or rows × variables; a dict by name if the evidence has names. Observed
+        variables have exactly 1 or 0.
 
         See Also
         --------
-        pgcc.Model.log_odds : the same as log-odds
+        pgcc.Model.log_odds : the same marginals as log-odds
         pgcc.Model.pairwise : the probability of every pair
-        pgcc.Model.conditional : the probability of one thing given another
-        pgcc.plot.marginals : bars of marginals
+        pgcc.Model.conditional : the probability of one event given another
+        pgcc.plot.marginals : a bar chart of marginals
 
         Examples
         --------
@@ -352,7 +359,9 @@ class Model(KnowsOldSpellings):
         return self._ask(marginals, how, evidence, axes=Axes.VARIABLES)
 
     def log_odds(self, evidence: Any = None, **how: Unpack[HowByName]) -> Any:
-        """log Pr(X_i = 1 | evidence) − log Pr(X_i = 0 | evidence) for every variable, accurate however near to certain.
+        """log Pr(X_i = 1 | evidence) − log Pr(X_i = 0 | evidence) for every variable.
+
+        The log-odds are accurate even for variables that are all but certain, whose marginals round to 0 or 1.
 
         See Also
         --------
@@ -369,7 +378,7 @@ class Model(KnowsOldSpellings):
         return self._ask(log_odds, how, evidence, axes=Axes.VARIABLES)
 
     def pairwise(self, evidence: Any = None, **how: Unpack[HowByName]) -> Any:
-        """Pr(X_i = 1, X_j = 1 | evidence) for all pairs; the marginals on the diagonal.
+        """Pr(X_i = 1, X_j = 1 | evidence) for all pairs of variables, with the marginals on the diagonal.
 
         Returns
         -------
@@ -392,14 +401,15 @@ class Model(KnowsOldSpellings):
         return self._ask(pairwise, how, evidence, axes=Axes.PAIRS)
 
     def covariance(self, evidence: Any = None, **how: Unpack[HowByName]) -> Any:
-        """Cov(X_i, X_j | evidence), the variances on the diagonal; with an error below
-        3·rtol·max(Pr(i, j), Pr(i)·Pr(j)) (rtol·Pr(i) on the diagonal).
+        """Cov(X_i, X_j | evidence) for all pairs of variables, with the variances on the diagonal.
+
+        The error is below 3·rtol·max(Pr(i, j), Pr(i)·Pr(j)), and below rtol·Pr(i) on the diagonal.
 
         See Also
         --------
         pgcc.Model.pairwise : the probability of every pair
-        pgcc.Model.mutual_information : how much two sets of variables tell about each other
-        pgcc.plot.covariance : a heat map
+        pgcc.Model.mutual_information : how much two sets of variables tell you about each other
+        pgcc.plot.covariance : a heat map of covariances
 
         Examples
         --------
@@ -416,15 +426,17 @@ class Model(KnowsOldSpellings):
 
     @_evidence_first
     def cardinality(self, evidence: Any = None, *, atol: float | None = None, **how: Unpack[How]) -> Any:
-        """Pr(|S ∩ T| = k | evidence) for k = 0, 1, …, |T|: how many of the variables T, which are `over`, are in.
+        """The distribution of how many variables are in: Pr(|S ∩ T| = k | evidence) for k = 0, 1, …, |T|.
+
+        T is the set of variables named by `over`; by default, all of them.
 
         Parameters
         ----------
         evidence, over, size, rtol, threads
-            As in every question: see `Model`. What is observed to be in counts.
+            As in every question: see `Model`. Variables observed to be in are counted too.
         atol : float, optional
-            The absolute error that is enough: then long distributions are multiplied by FFT. Otherwise every
-            probability has a relative error below `rtol`, however small it is.
+            An absolute error that is good enough for you; long distributions are then multiplied by FFT, which is
+            faster. Without it, every probability has a relative error below `rtol`, however small it is.
 
         Returns
         -------
@@ -432,10 +444,10 @@ class Model(KnowsOldSpellings):
 
         See Also
         --------
-        pgcc.Model.expected_count : how many are in on average
-        pgcc.Model.any_of : at least one of some variables
-        pgcc.Model.parity : an odd number of some variables
-        pgcc.plot.cardinality : the distribution of the size
+        pgcc.Model.expected_count : how many variables are in on average
+        pgcc.Model.any_of : the probability that at least one variable is in
+        pgcc.Model.parity : the probability that an odd number of variables is in
+        pgcc.plot.cardinality : a bar chart of this distribution
 
         Examples
         --------
@@ -449,12 +461,14 @@ class Model(KnowsOldSpellings):
 
     @_evidence_first
     def any_of(self, evidence: Any = None, **how: Unpack[How]) -> Any:
-        """Pr(at least one of the variables `over`, or of all, is in | evidence), right however small it is.
+        """The probability, given evidence, that at least one of the variables `over` (by default, of all) is in.
+
+        It is accurate to `rtol` however small it is.
 
         See Also
         --------
-        pgcc.Model.cardinality : the distribution of how many are in
-        pgcc.Model.parity : an odd number of some variables
+        pgcc.Model.cardinality : the distribution of how many variables are in
+        pgcc.Model.parity : the probability that an odd number of variables is in
 
         Examples
         --------
@@ -468,12 +482,14 @@ class Model(KnowsOldSpellings):
 
     @_evidence_first
     def parity(self, evidence: Any = None, **how: Unpack[How]) -> Any:
-        """Pr(an odd number of the variables `over`, or of all, are in | evidence), right however small it is.
+        """The probability, given evidence, that an odd number of the variables `over` (by default, of all) is in.
+
+        It is accurate to `rtol` however small it is.
 
         See Also
         --------
-        pgcc.Model.cardinality : the distribution of how many are in
-        pgcc.Model.any_of : at least one of some variables
+        pgcc.Model.cardinality : the distribution of how many variables are in
+        pgcc.Model.any_of : the probability that at least one variable is in
 
         Examples
         --------
@@ -487,12 +503,12 @@ class Model(KnowsOldSpellings):
 
     @_evidence_first
     def expected_count(self, evidence: Any = None, **how: Unpack[How]) -> Any:
-        """E[|S ∩ T| | evidence]: how many of the variables `over`, or of all, are in on average.
+        """E[|S ∩ T| | evidence]: how many of the variables `over` (by default, of all) are in on average.
 
         See Also
         --------
         pgcc.Model.moments : mean, variance, skewness and kurtosis of the count
-        pgcc.Model.cardinality : the distribution of how many are in
+        pgcc.Model.cardinality : the distribution of how many variables are in
 
         Examples
         --------
@@ -506,14 +522,15 @@ class Model(KnowsOldSpellings):
 
     @_evidence_first
     def moments(self, evidence: Any = None, **how: Unpack[How]) -> Any:
-        """Mean, variance, skewness and kurtosis of how many of `over` are in, given evidence, as a named tuple.
+        """Mean, variance, skewness and kurtosis of the number of `over` variables that are in, as a named tuple.
 
-        Right to `rtol`; the skewness, whose terms cancel, to an absolute error of rtol·√kurtosis.
+        They are accurate to `rtol`, except for the skewness: its terms cancel, so its absolute error is below
+        rtol·√kurtosis.
 
         See Also
         --------
-        pgcc.Model.expected_count : how many are in on average
-        pgcc.Model.cardinality : the distribution of how many are in
+        pgcc.Model.expected_count : how many variables are in on average
+        pgcc.Model.cardinality : the distribution of how many variables are in
 
         Examples
         --------
@@ -528,18 +545,19 @@ class Model(KnowsOldSpellings):
     # -- sets ----------------------------------------------------------------------------------------------------------
 
     def sample(self, n: int = 1, evidence: Any = None, rng: Any = None, **how: Unpack[HowByName]) -> Any:
-        """Exact samples: n rows of 0 and 1, one column per variable.
+        """Draw n exact samples, as rows of 0 and 1 with one column per variable.
 
         Parameters
         ----------
         n : int
-            How many.
+            The number of samples, for each row of evidence.
         rng : int or numpy Generator, optional
-            A seed gives the same samples every time, whatever the number of threads, and the first of many are those of
-            few.
+            A seed gives the same samples every time, whatever the number of threads. If you ask for more samples with
+            the same seed, the first ones stay the same.
         evidence, over, size, names, rtol, threads
-            As in every question: see `Model`. Samples agree with what is observed, and are distributed as what is left
-            then. `rtol` is that of the probabilities by which one variable is drawn after another, where it is so done.
+            As in every question: see `Model`. Samples agree with the evidence and follow the conditional distribution
+            given it. Where variables are drawn one after another, `rtol` is the relative error of the conditional
+            probabilities that they are drawn with.
 
         Returns
         -------
@@ -547,7 +565,7 @@ class Model(KnowsOldSpellings):
 
         See Also
         --------
-        pgcc.Model.mode : the most probable set
+        pgcc.Model.mode : the most probable assignment
         pgcc.Model.condition : the distribution given evidence, as a model
 
         Examples
@@ -563,21 +581,22 @@ class Model(KnowsOldSpellings):
         return self._ask(sample, how, evidence, n, rng, axes=Axes.SAMPLES, times=_number(n))
 
     def mode(self, evidence: Any = None, *, time_limit: float = 10.0, **how: Unpack[How]) -> Any:
-        """The most probable assignment that agrees with the evidence, as far as it is found within a time limit.
+        """The most probable assignment that agrees with the evidence, or the best one found within a time limit.
 
-        Exact for spanning trees and arborescences, and for up to some 20 or 30 variables of other circuits: then
-        nothing is more probable by more than a relative `rtol`. To find it is NP-hard, so that for more variables the
-        best one that was found is returned, and how much better one could be at most. (The bound takes it for granted
-        that no coefficient is negative: see `Model.standing`.)
+        The mode is also known as the MAP or MPE assignment. The answer is exact for spanning trees and arborescences,
+        and for other circuits of up to some 20 or 30 variables: no assignment is more probable by more than a relative
+        `rtol`. Finding the mode is NP-hard, so with more variables you get the best assignment that was found, with a
+        bound on how much better any other could be. (The bound assumes that no coefficient is negative: see
+        `Model.standing`.)
 
         Parameters
         ----------
         evidence, over, size, rtol, threads
-            As in every question: see `Model`. With a size, log-probabilities are given that.
+            As in every question: see `Model`. If you give a size, log-probabilities are conditional on it.
         time_limit : float
-            Seconds of search, for all rows of evidence together, once the evidence is found to be possible (for which
-            kernels may have to be compiled). It ends earlier if it is complete, or gets no further.
-            It uses no randomness from outside: only where the time is over before, the answer depends on the machine.
+            Seconds to search, for all rows of evidence together. The clock starts once the evidence is known to be
+            possible, which may need kernels to be compiled first. The search ends early when it is complete or makes no
+            further progress. It is deterministic, so the answer depends on the machine only if the time runs out.
 
         Returns
         -------
@@ -585,8 +604,8 @@ class Model(KnowsOldSpellings):
 
         See Also
         --------
-        pgcc.Model.top : the k most probable sets
-        pgcc.Model.sample : exact samples
+        pgcc.Model.top : the k most probable assignments
+        pgcc.Model.sample : draw exact samples
 
         Examples
         --------
@@ -604,10 +623,10 @@ class Model(KnowsOldSpellings):
     def top(self, k: int, evidence: Any = None, *, time_limit: float = 10.0, **how: Unpack[How]) -> Any:
         """The k most probable assignments that agree with the evidence, the most probable first.
 
-        Exact for up to 12 free variables, of which all assignments are looked at, and wherever `mode` is exact, if
-        there is time. The ``bound`` of each is a bound on all assignments that are not listed before it, so that
-        ``exact`` says whether it is proved to be the next one. When the time is over, neighbours of those that were
-        found are listed.
+        The list is exact for up to 12 free variables, where every assignment is tried, and wherever `mode` is exact, if
+        time allows. The ``bound`` of each entry holds for all assignments that are not listed before it, so ``exact``
+        tells you whether the entry is proved to be the next one. When time runs out, the list is filled up with
+        neighbours of the assignments found so far.
 
         Parameters
         ----------
@@ -617,11 +636,11 @@ class Model(KnowsOldSpellings):
 
         Returns
         -------
-        list of Mode, shorter where fewer assignments are possible or found; a list of them for a table.
+        list of Mode, shorter than k if fewer assignments are possible or found; a list of such lists for a table.
 
         See Also
         --------
-        pgcc.Model.mode : the most probable set
+        pgcc.Model.mode : the most probable assignment
 
         Examples
         --------
@@ -638,15 +657,15 @@ class Model(KnowsOldSpellings):
     # -- information ---------------------------------------------------------------------------------------------------
 
     def entropy(self, evidence: Any = None, *, samples: int = 10_000, rng: Any = None, **how: Unpack[How]) -> Any:
-        """−Σ Pr(x | evidence)·log Pr(x | evidence), in nats.
+        """The entropy −Σ Pr(x | evidence)·log Pr(x | evidence), in nats.
 
-        Exact for up to 16 unobserved variables; otherwise estimated from samples, with the attribute
-        ``standard_error``, which counts what so many samples cannot have seen.
+        It is exact for up to 16 unobserved variables. With more, it is estimated from samples, and the result has an
+        attribute ``standard_error``, which allows for what that many samples may have missed.
 
         See Also
         --------
-        pgcc.Model.kl : how far it is from another model
-        pgcc.Model.mutual_information : how much two sets of variables tell about each other
+        pgcc.Model.kl : the divergence from this model to another
+        pgcc.Model.mutual_information : how much two sets of variables tell you about each other
 
         Examples
         --------
@@ -663,16 +682,16 @@ class Model(KnowsOldSpellings):
     ) -> Any:
         """The Kullback–Leibler divergence Σ p(x)·log(p(x) / q(x)) from this distribution p to another q, in nats.
 
-        Both are taken given the evidence, and the size. Exact for up to 16 unobserved variables, with an error below
-        rtol·(D + √D); otherwise estimated from samples, with the attribute ``standard_error``. Infinite where q
-        excludes what p allows. Samples do not show everything that q excludes: unless the circuit of q shows that it
-        excludes nothing, ``standard_error`` is inf, and ``scatter`` is the standard error of the mean over what the
-        samples met.
+        Both distributions are conditioned on the evidence and the size. The divergence D is exact for up to 16
+        unobserved variables, with an error below rtol·(D + √D). With more, it is estimated from samples, and the result
+        has an attribute ``standard_error``. It is infinite if q excludes something that p allows. Samples may not show
+        everything that q excludes: unless the circuit of q shows that it excludes nothing, ``standard_error`` is inf,
+        and ``scatter`` is the standard error of the mean over the samples alone.
 
         See Also
         --------
         pgcc.Model.entropy : how uncertain the distribution is
-        pgcc.Model.mutual_information : how much two sets of variables tell about each other
+        pgcc.Model.mutual_information : how much two sets of variables tell you about each other
 
         Examples
         --------
@@ -691,7 +710,9 @@ class Model(KnowsOldSpellings):
         return self._ask(kl, how, evidence, q, samples, rng, times=_number(samples))
 
     def mutual_information(self, a: Names, b: Names, evidence: Any = None, **how: Unpack[How]) -> Any:
-        """I(a; b | evidence) of two variables, or two sets of them, in nats; with an error below rtol·(I + √I).
+        """The mutual information I(a; b | evidence) of two variables, or two sets of variables, in nats.
+
+        Its error is below rtol·(I + √I).
 
         See Also
         --------
@@ -710,16 +731,16 @@ class Model(KnowsOldSpellings):
         return self._ask(mutual_information, how, evidence, *sets)
 
     def grad(self, evidence: Any = None, *, weights: Any = None) -> Any:
-        """Derivatives of log Pr(evidence) by every number of the circuit: `pgcc.grad` of it.
+        """Derivatives of log Pr(evidence) with respect to every number in the circuit, as `pgcc.grad` computes them.
 
-        Derivatives are by the numbers of ``model.circuit``, so that there is no `size`: ask ``condition(size=k)``. They
-        are computed in float64, with checks of their own instead of an `rtol`.
+        The derivatives are with respect to the numbers of ``model.circuit``, so there is no `size` argument: ask
+        ``condition(size=k)`` instead. They are computed in float64, with checks of their own in place of `rtol`.
 
         See Also
         --------
-        pgcc.grad : derivatives by the numbers of a circuit
-        pgcc.learn.CircuitMLE : the numbers of any circuit
-        pgcc.torch.logprob : log-probabilities of any circuit
+        pgcc.grad : derivatives with respect to the numbers of a circuit
+        pgcc.learn.CircuitMLE : learn the numbers of any circuit from data
+        pgcc.torch.logprob : log-probabilities of any circuit, for PyTorch
 
         Examples
         --------
@@ -745,13 +766,13 @@ class Model(KnowsOldSpellings):
         also: Evidence | None = None,
         times: int = 1,
     ) -> Any:
-        """Read evidence, ask, and give the answer the form of the evidence.
+        """Read the evidence, ask the question, and give the answer in the form of the evidence.
 
-        how : `How`, or `HowByName` where the answer is about variables.
-        axes : what the answer to one piece of evidence is.
-        counts : whether the question itself counts `over`, size or not; then it takes their columns first.
-        also : evidence besides, whose rows are answered if the first is a single piece.
-        times : how often the question goes through the circuit for each row.
+        how : `How`, or `HowByName` if the answer is about variables.
+        axes : the axes of the answer to a single piece of evidence.
+        counts : whether the question itself counts `over`, with or without a size; it then takes their columns first.
+        also : further evidence, whose rows are answered if the first evidence is a single piece.
+        times : how many passes over the circuit the question makes for each row.
         """
         over = size = rtol = threads = names = None
         if how:
@@ -771,7 +792,10 @@ class Model(KnowsOldSpellings):
         return in_form(answers, also if also is not None and given.single else given, axes, names)
 
     def _given(self, over: Names, size: Size) -> Model:
-        """This distribution given that so many of `over` are in. The last one is kept: questions come in series."""
+        """This distribution, conditioned on how many of `over` are in.
+
+        The last such model is kept, because questions about the same size usually come in series.
+        """
         if over is None and size is None:
             return self
         counted = read_names(over, self._asked.column)
@@ -789,7 +813,7 @@ class Model(KnowsOldSpellings):
         return found
 
     def _distribution(self, rtol: float | None = None, threads: int | None = None) -> Distribution:
-        """What a question is put to that has an accuracy, or threads, of its own."""
+        """The distribution that answers a question with its own accuracy or number of threads."""
         asked = self._asked
         rtol = asked.rtol if rtol is None else _check_rtol(rtol)
         threads = asked.threads if threads is None else _count_threads(threads)
@@ -798,15 +822,15 @@ class Model(KnowsOldSpellings):
         return replace(asked, rtol=rtol, threads=threads)
 
     def _part(self, circuit: Circuit) -> Model:
-        """A part of this distribution, given something, with the settings of this model."""
+        """A model of a conditional distribution of this one, with the same settings."""
         return Model(circuit, self._settings, CONDITIONED if self._standing.certain else None)
 
     def explain(self, evidence: Any = None) -> Explanation:
-        """What was compiled and how queries are answered; with evidence, how that one was.
+        """What was compiled and how queries are answered; given evidence, how that particular query is answered.
 
         See Also
         --------
-        pgcc.Model.standing : whether it is proved to be a distribution
+        pgcc.Model.standing : whether it is proved that no probability is negative
 
         Examples
         --------
@@ -822,28 +846,30 @@ class Model(KnowsOldSpellings):
     def explore(
         self, *, title: str | None = None, groups: Mapping[str, Iterable[str]] | None = None, height: int = 760
     ) -> Explorer:
-        """A web page that answers questions about this model by itself: no server, no network, one file.
+        """An interactive web page that answers questions about this model: one file, with no server and no network.
 
-        Every variable with its marginal as a bar: click one to put it in, out, or leave it open, and all bars, the
-        probability of the evidence and the distribution of the size follow. It draws samples, finds the most probable
-        set, and shows the circuit (of spanning trees, the graph) with the values of the query.
+        The page shows the marginal of every variable as a bar. Click a variable to put it in, to put it out, or to
+        leave it open, and all bars, the probability of the evidence and the distribution of the size follow. The page
+        also draws samples, finds the most probable set, and shows the circuit (or, for spanning trees, the graph) with
+        the values of the current query.
 
-        The page runs the program that pgcc runs, in double precision with a bound on every error. Where a bound is
-        above one in a million, it says so: unlike the answers of a model, its numbers are not computed again.
+        The page runs the same program as pgcc, in double precision, with a bound on every error. Unlike a model, it
+        does not recompute inaccurate numbers; it marks those whose bound is above one in a million.
 
         Parameters
         ----------
         title : str, optional
-            Of the page.
+            The title of the page.
         groups : dict, optional
-            Titles and names of variables that are listed together; by default by how names begin, if there are many.
+            Variables to list together: a dict from group titles to names. By default, many variables are grouped by how
+            their names begin.
         height : int
-            In a notebook, in pixels.
+            The height of the page in a notebook, in pixels.
 
         Returns
         -------
         Explorer
-            Shows itself in a notebook; ``save(path)`` writes the page.
+            An object that shows itself in a notebook; ``save(path)`` writes the page to a file.
 
         Raises
         ------
@@ -862,7 +888,7 @@ class Model(KnowsOldSpellings):
         >>> page  # doctest: +ELLIPSIS
         <Explorer: Rain and wet grass, 2 variables, ... kB>
 
-        Then ``page.save("rain.html")`` writes a file that any browser opens.
+        Now ``page.save("rain.html")`` writes a file that you can open in any browser.
         """
         from pgcc.explore.page import explore
 
@@ -878,7 +904,7 @@ class Model(KnowsOldSpellings):
         self.__init__(state["circuit"], state["settings"], state["standing"])  # type: ignore[misc]
 
     def _repr_html_(self) -> str:
-        """What notebooks show: marginals as bars where they cost nothing, the size, and how it is evaluated."""
+        """What notebooks show: the size, how it is evaluated, and the marginals as bars where they are cheap."""
         from pgcc.draw.html import model_html
 
         return model_html(self)
@@ -902,7 +928,10 @@ def _check_keywords(question: str, how: Mapping[str, Any], kind: type) -> None:
 
 
 def _spell_out(cls: type) -> None:
-    """Show ``**how`` of every question as the arguments that it stands for, in `help`, in editors and to `inspect`."""
+    """Replace ``**how`` in the signature of every question by the arguments it stands for.
+
+    `help`, `inspect` and editors then show them.
+    """
     for method in vars(cls).values():
         how = getattr(method, "__annotations__", {}).get("how", "")
         if how.startswith("Unpack"):
@@ -929,26 +958,30 @@ def compile(
     validate: bool = True,
     threads: int = 1,
 ) -> Model:
-    """Compile a circuit to an evaluator of its probabilities.
+    """Compile a circuit to a `Model`, which answers questions about its distribution.
 
     Parameters
     ----------
     circuit : Circuit
+        The generating polynomial of the distribution, from `pgcc.parse`, `pgcc.dpp`, `pgcc.load` or any other source.
     method : str
-        "auto" chooses per query; see `pgcc.program.strategy.METHODS` for the strategies by name.
+        How to evaluate the circuit. "auto" chooses a strategy for each query; `pgcc.program.strategy.METHODS` lists the
+        strategies by name.
     rtol : float
-        Every number returned has a relative error below this; what float64 cannot promise is recomputed with balls or
-        exact rationals.
+        Every number returned has a relative error below this. What float64 cannot guarantee is recomputed with balls
+        (numbers of more bits, with rigorous error bounds) or exact rationals.
     normalize : bool
-        Divide by the total g(1), which must be positive. Without it the raw coefficients are returned.
+        Divide by the total g(1), which must be positive. If False, you get the raw coefficients.
     validate : bool
-        Refuse a circuit in which a variable is squared (structure decides where it can; otherwise a randomised identity
-        test on the exact coefficients, modulo primes that are drawn anew every time), or in which a negative
-        coefficient is found: by all of them if they are few, else by a short search (not with ``normalize=False``).
-        Without it, or where neither the rules of `pgcc.check` nor that decides, `repr` and `explain` say so, and every
-        answer is looked at: a probability that certainly is above 1 or below 0 is an error.
+        Refuse circuits that are visibly not distributions: those in which a variable is squared, and those in which a
+        negative coefficient is found. Squares are ruled out by the structure of the circuit where possible, and
+        otherwise by a randomised identity test on the exact coefficients, modulo primes that are drawn afresh every
+        time. Negative coefficients are looked for among all of them if they are few, and otherwise by a short search
+        (not with ``normalize=False``). If you turn validation off, or if neither it nor the rules of `pgcc.check` can
+        decide, `repr` and `explain` say so and every answer is checked: a probability that is certainly above 1 or
+        below 0 is an error.
     threads : int
-        Threads for batches of rows; −1 for all cores.
+        The number of threads to use for batches of rows; −1 means all cores.
 
     Returns
     -------
@@ -956,8 +989,8 @@ def compile(
 
     See Also
     --------
-    pgcc.Model : a compiled circuit, which answers questions
-    pgcc.check : whether a circuit is a distribution
+    pgcc.Model : a compiled circuit that answers questions
+    pgcc.check : check whether a circuit is a distribution
     pgcc.load : read a circuit from a file
 
     Examples
@@ -980,7 +1013,7 @@ def compile(
 
 
 def _number(n: Any) -> int:
-    """How many are asked for; 1 for what is no number, which the question itself refuses."""
+    """The number of samples asked for; 1 if it is not a number, which the question itself then refuses."""
     try:
         return operator.index(n)
     except TypeError:

@@ -93,9 +93,9 @@ def logprob(circuit: Circuit, rows: Any, numbers: Mapping[Any, Any], *, normaliz
 
     See Also
     --------
-    pgcc.torch.dpp_logprob : those of a DPP
-    pgcc.torch.LogProb : a circuit as a layer
-    pgcc.grad : derivatives by the numbers of a circuit
+    pgcc.torch.dpp_logprob : log-probabilities of a DPP
+    pgcc.torch.LogProb : a circuit as a PyTorch layer
+    pgcc.grad : derivatives with respect to the numbers of a circuit
 
     Examples
     --------
@@ -141,7 +141,7 @@ def dpp_logprob(
     See Also
     --------
     pgcc.dpp : determinantal point processes
-    pgcc.torch.logprob : log-probabilities of any circuit
+    pgcc.torch.logprob : log-probabilities of any circuit, for PyTorch
 
     Examples
     --------
@@ -185,8 +185,8 @@ class LogProb(torch.nn.Module):
 
     See Also
     --------
-    pgcc.learn.CircuitMLE : the numbers of any circuit
-    pgcc.torch.logprob : log-probabilities of any circuit
+    pgcc.learn.CircuitMLE : learn the numbers of any circuit from data
+    pgcc.torch.logprob : log-probabilities of any circuit, for PyTorch
 
     Examples
     --------

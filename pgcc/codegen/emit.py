@@ -1,9 +1,9 @@
-"""`emit`: a circuit as readable, standalone Python source of a Numba evaluator (numpy and numba only, no pgcc).
+"""`emit`: write a circuit as readable, standalone Python source that needs numpy and numba but not pgcc.
 
 Small decomposable circuits become straight-line code, one assignment per instruction, which LLVM vectorises over rows.
-Above `STRAIGHT_LINE` operations (compile time grows by milliseconds for each), and where there are determinants, the
-instructions are tables and a small loop interprets them; circuits that are not decomposable are tables interpreted
-over polynomials in t. The same circuit always gives the same text.
+Above `STRAIGHT_LINE` operations, each of which adds milliseconds to the compile time, and for circuits with
+determinants, the instructions are written as tables that a small loop interprets. Circuits that are not decomposable
+are written as tables that are interpreted over polynomials in t. The same circuit always gives the same text.
 """
 
 from __future__ import annotations
@@ -42,19 +42,20 @@ _TOTAL_RTOL = 1e-15
 
 
 def emit(circuit: Circuit, *, name: str = "evaluate", normalize: bool = True, validate: bool = True) -> str:
-    """Readable, standalone Python source of an evaluator, needing numpy and numba only.
+    """Write an evaluator as readable, standalone Python source that needs only numpy and numba.
 
     The module has ``VARIABLES``, ``TOTAL`` (g(1), by which everything is divided), ``prob(evidence)`` and
-    ``logprob(evidence)`` for a dict or an array of rows, and ``evaluate(rows, out)`` on int8 rows (1 / 0 / −1). As a
-    program it answers a query: ``python evaluator.py z1=1 z3=0``. It computes in plain float64: unlike `pgcc.compile`
-    it certifies nothing: what is below 1e-308 underflows, and where terms cancel (negative weights, determinants, those
-    of plain DPPs too) a small probability may even come out negative.
+    ``logprob(evidence)`` for a dict or an array of rows, and ``evaluate(rows, out)`` on int8 rows (1 / 0 / −1). You can
+    also run it as a program to answer a query: ``python evaluator.py z1=1 z3=0``. It computes in plain float64 and,
+    unlike `pgcc.compile`, certifies nothing: probabilities below 1e-308 underflow, and where terms cancel (with
+    negative weights or determinants, including those of plain DPPs) a small probability may even come out negative.
 
     Parameters
     ----------
     circuit : Circuit
+        The circuit to evaluate.
     name : str
-        What the function over rows is called.
+        The name of the function that evaluates rows.
     normalize : bool
         Divide by the total g(1), which must be positive.
     validate : bool
@@ -63,11 +64,11 @@ def emit(circuit: Circuit, *, name: str = "evaluate", normalize: bool = True, va
     Returns
     -------
     str
-        The same text for the same circuit.
+        The source. It is always the same for the same circuit.
 
     See Also
     --------
-    pgcc.compile : make a model of a circuit
+    pgcc.compile : compile a circuit to a model
     pgcc.save : write a circuit to a file
 
     Examples
@@ -115,7 +116,10 @@ def emit(circuit: Circuit, *, name: str = "evaluate", normalize: bool = True, va
 
 
 def _refuse_sizes(compiled: Compiled) -> None:
-    """The tables have no determinant of a given size. (Polynomials in t are made of expanded ones, of any size.)"""
+    """Refuse determinants with a size, which the tables cannot express.
+
+    (Polynomials in t are made of expanded determinants, which may have a size.)
+    """
     if compiled.decomposable and any(node.op is Op.DET and node.size is not None for node in compiled.circuit.order):
         raise PgccError(
             "the circuit has a determinant of a given size (a k-DPP), which emitted source cannot evaluate: use "
@@ -147,7 +151,7 @@ def _header(circuit: Circuit, program: Program, method: str, name: str, normaliz
 
 
 def _shown(circuit: Circuit) -> list[str]:
-    """The polynomial, if it is short and its names are such that nobody has to wonder what they do in a comment."""
+    """The polynomial, if it is short and all its names can safely stand in a comment."""
     if circuit.edges > _MOST_SHOWN or not all(v.isascii() and v.isidentifier() for v in circuit.variables):
         return []
     text = str(circuit)
@@ -181,7 +185,7 @@ def _series_form(program: Program, circuit: Circuit, name: str) -> str:
 
 
 def _entry(has_det: bool, name: str) -> str:
-    """The function people call: the tables are arguments of the compiled loop, not constants frozen into it."""
+    """The public function: it passes the tables to the compiled loop as arguments instead of freezing them into it."""
     dets = "DET_RANK, DET_START, DET_DATA, " if has_det else ""
     return (
         f"\n\ndef {name}(rows, out):\n"
@@ -192,7 +196,7 @@ def _entry(has_det: bool, name: str) -> str:
 
 
 def _tables(program: Program, circuit: Circuit) -> str:
-    """The program as data; before that, if it is short, its algebra as a comment."""
+    """The program as data, preceded by its algebra as a comment if it is short."""
     shared = schedule(program)
     text = templates.TABLE_HEAD.replace("OPCODES", ", ".join(map(str, (*ARITHMETIC, DET))))
     if program.instructions <= _MOST_LISTED:
@@ -228,7 +232,7 @@ def _array(name: str, array: np.ndarray) -> str:
 
 
 def _wrapped(words: Sequence[str]) -> list[str]:
-    """Words, set in lines. (Not `textwrap`, which breaks words that have spaces in them.)"""
+    """Words, filled into lines. (`textwrap` would break words that have spaces in them.)"""
     lines: list[str] = []
     line: list[str] = []
     room = WIDTH

@@ -118,7 +118,7 @@ def cardinality(
 
     See Also
     --------
-    pgcc.Model.cardinality : the distribution of how many are in
+    pgcc.Model.cardinality : the distribution of how many variables are in
     pgcc.plot.save : write a picture to a file
 
     Examples
@@ -221,7 +221,7 @@ def circuit(circuit: Circuit, *, ax: Axes | None = None, most_nodes: int = 80, a
 
     See Also
     --------
-    pgcc.Circuit.to_networkx : the circuit as a graph
+    pgcc.Circuit.to_networkx : the same for a generating circuit
     pgcc.plot.save : write a picture to a file
 
     Examples
@@ -309,8 +309,8 @@ def save(picture: Axes | Figure, path: str | os.PathLike[str]) -> None:
 
     See Also
     --------
-    pgcc.plot.marginals : bars of marginals
-    pgcc.plot.circuit : the circuit itself
+    pgcc.plot.marginals : a bar chart of marginals
+    pgcc.plot.circuit : a picture of the circuit itself
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Circuits in files: `load` and `save`, by the extension of the file's name."""
+"""Circuits in files: `load` and `save` choose the format by the file extension."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pgcc.progress import waiting
 
 
 class Format(NamedTuple):
-    """A file format: the module of `pgcc.formats` that implements it, and what such a file is.
+    """A file format: the module of `pgcc.formats` that implements it, and what such a file contains.
 
     The module has `read(path, **options) -> Circuit`; the parameters of `read` are the options of `load`. If the format
-    is written too, the module has `write(circuit, file)`, which may return the contents of further files by their
-    extensions, to stand beside it. It is imported when it is first needed.
+    can be written too, the module has `write(circuit, file)`, which may return the contents of further files, by
+    extension, to be written next to it. The module is imported when it is first needed.
     """
 
     module: str
@@ -46,33 +46,33 @@ FORMATS = {
 
 
 def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
-    """The circuit in a file; its extension says which format it has.
+    """Read a circuit from a file, whose extension says which format it has.
 
     Parameters
     ----------
     path : str or path-like
-        `.pgc` is the text that `pgcc.parse` reads; `.npz` is binary, for large circuits. Other programs' models:
-        `.psdd`, `.sdd`, `.nnf` (c2d) and `.ddnnf` (d4), `.uai` (binary Bayesian and Markov networks). Kernels of
-        `pgcc.dpp`: `.npy`, `.csv`, and `.npz` with an array L, K or factor. (A table of data is no circuit: `pgcc fit`
-        and the estimators of `pgcc.learn` learn one from it.) Graphs, for `pgcc.spanning_tree`: `.edges`, `.edgelist`
-        and `.tsv`, with two nodes and perhaps a weight per line.
+        A `.pgc` file holds text as `pgcc.parse` reads it; `.npz` is binary, for large circuits. Models of other
+        programs: `.psdd`, `.sdd`, `.nnf` (c2d), `.ddnnf` (d4) and `.uai` (binary Bayesian and Markov networks). Kernels
+        for `pgcc.dpp`: `.npy`, `.csv`, and `.npz` with an array L, K or factor. Graphs for `pgcc.spanning_tree`:
+        `.edges`, `.edgelist` and `.tsv`, with two nodes and optionally a weight per line. (A table of data is not a
+        circuit; use `pgcc fit` or the estimators of `pgcc.learn` to learn one from it.)
     **options
-        Those of the format: ``vtree=`` (`.psdd`, `.sdd`), ``weights=`` (`.sdd`, `.nnf`), ``variables=`` (`.nnf`),
-        ``keep=`` (`.uai`: the variables to keep, the others are summed out), ``kernel=`` "L", "K" or "factor",
+        The options of the format: ``vtree=`` (`.psdd`, `.sdd`), ``weights=`` (`.sdd`, `.nnf`), ``variables=`` (`.nnf`),
+        ``keep=`` (`.uai`: the variables to keep; the others are summed out), ``kernel=`` "L", "K" or "factor",
         ``symmetric=``, ``nearest=``, ``rank=`` and ``names=`` (kernels), ``root=`` and ``orientation=`` (graphs:
         arborescences) and ``killing=`` (graphs: rooted forests).
 
     Raises
     ------
     FormatError
-        If there is no such file, or it is damaged, or its extension is unknown.
+        If the file does not exist or is damaged, or its extension is unknown.
     ParseError
         If the text of a `.pgc` file has a mistake.
 
     See Also
     --------
     pgcc.save : write a circuit to a file
-    pgcc.compile : make a model of a circuit
+    pgcc.compile : compile a circuit to a model
     pgcc.learn.load : read an estimator from a file
 
     Examples
@@ -106,30 +106,32 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
 def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
     """Write a circuit to a file that `load` reads back as the same polynomial over the same variables.
 
-    The file appears whole or not at all: on an error, what was there before is still there. A pipe, or a device such as
-    /dev/null, is written into.
+    The file is written completely or not at all: if there is an error, an existing file stays as it was. You can also
+    write to a pipe, or to a device such as /dev/null.
 
     Parameters
     ----------
     circuit : Circuit
+        The circuit to write.
     path : str or path-like
-        `.pgc` for text, `.npz` for large circuits: these take any. `.nnf` takes circuits whose coefficients are 0 and
-        1, with terms that are shown to exclude one another. `.psdd` takes normalised circuits without determinants or
-        negative weights, whose products follow one vtree (which is written to a `.vtree` file beside it) and the terms
-        of whose sums are shown to exclude one another; weights become logarithms, off by a rounding or two. `.uai`
-        takes products of factors without determinants or negative coefficients, each of at most 16 variables, and
-        writes a table for each. All three number their variables: these are called x1, x2, …
+        The extension chooses the format. `.pgc` (text) and `.npz` (for large circuits) can hold any circuit. `.nnf` can
+        hold circuits whose coefficients are 0 and 1 and whose terms can be shown to exclude one another. `.psdd` can
+        hold normalised circuits without determinants or negative weights, whose products follow one vtree (which is
+        written to a `.vtree` file next to it) and whose sums have terms that can be shown to exclude one another; the
+        weights become logarithms, with one or two rounding errors. `.uai` can hold products of factors of at most 16
+        variables each, without determinants or negative coefficients, and gets a table for each factor. These three
+        formats number their variables, so the names must be x1, x2, …
 
     Raises
     ------
     FormatError
-        If the format is unknown, or cannot have the circuit; the reason is named.
+        If the format is unknown or cannot hold the circuit; the message says why.
 
     See Also
     --------
     pgcc.load : read a circuit from a file
     pgcc.learn.save : write an estimator to a file
-    pgcc.emit : an evaluator as Python source
+    pgcc.emit : write an evaluator as Python source
 
     Examples
     --------
@@ -155,12 +157,12 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
 
 
 def check_can_save(path: str | os.PathLike[str]) -> None:
-    """Refuse a name whose format `save` does not write: before a long computation, not after it."""
+    """Refuse a file name whose format `save` cannot write. Call it before a long computation, not after."""
     _function(as_path(path), "write")
 
 
 def _function(path: Path, name: str) -> Callable:
-    """`read` or `write` of the format that the file's name promises."""
+    """The function `read` or `write` of the format that the file extension names."""
     able = {extension: one for extension, one in FORMATS.items() if name == "read" or one.is_written}
     extension = path.suffix.lower()
     if extension not in able:

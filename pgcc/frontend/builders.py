@@ -1,9 +1,9 @@
-"""Well-known models over binary variables as probabilistic circuits.
+"""Well-known models over binary variables, as circuits: Bayesian networks, HMMs, mixtures, trees and cutset networks.
 
-Each is a circuit over literals z_i ("x_i is 1") and ȳ_i ("x_i is 0"): smooth, decomposable, and with total 1 (as far as
-the probabilities given add up to 1). `pgcc.compile` takes it as it is. Variables are called x1, x2, …, or as `names`
-says, in the order of the columns of data. Numbers are kept as they are given: fractions stay exact, except in Bayesian
-networks, whose tables are multiplied and added up in float64.
+Each builder returns a circuit over literals z_i ("x_i is 1") and ȳ_i ("x_i is 0"). It is smooth and decomposable, has
+the total 1 (provided that the given probabilities add up to 1), and is ready for `pgcc.compile`. Variables are called
+x1, x2, … unless you give `names`, in the order of the columns of your data. Numbers are kept as you give them, so
+fractions stay exact, except in Bayesian networks, whose tables are multiplied and added up in float64.
 """
 
 from __future__ import annotations
@@ -47,20 +47,21 @@ TOLERANCE = 1e-9  # probabilities add up to 1 within this
 
 
 def chow_liu(parents: Iterable[int | None], probs: Iterable[Any], names: Iterable[str] | None = None) -> Circuit:
-    """A tree, or forest, of variables that depend on one parent each.
+    """A tree-shaped network (or a forest), in which every variable depends on one parent.
 
     Parameters
     ----------
     parents : sequence of int or None
         The index of each variable's parent; −1 or None for a root.
     probs : sequence
-        For each variable the pair Pr(x = 1 | parent = 0), Pr(x = 1 | parent = 1); for a root one number (or an equal
-        pair, so that an n×2 array will do).
+        For each variable, the pair Pr(x = 1 | parent = 0), Pr(x = 1 | parent = 1). For a root, a single number, or a
+        pair of equal numbers, so that you can pass an n×2 array.
     names : sequence of str, optional
+        Names of the variables.
 
     See Also
     --------
-    pgcc.builders.chow_liu_from_data : the likeliest tree of a table of data
+    pgcc.builders.chow_liu_from_data : the most likely tree for a table of data
     pgcc.builders.bayesian_network : any Bayesian network over binary variables
 
     Examples
@@ -132,20 +133,21 @@ def _pair(given: Any, root: bool, name: str) -> tuple[Number, Number]:
 
 
 def chow_liu_from_data(X: Any, alpha: float = 1.0, names: Iterable[str] | None = None) -> Circuit:
-    """The Chow–Liu tree of data: of all trees the one with the largest likelihood.
+    """The Chow–Liu tree of a table of data: of all trees, the one with the largest likelihood.
 
     Parameters
     ----------
     X : array, rows × n
-        0 and 1; nothing missing. The columns of a DataFrame name the variables.
+        A table of 0 and 1, without missing values. The columns of a DataFrame name the variables.
     alpha : float
-        Laplace smoothing: added to the count of each of the four values of every pair of variables.
+        Laplace smoothing: the number added to the count of each of the four values of every pair of variables.
     names : sequence of str, optional
+        Names of the variables.
 
     See Also
     --------
-    pgcc.learn.ChowLiu : the likeliest tree
-    pgcc.builders.chow_liu_parameters : that tree as numbers
+    pgcc.learn.ChowLiu : learn the most likely tree
+    pgcc.builders.chow_liu_parameters : the parents and probabilities of that tree
 
     Examples
     --------
@@ -161,14 +163,15 @@ def chow_liu_from_data(X: Any, alpha: float = 1.0, names: Iterable[str] | None =
 
 
 def chow_liu_parameters(X: Any, alpha: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """The arguments `parents` and `probs` of `chow_liu` for data; variable 0 is the root.
+    """The parents and probabilities of the Chow–Liu tree of a table of data, as arguments for `chow_liu`.
 
-    The tree is a maximum spanning tree of the mutual informations (Prim's algorithm; of equal ones the first).
+    The tree is a maximum spanning tree of the pairwise mutual information, found by Prim's algorithm; ties go to the
+    first pair. Variable 0 is the root.
 
     See Also
     --------
-    pgcc.builders.chow_liu : tree-shaped networks from their tables
-    pgcc.builders.chow_liu_from_data : the likeliest tree of a table of data
+    pgcc.builders.chow_liu : a tree-shaped network with given probabilities
+    pgcc.builders.chow_liu_from_data : the most likely tree for a table of data
 
     Examples
     --------
@@ -202,19 +205,20 @@ def _data(X: Any) -> np.ndarray:
 
 
 def naive_bayes(weights: Iterable[Any], probs: Iterable[Any], names: Iterable[str] | None = None) -> Circuit:
-    """A mixture in which the variables are independent, given the (hidden) component.
+    """A naive Bayes model: a mixture in which the variables are independent given the (hidden) component.
 
     Parameters
     ----------
     weights : sequence of k numbers
-        Pr(component); they add up to 1.
+        Pr(component). They must add up to 1.
     probs : array, k × n
         Pr(x = 1 | component).
     names : sequence of str, optional
+        Names of the variables.
 
     See Also
     --------
-    pgcc.mixture : one of several distributions, drawn at random
+    pgcc.mixture : a mixture of distributions
     pgcc.builders.bayesian_network : any Bayesian network over binary variables
 
     Examples
@@ -255,19 +259,19 @@ def hmm(
     emission : sequence of k numbers
         Pr(observation = 1 | state).
     length : int
-        Number of observations, ≥ 1.
+        The number of observations, ≥ 1.
     names : sequence of str, optional
-        The observations.
+        Names of the observations.
 
     Returns
     -------
     Circuit
-        Of length · (k² + 4k) edges.
+        A circuit with length · (k² + 4k) edges.
 
     See Also
     --------
     pgcc.builders.bayesian_network : any Bayesian network over binary variables
-    pgcc.builders.chow_liu : tree-shaped networks from their tables
+    pgcc.builders.chow_liu : a tree-shaped network with given probabilities
 
     Examples
     --------
@@ -307,15 +311,15 @@ def cutset_network(spec: Any, names: Iterable[str] | None = None) -> Circuit:
     Parameters
     ----------
     spec : nested tuples and dicts
-        A decision is a tuple ``(name, p, if_zero, if_one)``: the variable is 1 with probability p, and what follows
-        has one of two specs, over the same variables. A leaf is a dict of `chow_liu`'s arguments, all three of them:
-        ``{"names": […], "parents": […], "probs": […]}``; None, if no variables are left.
+        A decision is a tuple ``(name, p, if_zero, if_one)``: the variable is 1 with probability p, and its value
+        chooses one of two specs over the same remaining variables. A leaf is a dict of all three arguments of
+        `chow_liu`, ``{"names": […], "parents": […], "probs": […]}``, or None if no variables are left.
     names : sequence of str, optional
-        The order of all variables; by default in order of first appearance.
+        The order of all variables. By default, the order of first appearance.
 
     See Also
     --------
-    pgcc.builders.chow_liu : tree-shaped networks from their tables
+    pgcc.builders.chow_liu : a tree-shaped network with given probabilities
 
     Examples
     --------
@@ -332,7 +336,7 @@ def cutset_network(spec: Any, names: Iterable[str] | None = None) -> Circuit:
 
 
 def _cutset(spec: Any) -> tuple[Node, dict[str, None]]:
-    """Node and variables of a spec; iterative, and each part once, however often it is used."""
+    """The node and the variables of a spec. The loop visits each part once, however often it is used."""
     done: dict[int, tuple[Node, dict[str, None]]] = {}
     stack = [spec]
     while stack:
@@ -378,35 +382,35 @@ def _cutset_leaf(part: Any) -> tuple[Node, dict[str, None]]:
 
 
 def bayesian_network(G: networkx.DiGraph, cpt: str = "cpt", keep: Iterable[str] | None = None) -> Circuit:
-    """A Bayesian network, by variable elimination with a min-fill order.
+    """A Bayesian network over binary variables, compiled by variable elimination with a min-fill order.
 
     Parameters
     ----------
     G : networkx.DiGraph
-        Edges point from parents to children. The attribute `cpt` of a node gives Pr(x = 1 | parents): a number if it
-        has no parents; a dict from tuples of the parents' values; or an array of shape (2,) · k, one axis per parent.
-        Tables are of float64: Pr(x = 1) and Pr(x = 0) are each the nearest double of an exact number.
-        Parents are in the order in which `G.predecessors` lists them (that of the edges), unless the node has an
-        attribute `parents` that lists them in another.
+        The network, with edges from parents to children. The attribute `cpt` of a node gives Pr(x = 1 | parents): a
+        number if it has no parents, a dict from tuples of the parents' values, or an array of shape (2,) · k with one
+        axis per parent. Tables are float64: Pr(x = 1) and Pr(x = 0) are each the double nearest to the exact number.
+        Parents come in the order of `G.predecessors` (the order of the edges), unless the node has an attribute
+        `parents` that lists them in another order.
     cpt : str
         The name of that attribute.
     keep : iterable of str, optional
-        The variables to be asked about; the others are summed out now. All by default.
+        The variables that you want to ask about; the others are summed out here. By default, all are kept.
 
     Returns
     -------
     Circuit
-        The variables are the nodes, by ``str(node)``.
+        A circuit whose variables are the nodes, named ``str(node)``.
 
     Raises
     ------
     CircuitError
-        If a table is not complete, or the induced width is too large (`WidthError`).
+        If a table is incomplete, or the induced width is too large (`WidthError`).
 
     See Also
     --------
     pgcc.load : read a circuit from a file
-    pgcc.builders.chow_liu : tree-shaped networks from their tables
+    pgcc.builders.chow_liu : a tree-shaped network with given probabilities
     pgcc.builders.naive_bayes : mixtures of independent variables
 
     Examples
@@ -468,7 +472,7 @@ def _cpt(given: Any, k: int, name: str) -> np.ndarray:
 
 
 def _both(p: Any, event: str, given: tuple) -> tuple[float, float]:
-    """Pr(x = 0) and Pr(x = 1), each to the last digit: 1 − p is not what rounding leaves of it."""
+    """Pr(x = 0) and Pr(x = 1), each correct to the last digit: 1 − p is computed exactly, then rounded."""
     inside = probability(p, f"Pr({event} 1 | {given})")
     for value, exact in enumerate(both := (one_minus(inside), inside)):
         if exact and not float(exact):

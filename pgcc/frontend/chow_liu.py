@@ -1,4 +1,4 @@
-"""The algorithm of Chow and Liu (1968): of all trees the one with the largest likelihood, from counts of pairs."""
+"""The algorithm of Chow and Liu (1968): find the tree with the largest likelihood from the counts of pairs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Counts of rows, which may be fractions (expected counts, or smoothed ones).
+    """Counts of rows, which need not be whole numbers (they may be expected or smoothed counts).
 
     Attributes
     ----------
@@ -34,11 +34,11 @@ class PairCounts:
 
     @classmethod
     def even(cls, n: int, rows: float) -> PairCounts:
-        """Laplace smoothing: so many rows for each of the four values of every pair."""
+        """Laplace smoothing: this many rows for each of the four values of every pair."""
         return cls(np.full((n, n), rows), np.full(n, 2 * rows), 4 * rows)
 
     def spread(self, rows: float) -> PairCounts:
-        """As many rows with the same distribution, with each of the four values once more: none is impossible."""
+        """This many rows with the same distribution, plus each of the four values once, so that none is impossible."""
         scale = rows / (self.total + 4)
         return PairCounts(scale * (self.both + 1), scale * (self.one + 2), rows)
 
@@ -60,7 +60,7 @@ class PairCounts:
     def tree(self) -> tuple[np.ndarray, np.ndarray]:
         """Parents (variable 0 is the root) and Pr(x = 1 | parent = 0), Pr(x = 1 | parent = 1), n × 2.
 
-        Where the parent is never so, it is Pr(x = 1).
+        If the parent never has a value, the probability given that value is Pr(x = 1).
         """
         parents = maximum_spanning_tree(self.information())
         above = np.maximum(parents, 0)
@@ -73,7 +73,7 @@ class PairCounts:
 
 
 def maximum_spanning_tree(weights: np.ndarray) -> np.ndarray:
-    """Parents in the maximum spanning tree from variable 0, by Prim's algorithm; of equal weights the first."""
+    """Parents in the maximum spanning tree rooted at variable 0, by Prim's algorithm; ties go to the first."""
     n = len(weights)
     parents, best, outside = np.full(n, -1), np.full(n, -np.inf), np.ones(n, dtype=bool)
     newest = 0

@@ -1,7 +1,8 @@
-"""Distributions made of distributions: mixtures, products, unions; and subsets of a given size.
+"""Distributions built from distributions: mixtures, products and unions; and random subsets of a given size.
 
-What goes in is a distribution, or a multiple of one (a DPP by L has the total det(I + L)); what comes out is one again,
-by construction. `Circuit.compose`, `thin`, `tilt`, `complement` and `observe` are the operations on one.
+The inputs are distributions, or multiples of distributions (a DPP given by L has the total det(I + L)). The result is a
+distribution again, by construction. The operations on a single distribution are methods: `Circuit.compose`, `thin`,
+`tilt`, `complement` and `observe`.
 """
 
 from __future__ import annotations
@@ -28,38 +29,40 @@ from pgcc.passes.total import TOLERANCE, is_one, positive_total, quotient
 
 
 def mixture(weights: Iterable[Any], circuits: Iterable[Circuit], *, normalize: bool = True) -> Circuit:
-    """The distribution that is `circuits[i]` with probability `weights[i]`.
+    """A mixture of distributions: `circuits[i]` with probability `weights[i]`.
 
     Parameters
     ----------
     weights : sequence of numbers
-        Each at least 0. They add up to 1: exact numbers exactly, floats to 1e-9. They are kept as they are given.
+        Nonnegative numbers that add up to 1 (exactly if they are exact, to 1e-9 if they are floats). They are kept as
+        you give them.
     circuits : sequence of Circuit
-        They may have different variables: one that a circuit does not have is never in the sets drawn from it.
+        One circuit per weight. They may have different variables: a variable that a circuit lacks is never in the sets
+        drawn from it.
     normalize : bool
-        Divide each weight by the circuit's total, where that is not 1, so that what is mixed are the distributions
-        (a DPP by L has the total det(I + L)). Exact circuits have exact totals; with floats they have a relative
-        error below 1e-12. If False, a circuit whose total is not 1 is refused.
+        Divide each weight by the total of its circuit, if that is not 1, so that normalized distributions are mixed (a
+        DPP given by L has the total det(I + L)). Exact circuits have exact totals; with floats, totals have a relative
+        error below 1e-12. If False, circuits whose total is not 1 are refused.
 
     Returns
     -------
     Circuit
-        Over the variables of all circuits, in order of first appearance.
+        A circuit over the variables of all circuits, in order of first appearance.
 
     Raises
     ------
     CircuitError
-        If the weights are no probabilities, or not as many as the circuits.
+        If the weights are not probabilities, or their number is not that of the circuits.
     SemanticsError
-        If a circuit's total is not above 0 (or, without `normalize`, not 1).
+        If the total of a circuit is not positive (or, without `normalize`, not 1).
     PrecisionError
-        If a total cannot be had to 1e-12.
+        If a total cannot be computed to 1e-12.
 
     See Also
     --------
-    pgcc.product : independent distributions side by side
-    pgcc.superpose : the union of independent sets
-    pgcc.Circuit.compose : put a distribution in the place of a variable
+    pgcc.product : the product of independent distributions
+    pgcc.superpose : the union of independent random sets
+    pgcc.Circuit.compose : replace variables by distributions
 
     Examples
     --------
@@ -115,22 +118,23 @@ def _share(value: Any, i: int) -> Number:
 
 
 def product(circuits: Iterable[Circuit]) -> Circuit:
-    """The distribution of independent sets, each drawn from a circuit of its own.
+    """The product of independent distributions over different variables.
 
     Parameters
     ----------
     circuits : sequence of Circuit
-        No two of them have a variable in common. None at all make the constant 1.
+        Circuits of which no two share a variable. An empty sequence gives the constant 1.
 
     Raises
     ------
     SemanticsError
-        If two circuits share a variable; it names all three. `f * g` multiplies polynomials without looking.
+        If two circuits share a variable; the message names the circuits and the variable. (`f * g` multiplies
+        polynomials without this check.)
 
     See Also
     --------
-    pgcc.mixture : one of several distributions, drawn at random
-    pgcc.superpose : the union of independent sets
+    pgcc.mixture : a mixture of distributions
+    pgcc.superpose : the union of independent random sets
 
     Examples
     --------
@@ -170,15 +174,16 @@ def _listed(values: Any, what: str) -> list:
 
 
 def superpose(circuits: Iterable[Circuit]) -> Circuit:
-    """The union of independent sets, each drawn from a circuit of its own.
+    """The union of independent random sets, each drawn from one of the circuits.
 
-    Without common variables it is the product. A variable that several circuits have is in the union if it is in any of
-    the sets, and there is no short polynomial for that in general. There is one where, in all of these circuits but at
-    most one, it is a factor of its own, p·z + 1 − p: independent of everything else.
+    If the circuits share no variables, this is their product. A variable that several circuits share is in the union if
+    it is in any of the sets. In general, no short polynomial expresses that; but there is one if, in all but at most
+    one of these circuits, the variable is independent of everything else: a factor p·z + 1 − p of its own.
 
     Parameters
     ----------
     circuits : sequence of Circuit
+        The circuits to draw the sets from.
 
     Raises
     ------
@@ -189,8 +194,8 @@ def superpose(circuits: Iterable[Circuit]) -> Circuit:
 
     See Also
     --------
-    pgcc.product : independent distributions side by side
-    pgcc.mixture : one of several distributions, drawn at random
+    pgcc.product : the product of independent distributions
+    pgcc.mixture : a mixture of distributions
 
     Examples
     --------
@@ -233,7 +238,7 @@ def superpose(circuits: Iterable[Circuit]) -> Circuit:
 
 @dataclass
 class _Split:
-    """A circuit without the factors that are single shared variables."""
+    """A circuit from which the factors that are single shared variables have been split off."""
 
     body: Circuit
     scale: Fraction  # the total of these factors, and numbers that the root is multiplied by
@@ -263,7 +268,7 @@ def _split(circuit: Circuit, shared: Iterable[str]) -> _Split:
 
 
 def _factors(circuit: Circuit) -> tuple[Fraction, list[Node]]:
-    """A number and the nodes that the root is the product of, down through products and multiples."""
+    """The number and the nodes whose product the root is, looking through nested products and multiples."""
     scale, found = Fraction(1), []
     stack = [circuit.root]
     while stack:
@@ -297,24 +302,25 @@ def _union(probabilities: Iterable[Fraction]) -> Number:
 
 
 def subsets(names: str | Sequence[str], k: int) -> Circuit:
-    """The uniform distribution over the subsets with k of the named variables.
+    """A uniformly random subset of size k of the named variables.
 
     Parameters
     ----------
     names : str or sequence of str
-        As `pgcc.variables` takes them.
+        The names, as for `pgcc.variables`.
     k : int
-        From 0 to the number of names.
+        The size of the subsets, from 0 to the number of names.
 
     Returns
     -------
     Circuit
-        Of less than 4·n·k edges. With `Circuit.tilt` it becomes conditional Bernoulli: Pr(S) ∝ Π_{i∈S} w_i for |S| = k.
+        A circuit with fewer than 4·n·k edges. `Circuit.tilt` turns it into a conditional Bernoulli distribution:
+        Pr(S) ∝ Π_{i∈S} w_i for |S| = k.
 
     See Also
     --------
     pgcc.Circuit.tilt : make members more or less likely
-    pgcc.Circuit.observe : keep the terms that agree with evidence, or have a size
+    pgcc.Circuit.observe : keep the terms that agree with the evidence or have a given size
 
     Examples
     --------
@@ -332,9 +338,9 @@ def subsets(names: str | Sequence[str], k: int) -> Circuit:
 
 
 def _choose(names: Sequence[str], k: int) -> Node:
-    """T(m, j), a uniform j-subset of the last m names: (j/m)·z·T(m − 1, j − 1) + (1 − j/m)·T(m − 1, j)
+    """Build T(m, j), a uniform j-subset of the last m names: (j/m)·z·T(m − 1, j − 1) + (1 − j/m)·T(m − 1, j)
 
-    All of them have the total 1. The list `row` holds T(m, 0), …, T(m, k).
+    Each T(m, j) has the total 1. The list `row` holds T(m, 0), …, T(m, k).
     """
     row: list[Node] = [ONE]
     for m, name in enumerate(reversed(names), 1):

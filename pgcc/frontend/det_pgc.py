@@ -1,8 +1,9 @@
-"""Determinantal PGCs: a determinantal point process over groups, each of which is a circuit of its own.
+"""Determinantal PGCs: a determinantal point process over groups of variables, each with a circuit of its own.
 
     g = det(I + L·diag(f_1, …, f_m))        f_i: leaves with disjoint variables and total 1
 
-Inside a group the leaf decides, and two variables may well attract each other; across groups they never do.
+Within a group, the leaf decides how variables depend on each other, and they may attract each other. Variables of
+different groups never do.
 """
 
 from __future__ import annotations
@@ -29,46 +30,49 @@ def det_pgc(
     nearest: bool = False,
     rank: int | str | None = None,
 ) -> Circuit:
-    """A determinantal PGC (Zhang, Juba, Van den Broeck 2021, Section 5.2).
+    """A determinantal PGC: a DPP over groups of variables (Zhang, Juba, Van den Broeck 2021, Section 5.2).
 
-    Draw a set of groups from a DPP, and for every group in it, independently, a set of variables from its leaf.
+    To draw from it, draw a set of groups from the DPP; then, for every group in that set, draw a set of variables from
+    its leaf, independently.
 
     Parameters
     ----------
     L, K, factor : matrix
-        The kernel of the DPP, a row per leaf: exactly one of the three, as `pgcc.dpp` takes them.
+        The kernel of the DPP, with one row per leaf. Give exactly one of the three, as for `pgcc.dpp`.
     leaves : sequence of circuits and names
-        One per row, without common variables. A name is the variable. A circuit whose total is not 1 is divided by it
-        (exactly, or, with floats, to 1e-12), so that the kernel alone says how likely a group is.
+        One leaf per row, with no variables in common. A name stands for that variable. A circuit whose total is not 1
+        is divided by its total (exactly, or to 1e-12 with floats), so that only the kernel says how likely a group is.
     symmetric, nearest : bool
+        As for `pgcc.dpp`.
     rank : int or "full", optional
         As for `pgcc.dpp`.
 
     Returns
     -------
     Circuit
-        One determinant, with the total det(I + L), or 1 for K; over the variables of the leaves.
+        A single determinant over the variables of the leaves. Its total is det(I + L), or 1 if you gave K.
 
     Raises
     ------
     CircuitError
-        If the matrix or the leaves are not of the right shape or kind.
+        If the matrix or the leaves do not have the right shape or type.
     SemanticsError
-        If the kernel would give a negative probability, two leaves share a variable, or one has no positive total.
+        If the kernel would give a negative probability, two leaves share a variable, or the total of a leaf is not
+        positive.
 
     Notes
     -----
-    With Pr_L for the DPP and Pr_i for leaf i, two variables of group i have
+    Write Pr_L for the DPP and Pr_i for leaf i. Two variables X and Y of the same group i have
 
-        Pr(X = 1, Y = 1) = Pr_L(i) · Pr_i(X = 1, Y = 1),
+        Pr(X = 1, Y = 1) = Pr_L(i) · Pr_i(X = 1, Y = 1).
 
-    and two of different groups, if L is symmetric, Pr(X = 1, Y = 1) ≤ Pr(X = 1) · Pr(Y = 1).
+    Two variables of different groups have Pr(X = 1, Y = 1) ≤ Pr(X = 1) · Pr(Y = 1) if L is symmetric.
 
     See Also
     --------
     pgcc.dpp : determinantal point processes
-    pgcc.Circuit.compose : put a distribution in the place of a variable
-    pgcc.learn.SimplePGC : the paper's model
+    pgcc.Circuit.compose : replace variables by distributions
+    pgcc.learn.SimplePGC : learn the model of the paper
 
     Examples
     --------

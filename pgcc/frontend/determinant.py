@@ -1,4 +1,4 @@
-"""Determinants with circuits in them: det(M0 + U·diag(f)·Vᵀ) as one node, or any matrix of polynomials, expanded."""
+"""Determinants with circuits in them: det(M0 + U·diag(f)·Vᵀ) as a single node, or any matrix of circuits, expanded."""
 
 from __future__ import annotations
 
@@ -19,26 +19,28 @@ _BOTH = 12  # up to this many rows, both expansions are made and the smaller one
 
 
 def determinant(M0: Any, U: Any = None, V: Any = None, children: Iterable[Any] | None = None) -> Circuit:
-    """A determinant as a circuit.
+    """A determinant with circuits in it, as a circuit.
 
-    ``determinant(M0, U, V, children)`` is det(M0 + U·diag(f₁, …, f_k)·Vᵀ), one node, computed by factorisation.
-    ``determinant(matrix)`` is the determinant of a matrix whose entries are circuits, names and numbers. It is expanded
-    into sums and products, division-free, with O(n⁴) edges: 0.75·n⁴ by Berkowitz' algorithm, n⁴ by Bird's, and the
-    smaller of the two for up to 12 rows, where zeros in the matrix decide.
+    ``determinant(M0, U, V, children)`` is det(M0 + U·diag(f₁, …, f_k)·Vᵀ), a single node that is computed by matrix
+    factorisation. ``determinant(matrix)`` is the determinant of a matrix whose entries are circuits, names and numbers.
+    It is expanded into sums and products, without divisions, with O(n⁴) edges: 0.75·n⁴ by Berkowitz' algorithm and n⁴
+    by Bird's. For up to 12 rows, where zeros in the matrix matter, the smaller of the two is chosen.
 
     Parameters
     ----------
     M0 : r×r matrix of numbers, or a square matrix of circuits, names and numbers
+        The constant part, or the whole matrix.
     U, V : r×k matrices of numbers
+        One column per child.
     children : sequence of k circuits, names or numbers
-        f₁, …, f_k. Nothing keeps them from sharing variables, but only if they have none in common is the polynomial
-        certain to be multiaffine; otherwise `pgcc.compile` looks whether it is.
+        f₁, …, f_k. They may share variables, but the polynomial is certain to be multiaffine only if they do not;
+        otherwise `pgcc.compile` tests whether it is.
 
     Returns
     -------
     Circuit
-        Over the variables of the children, or entries, in that order. Whether its coefficients are probabilities
-        is not known: the kernels of `pgcc.dpp` and the graphs of `pgcc.spanning_tree` are known to be.
+        A circuit over the variables of the children, or of the entries, in that order. Its coefficients need not be
+        probabilities; `pgcc.dpp` and `pgcc.spanning_tree` build determinants whose coefficients are.
 
     See Also
     --------

@@ -1,15 +1,15 @@
-"""Determinantal point processes as one determinant, whose children are the variables themselves.
+"""Determinantal point processes (DPPs) as a single determinant whose children are the variables themselves.
 
     L-ensemble      Pr(S) ∝ det L_S             g = det(I + diag(z)·L)         M0 = I,      U = I,  V = Lᵀ
     factor          L = B·Bᵀ, B of shape n×r    g = det(I_r + Bᵀ·diag(z)·B)    M0 = I_r,    U = V = Bᵀ
     marginal kernel Pr(S ⊆ X) = det K_S         g = det(I − K + diag(z)·K)     M0 = I − K,  U = I,  V = Kᵀ
     spectrum of K   K = Q·diag(λ)·Qᵀ            g = det(diag(1 − λ) + √λ·Qᵀ·diag(z)·Q·√λ)
 
-Numbers stay as they are given. There are two exceptions, each with a warning. A float kernel of rank r < n
-comes with rounding errors in place of its zero eigenvalues, of either sign: sets that cannot be would get probabilities
-of the size of that noise, some of them negative. Where the eigenvalues leave no doubt which of them are noise, and the
-kernel as it stands is not proved to be a DPP, it becomes its factor, or its spectrum. And of two float entries that
-should be one number, and differ by rounding, the mean is taken.
+Numbers are kept as they are given, with two exceptions, each of which comes with a warning. First, a float kernel of
+rank r < n has rounding errors of either sign in place of its zero eigenvalues, so impossible sets would get
+probabilities of the size of that noise, some of them negative. If the eigenvalues leave no doubt about which of them
+are noise, and the kernel as it stands is not proved to be a DPP, it is replaced by its factor or its spectrum. Second,
+two float entries that should be equal but differ by rounding are replaced by their mean.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pgcc.ir.node import ONE, det, var
 from pgcc.ir.numbers import Number, add, nearest_float, one_minus
 from pgcc.passes.balls import is_definite
 
-# All of these are relative: to the largest eigenvalue, or to the size of the numbers that are compared.
+# These tolerances are relative to the largest eigenvalue, or to the size of the numbers being compared.
 ASYMMETRY = 1e-10  # entries that differ by less are one number
 TOLERANCE = 1e-9  # how far an eigenvalue may be out of its range
 NOISE, SIGNAL = 1e-13, 1e-9  # an eigenvalue below the one is rounding, above the other it is not
@@ -49,65 +49,65 @@ def dpp(
     nearest: bool = False,
     rank: int | str | None = None,
 ) -> Circuit:
-    """A determinantal point process (DPP), by exactly one of three kernels.
+    """A determinantal point process (DPP), given by exactly one of the kernels L, K and factor.
 
     Parameters
     ----------
     L : n×n matrix
-        Pr(S) = det(L_S) / det(I + L), where L_S has the rows and columns of the items of S.
+        The L-ensemble kernel: Pr(S) = det(L_S) / det(I + L), where L_S has the rows and columns of the items in S.
     K : n×n matrix
         The marginal kernel: Pr(all of S are in) = det(K_S).
     factor : n×r matrix
-        B with L = B·Bᵀ: a row per item. Queries take time by r, and small probabilities are far more accurate than
-        from the product.
+        B with L = B·Bᵀ, one row per item. The cost of queries then depends on r instead of n, and small probabilities
+        are far more accurate than from the product L.
     names : sequence of str, optional
-        Names for the items; by default x1, …, xn, or what a DataFrame says.
+        Names of the items. By default x1, …, xn, or the labels of a DataFrame.
     symmetric : bool
-        Whether the kernel has to be symmetric. A nonsymmetric L is a DPP if L + Lᵀ is positive semi-definite, and
-        more generally if no principal minor is negative. Where the first does not hold, all minors are looked at up to
-        12 items (in floats, with a tolerance). With more items only sets of one and two are: whether the others have
-        probabilities that are not negative is then *not proven*. The same holds for K, with K + Kᵀ − 2·Kᵀ·K.
+        Whether the kernel has to be symmetric. A nonsymmetric L is a DPP if L + Lᵀ is positive semi-definite, and more
+        generally if no principal minor is negative. If the former does not hold, all minors are checked for up to 12
+        items (in floats, with a tolerance). With more items, only sets of one and two are checked, and it is *not
+        proven* that all other sets have nonnegative probabilities. The same holds for K, with K + Kᵀ − 2·Kᵀ·K.
     nearest : bool
-        Replace a symmetric kernel by the nearest valid one: eigenvalues below 0 (and, of K, above 1) are clipped.
+        Replace a symmetric kernel by the nearest valid one, by clipping eigenvalues below 0 (and, for K, above 1).
     rank : int or "full", optional
-        Of a symmetric kernel. A number r keeps the r largest eigenvalues (of L scaled to a diagonal of ones, or of K)
-        and drops the others: no set has more items. "full" keeps every number as it is given, whatever it looks like:
-        of rounding errors in place of zeros some sets then get negative probabilities, which are refused when they are
-        asked for. By default a float kernel that is no DPP but for rounding errors becomes the one of lower rank that
-        it clearly stands for, with a warning (see Notes).
+        The rank of a symmetric kernel. A number r keeps the r largest eigenvalues (of L scaled to a unit diagonal, or
+        of K) and drops the others, so no set has more than r items. "full" keeps every number as you gave it; where
+        rounding errors stand in place of zeros, some sets then get negative probabilities, which are refused when you
+        ask for them. By default, a float kernel that fails to be a DPP only because of rounding errors is replaced by
+        the kernel of lower rank that it clearly stands for, with a warning (see Notes).
 
     Returns
     -------
     Circuit
-        One determinant over the items.
+        A single determinant over the items.
 
     Raises
     ------
     CircuitError
-        If the matrix or the names are not of the right shape or kind.
+        If the matrix or the names do not have the right shape or type.
     SemanticsError
         If the kernel would give a negative probability: an eigenvalue is out of range by more than 1e-9.
 
     Notes
     -----
     Matrices may be arrays of any real dtype, nested lists or DataFrames. Integers, fractions and text such as ``"1/3"``
-    or ``"0.1"`` are exact numbers, and are kept. A symmetric *float* kernel is kept as it is too, if it is proved to be
-    a DPP as it stands. Most kernels of less than full rank are not: rounding errors stand where their zero eigenvalues
-    should be. If every eigenvalue (of L scaled to a diagonal of ones) is below 1e-13 or above 1e-9 of the
-    largest, the small ones are taken for rounding errors, and L becomes the factor that belongs to the large ones. In
-    the same way a K with eigenvalues that are clearly 0 or 1 becomes its spectrum; of a projection kernel, which has no
-    others, only the vectors are left, and every set has exactly as many items as the rank. A `UserWarning` says what
-    was dropped, and `Model.explain` repeats it; ``rank=`` decides otherwise, or says that this is what is meant.
-    Rounding to float32 is too coarse to be told from the rest: for such kernels of low rank, give the factor, or say
-    ``nearest=True`` or ``rank=r``. Two float entries of a symmetric kernel that differ by less than 1e-10 of their size
-    are replaced by their mean, with a warning too.
+    or ``"0.1"`` are exact numbers, and are kept. A symmetric *float* kernel is also kept as it is, provided that it is
+    proved to be a DPP as it stands. Most kernels of less than full rank are not, because they have rounding errors in
+    place of their zero eigenvalues. If every eigenvalue (of L scaled to a unit diagonal) is below 1e-13 or above 1e-9
+    of the largest, the small ones are taken to be rounding errors, and L is replaced by the factor that belongs to the
+    large ones. In the same way, a K with eigenvalues that are clearly 0 or 1 is replaced by its spectrum; a projection
+    kernel, which has no other eigenvalues, is replaced by its eigenvectors, and every set has exactly as many items as
+    its rank. A `UserWarning` says what was dropped, and `Model.explain` repeats it; with ``rank=`` you choose
+    otherwise, or confirm the choice. Rounding to float32 is too coarse to be recognised as such: for low-rank kernels
+    in float32, give the factor, or pass ``nearest=True`` or ``rank=r``. Two float entries of a symmetric kernel that
+    should be equal and differ by less than 1e-10 of their size are replaced by their mean, also with a warning.
 
     See Also
     --------
     pgcc.det_pgc : a DPP over groups, each with a distribution of its own
-    pgcc.determinant : any determinant of circuits
-    pgcc.Circuit.observe : keep the terms that agree with evidence, or have a size
-    pgcc.learn.DPP : a determinantal point process
+    pgcc.determinant : any determinant with circuits in it
+    pgcc.Circuit.observe : keep the terms that agree with the evidence or have a given size
+    pgcc.learn.DPP : learn a determinantal point process
 
     Examples
     --------
@@ -183,7 +183,7 @@ def _from_factor(kernel: Kernel, B: np.ndarray | Rows) -> Circuit:
 
 
 def _from_spectrum(kernel: Kernel, eigenvalues: np.ndarray, Q: np.ndarray) -> Circuit:
-    """The eigenvalues of K that are not 0, with their vectors. A projection has M0 = 0."""
+    """A DPP from the nonzero eigenvalues of K and their eigenvectors. For a projection, M0 = 0."""
     B = (Q * np.sqrt(eigenvalues)).T
     return _circuit(kernel, np.diag(1.0 - eigenvalues), B, B)
 
@@ -215,7 +215,7 @@ def _one_minus(kernel: Kernel) -> np.ndarray | Rows:
 
 
 def identity_minus(K: np.ndarray) -> np.ndarray | Rows:
-    """I − K without rounding: where 1 − K_ii is no double, it is a fraction."""
+    """I − K without rounding: 1 − K_ii is a fraction if no double equals it."""
     rounded = np.eye(len(K)) - K
     left = [one_minus(x) for x in np.diag(K).tolist()]
     if all(type(x) is float for x in left):
@@ -230,7 +230,7 @@ def identity_minus(K: np.ndarray) -> np.ndarray | Rows:
 
 
 def _symmetrised(kernel: Kernel) -> Kernel:
-    """The kernel, if it is symmetric but for rounding; of two entries that differ by so little, their mean."""
+    """The kernel, if it is symmetric up to rounding; two entries that differ by rounding become their mean."""
     A = kernel.floats
     difference = np.abs(A - A.T)
     if kernel.rows is None and not difference.any():
@@ -255,7 +255,7 @@ def _symmetrised(kernel: Kernel) -> Kernel:
 
 
 def _exactly_symmetric(kernel: Kernel) -> Kernel:
-    """A kernel of exact numbers, or an error where it is not symmetric: these do not come with rounding errors."""
+    """A kernel of exact numbers, which have no rounding errors; an error if it is not symmetric."""
     assert kernel.rows is not None
     for i, row in enumerate(kernel.rows):
         for j, x in enumerate(row[:i]):
@@ -299,13 +299,13 @@ def _rank_warning(kernel: Kernel, rank: int, change: float) -> str:
 
 
 def _is_proved(L: np.ndarray) -> bool:
-    """Whether it is proved that L is semidefinite: definite, but for rows and columns of zeros."""
+    """Whether L is proved to be semidefinite: it is definite apart from rows and columns of zeros."""
     there = L.any(axis=1)
     return is_definite(L[np.ix_(there, there)].tolist())
 
 
 def _clear_factor(L: np.ndarray) -> np.ndarray | None:
-    """B with L = B·Bᵀ up to rounding and fewer columns than L has; None if the rank is full, or not clear."""
+    """B with L = B·Bᵀ up to rounding and fewer columns than L; None if the rank is full or not clear."""
     _, eigenvalues, _ = _scaled_spectrum(L)
     top = max(eigenvalues, default=0.0)
     large = eigenvalues > SIGNAL * top
@@ -315,7 +315,7 @@ def _clear_factor(L: np.ndarray) -> np.ndarray | None:
 
 
 def _largest_factor(L: np.ndarray, rank: int) -> np.ndarray:
-    """B of at most `rank` columns, with B·Bᵀ for L: the largest eigenvalues of L scaled to a diagonal of ones."""
+    """B of at most `rank` columns with B·Bᵀ ≈ L: the largest eigenvalues of L scaled to a unit diagonal."""
     spread, eigenvalues, Q = _scaled_spectrum(L)
     kept = np.argsort(-eigenvalues, kind="stable")[:rank]
     kept = np.sort(kept[eigenvalues[kept] > 0.0])
@@ -327,7 +327,7 @@ def _largest_factor(L: np.ndarray, rank: int) -> np.ndarray:
 def _scaled_spectrum(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """√A_ii, and the spectrum of A_ij / √(A_ii·A_jj) over the items with A_ii > 0.
 
-    The rank of a kernel has nothing to do with the scale of its items: diag(1, 1e-20) has rank 2.
+    The rank of a kernel does not depend on the scale of its items: diag(1, 1e-20) has rank 2.
     """
     spread = np.sqrt(np.maximum(np.diag(A), 0.0))
     there = spread > 0
@@ -369,7 +369,7 @@ def _cluster_warning(kernel: Kernel, kept: np.ndarray, eigenvalues: np.ndarray, 
 
 
 def _is_proved_marginal(K: np.ndarray) -> bool:
-    """Whether it is proved that K and I − K are semidefinite: definite on the items that depend on others."""
+    """Whether K and I − K are proved to be semidefinite: they are definite on the items that depend on others."""
     diagonal, others = np.diag(K), _dependent(K)
     if not ((diagonal >= 0.0) & (diagonal <= 1.0)).all():
         return False
@@ -379,7 +379,7 @@ def _is_proved_marginal(K: np.ndarray) -> bool:
 
 
 def _spectrum_of_marginals(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The eigenvalues and vectors of K. An item that is independent of all others stays exactly that."""
+    """The eigenvalues and eigenvectors of K. An item that is independent of all others stays exactly independent."""
     others = _dependent(K)
     eigenvalues, Q = np.diag(K).copy(), np.eye(len(K))
     if len(others):
@@ -388,15 +388,15 @@ def _spectrum_of_marginals(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _dependent(K: np.ndarray) -> np.ndarray:
-    """The items that have a nonzero entry beside the diagonal."""
+    """The items that have a nonzero entry off the diagonal."""
     return np.flatnonzero(np.count_nonzero(K, axis=1) > (np.diag(K) != 0))
 
 
 def _has_clusters(K: np.ndarray, eigenvalues: np.ndarray) -> bool:
-    """Whether some eigenvalues are clearly meant to be 0 or 1, and no other is close to that.
+    """Whether some eigenvalues are clearly meant to be 0 or 1, and no other is close to these.
 
-    K and I − K, each scaled to a diagonal of ones, have to have as many zeros: items of widely different probabilities
-    make small eigenvalues that are no noise.
+    K and I − K, each scaled to a unit diagonal, must have the same number of zeros: items of widely different
+    probabilities make small eigenvalues that are not noise.
     """
     top = max(eigenvalues)
     zeros, ones = np.abs(eigenvalues) <= NOISE * top, np.abs(1 - eigenvalues) < NEARLY_ONE
@@ -483,7 +483,7 @@ def _check_probabilities(kernel: Kernel, sets: np.ndarray) -> None:
 
 
 def _check_pairs(kernel: Kernel) -> None:
-    """The minors of one and two items; for K, the probabilities of what they can do among themselves."""
+    """Check the minors of one and two items; for K, the probabilities of every outcome for these items."""
     A, d = kernel.floats, np.diag(kernel.floats)
     both = np.outer(d, d) - A * A.T
     size = np.abs(np.outer(d, d)) + np.abs(A * A.T)
@@ -504,7 +504,7 @@ def _check_pairs(kernel: Kernel) -> None:
 
 
 def _most_negative(blocks: np.ndarray) -> tuple[int | None, float]:
-    """The determinant that is furthest below 0, measured by Hadamard's bound for it; None if that is rounding."""
+    """The determinant furthest below 0, relative to Hadamard's bound for it; None if that is within rounding."""
     values = np.linalg.det(blocks)
     bounds = np.prod(np.linalg.norm(blocks, axis=2), axis=1)
     relative = np.divide(values, bounds, out=np.zeros_like(values), where=bounds > 0)

@@ -1,20 +1,21 @@
-"""Polynomials written as text: `pgcc.parse`, and what is in a `.pgc` file.
+"""Polynomials written as text: `pgcc.parse`, and the contents of `.pgc` files.
 
-The language, one statement a line (`#` starts a comment; inside brackets the end of a line means nothing):
+The language has one statement per line (`#` starts a comment; line breaks inside brackets are ignored):
 
     variables z1, z2, z3                  optional, first: all variables, in order
     name = expression                     a part that later lines can use; any number of them
     expression                            last: the polynomial. Without it, the last definition is the polynomial
 
-An expression has + - * / ** and parentheses, which bind as in Python. Division is by numbers, an exponent is a whole
-number. Numbers are exact: 0.1 is 1/10, and so is 1e-1; a hexadecimal 0x1f is an integer, and 0x1.8p-1 (C99) is the
-*float* 0.75. A name is an identifier, or anything printable in double quotes. ~z is the complement of the variable z:
-it is 1, and tells an evaluator that z is absent. det(M0, U, V, [f1, f2]) is det(M0 + U·diag(f)·Vᵀ), with matrices as
-lists of rows; a fifth argument lists the complements of the children where they are not 1. With size=2 at the end only
-the terms with exactly two of the children are kept; with counted=[1, 0, 1] after it, two of those marked 1.
+Expressions use + - * / ** and parentheses, with the same precedence as in Python. You can divide by numbers only, and
+exponents are whole numbers. Numbers are exact: 0.1 is 1/10, and so is 1e-1; a hexadecimal 0x1f is an integer, and
+0x1.8p-1 (C99) is the *float* 0.75. A name is an identifier, or any printable text in double quotes. ~z is the
+complement of the variable z: its value is 1, and it tells an evaluator that z is absent. det(M0, U, V, [f1, f2]) is
+det(M0 + U·diag(f)·Vᵀ), with matrices as lists of rows; a fifth argument lists the complements of the children where
+they are not 1. With size=2 at the end, only the terms with exactly two of the children are kept; with
+counted=[1, 0, 1] after it, those with two of the children marked 1.
 
-Text is never executed. The parser is a table of what may come next and a stack of what is open: it takes time linear
-in the text, however deeply it is nested, and refuses what would make numbers or powers too large.
+Text is never executed. The parser uses a table of what may come next and a stack of open brackets. It takes linear
+time, however deeply the text is nested, and refuses expressions whose numbers or powers would become too large.
 """
 
 from __future__ import annotations
@@ -37,31 +38,32 @@ MAX_NESTING = 200_000  # brackets in brackets: each open one takes memory
 
 
 def parse(text: str, *, where: str = "") -> Circuit:
-    """The circuit of a polynomial written as text.
+    """Read a polynomial written as text, and return its circuit.
 
     Parameters
     ----------
     text : str
-        An expression, or lines `name = expression` with the polynomial last. `+ - * / **` bind as in Python; division
-        is by numbers, and exponents are whole numbers. Decimals are exact: `0.1` is 1/10.
+        An expression, or lines of the form `name = expression` followed by the polynomial. `+ - * / **` have the same
+        precedence as in Python; you can divide by numbers only, and exponents are whole numbers. Decimals are exact:
+        `0.1` is 1/10.
     where : str, optional
         What to call the text in error messages, such as the name of its file.
 
     Returns
     -------
     Circuit
-        Its variables are the names that are not defined, in the order in which the text first uses them, or as
-        a first line `variables z1, z2` says.
+        Its variables are the names that the text uses but does not define, in order of first use. A first line such
+        as `variables z1, z2` fixes another order.
 
     Raises
     ------
     ParseError
-        With the line, a caret under the place, and what was expected there.
+        If the text has a mistake. The message shows the line, with a caret under the place, and says what was expected.
 
     See Also
     --------
-    pgcc.variables : circuits of single variables, for Python operators
-    pgcc.from_sympy : a circuit from a SymPy expression
+    pgcc.variables : circuits for single variables, to combine with Python operators
+    pgcc.from_sympy : convert a SymPy expression to a circuit
     pgcc.load : read a circuit from a file
 
     Examples
@@ -91,7 +93,7 @@ def parse(text: str, *, where: str = "") -> Circuit:
 
 
 class _Expression:
-    """A sum that is being read: its terms, the factors of the last one, and what waits for the next operand."""
+    """A sum that is being read: its terms, the factors of the last term, and the operators waiting for an operand."""
 
     __slots__ = ("at", "divide", "factors", "minus", "negative", "powers", "terms", "value")
 
@@ -110,7 +112,7 @@ class _Expression:
 
 
 class _Open:
-    """A bracket that has not been closed, and the expression that goes on after it."""
+    """An open bracket, and the expression that continues after it is closed."""
 
     __slots__ = ("at", "items", "named", "outer", "word")
 
@@ -120,13 +122,13 @@ class _Open:
         self.named: dict[str, int] = {}  # which of them are the size of a det, and what is counted
 
 
-# What a det may say by name, in this order, after its other arguments.
+# The named arguments of a det, in this order, after its other arguments.
 NAMED = {"size": "the size", "counted": "what is counted"}
 CLOSING = {"(": "')'", "det(": "',' or ')'", "[": "',' or ']'"}
 
 
 class _Parser:
-    """Reads one word after the other; `self.state` is the table of what may come next."""
+    """Reads one token after another; `self.state` is the table of what may come next."""
 
     def __init__(self, text: str, where: str):
         self.text, self.where = text, where
@@ -209,7 +211,7 @@ class _Parser:
         self.state = START
 
     def continue_line(self, word: str) -> None:
-        """Inside brackets the end of a line means nothing."""
+        """Ignore the end of a line inside brackets."""
         if not self.open:
             raise self.unexpected("newline", word)
 
@@ -372,7 +374,7 @@ class _Parser:
         self.state = OPERAND
 
     def end_bracket(self, word: str) -> None:
-        """A bracket that closes after an expression."""
+        """A closing bracket after an expression."""
         if not self.open or (word == "]") != (self.open[-1].word == "["):
             raise self.unexpected("close", word)
         value = self.finished()
@@ -384,7 +386,7 @@ class _Parser:
             self.end_items(word)
 
     def begin_named(self, word: str) -> None:
-        """A name before '=': in 'det(' an argument; anywhere else the '=' is a mistake, as the next word shows."""
+        """A name before '=': inside 'det(' a named argument; anywhere else the '=' is a mistake."""
         opened = self.open[-1] if self.open else None
         if word not in NAMED or opened is None or opened.word != "det(" or not self.expression.is_empty():
             self.quoted(word)
@@ -395,7 +397,7 @@ class _Parser:
         self.state = EQUALS
 
     def end_items(self, word: str) -> None:
-        """A bracket that closes after the last item of a list or a det."""
+        """A closing bracket after the last item of a list or a det."""
         if (word == "]") != (self.open[-1].word == "["):
             raise self.unexpected("close", word)
         opened = self.open.pop()
@@ -407,7 +409,7 @@ class _Parser:
             self.accept((1, self.determinant(opened)))
 
     def end_empty(self, word: str) -> None:
-        """A bracket that closes where an operand could stand: only an empty list may."""
+        """A closing bracket where an operand is expected: only right for an empty list."""
         if not self.open or self.open[-1].word != "[" or self.open[-1].items or not self.expression.is_empty():
             raise self.unexpected("close", word)
         self.end_items(word)
@@ -490,7 +492,7 @@ def _found(kind: str, word: str) -> str:
 
 
 def _printable(line: str, column: int) -> str:
-    """The line without characters that would move the caret or command a terminal, near the place."""
+    """The line near the mistake, without characters that would move the caret or control the terminal."""
     if line.isprintable():
         return line
     start, end = max(0, column - 200), column + 200
@@ -538,7 +540,7 @@ _Action = Callable[[_Parser, str], None]
 
 
 class _State:
-    """What is expected, in words, and what to do with each kind of word that may come."""
+    """What is expected, in words, and what to do with each kind of token that may come."""
 
     __slots__ = ("actions", "expected")
 
@@ -548,7 +550,7 @@ class _State:
 
 
 def _first(action: _Action) -> _Action:
-    """The first word of the expression that is the root."""
+    """The first token of the expression that is the polynomial itself."""
 
     def begin(parser: _Parser, word: str) -> None:
         parser.begin_statement()

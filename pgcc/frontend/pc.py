@@ -5,9 +5,9 @@
     >>> weather
     <PC: 2 variables, 10 edges>
 
-A `PC` is not a `Circuit`, because the same circuit means different things as the one and as the other: a variable that
-a term does not mention has *either* value in a probabilistic circuit and is *absent* in a generating polynomial.
-`PC.to_pgc` and `to_pc` are the ways across.
+A `PC` is not a `Circuit`, because the same graph means different things in the two: a variable that a term does not
+mention can have *either* value in a probabilistic circuit, but is *absent* in a generating polynomial. `PC.to_pgc` and
+`to_pc` convert between them.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Smoothing:
-    """What smoothing costs: the edges of a circuit before and after.
+    """What smoothing costs: the number of edges of a circuit before and after.
 
     See Also
     --------
-    pgcc.pc.PC.smooth : the same circuit, smoothed
+    pgcc.pc.PC.smooth : smooth a circuit
 
     Examples
     --------
@@ -72,24 +72,26 @@ class Smoothing:
 
 
 class PC(KnowsOldSpellings):
-    """A probabilistic circuit. Made by `pos`, `neg`, `bernoulli`, `mixture`, `product` and the operators + * /.
+    """A probabilistic circuit (PC): weighted sums and products over literals x and x̄.
 
-    Its value at an assignment is that of the polynomial at x = 1, x̄ = 0 where x is observed 1, and the other way round;
-    its distribution is that, divided by the sum over all assignments. Immutable.
+    Build one with `pos`, `neg`, `bernoulli`, `mixture`, `product` and the operators + * /. Its value at an assignment
+    is that of the polynomial with x = 1 and x̄ = 0 for every variable x that is 1, and x = 0 and x̄ = 1 for every one
+    that is 0. Its distribution is proportional to that value. PCs are immutable.
 
     Parameters
     ----------
     root : Node
-        Sums with non-negative weights and products over `var(x)` and `var(x, complement=True)`, no determinants.
+        Sums with nonnegative weights and products over `var(x)` and `var(x, complement=True)`, without determinants.
     variables : sequence of str, optional
-        All variables, in the order of the columns of data; those that do not occur have either value, alike.
+        All variables, in the order of the columns of your data. Variables that do not occur are 0 or 1 with equal
+        probability.
 
     See Also
     --------
     pgcc.pc.pos : the literal x
     pgcc.pc.bernoulli : a variable that is 1 with probability p
-    pgcc.Circuit : what these functions return
-    pgcc.compile : make a model of a circuit
+    pgcc.Circuit : the circuit of a generating polynomial
+    pgcc.compile : compile a circuit to a model
 
     Examples
     --------
@@ -120,7 +122,7 @@ class PC(KnowsOldSpellings):
 
     @cached_property
     def literals(self) -> Circuit:
-        """The circuit over literals, as it stands: not smoothed, so not the generating polynomial (see `to_pgc`)."""
+        """The circuit over literals as it is, not smoothed, and so not the generating polynomial (see `to_pgc`)."""
         if _is_one(self._scale):
             return self._body
         return self._body._with(weighted_sum((self._scale,), (self._body.root,)))
@@ -132,12 +134,12 @@ class PC(KnowsOldSpellings):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """All variables, in the order of the columns of data."""
+        """All variables, in the order of the columns of your data."""
         return self._body.variables
 
     @property
     def edges(self) -> int:
-        """Number of edges."""
+        """The number of edges."""
         return self.literals.edges
 
     # -- building ------------------------------------------------------------------------------------------------------
@@ -204,11 +206,13 @@ class PC(KnowsOldSpellings):
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def evaluate(self, assignment: Mapping[str, int]) -> Fraction:
-        """The value at an assignment of 0 or 1 to every variable: exact, slow, and not divided by the total.
+        """The value at an assignment of 0 or 1 to every variable.
+
+        It is exact, slow to compute, and not divided by the total.
 
         See Also
         --------
-        pgcc.pc.PC.to_pgc : to a generating circuit
+        pgcc.pc.PC.to_pgc : convert to a generating circuit
         pgcc.Model.prob : the probability of evidence
 
         Examples
@@ -238,11 +242,11 @@ class PC(KnowsOldSpellings):
         return at[self.root]
 
     def structure(self) -> Structure:
-        """Which structural properties hold, and where the others fail; see `Structure`.
+        """Which structural properties hold, and where the others fail; see `pgcc.pc.Structure`.
 
         See Also
         --------
-        pgcc.pc.structure : decomposable, smooth, deterministic?
+        pgcc.pc.structure : whether a circuit is decomposable, smooth and deterministic
 
         Examples
         --------
@@ -254,32 +258,34 @@ class PC(KnowsOldSpellings):
 
     @classmethod
     def from_networkx(cls, graph: networkx.DiGraph) -> Self:
-        """A circuit from a graph whose edges point from a sum or product to its terms or factors.
+        """Read a probabilistic circuit from a networkx graph.
+
+        Edges point from each sum or product to its terms or factors.
 
         Parameters
         ----------
         graph : networkx.DiGraph
-            Acyclic, with one node that no edge enters: the root. Every node has an attribute ``kind``:
+            An acyclic graph with exactly one node that no edge enters: the root. Every node has an attribute ``kind``:
 
             - ``"sum"``; every edge out of it has a ``weight``;
             - ``"product"``;
             - ``"literal"``, with ``variable`` (a name) and ``value`` (1 for x, 0 for x̄);
             - ``"bernoulli"``, with ``variable`` and ``p``, the probability of 1;
             - ``"constant"``, with ``value``, a number;
-            - ``"copy"``, of its only child: for a child that its parent has twice.
+            - ``"copy"``, of its only child: for a parent that has the same child twice.
 
             Children are taken in the order in which the edges were added. A list of names in
-            ``graph.graph["variables"]``, if it is there, fixes the order of the variables.
+            ``graph.graph["variables"]`` fixes the order of the variables.
 
         Raises
         ------
         CircuitError
-            For anything else; it names the node.
+            If the graph has any other form; the message names the node.
 
         See Also
         --------
-        pgcc.pc.PC.to_networkx : the circuit as a graph
-        pgcc.Circuit.from_networkx : a circuit from a graph
+        pgcc.pc.PC.to_networkx : convert a probabilistic circuit to a graph
+        pgcc.Circuit.from_networkx : the same for a generating circuit
 
         Examples
         --------
@@ -296,12 +302,14 @@ class PC(KnowsOldSpellings):
         return cls(*from_graph(graph, PROBABILISTIC, cls.signed))
 
     def to_networkx(self) -> networkx.DiGraph:
-        """The graph that `from_networkx` reads; its nodes are numbers, the root the last.
+        """Convert the circuit to a networkx graph, which `from_networkx` reads back.
+
+        Nodes are numbered from 0, and the root is the last.
 
         See Also
         --------
-        pgcc.pc.PC.from_networkx : a circuit from a graph
-        pgcc.Circuit.to_networkx : the circuit as a graph
+        pgcc.pc.PC.from_networkx : read a probabilistic circuit from a graph
+        pgcc.Circuit.to_networkx : the same for a generating circuit
 
         Examples
         --------
@@ -319,19 +327,20 @@ class PC(KnowsOldSpellings):
         return smooth(self.literals)
 
     def smooth(self) -> Self:
-        """The same distribution by a smooth circuit: z + z̄ for every variable that a term of a sum does not mention.
+        """A smooth circuit of the same distribution.
 
-        Gadgets are shared, so that this is nearly linear where scopes nest; `smoothing` tells the cost.
+        Each term of a sum gets a factor z + z̄ for every variable that it does not mention but another term does. These
+        factors are shared, so the size grows nearly linearly if scopes are nested; `smoothing` tells you the cost.
 
         Raises
         ------
         CircuitError
-            If a product is not decomposable; it names the product and the variable.
+            If a product is not decomposable; the message names the product and the variable.
 
         See Also
         --------
         pgcc.pc.Smoothing : what smoothing costs
-        pgcc.pc.PC.to_pgc : to a generating circuit
+        pgcc.pc.PC.to_pgc : convert to a generating circuit
 
         Examples
         --------
@@ -344,7 +353,7 @@ class PC(KnowsOldSpellings):
 
     @property
     def smoothing(self) -> Smoothing:
-        """What smoothing costs.
+        """What smoothing costs: the number of edges before and after.
 
         Examples
         --------
@@ -354,20 +363,20 @@ class PC(KnowsOldSpellings):
         return Smoothing(self.edges, self._smooth.edges)
 
     def to_pgc(self) -> Circuit:
-        """The generating polynomial (X → z, X̄ → 1, after smoothing), which `pgcc.compile` takes.
+        """Convert to the circuit of the generating polynomial, which `pgcc.compile` takes.
 
-        The circuit keeps its literals: a complement z̄ is 1 in every generating polynomial, and with it pgcc need not
-        look for what is missing.
+        The circuit is smoothed, and then X becomes z and X̄ becomes z̄. A complement z̄ equals 1 in every generating
+        polynomial; keeping it spares pgcc the search for variables that a term does not mention.
 
         Raises
         ------
         CircuitError
-            If a product is not decomposable; it names the product and the variable.
+            If a product is not decomposable; the message names the product and the variable.
 
         See Also
         --------
-        pgcc.pc.to_pc : from a generating circuit
-        pgcc.compile : make a model of a circuit
+        pgcc.pc.to_pc : convert a generating circuit to a probabilistic circuit
+        pgcc.compile : compile a circuit to a model
 
         Examples
         --------
@@ -379,7 +388,7 @@ class PC(KnowsOldSpellings):
         return self._smooth
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the size, and the picture of the circuit or of its top."""
+        """What notebooks show: the size, and a picture of the circuit or of its top."""
         from pgcc.draw.html import pc_html
 
         return pc_html(self)
@@ -390,14 +399,14 @@ class PC(KnowsOldSpellings):
 
 
 class SignedPC(PC):
-    """A probabilistic circuit whose weights may be negative: what a generating circuit with subtractions becomes.
+    """A probabilistic circuit whose weights may be negative: the result of converting a circuit with subtractions.
 
-    Its values need not be probabilities: nothing keeps them from being negative.
+    Its values need not be probabilities; nothing prevents them from being negative.
 
     See Also
     --------
     pgcc.pc.PC : a probabilistic circuit
-    pgcc.pc.to_pc : from a generating circuit
+    pgcc.pc.to_pc : convert a generating circuit to a probabilistic circuit
 
     Examples
     --------
@@ -410,7 +419,7 @@ class SignedPC(PC):
 
 
 def pos(name: str) -> PC:
-    """The literal x: 1 where x is 1, else 0.
+    """The literal x: 1 where x is 1, and 0 otherwise.
 
     See Also
     --------
@@ -427,7 +436,7 @@ def pos(name: str) -> PC:
 
 
 def neg(name: str) -> PC:
-    """The literal x̄: 1 where x is 0, else 0.
+    """The literal x̄: 1 where x is 0, and 0 otherwise.
 
     See Also
     --------
@@ -444,7 +453,7 @@ def neg(name: str) -> PC:
 
 
 def bernoulli(name: str, p: Any) -> PC:
-    """p·x + (1 − p)·x̄
+    """A variable that is 1 with probability p: the sum p·x + (1 − p)·x̄.
 
     >>> print(bernoulli("a", "0.2").to_pgc())
     1/5*a + 4/5*~a
@@ -458,7 +467,7 @@ def bernoulli(name: str, p: Any) -> PC:
 
 
 def true() -> PC:
-    """The circuit that is 1 at every assignment, without a variable.
+    """The circuit without variables whose value is always 1.
 
     See Also
     --------
@@ -475,18 +484,19 @@ def true() -> PC:
 
 
 def mixture(weights: Iterable[Any], parts: Iterable[PC]) -> PC:
-    """Σ w_i · part_i in one sum.
+    """A weighted sum Σ w_i · part_i, as a single sum node.
 
     Parameters
     ----------
     weights : iterable of numbers
-        Not negative, unless a part is a `SignedPC`; they need not add up to 1.
+        Nonnegative, unless a part is a `SignedPC`. They need not add up to 1.
     parts : iterable of PC
+        One circuit per weight.
 
     See Also
     --------
     pgcc.pc.product : a product of circuits
-    pgcc.mixture : one of several distributions, drawn at random
+    pgcc.mixture : a mixture of distributions
 
     Examples
     --------
@@ -502,7 +512,7 @@ def mixture(weights: Iterable[Any], parts: Iterable[PC]) -> PC:
 
 
 def product(parts: Iterable[PC]) -> PC:
-    """Π part_i in one product.
+    """A product Π part_i, as a single product node.
 
     >>> product([pos("a"), neg("b"), pos("c")]).edges
     3
@@ -510,7 +520,7 @@ def product(parts: Iterable[PC]) -> PC:
     See Also
     --------
     pgcc.pc.mixture : a weighted sum of circuits
-    pgcc.product : independent distributions side by side
+    pgcc.product : the product of independent distributions
     """
     listed = _parts(parts)
     return listed[0]._made(product_node([part.root for part in listed]), *listed[1:])
@@ -527,12 +537,12 @@ def _parts(parts: Iterable[PC]) -> list[PC]:
 
 
 def structure(circuit: PC | Circuit) -> Structure:
-    """The structural properties of a `PC`, or of a `Circuit` read as one; see `Structure`.
+    """The structural properties of a `PC`, or of a `Circuit` interpreted as one; see `Structure`.
 
     See Also
     --------
-    pgcc.pc.PC.structure : decomposable, smooth, deterministic?
-    pgcc.pc.Structure : the report
+    pgcc.pc.PC.structure : whether a circuit is decomposable, smooth and deterministic
+    pgcc.pc.Structure : the report on structural properties
 
     Examples
     --------
@@ -545,27 +555,27 @@ def structure(circuit: PC | Circuit) -> Structure:
 
 
 def to_pc(circuit: Circuit) -> PC:
-    """The probabilistic circuit of a decomposable generating circuit: each missing z_i becomes X̄_i.
+    """Convert a decomposable generating circuit to a probabilistic circuit: each missing z_i becomes X̄_i.
 
     Parameters
     ----------
     circuit : Circuit
-        Decomposable, without determinants.
+        A decomposable circuit without determinants.
 
     Returns
     -------
     PC
-        A `SignedPC` if it has a negative number. It is smooth, and `to_pgc` is the way back.
+        A smooth circuit, which `to_pgc` converts back. It is a `SignedPC` if it has a negative number.
 
     Raises
     ------
     CircuitError
-        If it is not decomposable or has a determinant.
+        If the circuit is not decomposable or has a determinant.
 
     See Also
     --------
-    pgcc.pc.PC.to_pgc : to a generating circuit
-    pgcc.pc.SignedPC : one whose weights may be negative
+    pgcc.pc.PC.to_pgc : convert to a generating circuit
+    pgcc.pc.SignedPC : a circuit whose weights may be negative
 
     Examples
     --------

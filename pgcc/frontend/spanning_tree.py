@@ -1,11 +1,11 @@
-"""Random spanning trees, forests and arborescences of weighted graphs: a variable per edge, one determinant.
+"""Random spanning trees, forests and arborescences of weighted graphs: one variable per edge, and one determinant.
 
-By the matrix-tree theorem the polynomial Σ_T Π_{e∈T} w_e·z_e of the spanning trees T is det(Σ_e w_e·z_e·b_e·b_eᵀ),
-where b_e = e_u − e_v for an edge u-v, without the coordinate of one node. With rates q_v on the diagonal, and all
-coordinates, it is that of the rooted forests, each with the rates of its roots. In a directed graph, where every node
-but the root has one edge that enters it, e_v takes the place of the first b_e (Tutte).
+By the matrix-tree theorem, the polynomial Σ_T Π_{e∈T} w_e·z_e of the spanning trees T is det(Σ_e w_e·z_e·b_e·b_eᵀ),
+where b_e = e_u − e_v for an edge u-v, without the coordinate of one node. With all coordinates, and rates q_v added on
+the diagonal, it is the polynomial of the rooted forests, each weighted by the rates of its roots. In a directed graph,
+where exactly one edge enters every node other than the root, e_v takes the place of the first b_e (Tutte).
 
-Weights are multiplied into one of the two vectors, never taken the root of: exact ones stay exact.
+Weights are multiplied into one of the two vectors. No square roots are taken, so exact weights stay exact.
 """
 
 from __future__ import annotations
@@ -37,32 +37,33 @@ def spanning_tree(G: Graph, weight: str | None = "weight", *, names: Names = Non
     Parameters
     ----------
     G : networkx.Graph, networkx.MultiGraph, iterable of (u, v) and (u, v, w), or adjacency matrix
-        Connected, by edges of positive weight. Self-loops are in no tree: they are left out, with a warning. A
-        symmetric adjacency matrix, whose entries that are not 0 are the weights of edges, is an array, a tensor, a
-        sparse matrix, or a DataFrame, which names the nodes; they are 0, 1, … otherwise.
+        The graph, which must be connected by edges of positive weight. Self-loops are in no spanning tree, so they are
+        left out, with a warning. An adjacency matrix is symmetric, and its nonzero entries are the weights of edges. It
+        may be an array, a tensor, a sparse matrix, or a DataFrame, whose labels name the nodes; otherwise the nodes are
+        0, 1, …
     weight : str or None
-        The attribute with an edge's weight, which is 1 for an edge that has none, and for all of them with None.
-        Integers, floats and fractions; an edge of weight 0 is a variable that is never in.
+        The edge attribute that holds the weight: an integer, float or fraction. Edges without it have weight 1; with
+        None, all edges do. An edge of weight 0 becomes a variable that is never in.
     names : mapping or callable, optional
         From edges, (u, v) or in a multigraph (u, v, key), to the names of their variables. By default an edge is called
-        ``u-v``, in the order and orientation of ``G.edges``, and one of several between two nodes ``u-v#key``.
+        ``u-v``, in the order and orientation of ``G.edges``; parallel edges are called ``u-v#key``.
 
     Returns
     -------
     Circuit
-        Over the edges. Its total is the weighted number of spanning trees, which `pgcc.compile` divides by. A graph of
-        one node has one tree, without an edge: the constant 1.
+        A circuit over the edges. Its total is the weighted number of spanning trees; `pgcc.compile` divides by it. A
+        graph of one node has exactly one spanning tree, without edges, so it gives the constant 1.
 
     Raises
     ------
     CircuitError
-        If the graph is empty, not connected or directed, or a weight is negative or not a finite number.
+        If the graph is empty, disconnected or directed, or a weight is negative or not a finite number.
 
     See Also
     --------
     pgcc.spanning_forest : random rooted forests
-    pgcc.arborescence : random directed trees
-    pgcc.Model.mode : the most probable set
+    pgcc.arborescence : random directed spanning trees
+    pgcc.Model.mode : the most probable assignment
 
     Examples
     --------
@@ -84,7 +85,7 @@ def spanning_tree(G: Graph, weight: str | None = "weight", *, names: Names = Non
     _check_connected(graph)
     if len(graph.nodes) == 1:
         return Circuit(ONE, [])
-    # Any node may be left out; without the heaviest the matrix is the best conditioned.
+    # Any node may be left out; leaving out the heaviest gives the best-conditioned matrix.
     ground = graph.nodes.index(max(graph.nodes, key=_total_weights(graph).__getitem__))
     kept = {node: i for i, node in enumerate(graph.nodes[:ground] + graph.nodes[ground + 1 :])}
     return _circuit(graph, [0] * len(kept), _incidence(graph, kept, weighted=True), _incidence(graph, kept))
@@ -93,33 +94,33 @@ def spanning_tree(G: Graph, weight: str | None = "weight", *, names: Names = Non
 def spanning_forest(G: Graph, killing: Any = 1.0, weight: str | None = "weight", *, names: Names = None) -> Circuit:
     """A random rooted spanning forest: Pr ∝ Π w_e over its edges · Π q_v over the roots of its trees.
 
-    Equivalently a spanning tree of the graph with one more node, to which every node v has an edge of weight q_v: these
-    edges are summed out.
+    Equivalently, it is a random spanning tree of the graph with one extra node, to which every node v has an edge of
+    weight q_v, where these extra edges are summed out.
 
     Parameters
     ----------
     G : networkx.Graph, networkx.MultiGraph, iterable of (u, v) and (u, v, w), or adjacency matrix
         As for `spanning_tree`.
     killing : number, mapping or str
-        The rate q_v at which a walk is killed in v: one for all nodes; a mapping from nodes; or the name of an
-        attribute of the nodes. Nodes that are not mentioned have rate 0 and are never roots.
+        The rate q_v at which a random walk is killed at v: one number for all nodes, a mapping from nodes to numbers,
+        or the name of a node attribute. Nodes without a rate have rate 0 and are never roots.
     weight, names
         As for `spanning_tree`.
 
     Returns
     -------
     Circuit
-        Over the edges; its total is the weighted number of rooted forests.
+        A circuit over the edges. Its total is the weighted number of rooted forests.
 
     Raises
     ------
     CircuitError
-        As for `spanning_tree`; and if a component of the graph has no node with a positive rate.
+        As for `spanning_tree`, and if a component of the graph has no node with a positive rate.
 
     See Also
     --------
     pgcc.spanning_tree : random spanning trees
-    pgcc.arborescence : random directed trees
+    pgcc.arborescence : random directed spanning trees
 
     Examples
     --------
@@ -150,25 +151,27 @@ def arborescence(
     Parameters
     ----------
     G : networkx.DiGraph, networkx.MultiDiGraph, iterable of (u, v) and (u, v, w), or adjacency matrix
-        From u to v, which is the entry in row u and column v of a matrix.
+        The graph. Edges lead from u to v; in a matrix, that is the entry in row u and column v.
     root : node
+        The root of every tree.
     weight : str or None
         As for `spanning_tree`.
     orientation : "out" or "in"
-        Whether the edges of a tree point away from the root, so that one enters every other node, or towards it.
+        Whether the edges of a tree point away from the root, so that exactly one enters every other node, or towards
+        the root.
     names : mapping or callable, optional
         As for `spanning_tree`. By default an edge is called ``u->v``.
 
     Returns
     -------
     Circuit
-        Over the edges; its total is the weighted number of arborescences.
+        A circuit over the edges. Its total is the weighted number of arborescences.
 
     Raises
     ------
     CircuitError
-        If a node cannot be reached from the root (or does not reach it), or the graph is empty or not directed, or a
-        weight is negative or not a finite number.
+        If a node cannot be reached from the root (or cannot reach it), the graph is empty or not directed, or a weight
+        is negative or not a finite number.
 
     See Also
     --------
@@ -329,7 +332,7 @@ def _networkx_edges(G: Any, weight: str | None) -> list[Raw]:
 
 
 def _adjacent(G: Any, matrix: Any, weight: str | None, directed: bool) -> tuple[list, list[Raw]]:
-    """The nodes and edges of an adjacency matrix, row by row: of a symmetric one, those above the diagonal."""
+    """The nodes and edges of an adjacency matrix, row by row; if it is symmetric, only those above the diagonal."""
     shape = tuple(matrix.shape)
     if len(shape) != 2 or shape[0] != shape[1]:
         raise CircuitError(
@@ -363,7 +366,7 @@ def _nonzero(matrix: Any) -> tuple[list[int], list[int], list]:
 
 
 def _frame_nodes(frame: Any) -> list:
-    """The nodes of a DataFrame: its columns, which its rows have to be, too."""
+    """The nodes of a DataFrame: the labels of its columns, which must also be those of its rows."""
     rows, columns = list(frame.index), list(frame.columns)
     if rows != columns:
         i = next(i for i, (a, b) in enumerate(zip(rows, columns, strict=True)) if a != b)
@@ -375,7 +378,7 @@ def _frame_nodes(frame: Any) -> list:
 
 
 def _listed_edges(G: Any, weight: str | None, function: str, directed: bool) -> tuple[list, list[Raw]]:
-    """The edges of a list, those between the same two nodes numbered, and their nodes in order of appearance."""
+    """The edges of a list, with parallel edges numbered, and their nodes in order of appearance."""
     try:
         listed = list(G) if not isinstance(G, (str, bytes)) else None
     except TypeError:
@@ -483,7 +486,7 @@ def _total_weights(graph: _Graph) -> dict[Hashable, float]:
 
 
 def _neighbours(graph: _Graph, forward: bool = True, backward: bool = True) -> dict[Hashable, list]:
-    """Along edges of positive weight."""
+    """The neighbours of every node along edges of positive weight."""
     near: dict[Hashable, list] = {node: [] for node in graph.nodes}
     for edge in graph.edges:
         if edge.weight and forward:

@@ -1,9 +1,9 @@
-"""Structural properties of probabilistic circuits: decomposable, smooth, structured, deterministic; and where not.
+"""Structural properties of probabilistic circuits (decomposable, smooth, deterministic …), and where they fail.
 
-A literal is a variable x or its complement x̄, and a node's *support* the assignments at which it is not 0. All verdicts
-take nearly linear time: scopes are interned numbers, and the search for common support, which compares pairs of
-nodes, may make a number of steps that grows with the circuit. After that, the verdict is None: unknown. Circuits of few
-variables need no search: their supports are tables, one bit per assignment.
+A literal is a variable x or its complement x̄. The *support* of a node is the set of assignments at which it is not 0.
+All properties are decided in nearly linear time: scopes are interned as numbers, and the search for common support,
+which compares pairs of nodes, may take a number of steps proportional to the circuit. If it needs more, the answer is
+None: unknown. Circuits of few variables need no search: their supports are tables, one bit per assignment.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PROPERTIES = ("decomposable", "smooth", "structured_decomposable", "deterministi
 
 @dataclass(frozen=True)
 class Offender:
-    """Where a property fails, or cannot be decided.
+    """A node at which a structural property fails or cannot be decided.
 
     Attributes
     ----------
@@ -35,11 +35,11 @@ class Offender:
     why : str
         What is wrong there, in words.
     variable : str or None
-        The variable that two factors share, or that a term of a sum misses.
+        The variable that two factors share, or that a term of a sum does not mention.
 
     See Also
     --------
-    pgcc.pc.Structure : the report
+    pgcc.pc.Structure : the report on structural properties
 
     Examples
     --------
@@ -59,29 +59,30 @@ class Offender:
 
 @dataclass(frozen=True)
 class Structure:
-    """Structural properties of a probabilistic circuit; `print` shows them with the places where they fail.
+    """The structural properties of a probabilistic circuit; print it to see them, and where they fail.
 
     Attributes
     ----------
     scope : tuple of str
         The variables that occur.
     nodes, edges : int
+        The size of the circuit.
     decomposable : bool
         Whether the factors of every product have disjoint variables.
     smooth : bool
         Whether the terms of every sum have the same variables.
     structured_decomposable : bool
-        Decomposable, and any two products over the same variables split them the same way. (A smooth circuit of which
-        this is true follows one vtree.)
+        Whether the circuit is decomposable and any two products over the same variables split them in the same way. (A
+        smooth circuit with this property follows one vtree.)
     deterministic : bool or None
-        Whether no two terms of any sum are non-zero at the same assignment; None if that could not be decided.
+        Whether no two terms of any sum are nonzero at the same assignment; None if that could not be decided.
     offenders : dict
         For every property that is not True, an `Offender`: the node and the reason.
 
     See Also
     --------
-    pgcc.pc.structure : decomposable, smooth, deterministic?
-    pgcc.pc.Offender : the node that breaks a property
+    pgcc.pc.structure : whether a circuit is decomposable, smooth and deterministic
+    pgcc.pc.Offender : a node at which a property fails
 
     Examples
     --------
@@ -219,7 +220,7 @@ _SAMPLES = 512
 
 
 def _supports(circuit: Circuit, complete: bool) -> list[int]:
-    """The support of every node if nothing cancels, one bit per assignment: for all of them, or some random ones."""
+    """The support of every node if nothing cancels, one bit per assignment: for all assignments, or random ones."""
     names = circuit.scopes.names
     bits = 1 << len(names) if complete else _SAMPLES
     ones = (1 << bits) - 1
@@ -246,7 +247,7 @@ def _supports(circuit: Circuit, complete: bool) -> list[int]:
 
 
 def _meet_in_table(circuit: Circuit, support: Sequence[int]) -> _Found:
-    """The first sum of which two terms are positive at one of the assignments."""
+    """The first sum that has two terms with a common assignment in the table."""
     for i, node in enumerate(circuit.order):
         if node.op is not Op.SUM:
             continue
@@ -259,7 +260,7 @@ def _meet_in_table(circuit: Circuit, support: Sequence[int]) -> _Found:
 
 
 def _meet_by_search(circuit: Circuit, support: Sequence[int]) -> tuple[bool | None, _Found]:
-    """The first sum of which two terms have common support, or failing that, may have."""
+    """The first sum that has two terms with common support, or failing that, with possibly common support."""
     search = CommonSupport(circuit, support)
     unknown: _Found = None
     for i, node in enumerate(circuit.order):
@@ -273,7 +274,7 @@ def _meet_by_search(circuit: Circuit, support: Sequence[int]) -> tuple[bool | No
 
 
 class CommonSupport:
-    """Whether two nodes are positive at a common assignment: True, False, or None where it is not decided."""
+    """Whether two nodes are positive at a common assignment: True, False, or None if that is not decided."""
 
     DEPTH = 60
 
@@ -288,7 +289,7 @@ class CommonSupport:
 
     @classmethod
     def of(cls, circuit: Circuit) -> CommonSupport:
-        """That of the nodes of a circuit, by their positions in its order."""
+        """Common support among the nodes of a circuit, which are given by their positions in its order."""
         return cls(circuit, _supports(circuit, complete=False))
 
     def terms_meet(self, position: int) -> tuple[bool | None, tuple[int, int]]:
@@ -350,9 +351,9 @@ class CommonSupport:
         return [c for c in self.links[position] if self.scopes.of[c]]
 
     def _meet_factors(self, us: Sequence[int], vs: Sequence[int], depth: int) -> bool | None:
-        """Two products: apart if a factor of one is apart from a factor of the other.
+        """Two products are disjoint if a factor of one is disjoint from a factor of the other.
 
-        They meet for sure only where every factor has to do with at most one factor of the other.
+        They certainly meet only if every factor shares variables with at most one factor of the other.
         """
         if self._contradict(us, vs):
             return False

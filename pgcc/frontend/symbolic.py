@@ -1,4 +1,4 @@
-"""Circuits from and to SymPy, which is only imported when it is needed."""
+"""Conversion between circuits and SymPy, which is imported only when it is needed."""
 
 from __future__ import annotations
 
@@ -26,27 +26,29 @@ EXPANDED_CHILDREN = 6
 
 
 def from_sympy(expr: sympy.Expr, variables: Iterable[str | sympy.Symbol] | None = None) -> Circuit:
-    """The circuit of a SymPy expression: a polynomial in its symbols with real, rational coefficients.
+    """Convert a SymPy expression to a circuit.
+
+    The expression has to be a polynomial in its symbols with real, rational coefficients.
 
     Parameters
     ----------
     expr : sympy.Expr
-        Made of symbols, numbers, sums, products, whole powers and determinants. A `Float` of the precision of a double
-        becomes that float; a longer one becomes the rational number that it is.
+        An expression of symbols, numbers, sums, products, whole powers and determinants. A `Float` in double precision
+        becomes that float; one of higher precision becomes the rational number it stands for.
     variables : iterable of str or Symbol, optional
-        All variables, in order. By default the symbols of the expression, sorted by name, z2 before z10. (SymPy does
-        not keep the order in which they were written.)
+        All variables, in order. By default, the symbols of the expression sorted by name, with z2 before z10. (SymPy
+        does not keep the order in which they were written.)
 
     Raises
     ------
     CircuitError
-        If a part of the expression is anything else; the message shows it.
+        If the expression contains anything else; the message shows what.
 
     See Also
     --------
-    pgcc.parse : a circuit from text
-    pgcc.variables : circuits of single variables, for Python operators
-    pgcc.Circuit.to_sympy : the way back to SymPy
+    pgcc.parse : read a circuit from text
+    pgcc.variables : circuits for single variables, to combine with Python operators
+    pgcc.Circuit.to_sympy : convert a circuit back to SymPy
 
     Examples
     --------
@@ -87,7 +89,7 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
 
 
 class _Reader:
-    """Terms of sub-expressions, innermost first, each object once."""
+    """Reads sub-expressions to terms, innermost first, each object once."""
 
     def __init__(self) -> None:
         import sympy
@@ -165,7 +167,7 @@ class _Reader:
 
 
 def _float_value(value: sympy.Float) -> Number:
-    """The float, if a double can hold it, else the exact rational."""
+    """A float if a double can hold the value, and otherwise the exact rational."""
     sign, mantissa, exponent, _ = value._mpf_
     if not mantissa and exponent:
         raise CircuitError("weights are finite")
@@ -191,10 +193,10 @@ def _shown(expr: Any) -> str:
 
 
 def to_sympy(circuit: Circuit) -> sympy.Expr:
-    """The polynomial as a SymPy expression.
+    """Convert the polynomial to a SymPy expression.
 
-    It is exact: a float becomes the rational number that it is. Complements are 1. A determinant with many children
-    stays a `sympy.Determinant`, which `doit()` expands.
+    The result is exact: a float becomes the rational number it stands for. Complements become 1. A determinant with
+    many children stays a `sympy.Determinant`, which `doit()` expands.
 
     Examples
     --------

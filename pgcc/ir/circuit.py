@@ -1,4 +1,4 @@
-"""`Circuit`: a root, an order of the variables, and the operators people build with."""
+"""`Circuit`: a root node, an order of the variables, and the operators that build larger circuits."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ Names = Iterable[str] | str | None
 
 
 class Circuit(KnowsOldSpellings):
-    """A polynomial written as a DAG of sums, products and determinants, over named, ordered variables.
+    """A polynomial, stored as a graph (a DAG) of sums, products and determinants over named, ordered variables.
 
-    Circuits are immutable; `+ - * /` and `**` build larger ones from them, sharing what they have in common.
+    If its coefficients are the probabilities of sets, this is what the paper calls a probabilistic generating circuit
+    (PGC). Circuits are immutable; `+ - * /` and `**` build larger ones, which share the parts they have in common.
 
     Parameters
     ----------
     root : Node
         The node whose polynomial the circuit computes.
     variables : sequence of str, optional
-        All variables, in the order of the columns of data; by default in order of first appearance.
-        May name variables that do not occur (they are then never in the set).
+        All variables, in the order of the columns of your data. By default, the order in which they first appear.
+        You may name variables that do not occur in the circuit; they are then never in the set.
 
     See Also
     --------
-    pgcc.parse : a circuit from text
-    pgcc.compile : make a model of a circuit
-    pgcc.Model : a compiled circuit, which answers questions
+    pgcc.parse : read a circuit from text
+    pgcc.compile : compile a circuit to a model
+    pgcc.Model : a compiled circuit that answers questions
 
     Examples
     --------
@@ -59,7 +60,7 @@ class Circuit(KnowsOldSpellings):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """All variables, in the order of the columns of data."""
+        """All variables, in the order of the columns of your data."""
         if self._variables is None:
             self._variables = _variables_of(self)
             self._operands = ()
@@ -111,15 +112,15 @@ class Circuit(KnowsOldSpellings):
 
     @property
     def edges(self) -> int:
-        """Number of edges: the size of a circuit as the paper counts it."""
+        """The number of edges, which is how the paper measures the size of a circuit."""
         return sum(len(node.children) for node in self.order)
 
     # -- building ---------------------------------------------------------------------------------
 
     def _with(self, root: Node, *others: Circuit) -> Circuit:
-        """A circuit over this circuit's variables and then those that the others add.
+        """A circuit over the variables of this circuit, followed by those that the others add.
 
-        The variables are only gathered when they are asked for: a million operators in a loop take linear time.
+        The variables are gathered only when somebody asks for them, so a loop of a million operators takes linear time.
         """
         circuit = Circuit.__new__(Circuit)
         circuit.root, circuit._variables, circuit._operands = root, None, (self, *others)
@@ -190,7 +191,7 @@ class Circuit(KnowsOldSpellings):
 
         See Also
         --------
-        pgcc.Circuit.restrict : sum out all other variables
+        pgcc.Circuit.restrict : keep some variables and sum out the rest
         """
         unknown = [name for name in names if name not in self.variables]
         if unknown:
@@ -199,7 +200,7 @@ class Circuit(KnowsOldSpellings):
         return Circuit(self.rewrite(lambda node: var(names.get(node.name, node.name), node.is_complement)), renamed)
 
     def rewrite(self, leaf: Any) -> Node:
-        """The root after every Var node has been replaced by `leaf(node)`.
+        """The root node after every variable leaf `node` has been replaced by `leaf(node)`.
 
         >>> import pgcc
         >>> g = pgcc.parse("0.4*a*b + 0.6")
@@ -208,7 +209,7 @@ class Circuit(KnowsOldSpellings):
 
         See Also
         --------
-        pgcc.Circuit.simplify : a smaller circuit of the same polynomial
+        pgcc.Circuit.simplify : a smaller circuit for the same polynomial
         """
         new: dict[Node, Node] = {}
         for node in self.order:
@@ -218,7 +219,7 @@ class Circuit(KnowsOldSpellings):
     # -- transformations: documented here, made in `passes` and `frontend` -------------------------
 
     def simplify(self) -> Circuit:
-        """The same polynomial by a smaller circuit; see `pgcc.passes.pipeline`.
+        """A smaller circuit for the same polynomial; see `pgcc.passes.pipeline`.
 
         >>> import pgcc
         >>> print(pgcc.parse("(a*b)*(2*3 - 5) + 0*c").simplify())
@@ -226,32 +227,32 @@ class Circuit(KnowsOldSpellings):
 
         See Also
         --------
-        pgcc.Circuit.rewrite : apply a rule to every node
+        pgcc.Circuit.rewrite : replace every variable leaf
         """
         from pgcc.passes.pipeline import simplify
 
         return simplify(self)
 
     def observe(self, evidence: Any = None, *, over: Names = None, size: Any = None) -> Circuit:
-        """The circuit of Pr(evidence, rest), over the variables that are left: the terms that agree, as they are.
+        """Keep the terms that agree with the evidence, as a circuit over the variables that were not observed.
 
-        Its total is Pr(evidence); `pgcc.compile` divides by it, and `Model.condition` is that. The constant 0 if the
-        evidence is impossible.
+        The result is the polynomial of Pr(evidence, rest). It is not normalized: its total is Pr(evidence), and it is
+        the constant 0 if the evidence is impossible. `pgcc.compile` divides by that total, as does `Model.condition`.
 
         Parameters
         ----------
         evidence : dict or text
-            What is observed, as in `Model.prob`: one piece of evidence.
+            What you observed: a single piece of evidence, as in `Model.prob`.
         over : names, optional
-            The variables that `size` counts, those that are observed to be in among them; all by default.
+            The variables that `size` counts, including those observed to be in. By default, all of them.
         size : int or (int, int), optional
-            How many of them are in: exactly k, or at least the first and at most the second. A DPP becomes a k-DPP.
+            How many of these variables are in: exactly k, or a pair (at least, at most). A DPP becomes a k-DPP.
 
         Raises
         ------
         CircuitError
-            If no such number of them can be in; or if more than 255 stand in one determinant whose children are other
-            circuits with variables that count, or that has a size already.
+            If that many of them cannot be in. Also if more than 255 of them occur in one determinant that already has a
+            size, or whose children are other circuits with variables that count.
 
         See Also
         --------
@@ -281,7 +282,7 @@ class Circuit(KnowsOldSpellings):
         return part if evidence is None else condition(part, Evidence(self.variables, evidence).observed())
 
     def marginalize(self, names: Iterable[str]) -> Circuit:
-        """The circuit of the other variables alone: the named ones are summed out (z = 1).
+        """Sum out the named variables (by setting z = 1), leaving a circuit over the others.
 
         >>> import pgcc
         >>> print(pgcc.parse("0.4*a*b + 0.3*a + 0.3").marginalize(["b"]))
@@ -289,15 +290,15 @@ class Circuit(KnowsOldSpellings):
 
         See Also
         --------
-        pgcc.Circuit.restrict : sum out all other variables
-        pgcc.Circuit.observe : keep the terms that agree with evidence, or have a size
+        pgcc.Circuit.restrict : keep some variables and sum out the rest
+        pgcc.Circuit.observe : keep the terms that agree with the evidence or have a given size
         """
         from pgcc.passes.condition import marginalize
 
         return marginalize(self, names)
 
     def restrict(self, names: Iterable[str]) -> Circuit:
-        """The circuit of the named variables alone, in this order: the others are summed out.
+        """Keep the named variables, in this order, and sum out the rest.
 
         >>> import pgcc
         >>> pgcc.parse("0.4*a*b*c + 0.3*a + 0.3").restrict(["c", "a"]).variables
@@ -312,27 +313,29 @@ class Circuit(KnowsOldSpellings):
         return restrict(self, names)
 
     def compose(self, leaves: Mapping[str, Circuit]) -> Circuit:
-        """The circuit with variables replaced by circuits: hierarchical composition.
+        """Replace variables by circuits: hierarchical composition.
 
-        Draw a set from this circuit; for every replaced variable in it draw, independently, a set from its leaf.
+        To draw from the result, draw a set from this circuit; then, for every replaced variable in that set, draw a set
+        from its leaf, independently.
 
         Parameters
         ----------
         leaves : mapping
-            Variable to circuit. Each has the total 1 (exact numbers exactly, floats to 1e-9; see `normalize`), and no
-            variable in common with another leaf or with the variables that stay.
+            From variables to circuits. Each leaf must have the total 1 (exactly if its numbers are exact, to 1e-9 if
+            they are floats; see `normalize`), and must share no variable with another leaf or with the variables that
+            stay.
 
         Raises
         ------
         CircuitError
-            If a name is no variable of the circuit, or a leaf is no circuit.
+            If a name is not a variable of the circuit, or a leaf is not a circuit.
         SemanticsError
-            If a leaf's total is not 1, or two share a variable.
+            If the total of a leaf is not 1, or two leaves share a variable.
 
         See Also
         --------
         pgcc.det_pgc : a DPP over groups, each with a distribution of its own
-        pgcc.mixture : one of several distributions, drawn at random
+        pgcc.mixture : a mixture of distributions
 
         Examples
         --------
@@ -346,20 +349,21 @@ class Circuit(KnowsOldSpellings):
         return compose(self, leaves)
 
     def normalize(self) -> Circuit:
-        """The circuit divided by its total g(1): exactly, or, if numbers are floats, to a relative error of 1e-12.
+        """Divide the circuit by its total g(1), so that the coefficients sum to 1.
 
-        `pgcc.compile` does that by itself; circuits that become leaves of others need it.
+        The division is exact if all numbers are, and otherwise has a relative error below 1e-12. `pgcc.compile`
+        normalizes by itself; you need this for circuits that become leaves of others.
 
         Raises
         ------
         SemanticsError
-            If the total is not above 0.
+            If the total is not positive.
         PrecisionError
-            If the total cannot be had to 1e-12.
+            If the total cannot be computed to 1e-12.
 
         See Also
         --------
-        pgcc.compile : make a model of a circuit
+        pgcc.compile : compile a circuit to a model
 
         Examples
         --------
@@ -372,17 +376,17 @@ class Circuit(KnowsOldSpellings):
         return normalize(self)
 
     def thin(self, p: Any) -> Circuit:
-        """The circuit of what is left of a set if every member stays with probability p, independently.
+        """Thin the distribution: draw a set, then keep each of its members with probability p, independently.
 
         Parameters
         ----------
         p : number, or mapping from variables to numbers
-            Between 0 and 1. Variables that are not named always stay.
+            Between 0 and 1. Variables that you do not name are always kept.
 
         See Also
         --------
         pgcc.Circuit.tilt : make members more or less likely
-        pgcc.Circuit.compose : put a distribution in the place of a variable
+        pgcc.Circuit.compose : replace variables by distributions
 
         Examples
         --------
@@ -395,17 +399,19 @@ class Circuit(KnowsOldSpellings):
         return thin(self, p)
 
     def tilt(self, weights: Mapping[str, Any]) -> Circuit:
-        """The circuit of Pr(S) · Π_{i∈S} w_i: exponential tilting, with w = exp(θ); `pgcc.compile` normalises it.
+        """Reweight the sets to Pr(S) · Π_{i∈S} w_i: exponential tilting, with w = exp(θ).
+
+        The result is not normalized; `pgcc.compile` does that.
 
         Parameters
         ----------
         weights : mapping
-            Variable to weight, a number > 0. Variables that are not named have 1.
+            From variables to weights, numbers > 0. Variables that you do not name have weight 1.
 
         See Also
         --------
-        pgcc.Circuit.thin : let every member drop out at random
-        pgcc.subsets : uniform subsets of a given size
+        pgcc.Circuit.thin : drop members at random
+        pgcc.subsets : a random subset of a given size
 
         Examples
         --------
@@ -418,16 +424,17 @@ class Circuit(KnowsOldSpellings):
         return tilt(self, weights)
 
     def complement(self, names: Iterable[str] | None = None) -> Circuit:
-        """The circuit with 0 and 1 swapped, in all variables or in those that are named.
+        """Swap 0 and 1, in all variables or in the named ones.
 
         Raises
         ------
         CircuitError
-            If the circuit is not decomposable: then it does not tell what is out.
+            If the circuit is not decomposable (two factors of a product share a variable): its products then do not
+            show which variables are out.
 
         See Also
         --------
-        pgcc.Circuit.observe : keep the terms that agree with evidence, or have a size
+        pgcc.Circuit.observe : keep the terms that agree with the evidence or have a given size
 
         Examples
         --------
@@ -440,7 +447,7 @@ class Circuit(KnowsOldSpellings):
         return complement(self, names)
 
     def to_sympy(self) -> sympy.Expr:
-        """The polynomial as a SymPy expression.
+        """Convert the polynomial to a SymPy expression.
 
         >>> import pgcc
         >>> pgcc.parse("a*b/2 + 1/2").to_sympy()
@@ -448,15 +455,17 @@ class Circuit(KnowsOldSpellings):
 
         See Also
         --------
-        pgcc.from_sympy : a circuit from a SymPy expression
-        pgcc.Circuit.to_networkx : the circuit as a graph
+        pgcc.from_sympy : convert a SymPy expression to a circuit
+        pgcc.Circuit.to_networkx : convert the circuit to a graph
         """
         from pgcc.frontend.symbolic import to_sympy
 
         return to_sympy(self)
 
     def to_networkx(self) -> networkx.DiGraph:
-        """The graph that `from_networkx` reads as the same circuit; its nodes are numbers, the root the last.
+        """Convert the circuit to a networkx graph, which `from_networkx` reads back as the same circuit.
+
+        Nodes are numbered from 0, and the root is the last.
 
         >>> import pgcc
         >>> G = pgcc.parse("0.5*a*b + 0.5").to_networkx()
@@ -465,8 +474,8 @@ class Circuit(KnowsOldSpellings):
 
         See Also
         --------
-        pgcc.Circuit.from_networkx : a circuit from a graph
-        pgcc.pc.PC.to_networkx : the circuit as a graph
+        pgcc.Circuit.from_networkx : read a circuit from a graph
+        pgcc.pc.PC.to_networkx : the same for a probabilistic circuit
         """
         from pgcc.frontend.graph import GENERATING, to_graph
 
@@ -474,12 +483,12 @@ class Circuit(KnowsOldSpellings):
 
     @classmethod
     def from_networkx(cls, graph: networkx.DiGraph) -> Circuit:
-        """A circuit from a graph whose edges point from a node to its children.
+        """Read a circuit from a networkx graph whose edges point from each node to its children.
 
         Parameters
         ----------
         graph : networkx.DiGraph
-            Acyclic, with one node that no edge enters: the root. Every node has an attribute ``kind``:
+            An acyclic graph with exactly one node that no edge enters: the root. Every node has an attribute ``kind``:
 
             - ``"sum"``; every edge out of it has a ``weight``;
             - ``"product"``;
@@ -487,25 +496,24 @@ class Circuit(KnowsOldSpellings):
               every generating polynomial);
             - ``"constant"``, with ``value``, a number;
             - ``"bernoulli"``, with ``variable`` and ``p``;
-            - ``"det"``, with the matrices ``M0``, ``U`` and ``V`` of det(M0 + U·diag(children)·Vᵀ), and perhaps
+            - ``"det"``, with the matrices ``M0``, ``U`` and ``V`` of det(M0 + U·diag(children)·Vᵀ), and optionally
               ``size`` and ``counted``; an edge with ``outside=i`` leads to the complement of child i, which is 1
               otherwise;
-            - ``"copy"``, of its only child: for a child that its parent has twice.
+            - ``"copy"``, of its only child: for a parent that has the same child twice.
 
-            A sum or product of nothing has to say ``children=0``. Children are taken in the order in which the edges
-            were added. A list of names in ``graph.graph["variables"]``, if it is there, fixes the order of the
-            variables.
+            An empty sum or product must have ``children=0``. Children are taken in the order in which the edges were
+            added. A list of names in ``graph.graph["variables"]`` fixes the order of the variables.
 
         Raises
         ------
         CircuitError
-            For anything else; it names the node. And for a graph of a probabilistic circuit, which means something
-            else: `pgcc.pc.PC.from_networkx` reads that.
+            If the graph has any other form; the message names the node. Graphs of probabilistic circuits are refused
+            too, because they mean something else: read them with `pgcc.pc.PC.from_networkx`.
 
         See Also
         --------
-        pgcc.Circuit.to_networkx : the circuit as a graph
-        pgcc.pc.PC.from_networkx : a circuit from a graph
+        pgcc.Circuit.to_networkx : convert the circuit to a graph
+        pgcc.pc.PC.from_networkx : the same for a probabilistic circuit
 
         Examples
         --------
@@ -544,7 +552,7 @@ class Circuit(KnowsOldSpellings):
 
 
 def _variables_of(circuit: Circuit) -> tuple[str, ...]:
-    """The variables of all operands, left to right; iterative, and each operand once, however often it was used."""
+    """The variables of all operands, left to right. The loop visits each operand once, however often it was used."""
     names: dict[str, None] = {}
     seen: set[int] = set()
     stack = [circuit]
@@ -579,17 +587,17 @@ def power_node(base: Node, exponent: int) -> Node:
 
 
 def variables(names: str | Sequence[str]) -> tuple[Circuit, ...]:
-    """Circuits for single variables, to build expressions with.
+    """Circuits for single variables, from which to build expressions with Python operators.
 
     Parameters
     ----------
     names : str or sequence of str
-        Names, or one string of names separated by spaces or commas.
+        The names, as a sequence or as one string separated by spaces or commas.
 
     See Also
     --------
-    pgcc.parse : a circuit from text
-    pgcc.from_sympy : a circuit from a SymPy expression
+    pgcc.parse : read a circuit from text
+    pgcc.from_sympy : convert a SymPy expression to a circuit
 
     Examples
     --------

@@ -80,8 +80,8 @@ class CircuitMLE(Estimator):
 
     See Also
     --------
-    pgcc.grad : derivatives by the numbers of a circuit
-    pgcc.torch.LogProb : a circuit as a layer
+    pgcc.grad : derivatives with respect to the numbers of a circuit
+    pgcc.torch.LogProb : a circuit as a PyTorch layer
 
     Examples
     --------

@@ -47,7 +47,7 @@ class Imputer(Parameters):
 
     See Also
     --------
-    pgcc.learn.MixtureOfTrees : several trees, by EM
+    pgcc.learn.MixtureOfTrees : learn a mixture of trees by EM
     pgcc.Model.marginals : the probability of every variable
 
     Examples

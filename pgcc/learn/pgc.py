@@ -58,9 +58,9 @@ class PGC(Estimator):
 
     See Also
     --------
-    pgcc.learn.SimplePGC : the paper's model
-    pgcc.learn.MixtureOfTrees : several trees, by EM
-    pgcc.learn.GridSearch : the best of several settings
+    pgcc.learn.SimplePGC : learn the model of the paper
+    pgcc.learn.MixtureOfTrees : learn a mixture of trees by EM
+    pgcc.learn.GridSearch : choose the best of several settings
 
     Examples
     --------

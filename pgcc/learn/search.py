@@ -58,8 +58,8 @@ class GridSearch(Estimator):
 
     See Also
     --------
-    pgcc.learn.SimplePGC : the paper's model
-    pgcc.learn.PGC : the best mixture of several models
+    pgcc.learn.SimplePGC : learn the model of the paper
+    pgcc.learn.PGC : learn the best mixture of several models
 
     Examples
     --------

@@ -81,8 +81,8 @@ class SimplePGC(Estimator):
 
     See Also
     --------
-    pgcc.learn.DPP : a determinantal point process
-    pgcc.learn.PGC : the best mixture of several models
+    pgcc.learn.DPP : learn a determinantal point process
+    pgcc.learn.PGC : learn the best mixture of several models
     pgcc.det_pgc : a DPP over groups, each with a distribution of its own
 
     Examples
@@ -191,7 +191,7 @@ class DPP(SimplePGC):
     See Also
     --------
     pgcc.dpp : determinantal point processes
-    pgcc.learn.SimplePGC : the paper's model
+    pgcc.learn.SimplePGC : learn the model of the paper
 
     Examples
     --------

@@ -61,8 +61,8 @@ class MixtureOfTrees(Estimator):
 
     See Also
     --------
-    pgcc.learn.ChowLiu : the likeliest tree
-    pgcc.learn.PGC : the best mixture of several models
+    pgcc.learn.ChowLiu : learn the most likely tree
+    pgcc.learn.PGC : learn the best mixture of several models
 
     Examples
     --------
@@ -129,8 +129,8 @@ class ChowLiu(Estimator):
 
     See Also
     --------
-    pgcc.learn.MixtureOfTrees : several trees, by EM
-    pgcc.builders.chow_liu_from_data : the likeliest tree of a table of data
+    pgcc.learn.MixtureOfTrees : learn a mixture of trees by EM
+    pgcc.builders.chow_liu_from_data : the most likely tree for a table of data
 
     Examples
     --------

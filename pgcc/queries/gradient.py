@@ -197,8 +197,8 @@ def grad(circuit: Circuit, evidence: Any = None, *, weights: Any = None, normali
     See Also
     --------
     pgcc.Model.grad : derivatives of the log-probability of evidence
-    pgcc.learn.CircuitMLE : the numbers of any circuit
-    pgcc.torch.logprob : log-probabilities of any circuit
+    pgcc.learn.CircuitMLE : learn the numbers of any circuit from data
+    pgcc.torch.logprob : log-probabilities of any circuit, for PyTorch
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`check`: is a circuit a probability distribution? Three verdicts, each proved, refuted or not proven."""
+"""`check`: is a circuit a probability distribution? It gives three verdicts, each proved, refuted or not proven."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from pgcc.validity.provenance import Certificate, prove_nonnegative
 from pgcc.validity.search import TermSampler, find_negative
 from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, assignment_text, exact_text, number_text
 
-# With at most so many variables, all coefficients are computed.
+# All coefficients are computed for at most this many variables.
 MOST_EXHAUSTIVE = 22
-# The total is computed in fractions while they are shorter than this, and determinants no larger than this.
+# The total is computed in fractions as long as they are shorter, and determinants no larger, than this.
 _MOST_BITS, _MOST_ROWS = 1 << 14, 120
 _BALL_RTOL, _MOST_EXPONENT = 1e-13, 1 << 20
-# Children of a determinant with a size, above which its total is not computed to prove that it is positive.
+# The total of a determinant with a size is not computed to prove it positive if there are more children than this.
 _MANY = 40
 
 CLAIMS = ("multiaffine", "normalized", "nonnegative")
@@ -39,16 +39,16 @@ CLAIMS = ("multiaffine", "normalized", "nonnegative")
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What `pgcc.check` found; prints as a page.
+    """The result of `pgcc.check`; print it to read it.
 
     Attributes
     ----------
     multiaffine, normalized, nonnegative : Verdict
-        No variable is squared; g(1) = 1; no coefficient is negative.
+        The verdicts on three claims: no variable is squared; g(1) = 1; no coefficient is negative.
     total : Fraction or float
-        g(1): a fraction where it was computed exactly.
+        The total g(1), as a fraction if it was computed exactly.
     certificate : Certificate
-        Which rule proves that no coefficient is negative, at which node. `print` it.
+        Which rule, applied at which node, proves that no coefficient is negative. `print` it to read it.
 
     Examples
     --------
@@ -71,19 +71,19 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether all three are proved: it is a probability distribution."""
+        """Whether all three claims are proved, so that the circuit is a probability distribution."""
         return all(verdict.proved for verdict in self._verdicts.values())
 
     @property
     def state(self) -> str:
-        """``"proved"``, ``"refuted"`` if one of them is, else ``"not proven"``."""
+        """``"proved"`` if all three claims are, ``"refuted"`` if one of them is, and ``"not proven"`` otherwise."""
         if any(verdict.refuted for verdict in self._verdicts.values()):
             return REFUTED
         return PROVED if self.ok else NOT_PROVEN
 
     @property
     def witness(self) -> Any:
-        """What refutes it: an assignment with a negative coefficient, a squared variable, or the total; or None."""
+        """What refutes it: an assignment with a negative coefficient, a squared variable, or the total; else None."""
         for name in ("nonnegative", "multiaffine", "normalized"):
             if self._verdicts[name].refuted:
                 return self._verdicts[name].witness
@@ -95,10 +95,10 @@ class Report:
 
     @cached_property
     def negative_dependence(self) -> Verdict:
-        """Whether it is negatively dependent; computed when it is first asked for.
+        """The verdict on negative dependence, computed when you first ask for it.
 
-        Proved where the circuit is strongly Rayleigh by the way it is built; refuted by a pair that is positively
-        correlated, at z = 1 or under positive weights.
+        It is proved if the circuit is strongly Rayleigh by construction, and refuted by a pair of variables that is
+        positively correlated, at z = 1 or under some positive weights.
         """
         if not (self.multiaffine.proved and self.nonnegative.proved) or not self.total > 0:
             return Verdict(NOT_PROVEN, "it is not known to be a distribution")
@@ -106,24 +106,24 @@ class Report:
 
     @property
     def proofs(self) -> list[Proof]:
-        """What shows each verdict that is proved or refuted, for `pgcc.validity.proof.verify`."""
+        """The proofs behind each verdict that is proved or refuted, for `pgcc.validity.proof.verify`."""
         verdicts = [*self._verdicts.values(), self.__dict__.get("negative_dependence")]
         return [verdict.proof for verdict in verdicts if verdict is not None and verdict.proof is not None]
 
     def verify(self) -> dict[str, bool]:
-        """Have everything that is proved or refuted checked by code that shares nothing with the prover.
+        """Check every proof and refutation again, with code that shares nothing with the prover.
 
-        Every step is verified over exact numbers. Where a proof is by an identity test, it is made anew.
+        Every step is verified over exact numbers. Identity tests are repeated with fresh random numbers.
 
         Returns
         -------
         dict
-            True for what is proved and False for what is refuted; what is not proven is not there.
+            For each claim, True if it is proved and False if it is refuted. Claims that are not proven are left out.
 
         Raises
         ------
         ProofError
-            If a verdict is not what its proof shows.
+            If a proof does not show its verdict.
 
         Examples
         --------
@@ -142,12 +142,12 @@ class Report:
         return found
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """The report as plain data, for JSON."""
         verdicts = {name: verdict.as_dict() for name, verdict in self._verdicts.items()}
         return {"state": self.state, "ok": self.ok, **verdicts}
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the verdicts, with the witness of what is refuted."""
+        """What notebooks show: the verdicts, with a witness for each refutation."""
         from pgcc.draw.html import report_html
 
         return report_html(self)
@@ -161,7 +161,7 @@ class Report:
 
 
 def _is_witness(verdict: Verdict) -> bool:
-    """Whether a verdict tells the witness of its proof."""
+    """Whether the witness of a verdict is the one in its proof."""
     if not verdict.refuted or verdict.proof is None:
         return not verdict.refuted
     data = verdict.proof.data
@@ -185,21 +185,23 @@ def check(
 ) -> Report:
     """Check that a circuit is a probability distribution: multiaffine, normalised, without negative coefficients.
 
-    A verdict is *proved*, *refuted* with a witness, or *not proven*; deciding in general is NP-hard. Exact numbers are
-    judged exactly. Where some numbers are floats, the total may be off by 1e-9 and a coefficient may be as low as
-    −tolerance·g(1).
+    Each of the three verdicts is *proved*, *refuted* with a witness, or *not proven*: deciding them in general is
+    NP-hard. Exact numbers are judged exactly. If some numbers are floats, the total may be off by 1e-9 and a
+    coefficient may be as low as −tolerance·g(1).
 
     Parameters
     ----------
     circuit : Circuit
+        The circuit to check.
     time : float
-        Seconds for computing all coefficients (up to 22 variables), and again for the search for a negative one.
+        Seconds to spend on computing all coefficients (for up to 22 variables), and again on searching for a negative
+        one.
     tolerance : float
-        See above; nothing is tolerated of circuits without floats.
+        See above; it has no effect on circuits without floats.
     normalize : bool
-        Judge g / g(1), as `pgcc.compile` has it: any positive total will do.
+        Judge g / g(1), as `pgcc.compile` would use it: any positive total is then accepted.
     rng : seed or numpy Generator
-        For the search.
+        The randomness of the search.
 
     Returns
     -------
@@ -207,8 +209,8 @@ def check(
 
     See Also
     --------
-    pgcc.Model.standing : whether it is proved to be a distribution
-    pgcc.compile : make a model of a circuit
+    pgcc.Model.standing : what a model knows about the signs of its probabilities
+    pgcc.compile : compile a circuit to a model
 
     Examples
     --------
@@ -276,7 +278,10 @@ def _judge_multiaffine(circuit: Circuit) -> Verdict:
 
 @dataclass(frozen=True)
 class Enclosure:
-    """g(1) is within `radius` of `middle`, and surely has this `sign` (0: not known); `size` is |g(1)| of any range."""
+    """g(1) is within `radius` of `middle` and certainly has this `sign` (0: unknown).
+
+    `size` is |g(1)|, which may be outside the range of floats.
+    """
 
     middle: float
     radius: float
@@ -285,7 +290,7 @@ class Enclosure:
 
 
 def find_total(circuit: Circuit) -> Fraction | Enclosure:
-    """g(1): exactly where that is cheap, else enclosed.
+    """g(1), exactly if that is cheap, and otherwise as an enclosure.
 
     >>> import pgcc
     >>> find_total(pgcc.parse("0.1*x + 0.2"))
@@ -296,7 +301,7 @@ def find_total(circuit: Circuit) -> Fraction | Enclosure:
 
 
 def _plain_total(circuit: Circuit) -> Fraction | None:
-    """Node by node; None when the fractions become long."""
+    """g(1), computed node by node in fractions; None if these become too long."""
     one = Fraction(1)
     totals: list[Fraction] = []
     for node, children in zip(circuit.order, circuit.links, strict=True):
@@ -383,7 +388,7 @@ def _judge_positive(total: Fraction | Enclosure) -> Verdict:
 
 
 def _is_long(circuit: Circuit) -> bool:
-    """Whether a determinant of a size is so large that its total takes long to check."""
+    """Whether a determinant with a size is so large that checking its total takes long."""
     return any(node.op is Op.DET and node.size is not None and sum(node.counted) > _MANY for node in circuit.order)
 
 
@@ -401,7 +406,7 @@ def _positive_coefficient(circuit: Circuit) -> Proof | None:
 
 
 class _Nonnegative:
-    """By provenance; by all coefficients, if they are few enough; by search."""
+    """Judge nonnegativity: by provenance, then by all coefficients if there are few enough, then by search."""
 
     def __init__(
         self, circuit: Circuit, multiaffine: Verdict, total: Fraction | Enclosure,
@@ -416,7 +421,7 @@ class _Nonnegative:
         self.tolerated = f"; down to -{tolerance:.0e}·g(1) is tolerated of floats" if self.slack else ""
 
     def judge(self) -> tuple[Verdict, Certificate]:
-        """The verdict, and what provenance proves."""
+        """The verdict, and the certificate of what provenance proves."""
         certificate = prove_nonnegative(self.circuit)
         if not certificate.proved:
             simpler = prove_nonnegative(self.circuit.simplify())

@@ -1,8 +1,9 @@
-"""What `compile` knows of the signs of a circuit's coefficients, at the price of compiling it: proved, refused or open.
+"""What `compile` knows about the signs of a circuit's coefficients: proved nonnegative, refused, or undecided.
 
-Nothing can be negative in a circuit without negative numbers. Others are put to the rules of `check` and, where none
-proves them, to all coefficients if they are few or else to a short search; what is counted there is operations, not
-time, so that the same circuit meets the same end every time. The prover is imported when a circuit needs it.
+It spends no more on this than on compiling. No coefficient of a circuit without negative numbers can be negative. Other
+circuits are given to the rules of `check`. If none of these proves them, all coefficients are computed if they are few,
+and otherwise a short search looks for a negative one. The search is limited by the number of operations and not by
+time, so the same circuit always has the same outcome. The prover is imported only when a circuit needs it.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
 from pgcc.rings.values import Values
 
-# Nodes and multiplications of exact numbers (the cubes of the rows of determinants) up to which `compile` tries rules.
+# `compile` tries rules up to this many nodes and exact multiplications (the cubes of the rows of determinants).
 _MOST_NODES, _MOST_EXACT = 5_000, 50_000
-# Multiplications that all coefficients, or a search for a negative one, may take.
+# The most multiplications to spend on all coefficients, or on a search for a negative one.
 _MOST_SCANNED, _MOST_SEARCHED = 1 << 24, 1 << 24
-# Coefficients that a search looks at.
+# The number of coefficients that a search looks at.
 _MOST_ROWS = 50_000
-# Floats are judged with an allowance, as `check` does it: relative to the total.
+# Floats are judged with a tolerance relative to the total, as in `check`.
 _TOLERANCE = Fraction(1, 10**12)
 _MOST_EXPONENT = 1 << 14
 _NO_CLOCK = float("inf")
@@ -32,15 +33,18 @@ _NO_CLOCK = float("inf")
 
 @dataclass(frozen=True)
 class Standing:
-    """Whether it is proved that no coefficient is negative, and by what; or what was tried.
+    """Whether it is proved that no coefficient of a model is negative, and how; or what was tried.
 
     Attributes
     ----------
     proved : bool
+        Whether it is proved.
     reason : str
+        By what it is proved, or what was tried.
     exactly : bool
-        Whether nothing had to be tolerated. What is negative by 1e-12 of the total of a circuit with floats may be all
-        there is of a part of it: its answers are looked at, and its parts are judged anew.
+        Whether the proof needed no tolerance. In a circuit with floats, a coefficient that is negative by 1e-12 of the
+        total is tolerated, yet it may be all there is of some conditional distribution. So if this is False, every
+        answer is checked, and every conditional distribution is judged afresh.
 
     Examples
     --------
@@ -56,7 +60,7 @@ class Standing:
 
     @property
     def certain(self) -> bool:
-        """Whether no coefficient is negative at all."""
+        """Whether it is proved, without any tolerance, that no coefficient is negative."""
         return self.proved and self.exactly
 
     def __str__(self) -> str:
@@ -72,7 +76,7 @@ NOT_ASKED = Standing(False, "it was not tested (validate=False)")
 
 
 def find_standing(circuit: Circuit, compiled: Compiled, total: Values) -> Standing:
-    """What is known of a circuit with this total; a negative coefficient that is found is refused with its witness.
+    """What is known about a circuit with this total. It is refused, with a witness, if a negative coefficient is found.
 
     Examples
     --------
@@ -95,14 +99,14 @@ def find_standing(circuit: Circuit, compiled: Compiled, total: Values) -> Standi
 
 
 def follows_from_rules(circuit: Circuit, compiled: Compiled) -> bool:
-    """Whether the rules of `check` prove it, as it was written or simplified."""
+    """Whether the rules of `check` prove the circuit nonnegative, as it was written or after simplification."""
     from pgcc.validity.provenance import prove_nonnegative
 
     return prove_nonnegative(circuit).proved or prove_nonnegative(compiled.circuit).proved
 
 
 def _by_signs(compiled: Compiled) -> Standing | None:
-    """Without negative numbers, or with those of determinants only that are known to have no negative minors."""
+    """Whether no number is negative, except in determinants that are known to have no negative minors."""
     if compiled.decomposable:  # then it has been lowered to compute the total
         program = compiled.program
         if not (program.signed or program.has_det):
@@ -129,7 +133,7 @@ def _cubes(circuit: Circuit) -> list[int]:
 
 
 def _slack(circuit: Circuit, total: Values) -> Fraction | None:
-    """How far below 0 a coefficient of a circuit with floats may be; None if the total is no number to compute with."""
+    """How far below 0 a coefficient of a circuit with floats may be; None if the total is not a finite float."""
     if circuit.facts.exact:
         return Fraction(0)
     exponent = int(total.exponent[0])

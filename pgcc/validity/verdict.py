@@ -1,4 +1,4 @@
-"""What can be said of a claim: proved, refuted with a witness, or not proven."""
+"""The verdict on a claim: proved, refuted with a witness, or not proven."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ PROVED, REFUTED, NOT_PROVEN = "proved", "refuted", "not proven"
 
 @dataclass(frozen=True)
 class Verdict:
-    """One claim and what became of it.
+    """The verdict of `pgcc.check` on one claim about a circuit.
 
     Attributes
     ----------
     state : str
         ``"proved"``, ``"refuted"`` or ``"not proven"``.
     reason : str
+        Why, in words.
     witness : object
-        Where it is refuted: what shows it.
+        The counterexample, if the claim is refuted.
     value : Fraction or None
-        The exact number that goes with the witness.
+        The exact number that goes with the witness, such as the negative coefficient.
     proof : Proof or None
-        What the checker of proofs takes (`pgcc.validity.proof`); None if it is not proven.
+        The proof that the proof checker verifies (`pgcc.validity.proof`); None if the claim is not proven.
 
     Examples
     --------
@@ -45,16 +46,16 @@ class Verdict:
 
     @property
     def proved(self) -> bool:
-        """Whether the claim is true."""
+        """Whether the claim is proved to be true."""
         return self.state == PROVED
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim is false."""
+        """Whether the claim is proved to be false."""
         return self.state == REFUTED
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """The verdict as plain data, for JSON."""
         plain: dict[str, Any] = {"state": self.state, "reason": self.reason}
         if self.witness is not None:
             plain["witness"] = exact_text(self.witness) if isinstance(self.witness, Fraction) else self.witness
@@ -67,12 +68,12 @@ class Verdict:
 
 
 def exact_text(value: Fraction | None) -> str:
-    """A fraction as text, of whatever length; "" for none. (Python refuses to write more than 4,300 digits.)"""
+    """A fraction of any length as text; "" for None. (Python itself refuses to write more than 4,300 digits.)"""
     return "" if value is None else str(fmpq(value.numerator, value.denominator))
 
 
 def number_text(value: Fraction) -> str:
-    """A fraction that is short, or a decimal of a long one.
+    """A short fraction as it is, a long one as a decimal.
 
     >>> number_text(Fraction(-1, 20)), number_text(Fraction(1, 3**60))
     ('-1/20', '2.359e-29')
@@ -88,7 +89,7 @@ def number_text(value: Fraction) -> str:
 
 
 def assignment_text(assignment: dict[str, int], most: int = 12) -> str:
-    """What is in, and how many are out.
+    """An assignment as text; a long one as what is in and how many are out.
 
     >>> assignment_text({"a": 1, "b": 0})
     'a=1, b=0'

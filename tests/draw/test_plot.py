@@ -559,7 +559,7 @@ def test_gallery(tmp_path, monkeypatch, capsys):
 def test_the_page_shows_the_code_that_made_the_pictures():
     page = (ROOT / "docs" / "gallery" / "pictures.md").read_text(encoding="utf-8")
     script = (ROOT / "examples" / "gallery.py").read_text(encoding="utf-8")
-    page = page.split("## Large circuits")[0]
+    page = page.split("## In a notebook")[0]
     shown = [line.removeprefix(">>> ") for line in page.splitlines() if line.startswith(">>> ")]
     assert len(shown) > 10
     for line in shown:

@@ -1,13 +1,14 @@
-"""The checker of proofs: the code that has to be trusted for a verdict of `pgcc.check`.
+"""The proof checker: the code you have to trust in order to trust a verdict of `pgcc.check`.
 
-It takes a circuit and what the prover wrote down, and verifies every step over exact numbers: rationals (flint), balls
-with a proven radius where rationals are too long, intervals of doubles rounded outwards for tables of more than 2¹³
-coefficients, and, where a proof rests on two polynomials being equal, residues modulo a fresh random prime of more than
-128 bits. It shares no code with the prover; of pgcc it uses the circuit and its numbers.
+It takes a circuit and the proof that the prover wrote down, and verifies every step over exact numbers: rationals
+(flint); balls with a proven radius where rationals become too long; intervals of doubles, rounded outwards, for tables
+of more than 2¹³ coefficients; and, where a proof rests on the equality of two polynomials, residues modulo a fresh
+random prime of more than 128 bits. It shares no code with the prover; all it uses of pgcc is the circuit and its
+numbers.
 
-This module has the claims and the rules that prove or refute them (`CLAIMS`); `values` has the exact arithmetic,
-`tables` all coefficients at once, `steps` the rules for nodes (`RULES`), `determinants` those for matrices
-(`DET_RULES`).
+This module has the claims and the rules that prove or refute them (`CLAIMS`). `values` has the exact arithmetic,
+`tables` computes all coefficients at once, `steps` has the rules for nodes (`RULES`), and `determinants` those for
+matrices (`DET_RULES`).
 """
 
 from __future__ import annotations
@@ -43,20 +44,20 @@ _PRECISIONS = (256, 1024, 4096, 16384)  # bits of balls
 
 
 class Proof(NamedTuple):
-    """What shows one claim: plain data, beside the circuit.
+    """A proof or refutation of one claim, as plain data about a circuit.
 
     Attributes
     ----------
     claim : str
         ``"multiaffine"``, ``"normalized"``, ``"nonnegative"`` or ``"negative_dependence"``.
     holds : bool
-        Whether the claim is proved, or refuted.
+        True if this proves the claim, False if it refutes it.
     rule : str
         A key of `CLAIMS[claim, holds]`.
     circuit : Circuit
-        The circuit that the steps are about: the one that was given, or another one of the same polynomial.
+        The circuit that the steps are about: the given one, or another circuit of the same polynomial.
     data : dict
-        What the rule needs. Steps are tuples (position of a node in `circuit.order`, rule, sign, witness).
+        The data that the rule needs. Steps are tuples (position of a node in `circuit.order`, rule, sign, witness).
 
     Examples
     --------
@@ -76,15 +77,16 @@ class Proof(NamedTuple):
 def verify(
     circuit: Circuit, proofs: Iterable[Proof], *, tolerance: float = 1e-12, normalize: bool = False
 ) -> dict[str, bool]:
-    """Check proofs about a circuit; what they prove (True) and refute (False), by claim.
+    """Check proofs about a circuit, and return what they prove (True) or refute (False) for each claim.
 
     Parameters
     ----------
     circuit : Circuit
+        The circuit that was given to `pgcc.check`.
     proofs : iterable of Proof
-        One a claim. Those of `nonnegative` and `negative_dependence` may need that of `multiaffine`.
+        One proof per claim. Those of `nonnegative` and `negative_dependence` may need that of `multiaffine`.
     tolerance, normalize
-        What the claims mean, as in `pgcc.check`.
+        As in `pgcc.check`: they define what the claims mean.
 
     Raises
     ------
@@ -117,8 +119,9 @@ def verify(
 
 
 def _anew(other: Circuit, given: Circuit) -> Circuit:
-    """The circuit of a proof: the given one if they are equal, else made again from its root (it may keep what is not
-    so: its order, its links)."""
+    """The circuit of a proof: the given one if they are equal, and otherwise rebuilt from its root.
+
+    (Cached attributes such as its order and links cannot be trusted.)"""
     return given if other == given else Circuit(other.root, other.variables)
 
 
@@ -128,7 +131,7 @@ def _said(holds: bool) -> str:
 
 @dataclass
 class _Case:
-    """The circuit, what is tolerated, and the claims that are decided."""
+    """The circuit, the tolerance, and the claims that are decided so far."""
 
     circuit: Circuit
     tolerance: Fraction
@@ -136,13 +139,13 @@ class _Case:
     known: dict[str, bool] = field(default_factory=dict)
 
     def slacks(self, is_exact: bool) -> Iterator[Any]:
-        """How far below 0 a coefficient may be: tolerance·|g(1)| where some numbers are floats, exactly or in balls."""
+        """How far below 0 a coefficient may be: tolerance·|g(1)| if some numbers are floats; exactly, or in balls."""
         if self.circuit.facts.exact or not self.tolerance:
             return iter([fmpq(0)])
         return (lift_exact(self.tolerance) * abs(found) for found in self.totals(is_exact))
 
     def totals(self, is_exact: bool) -> Iterator[Any]:
-        """g(1): exactly, or in ever smaller balls."""
+        """g(1), exactly or in ever smaller balls."""
         return (total(self.circuit, bits) for bits in ((0,) if is_exact else _PRECISIONS))
 
 
@@ -155,18 +158,18 @@ def _decomposable(case: _Case, proof: Proof) -> bool:
 
 
 def _identity_test(case: _Case, proof: Proof) -> bool:
-    """Only variables that two factors share can be squared, and they are not, but for a chance of about 2⁻¹²⁰."""
+    """Only variables that two factors share can be squared, and these are not, except with probability about 2⁻¹²⁰."""
     shared = scopes_of(case.circuit)[1]
     return is_affine(case.circuit, [name for i, name in enumerate(case.circuit.variables) if shared >> i & 1])
 
 
 def _square(case: _Case, proof: Proof) -> bool:
-    """A second difference that is not 0 modulo a prime is not 0."""
+    """A second difference that is nonzero modulo a prime is nonzero."""
     return not is_affine(case.circuit, [proof.data["variable"]])
 
 
 def _total_is_right(case: _Case, proof: Proof) -> bool:
-    """g(1) = 1; to 1e-9 where some numbers are floats; or positive, if it is to be divided by it."""
+    """g(1) = 1, up to 1e-9 if some numbers are floats; with `normalize`, g(1) > 0."""
     tolerance = _tolerated(case.circuit)
     return any(
         (found > 0 if case.normalize else abs(found - 1) <= tolerance) and _agrees(found, proof)
@@ -175,7 +178,7 @@ def _total_is_right(case: _Case, proof: Proof) -> bool:
 
 
 def _total_is_wrong(case: _Case, proof: Proof) -> bool:
-    """g(1) is something else; or not positive."""
+    """g(1) ≠ 1; with `normalize`, g(1) ≤ 0."""
     tolerance = _tolerated(case.circuit)
     return any(
         (found <= 0 if case.normalize else abs(found - 1) > tolerance) and _agrees(found, proof)
@@ -188,7 +191,7 @@ def _tolerated(circuit: Circuit) -> fmpq:
 
 
 def _agrees(found: Any, proof: Proof) -> bool:
-    """A total that is told exactly is that."""
+    """If the proof states the total exactly, then it is the total that was found."""
     return not proof.data["exact"] or found == lift_exact(proof.data["total"])
 
 
@@ -214,7 +217,7 @@ def _stable_by_steps(case: _Case, proof: Proof) -> bool:
 
 
 def _all_coefficients(case: _Case, proof: Proof) -> bool:
-    """None of the 2ⁿ is below −slack."""
+    """None of the 2ⁿ coefficients is below −slack."""
     if not case.known.get("multiaffine"):
         return False
     circuit, n = case.circuit, len(case.circuit.variables)
@@ -233,7 +236,7 @@ def _all_coefficients(case: _Case, proof: Proof) -> bool:
 
 
 def _negative_coefficient(case: _Case, proof: Proof) -> bool:
-    """One of them is below −slack, and is what the proof says."""
+    """One coefficient is below −slack, and is the one that the proof names."""
     found = coefficient(case.circuit, proof.data["row"])
     fine = case.known.get("multiaffine") and found == lift_exact(proof.data["value"])
     return bool(fine and any(found < -slack for slack in case.slacks(proof.data["tolerated"])))
