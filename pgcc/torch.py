@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -438,7 +438,8 @@ class _Parts:
         return np.concatenate(found)
 
 
-_Matrices = tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]  # M0, U, V; None stays as it is
+# M0, U, V; None stays as it is. (As text: the site is built without torch, too.)
+_Matrices: TypeAlias = "tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]"
 
 
 class _Read(NamedTuple):
