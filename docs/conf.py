@@ -47,6 +47,7 @@ napoleon_google_docstring = False
 napoleon_use_param = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
+strip_signature_backslash = True  # napoleon then keeps the underscore of circuit_
 python_use_unqualified_type_names = True
 toc_object_entries = False
 add_module_names = True

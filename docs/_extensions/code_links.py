@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from docutils import nodes
-from reference_pages import aliases
+from public_names import aliases
 from sphinx.addnodes import pending_xref
 from sphinx.transforms import SphinxTransform
 
