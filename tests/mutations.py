@@ -847,6 +847,14 @@ BOUNDS = [
                 "",
             ),
             (
+                "gradients: sums beside determinants",
+                "evaluate/gradient.py",
+                "self.constants = constants._replace(weights=constants.weights * factors)",
+                "self.constants = constants",
+                "attacks/test_attacks_questions.py::test_derivatives_are_not_lost_beside_what_has_no_bounds",
+                "",
+            ),
+            (
                 "counts: gamma",
                 "evaluate/counting.py",
                 "magnitude[0] * (gamma / (1.0 - gamma))",

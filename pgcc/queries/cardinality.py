@@ -10,6 +10,7 @@ from pgcc.certify import budget
 from pgcc.compiler import COUNTS, climb
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PrecisionError, brief
+from pgcc.kernels.policy import tier
 from pgcc.queries.distribution import Distribution
 
 # The smallest absolute error that can be asked for, and the largest.
@@ -32,7 +33,11 @@ def cardinality(
     result = np.empty((given.rows, len(columns) + 1))
 
     def answer(rows: slice) -> None:
-        found, _ = climb(COUNTS[compiled.decomposable], compiled, given.chunk(rows), rtol, counted, atol)
+        codes = given.chunk(rows)
+        # values are polynomials, whose products take as many multiplications as they have coefficients
+        free = int((counted & (codes < 0)).sum(axis=1).max(initial=0))
+        with tier(compiled.work * len(codes) * (1 + free // 2)):
+            found, _ = climb(COUNTS[compiled.decomposable], compiled, codes, rtol, counted, atol)
         for row in np.flatnonzero(((found.mantissa < 0.0) & (found.bound < 1.0)).any(axis=1))[:1].tolist():
             raise distribution.negative(given, rows.start + row)
         result[rows] = _normalized(found.mantissa, found.exponent)
