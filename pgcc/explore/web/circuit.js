@@ -144,8 +144,9 @@ export class CircuitView {
     this.fit.addEventListener("click", () => this.fitAll(true));
     this.measure();
     addEventListener("resize", () => {
+      const before = this.wide;
       this.measure();
-      this.show(this.focus);
+      if (this.wide !== before) this.show(this.focus);
     });
     this.show(program.root);
   }

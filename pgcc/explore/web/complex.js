@@ -39,7 +39,6 @@ export class ComplexMatrix {
   /** Elimination with partial pivoting, in place; re + i·im times 2^(64·e). */
   determinant() {
     const { n } = this;
-    this.was = this.size();
     this.lr = this.re.slice();
     this.li = this.im.slice();
     this.order = Int32Array.from({ length: n }, (_, i) => i);
@@ -121,14 +120,16 @@ export class ComplexMatrix {
     return { re, im };
   }
 
-  /** The largest sum of a row. */
-  size() {
-    let most = 0;
-    for (let i = 0; i < this.n; i++) {
-      let sum = 0;
-      for (let j = 0; j < this.n; j++) sum += Math.hypot(this.re[i * this.n + j], this.im[i * this.n + j]);
-      most = Math.max(most, sum);
+  /** Of absolute values: the sum of every row, the largest entry of every column. */
+  extents() {
+    const { n } = this, rows = new Float64Array(n), columns = new Float64Array(n);
+    for (let i = 0; i < n; i++) {
+      for (let j = 0; j < n; j++) {
+        const size = Math.abs(this.re[i * n + j]) + Math.abs(this.im[i * n + j]);
+        rows[i] += size;
+        columns[j] = Math.max(columns[j], size);
+      }
     }
-    return most;
+    return { rows, columns, norm: rows.reduce((most, sum) => Math.max(most, sum), 0) };
   }
 }

@@ -56,6 +56,7 @@ export async function decodeProgram(packed, about) {
     firstWeight: starts(arrays.firstWeight),
     dets,
     root: about.root,
+    positive: about.positive,
     variables: about.variables.length,
     length: arrays.op.length,
   };

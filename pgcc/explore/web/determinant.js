@@ -12,6 +12,8 @@ import { LOW, Scaled, UNIT } from "./scaled.js";
 const MOST_RATIO = 2 ** 500;
 // How many times its own size a number may be off of which nothing is known.
 const UNKNOWN = 1e6;
+// Multiplications that differences are taken with, where a matrix is singular.
+const MOST_DIFFERENCES = 2e9;
 
 /** Elimination with partial pivoting, in place. Returns the sign of the permutation; `order` has the rows. */
 function eliminate(a, n, order) {
@@ -72,22 +74,27 @@ export class Determinant {
     this.order = new Int32Array(most);
     this.rowError = new Float64Array(most); // |B⁻¹|·E·1
     this.columnMost = new Float64Array(most); // the largest entry of each column of |B⁻¹|
-    this.number = new Scaled(2); // det B with all factors; and without the factor of a border that is 0
+    this.number = new Scaled(3); // det B with all factors; without that of a border that is 0; how large it may be
   }
 
   /** The value for f_i = values[slots[i]] and y_i = values[slots[k + i]], put into values[target]. */
   evaluate(values, slots, target) {
     this.values = values;
     this.slots = slots;
+    this.compute();
+    values.put(target, this.number.m[0], this.number.e[0], this.number.x[0]);
+  }
+
+  compute() {
     this.readChildren();
     if (this.borders > this.rank) {
       // more are in than the rank allows: it is 0 whatever the numbers are
       this.state = "zero";
-      return values.put(target, 0, 0, 0);
+      this.number.clear();
+      return;
     }
     this.fill();
     this.factor();
-    values.put(target, this.number.m[0], this.number.e[0], this.number.x[0]);
   }
 
   readChildren() {
@@ -98,6 +105,7 @@ export class Determinant {
       const f = this.slots[i], y = this.slots[k + i];
       if (m[y] === 0) {
         this.border[i] = this.borders++;
+        this.ratioError[i] = 0;
         this.doubtful ||= x[y] > 0;
         continue;
       }
@@ -158,25 +166,30 @@ export class Determinant {
     lu.set(this.b.subarray(0, n * n));
     const sign = eliminate(lu, n, order);
     number.put(0, sign, 0, 0);
+    number.put(2, 16 * n, 0, 0);
     this.state = "regular";
     for (let k = 0; k < n; k++) {
-      if (lu[k * n + k] === 0) this.state = "singular";
-      number.multiply(0, lu[k * n + k] || this.smallestPivot(k), 0, 0);
+      const pivot = lu[k * n + k];
+      if (pivot === 0) this.state = "singular";
+      number.multiply(0, pivot, 0, 0);
+      number.multiply(2, Math.max(Math.abs(pivot), this.pivotError(k)), 0, 0);
     }
-    const relative = this.state === "regular" ? this.boundErrors() : UNKNOWN;
+    const relative = this.state === "regular" ? this.boundErrors() : Infinity;
     this.bare = number.at(0);
     this.multiplyFactors();
     const size = Math.abs(number.m[0]);
-    const bound = size * (this.doubtful ? UNKNOWN : relative + 4 * (n + this.children) * UNIT);
-    number.put(0, this.state === "regular" ? number.m[0] : 0, number.e[0], number.x[0] + bound);
+    if (relative < 1) number.put(0, number.m[0], number.e[0], number.x[0] + size * (relative + 4 * (n + this.children) * UNIT));
+    else number.add(0, 0, number.e[2], Math.abs(number.m[2]) + number.x[2]); // no digit is certain
+    if (this.doubtful) number.add(0, 0, number.e[2], UNKNOWN * (Math.abs(number.m[2]) + number.x[2]));
   }
 
-  /** How large a pivot may be that came out as 0. */
-  smallestPivot(k) {
+  /** How far a pivot may be off, so that one of 0 may be as large. */
+  pivotError(k) {
     const { n, lu } = this;
-    let size = 0;
+    let size = Math.abs(lu[k * n + k]);
     for (let j = 0; j < k; j++) size += Math.abs(lu[k * n + j] * lu[j * n + k]);
-    return n * UNIT * Math.max(size, LOW);
+    for (let j = 0; j < n; j++) size = Math.max(size, Math.abs(this.b[this.order[k] * n + j]));
+    return n * UNIT * size;
   }
 
   /** Π y_i of the other children, Π f_i of the borders; of borders that are 0, what is left without one of them. */
@@ -192,9 +205,13 @@ export class Determinant {
         continue;
       }
       number.multiply(0, values.m[slot], values.e[slot], values.x[slot]);
+      number.multiply(2, values.m[slot], values.e[slot], values.x[slot]);
     }
     number.put(1, zeros === 1 && this.state === "regular" ? number.m[0] : 0, number.e[0], number.x[0]);
-    if (zeros > 0) number.put(0, 0, 0, 0);
+    if (zeros > 0) {
+      number.put(0, 0, 0, 0);
+      number.put(2, 0, 0, 0);
+    }
     if (zeros > 1) this.zeroBorder = -1;
   }
 
@@ -223,7 +240,7 @@ export class Determinant {
       this.rowError[i] = row;
       total += row;
     }
-    return total < 1 ? Math.expm1(total) : UNKNOWN;
+    return Math.expm1(total);
   }
 
   /** v_iᵀ·B⁻¹·u_j: the entry of the marginal kernel up to the ratio; and a bound on its error. */
@@ -246,6 +263,7 @@ export class Determinant {
   /** Add (adjoint)·∂det/∂child to the adjoint of every child that is needed. */
   differentiate(adjoints, adjoint, needed) {
     if (this.state === "zero") return;
+    if (this.state === "singular" && !this.positive) return this.differences(adjoints, adjoint, needed);
     const { number, values } = this, k = this.children;
     const give = (slot, base, divisor, value, error) => {
       if (value === 0 && error === 0) return;
@@ -280,6 +298,33 @@ export class Determinant {
         }
       }
     }
+  }
+
+  /**
+   * Derivatives where B is singular and has no inverse: the value is affine in every child, so that a difference is
+   * one. (Not where nothing is negative: there f_i·∂det/∂f_i is at most the value, which is 0.)
+   */
+  differences(adjoints, adjoint, needed) {
+    const { values, slots, number } = this, here = number.at(0), k = this.children;
+    const wanted = [...new Set(slots)].filter((slot) => needed[slot]);
+    if (wanted.length * this.n ** 3 > MOST_DIFFERENCES) {
+      for (const slot of wanted) adjoints.add(slot, 0, adjoint.e + here.e, UNKNOWN * (Math.abs(adjoint.m) + adjoint.x));
+      return;
+    }
+    const sum = new Scaled(1);
+    for (const slot of wanted) {
+      const child = values.at(slot), other = values.at(slots[(slots.indexOf(slot) + k) % (2 * k)]);
+      const e = child.m === 0 ? other.e : child.e;
+      values.add(slot, 1, e, 0);
+      this.compute();
+      values.put(slot, child.m, child.e, child.x);
+      const there = number.at(0);
+      sum.put(0, there.m, there.e, there.x);
+      sum.add(0, -here.m, here.e, here.x);
+      sum.multiply(0, adjoint.m, adjoint.e, adjoint.x);
+      adjoints.add(slot, sum.m[0], sum.e[0] - e, sum.x[0]);
+    }
+    this.compute(); // as it was
   }
 
   /** The marginal kernel of the children that are neither borders nor impossible, for samples: [children, K]. */

@@ -16,7 +16,7 @@ export class Evaluator {
     this.joints = new Scaled(program.variables);
     this.scratch = new Scaled(64);
     this.determinants = program.dets.map((det) =>
-      det.size === null ? new Determinant(det) : new SizedDeterminant(det),
+      det.size === null ? new Determinant({ ...det, positive: program.positive }) : new SizedDeterminant(det),
     );
     this.needed = this.findNeeded();
     this.codes = new Uint8Array(program.variables).fill(OPEN);
@@ -53,11 +53,11 @@ export class Evaluator {
   }
 
   leaf(i) {
-    const { args, start, leafVariable, leaf, leafExponent } = this.program;
+    const { args, start, leafVariable, leaf, leafExponent, leafExact } = this.program;
     const l = args[start[i]], variable = leafVariable[l];
     const at = 3 * l + (variable < 0 ? OUT : this.codes[variable]); // of a constant, a in a·ȳ + b·z
     const m = leaf[at];
-    this.values.put(i, m, leafExponent[at], m === 1 ? 0 : UNIT * Math.abs(m));
+    this.values.put(i, m, leafExponent[at], leafExact[at] ? 0 : UNIT * Math.abs(m));
   }
 
   /** Σ w·x + Σ w·x·y */

@@ -135,32 +135,40 @@ function* search(evaluator, codes, about) {
     }
     const part = open.pop();
     if (part.log <= best.log + TOLERANCE) continue;
-    const branch = part.codes.indexOf(OPEN) < 0 ? -1 : mostCertain(evaluator.query(part.codes), part.codes);
+    const answer = evaluator.query(part.codes), { value } = answer;
     yield* pause();
+    // no set in this part is more probable than the part itself, errors included
+    const most = logarithm({ m: Math.abs(value.m) + value.x, e: value.e });
+    if (most <= best.log + TOLERANCE) continue;
+    if (!(value.m > value.x)) {
+      complete = false; // nobody knows whether it is possible
+      continue;
+    }
+    const branch = mostCertain(answer, part.codes);
     if (branch < 0) {
       offer(part.codes, log(part.codes));
       if (dives++ === 0) yield* improve();
       continue;
     }
-    const likely = branch.marginal >= 0.5 ? IN : OUT;
-    for (const value of [1 - likely, likely]) {
-      const share = value === IN ? branch.marginal : 1 - branch.marginal;
+    const p = answer.marginal[branch], likely = p >= 0.5 ? IN : OUT;
+    for (const code of [1 - likely, likely]) {
+      const share = (code === IN ? p : 1 - p) + answer.error[branch];
       if (!(share > 0)) continue;
       const child = part.codes.slice();
-      child[branch.variable] = value;
-      open.push({ codes: child, log: part.log + Math.log(share) });
+      child[branch] = code;
+      open.push({ codes: child, log: most + Math.log(share) });
     }
   }
   if (best.row === null) return null;
-  return { ...best, exact: complete && evaluator.total.x < TOLERANCE * evaluator.total.m, how: "search" };
+  return { ...best, exact: complete, how: "search" };
 }
 
-/** The open variable whose marginal is farthest from ½. */
+/** The open variable whose marginal is farthest from ½; −1 if none is open. */
 function mostCertain({ marginal }, codes) {
   let variable = -1;
   for (let i = 0; i < codes.length; i++) {
     if (codes[i] !== OPEN) continue;
     if (variable < 0 || Math.abs(marginal[i] - 0.5) > Math.abs(marginal[variable] - 0.5)) variable = i;
   }
-  return { variable, marginal: Math.min(1, Math.max(0, marginal[variable])) };
+  return variable;
 }

@@ -1,0 +1,113 @@
+"""The page's evaluator under Node, beside exact fractions: every number is within the bound that it carries."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pgcc
+from pgcc.compiler import Compiled
+from pgcc.explore import contents
+from pgcc.explore.packing import pack
+from pgcc.ir.circuit import Circuit
+from pgcc.testing import random_circuit, random_det
+
+NODE = shutil.which("node") or shutil.which("nodejs")
+pytestmark = pytest.mark.skipif(NODE is None, reason="there is no Node here: the evaluator is tried in a browser only")
+WEB = Path(contents.__file__).parent / "web"
+
+
+def answers_of(circuits: list[Circuit], rows: list[np.ndarray], folder: Path) -> list[dict]:
+    """What the page finds for the rows of evidence of every circuit, one after another."""
+    queries = []
+    for circuit, codes in zip(circuits, rows, strict=True):
+        compiled = Compiled(circuit, validate=False)
+        program = contents.page_program(compiled)
+        queries.append(
+            {
+                "about": contents.described(compiled, program),
+                "packed": pack(contents.program_arrays(program)),
+                "rows": np.where(codes < 0, 2, codes).tolist(),
+            }
+        )
+    (folder / "package.json").write_text('{"type": "module"}')
+    (folder / "queries.json").write_text(json.dumps(queries))
+    shutil.copytree(WEB, folder / "web")  # modules by the word of the package.json beside them
+    command = [NODE, Path(__file__).with_name("evaluate.mjs"), folder / "web", folder / "queries.json"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def number(scaled: dict) -> tuple[Fraction, Fraction]:
+    """A scaled number and its bound."""
+    unit = Fraction(2) ** (64 * scaled["e"])
+    return Fraction(scaled["m"]) * unit, Fraction(scaled["x"]) * unit
+
+
+def rows_for(circuit: Circuit, rng: np.random.Generator, count: int = 3) -> np.ndarray:
+    rows = rng.integers(-1, 2, (count, len(circuit.variables)))
+    rows[0] = -1
+    return rows
+
+
+def check(circuits: list[Circuit], folder: Path, rng: np.random.Generator) -> list[float]:
+    """Values and joints are within their bounds; returns the relative bounds of the values."""
+    rows = [rows_for(circuit, rng) for circuit in circuits]
+    answers = iter(answers_of(circuits, rows, folder))
+    bounds = []
+    for circuit, codes in zip(circuits, rows, strict=True):
+        exact = Compiled(circuit, validate=False).exact
+        for row in codes.tolist():
+            found = next(answers)
+            value, bound = number(found["value"])
+            true = exact.rational(row)
+            assert abs(value - true) <= bound, (circuit, row)
+            bounds.append(float(bound / abs(true)) if true else float(bound))
+            for i in [i for i, code in enumerate(row) if code < 0]:
+                joint, bound = number(found["joints"][i])
+                assert abs(joint - exact.rational([*row[:i], 1, *row[i + 1 :]])) <= bound, (circuit, row, i)
+    return bounds
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_sums_and_products(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    circuits = [random_circuit(rng, n=int(rng.integers(1, 7)), decomposable=True) for _ in range(40)]
+    bounds = check(circuits, tmp_path, rng)
+    assert np.mean(np.array(bounds) < 1e-6) > 0.9
+
+
+@pytest.mark.parametrize("sized", [False, True])
+def test_determinants(sized, tmp_path):
+    rng = np.random.default_rng(3)
+    circuits = [random_det(rng, n=int(rng.integers(1, 7)), decomposable=True, sized=sized) for _ in range(40)]
+    bounds = check(circuits, tmp_path, rng)
+    assert np.mean(np.array(bounds) < 1e-6) > 0.9  # the others are singular
+
+
+def test_sizes(tmp_path):
+    rng = np.random.default_rng(4)
+    B = rng.normal(size=(40, 20))
+    circuits = [
+        pgcc.dpp(L=B @ B.T / 10 + 0.1 * np.eye(40)),  # large enough for a Hessenberg form
+        pgcc.mixture([0.5, 0.5], [pgcc.dpp(L=np.eye(3) + 0.5), pgcc.parse("(0.2*x1 + 0.8)*(0.5*x2*x3 + 0.5)")]),
+        pgcc.dpp(L=B[:8] @ B[:8].T).observe(size=3),
+    ]
+    models = list(map(pgcc.compile, circuits))
+    rows = []
+    for model in models:
+        row = np.where(rng.random(len(model.variables)) < 0.3, model.sample(1, rng=0)[0], -1)
+        rows.append(np.stack([np.full_like(row, -1), row]))
+    answers = iter(answers_of(circuits, rows, tmp_path))
+    for model, codes in zip(models, rows, strict=True):
+        for row in codes:
+            found = next(answers)
+            np.testing.assert_allclose(found["sizes"], model.cardinality(row), rtol=0, atol=1e-9)
+            assert np.abs(np.array(found["sizes"]) - model.cardinality(row)).max() <= found["error"]
