@@ -49,6 +49,15 @@ def test_a_negative_coefficient():
     assert report.normalized.proved
 
 
+def test_a_report_of_long_numbers_has_a_repr():
+    """Python refuses to write numbers of more than 4,300 digits: `repr` raised a ValueError."""
+    report = pgcc.check(pgcc.parse("x - 10**-10000*y"))
+    assert repr(report) == "<Report: no distribution: 2 variables, 2 edges>"
+    assert repr(report.nonnegative).endswith("witness={'x': 0, 'y': 1}, value=<about -2**-33219>)")
+    assert "witness=<1>, value=<1>" in repr(pgcc.check(pgcc.parse("x + 2**-16000")).normalized)
+    assert repr(pgcc.check(pgcc.parse("1.5*x - 0.5")).nonnegative).endswith("witness={'x': 0}, value=Fraction(-1, 2))")
+
+
 def test_a_square_is_named():
     report = check(pgcc.parse("0.5*a*b*(b + 1)"))
     assert report.multiaffine.refuted
