@@ -164,7 +164,7 @@ def report_html(report: Report) -> str:
         rows.append(
             f'<tr style="background: transparent"><th scope="row" style="{_HEAD}">{claim}</th>'
             f'<td style="{_CELL}">{meaning}</td>'
-            f'<td style="{_CELL}">{badge}</td><td style="{_CELL}; min-width: 12em">{reason}</td></tr>'
+            f'<td style="{_CELL}">{badge}</td><td style="{_CELL}; min-width: 9em">{reason}</td></tr>'
         )
     n, edges = len(report.circuit.variables), report.circuit.edges
     size = f"{n:,} variable{'' if n == 1 else 's'}, {_size_text(edges)}"
