@@ -20,7 +20,6 @@ from pgcc.draw.svg import circuit_svg
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
-from pgcc.ir.spelling import display_text
 
 if TYPE_CHECKING:
     from pgcc.frontend.pc import PC
@@ -42,7 +41,8 @@ ONCE_ASKED = 5_000_000
 FEW_NODES = 2_000
 
 BAR, FAINT, LINE = "#4c8bc9", "rgba(128, 128, 128, 0.16)", "rgba(128, 128, 128, 0.35)"
-GOOD, BAD, OPEN = "#2e9e6b", "#d9534f", "#c28f1d"
+# With some of the colour of the text: darker on light paper, lighter on dark.
+GOOD, BAD, OPEN = (f"color-mix(in srgb, {hue} 70%, currentColor)" for hue in ("#12a05c", "#e0322b", "#c98a00"))
 
 
 # -- models -----------------------------------------------------------------------------------------------------------
@@ -163,8 +163,8 @@ def report_html(report: Report) -> str:
         reason = escape(_shortened(verdict.reason, LONGEST_TEXT))
         rows.append(
             f'<tr style="background: transparent"><th scope="row" style="{_HEAD}">{claim}</th>'
-            f'<td style="{_CELL}; white-space: nowrap">{meaning}</td>'
-            f'<td style="{_CELL}">{badge}</td><td style="{_CELL}">{reason}</td></tr>'
+            f'<td style="{_CELL}">{meaning}</td>'
+            f'<td style="{_CELL}">{badge}</td><td style="{_CELL}; min-width: 9em">{reason}</td></tr>'
         )
     n, edges = len(report.circuit.variables), report.circuit.edges
     size = f"{n:,} variable{'' if n == 1 else 's'}, {_size_text(edges)}"
@@ -179,13 +179,8 @@ def _negative_coefficient(verdict: Verdict) -> str:
     if not verdict.refuted:
         return ""
     inside = [name for name, is_in in verdict.witness.items() if is_in]
-    return f"<div>witness: {_set(inside)} has the coefficient {_number(verdict.value)}</div>"
-
-
-def _number(value: Any) -> str:
-    """A fraction, or its decimals if it is long."""
-    text = display_text(value)
-    return escape(text if len(text) <= 24 else f"{float(value):.6g}").replace("-", "−")
+    number = verdict.as_dict()["value"].replace("-", "−")  # shortened where it is long
+    return f"<div>witness: {_set(inside)} has the coefficient {escape(number)}</div>"
 
 
 # -- most probable sets -----------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -37,7 +37,7 @@ _MANY = 40
 CLAIMS = ("multiaffine", "normalized", "nonnegative")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Report:
     """The result of `pgcc.check`; print it to read it.
 
@@ -63,11 +63,11 @@ class Report:
     normalized: Verdict
     nonnegative: Verdict
     total: Fraction | float
-    certificate: Certificate = field(repr=False)
-    seconds: float = field(default=5.0, repr=False)
-    seed: Any = field(default=0, repr=False)
-    tolerance: float = field(default=1e-12, repr=False)
-    normalize: bool = field(default=False, repr=False)
+    certificate: Certificate
+    seconds: float = 5.0
+    seed: Any = 0
+    tolerance: float = 1e-12
+    normalize: bool = False
 
     @property
     def ok(self) -> bool:
@@ -151,6 +151,9 @@ class Report:
         from pgcc.draw.html import report_html
 
         return report_html(self)
+
+    def __repr__(self) -> str:
+        return f"<Report: {str(self).splitlines()[0]}>"
 
     def __str__(self) -> str:
         n, size = len(self.circuit.variables), self.circuit.edges

@@ -12,9 +12,10 @@ from flint import fmpq
 from pgcc.validity.proof import Proof
 
 PROVED, REFUTED, NOT_PROVEN = "proved", "refuted", "not proven"
+_MOST_BITS = 1000  # of a fraction that is written in full
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdict:
     """The verdict of `pgcc.check` on one claim about a circuit.
 
@@ -42,7 +43,7 @@ class Verdict:
     reason: str
     witness: Any = None
     value: Fraction | None = None
-    proof: Proof | None = field(default=None, repr=False, compare=False)
+    proof: Proof | None = field(default=None, compare=False)
 
     @property
     def proved(self) -> bool:
@@ -63,8 +64,19 @@ class Verdict:
             plain["value"] = number_text(self.value)
         return plain
 
+    def __repr__(self) -> str:
+        shown = f"witness={_told(self.witness)}, value={_told(self.value)}"
+        return f"Verdict(state={self.state!r}, reason={self.reason!r}, {shown})"
+
     def __str__(self) -> str:
         return f"{self.state}: {self.reason}"
+
+
+def _told(value: Any) -> str:
+    """As `repr` has it, but for fractions that are so long that Python refuses to write them."""
+    if isinstance(value, Fraction) and max(abs(value.numerator), value.denominator).bit_length() > _MOST_BITS:
+        return f"<{number_text(value)}>"
+    return repr(value)
 
 
 def exact_text(value: Fraction | None) -> str:

@@ -171,6 +171,12 @@ def test_a_report_shows_verdicts_and_the_witness():
     assert shown(pgcc.check(pgcc.parse("z**2"))).text.startswith("Not a distribution")
 
 
+def test_a_witness_of_ten_thousand_digits_is_told_in_short():
+    report = pgcc.check(pgcc.parse("x - 10**-10000*y"), normalize=True)
+    assert report.nonnegative.refuted
+    assert "witness: y has the coefficient about −2**−33219" in shown(report).text
+
+
 def test_a_report_does_not_compute_dependence():
     report = pgcc.check(pgcc.parse("0.4*a*b + 0.6"))
     shown(report)

@@ -22,6 +22,7 @@ from pgcc.validity.coefficients import Scan, all_rows, magnitudes, scan_coeffici
 from pgcc.validity.definite import is_semidefinite
 from pgcc.validity.dependence import tilted
 from pgcc.validity.provenance import EXPANSION, RULES, prove_nonnegative
+from pgcc.validity.verdict import Verdict
 
 BETA = "(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)"
 RNG = np.random.default_rng
@@ -47,6 +48,15 @@ def test_a_negative_coefficient():
     assert report.nonnegative.value == Fraction(-1, 2)
     assert report.multiaffine.proved
     assert report.normalized.proved
+
+
+def test_a_report_of_long_numbers_has_a_repr():
+    """Python refuses to write numbers of more than 4,300 digits: `repr` raised a ValueError."""
+    report = pgcc.check(pgcc.parse("x - 10**-10000*y"))
+    assert repr(report) == "<Report: no distribution: 2 variables, 2 edges>"
+    assert repr(report.nonnegative).endswith("witness={'x': 0, 'y': 1}, value=<about -2**-33219>)")
+    assert "witness=<about 2**16609>" in repr(Verdict("refuted", "too large", Fraction(10**5000)))
+    assert repr(pgcc.check(pgcc.parse("1.5*x - 0.5")).nonnegative).endswith("witness={'x': 0}, value=Fraction(-1, 2))")
 
 
 def test_a_square_is_named():
