@@ -1,6 +1,6 @@
-"""Work on the workers of a Dask cluster, or in this process by the same interface, with the same results.
+"""Run work on a Dask cluster, or in this process through the same interface, with the same results.
 
-Models and data are sent to the workers one time. If a worker dies, its data are sent and its work is done again.
+Models and data are sent to the workers once. If a worker dies, its data are sent again and its work is repeated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pgcc.errors import PgccError, brief
 from pgcc.model import Model
 
 T = TypeVar("T")
-# Blocks that are queued for every thread of the cluster: threads never wait for the next one, and memory is bounded.
+# Blocks queued for each thread of the cluster: enough that threads never wait, and few enough to bound memory.
 _AHEAD = 3
 # Seconds to wait for a scheduler, and for a worker where there is none.
 _TIMEOUT = 10
@@ -33,7 +33,7 @@ _PREPARED = 8
 
 
 class Lost(NamedTuple):
-    """The result of a part whose workers were lost, again and again."""
+    """The result of a part whose workers were lost repeatedly."""
 
     reason: str
 
@@ -42,10 +42,10 @@ class Crew(Protocol):
     """This process, or the workers of a cluster: results are the same, to the last bit."""
 
     def send(self, thing: Any) -> Any:
-        """Send an object that every task needs; the return value stands for it as a `common` argument."""
+        """Send an object that every task needs. Pass the return value as a `common` argument to refer to it."""
 
     def keep(self, prepare: Callable[[Any], Any], blocks: Sequence[Any]) -> Sequence[Any]:
-        """Send blocks, each of which is prepared where it is kept; they can be `parts` of any number of calls."""
+        """Send blocks, each of which is prepared where it is stored. They can be `parts` of any number of calls."""
 
     def map(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[Any]:
         """function(part, *common) of every part, in their order."""
@@ -53,15 +53,15 @@ class Crew(Protocol):
     def as_completed(
         self, function: Callable[..., Any], parts: Sequence[Any], *common: Any
     ) -> Iterator[tuple[int, Any]]:
-        """function(part, *common) of every part as it is done, with the number of the part; `Lost` if it never is."""
+        """function(part, *common) and the number of the part, as each part is finished; `Lost` if it never is."""
 
     def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
-        """Σ function(part, *common), in an order of additions that depends on the number of parts only."""
+        """Σ function(part, *common), added up in an order that depends only on the number of parts."""
 
 
 @contextmanager
 def crew(cluster: Any = None, threads: int = 1) -> Iterator[Crew]:
-    """Workers of the cluster with this address (or client), or without one so many threads of this process.
+    """The workers of the cluster with this address (or client); without one, threads of this process.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class _ThisProcess:
 
 
 def _add_in_pairs(terms: Iterable[T], plus: Callable[[T, T], T]) -> T:
-    """Pairwise summation: of neighbours, of neighbouring sums, and so on; O(log n) sums are in memory at a time.
+    """Pairwise summation of neighbours, then of neighbouring sums, and so on, with O(log n) sums in memory at a time.
 
     >>> _add_in_pairs("abcde", lambda x, y: f"({x}{y})")
     '(((ab)(cd))e)'
@@ -118,7 +118,7 @@ def _add_in_pairs(terms: Iterable[T], plus: Callable[[T, T], T]) -> T:
 
 
 class _Prepared(Sequence[Any]):
-    """Blocks that are prepared whenever they are used."""
+    """Blocks that are prepared each time they are used."""
 
     def __init__(self, prepare: Callable[[Any], Any], blocks: Sequence[Any]):
         self._prepare, self._blocks = prepare, blocks
@@ -138,13 +138,13 @@ class _Remote:
         self.future = send()
 
     def renew(self, every: bool) -> None:
-        """Send it again if it is lost, or in any case."""
+        """Send the object again if it is lost, or in any case if `every` is true."""
         if every or self.future.status != "finished":
             self.future = self._send()
 
 
 class _DaskWorkers:
-    """The workers of a Dask cluster; data and work that are lost with one of them are sent and done again."""
+    """The workers of a Dask cluster. Data and work that are lost with a worker are sent and done again."""
 
     def __init__(self, client: Any):
         self._client = client
@@ -170,7 +170,7 @@ class _DaskWorkers:
             self._client.cancel(futures)
 
     def stream(self, function: Callable[..., T], parts: Iterable[Any], *common: Any) -> Iterator[T]:
-        """`map` for parts that come one by one, of which a few are queued at a time."""
+        """`map` for parts that arrive one by one, with a few queued at a time."""
         waiting: deque[tuple[Any, Any]] = deque()
         most = max(1, _AHEAD * sum(self._client.nthreads().values()))
 
@@ -188,7 +188,7 @@ class _DaskWorkers:
     def as_completed(
         self, function: Callable[..., Any], parts: Sequence[Any], *common: Any
     ) -> Iterator[tuple[int, Any]]:
-        """A part that is lost again and again, such as one that is too large for any worker, is `Lost`."""
+        """A part that is lost repeatedly, such as one that is too large for any worker, is `Lost`."""
         losses = [0] * len(parts)
         pending = {self._submit(function, part, *common): i for i, part in enumerate(parts)}
         try:
@@ -209,7 +209,7 @@ class _DaskWorkers:
             self._client.cancel(list(pending))
 
     def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
-        """The workers add up, where the terms are: only the sum is sent back."""
+        """The workers that hold the terms add them up, so that only the sum is sent back."""
 
         def sum_up() -> Any:
             terms = (self._submit(function, part, *common) for part in parts)
@@ -230,7 +230,7 @@ class _DaskWorkers:
             raise PgccError(_NO_WORKERS) from None
 
     def _with_retries(self, submit: Callable[[], Any], future: Any, *needed: Any) -> Any:
-        """The result of a future; if it is lost, that of one that is submitted again."""
+        """The result of a future, which is submitted again if it is lost."""
         for losses in range(1, _RETRIES + 2):
             try:
                 self._done_or_lost([future])
@@ -250,7 +250,7 @@ class _DaskWorkers:
                 one.renew(every=losses > 1)
 
     def _done_or_lost(self, futures: Iterable[Any]) -> list[Any]:
-        """The futures that are done or lost, at least one; an error if the cluster has no workers left meanwhile."""
+        """The futures that are done or lost, at least one; an error if the cluster runs out of workers meanwhile."""
         from distributed import wait
 
         futures = list(futures)
@@ -286,15 +286,16 @@ def _result_of(future: Any) -> Any:
 
 
 def logprobs(address: Any, model: Model, blocks: Iterable[tuple[T, np.ndarray]]) -> Iterator[tuple[T, np.ndarray]]:
-    """log Pr of the rows of every block, computed by the workers of a cluster.
+    """Compute log Pr of the rows of every block on the workers of a Dask cluster.
 
     Parameters
     ----------
     address : str or distributed.Client
-        Of the scheduler, such as ``tcp://10.0.0.1:8786``.
+        The address of the scheduler, such as ``tcp://10.0.0.1:8786``, or a client.
     model : Model
-        Sent to every worker once, as its circuit; a worker compiles it once.
+        The model to evaluate. Its circuit is sent to every worker once and compiled there once.
     blocks : iterable of (label, rows of codes)
+        The rows, in blocks; codes are 1 (in), 0 (out) and −1 (unobserved).
 
     Yields
     ------
@@ -336,7 +337,7 @@ def _connected(address: Any) -> Iterator[_DaskWorkers]:
 
 
 def _client(address: Any) -> tuple[Any, bool]:
-    """A client, and whether it is ours to close."""
+    """A client, and whether we have to close it."""
     try:
         from distributed import Client
     except ImportError:

@@ -1,21 +1,22 @@
 """How a circuit becomes answers: the stages from a circuit to evaluators, and the ladders from rows to numbers.
 
 A circuit computes a polynomial g in z_1 … z_n, of degree at most 1 in each (no *squares*), whose coefficient of
-Π_{i∈S} z_i is proportional to Pr(S). A *row* of evidence has a code for every variable: 1 (in), 0 (out), −1
-(unobserved); A is the set of those that are in. g(row), the sum of the coefficients of all sets that agree with it, is
-the coefficient of t^|A| of g with z_i = t, 0 and 1 for these codes. In a *decomposable* circuit, where the factors of
-every product share no variable, it is one evaluation with numbers, once every sum is *homogenized*: its terms name
-the same variables, a variable that is out by its complement. Most circuits are, and go this way:
+Π_{i∈S} z_i is proportional to Pr(S). A *row* of evidence has a code for every variable: 1 (in), 0 (out) or −1
+(unobserved). Let A be the set of variables that are in. Then g(row), the sum of the coefficients of all sets that agree
+with the row, is the coefficient of t^|A| in g with z_i = t, 0 or 1 according to these codes. In a *decomposable*
+circuit, where the factors of every product share no variable, a single evaluation with numbers computes it, once every
+sum is *homogenized*: all its terms name the same variables, and name those that are out by their complements. Most
+circuits are decomposable, and are compiled as follows:
 
     given ─simplify→ circuit ─homogenize→ homogenized ─lower→ program ─condense, certify→ float64 → scaled
                                                homogenized ─────────────────────────────→ exact
     rows ─float64→ Values ─rows out of range→ scaled ─uncertain rows→ exact → Values, to be divided by g(1)
 
-A *stage* is a function of earlier stages. It runs when something first asks for its result, once: `compiled.program` is
-the result of the stage "program". The last ones are *evaluators*: `evaluate(rows, rtol)` returns answers with bounds on
+A *stage* is a function of earlier stages. It runs once, when its result is first needed: `compiled.program` is the
+result of the stage "program". The last stages are *evaluators*: `evaluate(rows, rtol)` returns answers with bounds on
 their errors, computed in some number system. A *rung* names an evaluator and the rows that it takes. Rows climb a
-*ladder* of rungs until their bound is good enough; there is a ladder for every kind of question, and one function that
-climbs them all, `climb`. `Model.explain` prints these tables.
+*ladder* of rungs until their bound is good enough. There is a ladder for every kind of question, and one function,
+`climb`, that climbs them all. `Model.explain` prints these tables.
 """
 
 from __future__ import annotations
@@ -52,18 +53,19 @@ from pgcc.rings.values import Values
 
 
 class Stage(NamedTuple):
-    """`compiled.<name>` is `make(compiled.<input>, …)`.
+    """A stage of the compiler: `compiled.<name>` is `make(compiled.<input>, …)`.
 
     Attributes
     ----------
     name : str
+        The name of the stage.
     inputs : str
         Attributes of `Compiled`, separated by spaces: earlier stages, `given`, `tested`, `degree`, `values` or
         `evaluator`.
     make : function, or str
-        "module:function" is imported when the stage is made: not every question needs it.
+        A text "module:function" is imported when the stage runs, because not every question needs it.
     law : str
-        What holds of the result.
+        What is true of the result.
     """
 
     name: str
@@ -73,8 +75,8 @@ class Stage(NamedTuple):
 
 
 # fmt: off
-# For any circuit: g(row) as a coefficient of a polynomial in t. Decomposable circuits need "circuit" only, unless they
-# are asked for a method by name.
+# For any circuit: g(row) as a coefficient of a polynomial in t. Decomposable circuits need only "circuit", unless a
+# method is asked for by name.
 ANY = [
     Stage("circuit", "given", simplify,
           "the same polynomial, by a circuit that is not larger"),
@@ -118,7 +120,7 @@ IF_DECOMPOSABLE = [
     Stage("sampler", "float64", "pgcc.evaluate.sampling:find_top_down",
           "one choice at every sum, from the root down"),
 ]
-# All other circuits: the coefficient of t^|A| is wanted, with A the variables observed in.
+# All other circuits: they need the coefficient of t^|A|, where A is the set of variables observed to be in.
 IF_NOT_DECOMPOSABLE = [
     Stage("exact", "circuit degree", lambda circuit, degree: Exact(circuit, False, degree),
           "the circuit in balls and rationals, at |A| + 1 points"),
@@ -128,7 +130,7 @@ IF_NOT_DECOMPOSABLE = [
           "the circuit over polynomials in t of balls and rationals, with t·z_i for every z_i that counts"),
 ]
 # fmt: on
-# By whether a circuit is decomposable.
+# The stages by whether a circuit is decomposable.
 STAGES = {
     True: {stage.name: stage for stage in ANY + IF_DECOMPOSABLE},
     False: {stage.name: stage for stage in ANY + IF_NOT_DECOMPOSABLE},
@@ -136,24 +138,25 @@ STAGES = {
 
 
 class Compiled:
-    """A circuit with the results of its stages, each made when it is first asked for, and its values by the ladders.
+    """A circuit with the results of its stages, each made when it is first needed, and its values by the ladders.
 
     Parameters
     ----------
     circuit : Circuit
+        The circuit to compile.
     validate : bool
         Test a circuit that is not decomposable for squares, and refuse it if it has one.
 
     Attributes
     ----------
     given : Circuit
-        As it was given.
+        The circuit as it was given.
     decomposable : bool
         Whether no two factors of a product share a variable.
     work : int
-        About how many multiplications a row takes.
+        The approximate number of multiplications per row.
     seconds : dict
-        The stages that were made, and how long each took without those before it.
+        The stages made so far, and how long each took, not counting earlier stages.
     """
 
     circuit: Circuit
@@ -178,7 +181,7 @@ class Compiled:
             refuse_squares(self.circuit, self.squares)
 
     def __getattr__(self, name: str) -> Any:
-        """The result of a stage: from then on it is an attribute like any other."""
+        """Make the result of a stage, which is an ordinary attribute from then on."""
         stage = STAGES[self.decomposable].get(name) if "decomposable" in self.__dict__ else None
         if stage is None:
             raise AttributeError(f"a circuit of this kind has no stage {name!r}")
@@ -197,33 +200,33 @@ class Compiled:
 
     @property
     def tested(self) -> Multiaffinity | None:
-        """The result of the test for squares; None if the circuit is decomposable, or was not to be tested."""
+        """The result of the test for squares; None if the circuit is decomposable or should not be tested."""
         return self.squares if self.validate and not self.decomposable else None
 
     @property
     def multiaffine(self) -> bool:
-        """Whether no variable is squared: by structure, or by the test; False if it was not to be tested."""
+        """Whether no variable is squared, by structure or by the test; False if it should not be tested."""
         return self.decomposable or (self.tested is not None and not self.tested.squared)
 
     @property
     def degree(self) -> int | None:
-        """None if no variable is squared: then the degree in t is |A| at most. Otherwise the degree of the circuit."""
+        """None if no variable is squared, so that the degree in t is at most |A|; otherwise the circuit's degree."""
         return None if self.multiaffine else self.circuit.facts.degree
 
     @staticmethod
     def evaluator(part: Circuit) -> Callable[[np.ndarray, float], Values]:
-        """What evaluates a part of a circuit, as `values` does the whole."""
+        """An evaluator for a part of a circuit, like `values` for the whole."""
         return Compiled(part, validate=False).values
 
     # -- answers: see the ladders below ------------------------------------------------------------------------------
 
     def values(self, rows: np.ndarray, rtol: float) -> Values:
-        """g of int8 rows of evidence (1, 0, −1), not divided by the total, to `rtol`."""
+        """g of int8 rows of evidence (1, 0, −1), to `rtol` and not divided by the total."""
         with tier(self.work * len(rows)):
             return climb(VALUES[self.decomposable], self, rows, rtol)[0]
 
     def run(self, method: str, rows: np.ndarray, rtol: float) -> Values:
-        """The same by one method, without falling back on another: look at the bounds."""
+        """The same by a single method, without falling back on another, so check the bounds."""
         with tier(self.work * len(rows)):
             return climb(self.ladder(method), self, rows, rtol)[0]
 
@@ -256,20 +259,21 @@ class Compiled:
 
 
 class Rung(NamedTuple):
-    """An evaluator on a ladder, `compiled.<stage>`; skipped where that is None, for it does not apply to the circuit.
+    """An evaluator on a ladder, `compiled.<stage>`; skipped if that is None, because it does not apply to the circuit.
 
     Attributes
     ----------
     method : str
-        What `method=` calls it.
+        Its name as a `method=`.
     stage : str
+        The stage that evaluates.
     who : str
         Which rows climb to it, in words.
     takes : function, optional
         Which of the rows that are still uncertain it takes: (compiled, rung, rows, known, *asked) → mask, where `known`
-        is what the rungs before it have found, or None. All of them unless given.
+        is what earlier rungs have found, or None. By default, it takes all of them.
     run : function, optional
-        (stage, rows, rtol, known, *asked) → answers, if not `stage.evaluate(rows, rtol, *asked)`.
+        (stage, rows, rtol, known, *asked) → answers. By default, `stage.evaluate(rows, rtol, *asked)`.
     """
 
     method: str
@@ -280,7 +284,7 @@ class Rung(NamedTuple):
 
 
 def left_the_range(compiled: Any, rung: Rung, rows: np.ndarray, known: Values) -> np.ndarray:
-    """Rows whose bound failed by overflow or underflow. A wider range does not help those lost to cancellation."""
+    """Rows whose bound failed because of overflow or underflow. A wider range does not help against cancellation."""
     return np.ones(len(rows), bool) if known.lost is None else ~known.lost
 
 
@@ -300,8 +304,8 @@ def counts_many(
 
 
 # fmt: off
-# For values g(row). Determinants inside of float64 and scaled numbers climb by themselves: to pairs of doubles where
-# they lose digits.
+# For values g(row). Determinants in float64 and scaled numbers have a ladder of their own: they are recomputed in pairs
+# of doubles where they lose digits.
 BALLS = Rung("ball", "exact", "whatever is left, with as many bits as it takes")
 DECOMPOSABLE = [
     Rung("direct", "float64", "all rows"),
@@ -314,24 +318,24 @@ NOT_DECOMPOSABLE = [
     Rung("roots", "roots", "rows with many of both", needs_fewest, lambda ring, rows, *_: ring.evaluate(rows)),
     BALLS,
 ]
-# The paper's own evaluation, to be compared with: no ladder falls back on it.
+# The evaluation method of the paper, for comparison: no ladder falls back on it.
 PAPER = Rung("fft", "circuit", "rows asked for it", run=lambda circuit, rows, *_: evaluate_literally(circuit, rows))
 
-# For Pr(X_i = 1 | row) of every variable. The last rung is given what the others know: it asks for the rest only.
+# For Pr(X_i = 1 | row) of every variable. The last rung gets what the others know, and computes only the rest.
 MARGINALS = [
     Rung("reverse", "reverse", "all rows"),
     Rung("reverse", "scaled_reverse", "rows with a variable that is uncertain"),
     Rung("one by one", "one_by_one", "variables that are still uncertain",
          run=lambda ring, rows, rtol, known: ring.evaluate(rows, rtol, known)),
 ]
-# For Pr(row, |S ∩ T| = k) of every k; asked with T, a mask of the variables, and an absolute error or None.
+# For Pr(row, |S ∩ T| = k) of every k; `asked` is T, as a mask of the variables, and an absolute error or None.
 COUNTING = [
     Rung("tails cut off", "long_counting", "rows of many variables, where an absolute error is allowed", counts_many),
     Rung("polynomials", "counting", "all other rows"),
     Rung("ball", "exact_counting", "whatever is left, with as many bits as it takes"),
 ]
-# For Σ share · ∂ log g(row). These stages are attributes of `pgcc.evaluate.gradient.Differentiator`: training changes
-# the weights of a circuit, and what `Compiled` made of it would have to be made again.
+# For Σ share · ∂ log g(row). These stages are attributes of `pgcc.evaluate.gradient.Differentiator`, because training
+# changes the weights of a circuit, and a `Compiled` would have to be made afresh each time.
 ADJOINTS = [
     Rung("adjoints", "linear", "all rows"),
     Rung("adjoints", "scaled", "rows that left the range of doubles; all rows if there are determinants"),
@@ -339,7 +343,7 @@ ADJOINTS = [
 POINTS = [Rung("points", "points", "all rows: derivatives of coefficients are means over complex points")]
 # fmt: on
 
-# The ladder of each question, by whether one number per node is enough; and for values by one method.
+# The ladder of each question, by whether one number per node is enough; and for values by a single method.
 VALUES = {True: DECOMPOSABLE, False: NOT_DECOMPOSABLE}
 POSTERIORS = {True: MARGINALS, False: MARGINALS[-1:]}
 COUNTS = {True: COUNTING, False: COUNTING[-1:]}
@@ -351,23 +355,25 @@ BY_METHOD = {
 
 
 def climb(ladder: Sequence[Rung], compiled: Any, rows: Any, rtol: float, *asked: Any) -> tuple[Any, dict[str, int]]:
-    """Answers for all rows to `rtol`, each rung taking rows that those below could not promise; and how many each took.
+    """Answer all rows to `rtol`: each rung takes rows that the rungs below could not guarantee.
 
     Parameters
     ----------
     ladder : sequence of Rung
+        The rungs, lowest first.
     compiled : Compiled
-        Or anything else with the stages of the ladder.
+        A compiled circuit, or anything else with the stages of the ladder.
     rows : int8 array
-        Evidence (1, 0, −1); or anything else with a length, that is indexed by the numbers of rows.
+        Evidence (1, 0, −1), or anything else with a length that can be indexed by row numbers.
     rtol : float
+        The relative error to guarantee.
     asked
-        What else the question is about: every rung is given it.
+        Further arguments of the question, which are passed to every rung.
 
     Returns
     -------
     Values, Posteriors, Counts or Gradients, and the number of rows by method (rungs of one method share their rows).
-    Rows that are uncertain after the last rung keep their bound: look at it. Answers are indexed by rows, and have
+    Rows that are uncertain after the last rung keep their bound, so check it. Answers are indexed by rows, and have
     `put`, `unknown(rows)` and `uncertain(rtol)`.
     """
     answers: Any = None

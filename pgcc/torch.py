@@ -1,13 +1,13 @@
 """Circuits in PyTorch: log-probabilities whose parameters are tensors, with gradients (`pip install 'pgcc[torch]'`).
 
-    logprob(circuit, rows, {part: tensor})    a function: numbers of the circuit come from wherever they come from
-    dpp_logprob(rows, L=L)                    the same for a DPP by its kernel
+    logprob(circuit, rows, {part: tensor})    a function: you compute numbers of the circuit in any way you like
+    dpp_logprob(rows, L=L)                    the same for a DPP given by its kernel
     LogProb(circuit)                          a layer that owns the parameters
 
-One `torch.autograd.Function` serves them all. Forwards it evaluates the program of the circuit with the numbers that it
-is given, and backwards it takes one reverse pass, the one of `pgcc.grad`: right where a factor is 0 or a matrix is
-singular. All is computed in float64 on the CPU, whatever the type and the device of the tensors. Values and gradients
-have no certificate: `pgcc.compile` the learned circuit to ask it questions.
+All three use the same `torch.autograd.Function`. Its forward pass evaluates the program of the circuit with the given
+numbers. Its backward pass is the reverse pass of `pgcc.grad`, which is correct even where a factor is 0 or a matrix is
+singular. Everything is computed in float64 on the CPU, whatever the type and device of the tensors. Values and
+gradients are not certified: to ask the learned circuit questions, `pgcc.compile` it.
 """
 
 from __future__ import annotations
@@ -43,53 +43,54 @@ except ImportError as reason:
 
 __all__ = ["LogProb", "dpp_logprob", "logprob"]
 
-# Derivatives that two ways of computing them tell apart by more are refused, relative to them or to 1.
+# Derivatives are refused if two ways of computing them differ by more than this, relative to them or to 1.
 _LOST = 1e-6
-# θ·∂ log g/∂θ says by how much a rounding error of θ changes log g: where it is larger, float64 does not know g.
+# θ·∂ log g/∂θ says how much a rounding error in θ changes log g; if it is larger than this, float64 cannot tell g.
 _ILL_CONDITIONED = 1e9
 
 
 def logprob(circuit: Circuit, rows: Any, numbers: Mapping[Any, Any], *, normalize: bool = True) -> torch.Tensor:
-    """log Pr of rows of evidence, as a function of some of the circuit's numbers, which are tensors.
+    """Log-probabilities of rows of evidence, as a differentiable function of numbers of the circuit.
 
     Parameters
     ----------
     circuit : Circuit
-        Its structure; numbers that are not given stay as they are.
+        The structure of the model. Numbers that you do not replace keep their values.
     rows : dict, array, tensor, DataFrame or list of dicts
-        Evidence, as for `Model.prob`: 1 is in, 0 is out, −1 unobserved.
+        Evidence, as for `Model.prob`: 1 means in, 0 out, −1 unobserved.
     numbers : mapping
-        From parts of the circuit (the `Circuit` it was made of, or its `Node`) to tensors:
+        From parts of the circuit (a `Circuit` that it was built from, or its `Node`) to tensors:
 
-        - a sum: its weights, one per term; a number c that is added, as in 0.3·a + 0.7, is the term c·1 of weight c;
-        - a DPP: its kernel, by which it was made: L or K of shape n × n, or a factor of shape n × r (the kernel L = I
-          and the factor I make the same circuit, and what is given for that is taken for L);
+        - a sum: its weights, one per term; a number c that is added, as in 0.3·a + 0.7, is a term c·1 of weight c;
+        - a DPP: the kernel that it was made from: L or K of shape n × n, or a factor of shape n × r (the kernel L = I
+          and the factor I make the same circuit; a tensor for it is taken to be L);
         - a graph (of `spanning_tree`, `spanning_forest` or `arborescence`): the weights of its edges;
-        - any determinant: a tuple (M0, U, V), of which None stays as it is.
+        - any determinant: a tuple (M0, U, V), in which None keeps a matrix as it is.
 
-        A tensor with one more dimension in front, as long as there are rows, has numbers for every row of its own.
-        Nothing is checked to be a distribution: a kernel L is to be positive semi-definite, a weight not negative.
+        A tensor with an additional first dimension, as long as the number of rows, has separate numbers for each row.
+        It is up to you to make the result a distribution: kernels L should be positive semi-definite, and weights
+        nonnegative. This is not checked.
     normalize : bool
-        Divide by the total g(1), which depends on the numbers, too.
+        Divide by the total g(1), which also depends on the numbers.
 
     Returns
     -------
     Tensor
-        One log-probability per row (one number for one piece of evidence), of the type and on the device of the
-        numbers; −inf for what is impossible, which has no gradient.
+        One log-probability per row (a single number for a single piece of evidence), with the dtype and the device of
+        the numbers. Impossible evidence has −inf, and no gradient.
 
     Raises
     ------
     CircuitError
-        If a part is none of the circuit, or a tensor has another shape than it.
+        If a key is not a part of the circuit, or a tensor does not have the shape of its part.
     SemanticsError
-        If a value is negative; and from `backward`, for a row of probability 0.
+        If a value is negative; from `backward`, if a row has probability 0.
     PrecisionError
-        From `backward`, if terms cancel so far that derivatives are lost.
+        From `backward`, if so many digits cancel that derivatives are lost.
 
     Notes
     -----
-    Equal parts of a circuit are one part, and have one tensor. A second derivative is not available.
+    Equal parts of a circuit count as one part and share one tensor. Second derivatives are not available.
 
     See Also
     --------
@@ -126,17 +127,17 @@ def dpp_logprob(
     factor: torch.Tensor | None = None,
     size: int | None = None,
 ) -> torch.Tensor:
-    """log Pr of rows of evidence under a determinantal point process, by exactly one of three kernels.
+    """Log-probabilities of rows of evidence under a determinantal point process (DPP), given by one of three kernels.
 
     Parameters
     ----------
     rows : array, tensor or dict
         Evidence over the items x1, …, xn.
     L, K, factor : tensor
-        As for `pgcc.dpp`, n × n or n × r; or with a kernel for every row, rows × n × n. That the kernel is one of a DPP
-        is not checked.
+        Exactly one kernel, as for `pgcc.dpp`: n × n or n × r, or with a first dimension for the rows to give each row a
+        kernel of its own. It is not checked that the kernel belongs to a DPP.
     size : int, optional
-        Given that so many items are in: a k-DPP.
+        Condition on this many items being in: a k-DPP.
 
     See Also
     --------
@@ -167,21 +168,21 @@ def dpp_logprob(
 
 
 class LogProb(torch.nn.Module):
-    """A circuit as a layer: rows of evidence in, log-probabilities out, with the circuit's numbers as parameters.
+    """A circuit as a PyTorch layer: rows of evidence in, log-probabilities out, with its numbers as parameters.
 
-    Its one parameter θ is unconstrained, and whatever it is, the circuit stays a distribution, as in
-    `pgcc.learn.CircuitMLE`: weights of sums are softmax(θ), kernels of DPPs are B·Bᵀ, weights of edges are exp(θ).
+    The layer has a single, unconstrained parameter vector θ. The circuit stays a distribution for every θ, as in
+    `pgcc.learn.CircuitMLE`: weights of sums are softmax(θ), kernels of DPPs are B·Bᵀ, edge weights are exp(θ).
 
     Parameters
     ----------
     circuit : Circuit
-        Training starts from its numbers. Those of sums with negative weights, and of determinants of which nothing is
-        known, stay.
+        The circuit whose numbers training starts from. Sums with negative weights, and determinants that are not known
+        to be distributions, keep their numbers.
 
     Attributes
     ----------
     theta : torch.nn.Parameter
-        Of type float64.
+        The parameters, of dtype float64.
 
     See Also
     --------
@@ -211,13 +212,15 @@ class LogProb(torch.nn.Module):
         self.theta = torch.nn.Parameter(torch.from_numpy(self._chart.start.copy()))
 
     def forward(self, rows: Any, theta: torch.Tensor | None = None) -> torch.Tensor:
-        """log Pr of rows of evidence.
+        """Log-probabilities of rows of evidence.
 
         Parameters
         ----------
         rows : dict, array, tensor, DataFrame or list of dicts
+            Evidence, as for `Model.prob`.
         theta : tensor, optional
-            In the place of the layer's own: the parameters of all rows, or rows × parameters, from another layer.
+            Parameters, for instance from another layer, in place of the layer's own: one vector for all rows, or rows ×
+            parameters.
         """
         given = self.theta if theta is None else theta
         if given.shape[-1:] != self.theta.shape:
@@ -225,7 +228,7 @@ class LogProb(torch.nn.Module):
         return _evaluate(self._prepared, self._chart, _flat([_Read(given, 1)]), rows).to(given)
 
     def circuit(self) -> Circuit:
-        """The circuit with the numbers as they are now, to be compiled, saved or drawn."""
+        """The circuit with its current numbers, ready to be compiled, saved or drawn."""
         return self._chart.circuit(self._prepared.circuit, self.theta.detach().cpu().double().numpy())
 
     def __reduce__(self) -> Any:
@@ -243,7 +246,7 @@ def _layer(circuit: Circuit, theta: torch.Tensor) -> LogProb:
 
 
 class _Chart(Protocol):
-    """What a vector θ means for the numbers of a program: `pgcc.learn.parameters.Parameters`, or `_Parts`."""
+    """How a vector θ determines the numbers of a program: `pgcc.learn.parameters.Parameters`, or `_Parts`."""
 
     def numbers(self, theta: np.ndarray) -> tuple[np.ndarray, list[Matrices]]:
         """All weights and matrices."""
@@ -256,7 +259,7 @@ class _Chart(Protocol):
 
 
 class _Prepared:
-    """A circuit whose program is made, with constants as weights, and a lock: evaluation sets its numbers."""
+    """A circuit with its program, in which constants are weights, and a lock, because evaluation sets its numbers."""
 
     def __init__(self, given: Circuit, normalize: bool):
         if not isinstance(given, Circuit):
@@ -272,7 +275,7 @@ class _Prepared:
         self._lock = threading.Lock()
 
     def part(self, key: Any) -> Node:
-        """The sum or determinant of the program that is meant by a part of the circuit."""
+        """The sum or determinant of the program that corresponds to a part of the circuit."""
         node = key.root if isinstance(key, Circuit) else key
         found = self._new.get(node) if isinstance(node, Node) else None
         if found is None:
@@ -295,7 +298,7 @@ class _Prepared:
         return logs[:-1] - logs[-1] if self.normalize else logs
 
     def _doubtful(self, rows: np.ndarray, numbers: _Numbers) -> list[int]:
-        """The rows whose values float64 does not know."""
+        """The rows whose values are not accurate in float64."""
         each = (self.function.unnormalized(rows[i : i + 1], np.ones(1)) for i in range(len(rows)))
         return [i for i, found in enumerate(each) if not _is_sure(found, numbers)]
 
@@ -345,7 +348,7 @@ def _evaluate(prepared: _Prepared, chart: _Chart, theta: torch.Tensor, rows: Any
 
 
 class _LogProbFunction(torch.autograd.Function):
-    """log Pr of rows by θ, which is one vector for all rows, or one for each."""
+    """log Pr of rows as a function of θ, which is one vector for all rows or one for each row."""
 
     @staticmethod
     def forward(ctx: Any, theta: torch.Tensor, prepared: _Prepared, chart: _Chart, given: Evidence) -> torch.Tensor:
@@ -378,7 +381,7 @@ class _LogProbFunction(torch.autograd.Function):
 
 
 def _batches(numbers: np.ndarray, rows: int) -> Sequence[tuple[slice, np.ndarray]]:
-    """Rows that have the same numbers, and these."""
+    """The batches of rows that have the same numbers, each with these numbers."""
     if numbers.ndim == 1:
         return [(slice(0, rows), numbers)]
     return [(slice(row, row + 1), vector) for row, vector in enumerate(numbers)]
@@ -388,7 +391,7 @@ def _batches(numbers: np.ndarray, rows: int) -> Sequence[tuple[slice, np.ndarray
 
 
 class _Parts:
-    """Weights of sums and matrices of determinants as one vector θ, part after part; other numbers stay."""
+    """Weights of sums and matrices of determinants as one vector θ, part after part; other numbers are fixed."""
 
     def __init__(self, parametrized: Parametrized, parts: Sequence[Node]):
         program, first = parametrized.program, dict(parametrized.sums)
@@ -472,7 +475,7 @@ def _read(node: Node, given: Any) -> list[_Read]:
 
 
 def _by_kind(node: Node, structure: DetStructure, given: Any) -> _Matrices:
-    """A DPP by its kernel, or a graph by the weights of its edges."""
+    """Matrices of a DPP given by its kernel, or of a graph given by the weights of its edges."""
     n, r = structure.children, structure.rank
     if structure.identity_u and structure.identity_m0:
         return _by_l(_shaped(node, given, (n, n), "the kernel L").tensor)
@@ -502,9 +505,9 @@ def _by_factor(B: torch.Tensor) -> _Matrices:
 
 
 def _by_edges(structure: DetStructure, graph: Laplacian, weights: torch.Tensor) -> _Matrices:
-    """det(M0 + Σ w_e·z_e·u_e·v_eᵀ); the weights stand in U, as in `pgcc.spanning_tree`.
+    """det(M0 + Σ w_e·z_e·u_e·v_eᵀ), with the weights in U, as in `pgcc.spanning_tree`.
 
-    Where an edge has the weight 0, u_e is read off v_e = e_u − e_v: it is the same, or, in a directed graph, e_u.
+    If an edge has weight 0, u_e is derived from v_e = e_u − e_v: it is the same vector or, in a directed graph, e_u.
     """
     _, u, v = structure.floats
     size = np.abs(u).max(axis=0) * np.abs(v).max(axis=0)
@@ -514,7 +517,7 @@ def _by_edges(structure: DetStructure, graph: Laplacian, weights: torch.Tensor) 
 
 
 def _graph(structure: DetStructure) -> Laplacian | None:
-    """The graph of a Laplacian; a factor with one entry per item looks like one whose edges all end alike."""
+    """The graph of a Laplacian. (A factor with one entry per item looks like a graph whose edges share an end.)"""
     graph = graph_of(structure)
     if graph is None or (structure.floats[0].any() and not (graph.head < structure.rank).any()):
         return None
@@ -536,13 +539,13 @@ def _double(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _example(given: Iterable[Any]) -> torch.Tensor:
-    """A tensor of the type and on the device that the answer is to have: the first that is differentiated by."""
+    """A tensor with the dtype and device of the answer: the first one that requires a gradient."""
     tensors = [t for one in given for t in (one if isinstance(one, (tuple, list)) else [one]) if t is not None]
     return next((tensor for tensor in tensors if tensor.requires_grad), tensors[0])
 
 
 def _flat(tensors: Sequence[_Read]) -> torch.Tensor:
-    """All numbers in one tensor of doubles, one vector or one for every row."""
+    """All numbers in one tensor of doubles: one vector, or one for every row."""
     counts = {len(tensor) for tensor, dimensions in tensors if tensor.ndim > dimensions}
     if len(counts) > 1:
         raise CircuitError(f"tensors have numbers for {' and for '.join(map(str, sorted(counts)))} rows")

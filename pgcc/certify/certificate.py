@@ -1,8 +1,8 @@
-"""What rounding and underflow can do to the results of a program: computed from what runs, and kept by what runs it.
+"""Bounds on the rounding and underflow errors of a program, computed from the program that runs and stored with it.
 
-The float64 value of a program is off by at most γ·M + floor, with M its magnitude: the same program with absolute
-numbers. γ comes from the number of roundings, the floor from products below the normal numbers. Both depend on the
-order of operations, so that no program says anything of another that computes the same values.
+The float64 value of a program is off by at most γ·M + floor, where M is its magnitude: the value of the same program
+with absolute numbers. γ comes from the number of roundings, and the floor from products below the normal numbers. Both
+depend on the order of operations, so the bounds of one program say nothing about another that computes the same values.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_UNITS = 0.2 / UNIT
 class Certificate:
     """A result is off by at most gamma · (its true magnitude) + floor.
 
-    gamma is inf if there are too many roundings; floor is 0 only where nothing can underflow, and inf if nobody knows.
+    gamma is inf if there are too many roundings. floor is 0 only if nothing can underflow, and inf if it is unknown.
     """
 
     gamma: float
@@ -40,19 +40,19 @@ class Certificate:
 
 
 class DetBounds(Protocol):
-    """What a walk has to know of the determinants of a program."""
+    """What a walk has to know about the determinants of a program."""
 
     def children(self, d: int, values: State) -> State:
-        """The states of what determinant d reads, given those of the slots that it names."""
+        """The states of the inputs of determinant d, given those of the slots that it names."""
 
     def log_bound(self, d: int, children: State) -> float:
-        """log of the largest absolute value of determinant d, if its children, f and then y, are as large as that."""
+        """log of the largest absolute value of determinant d, if its children, f and then y, are at most this large."""
 
     def is_positive(self, d: int, children: State) -> bool:
-        """Whether determinant d of such children is never negative."""
+        """Whether determinant d is never negative for such children."""
 
     def log_units(self, d: int) -> float:
-        """log of how often the value of determinant d its magnitude is, at most."""
+        """log of an upper bound on magnitude / value of determinant d."""
 
 
 class Walk:
@@ -63,9 +63,9 @@ class Walk:
         self.dets, self.loss, self.weight_first = dets, loss, weight_first
 
     def run(self, program: Program, leaves: State | None = None, length: int = 1) -> Walk:
-        """Go through a program as `lower`, `reverse`, `flows` or `schedule` make it.
+        """Walk through a program made by `lower`, `reverse`, `flows` or `schedule`.
 
-        leaves : the states of its leaves, if they are not those of its table. length : coefficients of a value.
+        leaves : the states of its leaves, if they are not those of its table. length : the coefficients per value.
         """
         leaves = leaf_states(program) if leaves is None else leaves
         if length > 1:  # of a coefficient nobody knows how small it may be
@@ -74,7 +74,7 @@ class Walk:
         return self
 
     def run_condensed(self, condensed: Condensed) -> Walk:
-        """Go through a condensed program: its tables were filled by other programs."""
+        """Walk through a condensed program, whose tables were filled by other programs."""
         tables = [condensed.tables, *condensed.wide]
         found = [_picked(Walk(one.program.slots).run(one.program).state, one.roots) for one in tables]
         wide = State(*map(np.concatenate, zip(nothing_known(0), *found[1:], strict=True)))
@@ -82,10 +82,11 @@ class Walk:
         return self
 
     def certificate(self, values: Sequence[int] | np.ndarray, magnitudes: Sequence[int] | np.ndarray) -> Certificate:
-        """Of the values in some slots and their magnitudes in others, the worst of all.
+        """The certificate of the values in some slots with their magnitudes in others: the worst of all.
 
-        With E what a value is off by besides, and E' its magnitude, the true magnitude is at most (m + E')/(1 − γ), and
-        rounding acts on E, too: 2·E + 2·γ·E' covers both for γ below 1/2. The rest is for the logarithms.
+        Let E be the error of a value apart from rounding, and E' that of its magnitude. The true magnitude is then at
+        most (m + E')/(1 − γ), and rounding acts on E as well: 2·E + 2·γ·E' covers both for γ below 1/2. The rest is for
+        the logarithms.
         """
         slots = np.concatenate([np.asarray(values), np.asarray(magnitudes)]).astype(np.int64)
         gamma = rounding_bound(float(self.state.rounds[slots].max(initial=0.0)))
@@ -107,7 +108,7 @@ class Walk:
             begin = i + 1
 
     def _determinant(self, program: Code, i: int) -> None:
-        """What a determinant does with the relative errors of its children is in its magnitude (see `run_staged`)."""
+        """The effect of the children's relative errors on a determinant is in its magnitude (see `run_staged`)."""
         op, at = int(program.op[i]), int(program.target[i])
         which, *slots = program.args[program.start[i] : program.start[i + 1]].tolist()
         below = _picked(self.state, slots)
@@ -136,7 +137,7 @@ class Walk:
         return ENDLESS if self.dets is None else self.dets.log_units(which)
 
     def _put(self, at: int, count: float, high: float, error: float, log_units: float, positive: bool) -> None:
-        """What kernels of determinants write is 0, at least `LEAST` or unknown (NaN)."""
+        """Kernels of determinants write 0, at least `LEAST`, or NaN for unknown."""
         state = self.state
         if high == -math.inf:
             error = -math.inf
@@ -146,17 +147,17 @@ class Walk:
 
 
 def rounding_counts(program: Program) -> np.ndarray:
-    """How many roundings stand on the terms of what every slot of a program holds in the end."""
+    """The number of roundings in the terms of the final value of every slot of a program."""
     return Walk(program.slots).run(program).state.rounds
 
 
 def gamma_of(program: Program, slots: Sequence[int] | np.ndarray) -> float:
-    """The relative error that rounding alone makes of some values, relative to their magnitudes."""
+    """The error that rounding alone causes in some values, relative to their magnitudes."""
     return rounding_bound(float(rounding_counts(program)[list(slots)].max(initial=0.0)))
 
 
 def leaf_states(program: Program, count: float = 2.0) -> State:
-    """The states of the leaves a·ȳ + b·z of a program, whose numbers are rounded, and their sum again."""
+    """The states of the leaves a·ȳ + b·z of a program, whose numbers are rounded, as is their sum."""
     table = program.leaf_table
     kept = np.array([[a != 0, b != 0] for a, b in program.leaf_numbers], bool).reshape(-1, 2)
     both = np.array([add(a, b) != 0 for a, b in program.leaf_numbers], bool).reshape(-1, 1)
@@ -174,7 +175,7 @@ def leaf_states(program: Program, count: float = 2.0) -> State:
 
 
 def log_weights_of(program: Code) -> np.ndarray:
-    """log |w| of every weight, also of those that are inf, subnormal or 0 as doubles."""
+    """log |w| of every weight, including those that are inf, subnormal or 0 as doubles."""
     with np.errstate(divide="ignore"):
         logs = np.log(np.abs(program.weights))
     for k in np.flatnonzero(~((logs >= LEAST_NORMAL) & (logs < math.inf))).tolist():
@@ -183,7 +184,7 @@ def log_weights_of(program: Code) -> np.ndarray:
 
 
 def log_leaves_of(program: Program) -> np.ndarray:
-    """log(|a| + |b|) of every leaf a·ȳ + b·z, likewise: the largest that it can be."""
+    """log(|a| + |b|) of every leaf a·ȳ + b·z, likewise: an upper bound on its logarithm."""
     with np.errstate(divide="ignore", over="ignore"):
         logs = np.log(np.abs(program.leaf_table[:, :2]).sum(axis=1))
     for k in np.flatnonzero(~((logs >= LEAST_NORMAL) & (logs < math.inf))).tolist():
@@ -194,8 +195,8 @@ def log_leaves_of(program: Program) -> np.ndarray:
 def log_determinant_bound(structure: DetStructure, log_f: np.ndarray, log_y: np.ndarray) -> float:
     """log of a bound on |det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]| for all |f| and |y| up to these.
 
-    Hadamard's: the product of the lengths of the columns. The determinant's coefficient at a size is a mean of such
-    determinants with children times complex numbers of absolute value 1, and no larger.
+    This is Hadamard's bound, the product of the lengths of the columns. The coefficient of the determinant at a size is
+    a mean of such determinants, with children multiplied by complex numbers of absolute value 1, so it is no larger.
     """
     if not structure.in_range:
         return ENDLESS
@@ -207,12 +208,12 @@ def log_determinant_bound(structure: DetStructure, log_f: np.ndarray, log_y: np.
 
 
 def _log_squares(logs: np.ndarray, axis: int) -> np.ndarray:
-    """log Σ x² for logarithms of x."""
+    """log Σ x², from the logarithms of x."""
     return np.logaddexp.reduce(2.0 * logs, axis=axis, initial=-np.inf)
 
 
 def _log_growth(children: State) -> float:
-    """log(Π(1 + e_i/h_i) − 1): by how much what is affine in every child can grow if child i is off by e_i of h_i."""
+    """log(Π(1 + e_i/h_i) − 1): how much a function that is affine in every child can grow if child i is off by e_i."""
     off = children.error > -math.inf
     if not off.any():
         return -math.inf

@@ -2,8 +2,8 @@
 `pgcc convert`, `pgcc show`, `pgcc explore`, `pgcc compile`, `pgcc check`, `pgcc fit`, `pgcc warmup`,
 `pgcc completion`.
 
-Each command is a module of its own with `run(args)`, imported when it is asked for: `pgcc --help` loads nothing but
-argparse.
+Each command is a module with a function `run(args)`, which is imported when the command is used: `pgcc --help` loads
+nothing but argparse.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pgcc.cli.arguments import UsageError, parse_arguments
 from pgcc.cli.exits import Exit
 from pgcc.errors import PgccError
 
-# Commands that have something to put in order when they are interrupted, as have all that write a file. The others end
-# at once: Python would tell them of Ctrl-C only after the call of a library that is under way, which may take minutes.
+# Commands that have to clean up when they are interrupted, as do all that write a file. The others end at once: Python
+# would handle Ctrl-C only after the current library call, which may take minutes.
 _TIDYING = ("fit", "warmup")
 
 
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The arguments; by default those of the process.
+        The arguments. By default, those of the process.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def _tell_warning(parser: Any, message: Warning | str, *where: object, **more: o
 
 
 def _flush_answers() -> None:
-    """Write the answers that came before the error before it; a full disk is reported only once."""
+    """Write pending answers before the error message; a full disk is reported only once."""
     try:
         sys.stdout.flush()
     except OSError:

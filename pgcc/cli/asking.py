@@ -1,4 +1,4 @@
-"""What the commands that answer questions share: the model, and evidence as arguments or as a table."""
+"""Code shared by the commands that answer questions: the model, and evidence from arguments or from a table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Answer = dict[str, Any]
 
 
 def compile_model(args: argparse.Namespace, *settings: str) -> Model:
-    """The model of the circuit that the command line names, with the settings that are given there."""
+    """Compile the circuit that the command line names, with the settings given there."""
     given = {name: value for name in settings if (value := getattr(args, name)) is not None}
     return pgcc.compile(read_circuit(args), normalize=args.normalize, validate=args.validate, **given)
 
@@ -30,7 +30,7 @@ def check_evidence(args: argparse.Namespace) -> None:
 
 
 def check_picture(args: argparse.Namespace) -> None:
-    """Refuse a picture of several answers, or one that would replace a file."""
+    """Refuse to draw several answers in one picture, or to replace a file."""
     if args.plot is not None:
         check_can_draw(args.plot, args.force)
         if not is_single(args):
@@ -38,12 +38,12 @@ def check_picture(args: argparse.Namespace) -> None:
 
 
 def is_single(args: argparse.Namespace) -> bool:
-    """Whether there is one piece of evidence, or none."""
+    """Whether there is at most one piece of evidence."""
     return args.evidence is None and len(args.words) < 2
 
 
 def only_evidence(args: argparse.Namespace) -> dict[str, int]:
-    """The one piece of evidence; an empty dict if there is none."""
+    """The single piece of evidence; an empty dict if there is none."""
     return parse_evidence(args.words[0]) if args.words else {}
 
 

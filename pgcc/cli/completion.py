@@ -1,4 +1,4 @@
-"""`pgcc completion`: the script by which a shell completes commands, options and values, made from the parser."""
+"""`pgcc completion`: a script that completes commands, options and values in a shell, generated from the parser."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _commands() -> dict[str, argparse.ArgumentParser]:
 
 
 def _summaries() -> dict[str, str]:
-    """Every command with what is said of it in `pgcc --help`."""
+    """Every command with its summary in `pgcc --help`."""
     (commands,) = (a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
     return {choice.dest: choice.help or "" for choice in commands._choices_actions}
 
@@ -34,7 +34,7 @@ def _options(parser: argparse.ArgumentParser) -> list[str]:
 
 
 def _chosen(parser: argparse.ArgumentParser) -> Iterator[tuple[list[str], list[str]]]:
-    """The options that take one of a few values, each with these; an argument of a command has no option."""
+    """The options that take one of a few values, with these values; for a positional argument, no options."""
     return ((list(a.option_strings), list(map(str, a.choices))) for a in parser._actions if a.choices is not None)
 
 
@@ -58,7 +58,7 @@ complete -o default -F _pgcc pgcc
 
 
 def bash_script() -> str:
-    """The script for bash. Where it has nothing to say, bash completes names of files."""
+    """The script for bash. Where it offers nothing, bash completes file names."""
     lines: list[str] = []
     for name, parser in _commands().items():
         for options, values in _chosen(parser):
@@ -94,7 +94,7 @@ _pgcc "$@"
 
 
 def zsh_script() -> str:
-    """The script for zsh, with what the help says of every option."""
+    """The script for zsh, with the help text of every option."""
     cases = []
     for name, parser in _commands().items():
         specs = " \\\n            ".join(spec for action in parser._actions for spec in _zsh_specs(action))
@@ -124,7 +124,7 @@ def _zsh_specs(action: argparse.Action) -> Iterator[str]:
 
 
 def _zsh_escaped(text: str) -> str:
-    """Text in which colons and brackets are no marks of zsh; one line of it."""
+    """Text on one line, with colons and brackets escaped for zsh."""
     return re.sub(r"([\\:\[\]])", r"\\\1", " ".join(text.replace("%%", "%").split()))
 
 

@@ -46,7 +46,7 @@ def read_circuit(args: argparse.Namespace) -> Circuit:
 
 
 def _explain_missing(args: argparse.Namespace) -> None:
-    """An error for something that is no file, but evidence or a polynomial."""
+    """Report an argument that is not a file, but evidence or a polynomial."""
     if os.path.splitext(args.file)[1].lower() in FORMATS:
         return  # a name that was mistyped
     if any(mark in args.file for mark in "*+"):
@@ -76,7 +76,7 @@ def open_table(path: str) -> contextlib.AbstractContextManager[TextIO]:
 
 
 def check_can_write(path: str, force: bool) -> None:
-    """Refuse to replace a file, and a path that cannot be written: before the computation, not after it."""
+    """Refuse to replace a file, and refuse a path that cannot be written, before the computation and not after."""
     try:
         if not is_replaceable(path):  # a pipe or a device, which is written into
             return
@@ -96,13 +96,13 @@ def check_can_write(path: str, force: bool) -> None:
 
 
 def check_can_draw(path: str, force: bool) -> None:
-    """`check_can_write` for a picture, whose format must be one that can be drawn."""
+    """`check_can_write` for a picture, whose format must be a known one."""
     check_can_write(path, force)
     plot.format_of(path)
 
 
 def write_text(path: str, text: str) -> None:
-    """Write a text file, which appears whole or not at all."""
+    """Write a text file, completely or not at all."""
     try:
         with replacing(Path(path)) as file:
             file.write(text.encode())

@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _score(model: Estimator, rows: Rows) -> float:
-    """The mean log-likelihood; NaN with a warning if it cannot be computed, for the model is written by now."""
+    """The mean log-likelihood; NaN, with a warning, if it cannot be computed, because the model is already written."""
     try:
         return model.score(rows)
     except PgccError as error:

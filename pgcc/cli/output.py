@@ -20,7 +20,7 @@ def print_answers(answers: Iterable[dict[str, Any]], as_json: bool) -> None:
 
 
 def answer_text(answer: dict[str, Any]) -> str:
-    """The numbers of an answer, for people."""
+    """The numbers of an answer, as text."""
     if "exact" in answer:
         return answer["exact"]
     # More digits than these are noise to people; --json has every bit.
@@ -30,7 +30,7 @@ def answer_text(answer: dict[str, Any]) -> str:
 
 
 def csv_header(names: Iterable[Any]) -> str:
-    """The first line of a CSV table, which is read back as the same names: blanks around one stay in quotes.
+    """The header of a CSV table, which reads back as the same names: names with blanks around them are quoted.
 
     >>> csv_header(["a", "b"]), csv_header(["a", " b"])
     ('a,b\\n', '"a"," b"\\n')
@@ -72,7 +72,7 @@ def listed(result: Any) -> list[Any]:
 
 
 def fraction_text(value: Fraction) -> str:
-    """A fraction, however long."""
+    """A fraction of any length."""
     limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)  # there is no limit on the digits that people ask for
     try:

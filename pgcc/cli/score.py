@@ -22,7 +22,7 @@ from pgcc.progress import progress
 
 
 def run(args: argparse.Namespace) -> None:
-    """Score a table, some rows at a time."""
+    """Score a table in chunks of rows."""
     if len(args.words) != 1:
         args.parser.error("expected one table of data" if not args.words else f"unexpected {args.words[1]!r}")
     (path,) = args.words
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _blocks(path: str, variables: Sequence[str]) -> Generator[tuple[str, np.ndarray]]:
-    """Rows of the table, some at a time, and what their first one is called."""
+    """The rows of the table in chunks, with the name of the first row of each."""
     if is_npy(path):
         with reading(path) as file:
             first = 0
@@ -67,7 +67,7 @@ def _score_here(model: Model, blocks: Iterable[tuple[str, np.ndarray]], where: s
 
 
 class _Score:
-    """The sum of logarithms, without the loss that adding a million of them one by one would bring."""
+    """The sum of logarithms, without the rounding errors of adding up a million of them one by one."""
 
     def __init__(self) -> None:
         self.rows = self.impossible = 0

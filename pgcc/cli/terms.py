@@ -1,8 +1,8 @@
 """Messages in the command line's own terms: what the library calls ``validate=False`` is ``--no-validate`` here.
 
-The library names its parameters as ``name=value`` or as `name` in backticks. An option of a command gives the parameter
-that its `dest` names, so that the parser of the command itself says which option that is. Advice that names something
-the command has not is left out.
+The library writes its parameters as ``name=value``, or as `name` in backticks. An option of a command sets the
+parameter that its `dest` names, so the parser of the command tells which option that is. Advice that mentions something
+the command does not have is left out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import argparse
 import re
 from collections.abc import Collection
 
-# Parameters of the library that are given by an option of another name (its dest), or by none (None).
+# Parameters of the library whose option has another name (its dest), or that have no option (None).
 PARAMETERS: dict[str, str | None] = {
     "n_components": "components",
     "max_iter": "epochs",
@@ -22,7 +22,7 @@ PARAMETERS: dict[str, str | None] = {
     "names": None,
     "learning_rate": None,
 }
-# Other words of Python, and what is said here (None: the advice is left out).
+# Other Python expressions and what they are called here (None: the advice is left out).
 PHRASES: dict[str, str | None] = {
     "explain()": "pgcc show",
     "pgcc.check": "pgcc check",
@@ -35,21 +35,21 @@ PHRASES: dict[str, str | None] = {
     ", or None for one": "",
 }
 
-# What stands in quotes, and the evidence that a message repeats, is the user's own text: it stays as it is.
+# Text in quotes, and evidence that a message repeats, is the user's own and stays unchanged.
 _USERS = re.compile(r"""(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|(?<!\w)"(?:[^"\\]|\\.)*"(?!\w)|\bevidence [^:;]*=[01]\b""")
 _PARAMETER = re.compile(r"`(\w+)`|(?<![\w.\-])([a-z][a-z_]*)=(\([^)]*\)|\x00+|[^\s,;:)=\x00][^\s,;:)]*|)(?!=)")
 _ADVICE = re.compile(r"(; |: |\. )")
 
 
 def in_own_terms(text: str, parser: argparse.ArgumentParser, elsewhere: Collection[str] = ()) -> str:
-    """The message of the library, for somebody who gave this command.
+    """Translate a message of the library for the user of this command.
 
     Parameters
     ----------
     text : str
-        Only the first line is translated: those that follow show the user's own text.
+        The message. Only its first line is translated; the lines that follow show the user's own text.
     parser : ArgumentParser
-        That of the command.
+        The parser of the command.
     elsewhere : collection of str
         The parameters that other commands have options for.
 
@@ -81,7 +81,7 @@ def in_own_terms(text: str, parser: argparse.ArgumentParser, elsewhere: Collecti
 
 
 def _translate(text: str, hidden: str, parser: argparse.ArgumentParser, known: Collection[str]) -> str | None:
-    """A part of a message; None if it names what the command has not."""
+    """Translate a part of a message; None if it mentions something that the command does not have."""
     found: list[tuple[int, int, str]] = []
     for phrase, own in PHRASES.items():
         for place in re.finditer(re.escape(phrase), hidden):
@@ -103,7 +103,7 @@ def _translate(text: str, hidden: str, parser: argparse.ArgumentParser, known: C
 
 
 def _option(name: str, value: str, parser: argparse.ArgumentParser) -> str | None:
-    """The option that gives the parameter this value, as it is typed; None if the command has none."""
+    """The option that sets the parameter to this value, as one types it; None if the command has none."""
     dest = PARAMETERS.get(name) or name
     for action in parser._actions:
         if action.dest != dest or not action.option_strings:

@@ -1,4 +1,4 @@
-"""`pgcc warmup`: compile the kernels that people use, once for this machine, all cores at work."""
+"""`pgcc warmup`: compile the commonly used kernels once for this machine, on all cores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pgcc.queries.gradient import grad
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask small questions of every kind in processes of their own, which compile what they need and keep it."""
+    """Ask small questions of every kind, in separate processes that compile and store the kernels they need."""
     if args.jobs is not None and args.jobs < 1:
         args.parser.error(f"--jobs {args.jobs} is not how many processes: a number ≥ 1")
     if writable() is None:

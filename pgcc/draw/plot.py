@@ -1,8 +1,8 @@
-"""Pictures: bars of marginals, the distribution of a size, a heat map of covariances, a circuit as a graph.
+"""Pictures: a bar chart of marginals, the distribution of the size, a heat map of covariances, a circuit as a graph.
 
-Every function draws into `ax`, or into a figure of its own, and returns the Axes; `save` writes them to files. Figures
-are made without pyplot: nothing is opened, nothing is global. A notebook shows the Axes of such a figure as the
-picture. matplotlib is loaded when something is first drawn.
+Every function draws into `ax`, or into a new figure, and returns the Axes; `save` writes them to a file. Figures are
+made without pyplot, so no window is opened and no global state changes; a notebook shows the Axes of such a figure as
+the picture. matplotlib is imported when you first draw.
 """
 
 from __future__ import annotations
@@ -47,17 +47,18 @@ FORMATS: dict[str, dict[str, Any]] = {
 
 
 def marginals(model: Model, evidence: Any = None, *, ax: Axes | None = None, top: int | None = None) -> Axes:
-    """Bars of Pr(X_i = 1 | evidence); what is observed is grey and hatched.
+    """A bar chart of the marginals Pr(X_i = 1 | evidence). Observed variables are grey and hatched.
 
     Parameters
     ----------
     model : Model
+        The model to ask.
     evidence : dict or array
-        One piece of evidence, as in `Model.prob`.
+        A single piece of evidence, as in `Model.prob`.
     ax : matplotlib Axes, optional
-        Where to draw.
+        Where to draw. By default, in a new figure.
     top : int, optional
-        At most this many variables, the most probable ones first.
+        Show only this many variables, the most probable first.
 
     Returns
     -------
@@ -99,22 +100,23 @@ def marginals(model: Model, evidence: Any = None, *, ax: Axes | None = None, top
 def cardinality(
     model: Model, evidence: Any = None, *, over: Iterable[str] | str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Bars of Pr(|S ∩ T| = k | evidence), how many of the variables T are in, and a line at the mean.
+    """A bar chart of how many variables are in, Pr(|S ∩ T| = k | evidence), with a line at the mean.
 
     Parameters
     ----------
     model : Model
+        The model to ask.
     evidence : dict or array
-        One piece of evidence, as in `Model.prob`.
+        A single piece of evidence, as in `Model.prob`.
     over : iterable of str, optional
-        The variables that count; all by default.
+        The variables T to count. By default, all of them.
     ax : matplotlib Axes, optional
-        Where to draw.
+        Where to draw. By default, in a new figure.
 
     Returns
     -------
     matplotlib Axes
-        The bars are one artist, ``ax.patches[0]``; where none can be seen is outside of the limits.
+        The bars are a single artist, ``ax.patches[0]``. The limits leave out the ends where bars are too small to see.
 
     See Also
     --------
@@ -150,16 +152,17 @@ def cardinality(
 def covariance(model: Model, evidence: Any = None, *, ax: Axes | None = None) -> Axes:
     """A heat map of Cov(X_i, X_j | evidence): blue where two variables repel each other, red where they attract.
 
-    White is 0, and the darkest colour is that of the strongest pair. The variances on the diagonal, which are often
-    larger, are no darker.
+    White means 0, and the darkest colour is that of the strongest pair. The variances on the diagonal are often larger,
+    but are drawn no darker.
 
     Parameters
     ----------
     model : Model
+        The model to ask.
     evidence : dict or array
-        One piece of evidence, as in `Model.prob`.
+        A single piece of evidence, as in `Model.prob`.
     ax : matplotlib Axes, optional
-        Where to draw.
+        Where to draw. By default, in a new figure.
 
     Returns
     -------
@@ -203,17 +206,18 @@ def _largest_pair(matrix: np.ndarray) -> float:
 
 
 def circuit(circuit: Circuit, *, ax: Axes | None = None, most_nodes: int = 80, around: Around = None) -> Axes:
-    """The circuit drawn as a layered graph, as notebooks show it.
+    """A picture of the circuit as a layered graph, as in notebooks.
 
     Parameters
     ----------
     circuit : Circuit
+        The circuit to draw.
     ax : matplotlib Axes, optional
-        Where to draw.
+        Where to draw. By default, in a new figure.
     most_nodes : int
-        Of a circuit with more nodes, only the top is drawn; "⋯ 3" stands for three children that are left out.
+        If the circuit has more nodes than this, only its top is drawn; "⋯ 3" stands for three omitted children.
     around : str, Circuit or Node, optional
-        Draw the neighbourhood of this variable, or of this part of the circuit.
+        Draw the neighbourhood of this variable, or of this part of the circuit, instead of the top.
 
     Returns
     -------
@@ -221,7 +225,7 @@ def circuit(circuit: Circuit, *, ax: Axes | None = None, most_nodes: int = 80, a
 
     See Also
     --------
-    pgcc.Circuit.to_networkx : the same for a generating circuit
+    pgcc.Circuit.to_networkx : convert the circuit to a graph
     pgcc.plot.save : write a picture to a file
 
     Examples
@@ -293,19 +297,21 @@ def _write(ax: Axes, x: float, y: float, text: str, **style: Any) -> None:
 
 
 def save(picture: Axes | Figure, path: str | os.PathLike[str]) -> None:
-    """Write a picture to a file, which appears whole or not at all. Equal pictures are equal files.
+    """Write a picture to a file.
+
+    The file is written completely or not at all, and equal pictures give equal files.
 
     Parameters
     ----------
     picture : matplotlib Axes or Figure
-        What the functions of this module return, or any other.
+        The return value of a function of this module, or any other picture.
     path : str or path-like
-        The extension says which format: `.png`, `.svg` or `.pdf`.
+        The extension chooses the format: `.png`, `.svg` or `.pdf`.
 
     Raises
     ------
     FormatError
-        If the extension is another one, or the file cannot be written.
+        If the extension is none of these, or the file cannot be written.
 
     See Also
     --------
@@ -330,12 +336,12 @@ def save(picture: Axes | Figure, path: str | os.PathLike[str]) -> None:
         raise FormatError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
-# Text stays text, in letters that the reader has: small files.
+# Text is written as text, in the reader's fonts, which keeps files small.
 _AS_TEXT = {"svg.fonttype": "none", "svg.hashsalt": "pgcc"}
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """The extension of a picture's file, if such a picture can be drawn.
+    """The extension of a picture file, if pictures can be written in that format.
 
     >>> format_of("tree.SVG")
     '.svg'
@@ -396,7 +402,7 @@ def _bar_size(names: Sequence[str]) -> tuple[float, float]:
 
 
 def _name_ticks(axis: Any, names: Sequence[str], rotation: float) -> list[Any]:
-    """The ticks of an axis: names if there is space for them, otherwise numbers counted from 0."""
+    """Label the ticks of an axis with names if there is space for them, and otherwise with numbers from 0."""
     if len(names) > NAMED:
         return []
     shown = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…" for name in names]
@@ -405,7 +411,7 @@ def _name_ticks(axis: Any, names: Sequence[str], rotation: float) -> list[Any]:
 
 
 def _slant(names: Sequence[str]) -> float:
-    """Names below an axis stand slanted if they are too long to stand side by side."""
+    """The rotation of names below an axis: they are slanted if they are too long to fit side by side."""
     return 90 if max(map(len, names), default=0) > 5 else 0
 
 
@@ -417,7 +423,7 @@ def _one(model: Model, evidence: Any) -> Evidence:
 
 
 def _bar(given: Evidence) -> str:
-    """The evidence after a bar |, if there is any."""
+    """The evidence after a vertical bar, if there is any."""
     text = given.describe(0)
     return "" if text == "no evidence" else f" | {text.removeprefix('evidence ')}"
 

@@ -1,7 +1,7 @@
-"""What the page is given of a model: the program that pgcc itself runs, as arrays, and names.
+"""The contents of the page: the program that pgcc itself runs, as arrays, and the names of a model.
 
-The program is that of the homogenised circuit (`pgcc.program.lower`), without the instructions for magnitudes: the
-page carries a bound on the error beside every value instead.
+The program is that of the homogenised circuit (`pgcc.program.lower`), without the instructions for magnitudes. Instead,
+the page computes a bound on the error along with every value.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _check_size(program: Program) -> None:
 
 
 def _multiplications(det: DetStructure) -> int:
-    """About how many a click takes: an inverse, of a sized determinant at as many points as there are sizes."""
+    """About how many multiplications a click takes: one inverse, or one per size for a determinant with a size."""
     r, k = det.rank, det.children
     points = 1 if det.size is None else 4 * (min(r, k) + 1)
     return points * (2 * r**3 + r * r * k)
@@ -113,7 +113,7 @@ def _matrices(structures: list[DetStructure]) -> dict[str, np.ndarray]:
 
 
 def described(compiled: Compiled, program: Program) -> dict[str, Any]:
-    """What the page knows of a model beside its arrays."""
+    """What the page knows about a model in addition to its arrays."""
     positive = bool((program.weights >= 0).all() and (program.leaf_table >= 0).all())
     return {
         "variables": list(compiled.circuit.variables),
@@ -133,7 +133,7 @@ def _described_det(one: DetStructure) -> dict[str, Any]:
 
 
 def _is_deterministic(circuit: Circuit) -> bool:
-    """Whether no two terms of a sum are positive at the same assignment: then the largest term gives the mode."""
+    """Whether no two terms of a sum are positive at the same assignment, so that the largest term gives the mode."""
     if circuit.facts.dets or circuit.edges > _MOST_DECIDED:
         return False
     return structure(circuit).deterministic is True

@@ -1,4 +1,4 @@
-"""The graph of a random spanning tree, read off its determinant; its nodes are named by the names of edges."""
+"""The graph of a random spanning tree, recovered from its determinant; nodes get their names from those of edges."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from pgcc.program.determinant import Laplacian
 from pgcc.program.program import DET, LEAF, Program
 
-# More edges make a ball of wool, not a picture.
+# Pictures of graphs with more edges than this are too tangled to read.
 MOST_EDGES = 2_000
 
 
 def find_graph(program: Program, names: Sequence[str]) -> dict[str, Any] | None:
-    """The graph of the first determinant that is one of trees, forests or arborescences; None if there is none.
+    """The graph of the first determinant of spanning trees, forests or arborescences; None if there is none.
 
     Returns
     -------
@@ -50,17 +50,17 @@ def find_graph(program: Program, names: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _oriented(one: int, other: int, edge: str, nodes: Sequence[str]) -> tuple[int, int]:
-    """The ends of an edge, the one first that is named first: a determinant does not tell where an edge points to."""
+    """The ends of an edge, in the order of its name: a determinant does not tell which way an edge points."""
     return (one, other) if (nodes[one], nodes[other]) in _divisions(edge) else (other, one)
 
 
 def _has_pairs(laplacian: Laplacian) -> bool:
-    """Whether some edge joins two nodes other than the ground: a diagonal kernel has the form of a star, too."""
+    """Whether some edge joins two nodes other than the ground. (A diagonal kernel looks like a star.)"""
     return bool((laplacian.head < len(laplacian.kill)).any())
 
 
 def _edge_variables(program: Program, slots: Sequence[int]) -> list[int] | None:
-    """The variable of every child, if all of them are different variables, as they are."""
+    """The variable of every child, if all of them are different plain variables."""
     found = []
     for slot in slots:
         leaf = int(program.args[program.start[slot]]) if program.op[slot] == LEAF else -1
@@ -71,10 +71,10 @@ def _edge_variables(program: Program, slots: Sequence[int]) -> list[int] | None:
 
 
 def node_names(laplacian: Laplacian, edges: Sequence[str], count: int) -> list[str]:
-    """The names of nodes, if every edge is called by its two ends, ``u-v`` or ``u->v``; otherwise numbers.
+    """The names of nodes if every edge is named after its ends, ``u-v`` or ``u->v``, and otherwise numbers.
 
-    A name may have dashes of its own: a way to divide those of all edges is looked for in which every node has the same
-    name in all of its edges.
+    Since names may contain dashes, this looks for a way to split the names of all edges such that every node has the
+    same name in all of its edges.
     """
     found: list[set[str] | None] = [None] * count
     for tail, head, edge in zip(laplacian.tail.tolist(), laplacian.head.tolist(), edges, strict=True):
@@ -90,7 +90,7 @@ def node_names(laplacian: Laplacian, edges: Sequence[str], count: int) -> list[s
 
 
 def _settle(found: list[set[str] | None], laplacian: Laplacian, edges: Sequence[str]) -> None:
-    """What one end of an edge is called tells the other; of a single edge, the first name is that of the tail."""
+    """Propagate names: the name of one end of an edge determines the other. In a lone edge, the tail comes first."""
     ends = list(zip(laplacian.tail.tolist(), laplacian.head.tolist(), edges, strict=True))
     changed = True
     while changed:
@@ -114,7 +114,7 @@ def _settle(found: list[set[str] | None], laplacian: Laplacian, edges: Sequence[
 
 
 def _divisions(edge: str) -> list[tuple[str, str]]:
-    """All ways to read a name as that of an edge.
+    """All ways to split the name of an edge into those of its ends.
 
     >>> _divisions("a-b#2"), _divisions("new-york-boston")
     ([('a', 'b')], [('new', 'york-boston'), ('new-york', 'boston')])

@@ -1,7 +1,7 @@
-"""Arrays as text inside of a web page: their bytes sorted by significance, compressed by zlib, in base64.
+"""Arrays as text inside a web page: bytes grouped by significance, compressed by zlib, and encoded in base64.
 
-Bytes of the same significance resemble each other (the high bytes of small integers are 0, the exponents of weights are
-alike), so that the transposed bytes are compressed to a fraction. `decode.js` undoes it.
+Bytes of the same significance resemble each other (the high bytes of small integers are 0, and the exponents of weights
+are similar), so the grouped bytes compress well. `decode.js` reverses this.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _KINDS = ("uint8", "int32", "float64")
 
 
 def pack(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Named arrays as an object of JSON: what there is, and its bytes.
+    """Named arrays as a JSON object: a list of what it contains, and the bytes.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def _planes(array: np.ndarray) -> bytes:
 
 
 def unpack(packed: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """What `pack` was given, flat."""
+    """The arrays that `pack` was given, flattened."""
     data = np.frombuffer(zlib.decompress(base64.b64decode(packed["bytes"])), np.uint8)
     found, at = {}, 0
     for name, kind, size in packed["arrays"]:

@@ -1,4 +1,4 @@
-"""A model as one web page: its data, the evaluator and the views in a single file that loads nothing."""
+"""A model as a web page: its data, the evaluator and the views in a single file that loads nothing else."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ HEIGHT = 760
 
 
 class Explorer:
-    """A web page about one model; made by `Model.explore`.
+    """An interactive web page about one model. Made by `Model.explore`.
 
-    In a notebook it shows itself. `save` writes it to a file, which any browser opens, without a network.
+    It shows itself in a notebook. `save` writes it to a file that you can open in any browser, without a network.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Explorer:
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """What the page is given of the model, as it stands in the page: JSON."""
+        """The data about the model inside the page, as JSON."""
         return {"about": self._about, "packed": pack(self._arrays)}
 
     @cached_property
@@ -73,7 +73,7 @@ class Explorer:
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page to a file, which appears whole or not at all; an existing one is replaced.
+        """Write the page to a file, completely or not at all. An existing file is replaced.
 
         Returns
         -------
@@ -96,7 +96,7 @@ class Explorer:
         return target
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the page in a frame of its own, which shares nothing with the notebook."""
+        """What notebooks show: the page in an iframe of its own, which shares nothing with the notebook."""
         style = f"width: 100%; height: {self._height}px; border: 0; border-radius: 12px"
         label = escape(f"Explorer: {self._title}", quote=True)
         return (
@@ -126,7 +126,7 @@ def explore(
 
 
 def _read_groups(groups: Mapping[str, Iterable[str]] | None, names: tuple[str, ...]) -> list[tuple[str, list[int]]]:
-    """Groups as the columns of their variables; what no group names comes last. By default, by how names begin."""
+    """Groups as columns of their variables, with the variables of no group last; by default, by how names begin."""
     if groups is None:
         return group_by_beginnings(names)
     if not isinstance(groups, Mapping):
@@ -153,7 +153,7 @@ _MOST_IN_GROUP = 100
 
 
 def group_by_beginnings(names: tuple[str, ...]) -> list[tuple[str, list[int]]]:
-    """Variables whose names begin alike, up to a mark (``colour=red``) or a number (``pixel7``); a hundred at most.
+    """Group variables whose names begin alike, up to a mark (``colour=red``) or number (``pixel7``); at most 100 each.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def group_by_beginnings(names: tuple[str, ...]) -> list[tuple[str, list[int]]]:
 
 
 def _portions(title: str, members: list[int], names: tuple[str, ...]) -> list[tuple[str, list[int]]]:
-    """A group in parts of a hundred, each called by its first and last member."""
+    """A group split into parts of a hundred, each titled by its first and last member."""
     if len(members) <= _MOST_IN_GROUP:
         return [(title, members)]
     parts = [members[i : i + _MOST_IN_GROUP] for i in range(0, len(members), _MOST_IN_GROUP)]
@@ -191,7 +191,7 @@ def _read(name: str) -> str:
 
 
 def page_script() -> str:
-    """The modules of the page as one: without what they import from each other, which stands before them."""
+    """The modules of the page joined into one, in order of dependency and without their imports."""
     return "\n".join(as_part(_read(f"{name}.js")) for name in SCRIPTS)
 
 
@@ -206,11 +206,11 @@ def as_part(module: str) -> str:
 
 
 def _as_script_data(data: Any) -> str:
-    """JSON that may stand in a script element: no name in it can end the element, or begin another."""
+    """JSON that is safe inside a script element: nothing in it can end the element or begin another."""
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _filled(page: str, **parts: str) -> str:
-    """The page with its parts in their places, ``{{name}}``, all at once: a part may contain such marks itself."""
+    """The page with all placeholders ``{{name}}`` filled at once, because a part may contain such marks itself."""
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], page)

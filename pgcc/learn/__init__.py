@@ -1,4 +1,4 @@
-"""Models from data: estimators with the interface of scikit-learn, whose result is an ordinary circuit.
+"""Learn circuits from data: estimators with the interface of scikit-learn, whose result is an ordinary circuit.
 
 The modules, in the order in which data pass through them::
 
@@ -12,10 +12,10 @@ The modules, in the order in which data pass through them::
     CircuitMLE  matrices → parameters → circuit_likelihood → circuit_ascents → circuit_mle
     several     candidates → search (GridSearch), pgc (stacking, mixing)
 
-    filling     imputer                        gaps in data, by what a model expects there
+    imputing    imputer                        fill missing values with what a model expects
     on disk     saving                         estimators in .npz files, without pickles
 
-`base` has what all estimators inherit, `kernels` the compiled loops.
+`base` has the class that all estimators inherit from, and `kernels` the compiled loops.
 """
 
 from pgcc.learn.circuit_mle import CircuitMLE

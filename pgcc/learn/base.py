@@ -1,4 +1,4 @@
-"""The base class of estimators: the interface of scikit-learn, which is not needed, and not imported unless it asks."""
+"""The base class of estimators: the interface of scikit-learn, without the need to install scikit-learn."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from pgcc.model import Model, compile
 
 
 class Parameters:
-    """Objects whose parameters are the arguments of their constructor, kept as they are given and checked by `fit`."""
+    """Objects whose parameters are the arguments of the constructor, stored unchanged and checked by `fit`."""
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
         return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments of the constructor by name; if `deep`, those of an estimator among them as `name__its_name`."""
+        """The arguments of the constructor by name; if `deep`, those of nested estimators too, as `name__its_name`."""
         found = {name: getattr(self, name) for name in self._parameter_names()}
         if deep:
             for name, value in list(found.items()):
@@ -41,7 +41,7 @@ class Parameters:
         return found
 
     def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor; `name__its_name` is one of an estimator among them."""
+        """Change arguments of the constructor; `name__its_name` changes one of a nested estimator."""
         names = self._parameter_names()
         for name, value in new_names(params, names).items():
             outer, nested, inner = name.partition("__")
@@ -59,7 +59,7 @@ class Parameters:
         return f"{type(self).__name__}({', '.join(said)})"
 
     def _repr_html_(self) -> str:
-        """What notebooks show: scikit-learn's diagram of the estimator, or a table where there is no scikit-learn."""
+        """What notebooks show: scikit-learn's diagram of the estimator, or a table without scikit-learn."""
         try:
             from sklearn.utils import estimator_html_repr
         except ImportError:
@@ -70,23 +70,23 @@ class Parameters:
         return estimator_html_repr(self)
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether it has learned anything; scikit-learn asks by this name."""
+        """Whether the estimator has been fitted; scikit-learn calls this method."""
         raise NotImplementedError
 
     if not TYPE_CHECKING:  # type checkers would take every attribute for one that is there
 
         def __getattr__(self, name: str) -> Any:
-            """Old names of parameters and attributes are an error that says the new one."""
+            """Raise an error for old names of parameters and attributes that says the new name."""
             told = f"{type(self).__name__} has no attribute {name!r}"
             new = NEW_NAMES.get(name)
             raise AttributeError(told if new is None else f"{told}: it is called {new} now, as in scikit-learn")
 
 
 class Estimator(Parameters):
-    """A model to be learned: `fit` it to data, then `score` other data, `sample`, or take its `circuit_`.
+    """A model to learn: `fit` it to data, then `score` other data, `sample` from it, or use its `circuit_`.
 
-    Parameters are the arguments of the constructor, kept as they are given and checked by `fit`. Learned attributes
-    have names that end with an underscore.
+    Parameters are the arguments of the constructor; they are stored unchanged and checked by `fit`. The names of
+    learned attributes end with an underscore.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Estimator(Parameters):
     n_features_in_ : int
         The number of columns of the data.
     feature_names_in_ : array of str
-        Their names, where the data had some. (The variables of the circuit are x1, x2, … otherwise.)
+        The names of the columns, if the data had any. (Otherwise the variables of the circuit are x1, x2, …)
     """
 
     circuit_: Circuit
@@ -119,30 +119,30 @@ class Estimator(Parameters):
         Parameters
         ----------
         X : array, sparse matrix, list of rows, DataFrame or path
-            0 and 1; −1, NaN or None for what is missing, which is summed out. A path is of a CSV file or an array in
-            .npy, which is read in pieces: it may be longer than memory.
+            Rows of 0 and 1, with −1, NaN or None for missing values, which are summed out. A path names a CSV file, or
+            an array in .npy; it is read in pieces, so it may be larger than memory.
         y : ignored
-            It is there for scikit-learn.
+            Accepted for compatibility with scikit-learn.
         validation : the same as X, optional
-            Data on which choices are made: the step or epoch that is kept, candidates and their weights. By default a
-            tenth of the rows is put aside; `CircuitMLE` looks at the training data then.
+            Data for making choices: which step or epoch to keep, and which candidates with which weights. By default, a
+            tenth of the rows is set aside for this, except by `CircuitMLE`, which then uses the training data.
         checkpoint : path, optional
-            Where the state of the run is written every few steps: a file, or a folder for estimators of several
-            candidates. A run that was killed goes on from there, and ends with the same model.
+            Where to write the state of the run every few steps: a file, or a folder for estimators with several
+            candidates. A run that was killed continues from there and ends with the same model.
         cluster : str or distributed.Client, optional
-            The address of the scheduler of a Dask cluster, whose workers share the work. What is learned is the same.
+            The address of the scheduler of a Dask cluster, whose workers share the work. The result is the same.
         """
         refuse_validation_as_target(y)
         self._fit(X, validation, checkpoint, cluster)
         return self
 
     def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
-        """Set `circuit_` and the other learned attributes; arguments as those of `fit`."""
+        """Set `circuit_` and the other learned attributes. The arguments are those of `fit`."""
         raise NotImplementedError
 
     @property
     def model_(self) -> Model:
-        """The compiled circuit: ask it anything."""
+        """The compiled circuit: a `pgcc.Model` that you can ask any question."""
         circuit = self._learned()
         if self.__dict__.get("_compiled", (None,))[0] is not circuit:
             self._compiled = circuit, compile(circuit)
@@ -161,11 +161,11 @@ class Estimator(Parameters):
         return self.circuit_
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """The log-likelihood of every row; what is missing (−1, NaN) is summed out."""
+        """The log-likelihood of every row; missing values (−1, NaN) are summed out."""
         return np.concatenate(list(self._score_chunks(X)))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-likelihood of the rows; of a file, in pieces. `y` is ignored."""
+        """The mean log-likelihood of the rows. A file is read in pieces; `y` is ignored."""
         rows = 0
 
         def logs() -> Iterator[float]:
@@ -177,7 +177,7 @@ class Estimator(Parameters):
         return math.fsum(logs()) / rows
 
     def _score_chunks(self, X: Any) -> Iterator[np.ndarray]:
-        """The log-likelihoods of all rows, some at a time."""
+        """The log-likelihoods of all rows, in chunks."""
         self._learned()
         if isinstance(X, Rows) and X.where is not None:  # score every distinct row only one time
             distinct = np.concatenate([self._score_codes(block.codes) for block in X.blocks()])
@@ -186,7 +186,7 @@ class Estimator(Parameters):
             yield from map(self._score_codes, self._code_chunks(X))
 
     def _code_chunks(self, X: Any) -> Iterator[np.ndarray]:
-        """Rows over the variables of the circuit as int8 codes, some at a time."""
+        """Rows over the variables of the circuit as int8 codes, in chunks."""
         variables = self._learned().variables
         shape: tuple[int, ...] = getattr(X, "shape", ())
         if not hasattr(X, "columns") and len(shape) == 2 and shape[1] != len(variables):
@@ -201,31 +201,32 @@ class Estimator(Parameters):
 
     @with_new_names
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Rows drawn from the learned distribution: an array of 0 and 1.
+        """Draw rows from the learned distribution, as an array of 0 and 1.
 
         Parameters
         ----------
         n_samples : int
+            The number of rows.
         random_state : int, numpy Generator or RandomState, optional
-            A number gives the same rows every time.
+            The same number gives the same rows every time.
         """
         return self.model_.sample(n_samples, rng=generator_of(random_state))
 
     def conditional_proba(self, X: Any, column: str | int) -> np.ndarray:
-        """Pr(column = 0) and Pr(column = 1) given the other entries of every row: as `predict_proba` of a classifier.
+        """Pr(column = 0) and Pr(column = 1) given the other entries of every row, like a classifier's `predict_proba`.
 
         Parameters
         ----------
         X : array, sparse matrix, list of rows, DataFrame or path
-            What a row says of the column itself is ignored; what is missing (−1, NaN, columns that a DataFrame lacks)
-            is summed out. A row of probability 0 is an error.
+            The entry in the column itself is ignored. Missing values (−1, NaN, columns that a DataFrame lacks) are
+            summed out. A row of probability 0 is an error.
         column : str or int
-            The variable, by its name or its number from 0.
+            The variable to predict, by its name or by its number, counted from 0.
 
         Returns
         -------
         array, rows × 2
-            Each entry has the relative accuracy of all answers of pgcc.
+            Probabilities with the relative accuracy of all answers of pgcc.
 
         Examples
         --------
@@ -262,11 +263,11 @@ class Estimator(Parameters):
 
     @property
     def _threshold(self) -> float | None:
-        """Numbers above it are 1, the others 0; None where data are 0 and 1."""
+        """The threshold above which numbers count as 1; None if data have to be 0 and 1."""
         return check_threshold(self.binarize)
 
     def _read(self, X: Any, validation: Any, seed: int) -> Shared:
-        """Training and validation data; the names of the columns are kept."""
+        """Read training and validation data, and remember the names of the columns."""
         data = X if isinstance(X, Shared) else _read_both(X, validation, seed, self._threshold)
         self._keep_names(data.rows.names, data.named)
         return data
@@ -307,7 +308,7 @@ def has_names(X: Any, rows: Rows) -> bool:
 
 
 def _is_same(value: Any, default: Any) -> bool:
-    """Whether a parameter has its default, also if it is a copy (of an estimator from another process)."""
+    """Whether a parameter has its default value, or a copy of it (in an estimator from another process)."""
     return value is default or (type(value) is type(default) and value == default)
 
 
@@ -315,7 +316,7 @@ def _is_same(value: Any, default: Any) -> bool:
 
 
 def not_fitted(estimator: object) -> PgccError:
-    """The error of an estimator that has not been fitted; a `NotFittedError` too for those who know scikit-learn."""
+    """The error for an estimator that has not been fitted; if scikit-learn is loaded, also a `NotFittedError`."""
     told = f"this {type(estimator).__name__} has not learned anything yet: call fit first"
     exceptions = sys.modules.get("sklearn.exceptions")
     return PgccError(told) if exceptions is None else _also(exceptions.NotFittedError)(told)
@@ -323,12 +324,12 @@ def not_fitted(estimator: object) -> PgccError:
 
 @cache
 def _also(kind: type[Exception]) -> type[PgccError]:
-    """A `PgccError` that is an error of another kind too; in other processes it is a `PgccError`."""
+    """A `PgccError` that is also an error of another class; after pickling it is a plain `PgccError`."""
     return type(kind.__name__, (PgccError, kind), {"__reduce__": lambda self: (PgccError, self.args)})
 
 
 def refuse_validation_as_target(y: Any) -> None:
-    """The second argument of `fit` is ignored; a table, as validation data are, must have been meant for something."""
+    """Refuse a table as the second argument of `fit`, which is ignored: it was probably meant as validation data."""
     row = y[0] if isinstance(y, list) and y else None
     shape: tuple[int, ...] = (len(y), len(row)) if isinstance(row, (list, tuple)) else getattr(y, "shape", ())
     if isinstance(y, (str, os.PathLike, Rows)) or (len(shape) > 1 and shape[1] > 1):
@@ -341,21 +342,21 @@ def refuse_validation_as_target(y: Any) -> None:
 
 
 def check_whole(name: str, value: Any, least: int = 1) -> int:
-    """A parameter that is a whole number."""
+    """Check a parameter that has to be a whole number."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise PgccError(f"{name}={value!r}: it is a whole number, at least {least}")
     return int(value)
 
 
 def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
-    """A parameter that is a positive number, or perhaps zero."""
+    """Check a parameter that has to be a positive number, or possibly zero."""
     if not _is_finite(value) or value < 0 or (value == 0 and not zero):
         raise PgccError(f"{name}={value!r}: it is a finite number {'≥' if zero else '>'} 0")
     return float(value)
 
 
 def check_threshold(value: Any) -> float | None:
-    """The parameter `binarize`."""
+    """Check the parameter `binarize`."""
     if value is None:
         return None
     if not _is_finite(value):
@@ -369,7 +370,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def seed_of(random_state: Any, checkpoint: Place | None = None) -> int:
-    """The seed that a `random_state` stands for: a number itself, one that a generator draws, or any (None).
+    """The seed for a `random_state`: the number itself, one drawn from a generator, or a random one for None.
 
     >>> seed_of(7), seed_of(np.random.RandomState(0)) == seed_of(np.random.RandomState(0))
     (7, True)
@@ -388,12 +389,12 @@ def seed_of(random_state: Any, checkpoint: Place | None = None) -> int:
 
 
 def generator_of(random_state: Any) -> Any:
-    """What `Model.sample` takes as its rng."""
+    """A `random_state` as the `rng` argument of `Model.sample`."""
     return seed_of(random_state) if isinstance(random_state, np.random.RandomState) else random_state
 
 
 def thread_count(n_jobs: Any) -> int:
-    """The threads that `n_jobs` stands for: None is 1, −1 is one a processor, −2 one less …
+    """The number of threads for `n_jobs`: 1 for None, one per processor for −1, one fewer for −2, and so on.
 
     >>> thread_count(None), thread_count(3), thread_count(-1) == (os.cpu_count() or 1)
     (1, 3, True)

@@ -1,4 +1,4 @@
-"""CircuitMLE: maximum likelihood for the weights and matrices of any decomposable circuit."""
+"""CircuitMLE: maximum-likelihood estimates of the weights and matrices of any decomposable circuit."""
 
 from __future__ import annotations
 
@@ -34,47 +34,48 @@ _NO_SETTINGS = ("circuit", "binarize", "verbose")
 
 
 class CircuitMLE(Estimator):
-    """The numbers of a circuit, learned from data; its structure stays.
+    """Learn the numbers of a circuit from data, keeping its structure.
 
-    Weights of sums stay on their simplex, kernels of DPPs (L, K or factors, symmetric or not) stay positive, and so do
-    the weights of the edges of graphs: what is learned is a distribution, as the circuit is. All else stays as it is.
-    See `pgcc.learn.parameters` and `pgcc.learn.matrices`.
+    The weights of sums stay on the simplex, kernels of DPPs (L, K or factors, symmetric or not) stay positive, and so
+    do the edge weights of graphs. So if the circuit is a distribution, the learned circuit is one too. All other
+    numbers keep their values. See `pgcc.learn.parameters` and `pgcc.learn.matrices`.
 
     Parameters
     ----------
     circuit : Circuit, or function that returns one
-        Decomposable; training starts from its numbers. Columns of data are its variables, in their order. A function is
-        called with the list of the names of the columns.
+        A decomposable circuit; training starts from its numbers. The columns of the data are its variables, in the same
+        order. A function is called with the list of column names.
     optimizer : str
-        "em" (for circuits without negative weights or determinants, whose sums choose between distributions: every
-        epoch is an improvement), "lbfgs" (all rows at a time), "adam" (mini-batches); "auto" takes EM where it can, and
-        L-BFGS elsewhere.
+        "em" (for circuits without negative weights or determinants, whose sums choose between distributions; every
+        epoch is an improvement), "lbfgs" (all rows at a time), or "adam" (mini-batches). "auto" uses EM where possible
+        and L-BFGS otherwise.
     max_iter : int
-        Epochs (passes over the data), at most.
+        The largest number of epochs (passes over the data).
     n_iter_no_change : int
-        Stop after as many epochs without a better likelihood of the validation data.
+        Stop after this many epochs without a better likelihood of the validation data.
     smoothing : float
-        For EM: rows added to every sum, spread like its first weights.
+        For EM: the number of rows added to every sum, in proportion to its initial weights.
     learning_rate, weight_decay, batch_size
-        For Adam; `batch_size` are the rows of a step.
+        For Adam; `batch_size` is the number of rows per step.
     free_matrices : bool
-        Learn also determinants that no parametrisation keeps a distribution. They are normalised by their total, and
-        that no coefficient becomes negative is yours to see to: ask `pgcc.check`.
+        Also learn determinants for which no parametrisation guarantees a distribution. They are normalised by their
+        total, but their coefficients may become negative: check the result with `pgcc.check`.
     binarize : float, optional
-        The threshold above which numbers are 1. By default data are 0 and 1 (and −1, NaN, None for what is missing).
-    random_state : int, generator of numpy, or None
+        The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
+    random_state : int, numpy Generator or RandomState, or None
         For Adam: the same number gives the same model.
     verbose : bool, optional
-        Tell of every epoch, on standard error. By default a bar shows the progress, if that is a terminal; False is
-        quiet.
+        Report every epoch on standard error. By default, a bar shows the progress if that is a terminal; False shows
+        nothing.
 
     Attributes
     ----------
     circuit_ : Circuit
+        The distribution that was learned.
     n_iter_ : int
-        How many epochs were made.
+        The number of epochs made.
     history_ : dict of lists
-        Mean log-likelihoods of training and validation data after every epoch, and seconds.
+        For every epoch: the mean log-likelihoods of training and validation data after it, and the seconds it took.
     best_epoch_ : int
         The epoch whose numbers were kept.
 
@@ -125,7 +126,7 @@ class CircuitMLE(Estimator):
         self.verbose = verbose
 
     def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
-        """The numbers of the circuit. Workers share the rows of every epoch of EM and every step of L-BFGS."""
+        """Learn the numbers of the circuit. Workers share the rows of every epoch of EM and every step of L-BFGS."""
         epochs = check_whole("max_iter", self.max_iter)
         patience = check_whole("n_iter_no_change", self.n_iter_no_change)
         seed = seed_of(self.random_state, checkpoint)
@@ -160,7 +161,7 @@ class CircuitMLE(Estimator):
         return circuit, rows, read_rows(validation, circuit.variables, "the validation data", threshold)
 
     def _over_columns(self, columns: list[str], named: bool) -> Circuit:
-        """The circuit with its variables in the order of the columns; renamed like them if they had no names."""
+        """The circuit with its variables in the order of the columns; if these have no names, renamed like them."""
         circuit = self.circuit
         if not isinstance(circuit, Circuit):
             circuit, named = self._made(columns), True
@@ -170,7 +171,7 @@ class CircuitMLE(Estimator):
         return Circuit(circuit.root, columns) if named else circuit.relabel(dict(zip(names, columns, strict=True)))
 
     def _made(self, columns: list[str]) -> Circuit:
-        """What the function `circuit` makes for these columns."""
+        """The circuit that the function `circuit` returns for these columns."""
         circuit = self.circuit(list(columns)) if callable(self.circuit) else self.circuit
         if not isinstance(circuit, Circuit):
             raise PgccError(f"circuit={brief(circuit)}: CircuitMLE learns the numbers of a Circuit")

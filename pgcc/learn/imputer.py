@@ -1,4 +1,4 @@
-"""Imputer: fill what is missing in tables of 0 and 1 by what a model expects there given the rest of the row."""
+"""Imputer: fill missing values in tables of 0 and 1 with what a model expects there, given the rest of the row."""
 
 from __future__ import annotations
 
@@ -20,30 +20,31 @@ Fill = Callable[[Model, np.ndarray, Any], np.ndarray]
 
 
 class Imputer(Parameters):
-    """Fill gaps in tables of 0 and 1: a transformer of scikit-learn, for the front of a pipeline.
+    """Fill missing values in tables of 0 and 1: a scikit-learn transformer for the start of a pipeline.
 
-    A density model is fitted to the data, gaps and all (they are summed out, not guessed). Then every missing entry is
-    filled by what the model says of it given all that is known of its row.
+    A density model is fitted to the data with their gaps, which are summed out, not guessed. Every missing entry is
+    then filled with what the model says about it, given everything that is known about its row.
 
     Parameters
     ----------
     estimator : Estimator, optional
-        The density model, a copy of which is fitted; `MixtureOfTrees()` by default.
+        The density model, of which a copy is fitted. By default, `MixtureOfTrees()`.
     strategy : str
-        "most_frequent": the more probable value of every entry by itself (1 if both are), which makes the fewest
-        mistakes on average. "mode": the most probable values of all gaps of a row together, as `Model.mode` finds them.
-        "sample": drawn from the distribution of all gaps of a row together, so that tables keep their variety. "mean":
-        the probability of a 1.
-    random_state : int, generator of numpy, or None
-        For "sample": a number gives the same values every time.
+        "most_frequent": the more probable value of each entry on its own (1 if both are equally probable), which makes
+        the fewest mistakes on average. "mode": the most probable values of all gaps of a row together, as found by
+        `Model.mode`. "sample": a draw from the joint distribution of all gaps of a row, so that tables keep their
+        variety. "mean": the probability of a 1.
+    random_state : int, numpy Generator or RandomState, or None
+        For "sample": the same number gives the same values every time.
 
     Attributes
     ----------
     estimator_ : Estimator
         The model that was fitted.
     n_features_in_ : int
+        The number of columns of the data.
     feature_names_in_ : array of str
-        Where the data had names.
+        The names of the columns, if the data had any.
 
     See Also
     --------
@@ -80,9 +81,11 @@ class Imputer(Parameters):
         Parameters
         ----------
         X : array, sparse matrix, list of rows, DataFrame or path
+            The data.
         y : ignored
+            Accepted for compatibility with scikit-learn.
         **options
-            Those of the estimator's `fit`: ``validation=``, ``checkpoint=``, ``cluster=``.
+            The options of the estimator's `fit`: ``validation=``, ``checkpoint=``, ``cluster=``.
         """
         refuse_validation_as_target(y)
         self._fill()
@@ -97,13 +100,13 @@ class Imputer(Parameters):
         return self
 
     def transform(self, X: Any) -> Any:
-        """The same rows with their gaps filled.
+        """Return the rows with their gaps filled.
 
         Returns
         -------
         array
-            Floats, or integers where X has integers and the strategy is not "mean"; a data frame if `set_output` asks
-            for one.
+            Floats, or integers if X has integers and the strategy is not "mean"; a data frame if you chose one with
+            `set_output`.
         """
         fitted, fill = self._fitted(), self._fill()
         generator = np.random.default_rng(seed_of(self.random_state))
@@ -111,11 +114,11 @@ class Imputer(Parameters):
         return self._wrapped(np.concatenate(parts).astype(self._kind(X)), X)
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
-        """Fit the model to data, and fill their gaps."""
+        """Fit the model to data and fill their gaps."""
         return self.fit(X, y, **options).transform(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The names of the columns of what `transform` returns: those of the data, or x1, x2, …"""
+        """The names of the columns that `transform` returns: those of the data, or x1, x2, …"""
         names = list(self._fitted().circuit_.variables)
         asked = names if input_features is None else list(input_features)
         if len(asked) != len(names) or (hasattr(self, "feature_names_in_") and asked != names):
@@ -128,7 +131,7 @@ class Imputer(Parameters):
         Parameters
         ----------
         transform : str, optional
-            "default" for an array, or "pandas" or "polars" for a data frame; None leaves it as it is.
+            "default" for an array, or "pandas" or "polars" for a data frame; None leaves the choice as it is.
         """
         if transform not in (None, "default", "pandas", "polars"):
             raise PgccError(f"transform={transform!r}: choose 'default', 'pandas' or 'polars'")
@@ -149,7 +152,7 @@ class Imputer(Parameters):
         return STRATEGIES[self.strategy]
 
     def _kind(self, X: Any) -> np.dtype:
-        """The type of what `transform` returns: that of the data, if it can hold the values."""
+        """The dtype that `transform` returns: that of the data, if it can hold the values."""
         kind = getattr(X, "dtype", None)
         if isinstance(kind, np.dtype) and (kind.kind == "f" or (kind.kind in "iu" and self.strategy != "mean")):
             return kind
@@ -179,7 +182,7 @@ class Imputer(Parameters):
 
 
 def _global_output() -> str:
-    """What `sklearn.set_config(transform_output=…)` says, if anybody can have called it."""
+    """The setting of `sklearn.set_config(transform_output=…)`, if scikit-learn is loaded."""
     sklearn = sys.modules.get("sklearn")
     return "default" if sklearn is None else sklearn.get_config()["transform_output"]
 
@@ -195,7 +198,7 @@ def _import(package: str) -> Any:
 
 
 def _filled(model: Model, codes: np.ndarray, fill: Fill, generator: np.random.Generator) -> np.ndarray:
-    """Rows whose gaps are filled; those without are left alone."""
+    """Rows with their gaps filled; rows without gaps are left unchanged."""
     values = codes.astype(np.float64)
     gaps = np.flatnonzero((codes < 0).any(axis=1))
     if len(gaps):

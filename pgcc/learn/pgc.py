@@ -1,4 +1,4 @@
-"""PGC: several models of different kinds, stacked: weights maximise the likelihood of the validation data."""
+"""PGC: several models of different kinds, stacked with weights that maximise the likelihood of the validation data."""
 
 from __future__ import annotations
 
@@ -24,37 +24,38 @@ _ROUNDS = 1000
 
 
 class PGC(Estimator):
-    """The best density model of pgcc's parts: mixtures of trees and of determinantal PGCs, stacked.
+    """Learn the best density model that pgcc offers: mixtures of trees and of determinantal PGCs, stacked.
 
-    Trees have positive dependence, determinants negative; models that differ in their seeds only err in different ways.
-    Every candidate is fitted to the training data; the weights of their mixture have the largest likelihood of the
-    validation data (Smyth and Wolpert 1999), and those that get none are dropped.
+    Trees model positive dependence and determinants negative dependence; models that differ only in their seeds make
+    different mistakes. Every candidate is fitted to the training data. The weights of their mixture then maximise the
+    likelihood of the validation data (Smyth and Wolpert 1999), and candidates with weight 0 are dropped.
 
     Parameters
     ----------
     candidates : sequence of estimators, optional
-        Fitted in turn (copies of them). By default `default_candidates`.
+        The estimators to fit (copies of them), in turn. By default, `default_candidates`.
     binarize : float, optional
-        The threshold above which numbers are 1. By default data are 0 and 1 (and −1, NaN, None for what is missing).
-        Candidates get the data after it: their own thresholds are not used.
-    random_state : int, generator of numpy, or None
-        Of the default candidates, and of the rows that are put aside for validation.
+        The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
+        Candidates receive the data after this step, so their own thresholds are not used.
+    random_state : int, numpy Generator or RandomState, or None
+        The seed of the default candidates, and of the choice of rows that are set aside for validation.
     n_jobs : int, optional
-        Threads of the default candidates, −1 for one a processor.
+        The number of threads of the default candidates; −1 means one per processor.
     verbose : bool, optional
-        Tell of every candidate, on standard error. By default a bar shows the progress if that is a terminal; False is
-        quiet.
+        Report every candidate on standard error. By default, a bar shows the progress if that is a terminal; False
+        shows nothing.
 
     Attributes
     ----------
     circuit_ : Circuit
+        The distribution that was learned.
     members_ : list of estimators
-        Those that are in the mixture, fitted.
+        The fitted candidates that are in the mixture.
     weights_ : array
         Their weights.
     history_ : dict of lists
-        Of every candidate: its name, the mean log-likelihood of the validation data, and None or why it failed; its
-        likelihood is NaN then, and it is no member.
+        For every candidate: its name, the mean log-likelihood of the validation data, and None or the reason why it
+        failed. A candidate that failed has the likelihood NaN and is not a member.
 
     See Also
     --------
@@ -89,7 +90,7 @@ class PGC(Estimator):
         self.verbose = verbose
 
     def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
-        """Candidates, and the weights of the best mixture of them. Workers fit the candidates."""
+        """Fit the candidates and find the weights of their best mixture. Workers fit the candidates."""
         seed, threads = seed_of(self.random_state, checkpoint), thread_count(self.n_jobs)
         data = self._read(X, validation, seed)
         fitted = _copies(self.candidates, seed, threads)
@@ -117,13 +118,13 @@ class PGC(Estimator):
         self.circuit_ = mixture_of_learned(self.weights_.tolist(), circuits, data.rows.names)
 
     def _score_codes(self, codes: np.ndarray) -> np.ndarray:
-        """Member by member: each recomputes the rows that float64 cannot certify; the mixture is as accurate."""
+        """Score by members: each recomputes rows that float64 cannot certify, so the mixture is as accurate."""
         logs = np.array([member._score_codes(codes) for member in self.members_])
         return np.logaddexp.reduce(logs + np.log(self.weights_)[:, None], axis=0)
 
 
 def _score_held_out(candidate: Estimator, data: Shared) -> np.ndarray:
-    """log p of the rows of the validation data."""
+    """The log-likelihood of every row of the validation data."""
     return candidate.score_samples(data.held_out)
 
 
@@ -144,7 +145,7 @@ def _copies(candidates: Sequence[Estimator] | None, seed: int, threads: int) -> 
 
 
 def stacking_weights(logs: np.ndarray) -> np.ndarray:
-    """The weights of models with the largest likelihood of rows, by EM, from log p(row): models × rows.
+    """The mixture weights that maximise the likelihood of rows, by EM, from log p(row): models × rows.
 
     >>> stacking_weights(np.log([[0.9, 0.9, 0.1], [0.1, 0.1, 0.9]])).round(3).tolist()
     [0.708, 0.292]

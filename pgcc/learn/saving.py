@@ -1,7 +1,7 @@
 """Estimators in `.npz` files, without pickles: parameters, learned attributes and circuits as numbers and JSON.
 
-The arrays of the learned circuit have the names that they have in the file of a circuit (`pgcc.formats.npz`), so that
-the file of an estimator is one of its circuit too, for `pgcc.load` and the command line. Beside them:
+The arrays of the learned circuit have the same names as in a circuit file (`pgcc.formats.npz`), so the file of an
+estimator is also a file of its circuit, for `pgcc.load` and the command line. In addition, it has:
 
 estimator       JSON as bytes: {"format", "version", "estimator"}; a value in it is null, true, a number or text, or an
                 object with one key that says what it is:
@@ -49,14 +49,15 @@ _ENTRY = "estimator"
 def save(estimator: Parameters, path: str | os.PathLike[str]) -> None:
     """Write an estimator, fitted or not, to a file that `load` reads back.
 
-    The file appears whole or not at all. It is one of the learned circuit too: `pgcc.load` and the command line
-    (`pgcc query model.npz "tea=1"`) read it as that.
+    The file is written completely or not at all. It is also a file of the learned circuit, which `pgcc.load` and the
+    command line (`pgcc query model.npz "tea=1"`) can read.
 
     Parameters
     ----------
     estimator : estimator of pgcc.learn
+        The estimator to write.
     path : str or path-like
-        Its name ends with `.npz`.
+        A file name that ends with `.npz`.
 
     See Also
     --------
@@ -93,7 +94,7 @@ def save(estimator: Parameters, path: str | os.PathLike[str]) -> None:
 
 
 class _Writer:
-    """Values as JSON; arrays and circuits go to `arrays`, under names that say where they belong."""
+    """Converts values to JSON; arrays and circuits go to `arrays`, under names that say where they belong."""
 
     def __init__(self, arrays: dict[str, np.ndarray]):
         self.arrays = arrays
@@ -153,12 +154,12 @@ def _unsaved(value: Any, at: str) -> FormatError:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The estimator in a file that `save` wrote. Nothing of the file is run, as a pickle would be.
+    """Read an estimator from a file that `save` wrote. Unlike a pickle, the file cannot run code.
 
     Raises
     ------
     FormatError
-        If there is no such file, or it is damaged, or holds something else.
+        If the file does not exist, is damaged, or holds something else.
 
     See Also
     --------
@@ -194,7 +195,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 class _Reader:
-    """Values of JSON, with the arrays of the file."""
+    """Converts values back from JSON, with the arrays of the file."""
 
     def __init__(self, archive: Archive):
         self.archive = archive

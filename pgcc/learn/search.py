@@ -1,4 +1,4 @@
-"""The best of several settings of an estimator, on validation data."""
+"""Choose the best of several settings of an estimator, on validation data."""
 
 from __future__ import annotations
 
@@ -24,37 +24,41 @@ PAPER_GRID = {"max_group": (1, 2, 5, 7), "n_components": (1, 4, 7, 10, 20)}
 class GridSearch(Estimator):
     """Fit an estimator with every combination of some parameters, and keep the one that is best on validation data.
 
-    The manner of scikit-learn's `GridSearchCV`, which takes these estimators too, with one split and without
-    refitting. What candidates have in common is computed once; a search can be interrupted (`checkpoint=`) and shared
-    among the workers of a cluster (`cluster=`).
+    This works like scikit-learn's `GridSearchCV` (which accepts these estimators too), with a single split and without
+    refitting. Work that candidates have in common is done once. A search can be interrupted and resumed
+    (`checkpoint=`), and shared among the workers of a cluster (`cluster=`).
 
     Parameters
     ----------
     estimator : Estimator
-        Copies of it are fitted.
+        The estimator, of which copies are fitted.
     param_grid : dict of lists, optional
-        Values of its parameters by name. By default those of the paper: K ∈ {1, 2, 5, 7} and C ∈ {1, 4, 7, 10, 20}.
-    random_state : int, generator of numpy, or None
-        Of the rows that are put aside where there is no validation data.
+        The values to try for each parameter, by name. By default, those of the paper: K ∈ {1, 2, 5, 7} and
+        C ∈ {1, 4, 7, 10, 20}.
+    random_state : int, numpy Generator or RandomState, or None
+        The seed for choosing the rows that are set aside if you give no validation data.
     n_jobs : int, optional
-        Candidates that are fitted at a time, −1 for one a processor. What is found does not depend on it.
+        The number of candidates to fit at a time; −1 means one per processor. It does not change the result.
     verbose : bool, optional
-        Tell of every candidate, on standard error. By default a bar shows the progress if that is a terminal; False is
-        quiet.
+        Report every candidate on standard error. By default, a bar shows the progress if that is a terminal; False
+        shows nothing.
 
     Attributes
     ----------
     best_estimator_ : Estimator
+        The best candidate, fitted.
     best_params_ : dict
+        Its parameters.
     best_score_ : float
-        The mean log-likelihood of the validation data.
+        Its mean log-likelihood of the validation data.
     best_index_ : int
-        The place of the best candidate in `cv_results_`.
+        Its position in `cv_results_`.
     cv_results_ : dict of lists and arrays
-        Of every candidate, in the order of the grid: "params", "param_NAME" for every parameter that is searched,
-        "split0_test_score" and "mean_test_score" (the same, for there is one split: the mean log-likelihood of the
-        validation data), "rank_test_score" (1 is the best), and "failure" (None, or why it could not be fitted; its
-        score is NaN then). `pandas.DataFrame(search.cv_results_)` is a table of it.
+        For every candidate, in the order of the grid: "params", "param_NAME" for every parameter that is searched,
+        "split0_test_score" and "mean_test_score" (the mean log-likelihood of the validation data; both are the same,
+        because there is a single split), "rank_test_score" (1 is the best), and "failure" (None, or the reason why it
+        could not be fitted, in which case its score is NaN). `pandas.DataFrame(search.cv_results_)` turns it into a
+        table.
 
     See Also
     --------
@@ -90,9 +94,9 @@ class GridSearch(Estimator):
         self.verbose = verbose
 
     def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
-        """Every candidate, of which the best one is kept; one that fails is left out, with a warning.
+        """Fit every candidate and keep the best. A candidate that fails is left out, with a warning.
 
-        After a crash those that were done are not fitted again, and the others go on. Workers fit the candidates.
+        After a crash, finished candidates are not fitted again, and the others are resumed. Workers fit the candidates.
         """
         if not isinstance(self.estimator, Estimator):
             raise PgccError(f"estimator={self.estimator!r}: a search is for the parameters of an estimator")
@@ -142,7 +146,7 @@ class GridSearch(Estimator):
 
 
 def _results(settings: list[dict[str, Any]], scores: np.ndarray, failures: list[str | None]) -> dict[str, Any]:
-    """`cv_results_`: a column for every parameter, and the scores. Candidates that failed are last, equal ones tie."""
+    """`cv_results_`: a column for every parameter, and the scores. Failed candidates rank last; equal scores tie."""
     failed = np.isnan(scores)
     better = [(~failed & (failed[i] | (scores > score))).sum() for i, score in enumerate(scores)]
     columns: dict[str, Any] = {f"param_{name}": [one[name] for one in settings] for name in settings[0]}
@@ -156,6 +160,6 @@ def _results(settings: list[dict[str, Any]], scores: np.ndarray, failures: list[
 
 
 def _validation_score(fitted: Estimator, data: Shared) -> float:
-    """The mean log-likelihood of the validation data: where the best epoch was chosen by it, it is known."""
+    """The mean log-likelihood of the validation data, which is already known if the best epoch was chosen by it."""
     best = getattr(fitted, "best_epoch_", -1)
     return fitted.history_["validation"][best] if best >= 0 else fitted.score(data.held_out)  # type: ignore[attr-defined]

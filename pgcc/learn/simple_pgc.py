@@ -35,49 +35,52 @@ from pgcc.passes.building import product_of, sum_of
 
 
 class SimplePGC(Estimator):
-    """A mixture of determinantal PGCs (Zhang, Juba, Van den Broeck 2021, Section 6 and appendix).
+    """Learn the paper's SimplePGC, a mixture of determinantal PGCs (Zhang, Juba, Van den Broeck 2021, Section 6).
 
-    Variables are partitioned into groups, greedily, by their positive dependence. Each component is a determinantal
-    point process over the groups, with any distribution over the non-empty subsets of each. Maximum likelihood by Adam.
+    The variables are first partitioned greedily into groups of positively dependent variables. Each component of the
+    mixture is a determinantal point process over the groups, with an arbitrary distribution over the non-empty subsets
+    of each group. The likelihood is maximised by Adam. (The appendix of the paper has the details.)
 
     Parameters
     ----------
     max_group : int
-        The most variables in a group (the paper's K). 1 is a mixture of determinantal point processes.
+        The largest number of variables in a group (the paper's K). 1 gives a mixture of determinantal point processes.
     n_components : int
-        Of the mixture (the paper's C).
+        The number of components of the mixture (the paper's C).
     recipe : str
-        "auto", the default, smooths the leaves, lets rates fall, and runs three times, with different rates; "paper"
-        trains as the paper did. Both start from a mixture found by EM.
+        How to train. "auto", the default, smooths the leaves, decays the learning rate, and makes three runs with
+        different rates; "paper" trains as in the paper. Both start from a mixture found by EM.
     max_iter, batch_size, learning_rate, weight_decay, n_iter_no_change : optional
-        Hyper-parameters in the place of the recipe's; see `pgcc.learn.recipes.Recipe`. An iteration is an epoch.
+        Hyper-parameters that replace those of the recipe; see `pgcc.learn.recipes.Recipe`. An iteration is an epoch.
     n_init : int
-        Runs of every recipe, with different seeds. Of all runs the best on the validation data is kept.
+        The number of runs of every recipe, with different seeds. The run that is best on the validation data is kept.
     binarize : float, optional
-        The threshold above which numbers are 1. By default data are 0 and 1 (and −1, NaN, None for what is missing).
-    random_state : int, generator of numpy, or None
-        The same number gives the same model, on any number of threads.
+        The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
+    random_state : int, numpy Generator or RandomState, or None
+        The same number gives the same model, whatever the number of threads.
     n_jobs : int, optional
-        Threads, −1 for one a processor. Components are shared out among them (by eights, unless they are few, or groups
-        many): worth it for kernels of many groups.
+        The number of threads; −1 means one per processor. Components are divided among them (eight at a time, unless
+        there are few components or many groups), which pays off for kernels of many groups.
     verbose : bool, optional
-        Tell of every epoch, on standard error. By default a bar shows the progress, if that is a terminal; False is
-        quiet.
+        Report every epoch on standard error. By default, a bar shows the progress if that is a terminal; False shows
+        nothing.
 
     Attributes
     ----------
     circuit_ : Circuit
+        The distribution that was learned.
     parameters_ : array
-        Kernel, leaves and weight of every component, a row each. They are there even if the circuit could not be built.
+        The kernel, leaves and weight of every component, one row each. They are available even if the circuit could not
+        be built.
     partition_ : list of lists of str
-        The groups.
+        The groups of variables.
     n_iter_ : int
-        The epochs of the run that was kept.
+        The number of epochs of the run that was kept.
     history_ : dict of lists
-        Of every epoch: the number of the run ("leg"), mean log-likelihood of the training data (along the way) and of
-        the validation data, seconds.
+        For every epoch: the number of the run ("leg"), the mean log-likelihood of the training data (during the epoch)
+        and of the validation data, and the seconds it took.
     best_epoch_ : int
-        The epoch of the history whose parameters were kept: the best on the validation data.
+        The epoch in the history whose parameters were kept, because it was the best on the validation data.
 
     See Also
     --------
@@ -132,7 +135,7 @@ class SimplePGC(Estimator):
         self.verbose = verbose
 
     def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
-        """Groups, kernels, leaves and weights. Workers run the recipe's rates and the restarts at the same time."""
+        """Learn groups, kernels, leaves and weights. Workers do all runs, of rates and of restarts, in parallel."""
         components, seed = check_whole("n_components", self.n_components), seed_of(self.random_state, checkpoint)
         threads = thread_count(self.n_jobs)
         check_group(self.max_group)
@@ -166,7 +169,7 @@ class SimplePGC(Estimator):
         self.circuit_ = simple_pgc_circuit(self.partition_, names, leaf_starts(groups), self.parameters_)
 
     def _plan(self, seed: int) -> list[tuple[Recipe, int]]:
-        """Recipe and seed of every run."""
+        """The recipe and the seed of every run."""
         if not isinstance(self.recipe, str) or self.recipe not in RECIPES:
             raise PgccError(f"recipe={self.recipe!r}: choose one of {', '.join(map(repr, RECIPES))}")
         said: dict[str, Any] = {
@@ -184,9 +187,9 @@ class SimplePGC(Estimator):
 
 
 class DPP(SimplePGC):
-    """A determinantal point process by maximum likelihood: `SimplePGC` with one component and no groups.
+    """Learn a determinantal point process (DPP) by maximum likelihood: `SimplePGC` with one component and no groups.
 
-    Takes the parameters of `SimplePGC`, except the two that it fixes.
+    The parameters are those of `SimplePGC`, except for the two that are fixed, `max_group` and `n_components`.
 
     See Also
     --------
@@ -242,7 +245,7 @@ def simple_pgc_circuit(
 
 
 def _joined_history(runs: Sequence[Run]) -> dict[str, list[Any]]:
-    """One history of all runs, which has the number of the run too."""
+    """The histories of all runs joined into one, with the number of the run."""
     joined: dict[str, list[Any]] = {"leg": [i for i, run in enumerate(runs) for _ in range(run.epochs)]}
     for name in runs[0].history:
         joined[name] = [value for run in runs for value in run.history[name]]
@@ -250,7 +253,7 @@ def _joined_history(runs: Sequence[Run]) -> dict[str, list[Any]]:
 
 
 def _monomials(group: Sequence[str]) -> list[Node]:
-    """Of the non-empty subsets, by their bits."""
+    """The monomials of the non-empty subsets of a group, ordered by their bits."""
     literals = [var(name) for name in group]
     return [
         product_of([literal for i, literal in enumerate(literals) if bits >> i & 1])

@@ -1,4 +1,4 @@
-"""Chow–Liu trees, and mixtures of them: each variable depends on one other at most, given the component."""
+"""Chow–Liu trees and mixtures of them: given the component, each variable depends on at most one other."""
 
 from __future__ import annotations
 
@@ -28,36 +28,40 @@ _STEPS = 50
 
 
 class MixtureOfTrees(Estimator):
-    """A mixture of Chow–Liu trees by expectation–maximisation (Meilă and Jordan 2000).
+    """Learn a mixture of Chow–Liu trees by expectation–maximisation (Meilă and Jordan 2000).
 
-    Every step takes, for each component, the tree with the largest expected likelihood of all trees.
+    Every step finds, for each component, the tree with the largest expected likelihood among all trees.
 
     Parameters
     ----------
     n_components : int
+        The number of trees in the mixture.
     smoothing : float
-        Rows that are added to every component, in which pairs of variables are distributed as in the whole of the data.
+        The number of rows that are added to every component; in these, pairs of variables are distributed as in the
+        data as a whole.
     max_iter, n_iter_no_change : int
-        At most so many steps; stop after as many without a better likelihood of the validation data.
+        The largest number of steps, and the number of steps without a better likelihood of the validation data after
+        which to stop.
     binarize : float, optional
-        The threshold above which numbers are 1. By default data are 0 and 1 (and −1, NaN, None for what is missing).
-    random_state : int, generator of numpy, or None
-        The same number gives the same model, on any number of threads.
+        The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
+    random_state : int, numpy Generator or RandomState, or None
+        The same number gives the same model, whatever the number of threads.
     n_jobs : int, optional
-        Threads, −1 for one a processor. Components are shared out among them.
+        The number of threads; −1 means one per processor. Components are divided among them.
     verbose : bool, optional
-        Tell of every step, on standard error. By default a bar shows the progress, if that is a terminal; False is
-        quiet.
+        Report every step on standard error. By default, a bar shows the progress if that is a terminal; False shows
+        nothing.
 
     Attributes
     ----------
     circuit_ : Circuit
+        The distribution that was learned.
     n_iter_ : int
-        How many steps were made.
+        The number of steps made.
     history_ : dict of lists
-        Of every step: mean log-likelihood of the training and of the validation data, seconds.
+        For every step: the mean log-likelihood of the training and of the validation data, and the seconds it took.
     best_epoch_ : int
-        The step, from 0, that was kept: the best on the validation data.
+        The step, counted from 0, that was kept because it was the best on the validation data.
 
     See Also
     --------
@@ -96,7 +100,7 @@ class MixtureOfTrees(Estimator):
         self.verbose = verbose
 
     def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
-        """Trees and weights, by EM. Workers share the rows."""
+        """Learn trees and weights by EM. Workers share the rows."""
         components, seed = check_whole("n_components", self.n_components), seed_of(self.random_state, checkpoint)
         smoothing = check_positive("smoothing", self.smoothing)
         epochs = check_whole("max_iter", self.max_iter)
@@ -118,14 +122,14 @@ class MixtureOfTrees(Estimator):
 
 
 class ChowLiu(Estimator):
-    """The Chow–Liu tree of data: of all trees the one with the largest likelihood.
+    """Learn the Chow–Liu tree of data: of all trees, the one with the largest likelihood.
 
     Parameters
     ----------
     smoothing : float
-        Laplace smoothing: added to the count of each of the four values of every pair of variables.
+        Laplace smoothing: the number added to the count of each of the four values of every pair of variables.
     binarize : float, optional
-        The threshold above which numbers are 1. By default data are 0 and 1 (and −1, NaN, None for what is missing).
+        The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
 
     See Also
     --------
@@ -144,9 +148,10 @@ class ChowLiu(Estimator):
         self.binarize = binarize
 
     def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
-        """The tree; there is nothing to choose, so that `validation` is not read.
+        """Learn the tree. There is nothing to choose, so `validation` is not read.
 
-        With gaps (−1, NaN, None) it takes some steps of EM: each finds the best tree for what the last one expects.
+        If values are missing (−1, NaN, None), it takes some steps of EM, each of which finds the best tree for the
+        values that the previous tree expects.
         """
         smoothing = check_positive("smoothing", self.smoothing)
         rows = X.rows if isinstance(X, Shared) else read_rows(X, threshold=self._threshold)

@@ -1,4 +1,4 @@
-"""What a question is put to: a compiled circuit with its total, the accuracy promised and the threads allowed."""
+"""The distribution that answers a question: a compiled circuit with its total, its accuracy and its threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pgcc.queries.probability import probabilities
 from pgcc.rings.posteriors import shares
 from pgcc.rings.values import Values
 
-# Bytes of codes of queries that are asked together.
+# The most bytes of codes for queries that are asked together.
 _MOST_CODES = 1 << 26
 
 
@@ -31,15 +31,17 @@ class Distribution:
     Attributes
     ----------
     circuit : Circuit
-        As it was given.
+        The circuit as it was given.
     compiled : Compiled
+        The compiled circuit.
     total : Values or None
         g(1), by which values are divided; None for a raw polynomial.
     rtol : float
-        The relative error that every number returned keeps.
+        The relative error that is guaranteed for every number returned.
     threads : int
+        The number of threads to use.
     proved : bool
-        Whether no coefficient is known to be negative; otherwise every answer is looked at.
+        Whether it is proved that no coefficient is negative; otherwise every answer is checked.
     """
 
     circuit: Circuit
@@ -51,7 +53,7 @@ class Distribution:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables, in the order of the columns of data."""
+        """The variables, in the order of the columns of the data."""
         return self.circuit.variables
 
     @cached_property
@@ -65,11 +67,11 @@ class Distribution:
         return None if self.total is None else self.compiled.exact.rational([-1] * len(self.variables))
 
     def read(self, evidence: Any) -> Evidence:
-        """Evidence of any form."""
+        """Read evidence in any form."""
         return Evidence(self.variables, evidence, self.column)
 
     def columns(self, names: Iterable[str] | str | None) -> np.ndarray:
-        """The columns of variables by name; all of them for None."""
+        """The columns of the named variables; all columns for None."""
         if names is None:
             return np.arange(len(self.variables))
         return np.array([self.column[name] for name in read_names(names, self.column)], np.int64)
@@ -98,11 +100,11 @@ class Distribution:
         return logs
 
     def impossible(self, given: Evidence, row: int) -> SemanticsError:
-        """The error of conditioning on what cannot be."""
+        """The error for conditioning on impossible evidence."""
         return SemanticsError(f"{given.describe(row)} has probability 0: nothing can be conditioned on it")
 
     def negative(self, given: Evidence, row: int) -> SemanticsError:
-        """The error of a polynomial that is no distribution."""
+        """The error for a polynomial that is not a distribution."""
         return SemanticsError(
             f"a 'probability' given {given.describe(row)} is negative: the polynomial has negative coefficients "
             "and is no distribution"
@@ -111,9 +113,9 @@ class Distribution:
     def shares(
         self, part: Values, whole: Values, given: Evidence, rows: np.ndarray, *, logs: bool = False
     ) -> np.ndarray:
-        """part / whole, at most 1, or its logarithm: what is observed in `whole` is observed in `part`, and more.
+        """part / whole, which is at most 1, or its logarithm: `part` observes everything that `whole` does, and more.
 
-        rows : the row of evidence of each, for an error: where one is negative, the whole is 0 or less than its part.
+        rows : the row of evidence of each, for errors: a part is negative, or the whole is 0 or less than its part.
         """
         found = shares(part, whole)
         for bad in np.flatnonzero(np.isnan(found))[:1].tolist():
@@ -124,7 +126,7 @@ class Distribution:
         return np.minimum(part.log_over(whole), 0.0) if logs else found
 
     def log_shares(self, codes: np.ndarray, whole: Values, given: Evidence, row: int) -> np.ndarray:
-        """log(Pr(codes[j]) / Pr(row)), an absolute error of `rtol`; whole : the value of that row of evidence."""
+        """log(Pr(codes[j]) / Pr(row)), to an absolute error `rtol`; whole : the value of that row of evidence."""
         logs = np.empty(len(codes))
         for some in self.portions(len(codes)):
             part = self.values(codes[some], budget.of_quotient(self.rtol))
@@ -132,14 +134,14 @@ class Distribution:
         return logs
 
     def above_one(self, given: Evidence, row: int, number: float) -> SemanticsError:
-        """The error of a polynomial that is no distribution, shown by a quotient above 1."""
+        """The error for a polynomial that is not a distribution, as a quotient above 1 shows."""
         return SemanticsError(
             f"a 'probability' given {given.describe(row)} is {number:.6g}, above 1: the polynomial has negative "
             "coefficients and is no distribution"
         )
 
     def values(self, codes: np.ndarray, rtol: float | None = None) -> Values:
-        """g of every row of codes, not divided by the total, to `rtol`."""
+        """g of every row of codes, to `rtol` and not divided by the total."""
         return self.compiled.values(np.ascontiguousarray(codes, np.int8), self.rtol if rtol is None else rtol)
 
     def ratios(self, codes: np.ndarray, given: Evidence, row: int) -> np.ndarray:
@@ -148,10 +150,10 @@ class Distribution:
         return self.shares(values[1:], values[:1], given, np.full(len(codes) - 1, row))
 
     def portions(self, queries: int) -> Iterator[slice]:
-        """The numbers 0, …, queries − 1 in portions whose codes fit into memory."""
+        """The numbers 0, …, queries − 1, in portions whose codes fit in memory."""
         step = max(1, _MOST_CODES // max(1, len(self.variables)))
         return (slice(first, min(first + step, queries)) for first in range(0, queries, step))
 
     def for_chunks(self, rows: int, work: Any) -> None:
-        """`work(slice)` for chunks of rows, on the threads that are allowed."""
+        """Run `work(slice)` for chunks of rows, on the given number of threads."""
         for_chunks(rows, len(self.variables), self.threads, work)

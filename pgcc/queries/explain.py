@@ -1,4 +1,4 @@
-"""What was compiled, how it is evaluated, and what can be promised of it."""
+"""What was compiled, how it is evaluated, and what accuracy is guaranteed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pgcc.validity.standing import Standing
 
 @dataclass(frozen=True)
 class Made:
-    """A stage of the compiler that was made: from what, by which law, how large it is, and what it took."""
+    """A stage of the compiler that has run: its inputs, its law, the size of its result, and the time it took."""
 
     name: str
     inputs: str
@@ -36,7 +36,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The answer of `Model.explain`; prints as text, `as_dict` gives the same as data.
+    """What `Model.explain` returns. Print it to read it; `as_dict` gives the same as data.
 
     Examples
     --------
@@ -70,16 +70,16 @@ class Explanation:
     ladders: tuple[str, ...] = ()
 
     def as_dict(self) -> dict:
-        """Plain data, for JSON."""
+        """The explanation as plain data, for JSON."""
         return asdict(self)
 
     @property
     def times(self) -> str:
-        """The stages that were made and the milliseconds that each took, which no two runs agree on."""
+        """The stages made so far and the milliseconds that each took, which differ from run to run."""
         return "\n".join(f"{stage.name}: {1e3 * stage.seconds:.2f} ms" for stage in self.stages)
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the same as tables."""
+        """What notebooks show: the explanation as tables."""
         from pgcc.draw.html import explanation_html
 
         return explanation_html(self)
@@ -113,7 +113,7 @@ def _total_text(total: float) -> str:
 
 
 def explain(distribution: Distribution, evidence: Evidence | None, standing: Standing) -> Explanation:
-    """Facts, plan and certificate of a compiled circuit; with evidence, how its first row is answered."""
+    """The facts, plan and certificate of a compiled circuit; given evidence, also how its first row is answered."""
     circuit, compiled, total, rtol = (
         distribution.circuit, distribution.compiled, distribution.total, distribution.rtol
     )  # fmt: skip
@@ -151,7 +151,7 @@ def explain(distribution: Distribution, evidence: Evidence | None, standing: Sta
 
 
 def _stages(compiled: Compiled) -> tuple[Made, ...]:
-    """The stages that were made so far, in the order of the page."""
+    """The stages made so far, in the order of `pgcc.compiler`."""
     return tuple(
         Made(stage.name, stage.inputs, stage.law, _told(getattr(compiled, stage.name)), compiled.seconds[stage.name])
         for stage in STAGES[compiled.decomposable].values()
@@ -160,7 +160,7 @@ def _stages(compiled: Compiled) -> tuple[Made, ...]:
 
 
 def _told(result: Any) -> str:
-    """The size of what a stage made."""
+    """The size of the result of a stage."""
     match result:
         case Circuit():
             return f"{len(result.order)} nodes, {result.edges} edges"
@@ -175,7 +175,7 @@ def _told(result: Any) -> str:
 
 
 def _size(compiled: Compiled) -> tuple[int, int]:
-    """Operations per row and slots of what runs in float64."""
+    """Operations per row, and slots, of the float64 program."""
     if compiled.decomposable:
         return compiled.float64.size
     program, _ = compiled.lowered
@@ -183,7 +183,7 @@ def _size(compiled: Compiled) -> tuple[int, int]:
 
 
 def _notes(circuit: Circuit) -> tuple[str, ...]:
-    """Remarks on the matrices of determinants, from where they were made."""
+    """Remarks on the matrices of determinants, from the functions that made them."""
     matrices = [m for node in circuit.order if node.op is Op.DET for m in node.matrices]
     return tuple(dict.fromkeys(m.note for m in matrices if m.note))
 
@@ -199,7 +199,7 @@ def _strategy(compiled: Compiled) -> tuple[str, str]:
 
 
 def _forms(compiled: Compiled) -> str:
-    """By which forms determinants are computed."""
+    """The forms in which determinants are computed."""
     staged = compiled.float64.staged
     if staged is None:
         return ""

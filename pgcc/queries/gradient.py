@@ -1,4 +1,4 @@
-"""Derivatives of log-probabilities by the numbers of a circuit."""
+"""Derivatives of log-probabilities with respect to the numbers of a circuit."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from pgcc.ir.node import Node, Op
 from pgcc.kernels.policy import tier
 from pgcc.program.parameters import Parametrized, parametrize
 
-# How well certified values are known, and how well those of float64 must agree with them.
+# The accuracy of certified values, and how well those of float64 must agree with them.
 _CERTAIN, _AGREEMENT = 1e-11, 1e-10
-# A relative error of a root by underflow, above which its row is computed over scaled numbers.
+# If underflow causes a larger relative error at the root, the row is computed in scaled numbers.
 _UNDERFLOW = 1e-13
-# An error of a derivative that is not accepted, relative to it (or to 1).
+# The largest error of a derivative that is accepted, relative to it (or to 1).
 _LOST = 1e-6
 
 
 class Gradient:
-    """∂/∂θ Σ_rows weight · log Pr(row), for every number θ of a circuit. Made by `pgcc.grad`.
+    """The derivatives ∂/∂θ Σ_rows weight · log Pr(row) for every number θ of a circuit. Made by `pgcc.grad`.
 
     Attributes
     ----------
@@ -37,9 +37,9 @@ class Gradient:
     weights : dict
         For every sum of the circuit, an array with one derivative per weight.
     constants : dict
-        For every constant of the circuit, the derivative by it.
+        For every constant of the circuit, the derivative with respect to it.
     matrices : dict
-        For every determinant, the arrays of derivatives by the entries of M0, U and V.
+        For every determinant, the arrays of derivatives with respect to the entries of M0, U and V.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Gradient:
         self.logprob, self.weights, self.constants, self.matrices = logprob, weights, constants, matrices
 
     def __getitem__(self, node: Node | Circuit) -> Any:
-        """The derivatives by the numbers of one node (of a circuit: of its root)."""
+        """The derivatives with respect to the numbers of one node (for a circuit, of its root)."""
         node = node.root if isinstance(node, Circuit) else node
         kinds: tuple[dict[Node, Any], ...] = (self.weights, self.constants, self.matrices)
         for kind in kinds:
@@ -79,14 +79,14 @@ class Gradient:
 
 
 class GradientFunction:
-    """The gradients of one circuit, prepared once: what learning calls again and again.
+    """The gradients of one circuit, prepared once, for learning to call repeatedly.
 
     Parameters
     ----------
     circuit : Circuit
-        Any; those that are decomposable and have no determinant of one size are by far the fastest.
+        Any circuit. Decomposable circuits without determinants of a fixed size are by far the fastest.
     normalize : bool
-        Of log Pr = log g(evidence) − log g(1); otherwise of log g(evidence).
+        Whether to differentiate log Pr = log g(evidence) − log g(1); otherwise log g(evidence).
     """
 
     def __init__(self, circuit: Circuit, normalize: bool = True):
@@ -128,9 +128,9 @@ class GradientFunction:
         return found - self.unnormalized(_free(codes)).logs if self.normalize else found
 
     def errors(self, codes: np.ndarray, share: np.ndarray) -> np.ndarray:
-        """Bounds on the rounding errors of the derivatives by weights and constants (of circuits without determinants).
+        """Bounds on the rounding errors of derivatives with respect to weights and constants, without determinants.
 
-        A derivative is a sum of products; it is off by γ times the same sum with absolute numbers, over the same root.
+        A derivative is a sum of products, and is off by γ times the same sum with absolute numbers, over the same root.
         """
         sizes = self.differentiator.absolute()
 
@@ -147,10 +147,10 @@ class GradientFunction:
         return self.differentiator.gamma * total
 
     def sensitivity(self, codes: np.ndarray, share: np.ndarray, found: Gradients) -> float:
-        """By how much derivatives change, relative to them or to 1, if all weights and matrices do by a few roundings.
+        """How much derivatives change, relative to them or to 1, if all weights and matrices change by a few roundings.
 
-        Where terms cancel, in a determinant or a sum, derivatives are not known any better: the nearest doubles of the
-        numbers are off by as much. What these terms are multiplied by may hide that from the value of a row.
+        Where terms cancel, in a determinant or a sum, derivatives cannot be known any better, because the nearest
+        doubles of the numbers are off by as much. Later factors may hide that from the value of a row.
         """
         matrices = self.differentiator.matrices
         with self.differentiator.roundings(8, np.random.default_rng(0)):
@@ -164,7 +164,7 @@ class GradientFunction:
         return float(max(apart))
 
     def named(self, found: Gradients, logprob: Any) -> Gradient:
-        """The derivatives by node."""
+        """The derivatives, grouped by node."""
         parametrized = self.parametrized
         weights = {node: found.weights[first : first + len(node.weights)].copy() for node, first in parametrized.sums}
         constants = {node: float(found.constants[slot]) for node, slot in parametrized.constants}
@@ -172,23 +172,24 @@ class GradientFunction:
 
 
 def grad(circuit: Circuit, evidence: Any = None, *, weights: Any = None, normalize: bool = True) -> Gradient:
-    """Derivatives of log Pr(evidence) by every weight of every sum and every entry of every matrix of a circuit.
+    """Derivatives of log Pr(evidence) with respect to every number of a circuit.
 
-    One forward and one reverse pass in float64, over scaled numbers where its range does not do. Right where a factor
-    is 0 or a matrix is singular: nothing is divided by. Derivatives are the differences of those of log g(evidence) and
-    log g(1), and as accurate as these are large: unlike probabilities, they may cancel. Circuits that are not
-    decomposable, and determinants of one size, are differentiated at complex points.
+    The numbers are the weights of all sums, all constants, and the entries of all matrices. It takes one forward and
+    one reverse pass, in float64 or, outside its range, in scaled numbers. The derivatives are correct even where a
+    factor is 0 or a matrix is singular, because nothing is divided by. They are differences of the derivatives of
+    log g(evidence) and of log g(1), and are accurate relative to the size of these: unlike probabilities, they may
+    cancel. Circuits that are not decomposable, and determinants of a fixed size, are differentiated at complex points.
 
     Parameters
     ----------
     circuit : Circuit
-        Its numbers are the parameters, as they stand.
+        The circuit whose numbers are the parameters, with their current values.
     evidence : dict, array, DataFrame or list of dicts
         As in `Model.prob`. Evidence of probability 0 is an error.
     weights : array, optional
-        One per row: derivatives are of Σ weight · log Pr(row); 1 each unless said otherwise.
+        One weight per row: the derivatives are those of Σ weight · log Pr(row). By default, every weight is 1.
     normalize : bool
-        Divide by the total g(1), which depends on the parameters too; otherwise log g(evidence) is differentiated.
+        Divide by the total g(1), which depends on the parameters too. Otherwise, log g(evidence) is differentiated.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""Entropy, divergence, mutual information and log-odds: sums over all that can be, or estimates from samples.
+"""Entropy, divergence, mutual information and log-odds: sums over all assignments, or estimates from samples.
 
-Sums are exact where at most 2¹⁶ assignments are left; elsewhere the mean over samples, with its standard error.
+Sums are exact if at most 2¹⁶ assignments are left; otherwise the result is a mean over samples, with a standard error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pgcc.queries.sampling import sample
 from pgcc.rings.values import Values
 from pgcc.validity.support import least_log_coefficient
 
-# Unobserved variables whose assignments are still listed.
+# All assignments are listed for up to this many unobserved variables.
 MOST_LISTED = 16
 # An event of probability 3/n is missed by n samples with probability e⁻³: two standard errors.
 _MISSED = 1.5
@@ -32,11 +32,12 @@ class Estimate(float):
     Attributes
     ----------
     standard_error : float
-        Of the estimate, with what the samples cannot have seen: events of a probability of about one in as many as
-        there are samples. inf where these may matter to any extent; 0 if the number is exact.
+        The standard error of the estimate. It allows for events that the samples may have missed, with probabilities of
+        about 1/samples. It is inf if such events may matter without limit, and 0 if the number is exact.
     scatter : float
-        The standard error of the mean over the samples alone, which knows nothing but what they met.
+        The standard error of the mean over the samples alone, which knows nothing about events they missed.
     exact : bool
+        Whether the number is exact.
 
     Examples
     --------
@@ -90,11 +91,11 @@ def entropy(distribution: Distribution, given: Evidence, samples: int, rng: Any)
 
 
 def _sampled_entropy(drawn: np.ndarray, logs: np.ndarray, free: int, rtol: float) -> Estimate:
-    """The mean of −log Pr over samples; the sum over what they have seen, if that is nearly all there is.
+    """The mean of −log Pr over samples, or the sum over the assignments seen, if these have nearly all probability.
 
-    A set of probability u adds −u·log u + u·H to the entropy, 0 ≤ H ≤ free·log 2. So what was not seen, whose
-    probability is known, encloses the entropy between two numbers; and a set of u ≈ 1/samples, which may well be missed
-    as a whole, shifts the mean by so much without adding to the scatter.
+    A set of assignments of probability u adds −u·log u + u·H to the entropy, with 0 ≤ H ≤ free·log 2. The probability
+    of the unseen assignments is known, so this encloses the entropy between two numbers. And a set of u ≈ 1/samples,
+    which may well be missed entirely, shifts the mean by that much without adding to the scatter.
     """
     seen = logs[_distinct(drawn)]
     mass, part = np.exp(seen), float(-(np.exp(seen) @ seen))
@@ -108,10 +109,10 @@ def _sampled_entropy(drawn: np.ndarray, logs: np.ndarray, free: int, rtol: float
 
 
 def kl(p: Distribution, given: Evidence, q: Distribution, samples: int, rng: Any) -> list[Estimate]:
-    """Σ Pr_p(x | e)·log(Pr_p(x | e) / Pr_q(x | e)) for every row e; inf where q excludes what p allows.
+    """Σ Pr_p(x | e)·log(Pr_p(x | e) / Pr_q(x | e)) for every row e; inf if q excludes something that p allows.
 
-    An exact one is Σ p·log(p/q) − p + q, no term of which is negative: where p and q are close, what cancels is only in
-    log p − log q, so that the error is below rtol·(D + √D).
+    An exact divergence D is computed as Σ p·log(p/q) − p + q, of which no term is negative. If p and q are close,
+    cancellation happens only in log p − log q, so the error is below rtol·(D + √D).
     """
     if set(p.variables) != set(q.variables):
         odd = sorted(set(p.variables) ^ set(q.variables))
@@ -143,10 +144,10 @@ def kl(p: Distribution, given: Evidence, q: Distribution, samples: int, rng: Any
 
 
 def _sampled_divergence(drawn: np.ndarray, log_p: np.ndarray, log_q: np.ndarray, floor: float, rtol: float) -> Estimate:
-    """The mean of log p − log q over samples of p; the sum over what they have seen, if that is nearly all there is.
+    """The mean of log p − log q over samples of p, or the sum over what was seen, if that is nearly all probability.
 
-    What was not seen has known probabilities u of p and v of q, and adds at least u·log(u/v) (the log-sum inequality).
-    It adds at most −u·floor if no log q is below `floor`, and any number, inf among them, if that is not known.
+    The unseen assignments have known probabilities u under p and v under q, and add at least u·log(u/v) (the log-sum
+    inequality). They add at most −u·floor if no log q is below `floor`, and any number, even inf, if that is unknown.
     """
     if np.isneginf(log_q).any():
         return Estimate(np.inf)
@@ -192,7 +193,7 @@ def mutual_information(distribution: Distribution, given: Evidence, a: np.ndarra
 
 
 def log_odds(distribution: Distribution, given: Evidence) -> np.ndarray:
-    """log Pr(X_i = 1 | e) − log Pr(X_i = 0 | e), rows × variables; ±inf for what is certain."""
+    """log Pr(X_i = 1 | e) − log Pr(X_i = 0 | e), rows × variables; ±inf for variables that are certain."""
     distribution.possible(given)
     codes = given.chunk(slice(None))
     result = np.where(codes == 1, np.inf, -np.inf)
@@ -209,7 +210,7 @@ def log_odds(distribution: Distribution, given: Evidence) -> np.ndarray:
 
 
 def _log_quotients(distribution: Distribution, values: Values, queries: np.ndarray) -> np.ndarray:
-    """log of every other value over the next one; with more bits where they are nearly the same."""
+    """The log of every other value over the next one, computed with more bits where they are nearly equal."""
     inside, outside = values[::2], values[1::2]
     certain = outside.mantissa == 0.0
     divisor = Values(np.where(certain, 1.0, outside.mantissa), outside.exponent, outside.bound)
@@ -224,7 +225,7 @@ def _log_quotients(distribution: Distribution, values: Values, queries: np.ndarr
 def _listed(
     distribution: Distribution, codes: np.ndarray, names: tuple[str, ...], whole: Values, given: Evidence, row: int
 ) -> np.ndarray:
-    """log Pr(x | row of evidence) of all rows x that agree with what is observed; names : whose columns codes are."""
+    """log Pr(x | row of evidence) of all rows x that agree with the evidence; names : the variables of the columns."""
     free = np.flatnonzero(codes < 0)
     logs = np.empty(1 << len(free))
     column = {name: i for i, name in enumerate(names)}
@@ -240,7 +241,7 @@ def _listed(
 def _divergences(p: np.ndarray, q: np.ndarray, log_p: np.ndarray, log_q: np.ndarray) -> np.ndarray:
     """p·log(p/q) − p + q ≥ 0, where q = 0 only if p is.
 
-    That is p·(eˣ − 1 − x) with x = log(q/p), which near 0 cancels: there it is the series p·(x²/2! + x³/3! + …).
+    This is p·(eˣ − 1 − x) with x = log(q/p), which cancels near 0, where the series p·(x²/2! + x³/3! + …) is used.
     """
     with np.errstate(invalid="ignore"):
         x = np.where(p > 0.0, log_q - log_p, 0.0)
@@ -252,7 +253,7 @@ def _divergences(p: np.ndarray, q: np.ndarray, log_p: np.ndarray, log_q: np.ndar
 
 
 def _entropy(logs: np.ndarray) -> float:
-    """−Σ p·log p, with 0·log 0 = 0; the largest p as what the others leave, for its logarithm cancels near 1."""
+    """−Σ p·log p, with 0·log 0 = 0. The largest p is 1 minus the others, because its logarithm cancels near 1."""
     top = int(logs.argmax())
     others = np.delete(logs, top)
     others = others[others > -np.inf]
@@ -268,13 +269,13 @@ def _draw(distribution: Distribution, codes: np.ndarray, samples: int, rng: Any)
 
 
 def _mean(terms: np.ndarray, missed: float) -> Estimate:
-    """The mean; missed : what an event that no sample has met would add to it."""
+    """The mean; missed : what an event that no sample has seen would add to it."""
     scatter = float(terms.std(ddof=1) / np.sqrt(len(terms)))
     return Estimate(float(terms.mean()), float(np.hypot(scatter, missed)), exact=False, scatter=scatter)
 
 
 def _distinct(drawn: np.ndarray) -> np.ndarray:
-    """Where each of the distinct rows stands first."""
+    """The first position of each distinct row."""
     return np.unique(drawn, axis=0, return_index=True)[1]
 
 

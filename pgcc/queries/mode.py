@@ -1,7 +1,7 @@
-"""The most probable assignments: by the structure of the circuit first, then by branch and bound, until time is over.
+"""The most probable assignments: by the structure of the circuit first, then by branch and bound until time runs out.
 
-To find the most probable assignment is NP-hard, for DPPs too. What is returned is the best one that was found, with a
-bound that no assignment exceeds. Spanning trees and arborescences are exact, by algorithms for the heaviest tree.
+Finding the most probable assignment is NP-hard, even for DPPs. The result is the best assignment that was found, with a
+bound that no assignment exceeds. For spanning trees and arborescences it is exact, by algorithms for heaviest trees.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from pgcc.queries.mode_parts import Structure, by_structure
 from pgcc.queries.mode_search import Search, greedy, neighbours
 from pgcc.queries.sampling import Drawn, find_sampler
 
-# Free variables beyond which a circuit whose structure gave a bound is not searched by marginals too.
+# With more free variables than this, a circuit whose structure gave a bound is not also searched by marginals.
 _MOST_BRANCHED = 64
-# Assignments that are all looked at for the most probable ones of them.
+# Up to this many assignments, all of them are tried to find the most probable ones.
 _MOST_LISTED = 1 << 12
 _SEED = 0
 
 
 @dataclass(frozen=True)
 class Mode:
-    """The answer of `Model.mode`.
+    """A most probable assignment, as returned by `Model.mode` and `Model.top`.
 
     Attributes
     ----------
     assignment : dict
-        Every variable's value.
+        The value of every variable.
     logprob : float
-        Its log-probability (with the evidence, not given it).
+        Its log-probability (jointly with the evidence, not conditional on it).
     bound : float
-        No assignment has a larger log-probability; of those of `Model.top`, none that is not listed before.
+        An upper bound on the log-probability of every assignment; in `Model.top`, of every one not listed before.
     tolerance : float
-        How much log-probabilities may differ and still count as the same: `rtol`, and what rounding them takes.
+        How much log-probabilities may differ and still count as equal: `rtol`, plus the rounding of logarithms.
     rank : int
-        1 for the most probable, 2 for the next one.
+        1 for the most probable assignment, 2 for the next, and so on.
 
     Examples
     --------
@@ -65,12 +65,12 @@ class Mode:
 
     @property
     def gap(self) -> float:
-        """How much larger, at most, the best log-probability is."""
+        """An upper bound on how much larger the best log-probability is."""
         return max(0.0, self.bound - self.logprob)
 
     @property
     def exact(self) -> bool:
-        """Whether it is proved that nothing is more probable (by more than `tolerance`)."""
+        """Whether it is proved that no assignment is more probable (by more than `tolerance`)."""
         return self.bound <= self.logprob + self.tolerance
 
     def _repr_html_(self) -> str:
@@ -88,7 +88,7 @@ class Mode:
 
 
 def mode(distribution: Distribution, given: Evidence, time_limit: Any) -> list[Mode]:
-    """The most probable assignment that agrees with each row; all of them together within the time limit."""
+    """The most probable assignment that agrees with each row, with one time limit for all rows together."""
     seconds = _as_seconds(time_limit)
     base = distribution.possible(given)
     deadline = time.monotonic() + seconds
@@ -116,7 +116,7 @@ def top(distribution: Distribution, given: Evidence, k: Any, time_limit: Any) ->
 
 
 class _Best(NamedTuple):
-    """The best assignment that was found among those that agree with some codes, and a bound on all of them."""
+    """The best assignment found among those that agree with some codes, and a bound on all of them."""
 
     row: np.ndarray
     logprob: float
@@ -124,7 +124,7 @@ class _Best(NamedTuple):
 
 
 class _Finder:
-    """Searches in one distribution."""
+    """Searches for the most probable assignments of one distribution."""
 
     def __init__(self, distribution: Distribution):
         self.rtol = distribution.rtol
@@ -137,12 +137,12 @@ class _Finder:
         return self.rtol + 64 * UNIT * abs(logprob)
 
     def above(self, logprob: float) -> float:
-        """Not below the log-probability of evidence, whose probability is known to its share of `rtol`."""
+        """An upper bound on the log-probability of evidence, whose probability is known to its share of `rtol`."""
         share = budget.of_value(self.rtol)
         return logprob - math.log1p(-share) + 8.0 * UNIT * abs(logprob)
 
     def answer(self, best: _Best, bound: float) -> Mode:
-        """An assignment by names, and its log-probability to a relative error."""
+        """An assignment by names, with its log-probability to a relative error."""
         distribution = self.distribution
         logprob = float(distribution.logprobs(best.row[None], relative=True)[0])
         tolerance = self.tolerance(logprob)
@@ -152,7 +152,7 @@ class _Finder:
     # -- one assignment ----------------------------------------------------------------------------------------------
 
     def best_if_possible(self, codes: np.ndarray, above: float, deadline: float) -> _Best | None:
-        """The same of any codes, with some bound that is known; None if they are impossible."""
+        """The best assignment for any codes, given a known bound; None if the codes are impossible."""
         if self.structure is not None and self.structure.decides:
             best, bound = self._by_structure(codes, above, deadline)
             if bound == -np.inf:
@@ -185,7 +185,7 @@ class _Finder:
     def _by_structure(
         self, codes: np.ndarray, logprob: float, deadline: float
     ) -> tuple[tuple[np.ndarray, float] | None, float]:
-        """What the structure of the circuit says: an assignment, and a bound; at least that of the evidence."""
+        """An assignment and a bound from the structure of the circuit; at worst, the bound of the evidence."""
         distribution, structure, now = self.distribution, self.structure, time.monotonic()
         if structure is None:
             return None, self.above(logprob)
@@ -203,7 +203,7 @@ class _Finder:
         return (found.row, log) if log > -np.inf else None, min(bound, self.above(logprob))
 
     def _draw(self, codes: np.ndarray) -> np.ndarray:
-        """Any assignment that agrees with the codes and is possible: a sample."""
+        """Some possible assignment that agrees with the codes: a sample."""
         out = np.empty((1, len(codes)), np.int8)
         find_sampler(self.distribution).draw(codes, _SEED, 0, out, 1, Drawn(Nothing()))
         return out[0]
@@ -211,7 +211,7 @@ class _Finder:
     # -- several assignments -----------------------------------------------------------------------------------------
 
     def list_best(self, codes: np.ndarray, logprob: float, k: int, deadline: float) -> list[Mode]:
-        """The k most probable assignments, or all that are possible if these are fewer."""
+        """The k most probable assignments, or all possible ones if there are fewer."""
         if 1 << min(int((codes < 0).sum()), 64) <= _MOST_LISTED:
             return self._list_all(codes, k)
         return _Partition(self, k).run(_Part(codes, self.above(logprob)), deadline)
@@ -226,7 +226,7 @@ class _Finder:
 
 
 class _Part(NamedTuple):
-    """Assignments that agree with some codes, none of which is listed."""
+    """Assignments that agree with some codes, none of which is listed yet."""
 
     codes: np.ndarray
     bound: float
@@ -234,8 +234,9 @@ class _Part(NamedTuple):
 
 
 class _Partition:
-    """Lawler's procedure: when the best assignment of a part is listed, the others of that part fall into as many parts
-    as there are free variables, by the first one in which they differ from it.
+    """Lawler's procedure: when the best assignment of a part is listed, the part is split, one part per free variable.
+
+    The other assignments of the part are divided by the first variable in which they differ from the best one.
     """
 
     def __init__(self, finder: _Finder, k: int):
@@ -247,7 +248,7 @@ class _Partition:
         self.listed: set[int] = set()  # the ties of those that fell into others
 
     def run(self, everything: _Part, deadline: float) -> list[Mode]:
-        """The assignments, the most probable first, as far as there is time; then neighbours of those listed."""
+        """The assignments, the most probable first, while time lasts; then neighbours of those listed."""
         found: list[Mode] = []
         rows: list[np.ndarray] = []
         self.first = self.last = everything
@@ -268,7 +269,7 @@ class _Partition:
         self.count += 1
 
     def _next(self, deadline: float, wanted: int) -> _Best | None:
-        """The best assignment of all parts, as far as it is known; its part is taken away."""
+        """The best known assignment of all parts, whose part is removed."""
         while self.unseen and (not self.seen or -self.unseen[0][0] > -self.seen[0][0]):
             now = time.monotonic()
             if now > deadline and (self.seen or self.listed):  # one is always found
@@ -288,7 +289,7 @@ class _Partition:
         return self.last.best
 
     def _bound_of_all(self, best: _Best) -> float:
-        """Of everything that is not listed yet, `best` included."""
+        """A bound on everything that is not listed yet, including `best`."""
         while self.bounds and self.bounds[0][1] in self.listed:
             heapq.heappop(self.bounds)
         return max(best.bound, self._bound_of_parts())
@@ -308,7 +309,7 @@ class _Partition:
             self._put(_Part(part, best.bound))
 
     def _neighbours(self, rows: list[np.ndarray], wanted: int) -> list[Mode]:
-        """When time is over: the best that one change or exchange makes of an assignment that is listed."""
+        """When time runs out: the best assignments that differ from a listed one by one change or exchange."""
         known = {row.tobytes() for row in rows}
         near: dict[bytes, np.ndarray] = {}
         for row in rows:

@@ -15,16 +15,17 @@ from pgcc.queries.marginals import marginals
 
 
 class Moments(NamedTuple):
-    """Of a count: numbers, or arrays with one entry per row of evidence.
+    """The moments of a count: numbers, or arrays with one entry per row of evidence.
 
     Attributes
     ----------
     mean, variance
+        The mean and the variance of the count.
     skewness
-        The third central moment over the variance to the power 3/2; NaN where the variance is 0. Its terms cancel, so
-        that it has an absolute error (rtol·√kurtosis): that of a symmetric distribution is not exactly 0.
+        The third central moment over the variance to the power 3/2; NaN if the variance is 0. Its terms cancel, so it
+        has an absolute error, rtol·√kurtosis: the skewness of a symmetric distribution is not exactly 0.
     kurtosis
-        The fourth central moment over the square of the variance, 3 for a normal distribution; NaN likewise.
+        The fourth central moment over the square of the variance; 3 for a normal distribution, NaN without variance.
 
     Examples
     --------

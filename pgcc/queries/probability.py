@@ -30,10 +30,10 @@ _NEAR = 0.01
 
 @dataclass
 class Answers:
-    """Numbers, and where they were asked for bounds on their relative errors.
+    """Numbers and, if they were asked for, bounds on their relative errors.
 
-    at_once : how many rows one float64 kernel certified and wrote, without a ladder. Nothing is amiss with those.
-    used : how many of the others each method answered.
+    at_once : the number of rows that a float64 kernel certified and wrote by itself, without a ladder.
+    used : how many of the other rows each method answered.
     """
 
     numbers: np.ndarray

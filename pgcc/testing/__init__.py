@@ -1,9 +1,9 @@
-"""For tests of what is built on pgcc: strategies, assertions, random circuits and slow, exact answers.
+"""Tools for testing code built on pgcc: strategies, assertions, random circuits, and slow but exact answers.
 
-- Strategies of `hypothesis`, which shrink: `polynomials`, `circuits`, `pcs`, `kernels`, `graphs`, `evidence`.
+- `hypothesis` strategies, which shrink: `polynomials`, `circuits`, `pcs`, `kernels`, `graphs`, `evidence`.
 - Assertions: `assert_valid`, `assert_same_distribution`, `assert_laws`.
-- Fast makers for bulk tests, on a numpy Generator: `random_circuit`, `random_det`, `random_pc`, `random_evidence`.
-- Answers by the definition: `brute_force`, `oracle_probability`.
+- Fast makers for bulk tests, from a numpy Generator: `random_circuit`, `random_det`, `random_pc`, `random_evidence`.
+- Answers by definition: `brute_force`, `oracle_probability`.
 """
 
 from pgcc.ir.interpret import probability as oracle_probability

@@ -1,4 +1,4 @@
-"""Assertions about circuits, whose messages name an assignment and the numbers."""
+"""Assertions about circuits; their messages name an assignment and the numbers."""
 
 from __future__ import annotations
 
@@ -35,17 +35,19 @@ def assert_valid(
     Parameters
     ----------
     circuit : Circuit
+        The circuit to check.
     normalize : bool
-        Judge g / g(1): any positive total will do.
+        Judge g / g(1), so that any positive total is accepted.
     allow_unproven : bool
-        Whether to let pass what is neither proved nor refuted.
+        Whether to accept circuits that are neither proved nor refuted.
     time, rng
         As for `pgcc.check`.
 
     Raises
     ------
     AssertionError
-        It says what is refuted, by which assignment, squared variable or total; or what could not be proved.
+        If the circuit is refuted or not proven. The message says what is refuted, by which assignment, squared variable
+        or total, or what could not be proved.
 
     Examples
     --------
@@ -77,22 +79,23 @@ def assert_same_distribution(
 ) -> None:
     """Assert that two circuits give the same probabilities, each divided by its total.
 
-    With at most 12 variables all 2ⁿ assignments are compared; with more, the marginals of every variable and `queries`
-    random ones. The order of the variables does not matter.
+    With at most 12 variables, all 2ⁿ assignments are compared; with more, the marginal of every variable and `queries`
+    random queries. The order of the variables does not matter.
 
     Parameters
     ----------
     a, b : Circuit, PC or Model
+        The distributions to compare.
     rtol, atol : float
-        How far two numbers may be apart: atol + rtol · the larger. With rtol=0 they are compared as fractions. Two
-        computations in floats may differ where one of them is 0, which is what atol is for.
+        How far apart two numbers may be: atol + rtol · the larger. With rtol=0 they are compared as fractions. Use atol
+        for two computations in floats, which may differ where one of them is 0.
     queries, seed : int
-        How many random queries, and which.
+        The number of random queries, and the seed they are drawn with.
 
     Raises
     ------
     AssertionError
-        It names the assignment where they differ most, with both numbers.
+        If the distributions differ. The message names the assignment where they differ most, with both numbers.
 
     Examples
     --------
@@ -124,7 +127,7 @@ def assert_same_distribution(
 def assert_laws(
     circuit: Circuit, normalize: bool = False, *, rtol: float = 1e-9, queries: int = 20, seed: int = 0
 ) -> None:
-    """Assert that the answers about a circuit fit together.
+    """Assert that the answers about a circuit are consistent with each other.
 
     - Pr() = 1, and no probability is below 0 or above 1;
     - Pr(e) = Pr(e, x=1) + Pr(e, x=0);
@@ -134,17 +137,19 @@ def assert_laws(
     Parameters
     ----------
     circuit : Circuit
+        The circuit to ask about.
     normalize : bool
         Ask about g / g(1).
     rtol : float
-        The accuracy asked of float answers, and of sums of exact answers where weights are floats.
+        The accuracy required of float answers, and of sums of exact answers if weights are floats.
     queries, seed : int
-        How many random e, and which.
+        The number of random pieces of evidence e, and the seed they are drawn with.
 
     Raises
     ------
     AssertionError
-        It names the law, the assignment and the numbers; or says why nothing can be asked.
+        If a law is broken. The message names the law, the assignment and the numbers, or says why no question can be
+        asked.
 
     Examples
     --------
@@ -190,7 +195,7 @@ class _Laws:
         return self.model.prob(dict(given), exact=True)
 
     def agree(self, x: Fraction, y: Fraction) -> bool:
-        """Whether two numbers are equal, or nearly so where weights are floats."""
+        """Whether two numbers are equal, or nearly equal if weights are floats."""
         if self.circuit.facts.exact:
             return x == y
         return _close(x, y, self.rtol, self.slack)
@@ -263,7 +268,7 @@ class _Laws:
 
 
 def _law_rows(rng: np.random.Generator, n: int, queries: int) -> np.ndarray:
-    """Evidence to compare: none, single variables, random rows, and all complete rows if they are few."""
+    """The evidence to compare: none, single variables, random rows, and all complete rows if there are few."""
     rows = [np.full((1, n), -1, np.int8), _random_rows(rng, n, queries)[-queries - min(n, queries) :]]
     complete = _all_rows(n) if 1 << min(n, 30) <= queries else None
     return np.concatenate(rows if complete is None else [*rows, complete])
@@ -292,7 +297,7 @@ def _all_rows(n: int) -> np.ndarray | None:
 
 
 def _random_rows(rng: np.random.Generator, n: int, count: int) -> np.ndarray:
-    """Each variable alone, then rows that observe one to four variables, about half of them, or all."""
+    """Each variable on its own, then rows that observe one to four variables, about half of them, or all."""
     alone = np.where(np.eye(n, dtype=bool), 1, -1)
     values = rng.integers(0, 2, (count, n))
     few = np.minimum(rng.integers(1, 5, count) / max(n, 1), 1.0)

@@ -1,4 +1,4 @@
-"""The makers of random circuits. One maker asks a `Pick` for every choice: a numpy Generator's, or hypothesis's."""
+"""The makers of random circuits. A `Pick` makes every choice, from a numpy Generator or from hypothesis."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ def random_circuit(
     negative: bool = True,
     exact: bool = True,
 ) -> Circuit:
-    """A random multiaffine circuit over z1..zn, a DAG with shared nodes and unsmooth sums.
+    """A random multiaffine circuit over z1..zn: a DAG with shared nodes and sums that are not smooth.
 
     Parameters
     ----------
     rng : numpy Generator or int
-        Where the choices come from; an int is a seed.
+        The source of randomness; an int is a seed.
     n, size : int
-        Number of variables, and about how many sums and products.
+        The number of variables, and the approximate number of sums and products.
     decomposable : bool
         If False, the polynomial is still multiaffine, but it is written with squares that cancel.
     negative : bool
-        If False, no number is negative and the total g(1) is 1: a probability distribution. (A circuit that is
-        not decomposable cancels with negative numbers; its polynomial is a distribution all the same.)
+        If False, no number is negative and the total g(1) is 1: a probability distribution. (A circuit that is not
+        decomposable needs negative numbers to cancel squares; its polynomial is still a distribution.)
     exact : bool
-        If False, the weights are floats (and then the total is 1 to rounding only).
+        If False, the weights are floats (and the total is 1 only up to rounding).
 
     Examples
     --------
@@ -67,24 +67,28 @@ def random_det(
     alone: bool = False,
     sized: bool | None = None,
 ) -> Circuit:
-    """A random multiaffine circuit over z1..zn with a determinant in it.
+    """A random multiaffine circuit over z1..zn that contains a determinant.
 
     Parameters
     ----------
+    rng : numpy Generator or int
+        The source of randomness; an int is a seed.
+    n : int
+        The number of variables.
     kind : str, optional
         ``"psd"`` det(I + L·diag f) with L = B·Bᵀ; ``"kernel"`` det(I − K + K·diag f) with K not symmetric;
         ``"low rank"`` det(I + Bᵀ·diag f·B); ``"nonsymmetric"``: all three matrices arbitrary; ``"singular"``
-        det(B·diag f·Bᵀ), as for spanning trees. By default a random one.
+        det(B·diag f·Bᵀ), as for spanning trees. By default, a random kind.
     decomposable : bool
         If False, the children are written with squares that cancel.
     exact : bool
         If False, the matrices are float64.
     complements : bool
-        Whether the y_i of the Det may be other circuits than 1.
+        Whether the complements y_i of the determinant may be circuits other than 1.
     alone : bool
-        Whether the determinant is the root; else it may stand in a sum or a product.
+        Whether the determinant is the root. Otherwise it may be inside a sum or a product.
     sized : bool, optional
-        Whether the determinant has a size; by default sometimes.
+        Whether the determinant has a size. By default, it sometimes has.
 
     Examples
     --------
@@ -97,7 +101,7 @@ def random_det(
 
 
 def random_evidence(rng: np.random.Generator | int, circuit: Circuit) -> dict[str, int]:
-    """Partial evidence: every variable is 1, 0 or left out, each with one third.
+    """Random partial evidence: every variable is 1, 0 or unobserved, with probability 1/3 each.
 
     >>> seen = random_evidence(1, random_circuit(0, n=9))
     >>> set(seen.values()) <= {0, 1}
@@ -125,9 +129,9 @@ def z_names(n: int) -> list[str]:
 
 
 class Maker:
-    """Grows a pool of nodes with their scopes; every new node takes its children from the pool.
+    """Grows a pool of nodes with their scopes. Every new node takes its children from the pool.
 
-    Every node is 1 at z = 1 where weights are not negative: leaves are z or p·z + 1 − p, sums are convex.
+    If weights are nonnegative, every node is 1 at z = 1: leaves are z or p·z + 1 − p, and sums are convex.
     """
 
     def __init__(self, pick: Pick, names: Sequence[str], negative: bool, exact: bool):
@@ -156,7 +160,7 @@ class Maker:
         self.pool.append((node, scope))
 
     def take(self) -> tuple[Node, Scope]:
-        """A node of the pool; half of the time the oldest that has no parent yet."""
+        """A node of the pool: half of the time, the oldest one that has no parent yet."""
         position = next(iter(self.waiting)) if self.waiting and self.pick(2) else self.pick(len(self.pool))
         self.waiting.pop(position, None)
         return self.pool[position]
@@ -312,9 +316,9 @@ def det_circuit(
 
 
 def _size(maker: Maker, k: int, sized: bool | None) -> tuple[int | None, list[int] | None]:
-    """A size for a determinant of k children and what it counts, or none; if `sized` is None, one in three has one.
+    """A size for a determinant of k children and which of them it counts, or no size.
 
-    Every other size counts all children.
+    If `sized` is None, one determinant in three has a size. Half of the sizes count all children.
     """
     if sized is None:
         sized = maker.pick(3) == 2
@@ -341,7 +345,7 @@ def _child(maker: Maker, group: list[str], decomposable: bool) -> Node:
 
 
 def around(maker: Maker, root: Node) -> Node:
-    """The determinant alone, in a sum with a product of leaves, or plus itself with other weights."""
+    """The determinant on its own, times a weight, or in a sum with a product of leaves."""
     leaves = product_node([maker.leaf(i) for i in range(len(maker.names))])
     shape = maker.pick(3)
     return root if shape == 0 else weighted_sum(maker.weights(shape), [root, leaves][:shape])
@@ -380,14 +384,14 @@ def _random_matrix(maker: Maker, rows: int, columns: int) -> np.ndarray:
 
 
 def random_pc(rng: np.random.Generator | int, n: int, size: int = 12, exact: bool = True) -> PC:
-    """A random decomposable probabilistic circuit over z1..zn, a DAG with shared nodes; nearly always unsmooth.
+    """A random decomposable probabilistic circuit over z1..zn: a DAG with shared nodes that is hardly ever smooth.
 
     Parameters
     ----------
     rng : numpy Generator or int
-        Where the choices come from; an int is a seed.
+        The source of randomness; an int is a seed.
     n, size : int
-        Number of variables, and about how many sums and products. Some variables may not occur.
+        The number of variables, and the approximate number of sums and products. Some variables may not occur.
     exact : bool
         If False, the weights are floats.
 

@@ -1,4 +1,4 @@
-"""Slow, exact answers by listing all coefficients."""
+"""Slow but exact answers, by listing all coefficients."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pgcc.ir.interpret import evaluate
 def brute_force(circuit: Circuit) -> dict[frozenset[str], Fraction]:
     """The coefficient of every one of the 2ⁿ monomials, zeros included.
 
-    The values at the corners are sums over subsets, g(1_S) = Σ_{T⊆S} c_T; Möbius inversion, one variable at a
-    time, takes the sums apart. (In a circuit that is not multiaffine this reads z² as z.)
+    The values at the corners of the cube are sums over subsets, g(1_S) = Σ_{T⊆S} c_T. Möbius inversion, one variable at
+    a time, recovers the coefficients from them. (In a circuit that is not multiaffine, this treats z² as z.)
 
     >>> import pgcc
     >>> brute_force(pgcc.parse("0.3*a + 0.7"))

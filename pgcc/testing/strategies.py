@@ -1,4 +1,4 @@
-"""Strategies of `hypothesis`, drawn from small integers and lists, so that failing examples shrink to short ones."""
+"""`hypothesis` strategies, drawn from small integers and lists so that failing examples shrink to short ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KERNEL_KINDS = ("psd", "projection", "nonsymmetric", "marginal")
 
 
 def strategies() -> Any:
-    """The module `hypothesis.strategies`, loaded when a strategy is first made."""
+    """The module `hypothesis.strategies`, imported when a strategy is first made."""
     try:
         import hypothesis.strategies
     except ImportError as error:  # pragma: no cover - hypothesis is there when the tests run
@@ -52,23 +52,23 @@ def circuits(
     multiaffine: bool = True,
     max_size: int = 12,
 ) -> SearchStrategy[Circuit]:
-    """A `hypothesis` strategy of small random circuits, which share sub-circuits.
+    """A `hypothesis` strategy for small random circuits, with shared sub-circuits.
 
     Parameters
     ----------
     max_variables, max_size : int
-        At most this many variables, and about this many sums and products.
+        The largest number of variables, and the approximate largest number of sums and products.
     decomposable : bool, optional
-        Only decomposable ones, only others, or (None) both.
+        True for decomposable circuits only, False for others only, None for both.
     dets : bool
-        Whether determinants may stand in them, some of a given size.
+        Whether circuits may contain determinants, some of them with a size.
     floats : bool
-        Whether the numbers are floats; else they are exact.
+        Whether the numbers are floats; otherwise they are exact.
     negative : bool
         Whether numbers may be negative.
     multiaffine : bool
-        If False, any DAG at all: squares, zeros, constants, empty sums and products. Then `decomposable` and
-        `negative` are not looked at.
+        If False, any DAG at all, with squares, zeros, constants, and empty sums and products; `decomposable` and
+        `negative` are then ignored.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def circuits(
 
 
 def evidence(circuit: Circuit) -> SearchStrategy[dict[str, int]]:
-    """A `hypothesis` strategy of partial evidence for a circuit: a dict from names to 0 or 1.
+    """A `hypothesis` strategy for partial evidence about a circuit: a dict from names to 0 or 1.
 
     >>> import pgcc
     >>> from hypothesis import find
@@ -113,15 +113,15 @@ def evidence(circuit: Circuit) -> SearchStrategy[dict[str, int]]:
 
 
 def polynomials(max_variables: int = 4, valid: bool = True, max_terms: int = 6) -> SearchStrategy[Circuit]:
-    """A `hypothesis` strategy of multiaffine polynomials with exact coefficients, as a sum of monomials.
+    """A `hypothesis` strategy for multiaffine polynomials with exact coefficients, as sums of monomials.
 
     Parameters
     ----------
     max_variables, max_terms : int
-        At most this many variables z1, z2, … (not all of them need occur), and this many monomials.
+        The largest number of variables z1, z2, … (not all of which need occur), and of monomials.
     valid : bool
-        Whether it has to be a probability distribution: no coefficient is negative, and they add up to 1. If False,
-        coefficients are any small fractions; all of them may be 0.
+        Whether the polynomial has to be a probability distribution: nonnegative coefficients that add up to 1. If
+        False, coefficients are any small fractions, and all of them may be 0.
 
     Examples
     --------
@@ -159,16 +159,17 @@ def _monomials(subsets: list[int], names: list[str]) -> list[Node]:
 def pcs(
     smooth: bool | None = None, max_variables: int = 4, max_size: int = 8, floats: bool = False
 ) -> SearchStrategy[PC]:
-    """A `hypothesis` strategy of decomposable probabilistic circuits, which share sub-circuits.
+    """A `hypothesis` strategy for decomposable probabilistic circuits, with shared sub-circuits.
 
     Parameters
     ----------
     smooth : bool, optional
-        Only smooth ones, only others, or (None) both.
+        True for smooth circuits only, False for others only, None for both.
     max_variables, max_size : int
-        At most this many variables (not all need occur), and about this many sums and products before smoothing.
+        The largest number of variables (not all of which need occur), and the approximate largest number of sums and
+        products before smoothing.
     floats : bool
-        Whether the weights are floats; else they are exact.
+        Whether the weights are floats; otherwise they are exact.
 
     Examples
     --------
@@ -200,7 +201,7 @@ def pcs(
 
 
 def kernels(kind: str = "psd", max_items: int = 4, floats: bool = False) -> SearchStrategy[np.ndarray]:
-    """A `hypothesis` strategy of kernels that `pgcc.dpp` accepts.
+    """A `hypothesis` strategy for kernels that `pgcc.dpp` accepts.
 
     Parameters
     ----------
@@ -215,10 +216,10 @@ def kernels(kind: str = "psd", max_items: int = 4, floats: bool = False) -> Sear
         ======================  =============================================  ========================================
 
     max_items : int
-        At most this many rows.
+        The largest number of rows.
     floats : bool
-        Whether the dtype is float64. Else the numbers are exact: integers (of L), or an object array of fractions
-        (of K).
+        Whether the dtype is float64. Otherwise the numbers are exact: integers for L, or an object array of fractions
+        for K.
 
     Examples
     --------
@@ -257,7 +258,7 @@ def _integer_matrix(draw: Any, st: Any, rows: int, columns: int) -> np.ndarray:
 
 
 def _marginal_kernel(B: np.ndarray, eigenvalues: list[Fraction]) -> np.ndarray:
-    """Σ λ_i·v_i·v_iᵀ / |v_i|², where the v_i are the columns of B made orthogonal (Gram and Schmidt)."""
+    """Σ λ_i·v_i·v_iᵀ / |v_i|², where the v_i are the columns of B after Gram–Schmidt orthogonalisation."""
     n = len(B)
     span = np.full((n, n), Fraction(0), dtype=object)
     kernel = span.copy()
@@ -276,16 +277,16 @@ def _marginal_kernel(B: np.ndarray, eigenvalues: list[Fraction]) -> np.ndarray:
 def graphs(
     max_nodes: int = 5, weighted: bool = False, multigraph: bool = False, max_extra: int = 4
 ) -> SearchStrategy[networkx.Graph]:
-    """A `hypothesis` strategy of connected graphs over the nodes 0, 1, …, which `pgcc.spanning_tree` accepts.
+    """A `hypothesis` strategy for connected graphs over the nodes 0, 1, …, which `pgcc.spanning_tree` accepts.
 
     Parameters
     ----------
     max_nodes, max_extra : int
-        At most this many nodes, and this many edges beyond those of one spanning tree. A single node is a graph, too.
+        The largest number of nodes (a single node is possible too), and of edges beyond those of a spanning tree.
     weighted : bool
         Whether edges have an attribute ``weight``, an integer from 1 to 9.
     multigraph : bool
-        Whether it is a `networkx.MultiGraph`; then edges may be parallel. There are no self-loops.
+        Whether to make a `networkx.MultiGraph`, which may have parallel edges. There are never self-loops.
 
     Examples
     --------
@@ -313,14 +314,14 @@ def graphs(
 
 
 def graph_of(edges: list[tuple[int, ...]]) -> networkx.Graph:
-    """The graph of these edges, (u, v) or (u, v, weight), and of node 0."""
+    """The graph with node 0 and these edges, (u, v) or (u, v, weight)."""
     import networkx
 
     return _fill(networkx.Graph(), edges)
 
 
 def multigraph_of(edges: list[tuple[int, ...]]) -> networkx.MultiGraph:
-    """The multigraph of these edges, (u, v) or (u, v, weight), and of node 0."""
+    """The multigraph with node 0 and these edges, (u, v) or (u, v, weight)."""
     import networkx
 
     return _fill(networkx.MultiGraph(), edges)

@@ -58,7 +58,7 @@ def test_zsh():
     script = zsh_script()
     assert script.startswith("#compdef pgcc\n")
     assert "'fit:learn a model from data'" in script
-    assert "'--kernel[what the matrix in a .npy, .csv or .npz FILE is (L)]:kernel:(L K factor)'" in script
+    assert "'--kernel[the kind of matrix in a .npy, .csv or .npz FILE (L)]:kernel:(L K factor)'" in script
     assert "'--evidence[" in script
     assert "'1:shell:(bash zsh)'" in script
 
