@@ -16,6 +16,7 @@ from pgcc.compiler import Compiled
 from pgcc.explore import contents
 from pgcc.explore.packing import pack
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import det
 from pgcc.testing import random_circuit, random_det
 
 NODE = shutil.which("node") or shutil.which("nodejs")
@@ -90,6 +91,19 @@ def test_determinants(sized, tmp_path):
     circuits = [random_det(rng, n=int(rng.integers(1, 7)), decomposable=True, sized=sized) for _ in range(40)]
     bounds = check(circuits, tmp_path, rng)
     assert np.mean(np.array(bounds) < 1e-6) > 0.9  # the others are singular
+
+
+def test_singular_at_every_point(tmp_path):
+    """Two columns are parallel: with the first in, the determinant is 0 whatever the others are."""
+    half = Fraction(1, 2)
+    U = [[-half, -1, half, 1], [half, -half, -half, 0], [-half, -half, half, -half]]
+    children = [pgcc.parse(text).root for text in ("z1", "-z2/10 - 9/10", "-4*z3/7 - 3/7", "z4")]
+    circuit = Circuit(det([[0] * 3] * 3, U, U, children, size=1))
+    row = np.array([1, -1, -1, 0])
+    (found,) = answers_of([circuit], [row[None]], tmp_path)
+    for scaled in (found["value"], *found["joints"][1:3]):
+        value, bound = number(scaled)
+        assert abs(value) <= bound
 
 
 def test_sizes(tmp_path):

@@ -1,6 +1,6 @@
 // Square matrices of complex numbers: elimination, determinants, inverses. Real and imaginary parts in two arrays.
 
-import { DOWN, HIGH, LOW, UP } from "./scaled.js";
+import { DOWN, HIGH, LOW, Scaled, UNIT, UP } from "./scaled.js";
 
 export class ComplexMatrix {
   constructor(n) {
@@ -36,21 +36,26 @@ export class ComplexMatrix {
     }
   }
 
-  /** Elimination with partial pivoting, in place; re + i·im times 2^(64·e). */
+  /** By elimination with partial pivoting: re + i·im times 2^(64·e); `most` has how large it may be for all we know. */
   determinant() {
     const { n } = this;
     this.lr = this.re.slice();
     this.li = this.im.slice();
     this.order = Int32Array.from({ length: n }, (_, i) => i);
-    const { lr, li, order } = this;
+    const { lr, li, order } = this, { rows } = this.extents(), possible = new Scaled(1);
     let re = 1, im = 0, e = 0;
+    possible.put(0, 16 * n, 0, 0);
     for (let k = 0; k < n; k++) {
       let pivot = k, most = -1;
       for (let i = k; i < n; i++) {
         const size = Math.abs(lr[i * n + k]) + Math.abs(li[i * n + k]);
         if (size > most) [pivot, most] = [i, size];
       }
-      if (most === 0) return { re: 0, im: 0, e: 0 };
+      possible.multiply(0, Math.max(most, n * UNIT * rows[order[pivot]]), 0, 0);
+      if (most === 0) {
+        [re, im] = [0, 0];
+        continue;
+      }
       if (pivot !== k) {
         [re, im] = [-re, -im];
         [order[k], order[pivot]] = [order[pivot], order[k]];
@@ -77,10 +82,10 @@ export class ComplexMatrix {
         }
       }
     }
-    return { re, im, e };
+    return { re, im, e: re === 0 && im === 0 ? 0 : e, most: possible.at(0) };
   }
 
-  /** After `determinant`. */
+  /** After `determinant`, if that is not 0. */
   inverse() {
     const { n, lr, li, order } = this, out = new ComplexMatrix(n), { re, im } = out;
     for (let i = 0; i < n; i++) re[i * n + order[i]] = 1;

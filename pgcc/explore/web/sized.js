@@ -69,12 +69,12 @@ export class SizedDeterminant {
     if (zeros > 1) this.zeroBorder = -1;
   }
 
-  /** det B(s), and s·(v_iᵀ B(s)⁻¹ u_i) for every open child (without s if it is not counted); null where it is 0. */
+  /** det B(s), and s·(v_iᵀ B(s)⁻¹ u_i) for every open child (without s if it is not counted). */
   at(re, im) {
     const { plain } = this, matrix = new ComplexMatrix(plain.n);
     matrix.fill(plain, (i) => (this.isCounted[i] ? [re * plain.ratio[i], im * plain.ratio[i]] : [plain.ratio[i], 0]));
     const det = matrix.determinant();
-    if (det.re === 0 && det.im === 0) return null;
+    if (det.re === 0 && det.im === 0) return { ...det, slopes: null, relative: Infinity };
     // B is off by a relative `off`: its inverse by |B⁻¹|·off·|B|·|B⁻¹|
     const inverse = matrix.inverse(), slopes = [], { norm } = matrix.extents(), known = inverse.extents();
     const off = 16 * (plain.n + 4) * (UNIT + Math.max(...plain.ratioError));
@@ -93,7 +93,7 @@ export class SizedDeterminant {
   /** How many of the open counted children are in on average at s = ρ. */
   mean(rho) {
     const at = this.at(rho, 0), { plain } = this;
-    if (at === null) return 0;
+    if (at.slopes === null) return 0;
     return at.slopes.reduce((sum, slope, i) => sum + (this.isCounted[i] ? slope.re * plain.ratio[i] : 0), 0);
   }
 
@@ -112,19 +112,24 @@ export class SizedDeterminant {
   /** The coefficient m ± x of s^wanted and its derivatives by the ratios, all times 2^(64·e). */
   coefficient(wanted, degree) {
     const rho = this.radius(wanted, degree), count = degree + 1, points = [];
-    let complete = true;
     for (let j = 0; 2 * j <= count; j++) {
       const angle = (2 * Math.PI * j) / count, twice = j > 0 && 2 * j < count ? 2 : 1; // a point and its conjugate
-      const at = this.at(rho * Math.cos(angle), rho * Math.sin(angle));
-      if (at === null) complete = false;
-      else points.push({ ...at, turn: (angle * wanted) % (2 * Math.PI), twice });
+      points.push({ ...this.at(rho * Math.cos(angle), rho * Math.sin(angle)), turn: (angle * wanted) % (2 * Math.PI), twice });
     }
-    const top = points.reduce((most, point) => Math.max(most, point.e), points.length ? NOWHERE : 0);
+    const top = points.reduce((most, point) => Math.max(most, point.slopes ? point.e : NOWHERE, point.most.e), NOWHERE);
     // ρ^wanted by its own exponent
     const binary = Math.log2(rho) * wanted, whole = Math.floor(binary / 64), fraction = 2 ** (binary - 64 * whole) * count;
     const slopes = new Float64Array(this.children), slopeErrors = new Float64Array(this.children);
+    const ones = new Float64Array(this.rank).fill(1);
     let m = 0, x = 0;
     for (const point of points) {
+      if (!(point.relative < 0.5)) {
+        // singular, or nearly: no digit is certain, and derivatives may be as large as if a pivot were not lost
+        const most = (point.twice * point.most.m * 2 ** (64 * Math.max(point.most.e - top, -15))) / fraction;
+        x += most;
+        for (let i = 0; i < this.children; i++) slopeErrors[i] += (most / UNIT) * (1 + rho) * (1 + extent(this.u, i, ones)) * (1 + extent(this.v, i, ones));
+      }
+      if (point.slopes === null) continue;
       const scale = (point.twice * 2 ** (64 * Math.max(point.e - top, -15))) / fraction;
       const c = Math.cos(point.turn), s = Math.sin(point.turn);
       const re = scale * (point.re * c + point.im * s), im = scale * (point.im * c - point.re * s);
@@ -137,7 +142,6 @@ export class SizedDeterminant {
         slopeErrors[i] += size * (slope.error + off * (Math.abs(slope.re) + Math.abs(slope.im)));
       }
     }
-    if (!complete) slopeErrors.fill(NO_DIGIT);
     return { m, e: top - whole, x, slopes, slopeErrors, rho, wanted, degree, whole, fraction: fraction / count };
   }
 
