@@ -1,4 +1,4 @@
-"""pgcc: a compiler for probability generating polynomials.
+"""pgcc: a compiler for probability generating polynomials, and for probabilistic generating circuits (PGCs).
 
     >>> import pgcc
     >>> g = pgcc.parse("(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)")
@@ -6,7 +6,7 @@
     >>> f.prob({"z1": 0, "z2": 1, "z3": 1})
     0.48
 
-Names are loaded when they are first used, so that ``import pgcc`` is instant.
+Names are imported when they are first used, which makes ``import pgcc`` instant.
 """
 
 from __future__ import annotations

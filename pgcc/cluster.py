@@ -344,10 +344,10 @@ def _client(address: Any) -> tuple[Any, bool]:
         raise PgccError("clusters need Dask: pip install 'pgcc[dask]'") from None
     if isinstance(address, Client):
         if address.asynchronous or address.status != "running":
-            raise PgccError(f"cluster={brief(address)}: a client that is connected, and not asynchronous, is needed")
+            raise PgccError(f"cluster={brief(address)}: expected a connected, synchronous client")
         return address, False
     if not (isinstance(address, str) and address) and not hasattr(address, "scheduler_address"):
-        raise PgccError(f"cluster={brief(address)}: it is the address of a Dask scheduler, or a client")
+        raise PgccError(f"cluster={brief(address)}: expected the address of a Dask scheduler, or a client")
     try:
         return Client(address, timeout=_TIMEOUT), True
     except (OSError, ValueError, TypeError, TimeoutError) as error:

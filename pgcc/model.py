@@ -95,7 +95,7 @@ def _evidence_first(question: Callable[P, T]) -> Callable[P, T]:
         if len(args) > 2:
             name = question.__name__
             raise EvidenceError(
-                f"evidence comes first, and names are said by keyword: {name}(evidence, over=[…]), or {name}(over=[…])"
+                f"evidence comes first, and names are given by keyword: {name}(evidence, over=[…]), or {name}(over=[…])"
             )
         return question(*args, **kwargs)
 
@@ -703,7 +703,7 @@ class Model(KnowsOldSpellings):
         from pgcc.queries.information import kl
 
         if not isinstance(other, Model):
-            raise PgccError(f"the divergence is from a model to a model, not to {type(other).__name__}")
+            raise PgccError(f"kl compares a model with another Model, not with {type(other).__name__}")
         if how.get("over") is not None:
             how["over"] = read_names(how["over"], self._asked.column)  # they are read twice
         q = other._given(how.get("over"), how.get("size"))._distribution(how.get("rtol"), how.get("threads"))
@@ -808,7 +808,7 @@ class Model(KnowsOldSpellings):
         except SemanticsError as error:
             if "the total g(1) is 0" not in str(error):  # negative: no distribution
                 raise
-            raise SemanticsError(f"no set of size {size} is possible: nothing can be conditioned on it") from None
+            raise SemanticsError(f"no set of size {size} is possible, so it cannot be conditioned on") from None
         self._sized = key, found
         return found
 

@@ -112,7 +112,7 @@ def logprob(circuit: Circuit, rows: Any, numbers: Mapping[Any, Any], *, normaliz
     prepared = _prepared(circuit, bool(normalize))
     parts = {prepared.part(key): tensor for key, tensor in _checked(numbers).items()}
     if len(parts) < len(numbers):
-        raise CircuitError("two of the parts with numbers are equal, and so one part of the circuit")
+        raise CircuitError("two of the parts with numbers are equal, so they are the same part of the circuit")
     read = {node: _read(node, given) for node, given in parts.items()}
     theta = _flat(list(chain.from_iterable(read.values())))
     logs = _evaluate(prepared, _Parts(prepared.parametrized, list(read)), theta, rows)
@@ -279,7 +279,9 @@ class _Prepared:
         node = key.root if isinstance(key, Circuit) else key
         found = self._new.get(node) if isinstance(node, Node) else None
         if found is None:
-            raise CircuitError(f"{brief(key)} is no part of the circuit: a part is a Circuit it was made of, or a Node")
+            raise CircuitError(
+                f"{brief(key)} is not a part of the circuit: a part is a Circuit that it was built from, or a Node"
+            )
         if found.op is not Op.SUM and found.op is not Op.DET:
             raise CircuitError(f"{describe(node)} has no numbers: sums have weights, and determinants matrices")
         return found
@@ -336,7 +338,7 @@ def _check_derivatives(found: Gradients, numbers: _Numbers, share: float) -> Non
     if not all(np.isfinite(x).all() for x in (found.weights, *chain(*found.matrices))):
         raise PrecisionError("a derivative is outside of the range of doubles: numbers of the circuit are too small")
     if found.spread > _LOST or not _condition(found, numbers) <= share * _ILL_CONDITIONED:
-        raise PrecisionError("terms cancel so far that float64 has lost some derivatives")
+        raise PrecisionError("so many digits cancel that float64 has lost some derivatives")
 
 
 def _evaluate(prepared: _Prepared, chart: _Chart, theta: torch.Tensor, rows: Any) -> torch.Tensor:
@@ -359,7 +361,7 @@ class _LogProbFunction(torch.autograd.Function):
         for row in np.flatnonzero(np.isnan(logs))[:1].tolist():
             raise SemanticsError(
                 f"{given.describe(row)} has a negative value, or the total is not positive: with these numbers the "
-                "circuit is no distribution"
+                "circuit is not a distribution"
             )
         ctx.save_for_backward(theta)
         ctx.rest = prepared, chart, given, codes, np.isneginf(logs)

@@ -25,7 +25,7 @@ MODEL = pgcc.compile(G)
             lambda: G.prob({"a": 1}),
             "a Circuit answers no questions: pgcc.compile makes a Model of it, which has 'prob'",
         ),
-        (lambda: MODEL.prob(3), "3 is no evidence: that is a dict, text, an array or a DataFrame"),
+        (lambda: MODEL.prob(3), "3 is not evidence: give a dict, text, an array or a DataFrame"),
         (lambda: ChowLiu().fit([1, 0]), r"a table of rows and columns, with at least one of both; not of shape \(2,\)"),
         (lambda: pgcc.load("beta.pcg"), "beta.pcg: there is no such file"),
     ],

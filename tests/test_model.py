@@ -108,10 +108,10 @@ class TestEvidence:
             ("zz1=1", "did you mean 'z1'"),
             (["z1=1", "zz=1"], r"unknown variable 'zz' \(row 1\)"),
             ("z1=1 z2=1", "looks like"),
-            (3, "3 is no evidence"),
-            ({"z1"}, "no evidence"),
+            (3, "3 is not evidence"),
+            ({"z1"}, "not evidence"),
             (pandas.DataFrame({"other": [1]}), "column 'other'"),
-            (pandas.DataFrame([[1, 0]], columns=["z1", "z1"]), "column 'z1' stands twice"),
+            (pandas.DataFrame([[1, 0]], columns=["z1", "z1"]), "column 'z1' occurs twice"),
             (pandas.DataFrame({"z1": ["yes"]}), "row 0, variable 'z1' is 'yes'"),
         ],
     )

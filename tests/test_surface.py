@@ -250,7 +250,7 @@ def test_an_undirected_edge_is_found_both_ways() -> None:
     assert tree.circuit.observe("d-c=1").edges
     with pytest.raises(pgcc.EvidenceError, match="'a-c' is observed twice: 'c-a' is the same"):
         tree.prob({"a-c": 1, "c-a": 0})
-    with pytest.raises(pgcc.EvidenceError, match="'a-b' stands twice"):
+    with pytest.raises(pgcc.EvidenceError, match="'a-b' occurs twice"):
         tree.parity(over=["a-b", "b-a"])
     with pytest.raises(pgcc.EvidenceError, match="unknown variable 'd-a'"):
         tree.prob("d-a=1")

@@ -241,7 +241,7 @@ D = pgcc.dpp(L=[[1.0, 0.5], [0.5, 2.0]])
 G = pgcc.parse("0.5*a*b + 0.5")
 MISTAKES = {
     "no mapping": (lambda: logprob(D, [[1, 1]], kernel(2)), CircuitError, "numbers is a mapping from parts"),
-    "another circuit": (lambda: logprob(D, [[1, 1]], {G: doubles(1.0)}), CircuitError, "is no part of the circuit"),
+    "another circuit": (lambda: logprob(D, [[1, 1]], {G: doubles(1.0)}), CircuitError, "is not a part of the circuit"),
     "a variable": (
         lambda: logprob(G, [[1, 1]], {pgcc.parse("a"): doubles(1.0)}),
         CircuitError,
@@ -266,7 +266,7 @@ MISTAKES = {
     "two kernels": (lambda: dpp_logprob([[1]], kernel(1), K=kernel(1)), CircuitError, "exactly one of L, K and factor"),
     "not square": (lambda: dpp_logprob([[1, 1]], kernel(3)[:2]), CircuitError, "has to be square: it has 2 rows"),
     "columns": (lambda: dpp_logprob([[1, 1, 1]], kernel(2)), EvidenceError, "does not fit"),
-    "negative": (lambda: dpp_logprob([[1, 0]], -kernel(2)), SemanticsError, "the circuit is no distribution"),
+    "negative": (lambda: dpp_logprob([[1, 0]], -kernel(2)), SemanticsError, "the circuit is not a distribution"),
     "nothing to learn": (lambda: LogProb(pgcc.parse("a")), PgccError, "has nothing to learn"),
     "theta": (lambda: LogProb(D)([[1, 1]], doubles(1.0)), CircuitError, "theta has 4 parameters"),
     "no circuit": (lambda: LogProb(pgcc.compile(G)), PgccError, "Circuit"),

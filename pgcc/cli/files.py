@@ -50,7 +50,7 @@ def _explain_missing(args: argparse.Namespace) -> None:
     if os.path.splitext(args.file)[1].lower() in FORMATS:
         return  # a name that was mistyped
     if any(mark in args.file for mark in "*+"):
-        args.parser.error(f"there is no file {args.file!r}; a polynomial itself is given by --expr")
+        args.parser.error(f"there is no file {args.file!r}; use --expr for the polynomial itself")
     if "=" in args.file:
         args.parser.error(f"there is no file {args.file!r}: expected a FILE, or --expr TEXT, before the evidence")
 

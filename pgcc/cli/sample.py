@@ -19,7 +19,7 @@ def run(args: argparse.Namespace) -> None:
     if len(args.words) > 1:
         args.parser.error(f"one piece of EVIDENCE at most, not also {args.words[1]!r}")
     if args.words and args.words[0].isdigit():
-        args.parser.error(f"how many samples is said by -n {args.words[0]}")
+        args.parser.error(f"to choose the number of samples, write -n {args.words[0]}")
     if args.output is not None:
         check_can_write(args.output, args.force)
     model = compile_model(args, "threads")

@@ -19,7 +19,7 @@ def run(args: argparse.Namespace) -> None:
     evidence = parse_evidence(args.words[0]) if args.words else None
     circuit = read_circuit(args)
     if args.plot is None and not args.dot and (args.around is not None or args.most_nodes is not None):
-        args.parser.error("--around and --most-nodes are about a picture: ask for one by --plot PATH or --dot")
+        args.parser.error("--around and --most-nodes need a picture: add --plot PATH or --dot")
     part = {name: given for name in ("around", "most_nodes") if (given := getattr(args, name)) is not None}
     if args.dot:
         print(dot_text(circuit, **part))

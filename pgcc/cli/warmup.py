@@ -25,7 +25,7 @@ from pgcc.queries.gradient import grad
 def run(args: argparse.Namespace) -> int:
     """Ask small questions of every kind, in separate processes that compile and store the kernels they need."""
     if args.jobs is not None and args.jobs < 1:
-        args.parser.error(f"--jobs {args.jobs} is not how many processes: a number ≥ 1")
+        args.parser.error(f"--jobs {args.jobs} is not a number of processes (a number ≥ 1)")
     if writable() is None:
         raise PgccError(f"compiled kernels cannot be kept in {folder()}: set PGCC_CACHE_DIR to a folder of your own")
     os.environ["PGCC_TIER"] = "compiled"  # of the processes below

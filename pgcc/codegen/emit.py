@@ -258,6 +258,4 @@ def _total(compiled: Compiled) -> float:
 def _check_name(name: str) -> None:
     good = isinstance(name, str) and name.isascii() and name.isidentifier()
     if not good or name in RESERVED or name.startswith("_") or name.isupper():
-        raise PgccError(
-            f"name={name!r} cannot be the name of the evaluator: it is no identifier, or means something else"
-        )
+        raise PgccError(f"name={name!r} cannot be the name of the evaluator: it is not an identifier, or is taken")

@@ -1,4 +1,4 @@
-"""Answers in the form in which evidence was given: evidence by name has answers by name.
+"""Answers in the form of the evidence: evidence with names gets answers with names.
 
     evidence           one number     one per variable     a matrix, samples
     none, an array     float, array   array                array
@@ -7,8 +7,8 @@
     Series             float          Series               array
     DataFrame          Series         DataFrame            DataFrame
 
-A DataFrame's index labels the rows. ``names=True`` asks for names whatever was given (dicts, and DataFrames for what
-has two axes); ``names=False`` for none.
+The index of a DataFrame labels the rows. ``names=True`` gives names in any case (dicts, and DataFrames for answers with
+two axes); ``names=False`` gives none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pgcc.errors import PgccError
 
 
 class Axes(Enum):
-    """What the answer to one piece of evidence is."""
+    """The axes of the answer to a single piece of evidence."""
 
     NUMBER = "one number, or one object"
     COUNTS = "a number for each size 0, 1, 2, …"
@@ -33,7 +33,7 @@ class Axes(Enum):
 
     @property
     def is_named(self) -> bool:
-        """Whether it has an axis of variables."""
+        """Whether the answer has an axis of variables."""
         return self in (Axes.VARIABLES, Axes.PAIRS, Axes.SAMPLES)
 
 
@@ -42,7 +42,7 @@ _ARRAY, _FRAME, _VARIABLES = Form.ARRAY, Form.FRAME, Axes.VARIABLES
 
 
 def in_form(answers: Any, given: Evidence, axes: Axes, names: bool | None) -> Any:
-    """The answers to all rows of evidence: unwrapped where there is one piece of it, labelled where there are names."""
+    """The answers to all rows of evidence: unwrapped for a single piece, and labelled if there are names."""
     if isinstance(answers, tuple):
         parts = (in_form(part, given, axes, names) for part in answers)
         return answers._make(parts) if hasattr(answers, "_make") else tuple(parts)
@@ -67,7 +67,7 @@ def in_form(answers: Any, given: Evidence, axes: Axes, names: bool | None) -> An
 
 
 def _framed(answers: Any, given: Evidence, axes: Axes, index: Any) -> Any:
-    """As pandas objects; rows are labelled by `index`, or numbered."""
+    """The answers as pandas objects, with rows labelled by `index` or numbered."""
     pandas = _pandas()
     if axes is Axes.NUMBER:
         kept = answers if isinstance(answers, np.ndarray) else pandas.array(answers, dtype=object)

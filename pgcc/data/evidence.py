@@ -1,4 +1,4 @@
-"""Evidence in every form people have it → rows of int8 codes: 1 observed in, 0 observed out, −1 unobserved."""
+"""Evidence in every form that users have it → rows of int8 codes: 1 observed in, 0 observed out, −1 unobserved."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MEANING = "1 (in), 0 (out) or −1 / None / NaN (unobserved)"
 
 
 class Form(Enum):
-    """How evidence was given, which is how answers about variables come back."""
+    """The form in which evidence was given, and in which answers about variables are returned."""
 
     ARRAY = "numbers in columns, or nothing"
     NAMES = "by name: a dict or text, or a list of them"
@@ -41,14 +41,16 @@ class Evidence:
         A dict of names (others are unobserved), or the same as text, ``"a=1, b=0"``; an array of integers, booleans or
         floats with one column per variable; a DataFrame with named columns; a list of dicts or texts.
     column : dict, optional
-        The number of each variable, where that is known already.
+        The number of each variable, if that is already known.
 
     Attributes
     ----------
     rows : int
+        The number of rows.
     single : bool
-        Whether one piece of evidence was given rather than a table of them.
+        Whether a single piece of evidence was given rather than a table.
     form : Form
+        The form in which it was given.
     index : pandas Index or None
         The labels of the rows of a DataFrame.
 
@@ -104,7 +106,7 @@ class Evidence:
         return {name: i for i, name in enumerate(self.variables)}
 
     def chunk(self, rows: slice, checked: bool = True) -> np.ndarray:
-        """The rows as a C-contiguous int8 array; one that was given as such need not be `checked`."""
+        """The rows as a C-contiguous int8 array; an array that was given in this form need not be `checked`."""
         table = self._table[rows]
         if self._checked:
             return table
@@ -113,21 +115,21 @@ class Evidence:
         return as_codes(table, self.variables, rows.indices(self.rows)[0])
 
     def describe(self, row: int) -> str:
-        """One row in words, for messages."""
+        """A row in words, for messages."""
         codes = self.chunk(slice(row, row + 1))[0]
         seen = [f"{name}={code}" for name, code in zip(self.variables, codes.tolist(), strict=True) if code >= 0]
         text = ", ".join(seen[:8]) + (f", … ({len(seen)} observed)" if len(seen) > 8 else "")
         return (f"evidence {text}" if seen else "no evidence") + ("" if self.single else f" (row {row})")
 
     def observed(self) -> dict[str, int]:
-        """The variables that one piece of evidence observes, and their values."""
+        """The variables that a single piece of evidence observes, and their values."""
         if not self.single:
-            raise EvidenceError("one piece of evidence is needed here, not a table of them")
+            raise EvidenceError("expected one piece of evidence, not a table of them")
         codes = self.chunk(slice(None))[0].tolist()
         return {name: code for name, code in zip(self.variables, codes, strict=True) if code >= 0}
 
     def _by_name(self, given: Any, where: str) -> np.ndarray:
-        """One row of codes, of a dict, a Series or text."""
+        """One row of codes, from a dict, a Series or text."""
         if isinstance(given, str):
             self._refuse_names([given])
             given = parse_evidence(given, self.variables)
@@ -143,7 +145,7 @@ class Evidence:
         return codes
 
     def _with_known_names(self, values: Mapping[Any, Any], where: str) -> dict[str, Any]:
-        """The same with the names that the variables have (see `find_variable`)."""
+        """The same values by the actual names of the variables (see `find_variable`)."""
         found: dict[str, Any] = {}
         for name, value in values.items():
             variable = find_variable(name, self.column)
@@ -155,12 +157,12 @@ class Evidence:
         return found
 
     def _refuse_names(self, given: Sequence[Any]) -> None:
-        """Refuse names of variables without values, which say what a question is about and not what is observed."""
+        """Refuse names of variables without values: they say what to ask about, not what is observed."""
         names = [one for one in given if isinstance(one, str)]
         if names and all(find_variable(name, self.column) for name in names):
             raise EvidenceError(
-                f"{some(names)}: names without values are no evidence. Evidence looks like '{names[0]}=1'; the "
-                "variables that a question counts are said by over=…"
+                f"{some(names)}: names without values are not evidence. Evidence looks like '{names[0]}=1'; the "
+                "variables to count are given by over=…"
             )
 
     def _from_array(self, given: Any) -> np.ndarray:
@@ -171,7 +173,7 @@ class Evidence:
             raise EvidenceError("the rows of evidence have different lengths") from None
         n = len(self.variables)
         if not table.ndim:
-            raise EvidenceError(f"{brief(given)} is no evidence: that is a dict, text, an array or a DataFrame")
+            raise EvidenceError(f"{brief(given)} is not evidence: give a dict, text, an array or a DataFrame")
         if table.dtype.kind not in "biuf" and table.size:
             table = _from_objects(table)
         if table.ndim == 1 and (len(table) == n or not len(table)):
@@ -191,7 +193,7 @@ class Evidence:
 
 
 class _Frame:
-    """A DataFrame, read a chunk at a time by column name; columns that are missing are unobserved."""
+    """A DataFrame, read a chunk at a time by column name; variables without a column are unobserved."""
 
     def __init__(self, column: dict[str, int], frame: Any):
         self.frame, self.width = frame, len(column)
@@ -199,9 +201,9 @@ class _Frame:
         for name in frame.columns:
             variable = find_variable(name, column)
             if variable is None:
-                raise EvidenceError(f"column {name!r} of the table is no variable{hint(name, column)}")
+                raise EvidenceError(f"column {name!r} of the table is not a variable{hint(name, column)}")
             if column[variable] in places:
-                raise EvidenceError(f"column {variable!r} stands twice in the table: which one is meant?")
+                raise EvidenceError(f"column {variable!r} occurs twice in the table, so it is ambiguous")
             places[column[variable]] = None
         self.places = list(places)
 
@@ -223,7 +225,7 @@ class _Frame:
 
 
 class _Sparse:
-    """A sparse matrix of scipy, whose entries that are not stored are 0, out; made dense a chunk at a time."""
+    """A scipy sparse matrix, made dense a chunk at a time; entries that are not stored are 0 (out)."""
 
     def __init__(self, matrix: Any):
         self.rows = matrix.tocsr()
@@ -236,32 +238,32 @@ class _Sparse:
 
 
 def _is_by_name(given: Any) -> bool:
-    """Whether it is one piece of evidence with names: a dict, text or a Series."""
+    """Whether this is a single piece of evidence with names: a dict, text or a Series."""
     return isinstance(given, (dict, str, Mapping)) or _is_series(given)
 
 
 def _form_of(given: Any) -> Form:
-    """Of one piece of evidence by name, or of none."""
+    """The form of a single piece of evidence with names, or of no evidence."""
     return Form.ARRAY if given is None else Form.SERIES if _is_series(given) else Form.NAMES
 
 
 def _is_series(given: Any) -> bool:
-    """Whether it is a pandas Series (pandas is not imported for that)."""
+    """Whether this is a pandas Series (without importing pandas)."""
     return hasattr(given, "iloc") and hasattr(given, "items") and not hasattr(given, "columns")
 
 
 def _named(given: Any) -> Mapping[Any, Any]:
-    """A dict, or a Series with distinct names as one."""
+    """A dict, or a Series with distinct names as a dict."""
     if isinstance(given, Mapping):
         return given
     named = dict(given.items())
     if len(named) < len(given):
-        raise EvidenceError("a name stands twice in the index of the series: which one is meant?")
+        raise EvidenceError("a name occurs twice in the index of the series, so it is ambiguous")
     return named
 
 
 def read_names(names: Iterable[str] | str | None, column: Mapping[str, Any]) -> list[str]:
-    """Variables by name, each once: of a sequence of names, or of text, ``"a, b"``; all of them for None.
+    """Distinct names of variables, from a sequence of names or from text, ``"a, b"``; all variables for None.
 
     >>> read_names("a, c", {"a": 0, "b": 1, "c": 2})
     ['a', 'c']
@@ -269,20 +271,20 @@ def read_names(names: Iterable[str] | str | None, column: Mapping[str, Any]) -> 
     if names is None:
         return list(column)
     if hasattr(names, "keys"):
-        raise EvidenceError(f"{brief(names)} is evidence, where names of variables are asked for")
+        raise EvidenceError(f"{brief(names)} is evidence, but names of variables are expected here")
     if isinstance(names, str):
         names = [names] if find_variable(names, column) else parse_names(names)
     try:
         listed = list(names)
     except TypeError:
-        raise EvidenceError(f"{names!r} is no sequence of names") from None
+        raise EvidenceError(f"{names!r} is not a sequence of names") from None
     found: dict[str, None] = {}
     for name in listed:
         variable = find_variable(name, column)
         if variable is None:
             raise EvidenceError(f"unknown variable {name!r}{hint(name, column)}")
         if variable in found:
-            raise EvidenceError(f"variable {variable!r} stands twice in {some(listed)}")
+            raise EvidenceError(f"variable {variable!r} occurs twice in {some(listed)}")
         found[variable] = None
     return list(found)
 
@@ -314,7 +316,7 @@ def _from_objects(table: np.ndarray) -> np.ndarray:
 
 
 def as_codes(table: np.ndarray, variables: Sequence[str], first_row: int) -> np.ndarray:
-    """Numbers to codes, checked; the first bad entry is named."""
+    """Convert numbers to codes and check them; an error names the first bad entry."""
     kind = table.dtype.kind
     if kind == "b":  # converted, not viewed: the bytes of a boolean array may be others than 0 and 1
         return np.ascontiguousarray(table, dtype=np.int8)

@@ -24,9 +24,9 @@ def is_npy(path: str | os.PathLike[str]) -> bool:
 
 
 class Npy:
-    """A table in a .npy file that is open.
+    """A table in an open .npy file.
 
-    It is read, not mapped into memory: if a mapped file becomes shorter, the process is killed.
+    It is read and not mapped into memory: if a mapped file became shorter, the process would be killed.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Npy:
     def _first_row(self) -> bytes:
         """Check that the file holds the rows that its header claims, before memory is allocated for them.
 
-        The length of a pipe is not known: its first row is read, and returned.
+        The length of a pipe is not known, so its first row is read and returned.
         """
         width = self.columns * self._kind.itemsize
         left = _bytes_left(self._file)
@@ -66,7 +66,7 @@ class Npy:
         return FormatError(f"{self._path} ends after {rows:,} of its {self.rows:,} rows: it is damaged")
 
     def chunks(self, variables: Sequence[str]) -> Iterator[np.ndarray]:
-        """The rows as int8 codes, some at a time."""
+        """The rows as int8 codes, in chunks."""
         path, n = self._path, self.columns
         if len(variables) != n:
             raise EvidenceError(f"{path} has {n} columns: one for each of the {len(variables)} variables is needed")
@@ -90,9 +90,7 @@ def _header(file: IO[bytes], path: str) -> tuple[int, int, np.dtype]:
     except DAMAGE as error:
         raise FormatError(f"{path} is not an array in .npy: {reason_of(error)}") from None
     if len(shape) != 2 or min(shape) < 1 or kind.kind not in "biuf":
-        raise FormatError(
-            f"{path} is an array of shape {shape} and type {kind}: rows and columns of 0 and 1 are needed"
-        )
+        raise FormatError(f"{path} is an array of shape {shape} and type {kind}: expected rows and columns of 0 and 1")
     if columns_first and min(shape) > 1:
         raise FormatError(f"{path} has its columns first (Fortran order): np.save(path, np.ascontiguousarray(X))")
     return shape[0], shape[1], kind

@@ -34,25 +34,25 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 def parse_evidence(text: str, variables: Sequence[str] = ()) -> dict[str, int]:
-    """`z1=1, z3=0` as a dict.
+    """Read evidence such as `z1=1, z3=0` as a dict.
 
     Parameters
     ----------
     text : str
-        `name=value` separated by commas; the value is 1, 0, or `?` for unobserved. Names that hold spaces, commas,
-        quotes or equals signs stand in quotes. An empty text is no evidence.
+        Items of the form `name=value`, separated by commas. The value is 1, 0, or `?` for unobserved. Names that
+        contain spaces, commas, quotes or equals signs are put in quotes. An empty text means no evidence.
     variables : sequence of str
-        Names with which an error shows what evidence looks like.
+        Names to use in errors, in an example of what evidence looks like.
 
     Returns
     -------
     dict
-        Names and 1, 0 or −1.
+        From names to 1, 0 or −1.
 
     Raises
     ------
     EvidenceError
-        For text of another form, another value, and a name with two values.
+        If the text has another form, a value is something else, or a name has two values.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def parse_evidence(text: str, variables: Sequence[str] = ()) -> dict[str, int]:
 
 
 def parse_names(text: str) -> list[str]:
-    """`z1, "a, b"` as a list of names, written as in evidence.
+    """Read names such as `z1, "a, b"`, written as in evidence, as a list.
 
     >>> parse_names('z1, "a, b"')
     ['z1', 'a, b']
@@ -96,7 +96,7 @@ def parse_names(text: str) -> list[str]:
 
 
 def _example(variables: Sequence[str]) -> str:
-    """Evidence with names that there are.
+    """Example evidence that uses these names.
 
     >>> _example(["rain", "two words", "wet"]), _example([])
     ("'rain=1, wet=0'", "'z1=1, z3=0'")
@@ -125,8 +125,8 @@ def rows_at_a_time(variables: Sequence[str]) -> int:
 def find_names(lines: Iterable[str], where: str) -> tuple[list[str], Iterator[str]]:
     """The names of the columns of a CSV table whose variables are not known, and all its lines.
 
-    Those of the first line; or x1, x2, … if that holds observations. Blanks around a name belong to it in quotes;
-    without quotes they are dropped, with a warning.
+    The names are those of the first line, or x1, x2, … if that holds observations. Blanks around a name are part of it
+    inside quotes; without quotes they are dropped, with a warning.
 
     >>> names, lines = find_names(["1,?\\n", "0,1\\n"], "x.csv")
     >>> names, len(list(lines))
@@ -181,22 +181,22 @@ def _is_data(entries: list[str]) -> bool:
 def read_csv(
     lines: Iterable[str], variables: Sequence[str], rows: int, where: str, header: bool | None = True
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """The rows of a CSV file as codes, some at a time.
+    """Read the rows of a CSV file as codes, in chunks.
 
     Parameters
     ----------
     lines : text file, or other lines
-        The first one names the variables of the columns; variables without a column are unobserved. An entry is 1,
-        0, or nothing or `?` or −1 for unobserved. Blank lines are skipped.
+        The first line names the variables of the columns; variables without a column are unobserved. An entry is 1,
+        0, or (for unobserved) nothing, `?` or −1. Blank lines are skipped.
     variables : sequence of str
         All variables, in the order of the columns that are returned.
     rows : int
-        How many rows to read at a time: what bounds the memory.
+        How many rows to read at a time, which bounds the memory.
     where : str
         The name of the file, for messages.
     header : bool, optional
-        Whether the first line names the variables. None is to look: a line of nothing but observations is data, in the
-        order of `variables`.
+        Whether the first line names the variables. With None, the line itself decides: if it contains only
+        observations, it is data, in the order of `variables`.
 
     Yields
     ------
@@ -237,7 +237,7 @@ _CODE_OF_BYTE[[ord("1"), ord("0"), ord("?")]] = 1, 0, -1
 
 
 def _single_character_codes(lines: list[str], width: int) -> np.ndarray | None:
-    """The fast path, by array operations: the codes of lines of nothing but 1, 0 and ? between commas; else None."""
+    """The fast path, by array operations, for lines of only 1, 0 and ? between commas; None for other lines."""
     text = "".join(lines).replace("\r\n", "\n")
     text += "" if text.endswith("\n") else "\n"
     if len(text) != 2 * width * len(lines) or not text.isascii():
@@ -249,7 +249,7 @@ def _single_character_codes(lines: list[str], width: int) -> np.ndarray | None:
 
 
 def _spread(codes: np.ndarray | list[list[int]], columns: list[int], n: int) -> np.ndarray:
-    """Codes of some columns among those of all n variables."""
+    """The codes of some columns, spread out to all n variables."""
     spread = np.full((len(codes), n), -1, np.int8)
     spread[:, columns] = codes
     return spread
@@ -276,7 +276,7 @@ def _header(entries: list[str], written: list[str], variables: Sequence[str], wh
         if column is None:
             raise EvidenceError(f"{where}: column {spellings[-1]!r} is not a variable of the circuit")
         if column in columns:
-            raise EvidenceError(f"{where}: column {variables[column]!r} stands twice")
+            raise EvidenceError(f"{where}: column {variables[column]!r} occurs twice")
         columns[column] = None
     return list(columns)
 

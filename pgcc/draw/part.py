@@ -53,7 +53,7 @@ class Part:
 def check_most(most_nodes: int) -> int:
     """How many nodes may be drawn, if that is a number."""
     if isinstance(most_nodes, bool) or not isinstance(most_nodes, int) or most_nodes < 1:
-        raise PgccError(f"most_nodes={most_nodes!r} is not how many nodes to draw: a number ≥ 1")
+        raise PgccError(f"most_nodes={most_nodes!r} is not a number of nodes to draw (a number ≥ 1)")
     return most_nodes
 
 

@@ -239,7 +239,7 @@ def circuit(circuit: Circuit, *, ax: Axes | None = None, most_nodes: int = 80, a
     ["2 nodes around 'b', of 5 nodes and 4 edges", 'b', '×', '⋯ 1', '⋯ 1']
     """
     if not isinstance(circuit, Circuit):
-        raise PgccError(f"only a circuit is drawn as a graph, not {type(circuit).__name__}: a model has one, .circuit")
+        raise PgccError(f"only a Circuit can be drawn as a graph, not {type(circuit).__name__}: draw model.circuit")
     drawing = lay_out(circuit, most_nodes, around)
     ax = _axes(ax, drawing.width / PIXELS, drawing.height / PIXELS)
     _draw(ax, drawing)
@@ -430,5 +430,5 @@ def _bar(given: Evidence) -> str:
 
 def _positive(top: int) -> int:
     if isinstance(top, bool) or not isinstance(top, (int, np.integer)) or top < 1:
-        raise PgccError(f"top={top!r} is not how many variables to show: a number ≥ 1")
+        raise PgccError(f"top={top!r} is not a number of variables to show (a number ≥ 1)")
     return int(top)

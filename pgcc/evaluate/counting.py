@@ -98,7 +98,7 @@ class Counting:
         if capacity.sum() > _MOST_COEFFICIENTS:
             raise PrecisionError(
                 f"the distribution of a count of {int(counted.sum())} variables to a relative error takes "
-                f"{int(capacity.sum()):,} coefficients at a time: with atol=1e-10 the small ones are left away"
+                f"{int(capacity.sum()):,} coefficients at a time: atol=1e-10 leaves out the small ones"
             )
         roots = np.array([program.value, program.magnitude])
         out_m, out_e = np.zeros((2, capacity[roots].max())), np.zeros((2, capacity[roots].max()), np.int64)

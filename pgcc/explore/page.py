@@ -137,9 +137,9 @@ def _read_groups(groups: Mapping[str, Iterable[str]] | None, names: tuple[str, .
         listed = [members] if isinstance(members, str) else list(members)
         for name in listed:
             if name not in column:
-                raise EvidenceError(f"group {title!r} names {name!r}, which is no variable of the model")
+                raise EvidenceError(f"group {title!r} names {name!r}, which is not a variable of the model")
             if name in seen:
-                raise EvidenceError(f"variable {name!r} stands in two groups, or twice in one")
+                raise EvidenceError(f"variable {name!r} is in two groups, or twice in one")
             seen.add(name)
         found.append((str(title), [column[name] for name in listed]))
     rest = [i for i, name in enumerate(names) if name not in seen]

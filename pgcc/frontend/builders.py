@@ -346,7 +346,7 @@ def _cutset(spec: Any) -> tuple[Node, dict[str, None]]:
         elif not isinstance(part, tuple):
             done[id(part)] = _cutset_leaf(part)
         elif len(part) != 4:
-            raise CircuitError(f"a decision of a cutset network is (name, p, if_zero, if_one), not {len(part)} things")
+            raise CircuitError(f"a decision of a cutset network is (name, p, if_zero, if_one), not {len(part)} items")
         else:
             waiting = [branch for branch in part[:1:-1] if id(branch) not in done]
             stack += waiting
@@ -459,7 +459,9 @@ def _cpt(given: Any, k: int, name: str) -> np.ndarray:
         table = {_key(key): p for key, p in given.items()}
         if len(table) < len(given) or table.keys() != set(cells):
             wrong = next(iter(table.keys() ^ set(cells)), "a pair of equal keys")
-            raise CircuitError(f"the table of {name!r} has to have every tuple of {k} parents' values: see {wrong}")
+            raise CircuitError(
+                f"the table of {name!r} needs an entry for every tuple of the values of {k} parents: see {wrong}"
+            )
         entries = [table[cell] for cell in cells]
     else:
         held = as_array(given, f"the table of {name!r}")

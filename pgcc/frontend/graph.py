@@ -1,7 +1,7 @@
-"""Circuits as networkx graphs, in both directions, so that the way there and back changes nothing.
+"""Conversion between circuits and networkx graphs; a round trip changes nothing.
 
-Generating and probabilistic circuits have one format, which `Circuit.from_networkx` documents. A graph says which of
-the two it means, since the same nodes mean different things as the one and as the other.
+Generating and probabilistic circuits share one format, which `Circuit.from_networkx` documents. A graph says which of
+the two it is, because the same nodes mean different things in each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KINDS = (*_INNER, *_LEAVES)
 
 
 def from_graph(graph: networkx.DiGraph, meaning: str, signed: bool) -> tuple[Node, Sequence[str] | None]:
-    """The root, and the order of the variables if the graph has it as an attribute."""
+    """The root node, and the order of the variables if the graph has it as an attribute."""
     order = _bottom_up(graph)
     said = graph.graph.get("meaning", meaning)
     if said != meaning:
@@ -69,9 +69,11 @@ class _Reader:
         kind = _attribute(data, "kind", f"node {name!r}")
         children = [self.made[c] for c in self.graph.successors(name)]
         if kind not in _KINDS:
-            raise CircuitError(f"node {name!r} is of the kind {kind!r}: known are {', '.join(_KINDS)}")
+            raise CircuitError(
+                f"node {name!r} is of the unknown kind {kind!r}: it should be one of {', '.join(_KINDS)}"
+            )
         if kind in _INNER and not children and data.get("children") != 0:
-            raise CircuitError(f"node {name!r} is a {kind} of nothing")
+            raise CircuitError(f"node {name!r} is a {kind} without children")
         if kind in _LEAVES and children:
             raise CircuitError(f"node {name!r} is a {kind} and has an edge to {next(self.graph.successors(name))!r}")
         try:
@@ -92,7 +94,7 @@ class _Reader:
                 return self._det(name, data)
             case "copy":
                 if len(children) > 1:
-                    raise CircuitError(f"{where} is a copy of {len(children)} nodes: of one, it should be")
+                    raise CircuitError(f"{where} is a copy of {len(children)} nodes; it should be a copy of one")
                 return children[0]
             case "constant":
                 return const(self._number(_attribute(data, "value", where), where))
@@ -144,7 +146,7 @@ def _attribute(data: Mapping[str, Any], key: str, where: str) -> Any:
 def to_graph(circuit: Circuit, meaning: str) -> networkx.DiGraph:
     """The graph of a circuit; its nodes are positions in the circuit's order.
 
-    A graph has one edge between two nodes: of a child that its parent has again, there is a copy.
+    A graph has at most one edge between two nodes, so a repeated child of a parent gets a copy.
     """
     import networkx as nx
 
@@ -196,7 +198,7 @@ def _attributes(node: Node) -> dict[str, Any]:
 
 
 def _childless(node: Node) -> dict[str, int]:
-    """That a sum, a product or a determinant of nothing is meant to be one."""
+    """The attribute that marks an intentionally empty sum, product or determinant."""
     return {} if node.children else {"children": 0}
 
 

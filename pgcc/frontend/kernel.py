@@ -1,4 +1,4 @@
-"""Kernels of determinantal point processes as they are given: read, checked, and with a name for every item."""
+"""Kernels of determinantal point processes as users give them: read, checked, and with a name for every item."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Kernel:
     note: str = ""  # how its numbers were changed, for `Model.explain`
 
     def noted(self, change: str) -> Kernel:
-        """The same, with a note on how its numbers were changed, which is also a warning."""
+        """The same kernel with a note on how its numbers were changed, which is also issued as a warning."""
         warnings.warn(change, stacklevel=STACK_LEVEL)
         return replace(self, note=f"{self.note}; {change}" if self.note else change)
 
@@ -49,12 +49,12 @@ class Kernel:
 
 
 def _entry(what: str, items: Sequence[str], i: int, j: int) -> str:
-    """What an entry is called: by its items, and in a factor by its item and its column."""
+    """The name of an entry: by its items or, in a factor, by its item and column."""
     return f"{what}[{items[i]!r}, {j if what == 'factor' or j >= len(items) else repr(items[j])}]"
 
 
 def read_kernel(what: str, matrix: Any, names: Iterable[str] | None) -> Kernel:
-    """The kernel in anything that holds an array, or in nested lists; `what` is "L", "K" or "factor"."""
+    """Read a kernel from anything that holds an array, or from nested lists; `what` is "L", "K" or "factor"."""
     if is_frame(matrix) and names is None:
         names = _frame_names(what, matrix)
     array = as_array(matrix, what)
@@ -71,7 +71,7 @@ def read_kernel(what: str, matrix: Any, names: Iterable[str] | None) -> Kernel:
 
 
 def _frame_names(what: str, frame: Any) -> list[str] | None:
-    """The items of a DataFrame: its columns, and its rows if they have names; of a factor only its rows."""
+    """The items of a DataFrame: its columns, and its rows if they have names; for a factor, only its rows."""
     rows, columns = [str(x) for x in frame.index], [str(x) for x in frame.columns]
     counted = rows == [str(i) for i in range(len(rows))]  # rows without names
     if what == "factor":

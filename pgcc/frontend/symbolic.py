@@ -147,7 +147,7 @@ class _Reader:
 
     def symbol(self, symbol: sympy.Symbol) -> Term:
         if not symbol.is_commutative:
-            raise CircuitError("a variable commutes with the others")
+            raise CircuitError("variables have to commute")
         if self.symbols.setdefault(symbol.name, symbol) != symbol:
             raise CircuitError("there are two different symbols with this name; only their assumptions tell them apart")
         return 1, var(symbol.name)

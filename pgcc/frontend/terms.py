@@ -1,7 +1,7 @@
-"""What the expression frontends build circuits from: a number, or a number times a node.
+"""The terms that expression front ends build circuits from: a number, or a number times a node.
 
-Numbers that meet are computed at once, exactly; so `3*z/4` becomes z with the weight 3/4, and `0.1*(z + 1)` an edge
-of a sum, not a product with a constant. A number that is only carried along stays the float it may be.
+Numbers that are combined are computed at once, exactly: `3*z/4` becomes z with the weight 3/4, and `0.1*(z + 1)` an
+edge of a sum, not a product with a constant. A float that is not combined with another number stays a float.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def node_of(term: Term) -> Node:
 
 
 def sealed(term: Term) -> Term:
-    """The same value, closed as by parentheses: its weight no longer mixes with weights outside."""
+    """The same value, closed as by parentheses, so that its weight no longer combines with weights outside."""
     return term if term[1] is None else (1, node_of(term))
 
 
@@ -45,19 +45,20 @@ def negated(term: Term) -> Term:
 
 
 class Terms:
-    """Sums, products and powers of terms, in exact arithmetic that cannot be made to run away.
+    """Sums, products and powers of terms, in exact arithmetic of bounded size.
 
     Parameters
     ----------
     budget : int
-        How many bits all long numbers together may have. Without it a short text could ask for hours of arithmetic.
+        The number of bits that all long numbers together may have. Without it, a short text could ask for hours of
+        arithmetic.
     """
 
     def __init__(self, budget: int = 1 << 26):
         self._budget = budget
 
     def sum(self, terms: Sequence[Term]) -> Term:
-        """Σ terms, the numbers among them added up, at the place of the first."""
+        """Σ terms, with the numbers among them added up, in the position of the first."""
         if len(terms) == 1:
             return terms[0]
         weights: list[Number] = []
@@ -82,7 +83,7 @@ class Terms:
         return 1, weighted_sum(weights, nodes)
 
     def product(self, terms: Sequence[Term]) -> Term:
-        """Π terms, the numbers among them multiplied into one weight."""
+        """Π terms, with the numbers among them multiplied into one weight."""
         if len(terms) == 1:
             return terms[0]
         weight: Number = 1
@@ -106,7 +107,7 @@ class Terms:
         return as_number(1 / Fraction(value)), None
 
     def power(self, base: Term, exponent: Term) -> Term:
-        """base ** exponent: the exponent a whole number, and not negative unless the base is a number."""
+        """base ** exponent; the exponent is a whole number, and nonnegative unless the base is a number."""
         k, symbolic = exponent
         if symbolic is not None or type(k) is not int:
             raise CircuitError("an exponent is a whole number")

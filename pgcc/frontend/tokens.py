@@ -11,8 +11,8 @@ from pgcc.ir.spelling import MAX_BITS, MAX_DIGITS, MAX_NAME
 
 MAX_DECIMAL_EXPONENT = 10_000  # 1e10000 is a number of 33,000 bits
 
-# One alternative for every kind of word; the last takes any character, so that every text is a sequence of words.
-# No alternative can match in two ways, so that matching never goes back further than a word.
+# One alternative for every kind of token; the last matches any character, so every text is a sequence of tokens. No
+# alternative can match in two ways, so matching never backtracks further than one token.
 WORD = re.compile(
     r"""[ \t]*+ (?:\#[^\r\n]*+)?+ (?:
       (?P<det> det[ \t]*+\( )

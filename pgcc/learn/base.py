@@ -254,7 +254,7 @@ class Estimator(Parameters):
         if isinstance(column, (int, np.integer)) and not isinstance(column, bool) and 0 <= column < len(variables):
             return int(column)
         shown = ", ".join(variables[:8]) + (", …" if len(variables) > 8 else "")
-        raise EvidenceError(f"column={column!r}: it is one of the variables {shown}, or its number from 0")
+        raise EvidenceError(f"column={column!r}: expected one of the variables {shown}, or its number, counted from 0")
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_compiled"}
@@ -344,14 +344,14 @@ def refuse_validation_as_target(y: Any) -> None:
 def check_whole(name: str, value: Any, least: int = 1) -> int:
     """Check a parameter that has to be a whole number."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise PgccError(f"{name}={value!r}: it is a whole number, at least {least}")
+        raise PgccError(f"{name}={value!r}: expected a whole number, at least {least}")
     return int(value)
 
 
 def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
     """Check a parameter that has to be a positive number, or possibly zero."""
     if not _is_finite(value) or value < 0 or (value == 0 and not zero):
-        raise PgccError(f"{name}={value!r}: it is a finite number {'≥' if zero else '>'} 0")
+        raise PgccError(f"{name}={value!r}: expected a finite number {'≥' if zero else '>'} 0")
     return float(value)
 
 
@@ -360,7 +360,7 @@ def check_threshold(value: Any) -> float | None:
     if value is None:
         return None
     if not _is_finite(value):
-        raise PgccError(f"binarize={value!r}: it is a finite number, or None for data of 0 and 1")
+        raise PgccError(f"binarize={value!r}: expected a finite number, or None for data of 0 and 1")
     return float(value)
 
 
@@ -378,14 +378,14 @@ def seed_of(random_state: Any, checkpoint: Place | None = None) -> int:
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
         return check_whole("random_state", random_state, 0)
     if checkpoint is not None:
-        raise PgccError(f"random_state={random_state!r}: a run that can go on from its checkpoint needs a number")
+        raise PgccError(f"random_state={random_state!r}: a run with a checkpoint needs a number, to be resumed")
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(1 << 31))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(1 << 31))
-    raise PgccError(f"random_state={random_state!r}: it is a number ≥ 0, a generator of numpy, or None")
+    raise PgccError(f"random_state={random_state!r}: expected a number ≥ 0, a numpy generator, or None")
 
 
 def generator_of(random_state: Any) -> Any:

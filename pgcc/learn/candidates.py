@@ -62,7 +62,7 @@ def fit_each(
             candidate, answer = (candidates[i], Failed(found.reason, PgccError)) if isinstance(found, Lost) else found
             if isinstance(answer, Failed):
                 failed.append(Failed(f"{candidate}: {answer.reason}", answer.kind))
-                warnings.warn(f"a candidate failed, and is left out: {failed[-1].reason}", stacklevel=3)
+                warnings.warn(f"a candidate failed and is left out: {failed[-1].reason}", stacklevel=3)
             yield i, candidate, answer
     if len(failed) == len(candidates):
         raise failed[0].kind(f"every candidate failed; the first one was {failed[0].reason}")

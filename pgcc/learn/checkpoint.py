@@ -120,7 +120,7 @@ class Checkpoint:
             return None
         except (OSError, AttributeError, FormatError, *DAMAGE):
             raise CheckpointError(
-                f"{self.place} is not a checkpoint, or it is damaged: delete it to start anew"
+                f"{self.place} is not a checkpoint, or it is damaged: delete it to start over"
             ) from None
         if run != self.run:
             other = "of a run with other data or parameters: delete it, or name another file"

@@ -212,6 +212,6 @@ def _choose(optimizer: str, likelihood: CircuitLikelihood) -> str:
     if optimizer == "em" and not likelihood.has_em:
         raise PgccError(
             "EM needs a circuit without negative weights and determinants, in which all terms of a sum have the same "
-            "total: 'lbfgs' and 'adam' take any"
+            "total: 'lbfgs' and 'adam' work for any circuit"
         )
     return optimizer

@@ -58,7 +58,7 @@ def read_chunks(
         return X.names, X.chunks()
     if isinstance(X, (str, os.PathLike)):
         if threshold is not None:
-            raise EvidenceError(f"{X}: files have 0 and 1 in them; binarize={threshold:g} is for arrays")
+            raise EvidenceError(f"{X}: files must contain 0 and 1; binarize={threshold:g} is for arrays")
         pieces = (_read_npy if is_npy(X) else _read_csv)(os.fspath(X), names)
         return next(pieces), pieces
     if hasattr(X, "__array__") and not hasattr(X, "shape"):  # what becomes an array when it is asked to
@@ -111,7 +111,7 @@ def _checked(names: list[str], what: str) -> list[str]:
 def default_names(n: int) -> list[str]:
     """Of columns that have none: x1, x2, …"""
     if n > MOST_COLUMNS:
-        raise EvidenceError(f"a table of {n:,} columns: models of more than {MOST_COLUMNS:,} variables are not learned")
+        raise EvidenceError(f"a table of {n:,} columns: at most {MOST_COLUMNS:,} variables can be learned")
     return names_of(n)
 
 

@@ -177,7 +177,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         archive = Archive(read_bytes(place))
         if _ENTRY not in archive.entries:
-            raise FormatError("it holds no estimator; a circuit is read by pgcc.load")
+            raise FormatError("it does not hold an estimator; pgcc.load reads circuits")
         said = json.loads(archive.array(_ENTRY).tobytes().decode())
         if said["format"] != FORMAT or said["version"] != VERSION:
             raise FormatError(
@@ -191,7 +191,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     except FormatError as error:
         raise FormatError(f"{place}: {error}") from None
     except (*DAMAGE, AttributeError, CircuitError, RecursionError) as error:
-        raise FormatError(f"{place} is damaged, or holds no estimator: {reason_of(error)}") from None
+        raise FormatError(f"{place} is damaged, or does not hold an estimator: {reason_of(error)}") from None
 
 
 class _Reader:

@@ -99,7 +99,7 @@ class GridSearch(Estimator):
         After a crash, finished candidates are not fitted again, and the others are resumed. Workers fit the candidates.
         """
         if not isinstance(self.estimator, Estimator):
-            raise PgccError(f"estimator={self.estimator!r}: a search is for the parameters of an estimator")
+            raise PgccError(f"estimator={self.estimator!r}: a search needs an estimator of pgcc.learn")
         threads, seed = thread_count(self.n_jobs), seed_of(self.random_state, checkpoint)
         data = self._read(X, validation, seed)
         settings = self._settings()
@@ -129,13 +129,15 @@ class GridSearch(Estimator):
         grid = PAPER_GRID if self.param_grid is None else self.param_grid
         if not isinstance(grid, Mapping):
             raise PgccError(
-                f"param_grid={brief(grid)}: it is a dict, of the values to be tried by the names of parameters"
+                f"param_grid={brief(grid)}: expected a dict from names of parameters to lists of values to try"
             )
         for name, values in grid.items():
             if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)) or not len(values):
-                raise PgccError(f"param_grid[{name!r}] = {values!r}: the values to be tried are a list")
+                raise PgccError(f"param_grid[{name!r}] = {values!r}: expected a list of values to try")
         if "binarize" in grid:
-            raise PgccError("param_grid['binarize']: candidates share the data, after one threshold, the estimator's")
+            raise PgccError(
+                "param_grid['binarize']: candidates share the data, binarized by the threshold of the estimator"
+            )
         return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
     def _candidate(self, params: dict[str, Any]) -> Estimator:

@@ -157,7 +157,7 @@ class SimplePGC(Estimator):
         best = best_of(runs)
         if best is None:
             raise PgccError(
-                "no epoch gave the validation data a finite likelihood: training diverged; take a lower `learning_rate`"
+                "no epoch gave the validation data a finite likelihood: training diverged; try a lower `learning_rate`"
             )
         names, groups = data[0].rows.names, data[0].groups
         # the parameters are kept, even where the circuit cannot be built

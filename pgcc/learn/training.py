@@ -168,7 +168,7 @@ def _apart(workers: Crew, attempts: Sequence[Attempt], runs: list[Run], common: 
     for k, found in workers.as_completed(_finish, parts, *map(workers.send, common)):
         i = left[k]
         if isinstance(found, Lost):
-            raise PgccError(f"run {i + 1} of {len(runs)} was lost with its worker, again and again: {found.reason}")
+            raise PgccError(f"run {i + 1} of {len(runs)} was lost with its worker repeatedly: {found.reason}")
         runs[i] = found
         yield i
 

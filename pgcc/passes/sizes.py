@@ -63,7 +63,7 @@ def read_size(size: Any) -> Range:
         least, most = (-1 if isinstance(k, bool) else operator.index(k) for k in pair)
     except TypeError:
         raise CircuitError(
-            f"size={brief(size)} is not how many are in: a number, or the least and the largest"
+            f"size={brief(size)} is not a number of variables, or a pair of the least and the largest"
         ) from None
     if not 0 <= least <= most:
         raise CircuitError(f"size={brief(size)}: sizes are at least 0, and the first is not above the second")

@@ -11,7 +11,7 @@ from pgcc.queries.distribution import Distribution
 
 
 def conditional(distribution: Distribution, given: Evidence, query: Evidence) -> np.ndarray:
-    """Pr(query row | given row); a single piece of either goes with every row of the other."""
+    """Pr(query row | given row); if one of the two is a single piece, it is paired with every row of the other."""
     if query.rows != given.rows and not (query.single or given.single):
         raise EvidenceError(f"{query.rows} queries do not fit {given.rows} rows of evidence: give as many, or one")
     asked, known = np.broadcast_arrays(query.chunk(slice(None)), given.chunk(slice(None)))

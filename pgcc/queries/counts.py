@@ -1,6 +1,6 @@
-"""At least one, an odd number of some variables: probabilities given evidence.
+"""The probabilities that at least one, or an odd number, of some variables is in, given evidence.
 
-Both are sums of terms without sign, never 1 − p where p is near 1.
+Both are computed as sums of nonnegative terms, and never as 1 − p with p near 1.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LARGE = 0.01
 def any_of(distribution: Distribution, given: Evidence, columns: np.ndarray) -> np.ndarray:
     """Pr(S ∩ T ≠ ∅ | evidence) for every row.
 
-    = 1 − Pr(none) where that is at most ½, else Σ_i Pr(the i-th of T is the first that is in).
+    This is 1 − Pr(none) if Pr(none) is at most ½, and otherwise Σ_i Pr(the i-th of T is the first that is in).
     """
     result = 1.0 - _none_of(distribution, given, columns)
     for row in np.flatnonzero(result < 0.5).tolist():
@@ -44,7 +44,7 @@ def _none_of(distribution: Distribution, given: Evidence, columns: np.ndarray) -
 
 
 def _first_is(codes: np.ndarray, free: np.ndarray, which: range) -> np.ndarray:
-    """The row of codes, and then for every i in `which`: it, and that the i-th of `free` is the first that is in."""
+    """The row of codes, and for every i in `which` the row in which the i-th of `free` is the first that is in."""
     joint = np.repeat(codes, 1 + len(which), axis=0)
     for row, i in enumerate(which, 1):
         joint[row, free[:i]] = 0
@@ -58,9 +58,9 @@ def parity(distribution: Distribution, given: Evidence, columns: np.ndarray) -> 
 
 
 def _sum_over(distribution: Distribution, given: Evidence, columns: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Pr(|S ∩ T| is one of these sizes | evidence)
+    """Pr(|S ∩ T| is one of these sizes | evidence).
 
-    Tails that are too small to matter in a large sum need not be known to all their digits.
+    Tails that are too small to matter in a large sum need not be accurate to all digits.
     """
     atol = budget.of_summands(distribution.rtol, _LARGE, int(sizes.sum()))
     if atol < LEAST_ATOL:

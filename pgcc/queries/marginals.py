@@ -11,7 +11,7 @@ from pgcc.rings.posteriors import Posteriors
 
 
 def marginals(distribution: Distribution, given: Evidence) -> np.ndarray:
-    """rows × variables: the posterior of every variable; 1 and 0 for what is observed."""
+    """rows × variables: the posterior of every variable; 1 or 0 for observed variables."""
     result = np.empty((given.rows, len(distribution.variables)))
     compiled, rtol = distribution.compiled, distribution.rtol
 
@@ -25,7 +25,7 @@ def marginals(distribution: Distribution, given: Evidence) -> np.ndarray:
 
 
 def _refuse(distribution: Distribution, given: Evidence, first: int, found: Posteriors) -> None:
-    """An error where evidence has probability 0, or where a number is no probability."""
+    """Raise an error if evidence has probability 0, or if a number is not a probability."""
     for row in np.flatnonzero(found.impossible)[:1].tolist():
         raise distribution.impossible(given, first + row)
     if not (found.numbers <= 1.0).all():  # neither above 1 nor NaN; a certain one is not negative

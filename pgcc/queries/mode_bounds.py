@@ -10,18 +10,18 @@ which is linear in x (for L-ensembles, the *linx* bound of maximum-entropy sampl
 
     log det M(x) ≤ tr(Θ·M(x)) − log det Θ − n = Σ_i x_i·|a_iᵀR|² + (1 − x_i)·|b_iᵀR|² − 2·Σ log |R_ii| − n.
 
-That is linear in x, so that its maximum over all sets (of a size) is a matter of sorting. It holds whatever R is: where
-R comes from is no part of the proof, and only norms of the products a_iᵀR have roundings to be counted. It is the best
-one for R = M(x)^-½ at the x that maximises log det M(x), which is sought by projected gradients. Item i may be
-multiplied by any number s_i > 0 beforehand, if log s_i² is subtracted again: with s_i = 1/|a_iᵀR| the bound is
-smallest.
+The right-hand side is linear in x, so its maximum over all sets (of a size) is found by sorting. The inequality holds
+for every R, so the proof does not depend on where R comes from, and only the norms of the products a_iᵀR have roundings
+to account for. The bound is best for R = M(x)^-½ at the x that maximises log det M(x), which projected gradients
+approach. Item i may be multiplied by any number s_i > 0 beforehand, if log s_i² is subtracted again; s_i = 1/|a_iᵀR|
+makes the bound smallest.
 
-Where M0 is singular, or U is not I, the sum of the coefficients of all subsets of S bounds that of S:
+If M0 is singular, or U is not I, the coefficient of S is bounded by the sum of the coefficients of all subsets of S:
 c_S ≤ det(M0 + Σ_{i in S} σ_i·v_i·v_iᵀ), which is linear in x too.
 
-Of a positive semidefinite L there is Hadamard's inequality besides, for what is left of L when the items A are in:
-det L_S ≤ det L_A · Π_{i in S, not in A} (L / A)_ii. It is the better one where items hardly depend on each other.
-(L / A)_ii is the least (e_i − w)ᵀ·L·(e_i − w) with w on A: at *any* w it is not smaller.
+For a positive semidefinite L there is also Hadamard's inequality, applied to the Schur complement L / A of the items A
+that are in: det L_S ≤ det L_A · Π_{i in S, not in A} (L / A)_ii. It is better if items hardly depend on each other.
+(L / A)_ii is the minimum of (e_i − w)ᵀ·L·(e_i − w) over w on A, so its value at *any* w is an upper bound.
 """
 
 from __future__ import annotations
@@ -47,16 +47,18 @@ _FIRST_DISTANCE, _STEPS, _PATIENCE = 0.1, (1e-3, 1e3), 6
 
 @dataclass(frozen=True)
 class Region:
-    """The sets that are looked at: what is in (1), out (0) or free (−1), and how many are in, if that is fixed.
+    """The sets under consideration: what is in (1), out (0) or free (−1), and how many are in, if that is fixed.
 
     Attributes
     ----------
     codes : int8 array
+        1, 0 or −1 for every item.
     size : int, optional
-        How many of `counted` are in.
+        How many of the `counted` items are in.
     counted : bool array
+        The items that `size` counts.
     most : int
-        No set with more items has a coefficient other than 0: the rank.
+        The rank: all sets with more items have the coefficient 0.
     """
 
     codes: np.ndarray
@@ -65,7 +67,7 @@ class Region:
     most: int
 
     def with_codes(self, codes: np.ndarray) -> Region:
-        """The region with more decided, and what follows from how many are in."""
+        """The region with more items decided, including those that the size then determines."""
         found = Region(codes, self.size, self.counted, self.most)
         among = found.free & self.counted if self.size is not None else found.free
         all_out = (found.room if found.left is None else found.left) == 0
@@ -81,7 +83,7 @@ class Region:
 
     @property
     def left(self) -> int | None:
-        """How many free items that count are in."""
+        """How many of the free items that count are in."""
         return None if self.size is None else self.size - int((self.codes[self.counted] == 1).sum())
 
     @property
@@ -131,14 +133,14 @@ def _with_sum(x: np.ndarray, total: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Dual:
-    """A bound at work: log c_S + Σ_S weight_i ≤ constant + Σ_S gain_i for all S, with all roundings counted.
+    """A linear upper bound: log c_S + Σ_S weight_i ≤ constant + Σ_S gain_i for all S, including all roundings.
 
     Attributes
     ----------
     constant : float
     gains : float64 array
     log_scale : float64 array
-        log s_i, the best for this one.
+        log s_i, the best scale for this bound.
     """
 
     constant: float
@@ -146,14 +148,14 @@ class Dual:
     log_scale: np.ndarray
 
     def bound(self, region: Region) -> float:
-        """No set of the region has a larger logarithm."""
+        """An upper bound on the logarithm of every set of the region."""
         found = region.best(self.gains)
         return -np.inf if found is None else self.constant + found[0]
 
     def decide(self, region: Region, enough: float) -> tuple[Region, float]:
-        """The region without sets that are below `enough`, as far as single items tell: they are then in or out.
+        """The region without sets below `enough`, as far as single items determine: these are then in or out.
 
-        And a bound on those that are left out, which holds whatever `enough` is.
+        Also returns a bound on the sets that are left out, which holds for every `enough`.
         """
         bound, codes = self.bound(region), region.codes.copy()
         best = region.best(self.gains)
@@ -177,7 +179,7 @@ class Dual:
 
 
 class Relaxation:
-    """M(x) of a determinant, with a_i, b_i (or a constant M0), and how far the rows a_i are known.
+    """M(x) of a determinant, with a_i, b_i (or a constant M0), and the accuracy of the rows a_i.
 
     Parameters
     ----------
@@ -187,9 +189,9 @@ class Relaxation:
         The rows b_i; None: M(x) = base + Σ x_i·a_i·a_iᵀ, whose determinant is c_S itself and not its square.
     base : float64 array, m × m
     off : float64 array
-        A bound on the norm of what each row a_i is off by.
+        A bound on the norm of the error of each row a_i.
     weight : float64 array
-        log φ_i: what an item that is in adds to the logarithm.
+        log φ_i: the amount that an item adds to the logarithm if it is in.
     """
 
     def __init__(
@@ -202,7 +204,7 @@ class Relaxation:
         self.row_norms = _norms(inside), None if outside is None else _norms(outside)
 
     def first_scale(self) -> np.ndarray:
-        """log s_i with which all items look alike where they do not depend on each other."""
+        """The log s_i that make all items look alike if they do not depend on each other."""
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.outside is None:
                 scale = -np.log(self.row_norms[0])
@@ -211,12 +213,12 @@ class Relaxation:
         return np.where(np.isfinite(scale), scale, 0.0)
 
     def gradient(self, dual: Dual, log_scale: np.ndarray) -> np.ndarray:
-        """Of the relaxation with this scale, at the point of the dual, which has a scale of its own."""
+        """The gradient of the relaxation with this scale, at the point of the dual, which has its own scale."""
         change = log_scale - dual.log_scale
         return dual.gains + self.power * (np.expm1(2.0 * np.minimum(change, 50.0)) - 2.0 * change)
 
     def at(self, x: np.ndarray, log_scale: np.ndarray) -> Dual | None:
-        """The dual of the point x; None where that leaves the range."""
+        """The dual of the point x; None if that leaves the range."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             a = self.inside * np.exp(log_scale)[:, None]
             matrix = (a.T * x) @ a + self.base
@@ -255,7 +257,7 @@ class Relaxation:
 
     @staticmethod
     def _squares(rows: np.ndarray, R: np.ndarray, off: np.ndarray) -> np.ndarray:
-        """Upper bounds of |rᵀR|² for all rows r, whose products with R are off by so much in norm."""
+        """Upper bounds on |rᵀR|² for all rows r, whose products with R have errors of this norm."""
         norms = np.sqrt((np.square(rows @ R)).sum(axis=1)) * (1.0 + 2.0 * (len(R) + 4) * UNIT) + off
         return np.square(norms) * (1.0 + 4.0 * UNIT)
 
@@ -266,7 +268,7 @@ class Hadamard:
     Parameters
     ----------
     L : float64 array, n × n
-        Off by at most off·√(L_ii·L_jj) in every entry, beside rounding.
+        The kernel, with an error of at most off·√(L_ii·L_jj) in every entry, in addition to rounding.
     off : float
     weight, shift
         As in `Relaxation`.
@@ -278,7 +280,7 @@ class Hadamard:
         self.error = off + 4.0 * (len(L) + 8) * UNIT
 
     def bound(self, region: Region) -> float:
-        """No set of the region has a larger logarithm."""
+        """An upper bound on the logarithm of every set of the region."""
         gains = self._gains(region.codes == 1)
         found = None if gains is None else region.best(gains)
         if gains is None:
@@ -313,7 +315,7 @@ class Hadamard:
 
 
 def _inverse_root(matrix: np.ndarray) -> np.ndarray | None:
-    """R, triangular, with R·Rᵀ about the inverse; None where there is none in range."""
+    """A triangular R with R·Rᵀ close to the inverse; None if there is none within range."""
     top = float(np.abs(np.diag(matrix)).max(initial=0.0))
     if not np.isfinite(matrix).all() or not top > 0.0:
         return None
@@ -329,7 +331,7 @@ def _inverse_root(matrix: np.ndarray) -> np.ndarray | None:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is known of the coefficients of a determinant: each where its matrices allow it.
+    """The bounds on the coefficients of a determinant, each if its matrices allow it.
 
     Attributes
     ----------
@@ -342,7 +344,7 @@ class Bounds:
 
 
 def find_bounds(structure: DetStructure, weight: np.ndarray) -> Bounds:
-    """Bounds on the coefficients of a determinant, none of which is negative, times Π exp(weight)."""
+    """Bounds on the nonnegative coefficients of a determinant, times Π exp(weight)."""
     if not structure.in_range or not structure.rank or not structure.children:
         return Bounds()
     m0, _, v = structure.floats
@@ -365,8 +367,8 @@ def find_bounds(structure: DetStructure, weight: np.ndarray) -> Bounds:
 def _of_factor(rows: np.ndarray, held: np.ndarray, weight: np.ndarray) -> Bounds:
     """c_S = det M0 · det (B·Bᵀ)_S, B = rows·M0^-½, where the rows have a few roundings each, and M0 this diagonal.
 
-    Rows of B are multiplied by powers of two, which their weights make up for: products with them neither underflow
-    nor overflow.
+    Rows of B are multiplied by powers of two, for which their weights compensate, so that products with them neither
+    underflow nor overflow.
     """
     B, exponents = _divided(rows, held)
     weight = weight + 2.0 * np.log(2.0) * exponents
@@ -394,7 +396,7 @@ def _divided(rows: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _norms(rows: np.ndarray) -> np.ndarray:
-    """The Euclidean norm of every row, also where squares leave the range."""
+    """The Euclidean norm of every row, even if squares leave the range."""
     top = np.abs(rows).max(axis=1, initial=0.0)
     top = np.where((top > 0.0) & np.isfinite(top), top, 1.0)
     return top * np.linalg.norm(rows / top[:, None], axis=1)
@@ -402,14 +404,14 @@ def _norms(rows: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Tight:
-    """The best bound that was found, and where the search for it ended.
+    """The best bound found, and where the search for it ended.
 
     Attributes
     ----------
     bound : float
     dual : Dual
     x : float64 array
-        A point of the convex hull: the nearer to 0 or 1, the clearer what an item is in the best sets.
+        A point of the convex hull: the nearer to 0 or 1, the more certain it is whether an item is in the best sets.
     log_scale : float64 array
     """
 
@@ -426,9 +428,9 @@ def tighten(
     steps: int,
     done: Callable[[float], bool],
 ) -> Tight | None:
-    """Lower the bound by projected gradients (with the steps of Barzilai and Borwein), from a point and a scale.
+    """Lower the bound by projected gradients (with Barzilai–Borwein steps), starting from a point and a scale.
 
-    done : told the bound after every step; whether that will do.
+    done : called with the bound after every step; returns whether that is good enough.
     """
     x, log_scale = region.project(start[0]), start[1]
     best: Tight | None = None

@@ -1,8 +1,8 @@
 """Upper bounds on every assignment from the structure of a circuit, and an assignment that they suggest.
 
-In a decomposable circuit without negative numbers, homogenised, an assignment's value at a product is the product of
-its values at the factors, and at a sum at most the sum over the terms. Terms that have a different number of variables
-in exclude each other, so that the largest one is enough. A determinant whose children are literals is left to the
+In a homogenised, decomposable circuit without negative numbers, the value of an assignment at a product is the product
+of its values at the factors, and at a sum it is at most the sum over the terms. Terms with different numbers of
+variables in exclude each other, so the largest one is enough. Determinants whose children are literals are left to the
 algorithms for trees and sets. Bounds are rounded up at every node.
 """
 
@@ -25,21 +25,21 @@ from pgcc.queries.mode_bounds import Region
 from pgcc.queries.mode_sets import find_best
 from pgcc.queries.mode_trees import are_trees, heaviest
 
-# Edges of a circuit beyond which no bounds are walked for.
+# Bounds are not computed for circuits with more edges than this.
 _MOST_EDGES = 200_000
 _NEVER = -math.inf
-# Of numbers below it doubles lose digits.
+# Doubles lose digits of numbers below this.
 _LEAST_NORMAL = 2.0**-1022
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What the structure says.
+    """A bound and an assignment suggested by the structure of a circuit.
 
     Attributes
     ----------
     bound : float
-        No assignment that agrees with the evidence has a larger logarithm of its coefficient.
+        An upper bound on the logarithm of the coefficient of every assignment that agrees with the evidence.
     row : int8 array
     """
 
@@ -78,12 +78,12 @@ class Structure:
 
     @property
     def is_det(self) -> bool:
-        """Whether it is one determinant."""
+        """Whether the circuit is a single determinant."""
         return self.order[-1].op is Op.DET
 
     @property
     def decides(self) -> bool:
-        """Whether it also says what is impossible: its determinants are those of trees."""
+        """Whether the structure also tells what is impossible: all determinants are those of trees."""
         return self.readable and all(are_trees(det.structure) for det in self.dets.values())
 
 
@@ -99,7 +99,7 @@ def by_structure(
     start: Callable[[], np.ndarray | None],
     slack: float,
 ) -> Suggestion | None:
-    """A bound and a good assignment; None where the structure says nothing. Of what is impossible, the bound is −inf.
+    """A bound and a good assignment; None if the structure says nothing. For impossible evidence, the bound is −inf.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def by_structure(
     start : function
         An assignment that agrees with the evidence and has a positive probability, or None.
     slack : float
-        What logarithms may differ by and still count as equal.
+        How much logarithms may differ and still count as equal.
     """
     if not circuit.readable:
         return None
@@ -135,7 +135,7 @@ class _Walk:
         self.rows: dict[int, dict[int, int]] = {}  # of determinants: the columns that are decided, and how
 
     def run(self) -> bool:
-        """From the leaves up; False where a determinant has no bound."""
+        """Compute bounds from the leaves up; False if a determinant has no bound."""
         for position, (node, below) in enumerate(zip(self.order, self.links, strict=True)):
             found = self._visit(position, node, below)
             if found is None:
@@ -191,7 +191,7 @@ class _Walk:
     def _best(
         self, structure: DetStructure, items: _Items, codes: np.ndarray, deadline: float
     ) -> tuple[np.ndarray | None, float]:
-        """The best set that was found, and the bound."""
+        """The best set found, and the bound."""
         if are_trees(structure):
             inside = heaviest(structure, items.weight, codes)
             if inside is None:
@@ -251,15 +251,15 @@ class _Items:
     Attributes
     ----------
     column : int array
-        −1 for a child that is surely in or out.
+        −1 for a child that is certainly in or out.
     value : int8 array
-        The variable's value when the child is in; of a child that is surely in or out, 1 or 0.
+        The variable's value when the child is in; for a child that is certainly in or out, 1 or 0.
     weight : float64 array
-        The logarithm of what a child that is in is multiplied by, over what it is multiplied by when it is out.
+        The logarithm of the child's factor when it is in, over its factor when it is out.
     shift : float
-        The logarithm of what all terms are multiplied by.
+        The logarithm of the factor of all terms.
     off : float
-        What the weights of a set and the shift may be off by, together.
+        The combined error of the weights of a set and the shift.
     """
 
     column: np.ndarray
@@ -274,7 +274,7 @@ class _Items:
         return bool(((self.column >= 0) & (self.value == 1)).all())
 
     def codes(self, row: np.ndarray) -> np.ndarray:
-        """What evidence says of the children."""
+        """The evidence in terms of the children."""
         held = np.where(self.column >= 0, row[self.column], 1)
         return np.where(held < 0, -1, np.where(self.column >= 0, held == self.value, self.value)).astype(np.int8)
 
@@ -290,7 +290,7 @@ class _Items:
 
 
 def _read_items(node: Node, column: dict[str, int]) -> _Items | None:
-    """The children as literals, each variable in one of them; None where one is anything else."""
+    """The children as literals, with each variable in one of them; None if a child is anything else."""
     columns, values, weights, shifts, logs = [], [], [], [], []
     for f, y in zip(node.inside, node.outside, strict=True):
         found, other = _literal(f), _literal(y)
@@ -342,12 +342,12 @@ def _log(number: Any) -> float:
 
 
 def _log_above(number: Any) -> float:
-    """Not below the logarithm of a number."""
+    """An upper bound on the logarithm of a number."""
     if not number or number == 1:
         return 0.0 if number else _NEVER
     return _up(_log(number))
 
 
 def _up(x: float, more: float = 0.0) -> float:
-    """Not below what x would be without rounding: of its own size, or of numbers near 1."""
+    """An upper bound on x without its rounding errors, of its own size or of numbers near 1."""
     return x + (8.0 + more) * UNIT * (abs(x) + 1.0)

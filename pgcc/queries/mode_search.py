@@ -4,7 +4,7 @@ With marginals p_i given what is decided so far (e), no completion is more proba
 
     Pr(e) · min_i max(p_i, 1 − p_i)
 
-so that a search that decides one variable after another can leave out what cannot be better than the best it knows.
+so a search that decides one variable after another can prune whatever cannot be better than the best it knows.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from pgcc.data.evidence import Evidence
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.marginals import marginals
 
-# Partial assignments that are looked at together, at most.
+# The most partial assignments to expand together.
 _TOGETHER = 64
-# Variables for which exchanging one that is in for one that is out is tried too.
+# Up to this many variables, exchanging one that is in for one that is out is tried too.
 _MOST_SWAPS = 100
 # The share of the time that is left which one batch of questions may take, and the share of that before branching.
 _SHARE, _BEFORE = 0.25, 0.5
 
 
 class Search:
-    """Best first: the partial assignment that promises most is looked at next.
+    """Best-first search: the partial assignment with the largest bound is expanded next.
 
     Parameters
     ----------
     distribution : Distribution
     codes : int8 array
-        The evidence, which is possible.
+        The evidence, which must be possible.
     logprob : float
-        Of the evidence.
+        The log-probability of the evidence.
     best : int8 array
-        An assignment that agrees with it, to begin with.
+        An assignment that agrees with the evidence, to start with.
     tolerance : float
-        What log-probabilities may differ by and still count as the same.
+        How much log-probabilities may differ and still count as equal.
     deadline : float
-        Of `time.monotonic`.
+        The time at which to stop, by `time.monotonic`.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Search:
 
     @property
     def bound(self) -> float:
-        """No assignment is more probable."""
+        """An upper bound on the log-probability of every assignment."""
         return max(self.left_out, -self.open[0][0] if self.open else -np.inf) + self.slack
 
     def _push(self, bound: float, logprob: float, codes: np.ndarray) -> None:
@@ -82,7 +82,7 @@ class Search:
             self.left_out = max(self.left_out, bound)
 
     def run(self) -> None:
-        """Search until nothing is left, or the time is over."""
+        """Search until nothing is left or time runs out."""
         while self.open and -self.open[0][0] > self.logprob + self.slack:
             left = self.deadline - time.monotonic()
             if left <= self.per_row:
@@ -95,7 +95,7 @@ class Search:
             self.per_row = (time.monotonic() - start) / most
 
     def _expand(self, codes: np.ndarray, logprob: np.ndarray) -> None:
-        """Bound partial assignments by their marginals, and decide the most doubtful variable of each, both ways."""
+        """Bound partial assignments by their marginals, and branch on the least certain variable of each."""
         posterior = marginals(self.distribution, Evidence(self.distribution.variables, codes))
         self._try((posterior > 0.5).astype(np.int8))
         larger = np.where(codes < 0, np.maximum(posterior, 1.0 - posterior), np.inf)
@@ -112,7 +112,7 @@ class Search:
             self._push(min(log, bound), log, child)
 
     def _try(self, rows: np.ndarray) -> None:
-        """Keep the best of these assignments if it is better than what is known."""
+        """Keep the best of these assignments if it is better than the best known."""
         logs = self.distribution.logprobs(rows)
         top = int(logs.argmax())
         if logs[top] > self.logprob:
@@ -120,10 +120,10 @@ class Search:
 
 
 def greedy(distribution: Distribution, codes: np.ndarray, deadline: float) -> tuple[np.ndarray, float] | None:
-    """Two ways to a good assignment: decide the least doubtful first; and, where it can be, start with nothing in.
+    """A good assignment, in two ways: decide the most certain variables first; and, if possible, start with nothing in.
 
-    From nothing, the best single changes add one item after another: for a DPP, its greedy MAP. None if there is no
-    time for either.
+    Starting with nothing in, the best single changes add one item after another; for a DPP, this is the greedy MAP. The
+    result is None if there is no time for either.
     """
     now = time.monotonic()
     deadline = now + _BEFORE * (deadline - now)
@@ -136,7 +136,7 @@ def greedy(distribution: Distribution, codes: np.ndarray, deadline: float) -> tu
 
 
 def _least_doubtful_first(distribution: Distribution, codes: np.ndarray, deadline: float) -> list[np.ndarray]:
-    """The assignment, or none if there is no time for it."""
+    """The assignment found by deciding the most certain variables first; None if there is no time."""
     decided = codes.copy()
     while (decided < 0).any():
         start = time.monotonic()
@@ -154,7 +154,7 @@ def _least_doubtful_first(distribution: Distribution, codes: np.ndarray, deadlin
 def climb(
     distribution: Distribution, codes: np.ndarray, start: tuple[np.ndarray, float], deadline: float
 ) -> tuple[np.ndarray, float]:
-    """Make the best change of one unobserved variable, or exchange of two, until none is an improvement."""
+    """Make the best change of one unobserved variable, or exchange of two, until none improves the assignment."""
     free, (row, logprob) = np.flatnonzero(codes < 0), start
     while len(free) and time.monotonic() < deadline:
         near = neighbours(row, free)
@@ -167,7 +167,7 @@ def climb(
 
 
 def neighbours(row: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """The assignments that differ in one free variable, or have one in for another (of not too many)."""
+    """The assignments that differ in one free variable, or exchange two (if there are not too many)."""
     flips = np.repeat(row[None], len(free), axis=0)
     flips[np.arange(len(free)), free] ^= 1
     if len(free) > _MOST_SWAPS:

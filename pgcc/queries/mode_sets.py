@@ -1,11 +1,11 @@
 """The set with the largest coefficient of a determinant: local search, and branch and bound by a relaxation.
 
-Of det(M0 + U·diag(f)·Vᵀ) the set S has the coefficient c_S = det W_S, W_S = [[M0, U_S], [−V_Sᵀ, 0]]. At a set with
-c_S ≠ 0 there is one matrix G, the *principal pivot transform* at S, such that for every set T of items
+In det(M0 + U·diag(f)·Vᵀ), the set S has the coefficient c_S = det W_S, W_S = [[M0, U_S], [−V_Sᵀ, 0]]. At a set with
+c_S ≠ 0 there is a matrix G, the *principal pivot transform* at S, such that for every set T of items
 
     c_{S △ T} / c_S = det G_TT,
 
-so that all single changes stand on its diagonal, and exchanges of two are minors of two rows. After a change, G is
+so its diagonal contains all single changes, and exchanges of two items are minors of two rows. After a change, G is
 updated with O(n²) operations.
 """
 
@@ -23,25 +23,25 @@ from pgcc.queries.mode_bounds import Bounds, Region, Tight, find_bounds, tighten
 
 # A change is an improvement if it is more than rounding.
 _BETTER = 1e-9
-# Changes that are made at once where no single one is an improvement, to climb again; how often; and with what seed.
+# If no change improves the set: the number of random changes to make before climbing again, how often, and the seed.
 _KICK, _KICKS, _SEED = 4, 24, 0
-# The share of the time that local search may take.
+# The share of the time for local search.
 _SHARE = 0.3
 # Steps of projected gradients at the root, and at every other region.
 _ROOT_STEPS, _STEPS = 80, 12
-# So many regions have to lower the gap by a tenth, or the search ends: it will not be closed.
+# If this many regions do not lower the gap by a tenth, the search ends.
 _REGIONS = 400
 
 
 @dataclass(frozen=True)
 class Best:
-    """The best set that was found, and a bound on all.
+    """The best set found, and a bound on all sets.
 
     Attributes
     ----------
     inside : bool array
     bound : float
-        No set of the region has a larger log c_S + Σ_S weight.
+        An upper bound on log c_S + Σ_S weight of every set of the region.
     """
 
     inside: np.ndarray
@@ -56,21 +56,22 @@ def find_best(
     start: Callable[[], np.ndarray | None],
     slack: float,
 ) -> Best | None:
-    """The set of the region with the largest log c_S + Σ_S weight, as far as it is found until the deadline.
+    """The set of the region with the largest log c_S + Σ_S weight, or the best one found before the deadline.
 
     Parameters
     ----------
     structure : DetStructure
-        With coefficients that are known not to be negative.
+        A determinant whose coefficients are known to be nonnegative.
     weight : float64 array
+        The amount that each item adds if it is in.
     region : Region
-        With a set whose coefficient is not 0.
+        A region with a set whose coefficient is not 0.
     deadline : float
-        Of `time.monotonic`.
+        The time at which to stop, by `time.monotonic`.
     start : function
-        A set of the region with c_S ≠ 0, or None, where none is found by adding items.
+        Returns a set of the region with c_S ≠ 0, or None; called if adding items finds none.
     slack : float
-        What sets may be better by and still count as equal.
+        How much better sets may be and still count as equal.
     """
     now = time.monotonic()
     climber = Climber(structure, weight, region)
@@ -104,7 +105,7 @@ class Climber:
         self.G = np.zeros((0, 0))
 
     def start_from_below(self) -> bool:
-        """What is observed to be in, and one item after another until there are as many as there have to be."""
+        """Start with the items observed to be in, and add one item after another until there are enough."""
         if not self._go_to(self.region.codes == 1):
             return False
         for _ in range(self.region.left or 0):
@@ -115,14 +116,14 @@ class Climber:
         return self.start_at(self.inside)
 
     def start_at(self, inside: np.ndarray | None) -> bool:
-        """Any set of the region: the best one so far."""
+        """Start at any set of the region, which is the best one so far."""
         if inside is None or not self._go_to(inside):
             return False
         self.best, self.value = self.inside.copy(), self.here
         return True
 
     def search(self, deadline: float) -> None:
-        """Climb, and climb again after a few changes at random, from the best set."""
+        """Climb, then make a few random changes to the best set and climb again."""
         rng = np.random.default_rng(_SEED)
         self.climb(deadline)
         for _ in range(_KICKS):
@@ -135,7 +136,7 @@ class Climber:
             self.climb(deadline)
 
     def climb(self, deadline: float) -> None:
-        """Make the best change, of one item or of two, until none is an improvement; keep the best set."""
+        """Make the best change of one or two items until none improves the set; keep the best set."""
         while time.monotonic() < deadline:
             move = self._best_move()
             if move is None or not self._change(*move):
@@ -150,7 +151,7 @@ class Climber:
             self.climb(deadline)
 
     def _go_to(self, inside: np.ndarray) -> bool:
-        """Be at a set, with G as it is there; False where its coefficient is 0, or as good as that."""
+        """Move to a set and compute G there; False if its coefficient is 0, or numerically 0."""
         found = exchanges(self.structure, inside)
         if found is None:
             return False
@@ -163,7 +164,7 @@ class Climber:
         return np.where(self.inside, -1.0, 1.0)
 
     def _gains(self) -> np.ndarray:
-        """What the change of every single item adds to the logarithm."""
+        """The amount that changing each single item adds to the logarithm."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(np.diag(self.G) > 0.0, np.log(np.diag(self.G)), -np.inf) + self._signs * self.weight
 
@@ -205,7 +206,7 @@ class Climber:
         return ([int(rows[i]), int(columns[j])], float(np.log(minors[i, j]))) if minors[i, j] > 0.0 else None
 
     def _change(self, items: list[int], gain: float) -> bool:
-        """S △ T: the pivot transform of G; False where the pivot is singular as far as elimination can tell."""
+        """Move to S △ T by a pivot transform of G; False if the pivot is numerically singular."""
         try:
             pivot = np.linalg.inv(self.G[np.ix_(items, items)])
         except np.linalg.LinAlgError:
@@ -221,7 +222,7 @@ class Climber:
         return True
 
     def _change_at_random(self, rng: np.random.Generator) -> None:
-        """One of the changes that do not cost everything."""
+        """Make a random change, unless it makes the coefficient far smaller."""
         pairs = [(rows, columns) for rows, columns in self._pairs() if len(rows) and len(columns)]
         if not pairs:
             return
@@ -248,7 +249,7 @@ def _bordered(structure: DetStructure, items: np.ndarray) -> np.ndarray:
 
 
 def exchanges(structure: DetStructure, inside: np.ndarray) -> tuple[np.ndarray, float] | None:
-    """G at a set, and log c_S; None where c_S is 0, or as good as that.
+    """G at a set, and log c_S; None if c_S is 0, or numerically 0.
 
     Examples
     --------
@@ -280,12 +281,12 @@ def exchanges(structure: DetStructure, inside: np.ndarray) -> tuple[np.ndarray, 
 
 
 class _Regions:
-    """Best first: the region whose bound is largest is cut in two, at the item that is least clear.
+    """Best-first search: the region with the largest bound is split in two, at the least certain item.
 
     Attributes
     ----------
     bound : float
-        Of all sets: the largest bound of a region that is left, or was left out.
+        A bound on all sets: the largest bound of a region that remains or was pruned.
     """
 
     def __init__(self, bounds: Bounds, climber: Climber, slack: float):
@@ -301,11 +302,11 @@ class _Regions:
 
     @property
     def enough(self) -> float:
-        """A region with a bound below it is left out."""
+        """The value that the bound of a region must exceed; regions with a smaller bound are pruned."""
         return self.climber.value + self.slack
 
     def run(self, region: Region, deadline: float) -> None:
-        """Cut regions until nothing better is left, there is no time, or the gap will not be closed."""
+        """Split regions until nothing better is left, time runs out, or the gap stops closing."""
         self._look(region.with_codes(region.codes), np.inf, None, _ROOT_STEPS, deadline)
         gap, regions = np.inf, 0
         while self.open and time.monotonic() < deadline:
@@ -335,7 +336,7 @@ class _Regions:
             self._look(region.with_codes(codes), bound, tight, _STEPS, deadline)
 
     def _look(self, region: Region, bound: float, above: Tight | None, steps: int, deadline: float) -> None:
-        """Bound a region, part of one with a known bound, and keep it if it may have a better set."""
+        """Bound a region, which is part of one with a known bound, and keep it if it may have a better set."""
         if above is not None:
             bound = min(bound, above.dual.bound(region))
         if bound > self.enough and self.bounds.hadamard is not None:
@@ -355,7 +356,7 @@ class _Regions:
             self.count += 1
 
     def _try(self, region: Region, tight: Tight, deadline: float) -> None:
-        """The set that a bound suggests."""
+        """Try the set that a bound suggests."""
         suggested = region.best(tight.dual.gains)
         if suggested is not None and suggested[1].tobytes() not in self.tried:
             self.tried.add(suggested[1].tobytes())

@@ -1,10 +1,10 @@
-"""The heaviest tree of a graph, where the coefficients of a determinant are products of weights.
+"""The heaviest tree of a graph, for determinants whose coefficients are products of weights.
 
-Of a Laplacian with κ = 0 (see `program.determinant.Laplacian`) the coefficient of a set of edges is the product of
-their weights if they are a spanning tree, together with the ground, and 0 otherwise: Kruskal's algorithm. Of a directed
-graph every node has one edge that it is the tail of, or is a root, with the weight κ: Edmonds' algorithm. Of an
-undirected graph with κ > 0 the coefficient of a forest is Π w · Π_trees Σ_nodes κ, a sum over the possible roots, and
-no algorithm for trees finds the largest one.
+In a Laplacian with κ = 0 (see `program.determinant.Laplacian`), the coefficient of a set of edges is the product of
+their weights if they form a spanning tree together with the ground, and 0 otherwise; Kruskal's algorithm finds the
+largest. In a directed graph, every node is the tail of exactly one edge, or is a root, with the weight κ; Edmonds'
+algorithm finds the largest. In an undirected graph with κ > 0, the coefficient of a forest is Π w · Π_trees Σ_nodes κ,
+a sum over the possible roots, and no algorithm for trees finds the largest.
 """
 
 from __future__ import annotations
@@ -17,16 +17,14 @@ from pgcc.program.determinant import DetStructure, Laplacian
 
 
 def heaviest(structure: DetStructure, weight: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
-    """The edges of a heaviest tree among those that agree with the codes, by log w + weight; of equal ones, any.
-
-    None if there is none.
+    """The edges of a heaviest tree, by log w + weight, among those that agree with the codes; None if there is none.
 
     Parameters
     ----------
     structure : DetStructure
-        Of trees.
+        A determinant of trees.
     weight : float64 array
-        What an edge that is in adds to the logarithm, beside its own weight.
+        The amount that an edge adds to the logarithm if it is in, besides its own weight.
     codes : int8 array
         Edges that are in (1), out (0) or free (−1).
     """
@@ -37,9 +35,9 @@ def heaviest(structure: DetStructure, weight: np.ndarray, codes: np.ndarray) -> 
 
 
 def are_trees(structure: DetStructure) -> bool:
-    """Whether coefficients are products of weights: there are no roots to choose, or each node chooses for itself.
+    """Whether coefficients are products of weights: there are no roots to choose, or each node chooses on its own.
 
-    The weights have to be known, too: not where doubles cannot hold them.
+    The weights have to fit in doubles, too.
     """
     graph = structure.laplacian
     if graph is None or not structure.in_range or not (graph.directed or not graph.kill.any()):
@@ -53,7 +51,7 @@ def _all(structure: DetStructure) -> bool:
 
 
 def _tree(graph: Laplacian, logs: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
-    """Kruskal's: the heaviest edge first that joins two parts, after those that are in."""
+    """Kruskal's algorithm: after the edges that are in, take the heaviest edges that join two parts."""
     parent = list(range(len(graph.kill) + 1))
 
     def find(node: int) -> int:
@@ -75,7 +73,7 @@ def _tree(graph: Laplacian, logs: np.ndarray, codes: np.ndarray) -> np.ndarray |
 
 
 def _arborescence(graph: Laplacian, logs: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
-    """Edmonds', from every node to the ground. A node may also be a root: an edge to the ground that is no variable."""
+    """Edmonds' algorithm, from every node to the ground. A root has an edge to the ground that is not a variable."""
     r, k = len(graph.kill), len(logs)
     fixed: dict[int, int] = {}
     for edge in np.flatnonzero(codes == 1).tolist():
@@ -97,7 +95,7 @@ def _arborescence(graph: Laplacian, logs: np.ndarray, codes: np.ndarray) -> np.n
 
 
 def _as_integer(log: float) -> int:
-    """A multiple of 2^-60: differences of them are not rounded, however many circles lie within circles."""
+    """A multiple of 2^-60, so that differences are not rounded, however deeply cycles are nested."""
     return round(math.ldexp(log, 60))
 
 
@@ -107,8 +105,8 @@ Arc = tuple[int, int, float, int]  # from, to, weight, name
 def heaviest_arcs(nodes: int, arcs: list[Arc]) -> list[int] | None:
     """The names of arcs, one out of each node 0, …, nodes − 1, that lead to node `nodes` and weigh most; or None.
 
-    The best arc out of every node; where these run in a circle, the circle becomes one node, whose arcs cost what is
-    lost by leaving the circle there.
+    Take the best arc out of every node. If these form a cycle, contract it to one node, whose arcs cost what is lost by
+    leaving the cycle there.
 
     Examples
     --------
@@ -151,7 +149,7 @@ def heaviest_arcs(nodes: int, arcs: list[Arc]) -> list[int] | None:
 
 
 def _circles(count: int, best: dict[int, Arc]) -> list[list[int]]:
-    """The circles that the best arcs run in."""
+    """The cycles that the best arcs form."""
     state, found = [0] * count, []
     for start in range(count):
         path, node = [], start

@@ -13,7 +13,7 @@ from pgcc.queries.marginals import marginals
 
 
 def pairwise(distribution: Distribution, given: Evidence) -> np.ndarray:
-    """rows × n × n: the joint probabilities; the marginals on the diagonal."""
+    """rows × n × n: the joint probabilities, with the marginals on the diagonal."""
     distribution = replace(distribution, rtol=budget.of_product(distribution.rtol))
     single = marginals(distribution, given)
     compiled = distribution.compiled

@@ -45,7 +45,7 @@ class Answers:
 def prob(
     distribution: Distribution, given: Evidence, method: str, bound: bool
 ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-    """Pr(row) for every row; with `bound` also bounds on the relative errors."""
+    """Pr(row) for every row; with `bound`, also bounds on the relative errors."""
     answers = probabilities(distribution, given, method=method, bounds=bound)
     return answers.numbers if answers.bounds is None else (answers.numbers, answers.bounds)
 
@@ -86,11 +86,11 @@ def probabilities(
     bounds: bool = False,
     relative: bool = False,
 ) -> Answers:
-    """Pr(row) for every row, or its logarithm; a chunk of rows at a time, from evidence to answers.
+    """Pr(row) for every row, or its logarithm, computed from evidence to answers one chunk of rows at a time.
 
-    With a total, the values are probabilities: one that certainly is negative is refused with its row, and so is one
-    that certainly is above 1, unless it is proved that there are none. Logarithms have the absolute error that `rtol`
-    makes of them, or, where `relative` ones are asked for, are right to `rtol` themselves.
+    With a total, the values are probabilities. Unless the circuit is proved to be a distribution, a value that is
+    certainly negative or certainly above 1 is refused, naming its row. Logarithms have the absolute error that follows
+    from `rtol`, or, with `relative`, are themselves accurate to a relative error `rtol`.
     """
     compiled, total, proved = distribution.compiled, distribution.total, distribution.proved
     ladder = compiled.ladder(method)
@@ -126,7 +126,7 @@ def probabilities(
             raise SemanticsError(_above_one(float(numbers[bad]), describe(rows, some, bad)))
 
     def describe(rows: slice, some: np.ndarray | None, i: int) -> str:
-        """Row number i of `some` of the rows, in words."""
+        """Row i of `some` of the rows, in words."""
         return evidence.describe(rows.start + (i if some is None else int(some[i])))
 
     # Many rows of a decomposable circuit: one float64 kernel evaluates, certifies, divides and writes straight to the
@@ -142,7 +142,7 @@ def probabilities(
     fast_rtol = min(rtol, near * rtol) if near else rtol
 
     def run_kernel(rows: slice) -> None:
-        """Answer the rows that one float64 kernel certifies, and the others by the ladder."""
+        """Answer the rows that a float64 kernel certifies by that kernel, and the others by the ladder."""
         codes = evidence.chunk(rows, checked=False)  # codes that are no evidence are not certified, and refused below
         numbers = answers.numbers[rows]
         left = compiled.float64.write_certified(codes, fast_rtol, divisor, logs, numbers)
@@ -166,9 +166,9 @@ def probabilities(
 
 
 def _near_zero(compiled: Compiled, total: Values | None, rtol: float) -> float:
-    """Logarithms that are nearer to 0 are looked at: what float64 certifies at once is certified for all the others.
+    """The threshold below which logarithms are recomputed; all others are accurate once float64 certifies them.
 
-    A relative error ε of p is an absolute one of log p, so that it is certified to near·rtol.
+    A relative error ε of p is an absolute error of log p, so p is certified to near·rtol.
     """
     of_total = 0.0 if total is None else 4.0 * float(total.bound[0])
     known = 4.0 * compiled.float64.certificate.gamma + of_total + 16.0 * UNIT
@@ -178,7 +178,7 @@ def _near_zero(compiled: Compiled, total: Values | None, rtol: float) -> float:
 def relative_logs(
     compiled: Compiled, codes: np.ndarray, values: Values, total: Values | None, rtol: float, logs: np.ndarray
 ) -> np.ndarray:
-    """The logarithms of values (divided by the total), those near 0 to a relative error of `rtol`, too.
+    """The logarithms of values (divided by the total), to a relative error of `rtol` even near 0.
 
     Near 1, log p keeps only the absolute error of p. It is log(1 − c), where c = Pr(something observed is otherwise) is
     a sum without cancellation: Σ_i Pr(the first i − 1 of the observed variables are as observed, the i-th is not).

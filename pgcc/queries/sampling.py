@@ -18,7 +18,7 @@ from pgcc.kernels.random import STATE, start_streams, uniforms
 from pgcc.progress import Bar, progress
 from pgcc.queries.distribution import Distribution
 
-# Bytes of samples that are not drawn at once.
+# Samples that need more bytes than this are drawn in several parts.
 _MOST_BYTES = 1 << 34
 # With fewer samples for every row of evidence, threads share the rows rather than the samples of each.
 _MANY = 4096
@@ -27,8 +27,8 @@ _MANY = 4096
 def sample(distribution: Distribution, given: Evidence, n: Any, rng: Any = None) -> np.ndarray:
     """rows × n × variables: n samples given each row of evidence, 1 for in and 0 for out.
 
-    Sample i of row r has a stream of random numbers of its own: it depends neither on the threads, nor on how many
-    other samples and rows there are.
+    Sample i of row r has its own stream of random numbers, so it depends neither on the threads nor on the number of
+    other samples and rows.
     """
     count, variables = _as_count(n), len(distribution.variables)
     if given.rows * count * max(1, variables) > _MOST_BYTES:
@@ -58,20 +58,20 @@ def sample(distribution: Distribution, given: Evidence, n: Any, rng: Any = None)
 
 
 class Drawn:
-    """How many samples are drawn, by all threads."""
+    """The number of samples drawn so far, by all threads."""
 
     def __init__(self, bar: Bar):
         self._bar, self._lock, self._count = bar, Lock(), 0
 
     def more(self, count: int) -> None:
-        """So many more."""
+        """Report this many more samples."""
         with self._lock:
             self._count += count
             self._bar.at(self._count)
 
 
 def find_sampler(distribution: Distribution) -> FromRoot | Sequential:
-    """The sampler that the circuit's structure allows: from the root down, or else one variable after another."""
+    """The sampler that the circuit's structure allows: from the root down, or one variable after another."""
     compiled = distribution.compiled
     found = compiled.sampler if compiled.decomposable else "a product is not decomposable"
     if isinstance(found, str):
@@ -80,7 +80,7 @@ def find_sampler(distribution: Distribution) -> FromRoot | Sequential:
 
 
 class FromRoot:
-    """From the root down; rows that float64 cannot prepare, one variable after another."""
+    """Sample from the root down; for rows that float64 cannot prepare, one variable after another."""
 
     def __init__(self, distribution: Distribution, top_down: TopDown):
         self.distribution, self.top_down = distribution, top_down
@@ -103,7 +103,7 @@ class FromRoot:
 
 
 class Sequential:
-    """Pr(X_i = 1 | the variables before it), by certified probabilities, for every distinct prefix that occurs."""
+    """Sample one variable after another, by certified Pr(X_i = 1 | the variables before it) of each distinct prefix."""
 
     def __init__(self, distribution: Distribution, reason: str):
         self.distribution, self.reason = distribution, reason
@@ -128,7 +128,7 @@ class Sequential:
 
 
 def _posterior(distribution: Distribution, prefixes: np.ndarray, v: int) -> np.ndarray:
-    """Pr(X_v = 1 | prefix): from both probabilities, so that nothing cancels."""
+    """Pr(X_v = 1 | prefix), computed from both probabilities so that nothing cancels."""
     both = np.repeat(prefixes, 2, axis=0)
     both[::2, v], both[1::2, v] = 0, 1
     out, inside = distribution.logprobs(both).reshape(-1, 2).T

@@ -105,7 +105,7 @@ def test_more_than_all():
 
 def test_what_is_refused():
     model = pgcc.compile(pgcc.parse("(a + 1)*(b + 1)/4"))
-    with pytest.raises(EvidenceError, match="3 is no sequence of names"):
+    with pytest.raises(EvidenceError, match="3 is not a sequence of names"):
         model.cardinality(over=3)
     with pytest.raises(EvidenceError, match="unknown variable"):
         model.any_of(over=[["a"]])

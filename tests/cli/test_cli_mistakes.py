@@ -23,10 +23,10 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "beta.pgc"
         ("query beta", "beta: there is no such file"),
         ("query folder", "folder is a directory, not a circuit"),
         ("query z1=1", "there is no file 'z1=1': expected a FILE, or --expr TEXT, before the evidence"),
-        ("query 0.3*rain+0.7 rain=1", "there is no file '0.3*rain+0.7'; a polynomial itself is given by --expr"),
-        ("sample beta.pgc 10", "how many samples is said by -n 10 (see pgcc sample --help)"),
+        ("query 0.3*rain+0.7 rain=1", "there is no file '0.3*rain+0.7'; use --expr for the polynomial itself"),
+        ("sample beta.pgc 10", "to choose the number of samples, write -n 10 (see pgcc sample --help)"),
         ("compile beta.pgc -o folder", "folder cannot be written: Is a directory"),
-        ("warmup --jobs 0", "--jobs 0 is not how many processes: a number ≥ 1"),
+        ("warmup --jobs 0", "--jobs 0 is not a number of processes (a number ≥ 1)"),
         ("query data.csv tea=1", "To learn a model from data: pgcc fit data.csv"),
     ],
 )

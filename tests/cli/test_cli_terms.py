@@ -71,8 +71,8 @@ def test_totals(fail):
 def test_what_a_command_has_not_is_left_out(fail):
     assert fail("query", "--expr", "x", "--rtol", 2).endswith("and 1; --exact gives fractions")
     assert fail("marginals", "--expr", "x", "--rtol", 2).endswith("and 1")
-    text = "a count of 9 variables takes 10 coefficients: with atol=1e-10 the small ones are left away"
-    assert say("cardinality", text).endswith(": with --atol 1e-10 the small ones are left away")
+    text = "a count of 9 variables takes 10 coefficients: atol=1e-10 leaves out the small ones"
+    assert say("cardinality", text).endswith(": --atol 1e-10 leaves out the small ones")
     assert say("marginals", text) == "a count of 9 variables takes 10 coefficients"
 
 
@@ -154,11 +154,11 @@ def test_fit(fail, tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("a,b\n" + "1,0\n0,1\n1,1\n" * 4)
     into = ["-o", tmp_path / "m.npz"]
-    assert fail("fit", path, *into, "--components", 0).startswith("--components 0: it is a whole number")
+    assert fail("fit", path, *into, "--components", 0).startswith("--components 0: expected a whole number")
     assert fail("fit", path, *into, "--epochs", -1).startswith("--epochs -1: ")
-    assert fail("fit", path, *into, "--seed", -1) == "--seed -1: it is a whole number, at least 0"
+    assert fail("fit", path, *into, "--seed", -1) == "--seed -1: expected a whole number, at least 0"
     assert fail("fit", path, *into, "--threads", 0) == "--threads 0: it is a number of threads, −1 for one a processor"
-    assert say("fit", "no epoch went well: training diverged; take a lower `learning_rate`").endswith(
+    assert say("fit", "no epoch went well: training diverged; try a lower `learning_rate`").endswith(
         "training diverged"
     )
 

@@ -260,7 +260,7 @@ def test_around_a_variable_or_a_part():
     with pytest.raises(pgcc.PgccError, match=r"around=3: a picture is around a variable, by its name, or a part"):
         plot.circuit(circuit, around=3)
     for wrong in (0, True, 2.5):
-        with pytest.raises(pgcc.PgccError, match=r"most_nodes=.* is not how many nodes to draw"):
+        with pytest.raises(pgcc.PgccError, match=r"most_nodes=.* is not a number of nodes to draw"):
             plot.circuit(circuit, most_nodes=wrong)
 
 
@@ -457,7 +457,7 @@ def test_circuits_by_matplotlib_are_those_of_the_svg(figure):
         written = Counter(text.get_text() for text in plot.circuit(BETA, **options).texts)
         svg = ElementTree.fromstring(circuit_svg(BETA, **options))
         assert written == Counter(text.text for text in svg.iter(f"{SVG}text"))
-    with pytest.raises(pgcc.PgccError, match=r"not Model: a model has one, \.circuit"):
+    with pytest.raises(pgcc.PgccError, match=r"not Model: draw model\.circuit"):
         plot.circuit(pgcc.compile(BETA))
 
 
@@ -489,7 +489,7 @@ def test_questions_that_are_refused():
         with pytest.raises(pgcc.EvidenceError, match="did you mean 'z1'"):
             draw(model, {"z11": 1})
     for wrong in (0, -1, True, 1.5, "all"):
-        with pytest.raises(pgcc.PgccError, match="is not how many variables to show"):
+        with pytest.raises(pgcc.PgccError, match="is not a number of variables to show"):
             plot.marginals(model, top=wrong)
 
 

@@ -202,5 +202,5 @@ def test_evidence_comes_first(question):
     for names in (["a"], "a", "a, b", ("a", "c"), iter("ab"), {"a", "b"}):
         with pytest.raises(EvidenceError, match=r"no evidence|looks like"):
             ask(names)
-    with pytest.raises(EvidenceError, match="is evidence, where names"):
+    with pytest.raises(EvidenceError, match="is evidence, but names"):
         ask(over={"b": 0})

@@ -126,8 +126,8 @@ def test_groups():
         ({"title": 3}, "title=3 is not text"),
         ({"height": "tall"}, "height='tall' is not a height"),
         ({"groups": ["a"]}, "groups is a dict from titles to names of variables, not list"),
-        ({"groups": {"one": ["c"]}}, "group 'one' names 'c', which is no variable"),
-        ({"groups": {"one": ["a"], "two": "a"}}, "variable 'a' stands in two groups"),
+        ({"groups": {"one": ["c"]}}, "group 'one' names 'c', which is not a variable"),
+        ({"groups": {"one": ["a"], "two": "a"}}, "variable 'a' is in two groups"),
     ],
 )
 def test_wrong_arguments(how, message):

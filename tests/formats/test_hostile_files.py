@@ -433,7 +433,7 @@ def test_names_without_quotes_lose_them_and_that_is_said(blanks, tmp_path, capsy
     assert line.startswith(f"pgcc: {path}: column ' a' is called 'a', without the blanks around it: to keep them, put")
     assert pgcc.load(tmp_path / "model.npz").variables == ("a", "b", "c", "d")
     write_table(path, [" a", "a", "c", "d"], X)
-    with pytest.warns(UserWarning, match="blanks"), pytest.raises(EvidenceError, match="'a' stands twice"):
+    with pytest.warns(UserWarning, match="blanks"), pytest.raises(EvidenceError, match="'a' occurs twice"):
         ChowLiu().fit(path)
 
 
@@ -467,5 +467,5 @@ def test_a_long_header_with_a_name_twice_is_refused_at_once(tmp_path):
     path = tmp_path / "x.csv"
     names = [f"n{i}" for i in range(200_000)]
     path.write_text(",".join([*names, "n199999"]) + "\n")
-    with pytest.raises(EvidenceError, match="'n199999' stands twice"):
+    with pytest.raises(EvidenceError, match="'n199999' occurs twice"):
         ChowLiu().fit(path)

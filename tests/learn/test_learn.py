@@ -300,13 +300,13 @@ def test_bad_parameters(params, message):
 
 def test_bad_grids():
     for grid in ([1], "n_components"):
-        with pytest.raises(PgccError, match="it is a dict"):
+        with pytest.raises(PgccError, match="expected a dict"):
             GridSearch(ChowLiu(), grid).fit(some_data())
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_divergence_is_told():
-    with pytest.raises(PgccError, match="take a lower `learning_rate`"):
+    with pytest.raises(PgccError, match="try a lower `learning_rate`"):
         SimplePGC(2, 2, learning_rate=1e200, max_iter=2).fit(some_data())
 
 

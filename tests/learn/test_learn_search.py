@@ -66,7 +66,7 @@ def test_columns_of_a_circuit_are_found_by_name():
 def test_grid_search_refuses():
     with pytest.raises(PgccError, match="has no parameter 'depth'"):
         GridSearch(ChowLiu(), {"depth": [1]}).fit(rows(20, 0))
-    with pytest.raises(PgccError, match="are a list"):
+    with pytest.raises(PgccError, match="expected a list"):
         GridSearch(ChowLiu(), {"smoothing": 1.0}).fit(rows(20, 0))
     with pytest.raises(PgccError, match="an estimator"):
         GridSearch("trees").fit(rows(20, 0))

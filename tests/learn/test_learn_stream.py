@@ -237,7 +237,7 @@ def test_blocks_change_only_the_last_digits(monkeypatch):
         ("1,0\n0,1\n1,1,1\n", "data.csv, line 3: 3 entries"),
         ("a,b\n0,1\n1,1\n1,2\n", "data.csv, line 4: 'b' is '2'"),
         ("a,b\n0,1\n1,1\n1,0\n,x\n", "data.csv, line 5: 'b' is 'x'"),
-        ("a,a\n0,1\n", "'a' stands twice"),
+        ("a,a\n0,1\n", "'a' occurs twice"),
         (b"\xff\xfe0,1\n", "not text in UTF-8"),
     ],
 )

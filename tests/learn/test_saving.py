@@ -167,7 +167,7 @@ def test_damaged_files(tmp_path):
         with pytest.raises(FormatError):
             load(path)
     pgcc.save(CIRCUIT, path)
-    with pytest.raises(FormatError, match=r"a circuit is read by pgcc\.load"):
+    with pytest.raises(FormatError, match=r"pgcc\.load reads circuits"):
         load(path)
     with pytest.raises(FormatError, match="cannot be read"):
         load(tmp_path)

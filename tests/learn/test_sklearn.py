@@ -234,7 +234,7 @@ def test_numbers_above_a_threshold():
     for bad in ("high", np.nan, True):
         with pytest.raises(PgccError, match="binarize="):
             ChowLiu(binarize=bad).fit(X)
-    with pytest.raises(PgccError, match="one threshold, the estimator's"):
+    with pytest.raises(PgccError, match="by the threshold of the estimator"):
         GridSearch(ChowLiu(), {"binarize": [0, 1]}).fit(X)
 
 
