@@ -9,18 +9,19 @@ from pgcc.ir.node import Node, Op
 
 
 def dot_text(circuit: Circuit, most_nodes: int | None = None, around: Around = None) -> str:
-    """The circuit as a graph in the DOT language of Graphviz: `dot -Tsvg` draws it.
+    """The circuit as a graph in the DOT language of Graphviz, which `dot -Tsvg` draws.
 
-    Edges carry the weights of sums; those of a determinant carry the place of the child, f1 f2 … and, where a
-    complement is not 1, y1 y2 ….
+    Edges are labelled with the weights of sums; those of a determinant with the position of the child, f1 f2 …, and of
+    complements other than 1, y1 y2 ….
 
     Parameters
     ----------
     circuit : Circuit
+        The circuit to write.
     most_nodes : int, optional
-        Of a circuit with more nodes, only the top is written; all of it unless this is given.
+        If the circuit has more nodes than this, only its top is written. By default, all of it is.
     around : str, Circuit or Node, optional
-        Write the neighbourhood of this variable, or of this part of the circuit.
+        Write the neighbourhood of this variable, or of this part of the circuit, instead of the top.
 
     Examples
     --------

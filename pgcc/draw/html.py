@@ -1,10 +1,10 @@
-"""What notebooks show of models, reports, modes, circuits and estimators: small tables and pictures in HTML.
+"""What notebooks show for models, reports, modes, circuits and estimators: small tables and pictures in HTML.
 
 Text takes the colour of the page around it, lines and backgrounds are translucent, and bars have a colour that is
-neither dark nor light, so that all of it can be read on any paper. Styles stand at the elements themselves, since
-notebooks that are not trusted lose style sheets. All that users have named is escaped.
+neither dark nor light, so that everything is readable on any background. Styles are inline, because notebooks that are
+not trusted lose style sheets. All names that users have given are escaped.
 
-Nothing here starts long work. What is not known yet, and would take long to compute, is left to be asked for.
+Nothing here starts long computations. What is not known yet, and would take long, is left for the user to ask for.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ MOST_BARS = 24  # variables whose marginals are shown
 MOST_NAMES = 40  # members of a most probable set
 LONGEST_NAME, LONGEST_TEXT = 40, 300  # characters
 
-# Multiplications that may be spent to show something: a fraction of a second, even where they are interpreted.
+# The most multiplications to spend on showing something: a fraction of a second, even if they are interpreted.
 AT_ONCE = 50_000
 # The same for a model that has computed marginals before, so that nothing is compiled any more.
 ONCE_ASKED = 5_000_000
-# Nodes of a circuit whose structural facts are found in no time.
+# Structural facts are computed for circuits of up to this many nodes.
 FEW_NODES = 2_000
 
 BAR, FAINT, LINE = "#4c8bc9", "rgba(128, 128, 128, 0.16)", "rgba(128, 128, 128, 0.35)"
@@ -73,7 +73,7 @@ def model_html(model: Model) -> str:
 
 
 def is_cheap(model: Model) -> bool:
-    """Whether the marginals of a model are computed in no time: by how many multiplications they take."""
+    """Whether the marginals of a model are cheap to compute, by the number of multiplications they take."""
     compiled, n = model._compiled, len(model.variables)
     facts = compiled.circuit.facts
     work = compiled.work
@@ -123,7 +123,7 @@ def _bar(name: str, probability: float) -> str:
 
 
 def _probability(p: float) -> str:
-    """Four decimals, so that a column of them can be compared at a glance; more where all of these would be 0."""
+    """Four decimals, so that a column is easy to compare at a glance; more if these would all be 0."""
     return f"{p:.4f}" if p >= 1e-4 or p == 0.0 else f"{p:.3g}"
 
 
@@ -146,7 +146,7 @@ _MEANINGS = {
 
 
 def report_html(report: Report) -> str:
-    """What `pgcc.check` found: three verdicts, each with its reason and, where it is refuted, with the witness.
+    """The result of `pgcc.check`: three verdicts, each with its reason and, if it is refuted, a witness.
 
     >>> import pgcc
     >>> text = report_html(pgcc.check(pgcc.parse("1.5*x - 0.5")))
@@ -187,7 +187,7 @@ def _negative_coefficient(verdict: Verdict) -> str:
 
 
 def mode_html(mode: Mode) -> str:
-    """A most probable set: what is in it, how probable it is, and whether nothing is more probable.
+    """A most probable set: what is in it, how probable it is, and whether it is proved to be the best.
 
     >>> import pgcc
     >>> text = mode_html(pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).mode())
@@ -229,7 +229,7 @@ def _set(names: Sequence[str]) -> str:
 
 
 def explanation_html(explanation: Explanation) -> str:
-    """What `Model.explain` tells, as tables: facts, the stages of the compiler, and the ladder of number systems.
+    """The result of `Model.explain` as tables: facts, the stages of the compiler, and the ladder of number systems.
 
     >>> import pgcc
     >>> text = explanation_html(pgcc.compile(pgcc.parse("z/2 + 1/2")).explain())
@@ -266,7 +266,7 @@ def explanation_html(explanation: Explanation) -> str:
 
 
 def circuit_html(circuit: Circuit) -> str:
-    """A circuit: its size, the polynomial if that is short, and the picture, of large ones in part.
+    """A circuit: its size, the polynomial if that is short, and a picture of the circuit or of a part of it.
 
     >>> import pgcc
     >>> text = circuit_html(pgcc.parse("0.4*a*b + 0.6"))
@@ -281,7 +281,7 @@ def circuit_html(circuit: Circuit) -> str:
 
 
 def pc_html(circuit: PC) -> str:
-    """A probabilistic circuit: its size and what smoothing makes of it, and the picture, of large ones in part.
+    """A probabilistic circuit: its size before and after smoothing, and a picture of the circuit or of a part of it.
 
     >>> from pgcc import pc
     >>> text = pc_html(0.5 * pc.pos("a") * pc.pos("b") + 0.5 * pc.neg("a"))
@@ -298,7 +298,7 @@ def pc_html(circuit: PC) -> str:
 
 
 def _structure(circuit: Circuit) -> str:
-    """The size of a circuit, and what kind it is if that is found in no time."""
+    """The size of a circuit, and its structural properties if they are cheap to find."""
     size = f"{len(circuit.order):,} nodes, {_size_text(circuit.edges)}"
     if len(circuit.order) > FEW_NODES:
         return _note(size)
@@ -311,7 +311,7 @@ def _structure(circuit: Circuit) -> str:
 
 
 def estimator_html(name: str, parameters: dict[str, Any], changed: set[str], fitted: bool) -> str:
-    """An estimator where there is no scikit-learn: its parameters, in bold those that were set; whether it is fitted.
+    """An estimator without scikit-learn: whether it is fitted, and its parameters, with those that were set in bold.
 
     >>> text = estimator_html("ChowLiu", {"binarize": None}, set(), False)
     >>> "ChowLiu" in text, "not fitted" in text
@@ -344,7 +344,7 @@ def _card(head: str, *parts: str, colour: str = "inherit") -> str:
 
 
 def _facts(rows: Iterable[tuple[str, str]]) -> str:
-    """A table of names and what is said of them, which is HTML."""
+    """A table of names and their descriptions, which are HTML."""
     body = "".join(
         f'<tr style="background: transparent"><th scope="row" style="{_HEAD}">{escape(head)}</th>'
         f'<td style="{_CELL}">{text}</td></tr>'
@@ -354,7 +354,7 @@ def _facts(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def _listing(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table under heads, of plain text."""
+    """A table of plain text with a heading row."""
     rule = f"{_CELL}; border-bottom: 1px solid {LINE}"
     head = "".join(f'<th scope="col" style="{rule}; font-weight: 600">{escape(text)}</th>' for text in heads)
     body = "".join(
@@ -379,7 +379,7 @@ def _code(text: str) -> str:
 
 
 def _name(name: str) -> str:
-    """A name that a user gave, escaped; of a long one the beginning, and all of it where the pointer rests."""
+    """A user's name, escaped. Only the beginning of a long name is shown, and all of it in a tooltip."""
     if len(name) <= LONGEST_NAME:
         return escape(name)
     return f'<span title="{escape(_shortened(name, LONGEST_TEXT))}">{escape(_shortened(name, LONGEST_NAME))}</span>'

@@ -1,4 +1,4 @@
-"""Which part of a circuit is drawn: all of it, its top, or the neighbourhood of a node; and what that leaves out."""
+"""The part of a circuit to draw: all of it, its top, or the neighbourhood of a node; and what that leaves out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_NEIGHBOURS = 6
 
 @dataclass(frozen=True, eq=False)
 class Stub:
-    """Stands in a picture for the neighbours of a node that are left out: children below it, or parents above."""
+    """A placeholder for the neighbours of a node that are left out: children below it, or parents above."""
 
     node: Node
     count: int
@@ -40,7 +40,7 @@ class Stub:
 
 @dataclass(frozen=True)
 class Part:
-    """The nodes that are drawn, children first, and stubs for what is left out beside them.
+    """The nodes to draw, children first, and stubs for the neighbours that are left out.
 
     `note` says what is missing, in words; it is empty if nothing is.
     """
@@ -51,14 +51,14 @@ class Part:
 
 
 def check_most(most_nodes: int) -> int:
-    """How many nodes may be drawn, if that is a number."""
+    """Check the largest number of nodes to draw."""
     if isinstance(most_nodes, bool) or not isinstance(most_nodes, int) or most_nodes < 1:
         raise PgccError(f"most_nodes={most_nodes!r} is not a number of nodes to draw (a number ≥ 1)")
     return most_nodes
 
 
 def whole(circuit: Circuit) -> Part:
-    """Everything that can be drawn: complements of a determinant that are 1 are not."""
+    """All nodes, except the complements of determinants that are 1."""
     seen = {circuit.root}
     for node in reversed(circuit.order):
         if node in seen:
@@ -67,14 +67,14 @@ def whole(circuit: Circuit) -> Part:
 
 
 def top(circuit: Circuit, most_nodes: int) -> Part:
-    """The root and what is nearest below it."""
+    """The root and the nodes nearest below it."""
     nodes = _nearest([circuit.root], most_nodes, TOP_LEVELS, _children)
     note = f"the top {len(nodes):,} of {_size_text(circuit)}"
     return _cut(circuit, nodes, note, above=False)
 
 
 def neighbourhood(circuit: Circuit, around: str | Node | Circuit, most_nodes: int) -> Part:
-    """A node, or the leaves of a variable, and what is nearest above and below."""
+    """A node, or the leaves of a variable, and the nodes nearest above and below."""
     centres = _centres(circuit, around)
     parents = _parents(circuit)
     nodes = _nearest(centres, most_nodes, AROUND_LEVELS, lambda node: [*_children(node), *parents.get(node, {})])
@@ -120,7 +120,7 @@ def _centres(circuit: Circuit, around: str | Node | Circuit) -> list[Node]:
 def _nearest(
     start: Sequence[Node], most_nodes: int, levels: int, neighbours: Callable[[Node], Iterable[Node]]
 ) -> set[Node]:
-    """Nodes in the order of their distance, some neighbours of each, as many as may be drawn."""
+    """Nodes by their distance, with some neighbours of each, up to the largest number to draw."""
     distance = dict.fromkeys(start[:most_nodes], 0)
     queue = deque(distance)
     while queue and len(distance) < most_nodes:

@@ -20,10 +20,11 @@ def circuit_svg(circuit: Circuit, most_nodes: int = 80, around: Around = None) -
     Parameters
     ----------
     circuit : Circuit
+        The circuit to draw.
     most_nodes : int
-        Of a circuit with more nodes, only the top is drawn.
+        If the circuit has more nodes than this, only its top is drawn.
     around : str, Circuit or Node, optional
-        Draw the neighbourhood of this variable, or of this part of the circuit.
+        Draw the neighbourhood of this variable, or of this part of the circuit, instead of the top.
 
     Examples
     --------

@@ -4,13 +4,13 @@ A model is a product of tables φ_f(x_f). To eliminate X, multiply all tables th
 
     m(s)  =  Σ_x  W(s, x) · lit_x · Π_j m_j(s, x)        s: the values of X's neighbours at that moment
 
-W is the product of the tables given, a number; the messages m_j of earlier eliminations, and lit_1 = z, lit_0 = ȳ, are
-circuit nodes. All of m's entries mention the same variables, and different messages different ones: the result is
-smooth and decomposable. Its size is O(n · 2^width), where width is the largest number of neighbours.
+W is the product of the given tables, a number. The messages m_j of earlier eliminations, and lit_1 = z, lit_0 = ȳ, are
+circuit nodes. All entries of m mention the same variables, and different messages mention different ones, so the result
+is smooth and decomposable. Its size is O(n · 2^width), where the width is the largest number of neighbours.
 
-The order is min-fill: always eliminate the variable whose neighbours lack the fewest edges among themselves; the one
-with the lowest index, if there are several. Variables that nobody will ask about can be summed out as numbers (`keep`),
-which a model of large width, too large for a circuit, still allows.
+The order is min-fill: always eliminate the variable whose neighbours lack the fewest edges among themselves, and of
+several the one with the lowest index. Variables that will not be asked about can be summed out as numbers (`keep`),
+which is possible even for models whose width is too large for a circuit.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class WidthError(CircuitError):
     Attributes
     ----------
     width : int
-        The induced width of the order that was tried, or a lower bound of it.
+        The induced width of the order that was tried, or a lower bound on it.
     """
 
     def __init__(self, message: str, width: int):
@@ -77,9 +77,9 @@ class Plan:
     Attributes
     ----------
     order : list of int
-        The variables, those to be summed out as numbers first.
+        The variables, starting with those to be summed out as numbers.
     neighbours : list of tuple
-        For each, its neighbours when it is eliminated, sorted.
+        For each variable, its sorted neighbours at the time it is eliminated.
     width : int
         The largest number of neighbours.
     entries, numbers : int
@@ -99,21 +99,22 @@ def eliminate(names: Sequence[str], factors: Sequence[Factor], keep: Iterable[st
     Parameters
     ----------
     names : sequence of str
-        The variables; tables know them by their index.
+        The variables; tables refer to them by their index.
     factors : sequence of Factor
+        The tables.
     keep : iterable of str, optional
-        The variables that the circuit is to be over; the others are summed out as numbers. All of them by default.
+        The variables of the circuit; the others are summed out as numbers. By default, all are kept.
 
     Returns
     -------
     Circuit
-        Smooth and decomposable, over literals. Its total is that of the model (up to a power of two, where tables leave
-        the range 2^±100).
+        A smooth and decomposable circuit over literals. Its total is that of the model (up to a power of two, if tables
+        leave the range 2^±100).
 
     Raises
     ------
     WidthError
-        If the tables would be too large; the induced width is named.
+        If the tables would be too large; the message names the induced width.
 
     Examples
     --------
@@ -147,7 +148,7 @@ def _kept(names: Sequence[str], keep: Iterable[str] | None) -> set[int]:
 
 
 def make_plan(count: int, scopes: Sequence[Sequence[int]], kept: set[int]) -> Plan:
-    """The cheaper of the min-fill plans by two ways to break ties; a `WidthError` if it is too costly."""
+    """The cheaper of two min-fill plans, which break ties differently; a `WidthError` if it is too costly."""
     ties = (1,) if len(kept) == count else (1, -1)
     plans = [_try_plan(count, scopes, kept, tie) for tie in ties]
     good = [plan for plan in plans if isinstance(plan, Plan)]
@@ -196,7 +197,7 @@ def _entries(order: list[int], neighbours: list[tuple[int, ...]], kept: set[int]
 
 
 class _Graph:
-    """Variables are neighbours if some table has both."""
+    """The graph in which two variables are neighbours if some table has both."""
 
     def __init__(self, count: int, scopes: Sequence[Sequence[int]]):
         self.near: list[set[int]] = [set() for _ in range(count)]
@@ -230,7 +231,7 @@ class _Graph:
 def _min_fill(
     graph: _Graph, group: set[int], tie: int, order: list[int], neighbours: list[tuple[int, ...]]
 ) -> int | None:
-    """Eliminate a group of variables; if all that are left have too many neighbours, the least number of them."""
+    """Eliminate a group of variables; if all that remain have too many neighbours, return the smallest number."""
     fill = {v: graph.fill(v) for v in sorted(group)}
     heap = [(f, tie * v) for v, f in fill.items() if f is not None]
     heapq.heapify(heap)
@@ -256,7 +257,7 @@ def _min_fill(
 
 
 class _Elimination:
-    """Tables wait in the bucket of the first of their variables to be eliminated."""
+    """Bucket elimination: each table waits in the bucket of the first of its variables to be eliminated."""
 
     def __init__(self, names: Sequence[str], factors: Sequence[Factor], kept: set[int]):
         self.names, self.factors, self.kept = names, factors, kept
@@ -334,12 +335,12 @@ def _objects(entries: Sequence[Any]) -> np.ndarray:
 
 
 def _spread(table: np.ndarray, bag: tuple[int, ...]) -> list:
-    """All entries of a table, the last variable of the bag changing fastest."""
+    """All entries of a table, with the last variable of the bag changing fastest."""
     return np.broadcast_to(table, (2,) * len(bag)).ravel().tolist()
 
 
 def aligned(factor: Factor, bag: tuple[int, ...]) -> np.ndarray:
-    """Its table with one axis for every variable of the bag, of length 1 where it does not depend on it.
+    """The table of a factor with one axis for every variable of the bag, of length 1 if it does not depend on it.
 
     >>> aligned(Factor((5, 2), np.array([[1, 2], [3, 4]])), (2, 3, 5)).tolist()
     [[[1, 3]], [[2, 4]]]

@@ -24,23 +24,23 @@ class Facts:
     Attributes
     ----------
     nodes, edges : int
-        Nodes, and edges: the size of a circuit as the paper counts it.
+        The number of nodes, and of edges, which is how the paper measures the size of a circuit.
     depth : int
-        Edges on the longest path from the root to a leaf.
+        The number of edges on the longest path from the root to a leaf.
     degree : int
-        Formal degree: 1 for a variable, max over a sum, Σ over a product and a determinant (of a sized one, over
-        as many of the largest as can be in). Repeated squaring soon gives degrees of very many digits: those beyond
-        2⁶² are reported as 2⁶².
+        The formal degree: 1 for a variable, the maximum over a sum, the sum over a product or a determinant (with a
+        size, the sum over as many of the largest as can be in). Repeated squaring quickly gives degrees of very many
+        digits, so degrees beyond 2⁶² are reported as 2⁶².
     decomposable : bool
         Whether the children of every product, and of every determinant, have disjoint variables.
     smooth : bool
         Whether the children of every sum have the same variables.
     monotone : bool
-        No negative number and no determinant: nothing can cancel.
+        Whether there is no negative number and no determinant, so that nothing can cancel.
     exact : bool
         Whether no number was given as a float.
     dets : int
-        Number of Det nodes.
+        The number of determinants.
     overlap : tuple or None
         (node, variable): the first product that is not decomposable and a variable that two of its children share.
     """
@@ -77,7 +77,7 @@ def find_facts(circuit: Circuit) -> Facts:
 
 
 def multiplications(circuit: Circuit) -> int:
-    """About how many a row of evidence takes: one an edge, and r²·(r + k) of a determinant r × r of k children."""
+    """Multiplications per row, about: one per edge, and r²·(r + k) for an r × r determinant of k children."""
     shapes = [node.matrices[1].shape for node in circuit.order if node.op is Op.DET]
     return sum(map(len, circuit.links)) + sum(rank**2 * (rank + children) for rank, children in shapes)
 
@@ -121,7 +121,7 @@ def _det_degree(node: Node, inside: list[int], outside: list[int]) -> int:
 
 
 def overlaps(circuit: Circuit) -> list[str]:
-    """The variables that stand in two children of some product, in the circuit's order: only they can be squared."""
+    """The variables in two children of some product, in the circuit's order. Only these can be squared."""
     scopes = circuit.scopes
     shared = {m for i, disjoint in enumerate(scopes.disjoint) if not disjoint for m in scopes.shared(i)}
     found = {scopes.names[m] for m in shared}

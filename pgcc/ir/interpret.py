@@ -1,8 +1,8 @@
 """The specification: what a circuit means, as an interpreter over any commutative ring.
 
-Everything else in pgcc is tested against these few lines, which on purpose share no code with it (its determinants
-included). With Fractions it is exact; with polynomials over
-Fractions it is the lemma of the paper: Pr(A in, B out) = coefficient of t^|A| in g(z_A = t, z_B = 0, z_U = 1).
+Everything else in pgcc is tested against these few lines, which deliberately share no code with it (not even for
+determinants). With Fractions it is exact; with polynomials over Fractions it is the lemma of the paper:
+Pr(A in, B out) = coefficient of t^|A| in g(z_A = t, z_B = 0, z_U = 1).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names of variables as people type them: found, or refused with the name that was probably meant."""
+"""Names of variables as people type them: found, or refused with a suggestion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a run on disk, written atomically, from which a killed run goes on."""
+"""Checkpoints: the state of a run on disk, written atomically, from which a killed run can be resumed."""
 
 from __future__ import annotations
 

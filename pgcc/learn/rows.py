@@ -1,6 +1,6 @@
 """Rows of data at two bits an entry: if there are few distinct ones, these and their places; otherwise all rows.
 
-Long tables lie in temporary files without a name: nothing is left of them, however the process ends.
+Long tables are kept in unnamed temporary files, of which nothing remains, however the process ends.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pgcc.errors import EvidenceError, PgccError
 
 # Entries (rows × variables) of distinct rows, beyond which all rows are kept instead; and entries of a block.
 FEW, BLOCK = 1 << 24, 1 << 21
-# Bytes of packed rows that are held in memory; more lie in a file.
+# The most bytes of packed rows to hold in memory; more are kept in a file.
 _IN_MEMORY = 1 << 25
 # Rows that are shuffled at a time; if there are more, the length of the runs of neighbours that are drawn for it.
 _WINDOW, _NEIGHBOURS = 1 << 20, 1 << 8

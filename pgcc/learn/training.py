@@ -21,7 +21,7 @@ from pgcc.progress import progress
 
 
 class Ascent(Protocol):
-    """An optimiser at work on its objective. The same state goes on the same way, to the last bit."""
+    """An optimiser working on its objective. The same state continues in the same way, to the last bit."""
 
     def advance(self) -> float | None:
         """One epoch: the mean log-likelihood of the training data; None where there is nothing more to gain."""
