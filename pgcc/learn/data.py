@@ -1,4 +1,4 @@
-"""Ways in for data: arrays, data frames, and files that are read in pieces."""
+"""Reading data: arrays, data frames, and files that are read in pieces."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ MOST_COLUMNS = 1 << 20
 def read_rows(
     X: Any, names: Sequence[str] | None = None, what: str = "the data", threshold: float | None = None
 ) -> Rows:
-    """Data of any form.
+    """Read data in any form.
 
     Parameters
     ----------
     X : array, sparse matrix, list of rows, DataFrame or path
-        1, 0, and −1, NaN or None for what is missing. A path is of a CSV file (see `read_csv_rows`), or by its
-        extension of an array in .npy; it is read once, in pieces.
+        Rows of 1 and 0, with −1, NaN or None for missing values. A path names a CSV file (see `read_csv_rows`) or, by
+        its extension, an array in .npy; it is read once, in pieces.
     names : sequence of str, optional
-        The variables, by which the columns of a DataFrame or of a CSV file with a first line of names are found; by
-        default these names themselves, or x1, x2, …
+        The variables, for finding the columns of a DataFrame or of a CSV file whose first line has names. By default,
+        the names in the data, or x1, x2, …
     what : str
         What to call the data in messages.
     threshold : float, optional
-        Of numbers: those above it are 1, the others 0 (so that −1 is no gap, only NaN and None are).
+        Numbers above it count as 1, others as 0 (so that −1 is not missing; only NaN and None are).
 
     Examples
     --------
@@ -53,7 +53,7 @@ def read_rows(
 def read_chunks(
     X: Any, names: Sequence[str] | None = None, what: str = "the data", threshold: float | None = None
 ) -> tuple[list[str], Iterator[np.ndarray]]:
-    """The names of the columns, and the rows as int8 codes, some at a time; for the arguments see `read_rows`."""
+    """The names of the columns, and the rows as int8 codes in chunks; for the arguments see `read_rows`."""
     if isinstance(X, Rows):
         return X.names, X.chunks()
     if isinstance(X, (str, os.PathLike)):
@@ -77,7 +77,7 @@ def read_chunks(
 
 
 def _rearranged(rows: Rows, names: list[str], what: str) -> Rows:
-    """Rows with their columns in the order of the names, if they have these; else the columns are as they stand."""
+    """Rows with their columns in the order of the names, if they have these names; otherwise unchanged."""
     if rows.n != len(names):
         raise EvidenceError(f"{what} have {rows.n} columns: one for each of the {len(names)} variables is needed")
     if rows.names == names or set(rows.names) != set(names):
@@ -99,7 +99,7 @@ def _names(X: Any, what: str) -> list[str]:
 
 
 def _checked(names: list[str], what: str) -> list[str]:
-    """Names that variables can have: said before the work, not after it."""
+    """Check that variables can have these names, before the work and not after it."""
     for i, name in enumerate(names):
         try:
             var(name)
@@ -109,7 +109,7 @@ def _checked(names: list[str], what: str) -> list[str]:
 
 
 def default_names(n: int) -> list[str]:
-    """Of columns that have none: x1, x2, …"""
+    """The names of columns without names: x1, x2, …"""
     if n > MOST_COLUMNS:
         raise EvidenceError(f"a table of {n:,} columns: at most {MOST_COLUMNS:,} variables can be learned")
     return names_of(n)
@@ -138,7 +138,7 @@ def _width(X: Any, what: str) -> int:
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether data are a sparse matrix or array of SciPy (which need not be there)."""
+    """Whether data are a SciPy sparse matrix or array (SciPy need not be installed)."""
     return hasattr(X, "tocsr") and hasattr(X, "toarray")
 
 
@@ -147,7 +147,7 @@ def _codes(names: list[str], table: np.ndarray, threshold: float | None) -> np.n
 
 
 class NoNumberError(EvidenceError, TypeError):
-    """A table with an entry that is no number at all."""
+    """A table with an entry that is not a number."""
 
 
 def above(X: Any, threshold: float) -> Any:
@@ -177,9 +177,9 @@ def above(X: Any, threshold: float) -> Any:
 def read_csv_chunks(
     lines: Iterable[str], names: Sequence[str] | None, where: str
 ) -> tuple[list[str], Iterator[np.ndarray]]:
-    """The names of the columns of a CSV table, and its rows, some at a time.
+    """The names of the columns of a CSV table, and its rows in chunks.
 
-    A first line of nothing but 1, 0, ? and gaps is data; any other names the columns.
+    A first line with only 1, 0, ? and empty entries is data; any other line names the columns.
 
     >>> names, chunks = read_csv_chunks(["b,a\\n", "1,0\\n", "?,1\\n"], None, "x.csv")
     >>> names, [codes.tolist() for codes in chunks]

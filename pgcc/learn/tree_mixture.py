@@ -50,13 +50,13 @@ class Trees:
         return cls(np.ones(1), parents[None], np.tile(often[:, None], (1, 1, 2)))
 
     def repeated(self, components: int) -> Trees:
-        """So many copies of the first tree, with equal weights."""
+        """This many copies of the first tree, with equal weights."""
         weights = np.full(components, 1 / components)
         return Trees(weights, np.tile(self.parents[:1], (components, 1)), np.tile(self.probs[:1], (components, 1, 1)))
 
     @classmethod
     def most_likely(cls, counts: Sequence[PairCounts], rows: np.ndarray) -> Trees:
-        """For every component the Chow–Liu tree of its counts; weights in proportion to its rows, and one more."""
+        """For every component, the Chow–Liu tree of its counts; weights are proportional to its rows plus one."""
         parents, probs = zip(*(one.tree() for one in counts), strict=True)
         weights = rows + 1
         return cls(weights / weights.sum(), np.stack(parents), np.clip(np.stack(probs), _LEAST, 1 - _LEAST))

@@ -1,9 +1,9 @@
 """The signs of all 2ⁿ coefficients of a multiaffine polynomial.
 
-A decomposable circuit is evaluated at all full rows. Any other, without determinants, is evaluated at the corners
-{0, 1}ⁿ, whose values are sums of coefficients over subsets, and a Möbius inversion takes them apart; errors are carried
-along. What stays undecided (zeros by cancellation, mostly) is looked at modulo random primes, where a zero shows, and
-then as a fraction.
+A decomposable circuit is evaluated at all full rows. Any other circuit, without determinants, is evaluated at the
+corners {0, 1}ⁿ, whose values are sums of coefficients over subsets; a Möbius inversion recovers the coefficients, with
+bounds on their errors. Those that stay undecided (mostly zeros by cancellation) are computed modulo random primes,
+which reveals zeros, and then as fractions.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from pgcc.rings.values import Values
 _ROWS, _POINTS = 1 << 15, 1 << 11
 # The sign of a value with a relative error below this is certain.
 _CERTAIN = 0.5
-# So many undecided coefficients are computed as fractions before residues are.
+# Up to this many undecided coefficients are computed as fractions before any residues.
 _FEW = 512
-# What a value that underflows is off by, at most.
+# The largest error of a value that underflows.
 _TINY = 2.0**-1000
 
 NEGATIVE, UNDECIDED, FINE = -1, 0, 1
@@ -42,7 +42,7 @@ NEGATIVE, UNDECIDED, FINE = -1, 0, 1
 
 @dataclass(frozen=True)
 class Scan:
-    """What became of the 2ⁿ coefficients.
+    """The result of a scan of all 2ⁿ coefficients.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Scan:
     undecided : int
         How many are still undecided, because time ran out or their fractions are too long.
     zeros : int
-        How many were found to be 0 by their residues modulo random primes only.
+        How many were found to be 0 only by their residues modulo random primes.
     """
 
     negative: list[int] | None
@@ -65,10 +65,11 @@ def scan_coefficients(compiled: Compiled, slack: Fraction, seconds: float) -> Sc
     Parameters
     ----------
     compiled : Compiled
-        Of a multiaffine polynomial.
+        A multiaffine polynomial.
     slack : Fraction
+        How far below 0 a coefficient may be.
     seconds : float
-        After so long it gives up.
+        The time after which to give up.
     """
     return _Scanner(compiled, slack, seconds).run()
 
@@ -116,7 +117,7 @@ class _Scanner:
         return self._resolve(left)
 
     def _start_clock(self) -> None:
-        """What is compiled when first used is not counted."""
+        """Start the clock, which does not count the compilation of kernels on first use."""
         one = np.zeros((1, self.n), np.int8)
         if self.compiled.decomposable:
             self.compiled.run("direct", one, _CERTAIN)
@@ -212,7 +213,7 @@ class _Scanner:
     # -- the rest -----------------------------------------------------------------------------------
 
     def _resolve(self, left: np.ndarray) -> Scan:
-        """Fractions for a few; residues, then fractions, for many."""
+        """Decide what is left: a few by fractions; many by residues, then fractions."""
         few, left = left[:_FEW], left[_FEW:]
         negative, undecided = self._resolve_exactly(few)
         zeros = 0
@@ -224,7 +225,7 @@ class _Scanner:
         return Scan(negative, undecided, zeros)
 
     def _resolve_exactly(self, numbers: np.ndarray) -> tuple[list[int] | None, int]:
-        """A negative one, and how many are undecided."""
+        """A negative coefficient, if there is one, and how many are undecided."""
         undecided = 0
         for k, number in enumerate(numbers.tolist()):
             if self._is_late:

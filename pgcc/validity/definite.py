@@ -1,9 +1,8 @@
-"""Witnesses that symmetric matrices are positive semidefinite, as the checker of proofs wants them.
+"""Witnesses that symmetric matrices are positive semidefinite, in the form that the proof checker needs.
 
-A witness of A is a lower triangular X without zeros on its diagonal such that X·A·Xᵀ is diagonally dominant; None
-stands for the identity. It is the inverse of a Cholesky factor in doubles, where there is room for rounding, else
-that of an exact factor. Whether it is a witness is decided by exact arithmetic (`proof.is_semidefinite`), never by
-doubles.
+A witness for A is a lower triangular X without zeros on its diagonal such that X·A·Xᵀ is diagonally dominant; None
+stands for the identity. It is the inverse of a Cholesky factor in doubles if rounding allows, and otherwise that of an
+exact factor. Whether it is a witness is decided by exact arithmetic (`proof.is_semidefinite`), never by doubles.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Plain = int | float | str  # a number as plain data: text is a fraction
 
 
 def is_semidefinite(rows: Rows) -> bool:
-    """Whether a matrix is surely symmetric and positive semidefinite; False also where that was not decided.
+    """Whether a matrix is certainly symmetric and positive semidefinite; False also if that was not decided.
 
     >>> is_semidefinite([[1, 1], [1, 1]]), is_semidefinite([[1, 2], [2, 1]])
     (True, False)
@@ -35,7 +34,7 @@ def is_semidefinite(rows: Rows) -> bool:
 
 
 def find_witness(rows: Rows) -> list[Any]:
-    """[X] with a witness X, or [] where none was found.
+    """[X] with a witness X, or [] if none was found.
 
     >>> find_witness([[2, 1], [1, 2]])
     [None]

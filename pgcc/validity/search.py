@@ -1,9 +1,9 @@
 """Look for a negative coefficient: local descent over full assignments, from many starts at once.
 
-A coefficient is P − N, what the terms with positive and with negative signs add up to. It is small or large by itself
-for many reasons; what tells how near it is to being negative is (P − N) / (P + N), and that is what the descent lowers,
-by flipping one variable, or two where no single one helps. The place to start is where N is large: terms of the
-expansion with a negative sign are drawn by a walk from the root down. Random assignments are tried as well.
+A coefficient is P − N, where P and N are the sums of the terms with positive and with negative signs. Its own size may
+be small or large for many reasons; how close it is to being negative is measured by (P − N) / (P + N), which the
+descent lowers by flipping one variable, or two if no single flip helps. Good places to start are where N is large: a
+walk from the root down draws terms of the expansion with a negative sign. Random assignments are tried as well.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _STARTS = 48
 _STEPS = 200
 _MOST_ROWS = 1 << 15
 _RTOL = 0.25
-# The score of an assignment that tells nothing: no better than any other.
+# The score of an assignment about which nothing is known: no better than any other.
 _NOTHING = 1e300
 
 
 @dataclass
 class Search:
-    """What came of it: the row and its exact coefficient, or None; how many coefficients were looked at."""
+    """The result of a search: the row and its exact coefficient, or None; and how many coefficients were tried."""
 
     row: list[int] | None = None
     value: Fraction | None = None
@@ -47,17 +47,20 @@ class Search:
 def find_negative(
     compiled: Compiled, slack: Fraction, seconds: float, rng: np.random.Generator, most: float = np.inf
 ) -> Search:
-    """Search for a coefficient below −slack until one is found, time is up or so many coefficients were looked at.
+    """Search for a coefficient below −slack until one is found, time runs out, or enough coefficients were tried.
 
     Parameters
     ----------
     compiled : Compiled
-        Of a multiaffine polynomial.
+        A multiaffine polynomial.
     slack : Fraction
+        How far below 0 a coefficient may be.
     seconds : float
+        The time for the search.
     rng : numpy Generator
+        The source of randomness.
     most : float
-        Coefficients that are looked at, at most.
+        The most coefficients to try.
     """
     return _Descent(compiled, slack, seconds, rng, most).run()
 
@@ -93,14 +96,14 @@ class _Descent:
         return self.result
 
     def _starts(self) -> np.ndarray:
-        """Half drawn from negative terms, half at random, of all densities."""
+        """Starting points: half drawn from negative terms, half at random, of all densities."""
         drawn = self.draws.negative_rows(_STARTS // 2)
         density = self.rng.random((_STARTS - len(drawn), 1))
         random = (self.rng.random((len(density), self.n)) < density).astype(np.int8)
         return np.concatenate([drawn, random]) if len(drawn) else random
 
     def _descend(self, rows: np.ndarray) -> None:
-        """Every start goes down by single flips; those at the bottom by a double flip, or rest."""
+        """Move every start downhill by single flips; those at a local minimum by a double flip, if one helps."""
         scores = self._scores(rows)
         moving = np.ones(len(rows), bool)
         flips = np.eye(self.n, dtype=np.int8)
@@ -128,7 +131,7 @@ class _Descent:
         return moved
 
     def _double_flips(self) -> np.ndarray:
-        """All pairs of variables, or as many as there is room for."""
+        """All pairs of variables, or 2,000 random pairs if there are more."""
         i, j = np.triu_indices(self.n, 1)
         if len(i) > 2000:
             chosen = self.rng.choice(len(i), 2000, replace=False)
@@ -216,7 +219,7 @@ class TermSampler:
         self.logs = _log_totals(circuit)
 
     def negative_rows(self, count: int) -> np.ndarray:
-        """At most so many assignments, of terms with a negative sign."""
+        """At most this many assignments, from terms with a negative sign."""
         rows: list[np.ndarray] = []
         for _ in range(self.TRIES * count):
             row, sign = self.draw(greedy=len(rows) % 3 == 2)
@@ -275,7 +278,7 @@ class TermSampler:
         return {}
 
     def _draw_subset(self, node: Node, links: Sequence[int]) -> list[int]:
-        """So many of the counted children as the size says, and any number of the others."""
+        """As many of the counted children as the size says, and any number of the others."""
         k, inside = len(node.inside), set()
         for counts in set(node.counted):
             some = [i for i in range(k) if node.counted[i] == counts]

@@ -1,4 +1,4 @@
-"""How improbable can an assignment be? A lower bound of all coefficients of a circuit, where none can be 0."""
+"""How improbable can an assignment be? A lower bound on all coefficients of a circuit, if none can be 0."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _MOST_TERMS = 20_000
 
 
 def least_log_coefficient(compiled: Compiled) -> float:
-    """The logarithm of a number that no coefficient is below; −inf where that is not known, or where one may be 0.
+    """The logarithm of a lower bound on all coefficients; −inf if none is known, or if a coefficient may be 0.
 
-    Node by node of the homogenised circuit, for all assignments of a node's variables, if no part of it can be
-    negative. A product of factors without common variables is at least the product of what its factors are. A sum is at
-    least any of its terms; and if some of its terms have the factor z and some the factor z̄, it is, whatever z is, at
-    least those that are not 0.
+    The bound is computed node by node in the homogenised circuit, for all assignments of a node's variables, provided
+    that no part can be negative. A product of factors without common variables is at least the product of their bounds.
+    A sum is at least any of its terms; if some of its terms have the factor z and others the factor z̄, then for either
+    value of z it is at least those that are not 0.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def least_log_coefficient(compiled: Compiled) -> float:
 
 
 def _may_be_negative(node: Node) -> bool:
-    """Whether it may have a negative coefficient, of children that have none."""
+    """Whether a node may have a negative coefficient although its children have none."""
     match node.op:
         case Op.CONST:
             return node.value < 0
