@@ -406,7 +406,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "transition shape": (lambda: hmm([0.5, 0.5], [[1], [1]], [0.5, 0.5], 3), "2×2"),
     "emission": (lambda: hmm([0.5, 0.5], np.eye(2), [0.5], 3), "2 emissions"),
     "emission range": (lambda: hmm([1], [[1]], [2], 3), "Pr(observation = 1 | state 0) is 2"),
-    "decision": (lambda: cutset_network(("a", 0.5, None)), "not 3 things"),
+    "decision": (lambda: cutset_network(("a", 0.5, None)), "not 3 items"),
     "branches differ": (lambda: cutset_network(("a", 0.5, None, LEAF)), "only one branch has the variable 'b'"),
     "again": (lambda: cutset_network(("b", 0.5, LEAF, LEAF)), "the variable occurs again"),
     "leaf": (lambda: cutset_network(("a", 0.5, 3, 3)), "a leaf of a cutset network"),

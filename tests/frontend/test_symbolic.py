@@ -121,7 +121,7 @@ REFUSED = [
     (sympy.zoo * x, "not a polynomial: zoo"),
     (x + sympy.Symbol("x", positive=True), "two different symbols"),
     (sympy.Dummy("x") + x, "two different symbols"),
-    (sympy.Symbol("a", commutative=False), "commutes"),
+    (sympy.Symbol("a", commutative=False), "commute"),
     (sympy.Float("1e50000") * x, "the number is too large"),
     (sympy.Float("1e50000", 15) * x, "too large or too small"),
     (sympy.Integer(10) ** 50_000 * x, "the number is too large"),

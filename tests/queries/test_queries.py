@@ -217,7 +217,7 @@ def test_bad_questions():
         model.condition(np.ones((2, 2), int))
     with pytest.raises(PgccError, match="different variables"):
         model.kl(pgcc.compile(pgcc.parse("0.5*z + 0.5")))
-    with pytest.raises(PgccError, match="not to str"):
+    with pytest.raises(PgccError, match="not with str"):
         model.kl("z")
     with pytest.raises(EvidenceError, match="different"):
         model.mutual_information("a", "a")
