@@ -334,6 +334,7 @@ def run(*args: str, **env: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, *args], capture_output=True, text=True, env={**clean, **env}, check=False)
 
 
+@pytest.mark.slow
 def test_paper_example_without_pgcc(tmp_path):
     """All 27 queries in a process that cannot import pgcc; the second process finds the compiled code."""
     circuit = pgcc.parse(PAPER)

@@ -65,6 +65,7 @@ def as_fmpq(x):
 values = st.sampled_from([0, 0, 1, 1, 1, -2, Fraction(3, 7)]).map(Fraction)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 6), st.data())
 def test_every_reduction_is_an_identity(seed, n, data):

@@ -205,6 +205,7 @@ def test_the_size_is_settled(root, simple):
         assert sizes == ({1} if simple == "a size that says something" else {None})
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(sized_dets, st.data())
 def test_condition_and_marginalize(circuit, data):
@@ -294,6 +295,7 @@ def test_of_size_of_a_dpp(k):
     assert part.observe(size=k - 1 if k else 1).root is ZERO
 
 
+@pytest.mark.slow
 def test_of_size_of_mixtures_conditions_and_weights():
     g = Circuit(dpp())
     weighted = Circuit(dpp(children=(weighted_sum([2], [A]), B, C)))

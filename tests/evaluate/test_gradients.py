@@ -105,6 +105,7 @@ def test_determinants(complements):
     assert done > 10
 
 
+@pytest.mark.slow
 def test_kernels_and_trees():
     rng = np.random.default_rng(3)
     for seed in range(4):

@@ -93,6 +93,7 @@ def test_random_unsmooth_circuits(part):
     assert naive_wrong >= 0.99 * naive_asked  # in fact all
 
 
+@pytest.mark.slow
 def test_random_unsmooth_circuits_exactly():
     for one in unsmooth_pcs(60, seed=7):
         distribution, g = table(one), one.to_pgc()
@@ -139,6 +140,7 @@ def test_from_a_pc_and_back():
         assert marginals(back.to_pgc()) == marginals(g)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("negative", [False, True])
 def test_from_a_pgc_and_back(negative):
     signed = 0

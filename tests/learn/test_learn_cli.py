@@ -34,6 +34,7 @@ def table(tmp_path):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_the_model_is_written(table, tmp_path, capsys, model):
     out = tmp_path / "model.npz"

@@ -472,6 +472,7 @@ def kernels(draw, m):
     return B @ B.T
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(kernels(3), distributions("a", 3), distributions("b", 2), distributions("c", 2))
 def test_the_two_formulas_of_the_paper(L, f, g, h):

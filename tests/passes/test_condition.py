@@ -30,6 +30,7 @@ def assert_conditioned(circuit, seen, further):
     return conditioned
 
 
+@pytest.mark.slow
 @thorough
 @given(circuits(max_variables=5, dets=True, max_size=8), st.data())
 def test_conditioning_is_exact(circuit, data):

@@ -260,6 +260,7 @@ def test_float_matrices_stay_floats():
     assert [m.shape for m in simple.matrices] == [(2, 2), (2, 1), (2, 1)]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.integers(0, 5).flatmap(
