@@ -132,7 +132,7 @@ class IdentityPlus:
         """The slices of X₀, and R₀; None where N is not certainly definite."""
         if self._factors is None:
             return None
-        with waiting(f"a matrix of {self.n:,} rows"):
+        with waiting(f"the determinant of a matrix of {self.n:,} rows"):
             slices = [part for part, _ in _cut(self._factors[1].high, 0, _SLICES)]
             residual = self._less_product(Sum.of(np.eye(self.n), _PARTS), slices)
         return (slices, residual) if residual.norm() < _LARGEST_RESIDUAL else None
