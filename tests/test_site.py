@@ -5,9 +5,12 @@ The site itself is built, with warnings as errors, by `python -m sphinx -W --kee
 
 from __future__ import annotations
 
+import builtins
+import doctest
 import importlib
 import inspect
 import re
+import symtable
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -64,6 +67,56 @@ def test_the_index_has_every_section_once() -> None:
 def test_a_page_has_an_example(name: str) -> None:
     text = inspect.getdoc(reference.resolve(name)) or ""
     assert ">>> " in text, f"the docstring of {name} has no example"
+
+
+def names_in(table: symtable.SymbolTable) -> tuple[set[str], set[str]]:
+    """The global names that a piece of code reads, and those that it defines."""
+    symbols = table.get_symbols()
+    if table.get_type() == "module":
+        read = {s.get_name() for s in symbols if s.is_referenced()}
+        defined = {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
+    else:
+        read = {s.get_name() for s in symbols if s.is_global() and s.is_referenced()}
+        defined = {s.get_name() for s in symbols if s.is_declared_global() and s.is_assigned()}
+    for child in table.get_children():
+        inner = names_in(child)
+        read, defined = read | inner[0], defined | inner[1]
+    return read, defined
+
+
+def undefined_names(text: str) -> set[str]:
+    """The names that the examples of a docstring use, but neither import nor define in the same statement or before."""
+    known, missing = set(dir(builtins)), set()
+    for example in doctest.DocTestParser().get_examples(text):
+        read, defined = names_in(symtable.symtable(example.source, "<example>", "exec"))
+        known |= defined
+        missing |= read - known
+    return missing
+
+
+def docstrings(name: str) -> list[str]:
+    """The docstring of a public name and, for a class, those of the public members that pgcc defines."""
+    found = reference.resolve(name)
+    bases = [base for base in getattr(found, "__mro__", ()) if base.__module__.startswith("pgcc")]
+    members = [value for base in bases for m, value in vars(base).items() if not m.startswith("_")]
+    return [value.__doc__ or "" for value in (found, *members)]
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_an_example_runs_as_copied(name: str) -> None:
+    """Doctests run the examples among the names of their module, which a reader does not have."""
+    missing = set().union(*map(undefined_names, docstrings(name)))
+    assert not missing, f"the example of {name} uses {sorted(missing)}, which it does not import"
+
+
+def test_undefined_names_are_seen() -> None:
+    assert undefined_names(">>> hmm(2)") == {"hmm"}
+    assert undefined_names(">>> model.prob()\n>>> model = 1") == {"model"}
+    assert undefined_names(">>> [f(x) for x in range(3)]") == {"f"}
+    assert undefined_names(">>> def g(x):\n...     return pos(x)") == {"pos"}
+    assert not undefined_names(
+        ">>> import pgcc\n>>> a, b = pgcc.variables('a b')\n>>> print(f'{a}', [a for a in 'ab'])"
+    )
 
 
 def see_also(text: str) -> list[str]:

@@ -72,7 +72,7 @@ def marginals(model: Model, evidence: Any = None, *, ax: Axes | None = None, top
     Examples
     --------
     >>> import pgcc
-    >>> ax = marginals(pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")))
+    >>> ax = pgcc.plot.marginals(pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")))
     >>> [round(float(bar.get_height()), 12) for bar in ax.patches]
     [0.7, 0.4]
     """
@@ -126,7 +126,7 @@ def cardinality(
     Examples
     --------
     >>> import pgcc
-    >>> ax = cardinality(pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")))
+    >>> ax = pgcc.plot.cardinality(pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")))
     >>> ax.lines[0].get_label()
     'mean 1.1'
     """
@@ -177,7 +177,7 @@ def covariance(model: Model, evidence: Any = None, *, ax: Axes | None = None) ->
     Examples
     --------
     >>> import pgcc
-    >>> ax = covariance(pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")))
+    >>> ax = pgcc.plot.covariance(pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")))
     >>> ax.images[0].get_array().round(12).tolist()
     [[0.21, 0.12], [0.12, 0.24]]
     """
@@ -231,10 +231,10 @@ def circuit(circuit: Circuit, *, ax: Axes | None = None, most_nodes: int = 80, a
     Examples
     --------
     >>> import pgcc
-    >>> ax = circuit(pgcc.parse("0.4*a*b + 0.6"))
+    >>> ax = pgcc.plot.circuit(pgcc.parse("0.4*a*b + 0.6"))
     >>> sorted(text.get_text() for text in ax.texts)
     ['+', '2/5', '3/5', 'a', 'b', '×']
-    >>> ax = circuit(pgcc.parse("0.4*a*b + 0.6"), around="b", most_nodes=2)
+    >>> ax = pgcc.plot.circuit(pgcc.parse("0.4*a*b + 0.6"), around="b", most_nodes=2)
     >>> sorted(text.get_text() for text in ax.texts)
     ["2 nodes around 'b', of 5 nodes and 4 edges", 'b', '×', '⋯ 1', '⋯ 1']
     """
@@ -321,7 +321,7 @@ def save(picture: Axes | Figure, path: str | os.PathLike[str]) -> None:
     Examples
     --------
     >>> import pgcc
-    >>> save(circuit(pgcc.parse("z/2 + 1/2")), "coin.doc")
+    >>> pgcc.plot.save(pgcc.plot.circuit(pgcc.parse("z/2 + 1/2")), "coin.doc")
     Traceback (most recent call last):
     pgcc.errors.FormatError: coin.doc: a picture cannot have the extension '.doc'; it can have .pdf, .png or .svg
     """

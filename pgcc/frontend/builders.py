@@ -66,7 +66,8 @@ def chow_liu(parents: Iterable[int | None], probs: Iterable[Any], names: Iterabl
 
     Examples
     --------
-    >>> print(chow_liu([-1, 0], [0.25, (0.125, 0.75)], names=["rain", "wet"]))
+    >>> import pgcc
+    >>> print(pgcc.builders.chow_liu([-1, 0], [0.25, (0.125, 0.75)], names=["rain", "wet"]))
     0.75*~rain*(0.875*~wet + 0.125*wet) + 0.25*rain*(0.25*~wet + 0.75*wet)
     """
     listed, tables = as_list(parents, "parents"), as_list(probs, "probs")
@@ -152,7 +153,7 @@ def chow_liu_from_data(X: Any, alpha: float = 1.0, names: Iterable[str] | None =
     Examples
     --------
     >>> import pgcc
-    >>> tree = chow_liu_from_data([[0, 0], [0, 0], [1, 1], [1, 1]], alpha=1)
+    >>> tree = pgcc.builders.chow_liu_from_data([[0, 0], [0, 0], [1, 1], [1, 1]], alpha=1)
     >>> pgcc.compile(tree).prob([[1, 1], [1, 0]])
     array([0.375, 0.125])
     """
@@ -175,7 +176,8 @@ def chow_liu_parameters(X: Any, alpha: float = 1.0) -> tuple[np.ndarray, np.ndar
 
     Examples
     --------
-    >>> parents, probs = chow_liu_parameters([[0, 0, 1], [0, 1, 1], [1, 1, 0], [1, 1, 0]])
+    >>> import pgcc
+    >>> parents, probs = pgcc.builders.chow_liu_parameters([[0, 0, 1], [0, 1, 1], [1, 1, 0], [1, 1, 0]])
     >>> parents.tolist(), probs[2].tolist()
     ([-1, 0, 0], [0.75, 0.25])
     """
@@ -223,7 +225,8 @@ def naive_bayes(weights: Iterable[Any], probs: Iterable[Any], names: Iterable[st
 
     Examples
     --------
-    >>> print(naive_bayes([0.5, 0.5], [[0.25], [0.75]], names=["a"]))
+    >>> import pgcc
+    >>> print(pgcc.builders.naive_bayes([0.5, 0.5], [[0.25], [0.75]], names=["a"]))
     0.5*(0.75*~a + 0.25*a) + 0.5*(0.25*~a + 0.75*a)
     """
     shares = _distribution(weights, "the weights of the components")
@@ -275,7 +278,8 @@ def hmm(
 
     Examples
     --------
-    >>> weather = hmm([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], [0.1, 0.7], length=100)
+    >>> import pgcc
+    >>> weather = pgcc.builders.hmm([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], [0.1, 0.7], length=100)
     >>> len(weather.variables), weather.edges
     (100, 1194)
     """
@@ -323,8 +327,9 @@ def cutset_network(spec: Any, names: Iterable[str] | None = None) -> Circuit:
 
     Examples
     --------
+    >>> import pgcc
     >>> independent = {"names": ["b"], "parents": [-1], "probs": [0.5]}
-    >>> print(cutset_network(("a", 0.25, ("b", 0.125, None, None), independent)))
+    >>> print(pgcc.builders.cutset_network(("a", 0.25, ("b", 0.125, None, None), independent)))
     0.75*~a*(0.875*~b + 0.125*b) + 0.25*a*(0.5*~b + 0.5*b)
     """
     with collector_paused():
@@ -415,11 +420,12 @@ def bayesian_network(G: networkx.DiGraph, cpt: str = "cpt", keep: Iterable[str] 
 
     Examples
     --------
-    >>> import networkx, pgcc
+    >>> import networkx
+    >>> import pgcc
     >>> G = networkx.DiGraph([("rain", "wet"), ("sprinkler", "wet")])
     >>> G.nodes["rain"]["cpt"], G.nodes["sprinkler"]["cpt"] = 0.2, 0.1
     >>> G.nodes["wet"]["cpt"] = {(0, 0): 0, (0, 1): 0.9, (1, 0): 0.8, (1, 1): 0.99}
-    >>> pgcc.compile(bayesian_network(G)).prob({"rain": 1, "wet": 0})
+    >>> pgcc.compile(pgcc.builders.bayesian_network(G)).prob({"rain": 1, "wet": 0})
     0.0362
     """
     import networkx as nx

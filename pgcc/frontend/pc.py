@@ -1,6 +1,6 @@
 """Probabilistic circuits: sums with non-negative weights and products, over literals x and x̄.
 
-    >>> from pgcc.frontend import pc
+    >>> from pgcc import pc
     >>> weather = 0.3 * pc.pos("rain") * pc.bernoulli("wet", 0.9) + 0.7 * pc.neg("rain") * pc.bernoulli("wet", 0.1)
     >>> weather
     <PC: 2 variables, 10 edges>
@@ -95,7 +95,8 @@ class PC(KnowsOldSpellings):
 
     Examples
     --------
-    >>> p = 0.4 * pos("a") * pos("b") + 0.6 * neg("a")
+    >>> from pgcc import pc
+    >>> p = 0.4 * pc.pos("a") * pc.pos("b") + 0.6 * pc.neg("a")
     >>> p.evaluate({"a": 0, "b": 1})
     Fraction(5404319552844595, 9007199254740992)
     >>> print(p.to_pgc())
@@ -217,7 +218,8 @@ class PC(KnowsOldSpellings):
 
         Examples
         --------
-        >>> (pos("a") / 4 + neg("a") / 2).evaluate({"a": 1})
+        >>> from pgcc import pc
+        >>> (pc.pos("a") / 4 + pc.neg("a") / 2).evaluate({"a": 1})
         Fraction(1, 4)
         """
         values = {name: _value(assignment, name) for name in self.literals.scopes.names}
@@ -250,7 +252,8 @@ class PC(KnowsOldSpellings):
 
         Examples
         --------
-        >>> report = (0.5 * pos("a") * pos("b") + 0.5 * neg("a")).structure()
+        >>> from pgcc import pc
+        >>> report = (0.5 * pc.pos("a") * pc.pos("b") + 0.5 * pc.neg("a")).structure()
         >>> report.smooth, report.offenders["smooth"].variable, report.deterministic
         (False, 'b', True)
         """
@@ -290,13 +293,14 @@ class PC(KnowsOldSpellings):
         Examples
         --------
         >>> import networkx as nx
+        >>> from pgcc import pc
         >>> G = nx.DiGraph()
         >>> G.add_node("root", kind="sum")
         >>> G.add_node("a", kind="literal", variable="a", value=1)
         >>> G.add_node("not a", kind="literal", variable="a", value=0)
         >>> G.add_edge("root", "a", weight=0.25)
         >>> G.add_edge("root", "not a", weight=0.75)
-        >>> print(PC.from_networkx(G).to_pgc())
+        >>> print(pc.PC.from_networkx(G).to_pgc())
         0.25*a + 0.75*~a
         """
         return cls(*from_graph(graph, PROBABILISTIC, cls.signed))
@@ -313,7 +317,8 @@ class PC(KnowsOldSpellings):
 
         Examples
         --------
-        >>> G = (0.5 * pos("a") + 0.5 * neg("a")).to_networkx()
+        >>> from pgcc import pc
+        >>> G = (0.5 * pc.pos("a") + 0.5 * pc.neg("a")).to_networkx()
         >>> G.nodes[2]["kind"], list(G.successors(2)), G.edges[2, 0]["weight"]
         ('sum', [0, 1], 0.5)
         """
@@ -344,7 +349,8 @@ class PC(KnowsOldSpellings):
 
         Examples
         --------
-        >>> (0.5 * pos("a") * pos("b") + 0.5 * neg("a")).smooth().structure().smooth
+        >>> from pgcc import pc
+        >>> (0.5 * pc.pos("a") * pc.pos("b") + 0.5 * pc.neg("a")).smooth().structure().smooth
         True
         """
         made = type(self).__new__(type(self))
@@ -357,7 +363,8 @@ class PC(KnowsOldSpellings):
 
         Examples
         --------
-        >>> print((0.5 * pos("a") * pos("b") + 0.5 * neg("a")).smoothing)
+        >>> from pgcc import pc
+        >>> print((0.5 * pc.pos("a") * pc.pos("b") + 0.5 * pc.neg("a")).smoothing)
         4 edges before smoothing, 8 after
         """
         return Smoothing(self.edges, self._smooth.edges)
@@ -381,7 +388,8 @@ class PC(KnowsOldSpellings):
         Examples
         --------
         >>> import pgcc
-        >>> model = pgcc.compile((0.5 * pos("a") * pos("b") + 0.5 * neg("a")).to_pgc())
+        >>> from pgcc import pc
+        >>> model = pgcc.compile((0.5 * pc.pos("a") * pc.pos("b") + 0.5 * pc.neg("a")).to_pgc())
         >>> model.prob({"b": 1}, exact=True)  # 1/2 of (a, b), and 1/2 of each of (not a, b) and (not a, not b)
         Fraction(2, 3)
         """
@@ -411,7 +419,8 @@ class SignedPC(PC):
     Examples
     --------
     >>> import pgcc
-    >>> to_pc(pgcc.parse("(a + 1)*(b + 1)/2 - a*b"))
+    >>> from pgcc import pc
+    >>> pc.to_pc(pgcc.parse("(a + 1)*(b + 1)/2 - a*b"))
     <SignedPC: 2 variables, 10 edges>
     """
 
@@ -455,7 +464,8 @@ def neg(name: str) -> PC:
 def bernoulli(name: str, p: Any) -> PC:
     """A variable that is 1 with probability p: the sum p·x + (1 − p)·x̄.
 
-    >>> print(bernoulli("a", "0.2").to_pgc())
+    >>> from pgcc import pc
+    >>> print(pc.bernoulli("a", "0.2").to_pgc())
     1/5*a + 4/5*~a
 
     See Also
@@ -500,7 +510,8 @@ def mixture(weights: Iterable[Any], parts: Iterable[PC]) -> PC:
 
     Examples
     --------
-    >>> mixture([0.2, 0.3, 0.5], [bernoulli("a", p) for p in (0.1, 0.2, 0.3)]).edges
+    >>> from pgcc import pc
+    >>> pc.mixture([0.2, 0.3, 0.5], [pc.bernoulli("a", p) for p in (0.1, 0.2, 0.3)]).edges
     9
     """
     listed, numbers = _parts(parts), [as_number(w) for w in weights]
@@ -514,7 +525,8 @@ def mixture(weights: Iterable[Any], parts: Iterable[PC]) -> PC:
 def product(parts: Iterable[PC]) -> PC:
     """A product Π part_i, as a single product node.
 
-    >>> product([pos("a"), neg("b"), pos("c")]).edges
+    >>> from pgcc import pc
+    >>> pc.product([pc.pos("a"), pc.neg("b"), pc.pos("c")]).edges
     3
 
     See Also
@@ -580,7 +592,8 @@ def to_pc(circuit: Circuit) -> PC:
     Examples
     --------
     >>> import pgcc
-    >>> print(to_pc(pgcc.parse("0.4*a*b + 0.6")).literals)
+    >>> from pgcc import pc
+    >>> print(pc.to_pc(pgcc.parse("0.4*a*b + 0.6")).literals)
     2/5*a*b + 3/5*~a*~b
     """
     if not isinstance(circuit, Circuit):

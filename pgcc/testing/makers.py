@@ -45,7 +45,7 @@ def random_circuit(
 
     Examples
     --------
-    >>> from pgcc.testing import brute_force
+    >>> from pgcc.testing import brute_force, random_circuit
     >>> g = random_circuit(0, n=4, negative=False)
     >>> g.facts.decomposable, g.facts.monotone, sum(brute_force(g).values())
     (True, True, Fraction(1, 1))
@@ -92,6 +92,7 @@ def random_det(
 
     Examples
     --------
+    >>> from pgcc.testing import random_det
     >>> random_det(0, n=4, kind="psd").facts.dets
     1
     """
@@ -103,6 +104,7 @@ def random_det(
 def random_evidence(rng: np.random.Generator | int, circuit: Circuit) -> dict[str, int]:
     """Random partial evidence: every variable is 1, 0 or unobserved, with probability 1/3 each.
 
+    >>> from pgcc.testing import random_circuit, random_evidence
     >>> seen = random_evidence(1, random_circuit(0, n=9))
     >>> set(seen.values()) <= {0, 1}
     True
@@ -397,6 +399,7 @@ def random_pc(rng: np.random.Generator | int, n: int, size: int = 12, exact: boo
 
     Examples
     --------
+    >>> from pgcc.testing import random_pc
     >>> report = random_pc(0, n=4).structure()
     >>> report.decomposable, report.smooth
     (True, False)

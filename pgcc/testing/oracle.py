@@ -19,6 +19,7 @@ def brute_force(circuit: Circuit) -> dict[frozenset[str], Fraction]:
     a time, recovers the coefficients from them. (In a circuit that is not multiaffine, this treats z² as z.)
 
     >>> import pgcc
+    >>> from pgcc.testing import brute_force
     >>> brute_force(pgcc.parse("0.3*a + 0.7"))
     {frozenset(): Fraction(7, 10), frozenset({'a'}): Fraction(3, 10)}
     """

@@ -73,6 +73,7 @@ def circuits(
     Examples
     --------
     >>> from hypothesis import given
+    >>> from pgcc.testing import circuits
     >>> @given(circuits(decomposable=True))
     ... def test(g):
     ...     assert g.facts.decomposable
@@ -100,6 +101,7 @@ def evidence(circuit: Circuit) -> SearchStrategy[dict[str, int]]:
 
     >>> import pgcc
     >>> from hypothesis import find
+    >>> from pgcc.testing import evidence
     >>> find(evidence(pgcc.parse("0.5*a*b*c + 0.5")), lambda e: len(e) == 2)
     {'b': 1, 'c': 1}
     """
@@ -126,7 +128,7 @@ def polynomials(max_variables: int = 4, valid: bool = True, max_terms: int = 6) 
     Examples
     --------
     >>> from hypothesis import find
-    >>> from pgcc.testing import brute_force
+    >>> from pgcc.testing import brute_force, polynomials
     >>> print(find(polynomials(), lambda g: 0 < brute_force(g)[frozenset()] < 1))
     1/2 + 1/2*z1
     >>> print(find(polynomials(valid=False), lambda g: min(brute_force(g).values()) < 0))
@@ -174,6 +176,7 @@ def pcs(
     Examples
     --------
     >>> from hypothesis import find
+    >>> from pgcc.testing import pcs
     >>> print(find(pcs(smooth=True), lambda p: len(p.variables) == 2 and p.edges > 3).literals)
     ~z2*(z1 + ~z1)
     >>> find(pcs(smooth=False), lambda p: True).structure().smooth
@@ -224,6 +227,7 @@ def kernels(kind: str = "psd", max_items: int = 4, floats: bool = False) -> Sear
     Examples
     --------
     >>> from hypothesis import find
+    >>> from pgcc.testing import kernels
     >>> find(kernels(), lambda L: L[0, 1:].any())
     array([[1, 1],
            [1, 1]])
@@ -291,6 +295,7 @@ def graphs(
     Examples
     --------
     >>> from hypothesis import find
+    >>> from pgcc.testing import graphs
     >>> find(graphs(), lambda G: G.number_of_edges() >= 3 and G.number_of_nodes() == 3).edges
     EdgeView([(0, 1), (0, 2), (1, 2)])
     >>> find(graphs(weighted=True), lambda G: G.number_of_nodes() > 1).edges(data=True)

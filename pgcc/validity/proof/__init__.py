@@ -96,6 +96,7 @@ def verify(
     Examples
     --------
     >>> import pgcc
+    >>> from pgcc.validity.proof import verify
     >>> g = pgcc.parse("0.5*x + 0.5")
     >>> verify(g, pgcc.check(g).proofs)
     {'multiaffine': True, 'normalized': True, 'nonnegative': True}
