@@ -20,7 +20,7 @@ class PgccError(Exception):
 
 
 class ParseError(PgccError):
-    """Text that is not an expression; shows the line with a caret under the place.
+    """Text that is not a valid expression. The message shows the line, with a caret under the mistake.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class CircuitError(PgccError):
 
 
 class SemanticsError(PgccError):
-    """A well-formed circuit that is not what was asked for: a square, a negative or zero total.
+    """A well-formed circuit that is not a distribution: a variable is squared, or the total is negative or zero.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class SemanticsError(PgccError):
 
 
 class EvidenceError(PgccError, ValueError):
-    """Evidence that names no variable, contradicts itself or is not 0, 1 or unobserved.
+    """Evidence with an unknown name, a contradiction, or a value other than 0, 1 or unobserved.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class ProofError(PgccError):
 
 
 class FormatError(PgccError):
-    """A file that is damaged or not of the format its name promises.
+    """A file that is damaged, or does not have the format that its extension names.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class FormatError(PgccError):
 
 
 class SpellingError(PgccError, AttributeError):
-    """A public name of earlier days; the message says what is written now.
+    """A public name from an older version. The message says what to write now.
 
     Examples
     --------
