@@ -136,7 +136,7 @@ def test_a_page_says_what_to_see_also(name: str) -> None:
     assert names or optional, f"the docstring of {name} has no section See Also"
     owner = name.rpartition(".")[0]
     for other in names:
-        assert {other, f"pgcc.{other}", f"{owner}.{other}"} & set(PAGES), f"{name} says to see {other}"
+        assert {other, f"pgcc.{other}", f"{owner}.{other}"} & set(reference.pages()), f"{name} says to see {other}"
 
 
 def test_pages_of_the_guide_that_explain_names_exist() -> None:
