@@ -341,7 +341,7 @@ def _client(address: Any) -> tuple[Any, bool]:
     try:
         from distributed import Client
     except ImportError:
-        raise PgccError("clusters need Dask: pip install 'pgcc[dask]'") from None
+        raise PgccError("clusters need Dask: pip install distributed") from None
     if isinstance(address, Client):
         if address.asynchronous or address.status != "running":
             raise PgccError(f"cluster={brief(address)}: expected a connected, synchronous client")

@@ -102,6 +102,22 @@ def _evidence_first(question: Callable[P, T]) -> Callable[P, T]:
     return ask
 
 
+def _given_no_size(question: Callable[P, T]) -> Callable[P, T]:
+    """Explain what to ask instead to callers who give a size to the one question that takes none."""
+
+    @wraps(question)
+    def ask(*args: P.args, **kwargs: P.kwargs) -> T:
+        if kwargs.keys() & {"over", "size"}:
+            name = question.__name__
+            raise PgccError(
+                f"{name} takes no size: condition(size=k).{name}(evidence) has the derivatives by the numbers of the "
+                "circuit given that size"
+            )
+        return question(*args, **kwargs)
+
+    return ask
+
+
 class Model(KnowsOldSpellings):
     """A compiled circuit that answers questions about its distribution. Made by `pgcc.compile`.
 
@@ -116,8 +132,8 @@ class Model(KnowsOldSpellings):
 
     Notes
     -----
-    All questions take the same arguments under the same names. Evidence comes first, except in `conditional`, `kl`,
-    `mutual_information` and `sample`, where it follows what you are asking about:
+    Nearly all questions take the same arguments under the same names. Evidence comes first, except in `conditional`,
+    `kl`, `mutual_information`, `sample` and `top`, where it follows what you are asking about:
 
     evidence : dict, text, array, DataFrame, or list of dicts or texts
         What you observed. A dict names it, ``{"z1": 1, "z3": 0}``, and so does text, ``"z1=1, z3=0"``. An array has one
@@ -308,7 +324,7 @@ class Model(KnowsOldSpellings):
         >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2"))
         >>> model.condition({"b": 0}).prob({"a": 1})
         0.6
-        >>> model.condition(size=1).prob({"a": 1})
+        >>> round(model.condition(size=1).prob({"a": 1}), 12)
         0.75
         >>> model.condition("b=0", size=(1, 2)).variables
         ('a',)
@@ -592,7 +608,8 @@ class Model(KnowsOldSpellings):
         Parameters
         ----------
         evidence, over, size, rtol, threads
-            As in every question: see `Model`. If you give a size, log-probabilities are conditional on it.
+            As in every question: see `Model`. If you give a size, log-probabilities are conditional on it. They are not
+            conditional on the evidence: subtract ``logprob(evidence, size=…)`` for that.
         time_limit : float
             Seconds to search, for all rows of evidence together. The clock starts once the evidence is known to be
             possible, which may need kernels to be compiled first. The search ends early when it is complete or makes no
@@ -632,7 +649,8 @@ class Model(KnowsOldSpellings):
         ----------
         k : int
         evidence, time_limit, over, size, rtol, threads
-            As in `mode`.
+            As in `mode`. If you give a size, log-probabilities are conditional on it. They are not conditional on the
+            evidence: subtract ``logprob(evidence, size=…)`` for that.
 
         Returns
         -------
@@ -730,6 +748,7 @@ class Model(KnowsOldSpellings):
         sets = self._asked.columns(a), self._asked.columns(b)
         return self._ask(mutual_information, how, evidence, *sets)
 
+    @_given_no_size
     def grad(self, evidence: Any = None, *, weights: Any = None) -> Any:
         """Derivatives of log Pr(evidence) with respect to every number in the circuit, as `pgcc.grad` computes them.
 
@@ -996,7 +1015,8 @@ def compile(
     Examples
     --------
     >>> import pgcc
-    >>> pgcc.compile(pgcc.parse("(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)")).prob({"z2": 0, "z3": 0})
+    >>> model = pgcc.compile(pgcc.parse("(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)"))
+    >>> round(model.prob({"z2": 0, "z3": 0}), 12)
     0.04
     """
     if not isinstance(circuit, Circuit):

@@ -1,4 +1,4 @@
-"""Circuits in PyTorch: log-probabilities whose parameters are tensors, with gradients (`pip install 'pgcc[torch]'`).
+"""Circuits in PyTorch: log-probabilities whose parameters are tensors, with gradients (needs `torch`).
 
     logprob(circuit, rows, {part: tensor})    a function: you compute numbers of the circuit in any way you like
     dpp_logprob(rows, L=L)                    the same for a DPP given by its kernel
@@ -39,7 +39,7 @@ from pgcc.queries.gradient import GradientFunction, certain_logs
 try:
     import torch
 except ImportError as reason:
-    raise ImportError("pgcc.torch needs PyTorch: pip install 'pgcc[torch]'") from reason
+    raise ImportError("pgcc.torch needs PyTorch: pip install torch") from reason
 
 __all__ = ["LogProb", "dpp_logprob", "logprob"]
 

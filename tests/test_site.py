@@ -161,7 +161,7 @@ def test_our_pictures_have_a_label(picture: Path) -> None:
 
 
 def test_special_signs_of_docstrings_survive() -> None:
-    pytest.importorskip("sphinx", reason="pip install 'pgcc[docs]'")
+    pytest.importorskip("sphinx", reason="pip install '.[docs]'")
     as_rst = importlib.import_module("reference_pages").as_rst
     assert as_rst("Pr(|S| = k), ``|A|``") == r"Pr(\|S\| = k), ``|A|``"
     assert as_rst("a `.edges` file and `parse`") == "a ``.edges`` file and `parse`"

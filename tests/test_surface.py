@@ -359,3 +359,13 @@ def test_a_gradient_is_asked_of_the_model() -> None:
     same(MODEL.grad("a=1")[MODEL.circuit], pgcc.grad(MODEL.circuit, {"a": 1})[MODEL.circuit])
     raw = pgcc.compile(pgcc.parse("3*a + 1"), normalize=False)
     same(raw.grad("a=1")[raw.circuit], [1 / 3, 0])
+
+
+@pytest.mark.parametrize("how", [{"size": 2}, {"over": "a, b", "size": 2}])
+def test_a_gradient_given_a_size_is_asked_of_the_conditional_model(how: dict[str, Any]) -> None:
+    with pytest.raises(pgcc.PgccError, match=re.escape("grad takes no size: condition(size=k).grad(evidence)")):
+        MODEL.grad("a=1", **how)
+    given = MODEL.condition(**how)
+    assert given.grad("a=1").logprob == pytest.approx(MODEL.logprob("a=1", **how))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'sizes'"):
+        MODEL.grad("a=1", sizes=2)  # type: ignore[call-arg]

@@ -15,7 +15,7 @@ import pytest
 import pgcc
 from pgcc.errors import CircuitError, EvidenceError, PgccError, SemanticsError
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'pgcc[torch]' to test pgcc.torch")
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install '.[torch]' to test pgcc.torch")
 
 import pgcc.torch  # noqa: E402
 from pgcc.torch import LogProb, dpp_logprob, logprob  # noqa: E402

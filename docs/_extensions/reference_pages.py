@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from pathlib import Path
@@ -11,6 +12,8 @@ from docutils import nodes
 from public_names import PAGED, Section, is_method, methods, pages, resolve, sections, short
 from sphinx.addnodes import pending_xref, toctree
 from sphinx.util.docutils import SphinxDirective
+
+import pgcc
 
 FOLDER = Path(__file__).parents[1] / "reference" / "api"
 
@@ -24,7 +27,9 @@ def as_rst(line: str) -> str:
     return "".join(outside)
 
 
-def prepare_docstring(_: Any, what: str, __: str, ___: Any, ____: Any, lines: list[str]) -> None:
+def prepare_docstring(_: Any, what: str, name: str, __: Any, ___: Any, lines: list[str]) -> None:
+    if what == "data":
+        lines[:] = [comment(name), ""]  # Python's text on its type would be there
     lines[:] = map(as_rst, lines)
     if what in ("property", "attribute") and lines:
         lines[0] = lines[0].replace(": ", " – ", 1)  # napoleon takes what stands before a colon for a type
@@ -45,12 +50,37 @@ def call_attributes_so(_: Any, document: nodes.document) -> None:
             name.children = [nodes.Text("Attributes")]
 
 
-def summary(name: str) -> str:
-    """The first sentence of a docstring, or of the comment that a constant has."""
+def comment(name: str) -> str:
+    """What the source says above a constant of a package."""
+    package, _, constant = name.rpartition(".")
+    for path in Path(resolve(package).__file__).parent.glob("*.py"):
+        found = re.search(rf"^((?:#.*\n)+){constant} = ", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if found:
+            return " ".join(line.lstrip("# ") for line in found[1].splitlines())
+    raise LookupError(f"no comment stands above {name}")
+
+
+def torch_docstring(name: str) -> str:
+    """From the source, which can be read where PyTorch is not installed."""
+    tree = ast.parse((Path(pgcc.__file__).parent / "torch.py").read_text(encoding="utf-8"))
+    return next(
+        ast.get_docstring(node) or ""
+        for node in tree.body
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name.rpartition(".")[2]
+    )
+
+
+def docstring(name: str) -> str:
+    """A docstring, or the comment that a constant has."""
     if name.split(".")[1] == "torch":
-        return ""
+        return torch_docstring(name)
     found = resolve(name)
-    text = inspect.getdoc(found) or "" if callable(found) or isinstance(found, property) else ""
+    return inspect.getdoc(found) or "" if callable(found) or isinstance(found, property) else comment(name)
+
+
+def summary(name: str) -> str:
+    """The first sentence of the docstring."""
+    text = docstring(name)
     first = " ".join(text.split("\n\n")[0].split())
     end = first.find(". ")
     return as_rst(first if end < 0 else first[: end + 1])

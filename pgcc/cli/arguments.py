@@ -376,7 +376,7 @@ def _add_fit(commands: Any) -> None:
 
 def _add_cluster_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--cluster", metavar="ADDRESS", help="run on the workers of this Dask scheduler (needs pgcc[dask])"
+        "--cluster", metavar="ADDRESS", help="run on the workers of this Dask scheduler (needs distributed)"
     )
 
 

@@ -360,7 +360,7 @@ def _matplotlib() -> Any:
     try:
         import matplotlib.figure
     except ImportError:
-        raise PgccError("pictures need matplotlib: pip install 'pgcc[plot]'") from None
+        raise PgccError("pictures need matplotlib: pip install matplotlib") from None
     return matplotlib
 
 

@@ -93,7 +93,8 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
     known = inspect.signature(read).parameters
     unknown = [name for name in options if name not in known]
     if unknown:
-        raise FormatError(f"{path}: the format {path.suffix} has no option {unknown[0]}=")
+        advice = "; circuit.relabel renames the variables" if unknown[0] == "names" else ""
+        raise FormatError(f"{path}: the format {path.suffix} has no option {unknown[0]}={advice}")
     try:
         with waiting(f"reading {path}"):
             return read(path, **options)

@@ -473,7 +473,9 @@ def _cpt(given: Any, k: int, name: str) -> np.ndarray:
         held = as_array(given, f"the table of {name!r}")
         array = np.asarray(given if held is None else held, dtype=object)
         if array.shape != (2,) * k:
-            raise CircuitError(f"the table of {name!r} has shape {array.shape}; {k} parents need {(2,) * k}")
+            need = f"the shape {(2,) * k}: Pr(x = 1) for all values of its parents" if k else "one number, Pr(x = 1)"
+            parents = f"{k} parent{'s' if k > 1 else ''}" if k else "no parents"
+            raise CircuitError(f"the table of {name!r} has the shape {array.shape}; with {parents} it needs {need}")
         entries = [array[cell] for cell in cells]
     rows = [_both(p, f"{name} =", c) for p, c in zip(entries, cells, strict=True)]
     return np.array(rows).reshape((2,) * (k + 1))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pgcc.errors import CircuitError, EvidenceError, KnowsOldSpellings
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.facts import Facts, find_facts, find_overlap
+from pgcc.ir.names import hint
 from pgcc.ir.node import Node, Op, const, postorder, product, rebuild, var, weighted_sum
 from pgcc.ir.numbers import Number, is_number, reciprocal
 from pgcc.ir.scopes import Scopes
@@ -185,6 +186,11 @@ class Circuit(KnowsOldSpellings):
     def relabel(self, names: Mapping[str, str]) -> Circuit:
         """The same circuit with variables renamed.
 
+        Parameters
+        ----------
+        names : dict of str
+            From old to new names. Variables that it does not mention keep theirs.
+
         >>> import pgcc
         >>> pgcc.parse("z1/2 + 1/2").relabel({"z1": "rain"}).variables
         ('rain',)
@@ -195,7 +201,7 @@ class Circuit(KnowsOldSpellings):
         """
         unknown = [name for name in names if name not in self.variables]
         if unknown:
-            raise CircuitError(f"cannot rename {unknown[0]!r}: the circuit has no such variable")
+            raise CircuitError(f"cannot rename {unknown[0]!r}{hint(unknown[0], self.variables)}")
         renamed = [names.get(v, v) for v in self.variables]
         return Circuit(self.rewrite(lambda node: var(names.get(node.name, node.name), node.is_complement)), renamed)
 

@@ -153,6 +153,8 @@ class Estimator(Parameters):
         def __getattr__(self, name: str) -> Any:
             if name == "model_":  # what its property raised was an AttributeError too
                 raise not_fitted(self)
+            if not name.startswith("_") and hasattr(Model, name):
+                raise AttributeError(f"{type(self).__name__} has no {name!r}: ask its model, estimator.model_.{name}")
             return super().__getattr__(name)
 
     def _learned(self) -> Circuit:

@@ -56,7 +56,7 @@ def assert_valid(
     >>> assert_valid(pgcc.parse("0.4*a*b + 0.6"))
     >>> assert_valid(pgcc.parse("1.5*rain - 0.5"))
     Traceback (most recent call last):
-    AssertionError: no distribution: 1 variable, 2 edges
+    AssertionError: not a distribution: 1 variable, 2 edges
     nonnegative: refuted: the coefficient of rain=0 is -1/2
     """
     report = check(circuit, time=time, normalize=normalize, rng=rng)

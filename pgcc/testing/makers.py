@@ -54,6 +54,7 @@ def random_circuit(
     return finish(maker, size, decomposable)
 
 
+# The kinds of determinants that `pgcc.testing.random_det` makes.
 DET_KINDS = ("psd", "kernel", "low rank", "nonsymmetric", "singular")
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import networkx
     from hypothesis.strategies import SearchStrategy
 
+# The kinds of kernels that `pgcc.testing.kernels` makes.
 KERNEL_KINDS = ("psd", "projection", "nonsymmetric", "marginal")
 
 
@@ -35,7 +36,7 @@ def strategies() -> Any:
     try:
         import hypothesis.strategies
     except ImportError as error:  # pragma: no cover - hypothesis is there when the tests run
-        message = "the strategies of pgcc.testing need hypothesis: pip install 'pgcc[test]'"
+        message = "the strategies of pgcc.testing need hypothesis: pip install hypothesis"
         raise ImportError(message) from error
     return hypothesis.strategies
 

@@ -157,7 +157,7 @@ class Report:
 
     def __str__(self) -> str:
         n, size = len(self.circuit.variables), self.circuit.edges
-        head = {PROVED: "a distribution", REFUTED: "no distribution", NOT_PROVEN: "not proven to be a distribution"}
+        head = {PROVED: "a distribution", REFUTED: "not a distribution", NOT_PROVEN: "not proven to be a distribution"}
         lines = [f"{head[self.state]}: {n} variable{'' if n == 1 else 's'}, {size:,} edge{'' if size == 1 else 's'}"]
         lines += [f"{name}: {verdict}" for name, verdict in self._verdicts.items()]
         return "\n".join(lines)

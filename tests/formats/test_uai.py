@@ -419,3 +419,12 @@ def test_mutated_files_never_raise_anything_else(tmp_path: Path) -> None:
             row = [1] + [-1] * (n - 1)
             assert pgcc.compile(circuit).prob([row])[0] == pytest.approx(marginal(weights, row), rel=1e-10)
     assert 300 < refused < 580
+
+
+def test_names_are_given_by_relabel(tmp_path: Path) -> None:
+    path = tmp_path / "good.uai"
+    path.write_text(GOOD)
+    with pytest.raises(FormatError, match=r"\.uai has no option names=; circuit\.relabel renames the variables$"):
+        pgcc.load(path, names=["rain"])
+    circuit = pgcc.load(path)
+    assert circuit.relabel({"x1": "rain"}).variables == ("rain", *circuit.variables[1:])

@@ -291,6 +291,15 @@ def test_old_names_say_the_new_ones(kind):
             getattr(estimator, old)
 
 
+@pytest.mark.parametrize("question", ["prob", "marginals", "mode", "grad"])
+def test_questions_are_put_to_the_model(question):
+    for estimator in (MixtureOfTrees(), ChowLiu().fit([[0, 1], [1, 0]])):
+        told = f"{type(estimator).__name__} has no '{question}': ask its model, estimator.model_.{question}"
+        with pytest.raises(AttributeError, match=f"^{told}$"):
+            getattr(estimator, question)
+        assert not hasattr(estimator, question)
+
+
 def test_components_are_still_accepted():
     with pytest.warns(DeprecationWarning, match="called n_components now"):
         model = SimplePGC(max_group=2, components=3)

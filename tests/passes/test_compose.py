@@ -458,7 +458,7 @@ def test_relabel():
     assert brute_force(g.relabel({"a": "b", "b": "a"}))[frozenset("b")] == Fraction(1, 2)
     with pytest.raises(CircuitError, match="'b' is listed twice"):
         g.relabel({"a": "b"})
-    with pytest.raises(CircuitError, match="cannot rename 'x'"):
+    with pytest.raises(CircuitError, match="cannot rename 'x': the variables are a, b"):
         g.relabel({"x": "y"})
 
 

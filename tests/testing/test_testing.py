@@ -343,7 +343,7 @@ def test_graphs_reach_and_shrink():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1.5*rain - 0.5", "no distribution: .*\nnonnegative: refuted: the coefficient of rain=0 is -1/2"),
+        ("1.5*rain - 0.5", "not a distribution: .*\nnonnegative: refuted: the coefficient of rain=0 is -1/2"),
         ("0.5*rain + 0.4", "normalized: refuted: g\\(1\\) = 9/10"),
         ("0.5*rain*(rain + 1)", "multiaffine: refuted: 'rain' occurs to a power above 1"),
     ],

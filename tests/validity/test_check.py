@@ -53,7 +53,7 @@ def test_a_negative_coefficient():
 def test_a_report_of_long_numbers_has_a_repr():
     """Python refuses to write numbers of more than 4,300 digits: `repr` raised a ValueError."""
     report = pgcc.check(pgcc.parse("x - 10**-10000*y"))
-    assert repr(report) == "<Report: no distribution: 2 variables, 2 edges>"
+    assert repr(report) == "<Report: not a distribution: 2 variables, 2 edges>"
     assert repr(report.nonnegative).endswith("witness={'x': 0, 'y': 1}, value=<about -2**-33219>)")
     assert "witness=<about 2**16609>" in repr(Verdict("refuted", "too large", Fraction(10**5000)))
     assert repr(pgcc.check(pgcc.parse("1.5*x - 0.5")).nonnegative).endswith("witness={'x': 0}, value=Fraction(-1, 2))")

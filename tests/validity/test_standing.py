@@ -79,7 +79,7 @@ def test_questions_refuse_what_is_no_distribution(question, circuit):
      ("(a + 1)**2 - a**2 - 2.5*a", "a=1 is -1/2")],
 )  # fmt: skip
 def test_compile_refuses_with_a_witness(text, witness):
-    with pytest.raises(SemanticsError, match=f"no distribution: the coefficient of {witness}, below 0"):
+    with pytest.raises(SemanticsError, match=f"not a distribution: the coefficient of {witness}, below 0"):
         pgcc.compile(pgcc.parse(text))
     raw = pgcc.compile(pgcc.parse(text), normalize=False)
     assert raw.prob({}) > 0
@@ -93,7 +93,7 @@ def test_one_negative_coefficient_among_many(n):
     each = Fraction(1, 2**n)
     uniform = pgcc.product([(v + 1) / 2 for v in x])
     wrong = uniform - 2 * each * pgcc.product(x) + 2 * each * pgcc.product(x[: n // 2])
-    with pytest.raises(SemanticsError, match="no distribution"):
+    with pytest.raises(SemanticsError, match="not a distribution"):
         pgcc.compile(wrong)
     right = uniform - each * pgcc.product(x) + each * pgcc.product(x[: n // 2])
     assert pgcc.compile(right).prob(dict.fromkeys(right.variables, 1)) == 0.0
