@@ -160,6 +160,14 @@ def test_our_pictures_have_a_label(picture: Path) -> None:
     assert root.get("aria-label") or root.find("{http://www.w3.org/2000/svg}title") is not None
 
 
+def test_every_name_has_a_summary() -> None:
+    pytest.importorskip("sphinx", reason="pip install '.[docs]'")
+    summary = importlib.import_module("reference_pages").summary
+    assert [name for name in reference.pages() if not summary(name)] == []
+    assert summary("pgcc.testing.KERNEL_KINDS") == "The kinds of kernels that `pgcc.testing.kernels` makes."
+    assert summary("pgcc.torch.LogProb").startswith("A circuit as a PyTorch layer")
+
+
 def test_special_signs_of_docstrings_survive() -> None:
     pytest.importorskip("sphinx", reason="pip install '.[docs]'")
     as_rst = importlib.import_module("reference_pages").as_rst
