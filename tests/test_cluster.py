@@ -159,10 +159,11 @@ def test_nobody_there(monkeypatch):
 
 def test_without_dask(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(PgccError, match=r"pgcc\[dask\]"):
+    with pytest.raises(PgccError, match=r"pip install distributed"):
         list(logprobs("tcp://127.0.0.1:9", pgcc.compile(pgcc.parse("a")), []))
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path, run):
     """With workers that are processes of their own, which get the model as a pickle."""
     distributed = pytest.importorskip("distributed")

@@ -47,6 +47,7 @@ def test_a_child_below_the_range_of_doubles_under_a_large_matrix():
     assert_marginals(mixture, {"a": 0})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [0, 1100])
 def test_a_kernel_that_underflows_under_a_large_child(more):
     """Its diagonal entry of 1e-340 is no exact 0, by any form; times 1e200 it is a probability of 1e-140."""

@@ -571,6 +571,7 @@ def test_process_fails_with_one_line():
     assert done.stderr == "pgcc: nosuch.pgc: there is no such file\n"
 
 
+@pytest.mark.slow
 def test_broken_pipe_is_quiet(table):
     path = table("z\n" + "1\n" * 50_000)  # more output than a pipe holds
     command = [sys.executable, "-m", "pgcc", "query", "--expr", "0.123456789*z + 1", "--evidence", path]

@@ -18,6 +18,7 @@ def test_jobs_ask_what_can_be_asked(name):
         choose_tier(before)
 
 
+@pytest.mark.slow
 def test_every_job_is_done(run, monkeypatch, tmp_path):
     monkeypatch.setattr(warmup, "folder", lambda: tmp_path)
     monkeypatch.setattr(warmup, "writable", lambda: tmp_path)

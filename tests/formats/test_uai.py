@@ -388,6 +388,7 @@ def test_good_text_in_odd_clothes(tmp_path: Path) -> None:
         assert pgcc.load(path) == expected
 
 
+@pytest.mark.slow
 def test_mutated_files_never_raise_anything_else(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     path = tmp_path / "mutant.uai"

@@ -110,6 +110,7 @@ def test_damaged_files(place, damage):
     assert answer(start(place)) == (12.0, 1)
 
 
+@pytest.mark.slow
 def test_no_folder_can_be_written(place):
     """A file where the folder should be: that is refused whoever asks, unlike a folder without permissions."""
     (place / "cache").rmdir()

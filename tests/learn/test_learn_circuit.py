@@ -153,6 +153,7 @@ def test_what_is_learned_is_a_distribution(name, tmp_path):
     assert again.mean(again.parameters.start)[0] == pytest.approx(learned.score(X), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in matrices() if "free" not in name])
 def test_whatever_the_parameters_are(name):
     """No coefficient is negative, far from the start too."""

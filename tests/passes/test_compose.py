@@ -160,6 +160,7 @@ def test_product_of_nothing_and_of_one():
 # -- composition -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @MANY
 @given(anything("g", 3), st.lists(st.booleans(), min_size=3, max_size=3), st.data())
 def test_compose(g, chosen, data):

@@ -52,6 +52,7 @@ class TestHomogenize:
             seen = {v: c for v, c in named.items() if c >= 0}
             assert at_literals(hom, named) == probability(circuit, seen)
 
+    @pytest.mark.slow
     def test_determinants(self) -> None:
         rng = np.random.default_rng(1)
         for seed in range(25):

@@ -70,6 +70,7 @@ def test_pairwise(family):
         np.testing.assert_allclose(model.covariance(evidence), expected.astype(float), atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_mode(family):
     for circuit, table, evidence in cases(family, seed=3):

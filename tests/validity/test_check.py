@@ -326,6 +326,7 @@ def test_dpps(n):
     assert proved(pgcc.dpp(L=L).observe(size=min(3, n)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exact", [True, False])
 def test_conditioned_dpps(exact):
     L, K = random_kernel(0, 5), np.full((4, 4), 0.2) + np.eye(4) * 0.125
