@@ -16,12 +16,9 @@ def run(args: argparse.Namespace) -> None:
     if args.output is None:
         args.parser.error("expected the page to write: -o page.html")
     check_can_write(args.output, args.force)
-    model = pgcc.compile(read_circuit(args))
-    page = model.explore(title=args.title or _title(args.file))
+    page = pgcc.compile(read_circuit(args)).explore(title=args.title or _title(args.file))
     write_text(args.output, page.html)
-    n = len(model.variables)
-    size = f"{n:,} variable{'s' if n != 1 else ''}, {len(page.html.encode()) / 1000:,.0f} kB"
-    print(f"wrote {args.output}: {size}; open it in a browser")
+    print(f"wrote {args.output}: {page.size}; open it in a browser")
 
 
 def _title(file: str | None) -> str | None:

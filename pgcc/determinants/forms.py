@@ -43,9 +43,9 @@ from pgcc.program.determinant import DetStructure
 Value = tuple[float, int, float]  # mantissa, binary exponent, relative error
 
 # Kernels G of more children than this are not written down.
-_MOST_CHILDREN = 2500
-# From so many children on they are found by products in BLAS, and before anybody asks.
-_LARGE_KERNEL = 200
+_MOST_CHILDREN = 1024
+# Those of L-ensembles from so many children on are found by products in BLAS, and before anybody asks; up to so many.
+_LARGE_KERNEL, _MOST_IN_ENSEMBLE = 200, 2500
 # Nor are matrices for the form RANK with more numbers than this.
 _MOST_NUMBERS = 1 << 24
 _ONE: Value = (0.5, 1, 0.0)
@@ -78,7 +78,8 @@ class Determinant:
         self.counted = np.array(everything if structure.size is None else structure.counted or everything, bool)
         self.columns, self.n_variables = columns, n_variables
         self.refined = False  # whether all was done to know `total`
-        small = structure.children <= _MOST_CHILDREN and structure.in_range
+        most = _MOST_CHILDREN if self._ensemble is None else _MOST_IN_ENSEMBLE
+        small = structure.children <= most and structure.in_range
         self.may_have_free = small
         self.free: Base | None = None
         self.out: Base | None = None
@@ -96,7 +97,7 @@ class Determinant:
         self.may_have_free = False
         if self._ensemble is not None:
             self.free = base_of_ensemble(self.structure, self._ensemble)
-        if self.free is None:
+        if self.free is None and self.structure.children <= _MOST_CHILDREN:
             self.free = find_base(self.structure, self._free_phi)
         return self.free is not None
 
@@ -104,10 +105,10 @@ class Determinant:
     def _ensemble(self) -> IdentityPlus | None:
         """I + L, if this is det(I + diag(f)·L) of a large symmetric L."""
         structure = self.structure
-        is_plain = structure.identity_m0 and structure.identity_u and structure.doubles[2] and structure.symmetric
-        if not is_plain or structure.children < _LARGE_KERNEL or not (self.phi == 1.0).all():
+        if structure.children < _LARGE_KERNEL or structure.size is not None or not (self.phi == 1.0).all():
             return None
-        return IdentityPlus(structure.floats[2]) if structure.size is None else None
+        is_plain = structure.identity_m0 and structure.identity_u and structure.doubles[2] and structure.symmetric
+        return IdentityPlus(structure.floats[2]) if is_plain else None
 
     @property
     def forms(self) -> list[str]:

@@ -70,7 +70,7 @@ def top(circuit: Circuit, most_nodes: int) -> Part:
     """The root and the nodes nearest below it."""
     nodes = _nearest([circuit.root], most_nodes, TOP_LEVELS, _children)
     note = f"the top {len(nodes):,} of {_size_text(circuit)}"
-    return _cut(circuit, nodes, note, above=False)
+    return _cut(circuit, nodes, note, {})
 
 
 def neighbourhood(circuit: Circuit, around: str | Node | Circuit, most_nodes: int) -> Part:
@@ -80,7 +80,7 @@ def neighbourhood(circuit: Circuit, around: str | Node | Circuit, most_nodes: in
     nodes = _nearest(centres, most_nodes, AROUND_LEVELS, lambda node: [*_children(node), *parents.get(node, {})])
     what = repr(around) if isinstance(around, str) else "a node"
     note = f"{len(nodes):,} nodes around {what}, of {_size_text(circuit)}"
-    return _cut(circuit, nodes, note, above=True)
+    return _cut(circuit, nodes, note, parents)
 
 
 def _size_text(circuit: Circuit) -> str:
@@ -134,15 +134,13 @@ def _nearest(
     return set(distance)
 
 
-def _cut(circuit: Circuit, shown: set[Node], note: str, above: bool) -> Part:
-    """The shown nodes in the order of the circuit, with a stub wherever children (or parents) are left out."""
+def _cut(circuit: Circuit, shown: set[Node], note: str, parents: dict[Node, dict[Node, None]]) -> Part:
+    """The shown nodes in the order of the circuit, with a stub wherever children (or these parents) are left out."""
     nodes = [node for node in circuit.order if node in shown]
     stubs = [
         Stub(node, missing, below=True) for node in nodes if (missing := len(set(_children(node)).difference(shown)))
     ]
-    if above:
-        parents = _parents(circuit)
-        stubs += [
-            Stub(node, missing, below=False) for node in nodes if (missing := len(parents.get(node, {}).keys() - shown))
-        ]
+    stubs += [
+        Stub(node, missing, below=False) for node in nodes if (missing := len(parents.get(node, {}).keys() - shown))
+    ]
     return Part(nodes, stubs, note if stubs else "")  # connected: where nothing is missing beside a node, nothing is

@@ -82,14 +82,14 @@ def node_names(laplacian: Laplacian, edges: Sequence[str], count: int) -> list[s
         for node in (tail, head):
             known = found[node]
             found[node] = ends if known is None else known & ends
-    _settle(found, laplacian, edges)
+    _propagate(found, laplacian, edges)
     chosen = [next(iter(ends)) if ends is not None and len(ends) == 1 else None for ends in found]
     if None in chosen or len(set(chosen)) < count:
         return [str(i) for i in range(count)]
     return [name for name in chosen if name is not None]
 
 
-def _settle(found: list[set[str] | None], laplacian: Laplacian, edges: Sequence[str]) -> None:
+def _propagate(found: list[set[str] | None], laplacian: Laplacian, edges: Sequence[str]) -> None:
     """Propagate names: the name of one end of an edge determines the other. In a lone edge, the tail comes first."""
     ends = list(zip(laplacian.tail.tolist(), laplacian.head.tolist(), edges, strict=True))
     changed = True

@@ -104,10 +104,14 @@ class Explorer:
             f'srcdoc="{escape(self.html, quote=True)}"></iframe>'
         )
 
-    def __repr__(self) -> str:
+    @property
+    def size(self) -> str:
+        """How many variables the page has, and how many bytes, in words."""
         n = len(self._about["variables"])
-        size = f"{len(self.html.encode()) / 1000:,.0f} kB"
-        return f"<Explorer: {self._title}, {n:,} variable{'s' if n != 1 else ''}, {size}>"
+        return f"{n:,} variable{'s' if n != 1 else ''}, {len(self.html.encode()) / 1000:,.0f} kB"
+
+    def __repr__(self) -> str:
+        return f"<Explorer: {self._title}, {self.size}>"
 
 
 def explore(
