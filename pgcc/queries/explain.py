@@ -31,7 +31,8 @@ class Made:
     seconds: float
 
     def __str__(self) -> str:
-        return f"{self.name} ← {', '.join(self.inputs.split())}: {self.law}" + (f" ({self.size})" if self.size else "")
+        figures = ", ".join(filter(None, [self.size, f"{1e3 * self.seconds:.1f} ms"]))
+        return f"{self.name} ← {', '.join(self.inputs.split())}: {self.law} ({figures})"
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,6 @@ class Explanation:
         """The explanation as plain data, for JSON."""
         return asdict(self)
 
-    @property
-    def times(self) -> str:
-        """The stages made so far and the milliseconds that each took, which differ from run to run."""
-        return "\n".join(f"{stage.name}: {1e3 * stage.seconds:.2f} ms" for stage in self.stages)
-
     def _repr_html_(self) -> str:
         """What notebooks show: the explanation as tables."""
         from pgcc.draw.html import explanation_html
@@ -90,7 +86,7 @@ class Explanation:
         lines = [
             f"{self.variables} variable{plural}, {self.edges} edges, depth {self.depth}, formal degree {self.degree}",
             ", ".join(name if holds else f"not {name}" for name, holds in kinds)
-            + (f", {self.determinants} determinants" if self.determinants else ""),
+            + (f", {self.determinants} determinant{'s' * (self.determinants > 1)}" if self.determinants else ""),
             f"multiaffine: {self.multiaffine}",
             f"nonnegative: {self.nonnegative}",
             f"simplified to {self.edges_simplified} edges; program of {self.operations} operations per row "

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -338,7 +339,8 @@ def test_table_errors_name_the_place(run, beta, table, monkeypatch):
 def test_show(run):
     lines = run("show", EXAMPLE).lines
     assert lines[:2] == ["variables: z1, z2, z3", "3 variables, 14 edges, depth 4, formal degree 3"]
-    assert "\n".join(lines[1:]) == str(pgcc.compile(pgcc.parse(BETA)).explain())
+    told = str(pgcc.compile(pgcc.parse(BETA)).explain())
+    assert [re.sub(r"\d\S* ms", "ms", line) for line in lines[1:]] == re.sub(r"\d\S* ms", "ms", told).splitlines()
 
 
 def test_show_a_query(run):
