@@ -10,6 +10,7 @@ from pgcc.formats.io import read_text, shown
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ZERO, Node, Op, var
 from pgcc.ir.printer import describe
+from pgcc.ir.spelling import display_text
 from pgcc.passes.building import product_of, sum_of
 from pgcc.passes.padding import homogenize, smooth
 
@@ -176,6 +177,17 @@ def over_literals(circuit: Circuit, form: str) -> Circuit:
             f"{form} is decomposable, and two factors of {describe(node)} share {name!r}: .pgc and .npz keep it"
         )
     return homogenize(circuit)
+
+
+def refuse_weights(circuit: Circuit, form: str) -> None:
+    """Refuse numbers other than 0 and 1 in a circuit to be written in a format of logic, called `form`."""
+    for node in circuit.order:
+        if node.op is Op.CONST and node.value not in (0, 1):
+            raise FormatError(f"{form} has no numbers, and this circuit has the constant {display_text(node.value)}")
+        if node.op is Op.SUM and any(weight not in (0, 1) for weight in node.weights):
+            raise FormatError(
+                f"{form} has no weights, and {describe(node)} has some that are not 1: .psdd, .pgc and .npz keep them"
+            )
 
 
 def signed_number(literal: Node) -> int:

@@ -37,6 +37,7 @@ from pgcc.formats.logic import (
     disjunction,
     literal_node,
     over_literals,
+    refuse_weights,
     signed_number,
     smoothed,
     variable_names,
@@ -47,7 +48,6 @@ from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node, Op
 from pgcc.ir.printer import describe
-from pgcc.ir.spelling import display_text
 
 KINDS = {"o": "or", "a": "and", "t": "true", "f": "false"}
 
@@ -101,13 +101,7 @@ def write(circuit: Circuit, file: BinaryIO) -> None:
         If it is none; the reason is named.
     """
     full = over_literals(circuit, "an NNF")
-    for node in full.order:
-        if node.op is Op.CONST and node.value not in (0, 1):
-            raise FormatError(f"an NNF has no numbers, and this circuit has the constant {display_text(node.value)}")
-        if node.op is Op.SUM and any(weight not in (0, 1) for weight in node.weights):
-            raise FormatError(
-                f"an NNF has no weights, and {describe(node)} has some that are not 1: .psdd, .pgc and .npz keep them"
-            )
+    refuse_weights(full, "an NNF")
     report = structure(full)
     if report.deterministic is not True:
         doubt = "can be true together" if report.deterministic is False else "were not shown to exclude one another"

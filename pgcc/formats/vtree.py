@@ -163,7 +163,7 @@ class VtreeChecker:
         left, right = self.vtree.children[at]
         for ids, side, name in ((primes, left, "prime"), (subs, right, "sub")):
             places = map(self._at.get, map(int, ids))
-            if not all(map(side.__eq__, places)):  # a quick look, and a slow one to see what is the matter
+            if any(place != side for place in places):  # the fast path; then one by one, for the message
                 for one in ids:
                     self._need_under(side, one, name)
         self._at[int(key)] = at
