@@ -51,6 +51,13 @@ FLOAT64_MUTANTS = [
         "1.0001 * floor, 2.0",
         _CONDENSE,
     ),
+    (
+        "rows: logarithms near 0 are certain",
+        _ROWS,
+        "        x = if_less(v, splat(left_from), x, if_less(splat(left_to), v, x, splat(math.nan)))\n",
+        "",
+        "queries/test_answers.py",
+    ),
     ("rows: nothing is divided", _ROWS, "x = v if total == 1.0 else div(v, splat(total))", "x = v", _CONDENSE),
     ("rows: doubt is forgotten", _ROWS, "        doubt = muladd(x, splat(0.0), doubt)\n", "", _CONDENSE),
     (

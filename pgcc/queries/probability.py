@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from threading import Lock
@@ -13,6 +14,7 @@ from pgcc.certify import budget
 from pgcc.compiler import Compiled, climb
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, SemanticsError
+from pgcc.evaluate.distinct import number_rows
 from pgcc.evaluate.parallel import for_chunks
 from pgcc.ir.numbers import UNIT, nearest_float
 from pgcc.kernels.policy import tier
@@ -24,8 +26,12 @@ if TYPE_CHECKING:
 _FEW = 1000
 # The rows and bytes of a chunk that one kernel answers, which computes one number for a row.
 _ROWS, _BYTES = 1 << 17, 1 << 20
-# Logarithms below this in size are looked at again, at least.
+# Logarithms below this in size are recomputed, at least.
 _NEAR = 0.01
+# More than the relative errors of exp and log, and of the product with the total.
+_ROUNDED = 2.0**-40
+# Bytes of the rows that are evaluated together for logarithms near 0.
+_COMPLEMENT_BYTES = 1 << 22
 
 
 @dataclass
@@ -110,7 +116,8 @@ def probabilities(
             if negative >= 0:
                 raise SemanticsError(_negative(values.floats()[negative], describe(rows, some, negative)))
             if not proved:
-                refuse_above_one(rows, some, values.floats(), values.bound)
+                for bad in np.flatnonzero(values.floats() > (1.0 + values.bound) * (1.0 + 4.0 * UNIT))[:1].tolist():
+                    raise SemanticsError(_above_one(float(values.floats()[bad]), describe(rows, some, bad)))
         numbers = values.logs() if logs else values.floats()
         if relative and method == "auto":
             numbers = relative_logs(compiled, codes, values, total, rtol, numbers)
@@ -121,10 +128,6 @@ def probabilities(
             for name, count in used.items():
                 answers.used[name] = answers.used.get(name, 0) + count
 
-    def refuse_above_one(rows: slice, some: np.ndarray | None, numbers: np.ndarray, bound: np.ndarray | float) -> None:
-        for bad in np.flatnonzero(numbers > (1.0 + bound) * (1.0 + 4.0 * UNIT))[:1].tolist():
-            raise SemanticsError(_above_one(float(numbers[bad]), describe(rows, some, bad)))
-
     def describe(rows: slice, some: np.ndarray | None, i: int) -> str:
         """Row i of `some` of the rows, in words."""
         return evidence.describe(rows.start + (i if some is None else int(some[i])))
@@ -132,27 +135,26 @@ def probabilities(
     # Many rows of a decomposable circuit: one float64 kernel evaluates, certifies, divides and writes straight to the
     # answers. It writes no bounds. A few probabilities are the same by the ladder, sooner than that kernel is loaded;
     # logarithms always take it where they can, for they might be rounded differently.
-    fast = method in ("auto", "direct") and not bounds and (logs or evidence.rows > _FEW) and compiled.decomposable
+    fast = method in ("auto", "direct") and not bounds and (logs or evidence.rows > _FEW)
+    fast = fast and compiled.decomposable and not compiled.circuit.facts.dets
     divisor = (1.0 if total is None else total.divisor()) if fast else None
     if divisor is None:
-        sizes = (_ROWS, _BYTES) if fast else ()
-        for_chunks(evidence.rows, len(evidence.variables), distribution.threads, climb_ladder, *sizes)
+        for_chunks(evidence.rows, len(evidence.variables), distribution.threads, climb_ladder)
         return answers
-    near = _near_zero(compiled, total, rtol) if relative else 0.0
-    fast_rtol = min(rtol, near * rtol) if near else rtol
+    # The interval of values that the ladder answers in any case.
+    fast_rtol, left_from, left_to = rtol, math.inf, math.inf
+    if relative:  # logarithms near 0 are recomputed
+        near = _near_zero(compiled, total, rtol)
+        fast_rtol, left_from = near * rtol, divisor * math.exp(-near) * (1.0 - _ROUNDED)
+        left_to = math.exp(near) * (1.0 + _ROUNDED) if total is None else math.inf
+    elif not (proved or total is None):  # probabilities above 1 are refused
+        left_from = divisor * (1.0 + rtol)
 
     def run_kernel(rows: slice) -> None:
         """Answer the rows that a float64 kernel certifies by that kernel, and the others by the ladder."""
         codes = evidence.chunk(rows, checked=False)  # codes that are no evidence are not certified, and refused below
-        numbers = answers.numbers[rows]
-        left = compiled.float64.write_certified(codes, fast_rtol, divisor, logs, numbers)
-        if len(left) == len(codes):
-            pass  # then nothing was written
-        elif near:
-            if not numbers.max() <= -near:  # NaN where it is left
-                left = np.flatnonzero(~((np.abs(numbers) if total is None else -numbers) >= near))
-        elif not (proved or total is None):
-            refuse_above_one(rows, None, np.exp(numbers) if logs else numbers, 2.0 * rtol)
+        interval = left_from, left_to
+        left = compiled.float64.write_certified(codes, fast_rtol, divisor, logs, answers.numbers[rows], interval)
         with lock:
             answers.at_once += len(codes) - len(left)
         if len(left):
@@ -184,29 +186,33 @@ def relative_logs(
     a sum without cancellation: Σ_i Pr(the first i − 1 of the observed variables are as observed, the i-th is not).
     """
     doubtful = np.flatnonzero(~(values.bound + 4.0 * UNIT <= rtol * np.abs(logs)) & (np.abs(logs) < 1.0))
-    free = None if total is None else [-1] * codes.shape[1]
-    for row in doubtful.tolist():
-        if total is not None and compiled.multiaffine:
-            logs[row] = _log_of_rest(compiled, codes[row], total, rtol)
-        else:
-            logs[row] = compiled.exact.log_quotient(codes[row].tolist(), free, rtol)
+    if not len(doubtful):
+        return logs
+    first, number = number_rows(codes[doubtful])
+    distinct = doubtful[first]
+    if total is not None and compiled.multiaffine:
+        step = max(1, _COMPLEMENT_BYTES // max(1, codes.shape[1]) ** 2)
+        parts = [distinct[i : i + step] for i in range(0, len(distinct), step)]
+        found = np.concatenate([_logs_of_complements(compiled, codes[part], total, rtol) for part in parts])
+    else:
+        free = None if total is None else [-1] * codes.shape[1]
+        found = np.array([compiled.exact.log_quotient(codes[row].tolist(), free, rtol) for row in distinct.tolist()])
+    logs[doubtful] = found[number]
     return logs
 
 
-def _log_of_rest(compiled: Compiled, codes: np.ndarray, total: Values, rtol: float) -> float:
-    seen = np.flatnonzero(codes >= 0)
-    if not len(seen):
-        return 0.0
-    others = np.full((len(seen), len(codes)), -1, np.int8)
-    for i, variable in enumerate(seen.tolist()):
-        others[i, seen[:i]] = codes[seen[:i]]
-        others[i, variable] = 1 - codes[variable]
+def _logs_of_complements(compiled: Compiled, codes: np.ndarray, total: Values, rtol: float) -> np.ndarray:
+    """log(1 − c) for rows of codes: see `relative_logs`."""
+    row, variable = np.nonzero(codes >= 0)
+    others = codes[row]
+    others[np.arange(codes.shape[1]) > variable[:, None]] = -1
+    others[np.arange(len(row)), variable] ^= 1  # not as observed
     values = compiled.values(others, budget.of_value(rtol))
     negative = values.divide_by(total)
     if negative >= 0:
         where = Evidence(compiled.circuit.variables, others[negative : negative + 1]).describe(0)
         raise SemanticsError(_negative(values.floats()[negative], where.removesuffix(" (row 0)")))
-    return float(np.log1p(-values.floats().sum()))
+    return np.log1p(0.0 - np.bincount(row, values.floats(), minlength=len(codes)))
 
 
 def _above_one(value: float, where: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 import numpy as np
@@ -77,17 +78,22 @@ class Float64:
         return values.floats(), np.where(np.isnan(errors), np.inf, errors) * scale
 
     def write_certified(
-        self, evidence: np.ndarray, rtol: float, total: float, logs: bool, numbers: np.ndarray
+        self,
+        evidence: np.ndarray,
+        rtol: float,
+        total: float,
+        logs: bool,
+        numbers: np.ndarray,
+        left: tuple[float, float] = (math.inf, math.inf),
     ) -> np.ndarray:
-        """Write value / total, or its logarithm, where float64 certifies it to `rtol`; the numbers of the other rows.
+        """Write value / total, or its logarithm, for the rows that float64 certifies to `rtol`; return the other rows.
 
-        What is written is what `evaluate` would say of them, without arrays in between. Evidence need not have been
-        checked: no row that is not made of 1, 0 and −1 is certified.
+        Only for programs without determinants. The numbers are those that `evaluate` computes, written by one kernel
+        without arrays in between. Evidence need not have been checked: no row with a code other than 1, 0 and −1 is
+        certified, nor is any with a value in the interval `left`.
         """
-        if self.staged is not None:
-            return np.arange(len(evidence))
         certificate = self.certificate
-        answer = Answer(certificate.gamma, certificate.floor, rtol, total, logs)
+        answer = Answer(certificate.gamma, certificate.floor, rtol, total, logs, *left)
         every = self.loop.write_certified(evidence, answer, numbers)
         return _NO_ROWS if every else np.flatnonzero(np.isnan(numbers))
 

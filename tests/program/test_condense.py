@@ -253,7 +253,7 @@ class TestJointCodes:
             columns = block.columns.reshape(-1, lanes)
             np.testing.assert_array_equal(columns[:n], there.T)
             np.testing.assert_array_equal(
-                columns[n:], (4 * (there[:, pairs[:, 0]] & 3) + (there[:, pairs[:, 1]] & 3)).T
+                columns[n : n + count], (4 * (there[:, pairs[:, 0]] & 3) + (there[:, pairs[:, 1]] & 3)).T
             )
 
 

@@ -131,12 +131,13 @@ def test_packing_pads_with_the_last_row() -> None:
     lanes = 64
     for n in (0, 1, 3, 8, 11, 16, 21):
         evidence = np.random.default_rng(n).choice([1, 0, -1], size=(150, n)).astype(np.int8).view(np.uint8)
-        codes = np.full((2, n * lanes), 77, np.uint8)
-        for block in range(2):
-            pack_block(Rows(evidence.reshape(-1), n), 32 + block * lanes, lanes, codes[block])
-        rows = codes.reshape(2, n, lanes).transpose(0, 2, 1).reshape(2 * lanes, n)
-        np.testing.assert_array_equal(rows[:118], evidence[32:])
-        assert (rows[118:] == evidence[-1]).all()
+        for columns in (n, max(8, n)):  # with eight or more, codes are transposed
+            codes = np.full((2, columns * lanes), 77, np.uint8)
+            for block in range(2):
+                pack_block(Rows(evidence.reshape(-1), n), 32 + block * lanes, lanes, codes[block])
+            rows = codes.reshape(2, columns, lanes)[:, :n].transpose(0, 2, 1).reshape(2 * lanes, n)
+            np.testing.assert_array_equal(rows[:118], evidence[32:])
+            assert (rows[118:] == evidence[-1]).all()
 
 
 class TestDense:

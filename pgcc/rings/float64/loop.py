@@ -152,7 +152,7 @@ def new_block(condensed: Condensed | None, slots: int, variables: int, lanes: in
     """Memory for a block of rows of a program, or of one that begins with a condensed one."""
     pairs, scopes = (0, 0) if condensed is None else (len(condensed.pairs), len(condensed.scopes))
     return Block(
-        np.empty((variables + pairs) * lanes, np.uint8),
+        np.empty(max(8, variables + pairs) * lanes, np.uint8),  # codes are transposed eight variables at a time
         np.empty(scopes * lanes, np.uint16),
         aligned(slots * lanes),
     )

@@ -56,12 +56,17 @@ def read_block(program, rows, first, lanes, block):
 
 @bare_kernel
 def pack_block(rows, first, lanes, packed):
-    """packed[v·lanes + k] = code of variable v in row first + k; the last row repeats."""
+    """packed[v·lanes + k] = code of variable v in row first + k; the last row repeats.
+
+    Codes are transposed in squares of 8 × 8 bytes, if there are enough bytes to read and columns to write. A row with
+    fewer than eight variables is read on into the next row; so `packed` has eight columns at least (see `new_block`).
+    """
     evidence, variables = rows
     count = len(evidence) // max(1, variables)
-    if variables >= 8 and first + lanes <= count:
+    there = (first + lanes - 1) * variables + max(8, variables) <= len(evidence)
+    if variables > 0 and there and len(packed) >= 8 * lanes:
         for v in range(0, variables, 8):
-            v = min(v, variables - 8)  # the last eight may overlap those before
+            v = max(0, min(v, variables - 8))  # the last square may overlap the one before
             for lane in range(0, lanes, 8):
                 transpose(evidence, (first + lane) * variables + v, variables, packed, v * lanes + lane, lanes)
     else:

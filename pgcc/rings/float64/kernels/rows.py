@@ -31,6 +31,8 @@ class Answer(NamedTuple):
         What values are divided by.
     logs : bool
         Whether logarithms are wanted.
+    left_from, left_to : float
+        Values from the one to the other are left to the caller, whatever their bounds.
     """
 
     gamma: float
@@ -38,6 +40,8 @@ class Answer(NamedTuple):
     rtol: float
     total: float
     logs: bool
+    left_from: float = math.inf
+    left_to: float = math.inf
 
 
 @kernel
@@ -84,9 +88,10 @@ def certify_block(work, value, magnitude, count, answer, numbers, first):
 
     v = work[value + i], its magnitude is work[magnitude + i], for i < count; both go on to a multiple of 8, with
     rows that repeat, and values are written over. The others become NaN; returns whether there are none. The bound is
-    that of `relative_bound`, and only values that are positive and not at the ends of the range can be certain.
+    that of `relative_bound`, and only values that are positive, not at the ends of the range, and not between
+    `left_from` and `left_to` can be certain.
     """
-    gamma, floor, rtol, total, logs = answer
+    gamma, floor, rtol, total, logs, left_from, left_to = answer
     factor = 1.0001 * gamma / (1.0 - gamma)
     low, high = _LOW * max(1.0, total), _HIGH * min(1.0, total)
     # v is above error / rtol, and so above `low`; and it is a normal number: others take a hundred times as long
@@ -97,6 +102,7 @@ def certify_block(work, value, magnitude, count, answer, numbers, first):
         error = muladd(splat(factor), m, splat(offset))
         x = v if total == 1.0 else div(v, splat(total))
         x = if_less(v, splat(high), x, splat(math.nan))
+        x = if_less(v, splat(left_from), x, if_less(splat(left_to), v, x, splat(math.nan)))
         x = if_less(error, mul(splat(rtol), minus(v, error)), x, splat(math.nan))
         doubt = muladd(x, splat(0.0), doubt)
         store(work, value + i, x)
