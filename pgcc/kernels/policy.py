@@ -20,7 +20,8 @@ import numpy as np
 from pgcc.kernels.folder import has_kernels
 
 # nogil: Python threads run kernels side by side, which survives fork and concurrent calls, unlike Numba's own.
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False}
+# Wrappers for callers in C, which Numba adds unless told not to, nobody needs: a tenth of the time to compile a kernel.
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False, "no_cfunc_wrapper": True}
 TIERS = ("auto", "compiled", "interpreted")
 # What has to be known to Numba before it compiles a kernel.
 _registrations: list[Callable[[], None]] = []
@@ -84,8 +85,8 @@ class tier:  # noqa: N801 - it reads as a statement: with tier(work)
 class Kernel:
     """A function over arrays that Numba compiles when it is first called, or loads as it was compiled before.
 
-    Numba itself is imported no sooner than that. In the code of other kernels a kernel stands for its dispatcher, as
-    any function that Numba compiles.
+    Numba itself is imported no sooner than that. What becomes a part of other kernels is compiled without a wrapper
+    for callers in Python, which takes 8 % of the time to compile a kernel.
 
     Attributes
     ----------
@@ -101,7 +102,7 @@ class Kernel:
 
     @property
     def dispatcher(self) -> Any:
-        """What Numba makes of the function."""
+        """What Numba makes of the function for callers in Python."""
         if self._dispatcher is None:
             with _making:  # one for all threads, when everything is registered
                 if self._dispatcher is None:
@@ -110,11 +111,21 @@ class Kernel:
 
     @functools.cached_property
     def _numba_type_(self) -> Any:
+        """What the kernel is in the code of another."""
         from pgcc.kernels.numba_private import KernelType, SeparateKernelType
 
+        if self._separate:
+            return SeparateKernelType(self._inner_dispatcher)
         if self.options.get("forceinline", False):  # small, and faster for a literal
-            return self.dispatcher._numba_type_
-        return SeparateKernelType(self.dispatcher) if self._separate else KernelType(self.dispatcher)
+            return self._inner_dispatcher._numba_type_
+        return KernelType(self._inner_dispatcher)
+
+    @functools.cached_property
+    def _inner_dispatcher(self) -> Any:
+        """What Numba makes of the function for other kernels."""
+        if self._separate:
+            return self.dispatcher
+        return _make_dispatcher(self.py_func, {**self.options, "no_cpython_wrapper": True})
 
     def __call__(self, *args: Any) -> Any:
         if _tier.inside:
