@@ -152,9 +152,8 @@ class IdentityPlus:
                 known = np.abs(residual.high).max(axis=0)
                 unseen = np.abs(residual.parts[1:]).sum(axis=0).max(axis=0) * UP + residual.error
                 left_out = np.abs(wanted - correction).max(axis=0)
-                left = (
-                    of_first * (known + unseen) + through * (rounding(self.n) * known + unseen) + self._norm * left_out
-                )
+                left = of_first * (known + unseen) + through * (rounding(self.n) * known + unseen)
+                left += self._norm * left_out
                 # The first sum is exact, and from then on an entry is near to what it will be.
                 if len(terms) > 1:
                     sizes = np.abs(correction) * back * back[:, None]

@@ -240,8 +240,8 @@ def _run_sized(layout, d, children, wanted, found):
         row_values(layout, d, children, row, f, y)
         if not ordinary(f, y):
             continue
-        if bases[BASES * d + TOTAL, 2] <= wanted and _is_free(f, y, data[phis : phis + k]):
-            total = bases[BASES * d + TOTAL]
+        total = bases[BASES * d + TOTAL]
+        if total[2] <= wanted and _is_free(f, y, data[phis : phis + k]):
             mantissa[row], exponent[row], error[row] = total[0], int(total[1]), total[2]
         for form in (FREE, OUT):
             if plan[d, HAS + form] and not error[row] <= wanted:
@@ -252,10 +252,10 @@ def _run_sized(layout, d, children, wanted, found):
                     data[table : table + k * k].reshape((k, k)), data[scales : scales + k],
                     data[phis + 2 * k : phis + 3 * k], phi, f, y, plan[d, SIZE], counted,
                 )  # fmt: skip
-                off += 0.0 if m == 0.0 else bases[BASES * d + form, 2]
+                base = bases[BASES * d + form]
+                off += 0.0 if m == 0.0 else base[2]
                 if off < error[row]:
-                    mantissa[row], exponent[row] = m * bases[BASES * d + form, 0], e + int(bases[BASES * d + form, 1])
-                    error[row] = off
+                    mantissa[row], exponent[row], error[row] = m * base[0], e + int(base[1]), off
 
 
 @bare_kernel

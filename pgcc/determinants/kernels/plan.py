@@ -9,8 +9,8 @@ import numpy as np
 # The forms: see `pgcc.determinants.kernels.forms`.
 FREE, OUT, RANK, TREES = range(4)
 FORMS = 4
-# The rows of `Layout.bases` for each determinant: its value at the bases FREE and OUT, and where everything is free. FREE
-# and TOTAL are the same unless a size is given.
+# The rows of `Layout.bases` for each determinant: its values at the bases FREE and OUT, and where everything is free.
+# FREE and TOTAL are the same unless a size is given.
 TOTAL = 2
 BASES = 3
 # Columns of `plan`, one row per determinant; the last ones say where its arrays start in `data` and in `ints`.
