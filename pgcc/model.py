@@ -611,9 +611,9 @@ class Model(KnowsOldSpellings):
             As in every question: see `Model`. If you give a size, log-probabilities are conditional on it. They are not
             conditional on the evidence: subtract ``logprob(evidence, size=…)`` for that.
         time_limit : float
-            Seconds to search, for all rows of evidence together. The clock starts once the evidence is known to be
-            possible, which may need kernels to be compiled first. The search ends early when it is complete or makes no
-            further progress. It is deterministic, so the answer depends on the machine only if the time runs out.
+            Seconds for all rows of evidence together, from the moment you ask. The search has what is left once the
+            model of the given size is prepared; it ends early when it is complete or makes no further progress. It is
+            deterministic, so the answer depends on the machine only if the time runs out.
 
         Returns
         -------
@@ -633,9 +633,9 @@ class Model(KnowsOldSpellings):
         >>> model.mode(size=1).assignment
         {'a': 1, 'b': 0}
         """
-        from pgcc.queries.mode import mode
+        from pgcc.queries.mode import mode, until
 
-        return self._ask(mode, how, evidence, time_limit)
+        return self._ask(mode, how, evidence, until(time_limit))
 
     def top(self, k: int, evidence: Any = None, *, time_limit: float = 10.0, **how: Unpack[How]) -> Any:
         """The k most probable assignments that agree with the evidence, the most probable first.
@@ -668,9 +668,9 @@ class Model(KnowsOldSpellings):
         <Mode: {a, b}, log-probability -0.916291, the most probable>
         <Mode: {a}, log-probability -1.20397, number 2 of the most probable>
         """
-        from pgcc.queries.mode import top
+        from pgcc.queries.mode import as_count, top, until
 
-        return self._ask(top, how, evidence, k, time_limit)
+        return self._ask(top, how, evidence, as_count(k), until(time_limit))
 
     # -- information ---------------------------------------------------------------------------------------------------
 

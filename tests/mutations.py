@@ -679,7 +679,7 @@ BOUNDS = [
             ),
             (
                 "slices too wide for their products",
-                "determinants/definite.py",
+                "determinants/slices.py",
                 "    bits = (53 - math.ceil(math.log2(len(matrix)))) // 2",
                 "    bits = 27",
                 "determinants/test_definite.py",

@@ -16,14 +16,13 @@ W·N·Wᵀ ≈ I, everything follows from one residual:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from flint import arb
 
-from pgcc.determinants.kernels.exact_sums import add_exactly
+from pgcc.determinants.slices import MOST_ROWS, UP, Sum, cut, largest, minus_product, rounding, row_sum
 from pgcc.ir.numbers import UNIT
 from pgcc.progress import waiting
 from pgcc.rings.precision import ball_parts, precision
@@ -33,53 +32,13 @@ _SLICES = 2
 # Doubles for an entry of a residual, which has many more digits than it keeps.
 _PARTS = 3
 _STEPS = 6
-# What the norms of nonnegative numbers, of at most so many rows, are rounded by.
-_UP = 1.0 + 2.0**-30
-_MOST_ROWS = 1 << 20
 # Entries within this range are cut, multiplied and added without leaving that of doubles.
 _LARGE, _SMALL = 2.0**200, 2.0**-200
 # A larger residual says nothing, or not enough.
 _LARGEST_RESIDUAL = 2.0**-10
 # Beyond doubles, what a product is allowed to lose: less than pairs of doubles hold.
 _LOSS = 2.0**-150
-# More than underflow takes from an entry of a product.
-_TINY = 2.0**-900
 _BITS, _BITS_OF_SUMS = 128, 512
-
-
-class Sum(NamedTuple):
-    """A matrix that is the sum of its parts, large ones first, but for at most `error` in every entry."""
-
-    parts: np.ndarray
-    error: float
-
-    @staticmethod
-    def of(first: np.ndarray, count: int) -> Sum:
-        """A matrix of doubles, in so many parts."""
-        return Sum(np.stack([first, *np.zeros((count - 1, *first.shape))]), 0.0)
-
-    @property
-    def high(self) -> np.ndarray:
-        """The part that is the matrix to the precision of doubles."""
-        return self.parts[0]
-
-    @property
-    def low(self) -> np.ndarray:
-        """The other parts, rounded."""
-        return self.parts[1:].sum(axis=0)
-
-    def copy(self) -> Sum:
-        """The same in memory of its own."""
-        return Sum(self.parts.copy(), self.error)
-
-    def plus(self, term: np.ndarray, error: float = 0.0) -> Sum:
-        """The sum, in the same memory; `error`: of the entries of the term."""
-        lost = add_exactly(self.parts.reshape(len(self.parts), -1), term.reshape(-1))
-        return Sum(self.parts, (self.error + lost + error) * _UP)
-
-    def norm(self) -> float:
-        """At least the largest row sum of absolute values."""
-        return (sum(map(_row_sum, self.parts)) + self.parts.shape[1] * self.error) * _UP
 
 
 class Inverse(NamedTuple):
@@ -108,13 +67,13 @@ class IdentityPlus:
 
     @cached_property
     def _norm(self) -> float:
-        return (float(self.ones.max()) + _row_sum(self.A)) * _UP
+        return (float(self.ones.max()) + row_sum(self.A)) * UP
 
     @cached_property
     def _factors(self) -> tuple[np.ndarray, Sum] | None:
         """The diagonal of W, and C = WᵀW; None where N is not definite, or so nearly singular that it may not be."""
         sizes = np.abs(self.A)
-        if not (np.isfinite(sizes).all() and sizes.max(initial=0.0) < _LARGE) or self.n > _MOST_ROWS:
+        if not (np.isfinite(sizes).all() and sizes.max(initial=0.0) < _LARGE) or self.n > MOST_ROWS:
             return None
         try:
             W = np.tril(np.linalg.inv(np.linalg.cholesky(np.diag(self.ones) + self.A)))
@@ -122,7 +81,7 @@ class IdentityPlus:
             return None
         if not np.isfinite(W).all() or not (np.diag(W) > _SMALL).all():
             return None
-        (first, _), (second, _) = _cut(W, 0, _SLICES)
+        (first, _), (second, _) = cut(W, 0, _SLICES)
         crossed = first.T @ second
         C = Sum.of(first.T @ first, 2).plus(crossed).plus(crossed.T.copy()).plus(second.T @ second)
         return np.diag(first) + np.diag(second), C
@@ -133,7 +92,7 @@ class IdentityPlus:
         if self._factors is None:
             return None
         with waiting(f"the determinant of a matrix of {self.n:,} rows"):
-            slices = [part for part, _ in _cut(self._factors[1].high, 0, _SLICES)]
+            slices = [part for part, _ in cut(self._factors[1].high, 0, _SLICES)]
             residual = self._less_product(Sum.of(np.eye(self.n), _PARTS), slices)
         return (slices, residual) if residual.norm() < _LARGEST_RESIDUAL else None
 
@@ -147,11 +106,11 @@ class IdentityPlus:
         products = self.A @ Q + self.ones[:, None] * Q
         M = products - residual.high
         rest = residual.low
-        low = float(np.linalg.norm(rest)) * _UP
-        size_of_n = (float(np.linalg.norm(self.ones)) + float(np.linalg.norm(self.A))) * _UP
-        size_of_q = float(np.linalg.norm(Q)) * _UP
-        lost = _rounding(self.n + 2) * size_of_n * size_of_q + self.n * (size_of_n * C.error + residual.error)
-        size = (float(np.linalg.norm(M)) + low + 2.0 * lost) * _UP
+        low = float(np.linalg.norm(rest)) * UP
+        size_of_n = (float(np.linalg.norm(self.ones)) + float(np.linalg.norm(self.A))) * UP
+        size_of_q = float(np.linalg.norm(Q)) * UP
+        lost = rounding(self.n + 2) * size_of_n * size_of_q + self.n * (size_of_n * C.error + residual.error)
+        size = (float(np.linalg.norm(M)) + low + 2.0 * lost) * UP
         if not size < 0.5:
             return None
         diagonals = (np.diag(products), -np.diag(residual.high), -np.diag(rest))
@@ -164,7 +123,7 @@ class IdentityPlus:
             factor = arb(1)
             for w in diagonal.tolist():
                 factor *= arb(w)
-            mantissa, exponent, off = ball_parts(arb(trace - squares / 2.0, error * _UP).exp() / (factor * factor))
+            mantissa, exponent, off = ball_parts(arb(trace - squares / 2.0, error * UP).exp() / (factor * factor))
         return mantissa, exponent - 2 * int(self.power.sum()), off
 
     def diagonal(self) -> np.ndarray | None:
@@ -180,30 +139,31 @@ class IdentityPlus:
         residual, of_first = first.copy(), first.norm()
         X, terms = Sum.of(start, 2), [np.diag(start)]
         # The rows of |X₀|·1 and |N|·|X₀|·1: what an error of 1 in all entries of a column becomes.
-        rows = np.abs(start).sum(axis=1) * _UP
-        through = float((np.abs(self.A) @ rows + self.ones * rows).max()) * _UP
+        rows = np.abs(start).sum(axis=1) * UP
+        through = float((np.abs(self.A) @ rows + self.ones * rows).max()) * UP
         back, lost, error = np.sqrt(self.ones), 0.0, math.inf
         with waiting(f"the inverse of a matrix of {self.n:,} rows"):
             for _ in range(_STEPS):
                 wanted = start @ residual.high
-                parts = [part for part, _ in _cut(wanted, 0, _SLICES)]
+                parts = [part for part, _ in cut(wanted, 0, _SLICES)]
                 correction = sum(parts, np.zeros_like(wanted))
                 X = X.plus(correction)
                 # Of every column: the residual, what of it was not looked at, and what the slices leave out.
                 known = np.abs(residual.high).max(axis=0)
-                unseen = np.abs(residual.parts[1:]).sum(axis=0).max(axis=0) * _UP + residual.error
-                cut = np.abs(wanted - correction).max(axis=0)
-                left = of_first * (known + unseen) + through * (_rounding(self.n) * known + unseen) + self._norm * cut
+                unseen = np.abs(residual.parts[1:]).sum(axis=0).max(axis=0) * UP + residual.error
+                left_out = np.abs(wanted - correction).max(axis=0)
+                left = of_first * (known + unseen) + through * (rounding(self.n) * known + unseen)
+                left += self._norm * left_out
                 # The first sum is exact, and from then on an entry is near to what it will be.
                 if len(terms) > 1:
                     sizes = np.abs(correction) * back * back[:, None]
-                    lost += 8.0 * UNIT * UNIT * _largest(sizes) * _UP
+                    lost += 8.0 * UNIT * UNIT * largest(sizes) * UP
                 terms.append(np.diag(correction))
                 before, error = error, math.inf
-                norm = self.n * float(left.max()) * _UP
+                norm = self.n * float(left.max()) * UP
                 if norm < 0.5:
-                    of_rows = float((np.abs(X.high).sum(axis=1) * back).max()) * _UP
-                    error = (of_rows * float((left * back).max()) / (1.0 - norm) + lost) * _UP
+                    of_rows = float((np.abs(X.high).sum(axis=1) * back).max()) * UP
+                    error = (of_rows * float((left * back).max()) / (1.0 - norm) + lost) * UP
                 if error <= enough or not error < before / 4.0:
                     break
                 residual = self._less_product(residual, parts)
@@ -214,42 +174,6 @@ class IdentityPlus:
         return Inverse(np.ldexp(X.high, scaling), np.ldexp(X.low, scaling), error, diagonal)
 
     def _less_product(self, R: Sum, slices: list[np.ndarray]) -> Sum:
-        """R − N·X, in the memory of R, of an X in slices."""
-        X = -sum(slices, np.zeros_like(self.A))
-        R, largest = R.plus(self.ones[:, None] * X), _largest(X)
-        for part, rest in _cut(self.A, 1):
-            for one in slices:
-                R = R.plus(-(part @ one))
-            lost = _rounding(self.n) * _row_sum(rest) * largest
-            if lost <= _LOSS:
-                break
-        return R.plus(rest @ X, lost * _UP + _TINY)
-
-
-def _cut(matrix: np.ndarray, axis: int, count: int = 8) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Slices of a matrix from the highest bits on, each with what is left then.
-
-    With axis 1, the products of the slices with slices along axis 0 of another matrix are exact.
-    """
-    bits = (53 - math.ceil(math.log2(len(matrix)))) // 2
-    exponent = np.frexp(np.abs(matrix).max(axis=axis, keepdims=True))[1]
-    rest = matrix
-    for i in range(1, count + 1):
-        anchor = np.ldexp(1.5, 52 + exponent - bits * i)  # doubles near it are multiples of 2^(exponent − bits·i)
-        part = (rest + anchor) - anchor
-        rest = rest - part
-        yield part, rest
-
-
-def _largest(matrix: np.ndarray) -> float:
-    return float(np.abs(matrix).max(initial=0.0))
-
-
-def _row_sum(matrix: np.ndarray) -> float:
-    """The largest sum of absolute values of a row."""
-    return float(np.abs(matrix).sum(axis=1).max(initial=0.0)) * _UP
-
-
-def _rounding(n: int) -> float:
-    """γ: what the sum of n products loses, relative to the sum of their absolute values."""
-    return n * UNIT / (1.0 - n * UNIT) * _UP
+        """R − N·X, in the memory of R, for an X in slices."""
+        R = R.plus(-self.ones[:, None] * sum(slices, np.zeros_like(self.A)))
+        return minus_product(R, self.A, slices, _LOSS)

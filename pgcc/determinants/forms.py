@@ -11,8 +11,10 @@ import numpy as np
 
 from pgcc.determinants.bases import Base, base_of_ensemble, determinant_at, find_base
 from pgcc.determinants.definite import IdentityPlus
+from pgcc.determinants.elementary import elementary_symmetric
 from pgcc.determinants.kernels.forms import determinant_rows
 from pgcc.determinants.kernels.plan import (
+    BASES,
     CHILDREN,
     COLUMNS,
     COUNTED,
@@ -30,6 +32,7 @@ from pgcc.determinants.kernels.plan import (
     SIZE,
     SYMMETRIC,
     TABLE,
+    TOTAL,
     TREES,
     VARIABLES,
     Children,
@@ -104,11 +107,16 @@ class Determinant:
     @cached_property
     def _ensemble(self) -> IdentityPlus | None:
         """I + L, if this is det(I + diag(f)·L) of a large symmetric L."""
-        structure = self.structure
-        if structure.children < _LARGE_KERNEL or structure.size is not None or not (self.phi == 1.0).all():
+        if self.structure.children < _LARGE_KERNEL or self.structure.size is not None or not self._is_ensemble:
             return None
+        return IdentityPlus(self.structure.floats[2])
+
+    @property
+    def _is_ensemble(self) -> bool:
+        """Whether this is det(I + diag(f)·L) of a symmetric L of doubles, where a free child is 1."""
+        structure = self.structure
         is_plain = structure.identity_m0 and structure.identity_u and structure.doubles[2] and structure.symmetric
-        return IdentityPlus(structure.floats[2]) if is_plain else None
+        return is_plain and bool((self.phi == 1.0).all())
 
     @property
     def forms(self) -> list[str]:
@@ -151,10 +159,14 @@ class Determinant:
 
     def refine(self, rtol: float) -> None:
         """Know `total` to `rtol`, if that is possible."""
-        if not (self.total[2] <= rtol or self.refined):
-            self.refined = True
-            if self.structure.in_range and self.structure.size is None:
-                self.total = determinant_at(self.structure, self.phi)
+        if self.total[2] <= rtol or self.refined:
+            return
+        self.refined = True
+        structure = self.structure
+        if structure.in_range and structure.size is None:
+            self.total = determinant_at(structure, self.phi)
+        elif structure.size and self.counted.all() and self._is_ensemble:
+            self.total = elementary_symmetric(structure.floats[2], structure.size) or self.total
 
     @cached_property
     def at_free(self) -> Value:
@@ -217,7 +229,7 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
     """What kernels read of determinants; `bare`: no forms that need `totals`, children only as numbers."""
     data, ints = _Pool(np.float64), _Pool(np.int64)
     plan = np.zeros((len(each), PLAN_COLUMNS), np.int64)
-    bases = np.zeros((2 * len(each), 3))
+    bases = np.zeros((BASES * len(each), 3))
     for d, one in enumerate(each):
         structure, trees = one.structure, one.structure.laplacian
         r, k, ratio = structure.rank, structure.children, structure.ratio
@@ -239,8 +251,9 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
         for form, base in ((FREE, free), (OUT, out)):
             if base is not None:
                 plan[d, HAS + form], plan[d, TABLE + form] = 1, data.put(base.kernel)
-        bases[2 * d + FREE] = totals[d] if structure.size is None else one.at_free
-        bases[2 * d + OUT] = one.at_nothing
+        bases[BASES * d + FREE] = totals[d] if structure.size is None else one.at_free
+        bases[BASES * d + OUT] = one.at_nothing
+        bases[BASES * d + TOTAL] = totals[d]
         if one.columns is not None and not bare:
             plan[d, VARIABLES], plan[d, COLUMNS] = one.n_variables, ints.put(*_columns(one.columns, one.n_variables))
             ready, low = zip(*(_ready(one, base, form) for form, base in ((FREE, free), (OUT, out))), strict=True)

@@ -24,6 +24,7 @@ import numpy as np
 from pgcc.errors import CircuitError, SemanticsError
 from pgcc.frontend.kernel import Kernel, Rows, read_kernel
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.definite import surely_definite
 from pgcc.ir.interruptible import eigh, eigvalsh
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, det, var
@@ -270,9 +271,12 @@ def _exactly_symmetric(kernel: Kernel) -> Kernel:
 
 
 def _symmetric_l(kernel: Kernel, nearest: bool, rank: int | str | None) -> Circuit:
+    L = kernel.floats
+    is_given = not nearest and rank in (None, "full")
+    if is_given and surely_definite(L):  # proved by one Cholesky factorisation: no spectrum can say otherwise
+        return _from_l(kernel)
     if not nearest:
         _check_positive(kernel, "positive semi-definite")
-    L = kernel.floats
     if isinstance(rank, (int, np.integer)):
         return _from_factor(kernel, _largest_factor(L, int(rank)))
     if nearest:
@@ -337,13 +341,16 @@ def _scaled_spectrum(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _symmetric_k(kernel: Kernel, nearest: bool, rank: int | str | None) -> Circuit:
+    K = kernel.floats
+    is_given = not nearest and rank in (None, "full") and kernel.rows is None
+    if is_given and surely_definite(K) and surely_definite(np.eye(len(K)) - K):
+        return _from_k(kernel)
     if not nearest:
         _check_positive(kernel, MARGINAL)
         _check_at_most_one(kernel)
     r = int(rank) if isinstance(rank, (int, np.integer)) else None
     if r is None and not nearest and (kernel.rows is not None or rank == "full"):
         return _from_k(kernel)
-    K = kernel.floats
     eigenvalues, Q = _spectrum_of_marginals(K)
     clusters = rank is None and _has_clusters(K, eigenvalues)
     if r is None and not nearest and (not clusters or _is_proved_marginal(K)):

@@ -10,6 +10,7 @@ import heapq
 import math
 import operator
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -87,32 +88,33 @@ class Mode:
         return f"<Mode: {{{shown}}}, log-probability {self.logprob:.6g}, {best}>"
 
 
-def mode(distribution: Distribution, given: Evidence, time_limit: Any) -> list[Mode]:
-    """The most probable assignment that agrees with each row, with one time limit for all rows together."""
-    seconds = _as_seconds(time_limit)
-    base = distribution.possible(given)
-    deadline = time.monotonic() + seconds
+def mode(distribution: Distribution, given: Evidence, deadline: float) -> list[Mode]:
+    """The most probable assignment that agrees with each row; the rows share the time until the deadline."""
     finder, found = _Finder(distribution), []
-    for row in range(given.rows):
-        now = time.monotonic()
-        codes = given.chunk(slice(row, row + 1))[0]
-        best = finder.best(codes, float(base[row]), now + (deadline - now) / (given.rows - row))
+    for row, codes, share in _with_shares(given, deadline):
+        best = finder.best(codes, finder.highest, share)
+        if best is None:
+            raise distribution.impossible(given, row)
         found.append(finder.answer(best, best.bound))
     return found
 
 
-def top(distribution: Distribution, given: Evidence, k: Any, time_limit: Any) -> list[list[Mode]]:
+def top(distribution: Distribution, given: Evidence, k: int, deadline: float) -> list[list[Mode]]:
     """The k most probable assignments that agree with each row, the most probable first."""
-    seconds, count = _as_seconds(time_limit), _as_count(k)
-    base = distribution.possible(given)
-    deadline = time.monotonic() + seconds
     finder, found = _Finder(distribution), []
-    for row in range(given.rows):
-        now = time.monotonic()
-        codes = given.chunk(slice(row, row + 1))[0]
-        listed = finder.list_best(codes, float(base[row]), count, now + (deadline - now) / (given.rows - row))
+    for row, codes, share in _with_shares(given, deadline):
+        listed = finder.list_best(codes, k, share)
+        if not listed:
+            raise distribution.impossible(given, row)
         found.append([replace(one, rank=rank) for rank, one in enumerate(listed, 1)])
     return found
+
+
+def _with_shares(given: Evidence, deadline: float) -> Iterator[tuple[int, np.ndarray, float]]:
+    """Rows of evidence with their numbers, and deadlines that divide the time that is left among them."""
+    for row in range(given.rows):
+        now = time.monotonic()
+        yield row, given.chunk(slice(row, row + 1))[0], now + (deadline - now) / (given.rows - row)
 
 
 class _Best(NamedTuple):
@@ -127,7 +129,7 @@ class _Finder:
     """Searches for the most probable assignments of one distribution."""
 
     def __init__(self, distribution: Distribution):
-        self.rtol = distribution.rtol
+        self.rtol, self.asked = distribution.rtol, distribution
         self.distribution = replace(distribution, rtol=budget.of_search(distribution.rtol))
         compiled = distribution.compiled
         self.structure = Structure(compiled.homogenized) if compiled.decomposable else None
@@ -135,6 +137,11 @@ class _Finder:
     def tolerance(self, logprob: float) -> float:
         """The errors of logarithms grow with their size."""
         return self.rtol + 64 * UNIT * abs(logprob)
+
+    @property
+    def highest(self) -> float:
+        """An upper bound on every log-probability; a raw polynomial has none."""
+        return math.inf if self.distribution.total is None else self.above(0.0)
 
     def above(self, logprob: float) -> float:
         """An upper bound on the log-probability of evidence, whose probability is known to its share of `rtol`."""
@@ -151,26 +158,21 @@ class _Finder:
 
     # -- one assignment ----------------------------------------------------------------------------------------------
 
-    def best_if_possible(self, codes: np.ndarray, above: float, deadline: float) -> _Best | None:
-        """The best assignment for any codes, given a known bound; None if the codes are impossible."""
-        if self.structure is not None and self.structure.decides:
-            best, bound = self._by_structure(codes, above, deadline)
-            if bound == -np.inf:
-                return None
-            if best is not None and bound <= best[1] + self.tolerance(best[1]):
-                return _Best(*best, bound)
-        logprob = float(self.distribution.logprobs(codes[None])[0])
+    def best(self, codes: np.ndarray, above: float, deadline: float) -> _Best | None:
+        """The most probable assignment that agrees with the codes; None if none does.
+
+        above : a known bound on their log-probabilities. The probability of the codes themselves, which may take longer
+        than the search, is computed only if the structure of the circuit leaves a question open.
+        """
+        best, bound = self._by_structure(codes, above, deadline)
+        if bound == -np.inf:
+            return None
+        if best is not None and (bound <= best[1] + self.tolerance(best[1]) or self._is_final(bound, codes)):
+            return _Best(*best, bound)
+        distribution, logprob = self.distribution, self._logprob(codes)
         if logprob == -np.inf:
             return None
-        found = self.best(codes, logprob, deadline)
-        return found._replace(bound=min(found.bound, above))
-
-    def best(self, codes: np.ndarray, logprob: float, deadline: float) -> _Best:
-        """The most probable assignment; codes : evidence with this log-probability, above −inf."""
-        distribution = self.distribution
-        best, bound = self._by_structure(codes, logprob, deadline)
-        if best is not None and bound <= best[1] + self.tolerance(best[1]):
-            return _Best(*best, bound)
+        bound = min(bound, self.above(logprob))
         if best is not None and bound < logprob and int((codes < 0).sum()) > _MOST_BRANCHED:
             return _Best(*best, bound)
         ends = [best, greedy(distribution, codes, deadline)]
@@ -182,39 +184,54 @@ class _Finder:
         search.run()
         return _Best(search.best, search.logprob, min(bound, search.bound))
 
+    def _is_final(self, bound: float, codes: np.ndarray) -> bool:
+        """Whether a search by marginals has nothing to add: there is one large determinant, and it has a bound."""
+        is_det = self.structure is not None and self.structure.is_det
+        return is_det and bound < np.inf and int((codes < 0).sum()) > _MOST_BRANCHED
+
     def _by_structure(
-        self, codes: np.ndarray, logprob: float, deadline: float
+        self, codes: np.ndarray, above: float, deadline: float
     ) -> tuple[tuple[np.ndarray, float] | None, float]:
-        """An assignment and a bound from the structure of the circuit; at worst, the bound of the evidence."""
+        """An assignment and a bound from the structure of the circuit; at worst, the known bound."""
         distribution, structure, now = self.distribution, self.structure, time.monotonic()
         if structure is None:
-            return None, self.above(logprob)
+            return None, above
         share = 1.0 if structure.is_det else 0.5
         slack = budget.of_pruning(self.rtol)
-        found = by_structure(structure, codes, now + share * (deadline - now), lambda: self._draw(codes), slack)
+        found = by_structure(structure, codes, now + share * (deadline - now), lambda: self._start(codes), slack)
         if found is None:
-            return None, self.above(logprob)
+            return None, above
         if found.bound == -np.inf:
             return None, -np.inf
         log = float(distribution.logprobs(found.row[None])[0])
         total = 0.0 if distribution.total is None else float(distribution.total.logs()[0])
         bound = found.bound - total
         bound += 8.0 * UNIT * (abs(found.bound) + abs(total)) - math.log1p(-budget.of_total(self.rtol))
-        return (found.row, log) if log > -np.inf else None, min(bound, self.above(logprob))
+        return (found.row, log) if log > -np.inf else None, min(bound, above)
+
+    def _logprob(self, codes: np.ndarray) -> float:
+        """The log-probability of the codes."""
+        if self.distribution.total is not None and (codes < 0).all():
+            return 0.0
+        return float(self.asked.logprobs(codes[None], budget.of_value(self.rtol))[0])
+
+    def _start(self, codes: np.ndarray) -> np.ndarray | None:
+        """Some possible assignment that agrees with the codes; None if there is none."""
+        return None if self._logprob(codes) == -np.inf else self._draw(codes)
 
     def _draw(self, codes: np.ndarray) -> np.ndarray:
-        """Some possible assignment that agrees with the codes: a sample."""
+        """A sample that agrees with the codes, which are possible."""
         out = np.empty((1, len(codes)), np.int8)
         find_sampler(self.distribution).draw(codes, _SEED, 0, out, 1, Drawn(Nothing()))
         return out[0]
 
     # -- several assignments -----------------------------------------------------------------------------------------
 
-    def list_best(self, codes: np.ndarray, logprob: float, k: int, deadline: float) -> list[Mode]:
+    def list_best(self, codes: np.ndarray, k: int, deadline: float) -> list[Mode]:
         """The k most probable assignments, or all possible ones if there are fewer."""
         if 1 << min(int((codes < 0).sum()), 64) <= _MOST_LISTED:
             return self._list_all(codes, k)
-        return _Partition(self, k).run(_Part(codes, self.above(logprob)), deadline)
+        return _Partition(self, k).run(_Part(codes, self.highest), deadline)
 
     def _list_all(self, codes: np.ndarray, k: int) -> list[Mode]:
         free = np.flatnonzero(codes < 0)
@@ -276,7 +293,7 @@ class _Partition:
                 break
             _, _, part = heapq.heappop(self.unseen)
             share = now + (deadline - now) / (wanted * min(len(self.unseen) + 1, 8))
-            best = self.finder.best_if_possible(part.codes, part.bound, share)
+            best = self.finder.best(part.codes, part.bound, share)
             if best is None:
                 continue
             heapq.heappush(self.seen, (-best.logprob, self.count, part._replace(best=best)))
@@ -324,17 +341,19 @@ class _Partition:
         return [self.finder.answer(_Best(found[i], float(logs[i]), bound), bound) for i in order]
 
 
-def _as_seconds(time_limit: Any) -> float:
+def until(time_limit: Any) -> float:
+    """The deadline of a question that is asked now, by `time.monotonic`."""
     try:
         seconds = -1.0 if isinstance(time_limit, (bool, np.bool_, str)) else float(time_limit)
     except (TypeError, ValueError, OverflowError):
         seconds = -1.0
     if not seconds > 0.0:
         raise PgccError(f"time_limit={brief(time_limit)} is not how long to search: a number of seconds, above 0")
-    return seconds
+    return time.monotonic() + seconds
 
 
-def _as_count(k: Any) -> int:
+def as_count(k: Any) -> int:
+    """How many assignments to list."""
     try:
         count = 0 if isinstance(k, (bool, np.bool_)) else operator.index(k)
     except TypeError:

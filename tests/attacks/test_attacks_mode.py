@@ -70,8 +70,7 @@ def test_what_evidence_bounds_has_its_error():
     # the probability of evidence is known to rtol/2: not even that bounds what agrees with it
     model = pgcc.compile(pgcc.parse("(a + 2)**2 - a**2 - 3"), rtol=0.5)
     finder = _Finder(model._distribution())
-    _, bound = finder._by_structure(np.array([1], np.int8), -1.0, 0.0)
-    assert bound >= -1.0 - np.log1p(-0.25)
+    assert finder.above(-1.0) >= -1.0 - np.log1p(-0.25)
 
 
 def test_the_mode_agrees_with_the_evidence():

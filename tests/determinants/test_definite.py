@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 import pgcc
 from pgcc.determinants import forms
 from pgcc.determinants.bases import base_of_ensemble, find_base
-from pgcc.determinants.definite import IdentityPlus, Sum, _cut
+from pgcc.determinants.definite import IdentityPlus
 from pgcc.determinants.kernels.exact_sums import add_exactly
+from pgcc.determinants.slices import Sum, cut
 from pgcc.ir.matrix import Matrix
 from pgcc.program.determinant import DetStructure
 
@@ -79,7 +80,7 @@ def test_what_is_not_certainly_definite(A):
 def test_products_of_slices_are_exact(n, seed):
     rng = np.random.default_rng(seed)
     left, right = (rng.normal(size=(n, n)) * 10.0 ** rng.integers(-9, 9, (n, n)) for _ in range(2))
-    rows, columns = list(_cut(left, 1, 3)), list(_cut(right, 0, 3))
+    rows, columns = list(cut(left, 1, 3)), list(cut(right, 0, 3))
     np.testing.assert_array_equal(sum(part for part, _ in rows) + rows[-1][1], left)
     i, j = rng.integers(0, n, 2)
     for (a, _), (b, _) in zip(rows, columns, strict=True):

@@ -33,6 +33,7 @@ from pgcc.determinants.kernels.laplacian import Graph, new_nodes, tree_sum
 from pgcc.determinants.kernels.observed import compare_values, observe, ordinary, row_values
 from pgcc.determinants.kernels.pairs import UNIT_OF_PAIRS, eliminate_pairs
 from pgcc.determinants.kernels.plan import (
+    BASES,
     CHILDREN,
     COUNTED,
     DEFINITE,
@@ -47,6 +48,7 @@ from pgcc.determinants.kernels.plan import (
     SIZE,
     SYMMETRIC,
     TABLE,
+    TOTAL,
     TREES,
     VARIABLES,
     K,
@@ -131,7 +133,7 @@ def _choose_forms(layout, d, children, chosen, found):
     else:
         compare_values(layout, d, children, masks, known, unknown, zero)
     mantissa[:rows], exponent[:rows], error[:rows] = 0.0, 0, math.inf
-    missed, total_is_known = False, layout.bases[2 * d + FREE, 2] < math.inf
+    missed, total_is_known = False, layout.bases[BASES * d + FREE, 2] < math.inf
     best_form, largest = -1, 0  # of the last row that was decided, whose counts were these
     inner_before, outer_before, observed_before = -1, -1, -1
     for row in range(rows):
@@ -238,6 +240,9 @@ def _run_sized(layout, d, children, wanted, found):
         row_values(layout, d, children, row, f, y)
         if not ordinary(f, y):
             continue
+        total = bases[BASES * d + TOTAL]
+        if total[2] <= wanted and _is_free(f, y, data[phis : phis + k]):
+            mantissa[row], exponent[row], error[row] = total[0], int(total[1]), total[2]
         for form in (FREE, OUT):
             if plan[d, HAS + form] and not error[row] <= wanted:
                 for i in range(k):
@@ -247,10 +252,19 @@ def _run_sized(layout, d, children, wanted, found):
                     data[table : table + k * k].reshape((k, k)), data[scales : scales + k],
                     data[phis + 2 * k : phis + 3 * k], phi, f, y, plan[d, SIZE], counted,
                 )  # fmt: skip
-                off += 0.0 if m == 0.0 else bases[2 * d + form, 2]
+                base = bases[BASES * d + form]
+                off += 0.0 if m == 0.0 else base[2]
                 if off < error[row]:
-                    mantissa[row], exponent[row] = m * bases[2 * d + form, 0], e + int(bases[2 * d + form, 1])
-                    error[row] = off
+                    mantissa[row], exponent[row], error[row] = m * base[0], e + int(base[1]), off
+
+
+@bare_kernel
+def _is_free(f, y, phi):
+    """Whether no child is observed."""
+    free = True
+    for i in range(len(f)):
+        free &= y[i] == 1.0 and f[i] == phi[i]
+    return free
 
 
 @kernel
@@ -323,7 +337,11 @@ def _run_groups(layout, d, children, chosen, order, wanted, scratch, found):
         # of every child: d, its scale (2), their quotient, and two products
         times, binary, off = 1.0, 0, 6.0 * q * UNIT
         if form != RANK:
-            times, binary, off = bases[2 * d + form, 0], int(bases[2 * d + form, 1]), off + bases[2 * d + form, 2]
+            times, binary, off = (
+                bases[BASES * d + form, 0],
+                int(bases[BASES * d + form, 1]),
+                off + bases[BASES * d + form, 2],
+            )
         for lane in range(last - first):
             row, value, more, tame = group[lane], scale[lane], 0, True
             if not in_range:

@@ -38,6 +38,7 @@ from pgcc.determinants.kernels.bordering import (
 from pgcc.determinants.kernels.filling import added, below_base, fill_rank
 from pgcc.determinants.kernels.observed import ordinary, row_values
 from pgcc.determinants.kernels.plan import (
+    BASES,
     CHILDREN,
     DEFINITE,
     FREE,
@@ -122,7 +123,7 @@ def partial_rows(layout, d, children, wanted, found):
         form = _choose_form(layout, d, f, y)
         if form < 0:
             continue
-        base = layout.bases[2 * d + form] if form != RANK else _NO_BASE
+        base = layout.bases[BASES * d + form] if form != RANK else _NO_BASE
         if form == RANK:
             hard, count, last = _order_rank(r, f, y, index)
         else:

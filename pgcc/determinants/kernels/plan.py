@@ -9,6 +9,10 @@ import numpy as np
 # The forms: see `pgcc.determinants.kernels.forms`.
 FREE, OUT, RANK, TREES = range(4)
 FORMS = 4
+# The rows of `Layout.bases` for each determinant: its values at the bases FREE and OUT, and where everything is free.
+# FREE and TOTAL are the same unless a size is given.
+TOTAL = 2
+BASES = 3
 # Columns of `plan`, one row per determinant; the last ones say where its arrays start in `data` and in `ints`.
 R, K, SYMMETRIC, DIRECTED, VARIABLES, HAS = 0, 1, 2, 3, 4, 5
 CHILDREN, TABLE, MATRICES, EDGES, COLUMNS, READY, SIZE, DEFINITE, COUNTED, LOW = 9, 10, 12, 13, 14, 15, 16, 17, 18, 19
@@ -24,8 +28,8 @@ class Layout(NamedTuple):
         Their shapes, the forms that they have, and where the numbers of each start.
     data : float64 array
     ints : int64 array
-    bases : float64 array, (2 · determinants) × 3
-        For the forms FREE and OUT of each: mantissa, exponent and relative error of D_base.
+    bases : float64 array, (BASES · determinants) × 3
+        For FREE, OUT and TOTAL of each: mantissa, exponent and relative error of the determinant.
     """
 
     plan: np.ndarray
