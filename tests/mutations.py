@@ -102,8 +102,8 @@ MUTANTS = [
     Mutant(
         "a free leaf is an absent one",
         "program/builder.py",
-        "nearest_sum(a, b)) for a, b in self._leaf_numbers]",
-        "nearest_float(a)) for a, b in self._leaf_numbers]",
+        "table[i, 2] = nearest_float(add(x, y))",
+        "table[i, 2] = nearest_float(x)",
         "rings/test_paper.py",
     ),
     Mutant(
@@ -514,8 +514,8 @@ BOUNDS = [
             (
                 "signs of leaves",
                 "certify/certificate.py",
-                "        np.array([a >= 0 and b >= 0 for a, b in program.leaf_numbers], np.uint8),",
-                "        np.ones(len(table), np.uint8),",
+                "        positive,\n    )",
+                "        np.ones(len(size), np.uint8),\n    )",
             ),
             (
                 "sizes of subnormal weights",

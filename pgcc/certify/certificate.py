@@ -158,19 +158,21 @@ def gamma_of(program: Program, slots: Sequence[int] | np.ndarray) -> float:
 
 def leaf_states(program: Program, count: float = 2.0) -> State:
     """The states of the leaves a·ȳ + b·z of a program, whose numbers are rounded, as is their sum."""
-    table = program.leaf_table
-    kept = np.array([[a != 0, b != 0] for a, b in program.leaf_numbers], bool).reshape(-1, 2)
-    both = np.array([add(a, b) != 0 for a, b in program.leaf_numbers], bool).reshape(-1, 1)
-    size = np.abs(table)
-    lost = (np.concatenate([kept, both], axis=1) & (size < 2.0**-1022)).any(axis=1)
+    size, positive = np.abs(program.leaf_table), np.all(program.leaf_table[:, :2] >= 0.0, axis=1).astype(np.uint8)
+    small = size < 2.0**-1022
+    lost = np.zeros(len(size), bool)
+    for k in np.flatnonzero(small.any(axis=1)).tolist():  # 0, or rounded to it: only the numbers say which
+        a, b = program.leaf_numbers[k]
+        lost[k] = any(is_small and number != 0 for is_small, number in zip(small[k], (a, b, add(a, b)), strict=True))
+        positive[k] = a >= 0 and b >= 0
     with np.errstate(divide="ignore"):
         least = np.log(np.where(size > 0.0, size, np.inf)).min(axis=1, initial=np.inf)
     return State(
-        np.full(len(table), count),
+        np.full(len(size), count),
         log_leaves_of(program),
         np.where(lost, -ENDLESS, np.minimum(least, ENDLESS)),
         np.where(lost, LOSS, -math.inf),
-        np.array([a >= 0 and b >= 0 for a, b in program.leaf_numbers], np.uint8),
+        positive,
     )
 
 

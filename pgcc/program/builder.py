@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
 from pgcc.ir.numbers import Number, add, nearest_float
 from pgcc.program.determinant import DetStructure
-from pgcc.program.program import LEAF, QUOTIENT, SUM, TIMES, Program
+from pgcc.program.program import LEAF, SUM, TIMES, Program
 
 
 @dataclass
@@ -34,6 +36,17 @@ class Sum:
         return len(self.value_weights) + len(self.pair_weights)
 
 
+class _Chunk(NamedTuple):
+    """Instructions one after another; lengths, counts : of the arguments and of the weights of each."""
+
+    op: Sequence[int] | np.ndarray
+    target: Sequence[int] | np.ndarray
+    args: Sequence[int] | np.ndarray
+    lengths: Sequence[int] | np.ndarray
+    weights: Sequence[float] | np.ndarray
+    counts: Sequence[int] | np.ndarray
+
+
 class Builder:
     """Collects instructions. Every value gets a slot of its own, in the order in which they are made.
 
@@ -48,28 +61,32 @@ class Builder:
         self.n_variables, self._after = n_variables, after
         self.slots = 0 if after is None else after.slots
         self.structures: list[DetStructure] = [] if after is None else list(after.structures)
-        self.op: list[int] = []
-        self.target: list[int] = []
-        self._args: list[int] = []
-        self._lengths: list[int] = []
-        self._counts: list[int] = []  # of weights
         self.numbers: list[Number] = []
-        self._weights: list[float] = []
+        self._chunks: list[_Chunk] = []
+        self._begin_chunk()
         self._leaf_variable: list[int] = []
         self._leaf_numbers: list[tuple[Number, Number]] = []
         self._leaves_before = 0 if after is None else len(after.leaf_numbers)
 
+    def _begin_chunk(self) -> None:
+        self._op: list[int] = []
+        self._target: list[int] = []
+        self._args: list[int] = []
+        self._lengths: list[int] = []
+        self._weights: list[float] = []
+        self._counts: list[int] = []
+        self._chunks.append(_Chunk(self._op, self._target, self._args, self._lengths, self._weights, self._counts))
+
     def new_slots(self, count: int) -> int:
-        """The first of so many new slots, one after another."""
+        """Reserve this many consecutive slots; the first of them."""
         self.slots += count
         return self.slots - count
 
     def emit(self, op: int, args: Sequence[int], weights: Sequence[Number] = (), width: int = 1) -> int:
-        """An instruction that writes so many new slots; the first of them."""
-        target = self.slots
-        self.slots += width
-        self.op.append(op)
-        self.target.append(target)
+        """An instruction that writes `width` new slots; the first of them."""
+        target = self.new_slots(width)
+        self._op.append(op)
+        self._target.append(target)
         self._args += args
         self._lengths.append(len(args))
         self._counts.append(len(weights))
@@ -82,14 +99,10 @@ class Builder:
         self, op: np.ndarray, target: np.ndarray, args: np.ndarray, lengths: np.ndarray,
         numbers: list[Number], weights: np.ndarray, counts: np.ndarray,
     ) -> None:  # fmt: skip
-        """Many instructions, with slots that were taken before (`new_slots`); lengths, counts : of args and weights."""
-        self.op += op.tolist()
-        self.target += target.tolist()
-        self._args += args.tolist()
-        self._lengths += lengths.tolist()
-        self._counts += counts.tolist()
+        """Many instructions, which write slots reserved by `new_slots`; lengths, counts : of args and weights."""
+        self._chunks.append(_Chunk(op, target, args, lengths, weights, counts))
         self.numbers += numbers
-        self._weights += weights.tolist()
+        self._begin_chunk()
 
     def leaf(self, variable: int, a: Number, b: Number) -> int:
         """a·ȳ + b·z of the variable in this column, or for −1 the constant a."""
@@ -105,24 +118,20 @@ class Builder:
         """Π x"""
         return self.emit(TIMES, factors)
 
-    def quotient(self, weight: Number, x: int, y: int) -> int:
-        """w·x / y"""
-        return self.emit(QUOTIENT, [x, y], [weight])
-
     def finish(self, value: int, magnitude: int, flow_of: np.ndarray | None = None) -> Program:
         """The program of all instructions, with its root in these slots."""
-        table = [(nearest_float(a), nearest_float(b), nearest_sum(a, b)) for a, b in self._leaf_numbers]
+        op, target, args, lengths, weights, counts = map(np.concatenate, zip(*self._chunks, strict=True))
         new = Program(
-            op=np.array(self.op, np.uint8),
-            target=np.array(self.target, np.int32),
-            start=starts(self._lengths),
-            args=np.array(self._args, np.int32),
-            first_weight=starts(self._counts),
-            weights=np.array(self._weights, np.float64),
+            op=op.astype(np.uint8),
+            target=target.astype(np.int32),
+            start=starts(lengths),
+            args=args.astype(np.int32),
+            first_weight=starts(counts),
+            weights=weights.astype(np.float64),
             numbers=self.numbers,
             slots=self.slots,
             leaf_variable=np.array(self._leaf_variable, np.int32),
-            leaf_table=np.array(table, np.float64).reshape(-1, 3),
+            leaf_table=leaf_table(self._leaf_numbers),
             leaf_numbers=self._leaf_numbers,
             structures=self.structures,
             value=value,
@@ -160,8 +169,32 @@ def starts(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-def nearest_sum(a: Number, b: Number) -> float:
-    """The double nearest to a + b."""
-    if type(a) is float and type(b) is float:
-        return a + b  # IEEE addition rounds correctly
-    return nearest_float(add(a, b))
+def spread(first: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The positions in stretches that begin at `first` and have these lengths, one stretch after another.
+
+    >>> spread(np.array([7, 2]), np.array([2, 3])).tolist()
+    [7, 8, 2, 3, 4]
+    """
+    return np.repeat(first - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
+
+
+def doubles(numbers: Sequence[Number]) -> np.ndarray:
+    """The doubles nearest to some numbers."""
+    if Fraction not in set(map(type, numbers)):
+        try:
+            return np.array(numbers, np.float64)
+        except OverflowError:  # an int beyond the range of doubles
+            pass
+    return np.array(list(map(nearest_float, numbers)), np.float64)
+
+
+def leaf_table(numbers: Sequence[tuple[Number, Number]]) -> np.ndarray:
+    """The doubles nearest to a, b and a + b, a row for each leaf."""
+    a, b = [a for a, _ in numbers], [b for _, b in numbers]
+    table = np.stack([doubles(a), doubles(b), np.zeros(len(numbers))], axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        table[:, 2] = table[:, 0] + table[:, 1]  # IEEE addition rounds the sum of two doubles correctly
+    for i, (x, y) in enumerate(numbers):
+        if type(x) is not float or type(y) is not float:
+            table[i, 2] = nearest_float(add(x, y))
+    return table

@@ -19,16 +19,17 @@ Errors are those of what comes out: `pgcc.certify.certificate` goes through the 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from pgcc.ir.bulk import collector_paused
-from pgcc.program.builder import starts
+from pgcc.ir.numbers import Number
+from pgcc.program.builder import spread, starts
 from pgcc.program.program import ARITHMETIC, LEAF, LOOKUP, PAIR, QUOTIENT, TIMES, Code, Program
-from pgcc.program.schedule import share_slots
+from pgcc.program.schedule import needed_slots, share_slots
 
 ENTRIES = 16  # of a table of two variables
 MOST_VARIABLES = 7  # of a wide one
@@ -44,10 +45,8 @@ _TO_PACK, _TO_PACK_VARIABLE = 100, 3
 _MOST_ENTRIES, _MOST_WORK = 1 << 20, 1 << 28
 
 Scope = tuple[int, ...]  # variables in order
-Instruction = tuple[int, int, list[int], Sequence[int]]  # operation, value, arguments, numbers of weights
 _NONE: Scope = ()
 _MANY: Scope = (-1,)  # more variables than any table has
-_PLACES = [tuple(range(k)) for k in range(MOST_VARIABLES + 1)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,28 +151,79 @@ def condense(program: Program, kept: Sequence[int]) -> Condensed:
         return _Condenser(program, kept).run()
 
 
+class _Listing(NamedTuple):
+    """Instructions in some order: the value that each writes, and how many arguments and weights it has.
+
+    weights : positions in the weights of the program that is condensed.
+    """
+
+    op: np.ndarray
+    value: np.ndarray
+    lengths: np.ndarray
+    args: np.ndarray
+    counts: np.ndarray
+    weights: np.ndarray
+
+    def in_order(self, order: np.ndarray) -> _Listing:
+        """The same instructions in another order."""
+        first_arg, first_weight = starts(self.lengths)[order], starts(self.counts)[order]
+        lengths, counts = self.lengths[order], self.counts[order]
+        args, weights = self.args[spread(first_arg, lengths)], self.weights[spread(first_weight, counts)]
+        return _Listing(self.op[order], self.value[order], lengths, args, counts, weights)
+
+    def code(self, weights: np.ndarray, numbers: Sequence[Number], slots: int) -> Code:
+        """The instructions as code, with weights and numbers taken from these."""
+        return Code(
+            op=self.op.astype(np.uint8),
+            target=self.value.astype(np.int32),
+            start=starts(self.lengths),
+            args=self.args.astype(np.int32),
+            first_weight=starts(self.counts),
+            weights=weights[self.weights],
+            numbers=[numbers[w] for w in self.weights.tolist()],
+            slots=slots,
+        )
+
+
+def _looking_up(op: int, values: np.ndarray) -> _Listing:
+    """An instruction for every value, which reads the table of the same number."""
+    count, nothing = len(values), np.zeros(len(values), np.int64)
+    return _Listing(np.full(count, op), values, nothing + 1, np.arange(count), nothing, nothing[:0])
+
+
 class _Condenser:
-    """Instructions are known by position, values by slot."""
+    """Instructions are known by position, values by slot, scopes by their place in `scopes`.
+
+    Attributes
+    ----------
+    writer : int array
+        The instruction that writes each value.
+    lengths : int array
+        How many values each instruction reads.
+    scope : int array
+        The scope of each value.
+    sizes : int array
+        How many variables each scope has; more than `MOST_VARIABLES` for `_MANY`.
+    """
 
     def __init__(self, program: Program, kept: Sequence[int]):
-        self.program, self.kept = program.expect(*ARITHMETIC, QUOTIENT), list(map(int, kept))
-        self.op, self.target = program.op.tolist(), program.target.tolist()
-        start, args = program.start.tolist(), program.args.tolist()
-        self.args = [args[first:last] for first, last in pairwise(start)]
-        self.first_weight, self.alone = program.first_weight.tolist(), program.alone.tolist()
-        self.scope, self.span = self._scopes()
-        self._known_places: dict[tuple[Scope, Scope, Scope], Scope] = {}
+        self.program, self.kept = program.expect(*ARITHMETIC, QUOTIENT), np.array(kept, np.int64)
+        self.writer = np.full(program.slots, program.instructions)
+        self.writer[program.target] = np.arange(program.instructions)
+        self.lengths = np.where(program.op == LEAF, 0, np.diff(program.start))
+        self.scopes, self.scope = _scopes(program)
+        self.sizes = np.array([MOST_VARIABLES + 1 if scope is _MANY else len(scope) for scope in self.scopes])
 
     def run(self) -> Condensed:
         looked_up, computed = self._split()
-        narrow = [x for x in looked_up if len(self.scope[x]) <= 2]
-        wide = sorted((x for x in looked_up if len(self.scope[x]) > 2), key=lambda x: len(self.scope[x]))
-        pairs = _numbered(self.scope[x] for x in narrow)
-        scopes = _numbered(self.scope[x] for x in wide)
-        reading: list[Instruction] = [(PAIR, x, [number], []) for number, x in enumerate(narrow)]
-        reading += [(LOOKUP, x, [number], []) for number, x in enumerate(wide)]
-        code, kept = self._in_best_order([*reading, *self._computing(computed)])
-        by_size = [(k, [x for x in wide if len(self.scope[x]) == k]) for k in range(3, MOST_VARIABLES + 1)]
+        size = self.sizes[self.scope[looked_up]]
+        narrow, wide = looked_up[size <= 2], looked_up[size > 2]
+        wide = wide[np.argsort(size[size > 2], kind="stable")]
+        pairs, joint = _numbered(self.scope[narrow])
+        scopes, wide_scope = _numbered(self.scope[wide])
+        listing = self._in_best_order(_looking_up(PAIR, narrow), _looking_up(LOOKUP, wide), self._computing(computed))
+        code, kept = share_slots(self._code(listing), self.kept)
+        by_size = [(k, wide[self.sizes[self.scope[wide]] == k]) for k in range(3, MOST_VARIABLES + 1)]
         return Condensed(
             code.op,
             code.target,
@@ -183,216 +233,278 @@ class _Condenser:
             code.weights,
             code.numbers,
             code.slots,
-            joint=np.array([pairs[self.scope[x]] for x in narrow], np.int32),
+            joint=joint.astype(np.int32),
             kept=kept,
-            # a constant has no variables: any will do
-            pairs=np.array([(scope[0], scope[-1]) if scope else (0, 0) for scope in pairs], np.int32).reshape(-1, 2),
+            pairs=np.array([_ends(self.scopes[s]) for s in pairs], np.int32).reshape(-1, 2),
             tables=self._tables(narrow, 2),
-            wide=[self._tables(values, k) for k, values in by_size if values],
-            wide_scope=np.array([scopes[self.scope[x]] for x in wide], np.int32),
-            scopes=np.array([_padded(scope) for scope in scopes], np.int32).reshape(-1, MOST_VARIABLES),
+            wide=[self._tables(values, k) for k, values in by_size if len(values)],
+            wide_scope=wide_scope.astype(np.int32),
+            scopes=np.array([_padded(self.scopes[s]) for s in scopes], np.int32).reshape(-1, MOST_VARIABLES),
         )
 
-    def _scopes(self) -> tuple[list[Scope], np.ndarray]:
-        """The variables of each value, if a table may have them; and its span: its first and its last one by rank."""
-        slots, leaf_variable = self.program.slots, self.program.leaf_variable.tolist()
-        scope, low, high = [_NONE] * slots, [slots] * slots, [-1] * slots
-        rank: dict[int, int] = {}
-        alone, unions = {-1: _NONE}, _Unions()
-        for kind, value, args in zip(self.op, self.target, self.args, strict=True):
-            if kind == LEAF:
-                variable = leaf_variable[args[0]]
-                scope[value] = alone.setdefault(variable, (variable,))
-                if variable >= 0:
-                    low[value] = high[value] = rank.setdefault(variable, len(rank))
-                continue
-            here = _NONE
-            for x in args:
-                there = scope[x]
-                if there is not here and here is not _MANY:
-                    here = unions[here, there]
-            scope[value] = here
-            low[value] = min([low[x] for x in args], default=slots)
-            high[value] = max([high[x] for x in args], default=-1)
-        return scope, np.array([low, high])
-
-    def _split(self) -> tuple[list[int], list[int]]:
-        """The values that are looked up, and the instructions that are run."""
-        tabulated = _Work(self.target, self.args, self.op, self.scope, self.kept).worth_tables(self.program.n_variables)
-        needed, looked_up, computed = set(self.kept), [], []
-        for i in reversed(range(len(self.op))):
-            value = self.target[i]
-            if value in needed:
-                if self.scope[value] in tabulated or (len(self.scope[value]) <= 2 and self.scope[value] is not _MANY):
-                    looked_up.append(value)
-                else:
-                    computed.append(i)
-                    needed.update(self.args[i])
-        return looked_up[::-1], computed[::-1]
+    def _split(self) -> tuple[np.ndarray, np.ndarray]:
+        """The values that are looked up and the instructions that are run, both in the order of instructions."""
+        worth = _Work(self).worth_tables(self.program.n_variables)
+        tabulated = np.array([scope in worth for scope in self.scopes]) | (self.sizes <= 2)
+        looked_up = tabulated[self.scope[self.program.target]]
+        needed = needed_slots(self.program, self.kept, ~looked_up)[self.program.target]
+        return self.program.target[needed & looked_up].astype(np.int64), np.flatnonzero(needed & ~looked_up)
 
     # -- tables -------------------------------------------------------------------------------------
 
-    def _tables(self, roots: list[int], variables: int) -> Tables:
-        """These values as functions of the codes at the places of their variables."""
-        slot: dict[tuple[int, Scope], int] = {}  # of a value with its variables at these places
-        op: list[int] = []
-        target: list[int] = []
-        args: list[int] = []
-        lengths: list[int] = []
-        weights: list[int] = []
-        counts: list[int] = []
-        leaves: list[int] = []
-        places_of_leaves: list[int] = []
-        for i, everywhere in self._below(roots):
-            value, weights_here = self.target[i], self._weights(i)
-            for places in everywhere:
-                if self.op[i] == LEAF:
-                    here = [len(leaves)]
-                    leaves += self.args[i]
-                    places_of_leaves.append(places[0] if places else -1)
-                else:
-                    here = [slot[x, self._places(x, value, places)] for x in self.args[i]]
-                op.append(self.op[i])
-                slot[value, places] = len(slot)
-                target.append(slot[value, places])
-                args += here
-                lengths.append(len(here))
-                weights += weights_here
-                counts.append(len(weights_here))
-        program = replace(
-            self.program,
-            op=np.array(op, np.uint8),
-            target=np.array(target, np.int32),
-            start=starts(lengths),
-            args=np.array(args, np.int32),
-            first_weight=starts(counts),
-            weights=self.program.weights[weights],
-            leaf_variable=np.array(places_of_leaves, np.int32),
-            leaf_table=self.program.leaf_table[leaves],
-            slots=len(slot),
+    def _tables(self, roots: np.ndarray, variables: int) -> Tables:
+        """These values as functions of the codes at so many places: the variables of each, in order, begin at place 0.
+
+        Below a root, a value is computed from the codes at the places that its own variables have among those of the
+        root. It has an instruction for every such set of places. *Copy* p + (i << variables) is instruction i for the
+        places that are bits of p.
+        """
+        program = self.program
+        copies, top = self._copies(roots, variables)
+        which, places = copies >> variables, copies & (1 << variables) - 1
+        leaf = program.op[which] == LEAF
+        lengths, read = self._read_copies(copies, variables)
+        lengths = np.where(leaf, 1, lengths)
+        args = np.empty(int(lengths.sum()), np.int64)
+        of_leaf = np.repeat(leaf, lengths)
+        args[of_leaf] = np.arange(leaf.sum())
+        args[~of_leaf] = np.searchsorted(copies, read)
+        leaves = program.args[program.start[which[leaf]]]
+        counts = np.diff(program.first_weight)[which]
+        weights = spread(program.first_weight[which], counts)
+        listing = _Listing(program.op[which], np.arange(len(copies)), lengths, args, counts, weights)
+        code = self._code(listing)
+        table = replace(
+            program,
+            op=code.op,
+            target=code.target,
+            start=code.start,
+            args=code.args,
+            first_weight=code.first_weight,
+            weights=code.weights,
+            numbers=code.numbers,
+            slots=len(copies),
+            leaf_variable=_lowest_bit(places[leaf]).astype(np.int32),
+            leaf_table=program.leaf_table[leaves],
+            leaf_numbers=[program.leaf_numbers[leaf] for leaf in leaves.tolist()],
             value=0,
             magnitude=0,
             n_variables=variables,
-            numbers=[self.program.numbers[w] for w in weights],
-            leaf_numbers=[self.program.leaf_numbers[leaf] for leaf in leaves],
         )
-        top = [slot[value, _PLACES[len(self.scope[value])]] for value in roots]
-        return Tables(variables, program, np.array(top, np.int64))
+        return Tables(variables, table, np.searchsorted(copies, top))
 
-    def _below(self, roots: list[int]) -> Iterator[tuple[int, dict[Scope, None]]]:
-        """The instructions that these values need, in order, each with all places of the variables of its value."""
-        places: dict[int, dict[Scope, None]] = {x: {_PLACES[len(self.scope[x])]: None} for x in roots}
-        below = []
-        for i in reversed(range(len(self.op))):
-            value = self.target[i]
-            if value in places:
-                below.append(i)
-                if self.op[i] != LEAF:
-                    for x in self.args[i]:
-                        there = places.setdefault(x, {})
-                        for here in places[value]:
-                            there[self._places(x, value, here)] = None
-        return ((i, places[self.target[i]]) for i in reversed(below))
+    def _copies(self, roots: np.ndarray, variables: int) -> tuple[np.ndarray, np.ndarray]:
+        """All copies that these values need, in order, and those of the values themselves."""
+        program = self.program
+        below = needed_slots(program, roots, self.sizes[self.scope[program.target]] <= variables)[program.target]
+        rank = np.cumsum(below) - 1
+        top = self.writer[roots] << variables | (1 << self.sizes[self.scope[roots]]) - 1
+        known = np.zeros(int(below.sum()) << variables, bool)
+        places = (1 << variables) - 1
+        new = np.unique(top)
+        found = [new]
+        while len(new):
+            known[rank[new >> variables] << variables | new & places] = True
+            read = np.unique(self._read_copies(new, variables)[1])
+            new = read[~known[rank[read >> variables] << variables | read & places]]
+            found.append(new)
+        return np.sort(np.concatenate(found)), top
 
-    def _places(self, x: int, value: int, places: Scope) -> Scope:
-        """Where the variables of x are, which `value` reads, if those of that are at these places."""
-        inner, outer = self.scope[x], self.scope[value]
-        if inner is outer:
-            return places
-        known = self._known_places.get((inner, outer, places))
-        if known is None:
-            known = tuple(place for v, place in zip(outer, places, strict=True) if v in inner)
-            self._known_places[inner, outer, places] = known
-        return known
+    def _read_copies(self, copies: np.ndarray, variables: int) -> tuple[np.ndarray, np.ndarray]:
+        """How many values each of the copies reads; and the copies that these are, one after another."""
+        program, which = self.program, copies >> variables
+        lengths = self.lengths[which]
+        reader = np.repeat(np.arange(len(which)), lengths)
+        x = program.args[spread(program.start[which], lengths)]
+        inside = self._variables_inside(self.scope[x], self.scope[program.target[which]][reader])
+        places = (copies & (1 << variables) - 1)[reader]
+        return lengths, self.writer[x] << variables | _deposited(inside, places, variables)
+
+    def _variables_inside(self, inner: np.ndarray, outer: np.ndarray) -> np.ndarray:
+        """For pairs of scopes, bits that say which variables of the outer one the inner one has."""
+        both, which = np.unique(outer * len(self.scopes) + inner, return_inverse=True)
+        bits = []
+        for pair in both.tolist():
+            outside, within = self.scopes[pair // len(self.scopes)], self.scopes[pair % len(self.scopes)]
+            bits.append(sum(1 << i for i, variable in enumerate(outside) if variable in within))
+        return np.array(bits, np.int64)[which]
 
     # -- the rest -----------------------------------------------------------------------------------
 
-    def _computing(self, computed: list[int]) -> Iterator[Instruction]:
+    def _computing(self, computed: np.ndarray) -> _Listing:
         """These instructions, with products in place: terms w·x, then w·x·y of such products, then those of its own."""
-        products = self._products_in_place(computed)
-        for i in computed:
-            args, weights, alone = self.args[i], self._weights(i), self.alone[i]
-            if self.target[i] in products:
-                continue
-            if any(x in products for x in args[:alone]):  # only of a SUM
-                order = sorted(range(alone), key=lambda j: args[j] in products)
-                weights = [*(weights[j] for j in order), *weights[alone:]]
-                args = [*(y for j in order for y in products.get(args[j], (args[j],))), *args[alone:]]
-            yield self.op[i], self.target[i], args, weights
+        program = self.program
+        in_place = self._products_in_place(computed)
+        which = computed[~in_place[program.target[computed]]]
+        lengths, alone = self.lengths[which], program.alone[which]
+        owner = np.repeat(np.arange(len(which)), lengths)
+        x = program.args[spread(program.start[which], lengths)].astype(np.int64)
+        single = np.arange(len(x)) - np.repeat(starts(lengths)[:-1], lengths) < alone[owner]  # x of a term w·x
+        product = single & in_place[x]  # only of a SUM
+        # within an instruction: 0 for single values, 1 for products in place, 2 for all that follows
+        group = np.where(single, product, 2)
+        order = np.argsort(3 * owner + group, kind="stable")
+        x, product = x[order], product[order]
+        width = np.where(product, 2, 1)
+        at = np.cumsum(width) - width
+        args = np.empty(int(width.sum()), np.int64)
+        args[at] = np.where(product, program.args[program.start[self.writer[x]]], x)
+        args[at[product] + 1] = program.args[program.start[self.writer[x[product]]] + 1]
+        counts = np.diff(program.first_weight)[which]
+        of_weight = np.repeat(np.arange(len(which)), counts)
+        weights = spread(program.first_weight[which], counts)
+        group_of_weight = np.full(len(weights), 2)
+        group_of_weight[weights - program.first_weight[which][of_weight] < alone[of_weight]] = group[single]
+        weights = weights[np.argsort(3 * of_weight + group_of_weight, kind="stable")]
+        lengths = lengths + np.bincount(owner[order][product], minlength=len(which))
+        return _Listing(program.op[which], program.target[which].astype(np.int64), lengths, args, counts, weights)
 
-    def _weights(self, i: int) -> Sequence[int]:
-        """The numbers of the weights of an instruction."""
-        return range(self.first_weight[i], self.first_weight[i + 1])
+    def _products_in_place(self, computed: np.ndarray) -> np.ndarray:
+        """Which values are products of two that only sums read, and few of them."""
+        program = self.program
+        lengths = self.lengths[computed]
+        x = program.args[spread(program.start[computed], lengths)]
+        place = np.arange(len(x)) - np.repeat(starts(lengths)[:-1], lengths)
+        single = place < np.repeat(program.alone[computed], lengths)
+        readers = np.bincount(x[single], minlength=program.slots)
+        readers[x[~single]] = readers[self.kept] = _MOST_READERS + 1
+        in_place = np.zeros(program.slots, bool)
+        in_place[program.target[computed[(program.op[computed] == TIMES) & (lengths == 2)]]] = True
+        return in_place & (readers <= _MOST_READERS)
 
-    def _products_in_place(self, computed: list[int]) -> dict[int, list[int]]:
-        """The products of two that only sums read, and few of them, with what they multiply."""
-        products = {self.target[i]: self.args[i] for i in computed if self.op[i] == TIMES and len(self.args[i]) == 2}
-        readers = dict.fromkeys(products, 0)
-        for i in computed:
-            for k, x in enumerate(self.args[i]):
-                if x in readers:
-                    readers[x] += 1 if k < self.alone[i] else _MOST_READERS + 1
-        for x in self.kept:
-            readers[x] = _MOST_READERS + 1
-        return {x: args for x, args in products.items() if readers[x] <= _MOST_READERS}
-
-    def _in_best_order(self, instructions: list[Instruction]) -> tuple[Code, np.ndarray]:
-        """The instructions as code that shares slots, in the order that needs fewer of them."""
-        orders = self._orders(np.array([value for _, value, _, _ in instructions], np.int64))
-        return min(
-            (self._scheduled([instructions[k] for k in order]) for order in orders), key=lambda found: found[0].slots
-        )
+    def _in_best_order(self, *listings: _Listing) -> _Listing:
+        """All instructions in the order that needs fewer slots."""
+        listing = _Listing(*map(np.concatenate, zip(*listings, strict=True)))
+        return listing.in_order(min(self._orders(listing.value), key=lambda order: self._slots_needed(listing, order)))
 
     def _orders(self, values: np.ndarray) -> list[np.ndarray]:
         """As they were made, and by regions."""
-        made = np.full(self.program.slots, len(self.target))
-        np.minimum.at(made, self.program.target, np.arange(len(self.target)))
-        return [np.argsort(made[values]), np.lexsort((made[values], *self._regions(values)))]
+        made = self.writer[values]
+        return [np.argsort(made), np.lexsort((made, *self._regions(values)))]
 
     def _regions(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
         """Keys, the last one first, that sort values by their spans; those of a reverse pass the other way round."""
-        low, high = self.span[:, values]
+        span = _spans(self.program)
+        low, high = span[:, values]
         if self.program.flow_of is None:
             return -low, high
         of = self.program.flow_of[values]
-        back, own = of >= 0, self.span[:, np.maximum(of, 0)]
+        back, own = of >= 0, span[:, np.maximum(of, 0)]
         return np.where(back, own[0], -low), np.where(back, -own[1], high), np.where(of == -2, 2, back)
 
-    def _scheduled(self, instructions: list[Instruction]) -> tuple[Code, np.ndarray]:
-        used = [w for _, _, _, weights in instructions for w in weights]
-        code = Code(
-            op=np.array([op for op, _, _, _ in instructions], np.uint8),
-            target=np.array([value for _, value, _, _ in instructions], np.int32),
-            start=starts([len(args) for _, _, args, _ in instructions]),
-            args=np.array([x for _, _, args, _ in instructions for x in args], np.int32),
-            first_weight=starts([len(weights) for _, _, _, weights in instructions]),
-            weights=self.program.weights[used],
-            numbers=[self.program.numbers[w] for w in used],
-            slots=self.program.slots,
-        )
-        return share_slots(code, self.kept)
+    def _slots_needed(self, listing: _Listing, order: np.ndarray) -> int:
+        """How many values are alive at once, at most, if the instructions are run in this order."""
+        count = len(order)
+        time = np.empty(count, np.int64)
+        time[order] = np.arange(count)
+        reads = np.repeat((listing.op != PAIR) & (listing.op != LOOKUP), listing.lengths)
+        last_read = np.full(self.program.slots, count)  # a value that nobody reads stays, as do those that are kept
+        last_read[listing.args[reads]] = -1
+        np.maximum.at(last_read, listing.args[reads], np.repeat(time, listing.lengths)[reads])
+        last_read[self.kept] = count
+        deaths = np.bincount(last_read[listing.value], minlength=count + 1)
+        return int((np.arange(1, count + 1) - np.cumsum(deaths[:count]) + deaths[:count]).max(initial=0))
+
+    def _code(self, listing: _Listing) -> Code:
+        return listing.code(self.program.weights, self.program.numbers, self.program.slots)
 
 
-def _numbered(scopes: Iterable[Scope]) -> dict[Scope, int]:
-    return {scope: number for number, scope in enumerate(dict.fromkeys(scopes))}
+def _scopes(program: Program) -> tuple[list[Scope], np.ndarray]:
+    """The scopes of all values, `_MANY` for those that no table has; and for each value the place of its scope."""
+    unions = _Unions()
+    variables = [unions.number((v,) if v >= 0 else _NONE) for v in program.leaf_variable.tolist()]
+    scope = [0] * program.slots
+    args, start = program.args.tolist(), program.start.tolist()
+    for op, value, first, last in zip(program.op.tolist(), program.target.tolist(), start, start[1:], strict=False):
+        if op == LEAF:
+            scope[value] = variables[args[first]]
+            continue
+        here = 0
+        for x in args[first:last]:
+            there = scope[x]
+            if there != here:
+                here = unions[here, there]
+                if here == 1:
+                    break
+        scope[value] = here
+    return unions.scopes, np.array(scope, np.int64)
+
+
+def _spans(program: Program) -> np.ndarray:
+    """The first and the last variable of each value, ranked by first use; not of the values of a reverse pass."""
+    slots, leaf_variable = program.slots, program.leaf_variable.tolist()
+    low, high = [slots] * slots, [-1] * slots
+    lowest, highest = low.__getitem__, high.__getitem__
+    rank: dict[int, int] = {}
+    forward = np.ones(len(program.op), bool) if program.flow_of is None else program.flow_of[program.target] < 0
+    which = np.flatnonzero(forward & (np.diff(program.start) > 0))
+    columns = (program.op[which], program.target[which], program.start[which], program.start[which + 1])
+    args = program.args.tolist()
+    for op, value, first, last in zip(*(column.tolist() for column in columns), strict=True):
+        if op != LEAF:
+            read = args[first:last]
+            low[value], high[value] = min(map(lowest, read)), max(map(highest, read))
+        elif leaf_variable[args[first]] >= 0:
+            low[value] = high[value] = rank.setdefault(leaf_variable[args[first]], len(rank))
+    return np.array([low, high])
+
+
+def _numbered(scopes: np.ndarray) -> tuple[list[int], np.ndarray]:
+    """The distinct scopes in order of first appearance, and for each scope its place among them."""
+    distinct, first, which = np.unique(scopes, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return distinct[order].tolist(), place[which]
+
+
+def _ends(scope: Scope) -> Scope:
+    """The two variables of a table. A constant has none: any will do."""
+    return (scope[0], scope[-1]) if scope else (0, 0)
 
 
 def _padded(scope: Scope) -> list[int]:
     return [*scope, *[-1] * (MOST_VARIABLES - len(scope))]
 
 
-class _Unions(dict[tuple[Scope, Scope], Scope]):
-    """The variables of two scopes together. Scopes that are equal are the same object, if those that are joined are."""
+def _deposited(bits: np.ndarray, places: np.ndarray, most: int) -> np.ndarray:
+    """The set of the places whose bits are set: bit i belongs to the i-th of the places, which are below `most`.
+
+    >>> _deposited(np.array([0b101]), np.array([0b11010]), 5).tolist() == [0b10010]
+    True
+    """
+    found, seen = np.zeros(len(places), np.int64), np.zeros(len(places), np.int64)
+    for place in range(most):
+        here = places >> place & 1
+        found |= (bits >> seen & here) << place
+        seen += here
+    return found
+
+
+def _lowest_bit(places: np.ndarray) -> np.ndarray:
+    """The first of a set of places; −1 if it is empty."""
+    return np.log2(np.maximum(places & -places, 0.5)).astype(np.int64)
+
+
+class _Unions(dict[tuple[int, int], int]):
+    """The union of two scopes. Scopes are known by their places in `scopes`: 0 is the empty one, 1 is `_MANY`."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._all: dict[Scope, Scope] = {}
+        self.scopes = [_NONE, _MANY]
+        self._place = {_NONE: 0, _MANY: 1}
 
-    def __missing__(self, scopes: tuple[Scope, Scope]) -> Scope:
-        a, b = (self._all.setdefault(scope, scope) for scope in scopes)
-        both = tuple(sorted({*a, *b}))
-        many = a is _MANY or b is _MANY or len(both) > MOST_VARIABLES
-        self[scopes] = union = _MANY if many else self._all.setdefault(both, both)
+    def number(self, scope: Scope) -> int:
+        """The place of a scope."""
+        place = self._place.setdefault(scope, len(self.scopes))
+        if place == len(self.scopes):
+            self.scopes.append(scope)
+        return place
+
+    def __missing__(self, two: tuple[int, int]) -> int:
+        both = tuple(sorted({*self.scopes[two[0]], *self.scopes[two[1]]}))
+        many = 1 in two or len(both) > MOST_VARIABLES
+        self[two] = union = 1 if many else self.number(both)
         return union
 
 
@@ -409,24 +521,28 @@ class _Work:
         How many values of a scope are read elsewhere.
     """
 
-    def __init__(
-        self, target: list[int], args: list[list[int]], op: list[int], scope: list[Scope], kept: Sequence[int]
-    ):
+    def __init__(self, condenser: _Condenser):
+        program, scopes, scope, sizes = condenser.program, condenser.scopes, condenser.scope, condenser.sizes
+        of = scope[program.target]  # the scope of each instruction
+        lengths = np.where(sizes[of] > 2, condenser.lengths, 0)
+        reader = np.repeat(of, lengths)
+        x = program.args[spread(program.start[:-1], lengths)]
+        part = scope[x]
+        other = part != reader
         self.own: dict[Scope, int] = defaultdict(int)
-        self.parts: dict[Scope, set[Scope]] = {_MANY: {scope[x] for x in kept}}
+        for s, count in enumerate(np.bincount(of, lengths, len(scopes)).tolist()):
+            self.own[scopes[s]] += int(count)
+        self.parts: dict[Scope, set[Scope]] = {_MANY: {scopes[s] for s in scope[condenser.kept].tolist()}}
+        for pair in np.unique(reader[other] * len(scopes) + part[other]).tolist():
+            self.parts.setdefault(scopes[pair // len(scopes)], set()).add(scopes[pair % len(scopes)])
+        elsewhere = np.zeros(program.slots, bool)
+        elsewhere[x[other]] = elsewhere[condenser.kept] = True
         self.read: dict[Scope, int] = defaultdict(int)
-        elsewhere = set(kept)
-        for kind, value, read in zip(op, target, args, strict=True):
-            here = scope[value]
-            if kind != LEAF and (len(here) > 2 or here is _MANY):
-                others = [x for x in read if scope[x] is not here]
-                elsewhere.update(others)
-                self.parts.setdefault(here, set()).update([scope[x] for x in others])
-                self.own[here] += len(read)
-        for x in elsewhere:
-            self.read[scope[x]] += 1
-            if len(scope[x]) <= 2:
-                self.own[scope[x]] += 2  # it is looked up in a table of two variables
+        for s, count in enumerate(np.bincount(scope[elsewhere], minlength=len(scopes)).tolist()):
+            if count:
+                self.read[scopes[s]] = count
+                if sizes[s] <= 2:
+                    self.own[scopes[s]] += 2 * count  # each is looked up in a table of two variables
 
     def worth_tables(self, variables: int) -> set[Scope]:
         """As many variables at a time as leave the tables near, and whatever is worth them if they are far.

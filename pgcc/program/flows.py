@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgcc.errors import PgccError
-from pgcc.ir.numbers import Number
-from pgcc.program.builder import Builder, Sum
-from pgcc.program.program import LEAF, NAMES, SUM, TIMES, Program
+from pgcc.program.builder import Builder, spread
+from pgcc.program.program import ARITHMETIC, LEAF, QUOTIENT, SUM, TIMES, Program
+from pgcc.program.reverse import joint_sums, terms_of
+from pgcc.program.schedule import needed_slots
+
+_ONE = -1  # the position of a weight that is 1
 
 
 def flows(program: Program) -> Program:
@@ -37,110 +39,207 @@ def flows(program: Program) -> Program:
 
 
 class _Flows:
-    """Appends the instructions of flows to those of a program.
+    """Appends the instructions of flows to those of a program, for all values at once.
 
-    What reaches a value is collected while the instructions of the values that read it are written, and is complete
-    when its turn comes: `terms` of its adjoint, and `flows` (slot, weight), terms of its flow.
+    A value gets *terms* of its adjoint from sums and from products of two, and terms of its *flow* from other products.
+    What has to be written for it follows from how many there are (see `_choose`). Arrays are indexed by slot, and have
+    an entry more for the 1 that is the adjoint of the root.
+
+    Attributes
+    ----------
+    to, of, other, weight : int arrays
+        The adjoint of `to` gets weight · (adjoint of `of`) · other; `other` is −1 for 1.
+    flow_to, flow_of : int arrays
+        The flow of `flow_to` gets that of the product `flow_of`.
+    single, paired, flowing : int arrays
+        How many terms each value gets: without `other` and with it, and of its flow.
     """
 
     def __init__(self, program: Program):
-        self.program, self.builder = program, Builder(program.n_variables, program)
-        self.terms: list[Sum] = [Sum() for _ in range(program.slots)]
-        self.flows: list[list[tuple[int, Number]]] = [[] for _ in range(program.slots)]
-        self.joint = [Sum() for _ in range(program.n_variables)]
-        self.terms[program.value].add(1, self.builder.leaf(-1, 1, 0))
-        self.flow_of = [-1] * self.builder.slots
-        self._descend()
+        self.program = program.expect(*ARITHMETIC)
+        self.builder = Builder(program.n_variables, program)
+        self.one = self.builder.leaf(-1, 1, 0)
+        self.sized = program.slots + 1
+        self._collect()
+        self._choose()
+        self._place()
+        self._write()
 
-    def _descend(self) -> None:
-        """Every value, after all that read it."""
+    # -- what reaches every value ---------------------------------------------------------------------
+
+    def _collect(self) -> None:
         program = self.program
-        start, args, weights = program.start.tolist(), program.args.tolist(), program.first_weight.tolist()
-        alone = program.alone.tolist()
-        for i in range(program.instructions - 1, -1, -1):
-            op, at, read = int(program.op[i]), int(program.target[i]), args[start[i] : start[i + 1]]
-            if not (len(self.terms[at]) or self.flows[at]):
-                continue  # nobody reads it
-            if op == LEAF:
-                self._leaf(at, read[0])
-            elif op == TIMES:
-                self._product(at, read)
-            elif op == SUM:
-                self._sum(at, read, program.numbers[weights[i] : weights[i + 1]], alone[i])
-            else:
-                raise PgccError(f"internal error: nobody has said what flows through {NAMES[op]}; please report it")
-            self._belongs_to(at)
+        needed = np.append(needed_slots(program, [program.value]), False)
+        lengths = np.diff(program.start)
+        self.product, self.wide, self.leaf = np.zeros((3, self.sized), bool)
+        self.product[program.target[program.op == TIMES]] = True
+        wide = (program.op == TIMES) & (lengths != 2) & needed[program.target]
+        self.wide[program.target[wide]] = True
+        leaves = np.flatnonzero(program.op == LEAF)
+        self.leaf[program.target[leaves]] = True
+        terms = terms_of(program)
+        kept = needed[terms.of] & ~self.wide[terms.of]
+        of, x, y, weight = terms.of[kept], terms.x[kept], terms.y[kept], terms.weight[kept]
+        second = y >= 0
+        # the adjoint of the root is 1
+        self.to = np.concatenate([[program.value], x, y[second]])
+        self.of = np.concatenate([[program.slots], of, of[second]])
+        self.other = np.concatenate([[-1], y, x[second]])
+        self.weight = np.concatenate([[_ONE], weight, weight[second]])
+        self.flow_to = program.args[spread(program.start[:-1][wide], lengths[wide])].astype(np.int64)
+        self.flow_of = np.repeat(program.target[wide], lengths[wide]).astype(np.int64)
+        self.single = np.bincount(self.to[self.other < 0], minlength=self.sized)
+        self.paired = np.bincount(self.to[self.other >= 0], minlength=self.sized)
+        self.flowing = np.bincount(self.flow_to, minlength=self.sized)
+        self.wanted = needed & ~self.leaf  # values whose adjoint or flow somebody needs
+        self.wanted[self._leaves_read(leaves)] = True
 
-    def _belongs_to(self, value: int) -> None:
-        """The slots that were taken since the last call belong to the flow of this value (see `Program.flow_of`)."""
-        self.flow_of += [value] * (self.builder.slots - len(self.flow_of))
+    def _leaves_read(self, leaves: np.ndarray) -> np.ndarray:
+        """The slots of leaves a·ȳ + b·z with b ≠ 0: their adjoints are what is read."""
+        program = self.program
+        number = program.args[program.start[leaves]]
+        reads = [program.leaf_numbers[k][1] != 0 for k in number.tolist()]
+        return program.target[leaves[np.array(reads, bool) & (program.leaf_variable[number] >= 0)]]
 
-    def _leaf(self, at: int, leaf: int) -> None:
-        variable, (_, b) = int(self.program.leaf_variable[leaf]), self.program.leaf_numbers[leaf]
-        if variable >= 0 and b != 0:
-            self.joint[variable].add(b, self._adjoint(at))
+    # -- what is written for it -----------------------------------------------------------------------
 
-    def _sum(self, at: int, read: list[int], weights: list[Number], alone: int) -> None:
-        """A term w·x of the sum p adds w·p' to the adjoint of x; a term w·x·y, w·p'·y."""
-        above, terms = self._adjoint(at), self.terms
-        for w, x in zip(weights, read[:alone], strict=False):
-            terms[x].add(w, above)
-        for w, x, y in zip(weights[alone:], read[alone::2], read[alone + 1 :: 2], strict=True):
-            terms[x].add(w, above, y)
-            terms[y].add(w, above, x)
+    def _choose(self) -> None:
+        """Which instructions are written for every value.
 
-    def _product(self, at: int, factors: list[int]) -> None:
-        """x·y adds p'·y to the adjoint of x. Of more factors the flow is taken: fewer operations, but it divides.
+        adds_flows : Σ of the terms of its flow, if there are several
+        divides : that flow / value, a term of its adjoint
+        adds, multiplies : its adjoint, as a SUM, or as a product of two if it is one term x·y
+        flows_on : the flow of a product of more than two, adjoint · value
 
-        It is multiplied out again rather than kept, for values have to stay in the cache.
+        The adjoint of a value with a single term w·p' is none of these if w is 1, or if the value is a product, which
+        hands w on to its factors: `source` is then p, and `factor` is w.
         """
-        if len(factors) == 2:
-            x, y = factors
-            above, weight = self._product_adjoint(at)
-            self.terms[x].add(weight, above, y)
-            self.terms[y].add(weight, above, x)
-            return
-        if len(self.terms[at]):
-            above, weight = self._product_adjoint(at)
-            flow = self.builder.product([above, *factors]), weight
-        else:
-            flow = self._through(at)
-        for x in factors:
-            self.flows[x].append(flow)
+        there, one_term = self.single + self.paired > 0, self.single + self.paired == 1
+        only = np.zeros(self.sized, np.int64)
+        only[self.to] = np.arange(len(self.to))  # the only term, where there is one
+        handed = self.wanted & self.product & one_term & (self.single == 1) & (self.flowing == 0)
+        self.factor = np.where(handed, self.weight[only], _ONE)
+        self.weight = np.where(self.product[self.of], self.factor[self.of], self.weight)
+        adjoint = self.wanted & ~handed & (there | ~self.wide)
+        self.divides = adjoint & (self.flowing > 0)
+        alone = adjoint & one_term & ~self.divides & self._is_one(self.weight[only])
+        same = alone & (self.single == 1)
+        self.multiplies = alone & (self.paired == 1)
+        self.adds = adjoint & there & ~alone
+        self.flows_on = self.wanted & self.wide & there
+        self.adds_flows = (self.divides | (self.wanted & self.wide & ~there)) & (self.flowing > 1)
+        self.source = np.where(handed | same, self.of[only], np.arange(self.sized))
 
-    def _product_adjoint(self, at: int) -> tuple[int, Number]:
-        """The adjoint of a product, and the factor still to be applied."""
-        terms = self.terms[at]
-        if len(terms.values) == len(terms) == 1 and not self.flows[at]:
-            return terms.values[0], terms.value_weights[0]
-        return self._adjoint(at), 1
+    def _is_one(self, weight: np.ndarray) -> np.ndarray:
+        """Which weights, given by position, are exactly 1."""
+        program = self.program
+        one = np.append(program.weights == 1.0, True)
+        for k in np.flatnonzero(one[:-1]).tolist():
+            one[k] = program.numbers[k] == 1
+        return one[weight]
 
-    def _adjoint(self, at: int) -> int:
-        """∂root/∂value, with what reaches the value as flow divided by the value."""
-        terms = self.terms[at]
-        if self.flows[at]:
-            flow, weight = self._through(at)
-            terms.add(1, self.builder.quotient(weight, flow, at))
-        if len(terms) == 1:
-            if terms.value_weights == [1]:
-                return terms.values[0]
-            if terms.pair_weights == [1]:
-                return self.builder.product(terms.pairs)
-        return self.builder.sum(terms)
+    def _place(self) -> None:
+        """The slots of all instructions: values in reverse order, and for each those of `_choose` in that order."""
+        kinds = np.stack([self.adds_flows, self.divides, self.adds | self.multiplies, self.flows_on], axis=1)
+        back = self.program.target[::-1]
+        count = kinds.sum(axis=1)[back]
+        begin = np.zeros(self.sized, np.int64)
+        begin[back] = self.builder.new_slots(int(count.sum())) + np.cumsum(count) - count
+        self.flow_sum, self.quotient, self.own, self.product_flow = (
+            begin[:, None] + np.cumsum(kinds, axis=1) - kinds
+        ).T
+        self.belongs_to = np.repeat(back, count)
+        own = np.where(self.divides & ~self.adds, self.quotient, self.own)
+        own[-1] = self.one
+        self.adjoint = own[_ends(self.source)]
+        # a product with one term of its flow, and none of its adjoint, passes that on
+        passes_on = (self.wide & ~self.flows_on & ~self.adds_flows)[self.flow_to]
+        source = np.arange(self.sized)
+        source[self.flow_to[passes_on]] = self.flow_of[passes_on]
+        source = _ends(source)
+        self.flow = np.where(self.flows_on, self.product_flow, self.flow_sum)[source]
+        self.flow_factor = np.where(self.flows_on, self.factor, _ONE)[source]
 
-    def _through(self, at: int) -> tuple[int, Number]:
-        """The flow that a value gets, and the factor still to be applied."""
-        flows = self.flows[at]
-        if len(flows) == 1:
-            return flows[0]
-        terms = Sum()
-        for slot, weight in flows:
-            terms.add(weight, slot)
-        return self.builder.sum(terms), 1
+    # -- the instructions -----------------------------------------------------------------------------
+
+    def _write(self) -> None:
+        """All instructions: their operations, and their arguments and weights sorted by their slots."""
+        args, weights = _Sorted(), _Sorted()
+        # Σ of the terms of a flow
+        several = self.adds_flows[self.flow_to]
+        to, of = self.flow_to[several], self.flow_of[several]
+        args.add(self.flow_sum[to], self.flow[of])
+        weights.add(self.flow_sum[to], self.flow_factor[of])
+        # flow / value
+        flow, factor = self.flow_sum.copy(), np.full(self.sized, _ONE)
+        to, of = self.flow_to[~several], self.flow_of[~several]
+        flow[to], factor[to] = self.flow[of], self.flow_factor[of]
+        at = np.flatnonzero(self.divides)
+        args.add(self.quotient[at], flow[at], at)
+        weights.add(self.quotient[at], factor[at])
+        # adjoints: single terms, then the quotient, then pairs
+        single = self.adds[self.to] & (self.other < 0)
+        args.add(self.own[self.to[single]], self.adjoint[self.of[single]])
+        weights.add(self.own[self.to[single]], self.weight[single])
+        at = np.flatnonzero(self.divides & self.adds)
+        args.add(self.own[at], self.quotient[at])
+        weights.add(self.own[at], np.full(len(at), _ONE))
+        pair = (self.adds | self.multiplies)[self.to] & (self.other >= 0)
+        to, of = self.to[pair], self.of[pair]
+        args.add(self.own[to], self.adjoint[of], self.other[pair])
+        weights.add(self.own[to][self.adds[to]], self.weight[pair][self.adds[to]])
+        # the flow of a product: its adjoint and its factors
+        at = np.flatnonzero(self.flows_on)
+        args.add(self.product_flow[at], self.adjoint[at])
+        chosen = self.flows_on[self.flow_of]
+        args.add(self.product_flow[self.flow_of[chosen]], self.flow_to[chosen])
+
+        first, count = self.one + 1, len(self.belongs_to)
+        op = np.full(count, SUM)
+        op[self.quotient[self.divides] - first] = QUOTIENT
+        op[self.own[self.multiplies] - first] = TIMES
+        op[self.product_flow[self.flows_on] - first] = TIMES
+        (read, lengths), (used, counts) = args.sorted(first, count), weights.sorted(first, count)
+        numbers = self.program.numbers
+        self.builder.emit_all(
+            op, first + np.arange(count), read, lengths,
+            [1 if w < 0 else numbers[w] for w in used.tolist()], np.append(self.program.weights, 1.0)[used], counts,
+        )  # fmt: skip
 
     def finish(self) -> Program:
         """The program, with the sums over the leaves of every variable."""
-        read = [*map(self.builder.sum, self.joint), self.program.value]
-        total = self.builder.emit(SUM, read, [1] * len(read))
-        self._belongs_to(-2)
-        return self.builder.finish(total, total, np.array(self.flow_of))
+        program, builder = self.program, self.builder
+        read = [*joint_sums(builder, program, np.where(self.wanted, self.adjoint, -1)), program.value]
+        total = builder.emit(SUM, read, [1] * len(read))
+        flow_of = np.full(builder.slots, -2)
+        flow_of[: self.one + 1] = -1
+        flow_of[self.one + 1 :][: len(self.belongs_to)] = self.belongs_to
+        return builder.finish(total, total, flow_of)
+
+
+class _Sorted:
+    """Arguments or weights of instructions, collected in any order, to be sorted by the slots of these."""
+
+    def __init__(self) -> None:
+        self._slots: list[np.ndarray] = []
+        self._entries: list[np.ndarray] = []
+
+    def add(self, slots: np.ndarray, *columns: np.ndarray) -> None:
+        """An entry of each column for each slot, after those that the slot has."""
+        self._slots.append(np.repeat(slots, len(columns)))
+        self._entries.append(np.stack(columns, axis=1).reshape(-1))
+
+    def sorted(self, first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """All entries by slot, for so many slots from the first on; and how many each slot has."""
+        slots = np.concatenate(self._slots) - first
+        order = np.argsort(slots, kind="stable")
+        return np.concatenate(self._entries)[order], np.bincount(slots, minlength=count)
+
+
+def _ends(source: np.ndarray) -> np.ndarray:
+    """Where one gets from each place by going to its source again and again, until that is the place itself."""
+    while True:
+        further = source[source]
+        if (further == source).all():
+            return source
+        source = further

@@ -178,6 +178,22 @@ def terms_of(program: Program) -> Terms:
     return Terms(*(column.astype(np.int64) for column in (program.target[owner], x, y, weight)))
 
 
+def joint_sums(builder: Builder, program: Program, adjoint: np.ndarray) -> list[int]:
+    """Slots of Σ b·l' over the leaves l = a·ȳ_i + b·z_i, for every variable i.
+
+    adjoint : the slot of each value's adjoint; −1 where there is none.
+    """
+    leaves = np.flatnonzero(program.op == LEAF)
+    number = program.args[program.start[leaves]]
+    slot, variable = program.target[leaves], program.leaf_variable[number]
+    of_variable = [Sum() for _ in range(program.n_variables)]
+    for above, v, leaf in zip(adjoint[slot].tolist(), variable.tolist(), number.tolist(), strict=True):
+        b = program.leaf_numbers[leaf][1]
+        if v >= 0 and above >= 0 and b != 0:
+            of_variable[v].add(b, above)
+    return [builder.sum(terms) for terms in of_variable]
+
+
 class _Reverse:
     """Writes adjoints after the instructions of a program."""
 
@@ -220,16 +236,7 @@ class _Reverse:
 
     def joints(self, root: int) -> list[int]:
         """Slots of ∂root/∂z_i for every variable i."""
-        adjoint = self.adjoints(root)
-        program = self.program
-        leaves = np.flatnonzero(program.op == LEAF)
-        number = program.args[program.start[leaves]]
-        slot, variable = program.target[leaves], program.leaf_variable[number]
-        of_variable = [Sum() for _ in range(program.n_variables)]
-        for s, v, leaf in zip(slot.tolist(), variable.tolist(), number.tolist(), strict=True):
-            if v >= 0 and adjoint[s] >= 0 and program.leaf_numbers[leaf][1] != 0:
-                of_variable[v].add(program.leaf_numbers[leaf][1], int(adjoint[s]))
-        return [self.builder.sum(terms) for terms in of_variable]
+        return joint_sums(self.builder, self.program, self.adjoints(root))
 
     def adjoints(self, root: int, constants: bool = False) -> np.ndarray:
         """Instructions for the adjoint of every value that the root depends on; their slots, −1 for others."""

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from pgcc.program.builder import starts
 from pgcc.program.program import DET, LEAF, Code, Program
 
 Instructions = TypeVar("Instructions", bound=Code)
@@ -31,7 +32,7 @@ def schedule(program: Program) -> Program:
     return replace(shared, value=int(value), magnitude=int(magnitude))
 
 
-def share_slots(program: Instructions, kept: Sequence[int]) -> tuple[Instructions, np.ndarray]:
+def share_slots(program: Instructions, kept: Sequence[int] | np.ndarray) -> tuple[Instructions, np.ndarray]:
     """The same for instructions of which some values are wanted in the end; and the slots of those.
 
     (The `value` and `magnitude` of a program are as they were.)
@@ -40,12 +41,10 @@ def share_slots(program: Instructions, kept: Sequence[int]) -> tuple[Instruction
     target, args = program.target.copy(), program.args.copy()
     is_value = value_arguments(program)
     last_use = _last_uses(target, start, args, is_value, kept)
-    # The arguments that die at each instruction, in order of instruction.
-    user = np.repeat(np.arange(len(op)), np.diff(start))
-    dying = is_value & (last_use[args] == user)
-    deaths = np.unique(user[dying] * len(last_use) + args[dying])  # an instruction may read a value twice
-    ends = np.searchsorted(deaths, np.arange(len(op) + 1) * len(last_use)).tolist()
-    dead = (deaths % len(last_use)).tolist()
+    # The values that die at each instruction, in order of instruction.
+    mortal = np.flatnonzero((last_use >= 0) & (last_use < len(op)))
+    dead = mortal[np.argsort(last_use[mortal], kind="stable")].tolist()
+    ends = starts(np.bincount(last_use[mortal], minlength=len(op))).tolist()
     slot = [-1] * len(last_use)
     free: list[int] = []
     used = 0
@@ -64,15 +63,39 @@ def share_slots(program: Instructions, kept: Sequence[int]) -> tuple[Instruction
     return replace(program, target=target, args=args, slots=used), slots[list(kept)].astype(np.int64)
 
 
+def needed_slots(program: Code, wanted: Sequence[int] | np.ndarray, reading: np.ndarray | bool = True) -> np.ndarray:
+    """Which slots hold values that are wanted, or needed to compute these, in a program that shares no slots.
+
+    reading : which instructions read their arguments; by default, all of them.
+    """
+    needed = bytearray(program.slots)
+    for value in np.asarray(wanted).tolist():
+        needed[value] = 1
+    first, last = program.start[:-1] + ~_begins_with_value(program), program.start[1:]
+    which = np.flatnonzero((first < last) & reading)[::-1]
+    args = program.args.tolist()
+    columns = (program.target[which], first[which], last[which])
+    for value, begin, end in zip(*(column.tolist() for column in columns), strict=True):
+        if needed[value]:
+            for x in args[begin:end]:
+                needed[x] = 1
+    return np.frombuffer(needed, np.bool_)
+
+
 def value_arguments(program: Code) -> np.ndarray:
     """Which entries of `args` are values: not the number of a leaf, of a determinant or of a table."""
     is_value = np.ones(len(program.args), bool)
-    is_value[program.start[:-1][(program.op == LEAF) | (program.op >= DET)]] = False
+    is_value[program.start[:-1][~_begins_with_value(program)]] = False
     return is_value
 
 
+def _begins_with_value(program: Code) -> np.ndarray:
+    """Whether the first argument of each instruction is a value."""
+    return (program.op != LEAF) & (program.op < DET)
+
+
 def _last_uses(
-    target: np.ndarray, start: np.ndarray, args: np.ndarray, is_value: np.ndarray, roots: Sequence[int]
+    target: np.ndarray, start: np.ndarray, args: np.ndarray, is_value: np.ndarray, roots: Sequence[int] | np.ndarray
 ) -> np.ndarray:
     """The last instruction that reads each value; one past the end for the roots, −1 for a value nobody reads."""
     last = np.full(int(target.max(initial=-1)) + 1, -1, np.int64)
