@@ -28,8 +28,13 @@ def check_size(rows: int, columns: int, what: str) -> None:
 
 
 def is_frame(given: Any) -> bool:
-    """Whether it is a pandas DataFrame, or behaves like one."""
+    """Whether it is a DataFrame, of pandas or polars."""
     return hasattr(given, "columns") and hasattr(given, "to_numpy")
+
+
+def is_pandas(frame: Any) -> bool:
+    """Whether a DataFrame is one of pandas, or behaves like it: its rows have labels."""
+    return hasattr(frame, "iloc")
 
 
 def is_sparse(given: Any) -> bool:

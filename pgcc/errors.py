@@ -159,6 +159,12 @@ OLD_SPELLINGS = {
         "size": "pc.edges",
     },
 }
+# Names that people expect, and what to write instead.
+EXPECTED = {
+    "Model": {"save": "pgcc.save(model.circuit, path)"},
+    "Circuit": {"save": "pgcc.save(circuit, path)"},
+    "PC": {"save": "pgcc.save(pc.to_pgc(), path)"},
+}
 OLD_ARGUMENTS = {("mode", "nodes"): "mode(time_limit=), how many seconds to search"}  # of a question of a model
 
 
@@ -174,10 +180,11 @@ class KnowsOldSpellings:
     if not TYPE_CHECKING:  # to a type checker, what is not there is not there
 
         def __getattr__(self, name: str) -> Any:
-            for owner in type(self).__mro__:
-                new = OLD_SPELLINGS.get(owner.__name__, {}).get(name)
-                if new is not None:
-                    raise SpellingError(f"{owner.__name__}.{name} is now spelled {new}")
+            for owner in (kind.__name__ for kind in type(self).__mro__):
+                if new := OLD_SPELLINGS.get(owner, {}).get(name):
+                    raise SpellingError(f"{owner}.{name} is now spelled {new}")
+                if other := EXPECTED.get(owner, {}).get(name):
+                    raise SpellingError(f"{owner} has no method {name!r}: write {other}")
             if name in QUESTIONS:
                 kind = type(self).__name__
                 raise SpellingError(

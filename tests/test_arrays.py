@@ -197,3 +197,29 @@ def test_matrices_that_are_no_graph():
         assert len(pgcc.spanning_tree(WEIGHTS + np.diag([1, 0, 0])).variables) == 3
     with pytest.raises(CircuitError, match="the weight of edge '0-1' is negative"):
         pgcc.spanning_tree(-WEIGHTS)
+
+
+# -- polars: columns have names, rows have no labels --------------------------------------------------------------
+
+
+def test_columns_of_polars_are_read_by_name():
+    pl = pytest.importorskip("polars")
+    model = pgcc.compile(pgcc.parse("0.3*a*b + 0.5*a + 0.2*b"))
+    frame = pl.DataFrame({"b": [1, 0, None], "a": [0, 1, 1]})
+    assert model.variables == ("a", "b")
+    np.testing.assert_allclose(model.prob(frame), [0.2, 0.5, 0.8], rtol=1e-12)
+    np.testing.assert_allclose(model.prob(frame.select("a")), [0.2, 0.8, 0.8], rtol=1e-12)
+    np.testing.assert_allclose(model.prob(frame.with_columns(pl.all() == 1)), [0.2, 0.5, 0.8], rtol=1e-12)
+    assert model.marginals(frame).shape == (3, 2)
+    with pytest.raises(EvidenceError, match="column 'c' of the table is not a variable"):
+        model.prob(pl.DataFrame({"c": [1]}))
+    with pytest.raises(EvidenceError, match="row 1, variable 'a' is 'yes'"):
+        model.prob(pl.DataFrame({"a": [None, "yes"]}))
+
+
+def test_kernels_and_graphs_of_polars():
+    pl = pytest.importorskip("polars")
+    kernel = pl.DataFrame({"tea": [2.0, 0.5], "milk": [0.5, 1.0]})
+    assert pgcc.dpp(L=kernel).variables == ("tea", "milk")
+    assert pgcc.dpp(factor=kernel).variables == ("x1", "x2")
+    assert pgcc.spanning_tree(pl.DataFrame({"ayr": [0, 1], "bray": [1, 0]})).variables == ("ayr-bray",)

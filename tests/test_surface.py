@@ -304,6 +304,12 @@ def test_an_old_spelling_says_the_new_one(owner: str, name: str) -> None:
     assert hasattr(OWNERS[owner], re.findall(r"^\w+\.(\w+)", new)[0])
 
 
+def test_how_to_save_is_said(tmp_path: Path) -> None:
+    for owner, value in OWNERS.items():
+        with pytest.raises(SpellingError, match=f"{owner} has no method 'save': write pgcc.save\\("):
+            value.save(tmp_path / "some.npz")  # type: ignore[attr-defined]
+
+
 def test_other_names_are_not_there() -> None:
     for owner in OWNERS.values():
         with pytest.raises(AttributeError, match="object has no attribute 'nothing'"):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.arrays import as_array, is_sparse
+from pgcc.arrays import as_array, is_frame, is_pandas, is_sparse
 from pgcc.data.text import parse_evidence, parse_names
 from pgcc.errors import EvidenceError, brief
 from pgcc.ir.names import find_variable, hint, some
@@ -39,7 +39,7 @@ class Evidence:
         The columns.
     given : mapping, text, array, DataFrame, or sequence of mappings or texts
         A dict of names (others are unobserved), or the same as text, ``"a=1, b=0"``; an array of integers, booleans or
-        floats with one column per variable; a DataFrame with named columns; a list of dicts or texts.
+        floats with one column per variable; a DataFrame of pandas or polars; a list of dicts or texts.
     column : dict, optional
         The number of each variable, if that is already known.
 
@@ -87,8 +87,10 @@ class Evidence:
             self.single = self._checked = True
             self._table = self._by_name({} if given is None else given, "")[None]
             self.form = _form_of(given)
-        elif hasattr(given, "columns") and hasattr(given, "iloc"):
-            self._table, self.form, self.index = _Frame(self.column, given), Form.FRAME, given.index
+        elif is_frame(given):
+            self._table = _Frame(self.column, given)
+            if is_pandas(given):
+                self.form, self.index = Form.FRAME, given.index
         elif isinstance(given, Sequence) and given and all(map(_is_by_name, given)):
             self._refuse_names(given)
             self._table = np.stack([self._by_name(one, f" (row {i})") for i, one in enumerate(given)])
@@ -193,7 +195,7 @@ class Evidence:
 
 
 class _Frame:
-    """A DataFrame, read a chunk at a time by column name; variables without a column are unobserved."""
+    """A DataFrame of pandas or polars, read a chunk at a time by column name; variables without one are unobserved."""
 
     def __init__(self, column: dict[str, int], frame: Any):
         self.frame, self.width = frame, len(column)
@@ -211,16 +213,14 @@ class _Frame:
         return len(self.frame)
 
     def __getitem__(self, rows: slice) -> np.ndarray:
-        part = self.frame.iloc[rows]
+        part = self.frame.iloc[rows] if is_pandas(self.frame) else self.frame[rows]
         table = np.full((len(part), self.width), -1.0)
         for name, place in zip(self.frame.columns, self.places, strict=True):
-            values = part[name]
-            if values.dtype.kind in "biuf" and values.dtype.__class__.__module__.startswith("numpy"):
-                table[:, place] = values.to_numpy()
-            else:  # nullable and object columns: None and NA are unobserved
-                objects = values.astype(object).where(values.notna(), None).to_numpy()
+            values = part[name].to_numpy()
+            if values.dtype.kind not in "biuf":  # objects: None and NA are unobserved
                 first = rows.indices(len(self))[0]
-                table[:, place] = [as_code(v, f"row {first + i}, variable {name!r}") for i, v in enumerate(objects)]
+                values = [as_code(v, f"row {first + i}, variable {name!r}") for i, v in enumerate(values)]
+            table[:, place] = values
         return table
 
 

@@ -159,6 +159,9 @@ class Differentiator:
         self.program.weights[:] = weights
         copies = self._source >= 0
         self.reversed.weights[copies] = weights[self._source[copies]]
+        for program in (self.program, self.reversed):  # the bound on underflow reads the numbers of subnormal weights
+            for k in np.flatnonzero(np.abs(program.weights) < 2.0**-1022).tolist():
+                program.numbers[k] = float(program.weights[k])
         self.matrices = matrices
         leaves = self.constants[2:]
         self.__dict__.pop("floor", None)

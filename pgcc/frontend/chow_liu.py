@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pgcc.errors import CircuitError
+
 
 @dataclass(frozen=True)
 class PairCounts:
@@ -35,6 +37,8 @@ class PairCounts:
     @classmethod
     def even(cls, n: int, rows: float) -> PairCounts:
         """Laplace smoothing: this many rows for each of the four values of every pair."""
+        if not 4 * rows < np.inf:
+            raise CircuitError(f"Laplace smoothing by {rows:g} rows is beyond the range of doubles")
         return cls(np.full((n, n), rows), np.full(n, 2 * rows), 4 * rows)
 
     def spread(self, rows: float) -> PairCounts:

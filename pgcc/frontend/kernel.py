@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.arrays import as_array, check_size, is_frame
+from pgcc.arrays import as_array, check_size, is_frame, is_pandas
 from pgcc.errors import CircuitError, brief
 from pgcc.ir.matrix import as_doubles
 from pgcc.ir.names import default_names
@@ -72,7 +72,8 @@ def read_kernel(what: str, matrix: Any, names: Iterable[str] | None) -> Kernel:
 
 def _frame_names(what: str, frame: Any) -> list[str] | None:
     """The items of a DataFrame: its columns, and its rows if they have names; for a factor, only its rows."""
-    rows, columns = [str(x) for x in frame.index], [str(x) for x in frame.columns]
+    labels = frame.index if is_pandas(frame) else range(len(frame))
+    rows, columns = [str(x) for x in labels], [str(x) for x in frame.columns]
     counted = rows == [str(i) for i in range(len(rows))]  # rows without names
     if what == "factor":
         return None if counted else rows

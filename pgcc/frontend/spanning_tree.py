@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from pgcc.arrays import as_array, check_size, is_frame, is_sparse
+from pgcc.arrays import as_array, check_size, is_frame, is_pandas, is_sparse
 from pgcc.errors import CircuitError, brief
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, det, var
@@ -367,7 +367,8 @@ def _nonzero(matrix: Any) -> tuple[list[int], list[int], list]:
 
 def _frame_nodes(frame: Any) -> list:
     """The nodes of a DataFrame: the labels of its columns, which must also be those of its rows."""
-    rows, columns = list(frame.index), list(frame.columns)
+    columns = list(frame.columns)
+    rows = list(frame.index) if is_pandas(frame) else columns
     if rows != columns:
         i = next(i for i, (a, b) in enumerate(zip(rows, columns, strict=True)) if a != b)
         raise CircuitError(

@@ -9,7 +9,8 @@ import pgcc
 from pgcc.determinants.cofactors import cofactors
 from pgcc.errors import PgccError, PrecisionError, SemanticsError
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import Op, const, det, rebuild, var, weighted_sum
+from pgcc.ir.node import Op, const, det, product, rebuild, var, weighted_sum
+from pgcc.queries.gradient import GradientFunction
 from pgcc.testing import oracle_probability, random_circuit, random_det, random_evidence
 
 STEP = Fraction(1, 10**12)
@@ -201,6 +202,25 @@ def test_far_below_the_range_of_floats():
     assert gradient.logprob == pytest.approx(n * np.log(0.25), rel=1e-12)
     for weights in gradient.weights.values():
         np.testing.assert_allclose(weights, [4.0 - 1.0, -0.75], rtol=1e-10)
+
+
+def test_the_bound_on_underflow_follows_the_weights():
+    """Weights that become subnormal: the bound is that of a circuit which has them from the beginning."""
+
+    def differentiator(tiny):
+        names = ["a", "b", "c", "d"]
+        leaves = [
+            weighted_sum((w,), (var(name),)) for w, name in zip((tiny, 1e200, 1e-160, 1e-160), names, strict=True)
+        ]
+        pairs = [product(leaves[:2]), product(leaves[2:])]
+        return GradientFunction(Circuit(product(pairs), names), normalize=False).differentiator
+
+    given = differentiator(1e-309)
+    for before in (0.0, 0.5, 1e-320):
+        changed = differentiator(before)
+        assert changed.floor is not None
+        changed.update(given.program.weights, [])
+        assert changed.floor == given.floor
 
 
 @pytest.mark.slow

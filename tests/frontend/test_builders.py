@@ -146,6 +146,12 @@ def spanning_trees(n: int) -> list[list[tuple[int, int]]]:
     ]
 
 
+def test_smoothing_beyond_the_range_of_doubles_is_refused() -> None:
+    assert chow_liu_parameters([[0, 1], [1, 1]], alpha=1e307)[1].tolist() == [[0.5, 0.5]] * 2
+    with pytest.raises(CircuitError, match=r"Laplace smoothing by 1e\+308 rows is beyond the range of doubles"):
+        chow_liu_parameters([[0, 1], [1, 1]], alpha=1e308)
+
+
 def tree_information(X: np.ndarray, alpha: float, edges: list[tuple[int, int]]) -> float:
     """Σ over the edges of the mutual information of smoothed frequencies."""
     total = 0.0
