@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import math
+import pickle
 import re
 import shlex
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 import pgcc
 from pgcc.cli import main
+from pgcc.ir.node import Op
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -238,3 +240,27 @@ def test_every_dispatch_over_operations_is_in_the_list():
         if len(named) >= 4:
             found.add(str(path.relative_to(ROOT)))
     assert found == listed
+
+
+def test_what_raises_an_error_about_an_operation_is_not_needed_for_answers():
+    """A circuit of all operations is pickled, printed, compiled and asked without the files of the second list."""
+    needed, others = (
+        set(re.findall(r"^- `pgcc/([^`]+)\.py`", part, re.MULTILINE))
+        for part in section("To add an operation of the IR").split("These raise an error")
+    )
+
+    def work():
+        det = "det([[1, 0], [0, 1]], [[1, 0], [0, 1]], [[2, 1], [1, 2]], [a, b])"
+        circuit = pickle.loads(pickle.dumps(pgcc.parse(f"0.25*{det} + 0.5*a*b*(c + 1) + 0.125")))
+        assert {node.op for node in circuit.order} == set(Op)
+        str(circuit)
+        circuit._repr_html_()
+        model = pgcc.compile(circuit)
+        model.prob({"a": 1})
+        model.prob({"a": 1}, exact=True)
+        model.marginals()
+
+    called = {name for name in calls_of(work) if name != "passes.sizes.read_size"}  # it reads an argument
+    modules = {name.rsplit(".", n)[0].replace(".", "/") for name in called for n in (1, 2)}
+    assert not others & modules
+    assert len(needed - modules) == 2  # the definition of the semantics, and the verifier, which tests run

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from pgcc.draw.labels import labelled_edges, node_label
+from pgcc.draw.labels import LOOKS, labelled_edges, node_label
 from pgcc.draw.part import Around, Stub, check_most, neighbourhood, top, whole
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import Node, Op
+from pgcc.ir.node import Node
+
+_DEFAULT_SHAPE = "circle"
 
 
 def dot_text(circuit: Circuit, most_nodes: int | None = None, around: Around = None) -> str:
@@ -41,7 +43,7 @@ def dot_text(circuit: Circuit, most_nodes: int | None = None, around: Around = N
         part = whole(circuit) if len(circuit.order) <= limit else top(circuit, limit)
     drawn: list[Node | Stub] = [*part.nodes, *part.stubs]
     number = {one: i for i, one in enumerate(drawn)}
-    lines = ["digraph circuit {", '  node [shape=circle, fontname="Helvetica"];']
+    lines = ["digraph circuit {", f'  node [shape={_DEFAULT_SHAPE}, fontname="Helvetica"];']
     if part.note:
         lines.append(f'  label="{_escaped(part.note)}";')
     for node in part.nodes:
@@ -57,17 +59,9 @@ def dot_text(circuit: Circuit, most_nodes: int | None = None, around: Around = N
     return "\n".join([*lines, "}"])
 
 
-_SHAPES = {
-    Op.CONST: ", shape=plaintext",
-    Op.VAR: ", shape=box",
-    Op.SUM: "",  # a circle, by default
-    Op.PRODUCT: "",
-    Op.DET: ", shape=hexagon",
-}
-
-
 def _attributes(node: Node) -> str:
-    return f'label="{_escaped(node_label(node))}"{_SHAPES[node.op]}'
+    shape = LOOKS[node.op].dot_shape
+    return f'label="{_escaped(node_label(node))}"' + (f", shape={shape}" if shape != _DEFAULT_SHAPE else "")
 
 
 def _escaped(text: str) -> str:

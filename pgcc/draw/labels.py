@@ -1,13 +1,32 @@
-"""The labels of nodes and edges in drawings and in DOT text."""
+"""The labels of nodes and edges, and the shapes and colours of operations, in all pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from pgcc.ir.node import ONE, Node, Op, iter_edges
 from pgcc.ir.numbers import Number
 from pgcc.ir.spelling import display_text
+
+
+class Look(NamedTuple):
+    """How an operation is drawn: its colour, whether it is a circle (or else a box) and has an outline, and its shape
+    in Graphviz."""
+
+    fill: str
+    is_round: bool
+    is_outlined: bool
+    dot_shape: str
+
+
+LOOKS = {
+    Op.CONST: Look("#f2f2f2", False, False, "plaintext"),
+    Op.VAR: Look("#ffffff", False, True, "box"),
+    Op.SUM: Look("#d9e8f8", True, True, "circle"),
+    Op.PRODUCT: Look("#fbe6cf", True, True, "circle"),
+    Op.DET: Look("#e2f1dd", False, True, "hexagon"),
+}
 
 
 def node_label(node: Node, number: Callable[[Number], str] = display_text) -> str:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from unicodedata import east_asian_width
 
-from pgcc.draw.labels import labelled_edges, node_label
+from pgcc.draw.labels import LOOKS, labelled_edges, node_label
 from pgcc.draw.part import Around, Part, Stub, check_most, neighbourhood, top, whole
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import Node, Op
+from pgcc.ir.node import Node
 from pgcc.ir.numbers import Number
 from pgcc.ir.spelling import display_text
 
@@ -163,7 +163,7 @@ def _title(one: Node | Stub) -> str:
 
 
 def _width(one: Node | Stub, label: str) -> float:
-    if isinstance(one, Node) and one.op in (Op.SUM, Op.PRODUCT):
+    if isinstance(one, Node) and LOOKS[one.op].is_round:
         return 2 * RADIUS
     return max(2 * RADIUS, text_width(label, LETTER) + RADIUS)
 

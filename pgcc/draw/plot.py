@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from pgcc.data.evidence import Evidence
+from pgcc.draw.labels import LOOKS
 from pgcc.draw.layout import MARGIN, RADIUS, Drawing, Mark, Wire, lay_out
 from pgcc.draw.part import Around, Stub
-from pgcc.draw.svg import FILLS, INK, LINE, wire_colour
+from pgcc.draw.svg import INK, LINE, wire_colour
 from pgcc.errors import EvidenceError, FormatError, PgccError
 from pgcc.formats.io import replacing
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import Op
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -278,10 +278,10 @@ def _draw_mark(ax: Axes, mark: Mark) -> None:
     if isinstance(mark.node, Stub):
         _write(ax, mark.x, mark.y, mark.label, fontsize=9, color=LINE)
         return
-    op = mark.node.op
-    edge = "none" if op is Op.CONST else INK
-    style: dict[str, Any] = {"facecolor": FILLS[op], "edgecolor": edge, "linewidth": 1, "zorder": 4}
-    if op in (Op.SUM, Op.PRODUCT):
+    look = LOOKS[mark.node.op]
+    edge = INK if look.is_outlined else "none"
+    style: dict[str, Any] = {"facecolor": look.fill, "edgecolor": edge, "linewidth": 1, "zorder": 4}
+    if look.is_round:
         ax.add_patch(Ellipse((mark.x, mark.y), mark.width, 2 * RADIUS, **style))
     else:
         corner = mark.x - mark.width / 2, mark.y - RADIUS

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from pgcc.draw.labels import LOOKS
 from pgcc.draw.layout import MARGIN, RADIUS, Mark, Wire, lay_out
 from pgcc.draw.part import Around, Stub
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import Op
 
-FILLS = {Op.CONST: "#f2f2f2", Op.VAR: "#ffffff", Op.SUM: "#d9e8f8", Op.PRODUCT: "#fbe6cf", Op.DET: "#e2f1dd"}
 INK, LINE, NEGATIVE = "#222222", "#8a8a8a", "#b3261e"
 
 
@@ -74,12 +73,12 @@ def _mark_svg(mark: Mark) -> str:
     title = f"<title>{escape(mark.title)}</title>" if mark.title != mark.label else ""
     if isinstance(mark.node, Stub):
         return f'<g class="stub">{title}{_text(mark.x, mark.y, mark.label, 11, LINE)}</g>'
-    round_ = mark.node.op in (Op.SUM, Op.PRODUCT)
-    style = f'fill="{FILLS[mark.node.op]}" stroke="{"none" if mark.node.op is Op.CONST else INK}"'
+    look = LOOKS[mark.node.op]
+    style = f'fill="{look.fill}" stroke="{INK if look.is_outlined else "none"}"'
     x, y = mark.x - mark.width / 2, mark.y - RADIUS
     shape = (
         f'<circle cx="{mark.x:.1f}" cy="{mark.y:.1f}" r="{RADIUS:.1f}" {style}/>'
-        if round_
+        if look.is_round
         else f'<rect x="{x:.1f}" y="{y:.1f}" width="{mark.width:.1f}" height="{2 * RADIUS:.1f}" rx="4" {style}/>'
     )
     return f'<g class="node">{title}{shape}{_text(mark.x, mark.y, mark.label)}</g>'

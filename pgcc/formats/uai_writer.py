@@ -110,7 +110,7 @@ def _table(node: Node, below: list[Table], column: dict[str, int]) -> Table:
     if node.op is Op.SUM:  # of terms over the same variables
         terms = [exact(weight) * one.entries for weight, one in zip(node.weights, below, strict=True)]
         return Table(below[0].scope, sum(terms[1:], terms[0]))
-    raise AssertionError(node.op)
+    raise FormatError(f"a network has no {node!r}")
 
 
 def _decimal(entry: Fraction) -> str:

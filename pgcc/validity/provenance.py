@@ -257,7 +257,7 @@ def prove_nonnegative(circuit: Circuit) -> Certificate:
 
 
 def _apply(node: Node, below: Signs, witnesses: Witnesses) -> tuple[Sign, Rule | None, Any]:
-    for rule in RULES[node.op]:
+    for rule in RULES.get(node.op, ()):
         sign = rule.sign(node, below)
         found = [None] if sign is None or node.op is not Op.DET else witnesses.of(rule.name, node)
         if sign is not None and found:
@@ -347,12 +347,10 @@ class _Expansion:
                 return {frozenset(): Fraction(node.value)} if node.value else {}
             case Op.VAR:
                 return {frozenset() if node.is_complement else frozenset({(node.name, 1)}): Fraction(1)}
-            case Op.DET:
-                return None
             case Op.SUM | Op.PRODUCT:
                 pass
-            case _:
-                raise AssertionError(f"no rule for {node.op}")
+            case _:  # a determinant
+                return None
         total: Terms = {} if node.op is Op.SUM else {frozenset(): Fraction(1)}
         for k, terms in enumerate(below):
             if terms is None:
@@ -449,7 +447,7 @@ def prove_stable(circuit: Circuit) -> Proof | None:
     witnesses = Witnesses()
     for i, (node, children) in enumerate(zip(circuit.order, circuit.links, strict=True)):
         below = [stable[c] for c in children]
-        rule = next((rule for rule in STABLE[node.op] if rule.holds(node, below)), None)
+        rule = next((rule for rule in STABLE.get(node.op, ()) if rule.holds(node, below)), None)
         witness = _symmetric_rule(node, witnesses) if rule is not None and node.op is Op.DET else None
         stable.append(rule is not None and (node.op is not Op.DET or witness is not None))
         if rule is not None and stable[-1]:

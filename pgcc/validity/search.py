@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from typing import assert_never
 
 import numpy as np
 
@@ -253,7 +252,7 @@ class TermSampler:
                 case Op.DET:
                     stack.extend(self._draw_subset(node, links))
                 case _:
-                    assert_never(node.op)
+                    raise PgccError(f"it does not know {node!r}")
         return row, sign
 
     def _choose(self, i: int, greedy: bool) -> int | None:
@@ -302,7 +301,7 @@ def _log_totals(circuit: Circuit) -> list[float]:
             case Op.VAR | Op.DET:
                 logs.append(0.0)
             case _:
-                assert_never(node.op)
+                raise PgccError(f"it does not know {node!r}")
     return logs
 
 
