@@ -217,6 +217,15 @@ def brief(value: object) -> str:
     return text if len(text) <= 60 else text[:60] + "…"
 
 
+def plural(count: int, noun: str) -> str:
+    """A number of things.
+
+    >>> plural(1, "edge"), plural(1200, "edge")
+    ('1 edge', '1,200 edges')
+    """
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
 # A caret is only useful on a line that fits a terminal: show this many characters around the place.
 _WINDOW = 72
 

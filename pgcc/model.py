@@ -31,6 +31,7 @@ from pgcc.errors import (
     SpellingError,
     brief,
     circuit_from,
+    plural,
 )
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
@@ -933,7 +934,7 @@ class Model(KnowsOldSpellings):
         n = len(self.variables)
         how = "one number per node" if self._compiled.decomposable else "polynomials in t"
         doubt = "" if self._standing.proved or self._standing is RAW else ", not proven to be a distribution"
-        return f"<Model: {n} variable{'s' if n != 1 else ''}, {facts.edges} edges, {how}{doubt}>"
+        return f"<Model: {plural(n, 'variable')}, {plural(facts.edges, 'edge')}, {how}{doubt}>"
 
 
 def _check_keywords(question: str, how: Mapping[str, Any], kind: type) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pgcc
 from pgcc.cli.files import check_can_write, read_circuit
 from pgcc.cli.output import json_text
+from pgcc.errors import plural
 from pgcc.ir.circuit import Circuit
 
 
@@ -26,8 +27,7 @@ def run(args: argparse.Namespace) -> None:
         print(json_text({"read": sizes[0], "written": sizes[1]}))
         return
     for verb, one in zip(("read", "wrote"), sizes, strict=True):
-        n = one["variables"]
-        counts = f"{n:,} variable{'s' if n != 1 else ''}, {one['nodes']:,} nodes, {one['edges']:,} edges"
+        counts = ", ".join(plural(one[f"{noun}s"], noun) for noun in ("variable", "node", "edge"))
         print(f"{verb} {one['file']}: {counts}")
 
 

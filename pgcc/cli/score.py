@@ -16,7 +16,7 @@ from pgcc.cli.output import json_text, print_answers
 from pgcc.cluster import logprobs
 from pgcc.data.npy import Npy, is_npy, reading
 from pgcc.data.text import read_csv, rows_at_a_time
-from pgcc.errors import PgccError
+from pgcc.errors import PgccError, plural
 from pgcc.model import Model
 from pgcc.progress import progress
 
@@ -83,6 +83,5 @@ class _Score:
         return {"rows": self.rows, "average": total / self.rows, "total": total, "impossible": self.impossible}
 
     def __str__(self) -> str:
-        rows = f"{self.rows:,} row{'s' if self.rows != 1 else ''}"
-        text = f"average log-likelihood {self.as_dict()['average']:.15g} over {rows}"
+        text = f"average log-likelihood {self.as_dict()['average']:.15g} over {plural(self.rows, 'row')}"
         return text + (f", {self.impossible:,} of them impossible" if self.impossible else "")

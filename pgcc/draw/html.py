@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgcc.draw.svg import circuit_svg
-from pgcc.errors import PgccError
+from pgcc.errors import PgccError, plural
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
 
@@ -69,7 +69,7 @@ def model_html(model: Model) -> str:
     except PgccError as error:
         bars = _note(f"there are no marginals: {error}")
     n = len(model.variables)
-    return _card(f"Model of {n:,} variable{'' if n == 1 else 's'}", bars, _facts(rows))
+    return _card(f"Model of {plural(n, 'variable')}", bars, _facts(rows))
 
 
 def is_cheap(model: Model) -> bool:
@@ -167,7 +167,7 @@ def report_html(report: Report) -> str:
             f'<td style="{_CELL}">{badge}</td><td style="{_CELL}; min-width: 9em">{reason}</td></tr>'
         )
     n, edges = len(report.circuit.variables), report.circuit.edges
-    size = f"{n:,} variable{'' if n == 1 else 's'}, {_size_text(edges)}"
+    size = f"{plural(n, 'variable')}, {_size_text(edges)}"
     more = f"{_code('report.verify()')} checks the proofs; {_code('print(report.certificate)')} shows the rules"
     table = f'<table style="{_TABLE}"><tbody>{"".join(rows)}</tbody></table>'
     parts = [table, _negative_coefficient(report.nonnegative), _note(f"{size}. {more}", safe=True)]
@@ -276,7 +276,7 @@ def circuit_html(circuit: Circuit) -> str:
     n = len(circuit.variables)
     written = str(circuit) if len(circuit.order) <= 40 else ""
     formula = _code(written) if written and "\n" not in written and len(written) <= 120 else ""
-    return _card(f"Circuit over {n:,} variable{'' if n == 1 else 's'}", formula, _structure(circuit),
+    return _card(f"Circuit over {plural(n, 'variable')}", formula, _structure(circuit),
                  circuit_svg(circuit))  # fmt: skip
 
 
@@ -293,7 +293,7 @@ def pc_html(circuit: PC) -> str:
     if len(literals.order) <= FEW_NODES and literals.overlap is None:
         told = _note(str(circuit.smoothing))
     head = "Signed probabilistic circuit" if circuit.signed else "Probabilistic circuit"
-    return _card(f"{head} over {n:,} variable{'' if n == 1 else 's'}", _structure(literals), told,
+    return _card(f"{head} over {plural(n, 'variable')}", _structure(literals), told,
                  circuit_svg(literals))  # fmt: skip
 
 
@@ -390,7 +390,5 @@ def _shortened(text: str, most: int) -> str:
 
 
 def _size_text(edges: int, determinants: int = 0, depth: int | None = None) -> str:
-    text = f"{edges:,} edge{'' if edges == 1 else 's'}"
-    if determinants:
-        text += f", {determinants:,} determinant{'' if determinants == 1 else 's'}"
+    text = plural(edges, "edge") + (f", {plural(determinants, 'determinant')}" if determinants else "")
     return text if depth is None else f"{text}, depth {depth:,}"

@@ -14,7 +14,7 @@ from typing import Any
 
 from pgcc import __version__
 from pgcc.compiler import Compiled
-from pgcc.errors import EvidenceError, PgccError
+from pgcc.errors import EvidenceError, PgccError, plural
 from pgcc.explore.contents import described, page_program, program_arrays
 from pgcc.explore.packing import pack
 from pgcc.formats.io import as_path, replacing
@@ -108,7 +108,7 @@ class Explorer:
     def size(self) -> str:
         """How many variables the page has, and how many bytes, in words."""
         n = len(self._about["variables"])
-        return f"{n:,} variable{'s' if n != 1 else ''}, {len(self.html.encode()) / 1000:,.0f} kB"
+        return f"{plural(n, 'variable')}, {len(self.html.encode()) / 1000:,.0f} kB"
 
     def __repr__(self) -> str:
         return f"<Explorer: {self._title}, {self.size}>"
@@ -123,7 +123,7 @@ def explore(
         raise PgccError(f"title={title!r} is not text")
     if type(height) is not int or height < 100:
         raise PgccError(f"height={height!r} is not a height in pixels: a whole number, 100 or more")
-    return Explorer(compiled, title or f"A model of {n:,} variable{'s' if n != 1 else ''}", groups, height)
+    return Explorer(compiled, title or f"A model of {plural(n, 'variable')}", groups, height)
 
 
 # -- groups of variables -----------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgcc.arrays import as_array
-from pgcc.errors import CircuitError, brief
+from pgcc.errors import CircuitError, brief, plural
 from pgcc.frontend.chow_liu import PairCounts
 from pgcc.frontend.elimination import Factor, eliminate
 from pgcc.ir.bulk import collector_paused
@@ -474,7 +474,7 @@ def _cpt(given: Any, k: int, name: str) -> np.ndarray:
         array = np.asarray(given if held is None else held, dtype=object)
         if array.shape != (2,) * k:
             need = f"the shape {(2,) * k}: Pr(x = 1) for all values of its parents" if k else "one number, Pr(x = 1)"
-            parents = f"{k} parent{'s' if k > 1 else ''}" if k else "no parents"
+            parents = plural(k, "parent") if k else "no parents"
             raise CircuitError(f"the table of {name!r} has the shape {array.shape}; with {parents} it needs {need}")
         entries = [array[cell] for cell in cells]
     rows = [_both(p, f"{name} =", c) for p, c in zip(entries, cells, strict=True)]

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.errors import CircuitError, ParseError
+from pgcc.errors import CircuitError, ParseError, plural
 from pgcc.frontend.terms import Term, Terms, negated, node_of, sealed
 from pgcc.frontend.tokens import END, ESCAPE, KINDS, NEWLINE, WORD, decimal, hexadecimal
 from pgcc.ir.bulk import collector_paused
@@ -424,7 +424,7 @@ class _Parser:
             size = _size(named["size"]) if "size" in named else None
             counted = _counted(named["counted"]) if "counted" in named else None
             if len(items) not in (4, 5):
-                raise CircuitError(f"this one has {len(items)} argument{'s' if len(items) != 1 else ''}")
+                raise CircuitError(f"this one has {plural(len(items), 'argument')}")
             m0, u, v = (_matrix(item, name) for item, name in zip(items, ("M0", "U", "V"), strict=False))
             inside, *outside = map(_children, items[3:])
             return det(m0, u, v, inside, outside[0] if outside else None, size, counted)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.arrays import as_array, check_size, is_frame, is_pandas
-from pgcc.errors import CircuitError, brief
+from pgcc.errors import CircuitError, brief, plural
 from pgcc.ir.matrix import as_doubles
 from pgcc.ir.names import default_names
 from pgcc.ir.numbers import Number, as_number, nearest_float
@@ -60,9 +60,7 @@ def read_kernel(what: str, matrix: Any, names: Iterable[str] | None) -> Kernel:
     array = as_array(matrix, what)
     entries = _nested(what, matrix) if array is None else array
     if entries.ndim != 2:
-        raise CircuitError(
-            f"{what} has to be a matrix: it has {entries.ndim} dimension{'s' * (entries.ndim != 1)}, not 2"
-        )
+        raise CircuitError(f"{what} has to be a matrix: it has {plural(entries.ndim, 'dimension')}, not 2")
     if not len(entries):
         raise CircuitError(f"{what} is empty: a DPP has at least one item")
     check_size(entries.shape[0], entries.shape[1], what)

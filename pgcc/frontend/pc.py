@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, assert_never
 
-from pgcc.errors import CircuitError, EvidenceError, KnowsOldSpellings, brief
+from pgcc.errors import CircuitError, EvidenceError, KnowsOldSpellings, brief, plural
 from pgcc.frontend.graph import PROBABILISTIC, bernoulli_node, from_graph, to_graph
 from pgcc.frontend.structure import Offender, Structure, check_literals_only
 from pgcc.frontend.structure import structure as structure_of
@@ -403,7 +403,7 @@ class PC(KnowsOldSpellings):
 
     def __repr__(self) -> str:
         n = len(self.variables)
-        return f"<{type(self).__name__}: {n} variable{'s' if n != 1 else ''}, {self.edges} edges>"
+        return f"<{type(self).__name__}: {plural(n, 'variable')}, {plural(self.edges, 'edge')}>"
 
 
 class SignedPC(PC):

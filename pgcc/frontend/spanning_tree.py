@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pgcc.arrays import as_array, check_size, is_frame, is_pandas, is_sparse
-from pgcc.errors import CircuitError, brief
+from pgcc.errors import CircuitError, brief, plural
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, det, var
 from pgcc.ir.numbers import Number, as_number, nearest_float
@@ -135,8 +135,8 @@ def spanning_forest(G: Graph, killing: Any = 1.0, weight: str | None = "weight",
     for component in _components(graph):
         if not any(rates[node] for node in component):
             raise CircuitError(
-                f"no root is possible in the component of node {component[0]!r} ({_count(component, 'node')}): give "
-                "one of its nodes a positive killing rate"
+                f"no root is possible in the component of node {component[0]!r} ({plural(len(component), 'node')}): "
+                "give one of its nodes a positive killing rate"
             )
     kept = {node: i for i, node in enumerate(graph.nodes)}
     diagonal = [rates[node] for node in graph.nodes]
@@ -534,7 +534,3 @@ def _check_reachable(graph: _Graph, root: Hashable, away: bool) -> None:
     if lost:
         path = f"from the root {root!r} to {lost[0]!r}" if away else f"from {lost[0]!r} to the root {root!r}"
         raise CircuitError(f"no path of edges with positive weight leads {path}: there is no arborescence")
-
-
-def _count(items: Sequence, what: str) -> str:
-    return f"{len(items)} {what}{'s' if len(items) != 1 else ''}"

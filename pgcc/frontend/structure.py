@@ -15,7 +15,7 @@ from functools import reduce
 from itertools import combinations
 from operator import and_, or_
 
-from pgcc.errors import CircuitError
+from pgcc.errors import CircuitError, plural
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.printer import brief_text, describe
@@ -103,7 +103,7 @@ class Structure:
 
     def __str__(self) -> str:
         n = len(self.scope)
-        lines = [f"{n} variable{'s' if n != 1 else ''}, {self.nodes:,} nodes, {self.edges:,} edges"]
+        lines = [f"{plural(n, 'variable')}, {plural(self.nodes, 'node')}, {plural(self.edges, 'edge')}"]
         for name in PROPERTIES:
             verdict = {True: "yes", False: "no", None: "unknown"}[getattr(self, name)]
             where = f" ({self.offenders[name]})" if name in self.offenders else ""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pgcc.errors import CircuitError, EvidenceError, KnowsOldSpellings
+from pgcc.errors import CircuitError, EvidenceError, KnowsOldSpellings, plural
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.facts import Facts, find_facts, find_overlap
 from pgcc.ir.names import hint
@@ -544,7 +544,7 @@ class Circuit(KnowsOldSpellings):
         n = len(self.variables)
         text = str(self) if len(self.order) <= 40 else "…"
         text = "…" if "\n" in text else text
-        return f"<Circuit: {n} variable{'s' if n != 1 else ''}, {self.edges} edges: {text}>"
+        return f"<Circuit: {plural(n, 'variable')}, {plural(self.edges, 'edge')}: {text}>"
 
     def _repr_html_(self) -> str:
         """What notebooks show: the size, and the picture of the circuit or of its top."""

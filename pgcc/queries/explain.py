@@ -9,6 +9,7 @@ import numpy as np
 
 from pgcc.compiler import COUNTS, POSTERIORS, STAGES, VALUES, Compiled
 from pgcc.data.evidence import Evidence
+from pgcc.errors import plural
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
 from pgcc.kernels.policy import seconds_interpreted
@@ -81,12 +82,12 @@ class Explanation:
         return explanation_html(self)
 
     def __str__(self) -> str:
-        plural = "" if self.variables == 1 else "s"
         kinds = [("decomposable", self.decomposable), ("smooth", self.smooth), ("monotone", self.monotone)]
         lines = [
-            f"{self.variables} variable{plural}, {self.edges} edges, depth {self.depth}, formal degree {self.degree}",
+            f"{plural(self.variables, 'variable')}, {plural(self.edges, 'edge')}, depth {self.depth}, "
+            f"formal degree {self.degree}",
             ", ".join(name if holds else f"not {name}" for name, holds in kinds)
-            + (f", {self.determinants} determinant{'s' * (self.determinants > 1)}" if self.determinants else ""),
+            + (f", {plural(self.determinants, 'determinant')}" if self.determinants else ""),
             f"multiaffine: {self.multiaffine}",
             f"nonnegative: {self.nonnegative}",
             f"simplified to {self.edges_simplified} edges; program of {self.operations} operations per row "

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.compiler import Compiled
-from pgcc.errors import PgccError, ProofError, circuit_from
+from pgcc.errors import PgccError, ProofError, circuit_from, plural
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
@@ -158,7 +158,7 @@ class Report:
     def __str__(self) -> str:
         n, size = len(self.circuit.variables), self.circuit.edges
         head = {PROVED: "a distribution", REFUTED: "not a distribution", NOT_PROVEN: "not proven to be a distribution"}
-        lines = [f"{head[self.state]}: {n} variable{'' if n == 1 else 's'}, {size:,} edge{'' if size == 1 else 's'}"]
+        lines = [f"{head[self.state]}: {plural(n, 'variable')}, {plural(size, 'edge')}"]
         lines += [f"{name}: {verdict}" for name, verdict in self._verdicts.items()]
         return "\n".join(lines)
 
@@ -432,7 +432,7 @@ class _Nonnegative:
         if certificate.proved:
             nodes = len(certificate.circuit.order)
             simplified = "" if certificate.circuit is self.circuit else ", simplified"
-            reason = f"by the rules of its {nodes:,} node{'' if nodes == 1 else 's'}{simplified} (see certificate)"
+            reason = f"by the rules of its {plural(nodes, 'node')}{simplified} (see certificate)"
             return Verdict(PROVED, reason, proof=certificate.proof), certificate
         return self._judge_coefficients(), certificate
 
