@@ -6,7 +6,7 @@ import argparse
 import difflib
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from pgcc import __version__
 from pgcc.cli import exits, texts
@@ -52,7 +52,226 @@ def _nearest(word: str, known: Iterable[str]) -> str:
     return f": did you mean {near[0]}?" if near else f": there are {', '.join(known)}"
 
 
+# -- options -----------------------------------------------------------------------------------------------------------
+
+
+class Option(NamedTuple):
+    """The arguments of `add_argument`."""
+
+    flags: tuple[str, ...]
+    settings: dict[str, Any]
+
+    def but(self, **settings: Any) -> Option:
+        """The same option with other settings."""
+        return Option(self.flags, {**self.settings, **settings})
+
+
+class OneOf(NamedTuple):
+    """Options of which at most one may be given."""
+
+    options: tuple[Option, ...]
+
+
+def _value(*flags: str, **settings: Any) -> Option:
+    """An option with a value."""
+    return Option(flags, settings)
+
+
+def _switch(*flags: str, **settings: Any) -> Option:
+    """An option without a value."""
+    return Option(flags, {"action": "store_true", **settings})
+
+
+def _rank(text: str) -> int | str:
+    return text if text == "full" else int(text)
+
+
+EVIDENCE = _value("--evidence", metavar="CSV", help=texts.CSV)
+RTOL = _value("--rtol", type=float, metavar="R", help="the relative error to guarantee (1e-9)")
+THREADS = _value("--threads", type=int, metavar="N", help="number of threads; -1 means all cores (1)")
+THREADS_FOR_TABLES = THREADS.but(help="number of threads for tables; -1 means all cores (1)")
+SEED = _value("--seed", type=int, metavar="S", help="the same seed gives the same samples")
+OVER = _value("--over", metavar="NAMES", help="the variables that --size counts (all)")
+SIZE = (
+    _value("--size", metavar="K", help="condition on the number of variables that are in: 3, or 2..5"),
+    OVER,
+)
+OUTPUT = _value("-o", "--output", metavar="PATH", help="the file to write; by default standard output")
+FORCE = _switch("--force", help="replace the file if it exists")
+JSON = _switch("--json", help="print a JSON object")
+PICTURE = (
+    _value("--plot", metavar="PATH", help="also draw a picture (.svg, .png, .pdf; needs matplotlib)"),
+    FORCE.but(help="replace the picture if it exists"),
+)
+CLUSTER = _value("--cluster", metavar="ADDRESS", help="run on the workers of this Dask scheduler (needs distributed)")
+# What `pgcc.compile` takes, and what most questions share.
+COMPILE = (
+    _switch("--no-normalize", dest="normalize", action="store_false", help="do not divide by the total g(1)"),
+    _switch("--no-validate", dest="validate", action="store_false", help="do not check that the circuit is valid"),
+)
+QUESTION = (EVIDENCE, JSON.but(help="print a JSON object per piece of evidence"), RTOL, THREADS_FOR_TABLES, *PICTURE)
+# Options of file formats; `pgcc.cli.files` passes them on to `pgcc.load`.
+FILE = (
+    _value("--kernel", choices=("L", "K", "factor"), help="the kind of matrix in a .npy, .csv or .npz FILE (L)"),
+    _switch("--nonsymmetric", dest="symmetric", action="store_false", default=None,
+            help="the kernel may be nonsymmetric"),
+    _switch("--nearest", default=None, help="use the nearest valid kernel"),
+    _value("--rank", type=_rank, metavar="R", help="the rank of the kernel: a number, or full"),
+    _value("--root", metavar="NODE", help="read a directed graph as arborescences from this node"),
+    _value("--orientation", choices=("out", "in"),
+           help="whether their edges point away from the root or towards it (out)"),
+    _value("--killing", metavar="RATE", help="read a graph as rooted forests, where each node is a root at this rate"),
+    _value("--keep", metavar="NAMES", help="the variables of a .uai network to ask about; the others are summed out"),
+    _value("--weights", metavar="PATH", help="the weights of the literals of an .nnf, .ddnnf or .sdd FILE"),
+)  # fmt: skip
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+class Command(NamedTuple):
+    """A command, with its line in `pgcc --help`, its description, and its options.
+
+    `kind` is what its first word is: a "circuit", "data", or "" if it takes none of them.
+    """
+
+    name: str
+    usage: str
+    summary: str
+    description: str
+    options: Sequence[Option | OneOf]
+    kind: str = "circuit"
+
+
+# The estimators of `pgcc.cli.fit`, repeated because they take long to import.
+MODELS = ("simple-pgc", "dpp", "chow-liu", "mixture-of-trees", "pgc")
+
+# fmt: off
+COMMANDS = (
+    Command("query", "[options] (FILE | --expr TEXT) [EVIDENCE ...]", "ask for probabilities", texts.QUERY, (
+        EVIDENCE,
+        OneOf((
+            _switch("--exact", help="print fractions"),
+            _switch("--log", help="print natural logarithms, accurate far below 1e-300"),
+            _switch("--bound", help="also print a bound on the relative error, after a tab"),
+        )),
+        JSON.but(help="print a JSON object per line, with all digits; null means infinity"),
+        RTOL,
+        _value("--method", choices=METHODS, metavar="NAME", help=texts.METHODS),
+        THREADS_FOR_TABLES,
+        *COMPILE,
+    )),
+    Command("marginals", "[options] (FILE | --expr TEXT) [EVIDENCE ...]", "print the probability of every variable",
+            texts.MARGINALS, (
+        *QUESTION,
+        _switch("--covariance", help="print the covariance matrix instead"),
+        *SIZE,
+        *COMPILE,
+    )),
+    Command("cardinality", "[options] (FILE | --expr TEXT) [EVIDENCE ...]",
+            "print the distribution of how many variables are in", texts.CARDINALITY, (
+        *QUESTION,
+        OVER.but(help="the variables to count, such as 'z1, z3' (all)"),
+        _value("--atol", type=float, metavar="A", help="accept this absolute error: thousands of variables in seconds"),
+        *COMPILE,
+    )),
+    Command("sample", "[options] (FILE | --expr TEXT) [EVIDENCE]", "draw exact samples", texts.SAMPLE, (
+        _value("-n", type=int, default=1, metavar="N", help="the number of samples (1)"),
+        SEED,
+        *SIZE,
+        JSON.but(help="print a JSON object per sample, with the names that are in"),
+        THREADS,
+        OUTPUT,
+        FORCE,
+        *COMPILE,
+    )),
+    Command("mode", "[options] (FILE | --expr TEXT) [EVIDENCE ...]", "find the most probable sets", texts.MODE, (
+        EVIDENCE,
+        *SIZE,
+        _value("--top", type=int, default=1, metavar="K", help="the number of sets, the most probable first (1)"),
+        _value("--time-limit", type=float, metavar="S", help="the most seconds to search (10)"),
+        JSON.but(help="print a JSON object per set, with all digits"),
+        RTOL,
+        THREADS,
+        *COMPILE,
+    )),
+    Command("score", "[options] (FILE | --expr TEXT) DATA", "print the log-likelihood of the rows of a table",
+            texts.SCORE, (
+        _switch("--rows", help="first print the log-likelihood of every row"),
+        CLUSTER,
+        JSON.but(help="print JSON objects, with all digits; null means -inf"),
+        RTOL,
+        THREADS,
+        *COMPILE,
+    )),
+    Command("convert", "[options] (FILE | --expr TEXT) OUT", "write a circuit in another format", texts.CONVERT, (
+        _switch("--simplify", help="write a smaller circuit for the same polynomial"),
+        FORCE,
+        JSON,
+    )),
+    Command("show", "[options] (FILE | --expr TEXT) [EVIDENCE]",
+            "describe size, structure, strategy and accuracy; with evidence, also how it is answered", "", (
+        OneOf((_switch("--dot", help="print the circuit as a graph for Graphviz instead"), JSON)),
+        *PICTURE,
+        _value("--around", metavar="NAME", help="draw only the neighbourhood of this variable"),
+        _value("--most-nodes", type=int, metavar="N",
+               help="draw only the top of a circuit with more nodes than this (80; --dot writes all by default)"),
+        *COMPILE,
+    )),
+    Command("explore", "[options] (FILE | --expr TEXT) -o page.html",
+            "write an interactive web page for exploring a model", texts.EXPLORE, (
+        OUTPUT.but(help="the page to write (.html)"),
+        _value("--title", metavar="TEXT", help="the title of the page (the name of the file)"),
+        FORCE,
+    )),
+    Command("compile", "[options] (FILE | --expr TEXT) [-o evaluator.py]",
+            "write an evaluator as standalone Python source that needs only numpy and numba", "", (
+        OUTPUT,
+        FORCE,
+        *COMPILE,
+    )),
+    Command("check", "[options] (FILE | --expr TEXT)", "check whether a circuit is a probability distribution",
+            texts.CHECK, (
+        _value("--time", type=float, default=5.0, metavar="S",
+               help="seconds for computing all coefficients, and again for a search (5)"),
+        _value("--tolerance", type=float, default=1e-12, metavar="T",
+               help="if numbers are floats, a coefficient may be as low as -T*g(1) (1e-12)"),
+        _switch("--normalize", help="judge g / g(1), so any positive total is accepted"),
+        _switch("--dependence", help="also check for negative dependence"),
+        _switch("--certificate", help="also print which rule holds at which node"),
+        JSON,
+    )),
+    Command("fit", "[options] DATA -o MODEL", "learn a model from data", texts.FIT, (
+        _value("--model", choices=MODELS, default="simple-pgc", help="the kind of model to learn (simple-pgc)"),
+        _value("--validation", metavar="CSV", help="data for making choices (a tenth of the rows)"),
+        _value("--max-group", type=int, metavar="K", help="the most variables in a group (simple-pgc)"),
+        _value("--components", type=int, metavar="C", help="the number of components of the mixture"),
+        _value("--recipe", choices=("auto", "paper"), help="how to train (simple-pgc, dpp)"),
+        _value("--epochs", type=int, metavar="N", help="the most passes over the data"),
+        _value("--restarts", type=int, metavar="N", help="the number of runs with different seeds"),
+        _value("--smoothing", type=float, metavar="S", help="rows to add to the counts (trees)"),
+        SEED.but(help="the same seed gives the same model"),
+        THREADS.but(help="number of threads (1)"),
+        CLUSTER,
+        _value("--checkpoint", metavar="PATH",
+               help="save the state of the run here (pgc: a folder), and resume from it"),
+        OUTPUT.but(metavar="MODEL", help="the circuit to write: .npz, .pgc …"),
+        FORCE,
+        JSON,
+    ), "data"),
+    Command("warmup", "[options]", "compile kernels for this machine in advance", texts.WARMUP, (
+        _value("--jobs", type=int, metavar="N", help="processes at a time (one per core)"),
+    ), ""),
+    Command("completion", "(bash | zsh)", "print a script for completing commands and options in your shell",
+            texts.COMPLETION, (
+        _value("shell", choices=("bash", "zsh"), help="your shell"),
+    ), ""),
+)
+# fmt: on
+
+
 def build_parser() -> _Parser:
+    """The parser of all commands."""
     parser = _Parser(
         prog="pgcc",
         description="Answer questions about probability generating polynomials, fast and with certified accuracy.",
@@ -60,355 +279,48 @@ def build_parser() -> _Parser:
     )
     parser.add_argument("--version", action="version", version=f"pgcc {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    _add_query(commands)
-    _add_marginals(commands)
-    _add_cardinality(commands)
-    _add_sample(commands)
-    _add_mode(commands)
-    _add_score(commands)
-    _add_convert(commands)
-    _add_show(commands)
-    _add_explore(commands)
-    _add_compile(commands)
-    _add_check(commands)
-    _add_fit(commands)
-    _add_warmup(commands)
-    _add_completion(commands)
+    for command in COMMANDS:
+        _add_command(commands, command)
     given = {action.dest for one in commands.choices.values() for action in one._actions if action.option_strings}
-    for command in commands.choices.values():
-        command.elsewhere = frozenset(given)
+    for one in commands.choices.values():
+        one.elsewhere = frozenset(given)
     return parser
 
 
-def _add_command(commands: Any, name: str, usage: str, short: str, long: str) -> _Parser:
+def _add_command(commands: Any, command: Command) -> None:
     parser = commands.add_parser(
-        name, usage=f"pgcc {name} {usage}", help=short, description=long or f"{short[0].upper()}{short[1:]}."
+        command.name,
+        usage=f"pgcc {command.name} {command.usage}",
+        help=command.summary,
+        description=command.description or f"{command.summary[0].upper()}{command.summary[1:]}.",
     )
-    # Which of the words is the file is known when it is known whether there is --expr.
-    parser.add_argument("words", nargs="*", metavar="FILE", help=texts.FILE)
-    parser.add_argument("--expr", metavar="TEXT", help="the polynomial itself, instead of a file")
-    _add_file_options(parser)
-    parser.set_defaults(command=name, parser=parser, expected="expected a FILE, or --expr TEXT")
-    return parser
+    defaults: dict[str, Any] = {"command": command.name, "parser": parser}
+    match command.kind:
+        case "circuit":
+            # Which of the words is the file is known when it is known whether there is --expr.
+            parser.add_argument("words", nargs="*", metavar="FILE", help=texts.FILE)
+            parser.add_argument("--expr", metavar="TEXT", help="the polynomial itself, instead of a file")
+            _add_options(parser.add_argument_group("kernels, graphs and networks"), FILE)
+            defaults["expected"] = "expected a FILE, or --expr TEXT"
+        case "data":
+            parser.add_argument("words", nargs="*", metavar="DATA", help=texts.DATA)
+            defaults |= {"expr": None, "expected": "expected DATA"}
+        case _:
+            defaults |= {"expr": "", "words": []}
+    _add_options(parser, command.options)
+    parser.set_defaults(**defaults)
 
 
-def _add_file_options(parser: argparse.ArgumentParser) -> None:
-    """Options of file formats; `pgcc.cli.files` passes them on to `pgcc.load`."""
-    group = parser.add_argument_group("kernels, graphs and networks")
-    group.add_argument(
-        "--kernel", choices=("L", "K", "factor"), help="the kind of matrix in a .npy, .csv or .npz FILE (L)"
-    )
-    group.add_argument(
-        "--nonsymmetric", dest="symmetric", action="store_false", default=None, help="the kernel may be nonsymmetric"
-    )
-    group.add_argument("--nearest", action="store_true", default=None, help="use the nearest valid kernel")
-    group.add_argument("--rank", type=_rank, metavar="R", help="the rank of the kernel: a number, or full")
-    group.add_argument("--root", metavar="NODE", help="read a directed graph as arborescences from this node")
-    group.add_argument(
-        "--orientation", choices=("out", "in"), help="whether their edges point away from the root or towards it (out)"
-    )
-    group.add_argument(
-        "--killing", metavar="RATE", help="read a graph as rooted forests, where each node is a root at this rate"
-    )
-    group.add_argument(
-        "--keep",
-        metavar="NAMES",
-        help="the variables of a .uai network to ask about; the others are summed out",
-    )
-    group.add_argument("--weights", metavar="PATH", help="the weights of the literals of an .nnf, .ddnnf or .sdd FILE")
+def _add_options(to: Any, options: Iterable[Option | OneOf]) -> None:
+    """Add options to a parser, or to a group of one."""
+    for one in options:
+        if isinstance(one, OneOf):
+            _add_options(to.add_mutually_exclusive_group(), one.options)
+        else:
+            to.add_argument(*one.flags, **one.settings)
 
 
-def _rank(text: str) -> int | str:
-    return text if text == "full" else int(text)
-
-
-def _add_query(commands: Any) -> None:
-    parser = _add_command(
-        commands, "query", "[options] (FILE | --expr TEXT) [EVIDENCE ...]", "ask for probabilities", texts.QUERY
-    )
-    parser.add_argument("--evidence", metavar="CSV", help=texts.CSV)
-    kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--exact", action="store_true", help="print fractions")
-    kind.add_argument("--log", action="store_true", help="print natural logarithms, accurate far below 1e-300")
-    kind.add_argument("--bound", action="store_true", help="also print a bound on the relative error, after a tab")
-    parser.add_argument(
-        "--json", action="store_true", help="print a JSON object per line, with all digits; null means infinity"
-    )
-    _add_rtol(parser)
-    parser.add_argument("--method", choices=METHODS, metavar="NAME", help=texts.METHODS)
-    _add_threads(parser, "number of threads for tables")
-    _add_model_options(parser)
-
-
-def _add_marginals(commands: Any) -> None:
-    parser = _add_command(
-        commands,
-        "marginals",
-        "[options] (FILE | --expr TEXT) [EVIDENCE ...]",
-        "print the probability of every variable",
-        texts.MARGINALS,
-    )
-    _add_question_options(parser)
-    parser.add_argument("--covariance", action="store_true", help="print the covariance matrix instead")
-    _add_size_options(parser)
-    _add_model_options(parser)
-
-
-def _add_cardinality(commands: Any) -> None:
-    parser = _add_command(
-        commands,
-        "cardinality",
-        "[options] (FILE | --expr TEXT) [EVIDENCE ...]",
-        "print the distribution of how many variables are in",
-        texts.CARDINALITY,
-    )
-    _add_question_options(parser)
-    parser.add_argument("--over", metavar="NAMES", help="the variables to count, such as 'z1, z3' (all)")
-    parser.add_argument(
-        "--atol", type=float, metavar="A", help="accept this absolute error: thousands of variables in seconds"
-    )
-    _add_model_options(parser)
-
-
-def _add_sample(commands: Any) -> None:
-    parser = _add_command(
-        commands, "sample", "[options] (FILE | --expr TEXT) [EVIDENCE]", "draw exact samples", texts.SAMPLE
-    )
-    parser.add_argument("-n", type=int, default=1, metavar="N", help="the number of samples (1)")
-    parser.add_argument("--seed", type=int, metavar="S", help="the same seed gives the same samples")
-    _add_size_options(parser)
-    parser.add_argument(
-        "--json", action="store_true", help="print a JSON object per sample, with the names that are in"
-    )
-    _add_threads(parser, "number of threads")
-    parser.add_argument("-o", "--output", metavar="PATH", help="the file to write; by default standard output")
-    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
-    _add_model_options(parser)
-
-
-def _add_mode(commands: Any) -> None:
-    parser = _add_command(
-        commands, "mode", "[options] (FILE | --expr TEXT) [EVIDENCE ...]", "find the most probable sets", texts.MODE
-    )
-    parser.add_argument("--evidence", metavar="CSV", help=texts.CSV)
-    _add_size_options(parser)
-    parser.add_argument(
-        "--top", type=int, default=1, metavar="K", help="the number of sets, the most probable first (1)"
-    )
-    parser.add_argument("--time-limit", type=float, metavar="S", help="the most seconds to search (10)")
-    parser.add_argument("--json", action="store_true", help="print a JSON object per set, with all digits")
-    _add_rtol(parser)
-    _add_threads(parser, "number of threads")
-    _add_model_options(parser)
-
-
-def _add_question_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--evidence", metavar="CSV", help=texts.CSV)
-    parser.add_argument("--json", action="store_true", help="print a JSON object per piece of evidence")
-    _add_rtol(parser)
-    _add_threads(parser, "number of threads for tables")
-    _add_picture_options(parser)
-
-
-def _add_rtol(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rtol", type=float, metavar="R", help="the relative error to guarantee (1e-9)")
-
-
-def _add_threads(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument("--threads", type=int, metavar="N", help=f"{what}; -1 means all cores (1)")
-
-
-def _add_size_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--size", metavar="K", help="condition on the number of variables that are in: 3, or 2..5")
-    parser.add_argument("--over", metavar="NAMES", help="the variables that --size counts (all)")
-
-
-def _add_picture_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--plot", metavar="PATH", help="also draw a picture (.svg, .png, .pdf; needs matplotlib)")
-    parser.add_argument("--force", action="store_true", help="replace the picture if it exists")
-
-
-def _add_score(commands: Any) -> None:
-    parser = _add_command(
-        commands,
-        "score",
-        "[options] (FILE | --expr TEXT) DATA",
-        "print the log-likelihood of the rows of a table",
-        texts.SCORE,
-    )
-    parser.add_argument("--rows", action="store_true", help="first print the log-likelihood of every row")
-    _add_cluster_option(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON objects, with all digits; null means -inf")
-    _add_rtol(parser)
-    _add_threads(parser, "number of threads")
-    _add_model_options(parser)
-
-
-def _add_convert(commands: Any) -> None:
-    parser = _add_command(
-        commands,
-        "convert",
-        "[options] (FILE | --expr TEXT) OUT",
-        "write a circuit in another format",
-        texts.CONVERT,
-    )
-    parser.add_argument("--simplify", action="store_true", help="write a smaller circuit for the same polynomial")
-    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
-    parser.add_argument("--json", action="store_true", help="print a JSON object")
-
-
-def _add_show(commands: Any) -> None:
-    parser = _add_command(
-        commands,
-        "show",
-        "[options] (FILE | --expr TEXT) [EVIDENCE]",
-        "describe size, structure, strategy and accuracy; with evidence, also how it is answered",
-        "",
-    )
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--dot", action="store_true", help="print the circuit as a graph for Graphviz instead")
-    form.add_argument("--json", action="store_true", help="print a JSON object")
-    _add_picture_options(parser)
-    parser.add_argument("--around", metavar="NAME", help="draw only the neighbourhood of this variable")
-    parser.add_argument(
-        "--most-nodes",
-        type=int,
-        metavar="N",
-        help="draw only the top of a circuit with more nodes than this (80; --dot writes all by default)",
-    )
-    _add_model_options(parser)
-
-
-def _add_explore(commands: Any) -> None:
-    parser = _add_command(
-        commands,
-        "explore",
-        "[options] (FILE | --expr TEXT) -o page.html",
-        "write an interactive web page for exploring a model",
-        texts.EXPLORE,
-    )
-    parser.add_argument("-o", "--output", metavar="PATH", help="the page to write (.html)")
-    parser.add_argument("--title", metavar="TEXT", help="the title of the page (the name of the file)")
-    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
-
-
-def _add_compile(commands: Any) -> None:
-    parser = _add_command(
-        commands,
-        "compile",
-        "[options] (FILE | --expr TEXT) [-o evaluator.py]",
-        "write an evaluator as standalone Python source that needs only numpy and numba",
-        "",
-    )
-    parser.add_argument("-o", "--output", metavar="PATH", help="the file to write; by default standard output")
-    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
-    _add_model_options(parser)
-
-
-def _add_check(commands: Any) -> None:
-    parser = _add_command(
-        commands,
-        "check",
-        "[options] (FILE | --expr TEXT)",
-        "check whether a circuit is a probability distribution",
-        texts.CHECK,
-    )
-    parser.add_argument(
-        "--time",
-        type=float,
-        default=5.0,
-        metavar="S",
-        help="seconds for computing all coefficients, and again for a search (5)",
-    )
-    parser.add_argument(
-        "--tolerance",
-        type=float,
-        default=1e-12,
-        metavar="T",
-        help="if numbers are floats, a coefficient may be as low as -T*g(1) (1e-12)",
-    )
-    parser.add_argument("--normalize", action="store_true", help="judge g / g(1), so any positive total is accepted")
-    parser.add_argument("--dependence", action="store_true", help="also check for negative dependence")
-    parser.add_argument("--certificate", action="store_true", help="also print which rule holds at which node")
-    parser.add_argument("--json", action="store_true", help="print a JSON object")
-
-
-def _add_data_command(commands: Any, name: str, usage: str, short: str, long: str, data: str) -> _Parser:
-    """A command whose FILE is data, not a circuit."""
-    parser = commands.add_parser(name, usage=f"pgcc {name} {usage}", help=short, description=long)
-    parser.add_argument("words", nargs="*", metavar="DATA", help=data)
-    parser.set_defaults(command=name, parser=parser, expr=None, expected=f"expected {usage.split()[1]}")
-    return parser
-
-
-def _add_fit(commands: Any) -> None:
-    parser = _add_data_command(
-        commands,
-        "fit",
-        "[options] DATA -o MODEL",
-        "learn a model from data",
-        texts.FIT,
-        "a CSV file of 1, 0 and ? or nothing, or an array in .npy; it is read in pieces",
-    )
-    parser.add_argument(
-        "--model",
-        choices=("simple-pgc", "dpp", "chow-liu", "mixture-of-trees", "pgc"),
-        default="simple-pgc",
-        help="the kind of model to learn (simple-pgc)",
-    )
-    parser.add_argument("--validation", metavar="CSV", help="data for making choices (a tenth of the rows)")
-    parser.add_argument("--max-group", type=int, metavar="K", help="the most variables in a group (simple-pgc)")
-    parser.add_argument("--components", type=int, metavar="C", help="the number of components of the mixture")
-    parser.add_argument("--recipe", choices=("auto", "paper"), help="how to train (simple-pgc, dpp)")
-    parser.add_argument("--epochs", type=int, metavar="N", help="the most passes over the data")
-    parser.add_argument("--restarts", type=int, metavar="N", help="the number of runs with different seeds")
-    parser.add_argument("--smoothing", type=float, metavar="S", help="rows to add to the counts (trees)")
-    parser.add_argument("--seed", type=int, metavar="S", help="the same seed gives the same model")
-    parser.add_argument("--threads", type=int, metavar="N", help="number of threads (1)")
-    _add_cluster_option(parser)
-    parser.add_argument(
-        "--checkpoint", metavar="PATH", help="save the state of the run here (pgc: a folder), and resume from it"
-    )
-    parser.add_argument("-o", "--output", metavar="MODEL", help="the circuit to write: .npz, .pgc …")
-    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
-    parser.add_argument("--json", action="store_true", help="print a JSON object")
-
-
-def _add_cluster_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--cluster", metavar="ADDRESS", help="run on the workers of this Dask scheduler (needs distributed)"
-    )
-
-
-def _add_warmup(commands: Any) -> None:
-    parser = commands.add_parser(
-        "warmup",
-        usage="pgcc warmup [options]",
-        help="compile kernels for this machine in advance",
-        description=texts.WARMUP,
-    )
-    parser.add_argument("--jobs", type=int, metavar="N", help="processes at a time (one per core)")
-    parser.set_defaults(command="warmup", parser=parser, expr="", words=[])
-
-
-def _add_completion(commands: Any) -> None:
-    parser = commands.add_parser(
-        "completion",
-        usage="pgcc completion (bash | zsh)",
-        help="print a script for completing commands and options in your shell",
-        description=texts.COMPLETION,
-    )
-    parser.add_argument("shell", choices=("bash", "zsh"), help="your shell")
-    parser.set_defaults(command="completion", parser=parser, expr="", words=[])
-
-
-def _add_model_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--no-normalize", dest="normalize", action="store_false", help="do not divide by the total g(1)"
-    )
-    parser.add_argument(
-        "--no-validate", dest="validate", action="store_false", help="do not check that the circuit is valid"
-    )
+# -- parsing -----------------------------------------------------------------------------------------------------------
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:

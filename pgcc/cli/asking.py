@@ -85,6 +85,14 @@ def counted(args: argparse.Namespace) -> dict[str, Any]:
     return given
 
 
+def counted_with_size(args: argparse.Namespace) -> dict[str, Any]:
+    """`counted`, for a command whose --over says what --size counts."""
+    given = counted(args)
+    if "over" in given and "size" not in given:
+        args.parser.error("--over says what --size counts: it means nothing alone")
+    return given
+
+
 def parse_size(text: str) -> int | tuple[int, int]:
     """`3` as a number, `2..5` as a range.
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import argparse
 
 import pgcc
-from pgcc.cli.files import check_can_write, read_circuit, write_text
+from pgcc.cli.files import check_output, read_circuit, write_text
 
 
 def run(args: argparse.Namespace) -> None:
     """Write the source to a file, or to standard output."""
-    if args.words:
-        args.parser.error(f"unexpected {args.words[0]!r}")
-    if args.output is not None:
-        check_can_write(args.output, args.force)
+    check_output(args)
     source = pgcc.emit(read_circuit(args), normalize=args.normalize, validate=args.validate)
     if args.output is None:
         print(source, end="")

@@ -6,7 +6,7 @@ import argparse
 import re
 from collections.abc import Iterator
 
-from pgcc.cli.arguments import build_parser
+from pgcc.cli.arguments import COMMANDS, build_parser
 
 # What stands for the value of an option or an argument that is a file.
 _FILES = {"FILE", "DATA", "CSV", "PATH", "MODEL"}
@@ -21,12 +21,6 @@ def _commands() -> dict[str, argparse.ArgumentParser]:
     """Every command with its parser."""
     (commands,) = (a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
     return dict(commands.choices)
-
-
-def _summaries() -> dict[str, str]:
-    """Every command with its summary in `pgcc --help`."""
-    (commands,) = (a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
-    return {choice.dest: choice.help or "" for choice in commands._choices_actions}
 
 
 def _options(parser: argparse.ArgumentParser) -> list[str]:
@@ -99,9 +93,7 @@ def zsh_script() -> str:
     for name, parser in _commands().items():
         specs = " \\\n            ".join(spec for action in parser._actions for spec in _zsh_specs(action))
         cases.append(f"        {name}) _arguments \\\n            {specs} ;;")
-    commands = "\n".join(
-        f"            {_zsh_quoted(f'{name}:{_zsh_escaped(summary)}')}" for name, summary in _summaries().items()
-    )
+    commands = "\n".join(f"            {_zsh_quoted(f'{one.name}:{_zsh_escaped(one.summary)}')}" for one in COMMANDS)
     options = " ".join(spec for action in build_parser()._actions for spec in _zsh_specs(action))
     return _ZSH.format(commands=commands, options=options, cases="\n".join(cases))
 

@@ -6,16 +6,12 @@ import argparse
 from pathlib import Path
 
 import pgcc
-from pgcc.cli.files import check_can_write, read_circuit, write_text
+from pgcc.cli.files import check_output, read_circuit, write_text
 
 
 def run(args: argparse.Namespace) -> None:
     """Write the page, and tell how large it is."""
-    if args.words:
-        args.parser.error(f"unexpected {args.words[0]!r}")
-    if args.output is None:
-        args.parser.error("expected the page to write: -o page.html")
-    check_can_write(args.output, args.force)
+    check_output(args, "expected the page to write: -o page.html")
     page = pgcc.compile(read_circuit(args)).explore(title=args.title or _title(args.file))
     write_text(args.output, page.html)
     print(f"wrote {args.output}: {page.size}; open it in a browser")

@@ -95,6 +95,16 @@ def check_can_write(path: str, force: bool) -> None:
             raise PgccError(f"{path} cannot be written: {os.strerror(reason)}")
 
 
+def check_output(args: argparse.Namespace, missing: str | None = None) -> None:
+    """Refuse words that no command expects, and a file that cannot be written; `missing`: what to say without one."""
+    if args.words:
+        args.parser.error(f"unexpected {args.words[0]!r}")
+    if args.output is not None:
+        check_can_write(args.output, args.force)
+    elif missing is not None:
+        args.parser.error(missing)
+
+
 def check_can_draw(path: str, force: bool) -> None:
     """`check_can_write` for a picture, whose format must be a known one."""
     check_can_write(path, force)

@@ -10,7 +10,7 @@ import warnings
 from typing import Any
 
 import pgcc
-from pgcc.cli.files import check_can_write, table_name
+from pgcc.cli.files import check_output, table_name
 from pgcc.cli.output import json_text
 from pgcc.errors import PgccError
 from pgcc.formats import check_can_save
@@ -41,11 +41,7 @@ _PARAMETERS = {
 
 def run(args: argparse.Namespace) -> None:
     """Read the data, learn, and write the circuit."""
-    if args.words:
-        args.parser.error(f"unexpected {args.words[0]!r}")
-    if args.output is None:
-        args.parser.error("expected -o MODEL, the file to write")
-    check_can_write(args.output, args.force)
+    check_output(args, "expected -o MODEL, the file to write")
     check_can_save(args.output)
     estimator = _estimator(args)
     rows = read_data(args.file)
@@ -79,14 +75,11 @@ def _score(model: Estimator, rows: Rows) -> float:
 def _estimator(args: argparse.Namespace) -> Estimator:
     kind = MODELS[args.model]
     known = kind().get_params()
-    said = {}
-    for option, name in _PARAMETERS.items():
-        value = getattr(args, option)
-        if value is not None and name not in known:
+    given = {option: value for option in _PARAMETERS if (value := getattr(args, option)) is not None}
+    for option in given:
+        if _PARAMETERS[option] not in known:
             args.parser.error(f"--{option.replace('_', '-')} means nothing for {args.model}")
-        if value is not None:
-            said[name] = value
-    return kind(**said)
+    return kind(**{_PARAMETERS[option]: value for option, value in given.items()})
 
 
 def read_data(path: str, names: list[str] | None = None) -> Rows:

@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.cli.asking import check_evidence, check_picture, compile_model, counted, each_answer, is_single, only_evidence
+from pgcc.cli.asking import (
+    check_evidence,
+    check_picture,
+    compile_model,
+    counted_with_size,
+    each_answer,
+    is_single,
+    only_evidence,
+)
 from pgcc.cli.output import print_answers, print_csv
 from pgcc.draw import plot
 from pgcc.model import Model
@@ -18,11 +26,9 @@ def run(args: argparse.Namespace) -> None:
     """Print a line for each variable, or with several pieces of evidence a table with a row for each of them."""
     check_evidence(args)
     check_picture(args)
-    model, size_given = compile_model(args, "rtol", "threads"), counted(args)
-    if "size" in size_given:
-        model = model.condition(**size_given)
-    elif "over" in size_given:
-        args.parser.error("--over says what --size counts: it means nothing alone")
+    model, given = compile_model(args, "rtol", "threads"), counted_with_size(args)
+    if given:
+        model = model.condition(**given)
 
     def answers(evidence: Any) -> list[dict[str, Any]]:
         found = model.covariance(evidence) if args.covariance else model.marginals(evidence, names=False)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from pgcc.cli.asking import check_evidence, compile_model, counted, each_answer
+from pgcc.cli.asking import check_evidence, compile_model, counted_with_size, each_answer
 from pgcc.cli.output import json_text
 from pgcc.queries.mode import Mode
 
@@ -14,15 +14,12 @@ from pgcc.queries.mode import Mode
 def run(args: argparse.Namespace) -> None:
     """Print a line for every set: the names that are in, its log-probability, and whether it is proved to be best."""
     check_evidence(args)
-    model, given = compile_model(args, "rtol", "threads"), counted(args)
-    if "over" in given and "size" not in given:
-        args.parser.error("--over says what --size counts: it means nothing alone")
-    limit = {} if args.time_limit is None else {"time_limit": args.time_limit}
+    model, how = compile_model(args, "rtol", "threads"), counted_with_size(args)
+    if args.time_limit is not None:
+        how["time_limit"] = args.time_limit
 
     def answers(evidence: Any) -> list[dict[str, Any]]:
-        found = (
-            model.top(args.top, evidence, **given, **limit) if args.top != 1 else model.mode(evidence, **given, **limit)
-        )
+        found = model.top(args.top, evidence, **how) if args.top != 1 else model.mode(evidence, **how)
         rows = [found] if isinstance(evidence, dict) else found
         return [{"sets": row if args.top != 1 else [row]} for row in rows]
 
@@ -32,19 +29,15 @@ def run(args: argparse.Namespace) -> None:
         sys.stdout.flush()
 
 
+def _inside(found: Mode) -> list[str]:
+    return [name for name, value in found.assignment.items() if value]
+
+
 def _described(found: Mode) -> dict[str, Any]:
-    inside = [name for name, value in found.assignment.items() if value]
-    return {
-        "set": inside,
-        "logprob": found.logprob,
-        "bound": found.bound,
-        "gap": found.gap,
-        "exact": found.exact,
-        "rank": found.rank,
-    }
+    numbers = {name: getattr(found, name) for name in ("logprob", "bound", "gap", "exact", "rank")}
+    return {"set": _inside(found), **numbers}
 
 
 def _line(found: Mode) -> str:
-    inside = ", ".join(name for name, value in found.assignment.items() if value)
     proved = "exact" if found.exact else f"gap {found.gap:.4g}"
-    return f"{inside}\t{found.logprob:.15g}\t{proved}\n"
+    return f"{', '.join(_inside(found))}\t{found.logprob:.15g}\t{proved}\n"

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-import pgcc
-from pgcc.cli.files import open_table, read_circuit, table_name
+from pgcc.cli.asking import compile_model
+from pgcc.cli.files import open_table, table_name
 from pgcc.cli.output import json_text, print_answers
 from pgcc.cluster import logprobs
 from pgcc.data.npy import Npy, is_npy, reading
@@ -28,8 +28,7 @@ def run(args: argparse.Namespace) -> None:
     (path,) = args.words
     if args.file == "-" == path:
         args.parser.error("the circuit and the data cannot both be read from standard input")
-    settings = {name: value for name in ("rtol", "threads") if (value := getattr(args, name)) is not None}
-    model = pgcc.compile(read_circuit(args), normalize=args.normalize, validate=args.validate, **settings)
+    model = compile_model(args, "rtol", "threads")
     where, score = table_name(path), _Score()
     with progress(f"scoring {where}", None, "row") as bar, contextlib.closing(_blocks(path, model.variables)) as blocks:
         scored = _score_here(model, blocks, where) if args.cluster is None else logprobs(args.cluster, model, blocks)

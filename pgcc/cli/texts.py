@@ -31,6 +31,8 @@ form 'name=value, …', where 1 means in, 0 out and ? unobserved. Put unusual na
 FILE = """a circuit: .pgc, .npz, or another format by its extension, such as a kernel (.npy, .csv) or a graph (.edges,
 .tsv); - reads .pgc text from standard input"""
 
+DATA = "a CSV file of 1, 0 and ? or nothing, or an array in .npy; it is read in pieces"
+
 SCORE = """\
 Print the average natural log-likelihood of the rows of a table under the distribution of the circuit. Missing values
 (? or nothing) are summed out. DATA is a CSV file. If its first line has only 1, 0, ? and empty entries, it is data,
