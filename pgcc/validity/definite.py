@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from flint import fmpq
 
-from pgcc.validity.proof.determinants import is_semidefinite as is_witnessed
-from pgcc.validity.proof.determinants import is_symmetric
+from pgcc.validity.proof.determinants import is_semidefinite, is_symmetric
 from pgcc.validity.proof.values import Rows
 
 # Exact elimination is not tried on larger matrices: its numbers grow with every row.
@@ -24,25 +23,16 @@ MOST_EXACT_ROWS = 64
 Plain = int | float | str  # a number as plain data: text is a fraction
 
 
-def is_semidefinite(rows: Rows) -> bool:
-    """Whether a matrix is certainly symmetric and positive semidefinite; False also if that was not decided.
-
-    >>> is_semidefinite([[1, 1], [1, 1]]), is_semidefinite([[1, 2], [2, 1]])
-    (True, False)
-    """
-    return bool(find_witness(rows))
-
-
 def find_witness(rows: Rows) -> list[Any]:
     """[X] with a witness X, or [] if none was found.
 
-    >>> find_witness([[2, 1], [1, 2]])
-    [None]
+    >>> find_witness([[2, 1], [1, 2]]), find_witness([[1, 2], [2, 1]])
+    ([None], [])
     """
     exact = [[x if type(x) is fmpq else fmpq(*x.as_integer_ratio()) for x in row] for row in rows]
     if not is_symmetric(exact) or any(row[i] < 0 for i, row in enumerate(exact)):
         return []
-    return next(([x] for x in _candidates(exact) if is_witnessed(exact, x)), [])
+    return next(([x] for x in _candidates(exact) if is_semidefinite(exact, x)), [])
 
 
 def _candidates(rows: list[list[fmpq]]) -> Iterator[list[list[Plain]] | None]:

@@ -441,7 +441,12 @@ STABLE: dict[Op, tuple[Stability, ...]] = {
 
 
 def prove_stable(circuit: Circuit) -> Proof | None:
-    """A proof that it is strongly Rayleigh, if that follows from the way it is built. (It has to be multiaffine.)"""
+    """A proof that it is strongly Rayleigh, if that follows from the way it is built. (It has to be multiaffine.)
+
+    >>> import pgcc
+    >>> prove_stable(pgcc.dpp(L=[[2, 1], [1, 2]])).rule, prove_stable(pgcc.parse("0.5*a*b + 0.5"))
+    ('steps', None)
+    """
     stable: list[bool] = []
     steps: list[Step] = []
     witnesses = Witnesses()
@@ -453,13 +458,3 @@ def prove_stable(circuit: Circuit) -> Proof | None:
         if rule is not None and stable[-1]:
             steps.append((i, rule.name, None, witness))
     return Proof("negative_dependence", True, "steps", circuit, {"steps": steps}) if stable[-1] else None
-
-
-def is_strongly_rayleigh(circuit: Circuit) -> bool:
-    """Whether stability follows from the way the circuit is built.
-
-    >>> import pgcc
-    >>> is_strongly_rayleigh(pgcc.dpp(L=[[2, 1], [1, 2]])), is_strongly_rayleigh(pgcc.parse("0.5*a*b + 0.5"))
-    (True, False)
-    """
-    return prove_stable(circuit) is not None

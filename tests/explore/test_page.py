@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import zlib
 from fractions import Fraction
 
 import networkx as nx
@@ -14,10 +16,22 @@ from real_data import DATA
 import pgcc
 from pgcc.compiler import Compiled
 from pgcc.explore import contents, graph, page, scaled
-from pgcc.explore.packing import pack, unpack
+from pgcc.explore.packing import pack
 from pgcc.program.determinant import Laplacian
 
 SMALL = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
+
+
+def unpack(packed):
+    """The arrays that `pack` was given, flattened, as `decode.js` has them."""
+    data = np.frombuffer(zlib.decompress(base64.b64decode(packed["bytes"])), np.uint8)
+    found, at = {}, 0
+    for name, kind, size in packed["arrays"]:
+        dtype = np.dtype(kind)
+        planes = data[at : at + size * dtype.itemsize].reshape(dtype.itemsize, size)
+        found[name] = np.ascontiguousarray(planes.T).view(dtype.newbyteorder("<")).ravel()
+        at += size * dtype.itemsize
+    return found
 
 
 def test_arrays_survive_packing():

@@ -19,7 +19,7 @@ from pgcc.ir.interpret import evaluate
 from pgcc.ir.node import ONE, const, det, product, var, weighted_sum
 from pgcc.testing import brute_force, circuits, oracle_probability, random_circuit, random_pc
 from pgcc.validity.coefficients import Scan, all_rows, magnitudes, scan_coefficients
-from pgcc.validity.definite import is_semidefinite
+from pgcc.validity.definite import find_witness
 from pgcc.validity.dependence import tilted
 from pgcc.validity.provenance import EXPANSION, RULES, prove_nonnegative
 from pgcc.validity.verdict import Verdict
@@ -449,8 +449,8 @@ def test_semidefinite():
             [int(x) + (shift if i == j else 0) for j, x in enumerate(row)] for i, row in enumerate((B @ B.T).tolist())
         ]
         lowest = np.linalg.eigvalsh((B @ B.T).astype(float))[0]
-        assert is_semidefinite(rows) == (shift >= 0 or lowest > 1e-6), seed
-    assert not is_semidefinite([[1, 2], [3, 10]])
+        assert bool(find_witness(rows)) == (shift >= 0 or lowest > 1e-6), seed
+    assert not find_witness([[1, 2], [3, 10]])
 
 
 # -- negative dependence ---------------------------------------------------------------------------------------------
