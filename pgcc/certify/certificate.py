@@ -58,16 +58,16 @@ class DetBounds(Protocol):
 class Walk:
     """The states of all slots of programs that run one after another over the same slots."""
 
-    def __init__(self, slots: int, dets: DetBounds | None = None, loss: float = LOSS, weight_first: bool = False):
+    def __init__(self, slots: int, dets: DetBounds | None = None, weight_first: bool = False):
         self.state = nothing_known(slots)
-        self.dets, self.loss, self.weight_first = dets, loss, weight_first
+        self.dets, self.weight_first = dets, weight_first
 
-    def run(self, program: Program, leaves: State | None = None, length: int = 1) -> Walk:
+    def run(self, program: Program, length: int = 1) -> Walk:
         """Walk through a program made by `lower`, `reverse`, `flows` or `schedule`.
 
-        leaves : the states of its leaves, if they are not those of its table. length : the coefficients per value.
+        length : the coefficients per value.
         """
-        leaves = leaf_states(program) if leaves is None else leaves
+        leaves = leaf_states(program)
         if length > 1:  # of a coefficient nobody knows how small it may be
             leaves = leaves._replace(low=np.full(len(leaves.low), -ENDLESS))
         self._run(program, leaves, nothing_known(0), length)
@@ -97,7 +97,7 @@ class Walk:
 
     def _run(self, program: Code, leaves: State, lookups: State, length: int) -> None:
         read = Read(log_weights_of(program), program.weights < 0.0, leaves, lookups)
-        arithmetic, code = Arithmetic(self.loss, length, self.weight_first), instructions_of(program)
+        arithmetic, code = Arithmetic(length, self.weight_first), instructions_of(program)
         begin, end = 0, program.instructions
         for i in [*_determinants(program), end]:
             stopped = walk(code, begin, i, read, arithmetic, self.state)
@@ -156,7 +156,7 @@ def gamma_of(program: Program, slots: Sequence[int] | np.ndarray) -> float:
     return rounding_bound(float(rounding_counts(program)[list(slots)].max(initial=0.0)))
 
 
-def leaf_states(program: Program, count: float = 2.0) -> State:
+def leaf_states(program: Program) -> State:
     """The states of the leaves a·ȳ + b·z of a program, whose numbers are rounded, as is their sum."""
     table = program.leaf_table
     kept = np.array([[a != 0, b != 0] for a, b in program.leaf_numbers], bool).reshape(-1, 2)
@@ -166,7 +166,7 @@ def leaf_states(program: Program, count: float = 2.0) -> State:
     with np.errstate(divide="ignore"):
         least = np.log(np.where(size > 0.0, size, np.inf)).min(axis=1, initial=np.inf)
     return State(
-        np.full(len(table), count),
+        np.full(len(table), 2.0),
         log_leaves_of(program),
         np.where(lost, -ENDLESS, np.minimum(least, ENDLESS)),
         np.where(lost, LOSS, -math.inf),
