@@ -19,7 +19,7 @@ from pgcc.certify.certificate import Walk, log_leaves_of, log_weights_of, roundi
 from pgcc.certify.kernels.analysis import LOSS
 from pgcc.determinants.cofactors import Derivatives, Matrices, determinant_derivatives
 from pgcc.errors import PrecisionError
-from pgcc.evaluate.kernels.gradients import add_linear_gradients, add_scaled_gradients
+from pgcc.evaluate.kernels.gradients import add_float64_gradients, add_scaled_gradients
 from pgcc.ir.numbers import UNIT, absolute
 from pgcc.program.program import ARITHMETIC, DET, DETBAR, LEAF, SUM, Program
 from pgcc.program.reverse import adjoints
@@ -261,7 +261,7 @@ class LinearGradients:
                 part[len(root) :] = 0.0
             work.reshape(-1, lanes)[:, : len(root)][:, ~good] = 0.0  # not 0·inf
             sums = np.zeros(len(total))
-            add_linear_gradients(of.above, of.child, work, lanes, part, sums)
+            add_float64_gradients(of.above, of.child, work, lanes, part, sums)
             if np.isfinite(sums).all():
                 total += sums
                 left.append(first + np.flatnonzero(~good))
