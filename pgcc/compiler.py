@@ -282,8 +282,8 @@ def left_the_range(compiled: Any, rung: Rung, rows: np.ndarray, known: Values) -
 
 
 def needs_fewest(compiled: Compiled, rung: Rung, rows: np.ndarray, known: Values | None) -> np.ndarray:
-    """The rows for which this method needs the fewest coefficients in t; none if there are determinants of polynomials,
-    for which no bound is known in float64.
+    """Rows for which this method needs the fewest coefficients in t; none if there are determinants, as balls are then
+    faster than expanding them.
     """
     if compiled.circuit.facts.dets:
         return np.zeros(len(rows), bool)
@@ -342,7 +342,7 @@ COUNTS = {
 # training changes the weights of a circuit at every step, and would have to compile it each time.
 GRADIENTS = {
     True: [
-        Rung("adjoints", "linear", "all rows"),
+        Rung("adjoints", "float64", "all rows"),
         Rung("adjoints", "scaled", "rows that left the range of doubles; all rows if there are determinants"),
     ],
     False: [Rung("points", "points", "all rows: derivatives of coefficients are means over complex points")],
