@@ -50,7 +50,7 @@ def _cancelling() -> Table:
         order = rng.permutation(64)
         row[order[:ones]], row[order[ones : ones + (64 - ones) // 2]] = 1, 0
         true = _true(row, chances)
-        for method in ("top", "bottom", "roots", "auto"):
+        for method in ("top", "bottom", "auto"):
             value, bound = model.prob(row, bound=True, method=method)
             error = float(abs(Fraction(value) - true) / true)
             seconds = best(lambda x=row, m=method: model.prob(x, method=m), 3, 2.0)

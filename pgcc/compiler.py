@@ -2,11 +2,12 @@
 
 A circuit computes a polynomial g in z_1 … z_n, of degree at most 1 in each (no *squares*), whose coefficient of
 Π_{i∈S} z_i is proportional to Pr(S). A *row* of evidence has a code for every variable: 1 (in), 0 (out) or −1
-(unobserved). Let A be the set of variables that are in. Then g(row), the sum of the coefficients of all sets that agree
-with the row, is the coefficient of t^|A| in g with z_i = t, 0 or 1 according to these codes. In a *decomposable*
-circuit, where the factors of every product share no variable, a single evaluation with numbers computes it, once every
-sum is *homogenized*: all its terms name the same variables, and name those that are out by their complements. Most
-circuits are decomposable, and are compiled as follows:
+(unobserved). Let A be the set of variables that are in. We want g(row), the sum of the coefficients of all sets that
+agree with the row: the coefficient of t^|A| in g, where z_i is t if variable i is in, 0 if it is out, and 1 if it is
+unobserved. A circuit is *decomposable* if the factors of every product share no variable. Then no polynomials in t are
+needed: a single evaluation with numbers computes g(row), once the circuit is *homogenized*, so that all terms of a sum
+have the same variables (a term that lacks z_i gets its complement ȳ_i as a factor, which is 0 if variable i is in, and
+1 otherwise). Most circuits are decomposable, and are compiled as follows:
 
     given ─simplify→ circuit ─homogenize→ homogenized ─lower→ program ─condense, certify→ float64 → scaled
                                                homogenized ─────────────────────────────→ exact
@@ -14,9 +15,9 @@ circuits are decomposable, and are compiled as follows:
 
 A *stage* is a function of earlier stages. It runs once, when its result is first needed: `compiled.program` is the
 result of the stage "program". The last stages are *evaluators*: `evaluate(rows, rtol)` returns answers with bounds on
-their errors, computed in some number system. A *rung* names an evaluator and the rows that it takes. Rows climb a
-*ladder* of rungs until their bound is good enough. There is a ladder for every kind of question, and one function,
-`climb`, that climbs them all. `Model.explain` prints these tables.
+their errors, computed in some number system. A *rung* names an evaluator and the rows that it takes. A *ladder* is a
+list of rungs, cheapest first: rows climb it until their bound is good enough. There is a ladder for every kind of
+question, and one function, `climb`, for all ladders. `Model.explain` prints these tables.
 """
 
 from __future__ import annotations
@@ -45,7 +46,6 @@ from pgcc.rings.balls import Exact
 from pgcc.rings.direct import Float64, Scaled
 from pgcc.rings.identity import Multiaffinity, multiaffine_sums, refuse_squares, squares_of
 from pgcc.rings.paper import evaluate_literally
-from pgcc.rings.roots import Roots
 from pgcc.rings.series import Series
 from pgcc.rings.values import Values
 
@@ -75,8 +75,8 @@ class Stage(NamedTuple):
 
 
 # fmt: off
-# For any circuit: g(row) as a coefficient of a polynomial in t. Decomposable circuits need only "circuit", unless a
-# method is asked for by name.
+# Any circuit: g(row) is a coefficient of a polynomial in t. Of these stages, decomposable circuits need only "circuit",
+# unless a method is asked for by name.
 ANY = [
     Stage("circuit", "given", simplify,
           "the same polynomial, by a circuit that is not larger"),
@@ -90,10 +90,8 @@ ANY = [
           "the sums that have no square although products below them share variables"),
     Stage("series", "circuit lowered sums", Series.of,
           "the program over truncated polynomials in t"),
-    Stage("roots", "lowered degree", lambda lowered, degree: Roots(lowered[0], degree),
-          "the program at roots of unity in t"),
 ]
-# Decomposable circuits: the factors of a product share no variables, and one number per node is enough.
+# Decomposable circuits: one number per node is enough.
 IF_DECOMPOSABLE = [
     Stage("homogenized", "circuit", homogenize,
           "every term of a sum names every variable of the sum"),
@@ -120,7 +118,7 @@ IF_DECOMPOSABLE = [
     Stage("sampler", "float64", "pgcc.evaluate.sampling:find_top_down",
           "one choice at every sum, from the root down"),
 ]
-# All other circuits: they need the coefficient of t^|A|, where A is the set of variables observed to be in.
+# All other circuits: every value is a polynomial in t.
 IF_NOT_DECOMPOSABLE = [
     Stage("exact", "circuit degree", lambda circuit, degree: Exact(circuit, False, degree),
           "the circuit in balls and rationals, at |A| + 1 points"),
@@ -164,7 +162,6 @@ class Compiled:
     lowered: tuple[Program, list[Node]]
     squares: Multiaffinity
     series: Series
-    roots: Roots
     homogenized: Circuit
     program: Program
     float64: Float64
@@ -232,12 +229,8 @@ class Compiled:
 
     def ladder(self, method: str) -> list[Rung]:
         """The number systems that values are computed in, by "auto" or by one method."""
-        if method == "auto":
+        if strategy.check_method(method) == "auto":
             return VALUES[self.decomposable]
-        if method not in strategy.METHODS:
-            raise PgccError(
-                f"unknown method {method!r}: choose 'auto' or one of {', '.join(map(repr, strategy.METHODS))}"
-            )
         if method == "direct" and not self.decomposable:
             raise PgccError("method 'direct' needs a decomposable circuit: this one is not (see explain())")
         return BY_METHOD[method]
@@ -289,7 +282,9 @@ def left_the_range(compiled: Any, rung: Rung, rows: np.ndarray, known: Values) -
 
 
 def needs_fewest(compiled: Compiled, rung: Rung, rows: np.ndarray, known: Values | None) -> np.ndarray:
-    """The rows for which this method needs the fewest coefficients in t; float64 certifies no determinant in R[t]."""
+    """Rows for which this method needs the fewest coefficients in t; none if there are determinants, as balls are then
+    faster than expanding them.
+    """
     if compiled.circuit.facts.dets:
         return np.zeros(len(rows), bool)
     return strategy.choose((rows == 1).sum(axis=1), compiled.series.lengths(rows)) == rung.method
@@ -298,60 +293,67 @@ def needs_fewest(compiled: Compiled, rung: Rung, rows: np.ndarray, known: Values
 def counts_many(
     compiled: Any, rung: Rung, rows: np.ndarray, known: Any, counted: np.ndarray, atol: float | None
 ) -> np.ndarray:
-    """Rows with many free variables that count, where an absolute error is allowed."""
+    """Rows that count many unobserved variables, where an absolute error is allowed."""
     many = (counted & (rows < 0)).sum(axis=1) > strategy.LONG_COUNT
     return many & (atol is not None)
 
 
+# The ladder of each question, by whether the circuit is decomposable.
 # fmt: off
-# For values g(row). Determinants in float64 and scaled numbers have a ladder of their own: they are recomputed in pairs
-# of doubles where they lose digits.
-BALLS = Rung("ball", "exact", "whatever is left, with as many bits as it takes")
-DECOMPOSABLE = [
-    Rung("direct", "float64", "all rows"),
-    Rung("direct", "scaled", "rows that left the range of doubles", left_the_range),
-    BALLS,
-]
-NOT_DECOMPOSABLE = [
-    Rung("top", "series", "rows that need few top coefficients", needs_fewest, lambda ring, rows, *_: ring.top(rows)),
-    Rung("bottom", "series", "rows with few variables in", needs_fewest, lambda ring, rows, *_: ring.bottom(rows)),
-    Rung("roots", "roots", "rows with many of both", needs_fewest, lambda ring, rows, *_: ring.evaluate(rows)),
-    BALLS,
-]
-# The evaluation method of the paper, for comparison: no ladder falls back on it.
-PAPER = Rung("fft", "circuit", "rows asked for it", run=lambda circuit, rows, *_: evaluate_literally(circuit, rows))
-
-# For Pr(X_i = 1 | row) of every variable. The last rung gets what the others know, and computes only the rest.
-MARGINALS = [
-    Rung("reverse", "reverse", "all rows"),
-    Rung("reverse", "scaled_reverse", "rows with a variable that is uncertain"),
-    Rung("one by one", "one_by_one", "variables that are still uncertain",
-         run=lambda ring, rows, rtol, known: ring.evaluate(rows, rtol, known)),
-]
-# For Pr(row, |S ∩ T| = k) of every k; `asked` is T, as a mask of the variables, and an absolute error or None.
-COUNTING = [
-    Rung("tails cut off", "long_counting", "rows of many variables, where an absolute error is allowed", counts_many),
-    Rung("polynomials", "counting", "all other rows"),
-    Rung("ball", "exact_counting", "whatever is left, with as many bits as it takes"),
-]
-# For Σ share · ∂ log g(row). These stages are attributes of `pgcc.evaluate.gradient.Differentiator`, because training
-# changes the weights of a circuit, and a `Compiled` would have to be made afresh each time.
-ADJOINTS = [
-    Rung("adjoints", "linear", "all rows"),
-    Rung("adjoints", "scaled", "rows that left the range of doubles; all rows if there are determinants"),
-]
-POINTS = [Rung("points", "points", "all rows: derivatives of coefficients are means over complex points")]
-# fmt: on
-
-# The ladder of each question, by whether one number per node is enough; and for values by a single method.
-VALUES = {True: DECOMPOSABLE, False: NOT_DECOMPOSABLE}
-POSTERIORS = {True: MARGINALS, False: MARGINALS[-1:]}
-COUNTS = {True: COUNTING, False: COUNTING[-1:]}
-GRADIENTS = {True: ADJOINTS, False: POINTS}
-BY_METHOD = {
-    "direct": [rung for rung in DECOMPOSABLE if rung.method == "direct"],
-    **{rung.method: [rung._replace(takes=None)] for rung in [*NOT_DECOMPOSABLE, PAPER]},
+_BALLS = Rung("ball", "exact", "whatever is left, with as many bits as it takes")
+# g(row). A determinant that loses digits in float64 is recomputed in pairs of doubles, on the same rung.
+VALUES = {
+    True: [
+        Rung("direct", "float64", "all rows"),
+        Rung("direct", "scaled", "rows that left the range of doubles", left_the_range),
+        _BALLS,
+    ],
+    False: [
+        Rung("top", "series", "rows that need fewer of the top coefficients", needs_fewest,
+             lambda series, rows, *_: series.top(rows)),
+        Rung("bottom", "series", "rows that need fewer of the bottom coefficients", needs_fewest,
+             lambda series, rows, *_: series.bottom(rows)),
+        _BALLS,
+    ],
 }
+# Pr(X_i = 1 | row) of every variable. The last rung gets what the others know, and computes only the rest.
+_ONE_BY_ONE = Rung("one by one", "one_by_one", "variables that are still uncertain",
+                   run=lambda one_by_one, rows, rtol, known: one_by_one.evaluate(rows, rtol, known))
+MARGINALS = {
+    True: [
+        Rung("reverse", "reverse", "all rows"),
+        Rung("reverse", "scaled_reverse", "rows with a variable that is uncertain"),
+        _ONE_BY_ONE,
+    ],
+    False: [_ONE_BY_ONE],
+}
+# Pr(row, |S ∩ T| = k) of every k; `asked` is T, as a mask of the variables, and an absolute error or None.
+_BALL_COUNTS = Rung("ball", "exact_counting", "whatever is left, with as many bits as it takes")
+COUNTS = {
+    True: [
+        Rung("tails cut off", "long_counting", "rows of many variables, where an absolute error is allowed",
+             counts_many),
+        Rung("polynomials", "counting", "all other rows"),
+        _BALL_COUNTS,
+    ],
+    False: [_BALL_COUNTS],
+}
+# Σ share · ∂ log g(row). The rungs are attributes of a `pgcc.evaluate.gradient.Differentiator`, not of a `Compiled`:
+# training changes the weights of a circuit at every step, and would have to compile it each time.
+GRADIENTS = {
+    True: [
+        Rung("adjoints", "float64", "all rows"),
+        Rung("adjoints", "scaled", "rows that left the range of doubles; all rows if there are determinants"),
+    ],
+    False: [Rung("points", "points", "all rows: derivatives of coefficients are means over complex points")],
+}
+# Values by a single `method=`. The paper's own evaluation is for comparison only: no ladder falls back on it.
+BY_METHOD = {
+    "direct": [rung for rung in VALUES[True] if rung.method == "direct"],
+    **{rung.method: [rung._replace(takes=None)] for rung in VALUES[False]},
+    "fft": [Rung("fft", "circuit", "all rows", run=lambda circuit, rows, *_: evaluate_literally(circuit, rows))],
+}
+# fmt: on
 
 
 def climb(ladder: Sequence[Rung], compiled: Any, rows: Any, rtol: float, *asked: Any) -> tuple[Any, dict[str, int]]:

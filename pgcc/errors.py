@@ -166,6 +166,7 @@ EXPECTED = {
     "PC": {"save": "pgcc.save(pc.to_pgc(), path)"},
 }
 OLD_ARGUMENTS = {("mode", "nodes"): "mode(time_limit=), how many seconds to search"}  # of a question of a model
+OLD_METHODS = {"roots": "'bottom', which is faster, and as accurate or more; 'auto' uses it"}  # values of method=
 
 
 # Questions that are put to a model: somebody who asks a circuit has not compiled it.

@@ -38,7 +38,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
 from pgcc.kernels.policy import tier
 from pgcc.passes.sizes import read_size
-from pgcc.program.strategy import METHODS
+from pgcc.program.strategy import check_method
 from pgcc.progress import waiting
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.explain import Explanation, explain
@@ -1023,7 +1023,7 @@ def compile(
     if not isinstance(circuit, Circuit):
         raise PgccError(f"compile takes a Circuit, not {type(circuit).__name__}: {circuit_from(circuit)}")
     settings = _Settings(
-        method=_check_method(method),
+        method=check_method(method),
         rtol=_check_rtol(rtol),
         normalize=bool(normalize),
         validate=bool(validate),
@@ -1039,12 +1039,6 @@ def _number(n: Any) -> int:
         return operator.index(n)
     except TypeError:
         return 1
-
-
-def _check_method(method: str) -> str:
-    if method != "auto" and method not in METHODS:
-        raise PgccError(f"unknown method {method!r}: choose 'auto' or one of {', '.join(map(repr, METHODS))}")
-    return method
 
 
 def _check_rtol(rtol: float) -> float:

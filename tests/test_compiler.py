@@ -14,7 +14,7 @@ from pgcc.compiler import (
     BY_METHOD,
     COUNTS,
     GRADIENTS,
-    POSTERIORS,
+    MARGINALS,
     STAGES,
     VALUES,
     Compiled,
@@ -53,7 +53,7 @@ def test_stages_are_made_when_they_are_asked_for():
 
 @pytest.mark.parametrize("decomposable", [True, False])
 def test_ladders_run_stages_that_there_are(decomposable):
-    rungs = [*VALUES[decomposable], *POSTERIORS[decomposable], *COUNTS[decomposable]]
+    rungs = [*VALUES[decomposable], *MARGINALS[decomposable], *COUNTS[decomposable]]
     assert {rung.stage for rung in rungs} <= set(STAGES[decomposable])
     assert {rung.method for rung in VALUES[decomposable]} <= set(METHODS)
     assert set(BY_METHOD) == set(METHODS)

@@ -295,6 +295,13 @@ def test_data_are_not_loaded_but_learned_from(tmp_path: Path, header: str) -> No
 OWNERS = {"Model": MODEL, "Circuit": MODEL.circuit, "PC": pc.pos("a")}
 
 
+def test_a_method_that_is_gone_names_another() -> None:
+    circuit = pgcc.parse("z/2 + 1/2")
+    for ask in (lambda: pgcc.compile(circuit, method="roots"), lambda: pgcc.compile(circuit).prob(method="roots")):
+        with pytest.raises(pgcc.PgccError, match="'roots' any more: use 'bottom'"):
+            ask()
+
+
 @pytest.mark.parametrize(("owner", "name"), [(owner, name) for owner, table in OLD_SPELLINGS.items() for name in table])
 def test_an_old_spelling_says_the_new_one(owner: str, name: str) -> None:
     assert not hasattr(OWNERS[owner], name)

@@ -1,8 +1,8 @@
-"""The error budget: which share of a relative error `rtol` each part of an answer may take.
+"""The error budget: the share of a relative error `rtol` that each part of an answer may take.
 
-`rtol` is what the caller was promised. An answer is assembled from parts (a value and the total that divides it, two
-values and their quotient, a determinant inside a value), whose relative errors add up. What the shares of the parts
-leave of `rtol` covers the roundings in between. Shares are powers of two, so that multiplying by one is exact.
+The caller was promised `rtol`. An answer is assembled from parts (a value and the total that divides it, two values and
+their quotient, a determinant inside a value), whose relative errors add up. The rest of `rtol` covers the roundings in
+between. Shares are powers of two, so that they are computed exactly.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ def of_value(rtol: float) -> float:
 
 
 def of_total(rtol: float) -> float:
-    """For g(1), which divides values: with the half for a value, this leaves more than a third for roundings."""
+    """For g(1), by which values are divided: with the half for a value, more than a third is left for roundings."""
     return rtol / 8
 
 

@@ -1,8 +1,8 @@
 """Bounds on the rounding and underflow errors of a program, computed from the program that runs and stored with it.
 
-The float64 value of a program is off by at most γ·M + floor, where M is its magnitude: the value of the same program
-with absolute numbers. γ comes from the number of roundings, and the floor from products below the normal numbers. Both
-depend on the order of operations, so the bounds of one program say nothing about another that computes the same values.
+The error of the float64 value of a program is at most γ·M + floor, where M is its magnitude: the value of the same
+program with absolute numbers. γ bounds the effect of all roundings, and floor that of underflow. Both depend on the
+order of operations, so the bounds of one program say nothing about another that computes the same values.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pgcc.program.program import DET, DETBAR, DETIN, DETMAG, NAMES, Code, Progra
 from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import rounding_bound
 
-# A determinant that is known at all is off by a tenth of itself at most; its magnitude counts that in roundings.
+# The largest ratio magnitude / value of a known determinant: its error, at most a tenth of it, in units of roundings.
 MOST_UNITS = 0.2 / UNIT
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """A result is off by at most gamma · (its true magnitude) + floor.
+    """The error of a result is at most gamma · (its true magnitude) + floor.
 
     gamma is inf if there are too many roundings. floor is 0 only if nothing can underflow, and inf if it is unknown.
     """
@@ -40,41 +40,41 @@ class Certificate:
 
 
 class DetBounds(Protocol):
-    """What a walk has to know about the determinants of a program."""
+    """Bounds on the determinants of a program, for the error analysis."""
 
     def children(self, d: int, values: State) -> State:
         """The states of the inputs of determinant d, given those of the slots that it names."""
 
     def log_bound(self, d: int, children: State) -> float:
-        """log of the largest absolute value of determinant d, if its children, f and then y, are at most this large."""
+        """log of a bound on the absolute value of determinant d, given the states of its children (f, then y)."""
 
     def is_positive(self, d: int, children: State) -> bool:
-        """Whether determinant d is never negative for such children."""
+        """Whether determinant d is never negative, given the states of its children."""
 
     def log_units(self, d: int) -> float:
         """log of an upper bound on magnitude / value of determinant d."""
 
 
 class Walk:
-    """The states of all slots of programs that run one after another over the same slots."""
+    """The error analysis of programs that run one after another over the same slots: the states of all slots."""
 
-    def __init__(self, slots: int, dets: DetBounds | None = None, loss: float = LOSS, weight_first: bool = False):
+    def __init__(self, slots: int, dets: DetBounds | None = None, weight_first: bool = False):
         self.state = nothing_known(slots)
-        self.dets, self.loss, self.weight_first = dets, loss, weight_first
+        self.dets, self.weight_first = dets, weight_first
 
-    def run(self, program: Program, leaves: State | None = None, length: int = 1) -> Walk:
-        """Walk through a program made by `lower`, `reverse`, `flows` or `schedule`.
+    def run(self, program: Program, length: int = 1) -> Walk:
+        """Analyse a program made by `lower`, `reverse`, `flows` or `schedule`.
 
-        leaves : the states of its leaves, if they are not those of its table. length : the coefficients per value.
+        length : the number of coefficients per value.
         """
-        leaves = leaf_states(program) if leaves is None else leaves
-        if length > 1:  # of a coefficient nobody knows how small it may be
+        leaves = leaf_states(program)
+        if length > 1:  # a coefficient may be arbitrarily small
             leaves = leaves._replace(low=np.full(len(leaves.low), -ENDLESS))
         self._run(program, leaves, nothing_known(0), length)
         return self
 
     def run_condensed(self, condensed: Condensed) -> Walk:
-        """Walk through a condensed program, whose tables were filled by other programs."""
+        """Analyse a condensed program and the programs that fill its tables."""
         tables = [condensed.tables, *condensed.wide]
         found = [_picked(Walk(one.program.slots).run(one.program).state, one.roots) for one in tables]
         wide = State(*map(np.concatenate, zip(nothing_known(0), *found[1:], strict=True)))
@@ -82,11 +82,11 @@ class Walk:
         return self
 
     def certificate(self, values: Sequence[int] | np.ndarray, magnitudes: Sequence[int] | np.ndarray) -> Certificate:
-        """The certificate of the values in some slots with their magnitudes in others: the worst of all.
+        """A certificate that holds for the values in some slots, with their magnitudes in others.
 
-        Let E be the error of a value apart from rounding, and E' that of its magnitude. The true magnitude is then at
-        most (m + E')/(1 − γ), and rounding acts on E as well: 2·E + 2·γ·E' covers both for γ below 1/2. The rest is for
-        the logarithms.
+        Let E be the error of a value by underflow, and E' that of its magnitude. The true magnitude is at most
+        (m + E')/(1 − γ), with m the computed one, and rounding acts on E as well: 2·E + 2·γ·E' covers both for γ < ½.
+        The factor e in place of 2 covers the rounding errors of the logarithms.
         """
         slots = np.concatenate([np.asarray(values), np.asarray(magnitudes)]).astype(np.int64)
         gamma = rounding_bound(float(self.state.rounds[slots].max(initial=0.0)))
@@ -97,7 +97,7 @@ class Walk:
 
     def _run(self, program: Code, leaves: State, lookups: State, length: int) -> None:
         read = Read(log_weights_of(program), program.weights < 0.0, leaves, lookups)
-        arithmetic, code = Arithmetic(self.loss, length, self.weight_first), instructions_of(program)
+        arithmetic, code = Arithmetic(length, self.weight_first), instructions_of(program)
         begin, end = 0, program.instructions
         for i in [*_determinants(program), end]:
             stopped = walk(code, begin, i, read, arithmetic, self.state)
@@ -108,11 +108,11 @@ class Walk:
             begin = i + 1
 
     def _determinant(self, program: Code, i: int) -> None:
-        """The effect of the children's relative errors on a determinant is in its magnitude (see `run_staged`)."""
+        """The state of a determinant. (Its magnitude covers the relative errors of its children: see `run_staged`.)"""
         op, at = int(program.op[i]), int(program.target[i])
         which, *slots = program.args[program.start[i] : program.start[i + 1]].tolist()
         below = _picked(self.state, slots)
-        if op == DETMAG and len(slots) == 1:  # times what it is off by, in roundings
+        if op == DETMAG and len(slots) == 1:  # a computed determinant times its error in roundings
             self._put(at, below.rounds.max() + 1.0, below.high[0], below.error[0], self._log_units(which), True)
             return
         if self.dets is not None:
@@ -124,7 +124,7 @@ class Walk:
             self._put(at, count, bound, off, 0.0, self.dets is not None and self.dets.is_positive(which, below))
         elif op == DETMAG:
             self._put(at, count, bound, off, self._log_units(which), True)
-        elif op == DETIN:  # ∂D/∂f ≤ D/f at the largest f, for the bound is that of what is affine in f
+        elif op == DETIN:  # the bound on D is affine in f, so ∂D/∂f is at most bound / f at the largest f
             k = len(slots) // 2
             for j, child in enumerate(below.high[:k].tolist()):
                 less = child if child > -math.inf else math.inf
@@ -137,7 +137,7 @@ class Walk:
         return ENDLESS if self.dets is None else self.dets.log_units(which)
 
     def _put(self, at: int, count: float, high: float, error: float, log_units: float, positive: bool) -> None:
-        """Kernels of determinants write 0, at least `LEAST`, or NaN for unknown."""
+        """Set the state of a determinant. Kernels write 0, at least `LEAST` in absolute value, or NaN if unknown."""
         state = self.state
         if high == -math.inf:
             error = -math.inf
@@ -147,17 +147,17 @@ class Walk:
 
 
 def rounding_counts(program: Program) -> np.ndarray:
-    """The number of roundings in the terms of the final value of every slot of a program."""
+    """By slot, a bound on the number of roundings in any term of its final value."""
     return Walk(program.slots).run(program).state.rounds
 
 
 def gamma_of(program: Program, slots: Sequence[int] | np.ndarray) -> float:
-    """The error that rounding alone causes in some values, relative to their magnitudes."""
+    """A bound on the errors of some values by rounding alone, relative to their magnitudes."""
     return rounding_bound(float(rounding_counts(program)[list(slots)].max(initial=0.0)))
 
 
-def leaf_states(program: Program, count: float = 2.0) -> State:
-    """The states of the leaves a·ȳ + b·z of a program, whose numbers are rounded, as is their sum."""
+def leaf_states(program: Program) -> State:
+    """The states of the leaves a·ȳ + b·z of a program: a, b and a + b are rounded."""
     size, positive = np.abs(program.leaf_table), np.all(program.leaf_table[:, :2] >= 0.0, axis=1).astype(np.uint8)
     small = size < 2.0**-1022
     lost = np.zeros(len(size), bool)
@@ -168,7 +168,7 @@ def leaf_states(program: Program, count: float = 2.0) -> State:
     with np.errstate(divide="ignore"):
         least = np.log(np.where(size > 0.0, size, np.inf)).min(axis=1, initial=np.inf)
     return State(
-        np.full(len(size), count),
+        np.full(len(size), 2.0),
         log_leaves_of(program),
         np.where(lost, -ENDLESS, np.minimum(least, ENDLESS)),
         np.where(lost, LOSS, -math.inf),
@@ -186,7 +186,7 @@ def log_weights_of(program: Code) -> np.ndarray:
 
 
 def log_leaves_of(program: Program) -> np.ndarray:
-    """log(|a| + |b|) of every leaf a·ȳ + b·z, likewise: an upper bound on its logarithm."""
+    """log(|a| + |b|) of every leaf a·ȳ + b·z, an upper bound on its logarithm, also beyond the range of doubles."""
     with np.errstate(divide="ignore", over="ignore"):
         logs = np.log(np.abs(program.leaf_table[:, :2]).sum(axis=1))
     for k in np.flatnonzero(~((logs >= LEAST_NORMAL) & (logs < math.inf))).tolist():
@@ -195,7 +195,7 @@ def log_leaves_of(program: Program) -> np.ndarray:
 
 
 def log_determinant_bound(structure: DetStructure, log_f: np.ndarray, log_y: np.ndarray) -> float:
-    """log of a bound on |det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]| for all |f| and |y| up to these.
+    """log of a bound on |det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]|, given upper bounds on log |f| and log |y|.
 
     This is Hadamard's bound, the product of the lengths of the columns. The coefficient of the determinant at a size is
     a mean of such determinants, with children multiplied by complex numbers of absolute value 1, so it is no larger.
@@ -215,7 +215,7 @@ def _log_squares(logs: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _log_growth(children: State) -> float:
-    """log(Π(1 + e_i/h_i) − 1): how much a function that is affine in every child can grow if child i is off by e_i."""
+    """log(Π(1 + e_i/h_i) − 1): the relative change of a function that is affine in every child, by errors e_i."""
     off = children.error > -math.inf
     if not off.any():
         return -math.inf

@@ -14,7 +14,7 @@ from pgcc.cli.terms import in_own_terms
 from pgcc.errors import PgccError
 
 # The methods of evaluation, repeated from pgcc.program.strategy because that takes long to import.
-METHODS = ("auto", "direct", "top", "bottom", "roots", "fft", "ball")
+METHODS = ("auto", "direct", "top", "bottom", "fft", "ball")
 
 
 class UsageError(PgccError):

@@ -90,7 +90,7 @@ Missing values (? or nothing) are summed out. The table is read once, in pieces,
 CSV = """a CSV file whose first line names variables, followed by rows of 1, 0 and (for unobserved) nothing, ? or -1;
 variables without a column are unobserved; - reads standard input"""
 
-METHODS = "auto (the default), direct, top, bottom, roots, fft or ball; 'pgcc show' says which of them auto uses"
+METHODS = "auto (the default), direct, top, bottom, fft or ball; 'pgcc show' says which of them auto uses"
 
 COMPLETION = """\
 Print a script that lets your shell complete commands, options and their values. For bash, put this in ~/.bashrc:

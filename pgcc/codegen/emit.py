@@ -118,7 +118,7 @@ def emit(circuit: Circuit, *, name: str = "evaluate", normalize: bool = True, va
 def _refuse_sizes(compiled: Compiled) -> None:
     """Refuse determinants with a size, which the tables cannot express.
 
-    (Polynomials in t are made of expanded determinants, which may have a size.)
+    (Circuits that are not decomposable are fine: their determinants are expanded.)
     """
     if compiled.decomposable and any(node.op is Op.DET and node.size is not None for node in compiled.circuit.order):
         raise PgccError(
@@ -151,7 +151,7 @@ def _header(circuit: Circuit, program: Program, method: str, name: str, normaliz
 
 
 def _shown(circuit: Circuit) -> list[str]:
-    """The polynomial, if it is short and all its names can safely stand in a comment."""
+    """The polynomial as text, if it is short and all its names are safe in a comment."""
     if circuit.edges > _MOST_SHOWN or not all(v.isascii() and v.isidentifier() for v in circuit.variables):
         return []
     text = str(circuit)
@@ -232,16 +232,16 @@ def _array(name: str, array: np.ndarray) -> str:
 
 
 def _wrapped(words: Sequence[str]) -> list[str]:
-    """Words, filled into lines. (`textwrap` would break words that have spaces in them.)"""
+    """Words filled into lines. (`textwrap` would break words at the spaces in them.)"""
     lines: list[str] = []
     line: list[str] = []
-    room = WIDTH
+    left = WIDTH
     for word in words:
-        if line and room < len(word):
+        if line and left < len(word):
             lines.append(" ".join(line))
-            line, room = [], WIDTH
+            line, left = [], WIDTH
         line.append(word)
-        room -= len(word) + 1
+        left -= len(word) + 1
     return [*lines, " ".join(line)] if line else lines
 
 

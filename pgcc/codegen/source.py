@@ -14,12 +14,12 @@ from pgcc.errors import PgccError
 from pgcc.program.builder import starts
 from pgcc.program.program import DET, LEAF, NAMES, SUM, TIMES, Program
 
-# More operations than this are not written out: compile time grows by milliseconds for each.
+# The most operations that are written out as straight-line code: each adds milliseconds to the compile time.
 STRAIGHT_LINE = 2000
-# Room on a line.
+# The length of a line.
 WIDTH = 100
 
-# What emitted code calls its own; locals of straight-line code among them. All others start with an underscore.
+# Names that emitted code uses itself, as globals or as locals of straight-line code. Its other names start with "_".
 RESERVED = {
     *("np", "njit", "sys", "range", "min", "max", "len", "abs", "float", "int", "print", "isinstance", "enumerate"),
     *("VARIABLES", "TOTAL", "BLOCK", "LEAF", "SUM", "TIMES", "DET", "PROGRAM"),
@@ -42,12 +42,12 @@ def straight_line(program: Program, variables: Sequence[str], results: Iterable[
 
 
 def value(slot: int) -> str:
-    """What a value is called."""
+    """The name of the value in a slot."""
     return f"v{slot}"
 
 
 def statements(program: Program, names: Sequence[str], leaf: str) -> Iterator[str]:
-    """The instructions of a program whose values have slots of their own: one assignment each, long ones in several."""
+    """The instructions of a program that shares no slots, as assignments; long ones are split into several."""
     target, first = program.target.tolist(), program.start.tolist()
     args, weights = program.args.tolist(), program.weights.tolist()
     for i, op in enumerate(program.op.tolist()):
@@ -68,7 +68,7 @@ def statements(program: Program, names: Sequence[str], leaf: str) -> Iterator[st
             terms = [_term(w, f) for w, f in zip(here_weights, factors, strict=True)]
             yield from _folded(to, terms, "0.0", "+")
         else:
-            raise PgccError(f"internal error: nobody has said how to write {NAMES[op]}; please report it")
+            raise PgccError(f"internal error: there is no rule to write {NAMES[op]}; please report it")
 
 
 def _leaf_text(program: Program, number: int, names: Sequence[str], leaf: str) -> str:
@@ -84,7 +84,7 @@ def _term(weight: float, factors: list[str]) -> tuple[str, str]:
 
 
 def _folded(to: str, terms: list[tuple[str, str]], empty: str, operator: str) -> Iterator[str]:
-    """`to = a + b - c`, continued with `to += …` where the line gets long (Python dislikes deep expressions, too)."""
+    """`to = a + b - c`, continued as `to += …` if it gets long (Python limits the depth of expressions, too)."""
     if not terms:
         yield f"{to} = {empty}"
     space = "" if operator == "*" else " "
@@ -103,7 +103,7 @@ def _folded(to: str, terms: list[tuple[str, str]], empty: str, operator: str) ->
 
 
 def identifiers(variables: Sequence[str]) -> list[str]:
-    """A Python identifier for each variable: distinct, ASCII, none that the source uses for something else.
+    """A Python identifier for each variable: distinct, ASCII, and not used for anything else in the source.
 
     >>> identifiers(["a", "a-b", "a_b", "np", "v0", "3", "lambda", "été"])
     ['a', 'a_b', 'a_b_2', 'x_np', 'x_v0', 'x_3', 'x_lambda', 'x__t_']
@@ -111,13 +111,13 @@ def identifiers(variables: Sequence[str]) -> list[str]:
     taken: set[str] = set()
     found = []
     for name in variables:
-        plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
-        if plain in RESERVED or re.match(r"_|[0-9]|v[0-9]+$", plain):
-            plain = f"x_{plain}"
-        unique, count = plain, 1
+        identifier = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        if identifier in RESERVED or re.match(r"_|[0-9]|v[0-9]+$", identifier):
+            identifier = f"x_{identifier}"
+        unique, count = identifier, 1
         while unique in taken:
             count += 1
-            unique = f"{plain}_{count}"
+            unique = f"{identifier}_{count}"
         taken.add(unique)
         found.append(unique)
     return found
@@ -127,9 +127,9 @@ def identifiers(variables: Sequence[str]) -> list[str]:
 
 
 def prune(program: Program, roots: Sequence[int]) -> Program:
-    """Only the instructions that these values need, and the values numbered anew in the order they are made.
+    """The program with only those instructions that some values (the roots) depend on, and with slots renumbered.
 
-    The first root becomes the program's value, the last its magnitude.
+    The first root becomes the program's value, the last one its magnitude.
     """
     keep = _needed(program, roots)
     counts = np.diff(program.start)
@@ -164,7 +164,7 @@ def prune(program: Program, roots: Sequence[int]) -> Program:
 
 
 def _needed(program: Program, roots: Sequence[int]) -> np.ndarray:
-    """Which instructions the roots need."""
+    """By instruction, whether a root depends on it."""
     wanted = np.zeros(program.slots, bool)
     wanted[list(roots)] = True
     keep = np.zeros(program.instructions, bool)
@@ -178,7 +178,7 @@ def _needed(program: Program, roots: Sequence[int]) -> np.ndarray:
 
 
 def check_range(program: Program) -> None:
-    """Refuse numbers that float64 cannot hold: ones that would become inf, or 0 though they are not."""
+    """Refuse numbers beyond the range of float64, which would overflow to inf or underflow to 0."""
     leaves = [x for pair in program.leaf_numbers for x in pair]
     floats = [*program.weights.tolist(), *program.leaf_table[:, :2].ravel().tolist(), *program.det_data.tolist()]
     for exact, rounded in zip([*program.numbers, *leaves, *program.det_numbers], floats, strict=True):

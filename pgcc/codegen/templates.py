@@ -1,6 +1,6 @@
-"""The fixed parts of emitted source (see `emit`): plain Python text, with EVALUATE for the name of the evaluator.
+"""The fixed parts of emitted source (see `emit`), as Python text, with EVALUATE for the name of the evaluator.
 
-No name of a user ever enters here: variables stand in the literal VARIABLES and, sanitised, in straight-line code.
+Names of users' variables occur only as strings in VARIABLES and, sanitised, in straight-line code.
 """
 
 from __future__ import annotations

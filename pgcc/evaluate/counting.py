@@ -1,7 +1,7 @@
-"""How many of some variables are in, in scaled float64: Σ_k Pr(evidence, |S ∩ T| = k)·t^k, with bounds.
+"""The distribution of a count, over scaled numbers: Σ_k Pr(evidence, |S ∩ T| = k)·t^k, with bounds.
 
-In the homogenised circuit z_i becomes t·z_i for the free variables of T, and every value a polynomial in t, each
-coefficient a scaled number with a bound (see `rings.kernels.counting`; determinants: `determinants.counting`).
+In the homogenised circuit, z_i becomes t·z_i for the unobserved variables in T, and every value a polynomial in t with
+scaled numbers as coefficients (`rings.kernels.counting`; for determinants, `determinants.counting`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pgcc.rings.kernels.scaled import RADIX
 from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import Values, rounding_bound
 
-# Coefficients that are kept at a time.
+# The most coefficients in memory at a time.
 _MOST_COEFFICIENTS = 1 << 28
 _NO_DETS = (np.ones(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))
 
@@ -30,14 +30,14 @@ Polynomial = tuple[np.ndarray, np.ndarray]  # mantissas, exponents of 2^256
 
 
 class Counting:
-    """The polynomials in t of a decomposable circuit.
+    """The evaluator of counts of a decomposable circuit, over scaled numbers.
 
     Parameters
     ----------
     scaled : Scaled
-        Its program over scaled numbers.
+        The evaluator over scaled numbers, with the program.
     dets : CountedDeterminants, optional
-        Its determinants, if they can all be counted.
+        The determinants of the circuit, if counts are possible for all of them.
     """
 
     def __init__(self, scaled: Scaled, dets: CountedDeterminants | None = None):
@@ -47,8 +47,8 @@ class Counting:
     def evaluate(self, evidence: np.ndarray, rtol: float, counted: np.ndarray, atol: float | None) -> Counts:
         """The coefficients for int8 rows of evidence (1, 0, −1).
 
-        counted : for every variable, whether it is in T. atol : an absolute error that is small enough, relative to the
-        sum of the row's coefficients.
+        counted : for every variable, whether it is in T. atol : the allowed absolute error, relative to the sum of the
+        row's coefficients; None if only relative errors are allowed.
         """
 
         def count(codes: np.ndarray) -> tuple[Values, bool] | None:
@@ -60,7 +60,7 @@ class Counting:
         return Counts.by_row(evidence, counted, count)
 
     def polynomial(self, codes: np.ndarray, counted: np.ndarray, rtol: float) -> tuple[Polynomial, Polynomial] | None:
-        """The coefficients of one row, and bounds on their errors; None if a determinant cannot be counted."""
+        """The coefficients of one row, and bounds on their errors; None if a determinant's are unknown."""
         if not self.scaled.program.has_det:
             (value, magnitude), gamma = self._run(codes, counted, _NO_DETS)
             return value, (magnitude[0] * (gamma / (1.0 - gamma)), magnitude[1])
@@ -70,7 +70,7 @@ class Counting:
         return None if enclosed is None else self._between(codes, counted, enclosed)
 
     def _between(self, codes: np.ndarray, counted: np.ndarray, dets: list[Enclosed]) -> tuple[Polynomial, Polynomial]:
-        """The mean of the results with the least and the largest polynomials of the determinants, and its error."""
+        """The coefficients of one row, between those with the lower and with the upper bounds of the determinants."""
         lengths = np.array([len(one.low[0]) for one in dets], np.int64)
         starts = np.cumsum([0, *lengths])[:-1].astype(np.int64)
         ends = [[one.low for one in dets], [one.high for one in dets]]
@@ -82,14 +82,14 @@ class Counting:
         (high, _), _ = runs[1]
         below = np.ldexp(low[0], _steps(low[1] - high[1]))
         value = (0.5 * (high[0] + below), high[1])
-        # the true one is within (high − low) of low, whatever its sign; and all of these are rounded
+        # the true value is between low and high, both of which have rounding errors
         error = 1.5 * np.maximum(high[0] - below, 0.0) + 5.0 * gamma / (1.0 - gamma) * high[0]
         return value, (error, high[1])
 
     def _run(
         self, codes: np.ndarray, counted: np.ndarray, dets: tuple[np.ndarray, ...]
     ) -> tuple[list[Polynomial], float]:
-        """The polynomials of value and magnitude, and the relative error to which they are computed."""
+        """The polynomials of value and magnitude, and a bound on their relative rounding errors."""
         program = self.scaled.program
         code, constants = instructions_of(program), self.scaled.constants
         lengths, capacity = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
@@ -103,24 +103,24 @@ class Counting:
         roots = np.array([program.value, program.magnitude])
         out_m, out_e = np.zeros((2, capacity[roots].max())), np.zeros((2, capacity[roots].max()), np.int64)
         run_polynomials(code, constants, Dets(*dets), codes, lengths, capacity, roots, out_m, out_e)
-        # a slot may have held longer polynomials than that of the root
+        # the slot of the root may have held longer polynomials before
         size = int((counted & (codes < 0)).sum()) + 1
         pair = [(out_m[r, :size], out_e[r, :size]) for r in range(2)]
         return pair, rounding_bound(float(count[roots].max()))
 
 
 def find_counting(scaled: Scaled, homogenized: Circuit, compile: Callable[[Circuit], Evaluator]) -> Counting:
-    """The counting of a decomposable circuit; compile : gives the evaluator of a part of it."""
+    """The evaluator of counts of a decomposable circuit; compile : makes the evaluator of a part of it."""
     return Counting(scaled, CountedDeterminants.of(homogenized, compile) if scaled.program.has_det else None)
 
 
 def _steps(gap: np.ndarray) -> np.ndarray:
-    """A gap of exponents of 2^256 as an exponent of two for `ldexp`, clipped where the result is 0 or inf anyway."""
+    """A difference of exponents of 2^256 as an exponent of 2 for `ldexp`; clipped where that gives 0 or inf anyway."""
     return (np.clip(gap, -8, 8) * RADIX).astype(np.int32)
 
 
 def _certified(value: Polynomial, error: Polynomial) -> Values:
-    """Values with bounds on their relative errors."""
+    """Coefficients as values, given bounds on their absolute errors."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         ratio = 1.0001 * np.ldexp(error[0] / np.abs(value[0]), _steps(error[1] - value[1]))
         bound = np.where(ratio < 1.0, ratio / (1.0 - ratio), np.inf)
@@ -130,8 +130,8 @@ def _certified(value: Polynomial, error: Polynomial) -> Values:
 
 
 def _total_error(value: Polynomial, error: Polynomial) -> float:
-    """The sum of the errors over the sum of the values."""
+    """A bound on (sum of the errors) / (sum of the true values)."""
     top = np.max(np.where(value[0] == 0.0, -(2**40), value[1]), initial=-(2**40))
-    with np.errstate(over="ignore"):  # an error may be far larger
+    with np.errstate(over="ignore"):  # an error may be far larger than a value
         total, off = (float(np.ldexp(x[0], _steps(x[1] - top)).sum()) for x in (value, error))
     return off / (total - off) if off < total else np.inf

@@ -1,10 +1,12 @@
-"""How many of some variables are in, over balls and fractions: the circuit runs in R[t], as flint has it.
+"""The distribution of a count, in balls and rationals: the circuit is evaluated over flint's polynomials in t.
 
-A homogenised circuit is run as it is. In any other, what is observed in becomes t^(d + 1), with d the largest degree
-that the free variables of T can reach: of the powers of t those from |A|·(d + 1) on are the coefficients in question.
+z_i is t for the unobserved variables in T. In a circuit that is not homogenised, z_i is t^(d + 1) for the variables
+observed in (the set A), where d is the largest degree that the variables in T can add. Then the wanted coefficients are
+those of t^(|A|·(d + 1)) and the powers after it.
 
-A determinant whose entries are linear in t is det(P + t·(Q − P)): from e_k of the eigenvalues of Q⁻¹·(Q − P), which
-products of matrices give, around t = 1. Of any other the values at points are interpolated.
+A determinant with entries that are linear in t is det(P + t·D), with D = Q − P. It is computed from the elementary
+symmetric polynomials e_k of the eigenvalues of Q⁻¹·D, as a polynomial in t − 1. Other determinants are interpolated
+from their values at points.
 """
 
 from __future__ import annotations
@@ -27,23 +29,23 @@ from pgcc.rings.balls import (
     MOST_EXACT_BITS,
     ZERO_BITS,
     Exact,
-    Row,
-    split_ball,
-    walk,
+    Tape,
+    run_tape,
+    split_fraction,
 )
 from pgcc.rings.counts import Counts
 from pgcc.rings.precision import ball_parts, flint_lock, precision
 from pgcc.rings.values import Values
 
-# Shorter fractions are computed as soon as balls are in doubt: mostly these are zeros.
+# Rationals with fewer bits are computed as soon as a ball is uncertain: mostly, its value is 0.
 _FEW_EXACT_BITS = 1 << 18
-# Determinants of fewer points than this are interpolated at once.
+# Determinants of a lower degree are interpolated, even if they are linear in t.
 _FEW_POINTS = 8
 _MOST_POINTS = 5_000
 
 
 class CountingExact:
-    """The evaluator in balls and fractions of one circuit."""
+    """The evaluator of counts in balls and rationals."""
 
     def __init__(self, exact: Exact):
         self.exact = exact
@@ -51,12 +53,12 @@ class CountingExact:
     def evaluate(self, evidence: np.ndarray, rtol: float, counted: np.ndarray, atol: float | None) -> Counts:
         """The coefficients for int8 rows of evidence (1, 0, −1), each to `rtol`.
 
-        counted : for every variable, whether it is in T. (Nothing is gained by an absolute error.)
+        counted : for every variable, whether it is in T. (An allowed absolute error saves nothing here.)
         """
         return Counts.by_row(evidence, counted, lambda codes: (self.coefficients(codes, counted, rtol), True))
 
     def coefficients(self, codes: np.ndarray, counted: np.ndarray, rtol: float) -> Values:
-        """The coefficients of t^0, …, t^f for one row, with f its free variables that count, each to `rtol`."""
+        """The coefficients of t^0, …, t^f for one row, with f its unobserved variables in T, each to `rtol`."""
         row, mask = codes.tolist(), counted.tolist()
         size = int((counted & (codes < 0)).sum()) + 1
         bits = FIRST_BITS + size
@@ -83,13 +85,13 @@ class CountingExact:
             found = self._polynomial(self.exact.rationals, row, mask, size, fmpq, fmpq_poly)
         values = Values.empty(size)
         for k, x in enumerate(map(fmpq, found)):
-            values.mantissa[k], values.exponent[k], values.bound[k] = split_ball(Fraction(int(x.p), int(x.q)))
+            values.mantissa[k], values.exponent[k], values.bound[k] = split_fraction(Fraction(int(x.p), int(x.q)))
         return values
 
     def _polynomial(
-        self, rows: list[Row], codes: list[int], counted: list[bool], size: int, number: Any, poly: Any
+        self, tape: Tape, codes: list[int], counted: list[bool], size: int, number: Any, poly: Any
     ) -> list[Any]:
-        """Its coefficients in a ring of numbers."""
+        """The coefficients, in a ring with these classes of numbers and of polynomials."""
         exact = self.exact
         if exact.homogeneous:
             first, stride = 0, 0
@@ -105,11 +107,11 @@ class CountingExact:
         for name, code, counts in zip(exact.circuit.variables, codes, counted, strict=True):
             literals[name, False] = inside if code == 1 else zero if code == 0 else t if counts else one
             literals[name, True] = zero if code == 1 and exact.homogeneous else one
-        rows = [
+        tape = [
             (op, children, _CountedDet(data, length, poly) if op is Op.DET else data, dead)
-            for op, children, data, dead in rows
+            for op, children, data, dead in tape
         ]
-        found = _coefficients(walk(rows, literals))[first:length]
+        found = _coefficients(run_tape(tape, literals))[first:length]
         return found + [zero] * (size - len(found))
 
 
@@ -144,7 +146,7 @@ class _CountedDet:
     def at(self, f: list[Any], y: list[Any]) -> Any:
         """Its value, a polynomial in t."""
         inside, outside = [_trimmed(x) for x in f], [_trimmed(x) for x in y]
-        # of every pair one is in the product, and they are disjoint
+        # every term has one factor of each pair (f, y)
         degree = sum(max(len(a), len(b), 1) - 1 for a, b in zip(inside, outside, strict=True))
         if degree == 0:
             return self.det.at(*([self._number(x) for x in part] for part in (inside, outside)))
@@ -163,7 +165,7 @@ class _CountedDet:
     # -- linear in t ----------------------------------------------------------------------------------
 
     def _pencil(self, f: list[list[Any]], y: list[Any]) -> Any:
-        """By the eigenvalues of Q⁻¹·D, with P at t = 0, Q at t = 1 and D = Q − P."""
+        """The determinant det(P + t·D) from the eigenvalues of Q⁻¹·D, with P at t = 0, Q at t = 1 and D = Q − P."""
         if self.det.layout.size is not None:
             raise ZeroDivisionError
         at_0, at_1 = [self._number(x) for x in f], [sum(x, start=self.det.zero) for x in f]
@@ -196,7 +198,7 @@ class _CountedDet:
 
 
 def _trimmed(x: Any) -> list[Any]:
-    """The coefficients up to the last that is not exactly 0."""
+    """The coefficients, without zeros at the end."""
     found = _coefficients(x)
     while found and found[-1] == 0:
         found.pop()
@@ -217,7 +219,10 @@ def _interpolate(values: list[Any]) -> fmpq_poly:
 
 
 def _compressed(Q: Any, D: Any) -> tuple[Any, Any]:
-    """Q and D, or where most rows of D are 0, I and the block of D·Q⁻¹ that is left: the same eigenvalues but zeros."""
+    """A smaller pair (Q, D) with the same nonzero eigenvalues of Q⁻¹·D: I, and the block of D·Q⁻¹ at nonzero rows of D.
+
+    Q and D themselves, if most rows of D are not 0.
+    """
     kind, n, rows = type(D), D.nrows(), D.tolist()
     live = [i for i, row in enumerate(rows) if not all(x == 0 for x in row)]
     if 4 * len(live) > 3 * n:

@@ -1,4 +1,4 @@
-"""Which rows of a table are equal: what is computed of a row need be computed once only."""
+"""The distinct rows of a table, so that equal rows are evaluated only once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pgcc.evaluate.kernels.distinct import number_equal
 
 
 def number_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each distinct row occurs first, in order of appearance, and for every row which of them it is.
+    """Where each distinct row occurs first, in order of appearance; and for every row, the number of its distinct row.
 
     >>> first, number = number_rows(np.array([[1, 0], [0, 1], [1, 0]], np.int8))
     >>> first.tolist(), number.tolist()

@@ -1,7 +1,7 @@
-"""Gradients of Σ share[row] · log F(row) by every weight and every entry of a matrix of a program, from a reverse pass.
+"""Gradients of Σ share[row] · log F(row) by every weight and every entry of a matrix of a program, by a reverse pass.
 
-A reverse pass runs in float64, a block of rows at a time (`LinearGradients`: programs without determinants), or over
-scaled numbers (`ScaledGradients`). Which rows run where is said by the ladder `compiler.GRADIENTS`.
+A reverse pass runs in float64, a block of rows at a time (`Float64Gradients`, for programs without determinants), or
+over scaled numbers (`ScaledGradients`). The ladder `compiler.GRADIENTS` says which rows run in which.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pgcc.certify.certificate import Walk, log_leaves_of, log_weights_of, roundi
 from pgcc.certify.kernels.analysis import LOSS
 from pgcc.determinants.cofactors import Derivatives, Matrices, determinant_derivatives
 from pgcc.errors import PrecisionError
-from pgcc.evaluate.kernels.gradients import add_linear_gradients, add_scaled_gradients
+from pgcc.evaluate.kernels.gradients import add_float64_gradients, add_scaled_gradients
 from pgcc.ir.numbers import UNIT, absolute
 from pgcc.program.program import ARITHMETIC, DET, DETBAR, LEAF, SUM, Program
 from pgcc.program.reverse import adjoints
@@ -32,9 +32,9 @@ from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import rounding_bound
 
 _KNOWN = (*ARITHMETIC, DET, DETBAR)  # operations
-# Rows per block, in steps of 32, and the bytes of values and adjoints beyond which they are as few as can be.
+# Rows per block, in steps of 32, unless their values and adjoints take more than this many bytes.
 _STEPS, _BYTES = 4, 1 << 23
-# Numbers that rows of scaled values may take together.
+# The most scaled numbers, slots times rows, that are computed together.
 _MOST_NUMBERS = 1 << 23
 
 
@@ -53,17 +53,18 @@ class WeightedRows(NamedTuple):
 
 @dataclass
 class Gradients:
-    """log F of every row, and Σ share · ∂ log F: by every weight, every constant (by slot), every matrix.
+    """log F of every row, and Σ share · ∂ log F by every number of the program.
 
     Attributes
     ----------
     logs : array
-        −inf where F is 0; such a row adds nothing to the sums.
+        log F; −inf where F is 0. Such a row adds nothing to the sums.
     weights, constants, matrices
+        The sums, by every weight, by every constant (indexed by slot), and by the matrices of every determinant.
     left : int array
-        The rows that are out of the range of the numbers: they have added nothing to the sums.
+        The rows that left the range of the numbers, and have added nothing to the sums.
     spread : float
-        By how much two ways to compute a row's derivatives differed (if there are two), relative to them or to 1.
+        The largest difference between two ways of computing a derivative (if there are two), relative to it or to 1.
     """
 
     logs: np.ndarray
@@ -79,18 +80,18 @@ class Gradients:
         return [self.weights, self.constants, *chain(*self.matrices)]
 
     def uncertain(self, rtol: float) -> np.ndarray:
-        """The rows that are left."""
+        """The rows that left the range."""
         return self.left
 
     def put(self, where: np.ndarray, other: Gradients) -> None:
-        """Add those of the rows `where`, which were left."""
+        """Add the gradients of the rows `where`, which had left the range."""
         self.logs[where], self.left = other.logs, where[other.left]
         self.spread = max(self.spread, other.spread)
         for mine, theirs in zip(self.sums, other.sums, strict=True):
             mine += theirs
 
     def __add__(self, other: Gradients) -> Gradients:
-        """Of the rows of both."""
+        """The gradients of the rows of both."""
         matrices = [(a + x, b + y, c + z) for (a, b, c), (x, y, z) in zip(self.matrices, other.matrices, strict=True)]
         logs = np.concatenate([self.logs, other.logs])
         return Gradients(logs, self.weights + other.weights, self.constants + other.constants, matrices)
@@ -104,17 +105,21 @@ class Gradients:
 
 
 class Differentiator:
-    """A program whose weights each have a place of their own (as `parametrize` makes it), and its reverse pass.
+    """A program and its reverse pass, whose numbers may be changed (see `update`).
 
-    Its numbers may be changed: see `update`.
+    Parameters
+    ----------
+    program : Program
+        As `parametrize` makes it: no two terms share a weight.
 
     Attributes
     ----------
     program, reversed : Program
+        The program, and its reverse pass, which includes it.
     matrices : list
-        Those of every determinant.
+        The matrices of every determinant.
     adjoint : int array
-        The slot of the derivative by every slot.
+        By slot, the slot of its adjoint: the derivative of the root by its value.
     above, child, place : int arrays
         ∂F/∂θ for the number θ = place[i] (weights first, then constants by slot) is slot above[i] times slot child[i].
     """
@@ -128,7 +133,7 @@ class Differentiator:
         lengths = np.diff(program.start)[sums]
         owner = np.repeat(sums, lengths)
         within = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        # w·x in the sum p has the derivative p'·x by w; a constant c has c'·1
+        # the derivative by the weight of a term w·x of a sum p is p'·x, that by a constant c is c'·1 (' : adjoints)
         constants = np.flatnonzero((program.op == LEAF) & (program.leaf_variable[_leaves(program)] < 0))
         one = np.full(len(constants), self.reversed.args[-1])
         self.child = np.concatenate([program.args[program.start[owner] + within], one]).astype(np.int64)
@@ -138,7 +143,7 @@ class Differentiator:
         )
 
     def absolute(self) -> Differentiator:
-        """The program (without determinants) with absolute numbers: roundings are relative to its values."""
+        """The same with absolute numbers, for programs without determinants: rounding is relative to its values."""
         program = self.program
         numbers = [absolute(x) for x in program.numbers]
         leaves = [(absolute(a), absolute(b)) for a, b in program.leaf_numbers]
@@ -151,11 +156,11 @@ class Differentiator:
 
     @property
     def gamma(self) -> float:
-        """A relative error that no value or adjoint exceeds, relative to that with absolute numbers."""
+        """A bound on the rounding error of any value or adjoint, relative to that with absolute numbers."""
         return rounding_bound(float(rounding_counts(self.reversed).max(initial=0.0)))
 
     def update(self, weights: np.ndarray, matrices: list[Matrices]) -> None:
-        """Put other numbers in the place of the weights and matrices (constants stay)."""
+        """Replace the weights and matrices by others; constants stay."""
         self.program.weights[:] = weights
         copies = self._source >= 0
         self.reversed.weights[copies] = weights[self._source[copies]]
@@ -169,7 +174,7 @@ class Differentiator:
 
     @contextmanager
     def roundings(self, count: int, rng: np.random.Generator) -> Iterator[None]:
-        """Inside of it, all weights and entries of matrices are off by so many roundings, each up or down."""
+        """A context in which every weight and entry of a matrix is changed, up or down, by `count` rounding errors."""
 
         def off(shape: tuple[int, ...]) -> np.ndarray:
             return 1.0 + count * UNIT * rng.choice([-1.0, 1.0], shape)
@@ -186,9 +191,9 @@ class Differentiator:
 
     @cached_property
     def floor(self) -> float:
-        """A bound on the errors by underflow in float64: in the root, and in any θ·∂F/∂θ, by a weight or a constant θ.
+        """A bound on the errors by underflow in float64, of the root and of θ·∂F/∂θ for every weight or constant θ.
 
-        ∂F/∂θ is a product of an adjoint p' and a value x.
+        ∂F/∂θ is the product of an adjoint and a value.
         """
         walk = Walk(self.reversed.slots).run(self.reversed)
         high, error = walk.state.high, walk.state.error
@@ -209,15 +214,15 @@ class Differentiator:
         return split_constants(self.reversed)
 
     def totals(self) -> np.ndarray:
-        """The values of all slots of the program where nothing is observed (of a program without determinants)."""
+        """The values of all slots of a program without determinants, if nothing is observed."""
         program = self.program
         block = new_block(None, program.slots, program.n_variables, STEP)
         block.columns[:] = 255
         run_block(plain_program(program), 0, program.instructions, STEP, block)
         return block.work[::STEP].copy()
 
-    def nothing(self, rows: int) -> tuple[Gradients, np.ndarray]:
-        """Sums of no rows, with places for so many logarithms; and weights and constants in one array (see `place`)."""
+    def zeros(self, rows: int) -> tuple[Gradients, np.ndarray]:
+        """Gradients that are 0, for this many rows; and their weights and constants as one array (see `place`)."""
         shapes = [(s.rank, s.children) for s in self.program.structures]
         matrices = [(np.zeros((r, r)), np.zeros((r, k)), np.zeros((r, k))) for r, k in shapes]
         numbers = np.zeros(len(self.program.weights) + self.program.slots)
@@ -225,9 +230,9 @@ class Differentiator:
         return Gradients(np.empty(rows), weights, constants, matrices), numbers
 
     @property
-    def linear(self) -> LinearGradients | None:
-        """The reverse pass in float64; None with determinants."""
-        return None if self.program.has_det else LinearGradients(self)
+    def float64(self) -> Float64Gradients | None:
+        """The reverse pass in float64; None if there are determinants."""
+        return None if self.program.has_det else Float64Gradients(self)
 
     @property
     def scaled(self) -> ScaledGradients:
@@ -235,16 +240,16 @@ class Differentiator:
         return ScaledGradients(self)
 
 
-class LinearGradients:
-    """The reverse pass of a program without determinants in float64."""
+class Float64Gradients:
+    """The reverse pass in float64 of a program without determinants."""
 
     def __init__(self, differentiator: Differentiator):
         self.differentiator = differentiator
 
     def evaluate(self, rows: WeightedRows, rtol: float) -> Gradients:
-        """All rows, a block at a time; left are those that underflow may have changed by more than `rtol`."""
+        """The gradients of all rows but those that underflow may have changed by more than `rtol`."""
         of = self.differentiator
-        program, (evidence, share), (found, numbers) = of.reversed, rows, of.nothing(len(rows))
+        program, (evidence, share), (found, numbers) = of.reversed, rows, of.zeros(len(rows))
         n = evidence.shape[1]
         fitting = max(1, min(_STEPS, _BYTES // (8 * STEP * program.slots)))
         lanes = STEP * max(1, min(fitting, -(-len(evidence) // STEP)))
@@ -262,13 +267,13 @@ class LinearGradients:
                 found.logs[block] = np.log(root)
                 part[: len(root)] = np.where(good, share[block] / root, 0.0)
                 part[len(root) :] = 0.0
-            work.reshape(-1, lanes)[:, : len(root)][:, ~good] = 0.0  # not 0·inf
+            work.reshape(-1, lanes)[:, : len(root)][:, ~good] = 0.0  # their share is 0, and 0·inf would be NaN
             sums = np.zeros(len(total))
-            add_linear_gradients(of.above, of.child, work, lanes, part, sums)
+            add_float64_gradients(of.above, of.child, work, lanes, part, sums)
             if np.isfinite(sums).all():
                 total += sums
                 left.append(first + np.flatnonzero(~good))
-            else:  # an adjoint has left the range, where the root has not
+            else:  # an adjoint has left the range, although the root has not
                 left.append(np.arange(block.start, block.stop))
         numbers[of.place] += total
         found.left = np.concatenate(left)
@@ -276,14 +281,14 @@ class LinearGradients:
 
 
 class ScaledGradients:
-    """The reverse pass over scaled numbers; determinants are differentiated in float64, their children scaled."""
+    """The reverse pass over scaled numbers. Determinants are differentiated in float64, with rescaled children."""
 
     def __init__(self, differentiator: Differentiator):
         self.differentiator = differentiator
 
     def evaluate(self, rows: WeightedRows, rtol: float) -> Gradients:
-        """All rows, some at a time; no row is left, and none has a bound."""
-        found, numbers = self.differentiator.nothing(len(rows))
+        """The gradients of all rows, without bounds."""
+        found, numbers = self.differentiator.zeros(len(rows))
         step = max(1, _MOST_NUMBERS // max(1, self.differentiator.reversed.slots))
         for first in range(0, len(rows), step):
             some = slice(first, first + step)
@@ -318,7 +323,10 @@ class ScaledGradients:
             self._add_matrices(which, derivative, m, e, alive, share, found)
 
     def _differentiate(self, which: int, children: np.ndarray, m: np.ndarray, e: np.ndarray) -> _Rescaled:
-        """A determinant and its derivatives; it is affine in every pair (f, y), whose powers of two come out of it."""
+        """A determinant and its derivatives.
+
+        It is linear in every pair (f, y), so each pair is divided by a power of two, and the result multiplied by all.
+        """
         k = len(children) // 2
         fraction, binary = np.frexp(m[:, children])
         binary = np.where(fraction == 0.0, -(2**40), binary + np.clip(e[:, children], -(2**30), 2**30) * RADIX)
@@ -341,7 +349,7 @@ class ScaledGradients:
         self, which: int, derivative: _Rescaled, m: np.ndarray, e: np.ndarray, alive: np.ndarray, share: np.ndarray,
         found: Gradients,
     ) -> None:  # fmt: skip
-        """share · D' · ∂D/∂M / F, added up over rows."""
+        """Add Σ share · D' · ∂D/∂M / F over rows, with D' the adjoint of the determinant D."""
         of, program = self.differentiator, self.differentiator.program
         i = np.flatnonzero((program.op == DET) & (program.args[program.start[:-1]] == which))[0]
         above, root = of.adjoint[program.target[i]], program.value
@@ -355,7 +363,7 @@ class ScaledGradients:
 
 
 def _leaves(program: Program) -> np.ndarray:
-    """The number of the leaf that each instruction reads; 0 for one that is no leaf."""
+    """By instruction, the number of the leaf that it reads; 0 if it reads none."""
     first = np.minimum(program.start[:-1], max(0, len(program.args) - 1))
     return np.where(program.op == LEAF, program.args[first], 0)
 

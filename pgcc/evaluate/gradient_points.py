@@ -1,10 +1,10 @@
-"""Gradients where one number per node does not do: of circuits with squares on the way, and determinants of one size.
+"""Gradients at complex points: for circuits that are not decomposable, and for determinants of a given size.
 
 A coefficient of a polynomial is a mean over points on a circle, [t^k] F = mean over |t| = ρ of F(t)·t^-k, and so is its
-derivative by any number of the circuit, because the two commute. Both passes run at complex points t for the variables
-observed 1, and at points s for the children of a determinant whose size is fixed. What rounding does to a coefficient
-is relative to M(ρ)/ρ^k, with M the magnitude of F: the radius is where that is least. What it did all the same is seen
-by turning the points half a step: the means over both sets should agree.
+derivative by any number of the circuit. Both passes run at complex points t, in place of the variables observed 1, and
+at complex points s for the size of a determinant. The rounding error of a coefficient is proportional to M(ρ)/ρ^k, with
+M the magnitude of F, so we take the radius ρ that minimises it. The error is estimated by turning the points by half a
+step: the means over both sets of points should agree.
 """
 
 from __future__ import annotations
@@ -24,23 +24,25 @@ from pgcc.program.program import DET, DETBAR, Program
 from pgcc.rings.degrees import FormalDegrees
 from pgcc.rings.kernels.walk import Operations, complete, number_system, walk_in_python
 
-# Powers of two between which radii are looked for, and how many at a time.
+# Radii are searched between 2^-40 and 2^40, on grids of 17 exponents.
 _WIDEST, _GRID = 40.0, 17
-# log₂ of how much more than the least is nearly the least.
+# Radii within a factor of 2^2 of the least error are taken to be equally good.
 _NEARLY = 2.0
-# Points of the unit circle at which the size of a polynomial is measured.
+# Points on the unit circle at which the magnitude of a polynomial is measured.
 _DIRECTIONS = np.exp(2j * np.pi * np.arange(8) / 8)
-# Points on a circle, at most.
+# The most points on a circle.
 _MOST_POINTS = 1 << 12
 
 
 class PointDifferentiator(Differentiator):
-    """Any program (as `parametrize` makes it), to be differentiated at points.
+    """A program and its reverse pass at points.
 
     Parameters
     ----------
+    program : Program
+        As `parametrize` makes it.
     homogeneous : bool
-        Whether any marginal is one evaluation: the circuit is decomposable, and only sizes need points.
+        Whether the circuit is decomposable: then only the sizes of determinants need points.
     """
 
     def __init__(self, program: Program, homogeneous: bool):
@@ -61,8 +63,8 @@ class PointGradients:
         self.program, self.homogeneous = differentiator.program, differentiator.homogeneous
 
     def evaluate(self, rows: WeightedRows, rtol: float) -> Gradients:
-        """All rows, one after another; no row is left, and `spread` says how well they are known."""
-        found, numbers = self.differentiator.nothing(len(rows))
+        """The gradients of all rows, one row after another; `spread` is an estimate of their errors."""
+        found, numbers = self.differentiator.zeros(len(rows))
         for row, (codes, share) in enumerate(zip(rows.codes, rows.share, strict=True)):
             halves = [self._coefficients(codes, turn) for turn in (0.0, 0.5)]
             root = sum(half[0] for half in halves) / 2
@@ -93,7 +95,7 @@ class PointGradients:
 
     @property
     def _slot_of(self) -> np.ndarray:
-        """Of every determinant."""
+        """The slot of every determinant."""
         return self.program.target[self.program.op == DET]
 
     def _degree(self, codes: np.ndarray) -> int:
@@ -104,7 +106,7 @@ class PointGradients:
         return FormalDegrees(program, codes == 1).degree[program.value]
 
     def _magnitudes(self, codes: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """The value with absolute numbers, in absolute value."""
+        """The absolute value of F with absolute numbers, at points."""
         program = self.program
         sizes = replace(program, weights=np.abs(program.weights), leaf_table=np.abs(program.leaf_table))
         return np.abs(self._values(sizes, codes, points, 0.0)[0][program.value])
@@ -112,14 +114,14 @@ class PointGradients:
     def _values(
         self, program: Program, codes: np.ndarray, points: np.ndarray, turn: float
     ) -> tuple[np.ndarray, list[Derivatives]]:
-        """Every slot at points, and the derivatives of the determinants (`program`: this one, or its reverse pass)."""
+        """All slots of the program, or of its reverse pass, at points; and the derivatives of its determinants."""
         system = _AtPoints(self.differentiator, program, self._leaves(program, codes, points), len(points), turn)
         with np.errstate(all="ignore"):
             walk_in_python(program, system)
         return system.work, system.derivatives
 
     def _leaves(self, program: Program, codes: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """Leaves × points: z = t for variables observed 1 (or z = 1, ȳ = 0), 0 for those observed 0, 1 for others."""
+        """The leaves × points: z is t for variables observed 1 (1 if homogeneous), 0 for observed 0, 1 for others."""
         zero, one, free = program.leaf_table.T[:, :, None]
         code = np.where(program.leaf_variable < 0, -1, np.append(codes, -1)[program.leaf_variable])[:, None]
         inside = one + np.zeros(len(points)) if self.homogeneous else zero + one * points
@@ -127,7 +129,7 @@ class PointGradients:
 
 
 class _AtPoints:
-    """The number system of complex points, with the derivatives of determinants: one array of points per slot."""
+    """The number system of values at complex points: an array per slot. Determinants keep their derivatives."""
 
     def __init__(self, of: PointDifferentiator, program: Program, leaves: np.ndarray, points: int, turn: float):
         self.structures, self.matrices, self.weights = of.program.structures, of.matrices, program.weights
@@ -186,9 +188,9 @@ number_system(_AtPoints, Operations(_leaf, _one, _times, _zero, _add, _add_produ
 def circle(
     magnitudes: Callable[[np.ndarray], np.ndarray], degree: int, wanted: int, turn: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(points, shares): Σ share·F(point) is the coefficient of t^wanted of F, for any F of at most that degree.
+    """(points, shares) such that Σ share·F(point) is the coefficient of t^wanted, for F of at most this degree.
 
-    magnitudes : of F at points, for the radius: log max |F| is convex in log ρ.
+    magnitudes : the magnitude of F at points, to choose the radius: log max |F| is convex in log ρ.
     """
     if degree >= _MOST_POINTS:
         raise PgccError(f"a polynomial of degree {degree} in t has too many points (at most {_MOST_POINTS})")
@@ -200,9 +202,9 @@ def circle(
 
 
 def _best_exponent(magnitudes: Callable[[np.ndarray], np.ndarray], wanted: int) -> float:
-    """log₂ of a radius: the one next to 1 of those with nearly the least M(ρ)/ρ^k.
+    """log₂ of a radius: of those where M(ρ)/ρ^k is nearly minimal, the one that is closest to 1.
 
-    Where what is wanted has the highest degree, all large radii are as good, but not to determinants of huge numbers.
+    For the highest coefficient, all large radii are equally good in theory, but determinants of huge numbers are not.
     """
     centre, width = 0.0, _WIDEST
     while width > 0.05:
@@ -219,12 +221,12 @@ def _best_exponent(magnitudes: Callable[[np.ndarray], np.ndarray], wanted: int) 
 
 
 def unscaled(found: Derivatives) -> Derivatives:
-    """The derivatives without powers of two beside the numbers."""
+    """The derivatives as ordinary numbers, without exponents."""
     return _weighted(found, np.eye(len(found.value)))
 
 
 def _weighted(found: Derivatives, shares: np.ndarray) -> Derivatives:
-    """Sums of rows of derivatives: shares, results × rows."""
+    """Weighted sums of rows of derivatives; shares : results × rows."""
     with np.errstate(over="ignore"):
         scaled = shares * np.exp2(found.exponent.astype(np.float64))
 

@@ -1,8 +1,8 @@
 """All marginals of a circuit: from one forward and one reverse pass of a homogenised program, or one by one.
 
-A reverse pass runs in float64, as flows where nothing can cancel and as adjoints otherwise, or over scaled numbers.
-What its bounds do not promise is said to be uncertain. Determinants have a module of their own
-(`determinants.marginals`).
+A reverse pass runs in float64 or over scaled numbers. It propagates *flows* (the probability that a node is used) if
+nothing can cancel, and *adjoints* (derivatives of the root) otherwise. A marginal whose bound is too large is marked as
+uncertain. Programs with determinants are in `determinants.marginals`.
 """
 
 from __future__ import annotations
@@ -27,18 +27,17 @@ from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.posteriors import Posteriors, read_posteriors, shares
 from pgcc.rings.values import Values
 
-# Flows divide, so that roundings add up along a path; where the bound would be above this, adjoints are better.
-_MOST_ROUNDING = 1e-11
-# Rows per block; the fewer, the more of the values stay in the cache, the more, the less reading an instruction costs.
+# Adjoints are used if the errors of flows may be larger: flows divide, so their roundings add up along a path, and
+# underflow grows.
+_MOST_ROUNDING, _MOST_UNDERFLOW = 1e-11, 2.0**-900
+# Rows per block. With fewer, more values stay in the cache; with more, decoding an instruction costs less.
 _LANES = 2 * STEP
-# Where underflow may add more, adjoints are better, too: they divide by nothing.
-_MOST_UNDERFLOW = 2.0**-900
-# Queries of one probability each that are asked together.
+# The most queries that are evaluated together, and their bytes.
 _QUERIES, _MOST_BYTES = 1 << 13, 1 << 26
 
 
 def find_reverse(float64: Float64) -> Reverse | StagedMarginals | None:
-    """The reverse pass in float64; None with determinants of one size, of others or of negative numbers."""
+    """The reverse pass in float64; None if there are determinants that it cannot differentiate (`has_partials`)."""
     if not float64.program.has_det:
         return Reverse(float64.program)
     if not has_partials(float64.program):
@@ -48,7 +47,7 @@ def find_reverse(float64: Float64) -> Reverse | StagedMarginals | None:
 
 
 def find_scaled_reverse(float64: Float64) -> ScaledReverse | None:
-    """The reverse pass over scaled numbers; None with determinants."""
+    """The reverse pass over scaled numbers; None if there are determinants."""
     return None if float64.program.has_det else ScaledReverse(float64.program)
 
 
@@ -60,10 +59,7 @@ class Reverse:
 
     @cached_property
     def _loop(self) -> Loop:
-        """The program that runs: it computes joint probabilities, and the root.
-
-        Flows where nothing cancels, unless they divide by what may be too small, or round too much.
-        """
+        """The reverse pass, which computes joint probabilities and the root: by flows if possible, or by adjoints."""
         if not self.forward.signed:
             loop = self._loop_of(flows(self.forward))
             if loop.certificate.gamma <= _MOST_ROUNDING and loop.certificate.floor <= _MOST_UNDERFLOW:
@@ -109,7 +105,7 @@ class ScaledReverse:
         return found
 
     def _run(self, evidence: np.ndarray) -> np.ndarray:
-        """The values that are read, those of every row divided by a power of two that makes its root about 1."""
+        """The results of the reverse pass; each row is divided by a power of two, so that its root is about 1."""
         program, read = self.program, readings(self.program)
         mantissas, exponents = np.empty((len(read), len(evidence))), np.empty((len(read), len(evidence)), np.int64)
         code = instructions_of(program)
@@ -121,9 +117,9 @@ class ScaledReverse:
 
 
 class OneByOne:
-    """A probability for every variable: right for every circuit.
+    """Marginals as quotients of two values, one variable at a time: for every kind of circuit.
 
-    Where determinants have as many rows as variables are observed, n of them cost less than one inverse of all.
+    (Determinants with as many rows as there are observed variables: n of these may cost less than one inverse.)
 
     Parameters
     ----------
@@ -135,9 +131,9 @@ class OneByOne:
         self._values = values
 
     def evaluate(self, evidence: np.ndarray, rtol: float, known: Posteriors | None = None) -> Posteriors:
-        """Posteriors for int8 rows of evidence (1, 0, −1): those that are not certain already.
+        """Posteriors for int8 rows of evidence (1, 0, −1); those that are `known` to be certain are kept.
 
-        NaN for those of a polynomial that is negative somewhere.
+        NaN where a value is negative, because the polynomial is no distribution.
         """
         found = Posteriors.unknown(evidence) if known is None else known
         step = max(1, _QUERIES // max(1, evidence.shape[1]))

@@ -1,8 +1,8 @@
-"""Rows in chunks, on threads of Python.
+"""Rows in chunks, on Python threads.
 
-Kernels release the GIL, so that threads of Python use the cores; unlike Numba's own layers they survive fork and may be
-entered from several threads at once. They are kept between calls, and a forked child starts its own. Chunks bound the
-memory, whatever the number of rows, and a row's result does not depend on how rows were cut.
+Kernels release the GIL, so Python threads can use all cores. Unlike Numba's threading layers, they survive a fork and
+may be used by several threads at once. They are kept between calls, and a forked child starts its own. Chunks bound the
+memory for any number of rows. A row's result does not depend on its chunk.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
-# Rows in a chunk: few enough for what is computed of them to stay in the cache, and bounded in bytes of evidence.
+# The most rows of a chunk, so that its results stay in the cache, and the most bytes of its evidence.
 MOST_ROWS, _BYTES = 1 << 15, 1 << 24
 
 
@@ -26,7 +26,7 @@ def for_chunks(
 ) -> None:
     """Call `work(slice)` for chunks of [0, rows); the first exception is raised here."""
     most = max(1, min(most_rows, max(32, most_bytes // max(1, columns))))
-    count = -(-rows // (most * threads)) * threads  # as many for one thread as for another
+    count = -(-rows // (most * threads)) * threads  # every thread gets the same number of chunks
     size = max(1, -(-rows // max(1, count)))
     if 0 < rows <= size:
         work(slice(0, rows))
@@ -35,22 +35,22 @@ def for_chunks(
     if threads <= 1 or not pieces:
         _work_off(work, iter(pieces))
         return
-    # The caller takes its share, so that it does not wait for a thread to wake up.
+    # The calling thread works, too, instead of waiting for others to wake up.
     rest = iter(pieces)
     others = [_pool(threads - 1).submit(_work_off, work, rest) for _ in range(min(threads, len(pieces)) - 1)]
     try:
         _work_off(work, rest)
     finally:
-        for _ in rest:  # after an exception nobody starts another piece
+        for _ in rest:  # after an exception, no thread takes another piece
             pass
-        failures = [other.exception() for other in others]  # waits for them
+        failures = [other.exception() for other in others]  # waits until they are done
     for failure in failures:
         if failure is not None:
             raise failure
 
 
 def _work_off(work: Callable[[slice], None], rest: Iterator[slice]) -> None:
-    """Take pieces until there are none: the next piece of a list iterator is taken by one thread only."""
+    """Take pieces until none is left. (Threads may share a list iterator: each piece is taken by only one of them.)"""
     for piece in rest:
         work(piece)
 

@@ -1,4 +1,4 @@
-"""Exact samples from the root down, for circuits in which nothing can be negative."""
+"""Exact samples, drawn from the root down, for circuits without negative numbers."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from pgcc.rings.direct import Float64, split_constants
 from pgcc.rings.kernels.scaled import RADIX, Constants, Scaled
 from pgcc.rings.kernels.walk import instructions_of, walk
 
-# The relative error of a determinant that decides between the terms of a sum.
+# The relative error of determinants that occur in the probabilities of a choice.
 _RTOL = 1e-9
-# Odds of a determinant's child past this are not computed with.
+# The largest odds of a determinant's child; beyond them, samples are drawn in another way.
 _MOST_ODDS = 2.0**400
-# Rows of evidence whose tables are kept for the next call, and the most numbers that each may have.
+# The tables of this many rows of evidence are kept for the next call, if they have at most this many numbers.
 _MOST_KEPT, _MOST_KEPT_SIZE = 8, 1 << 21
-# Operations of a kernel that draws samples, until it looks whether it was interrupted.
+# Operations of the sampling kernel in one call: Python sees Ctrl-C only between calls.
 _MOST_WORK = 1 << 29
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of a program by slot, as the walk down reads them (see the kernel)."""
+    """The nodes of a program by slot, as the sampling kernel reads them."""
 
     kind: np.ndarray
     first: np.ndarray
@@ -50,18 +50,21 @@ class Nodes:
 
     @property
     def links(self) -> Links:
-        """What kernels read of nodes and terms."""
+        """The nodes and terms."""
         return Links(self.kind, self.first, self.left, self.right, self.which)
 
     @property
     def numbers(self) -> Numbers:
-        """And of their numbers."""
+        """The numbers of the nodes and terms."""
         return Numbers(self.weight, self.weight_exponent, self.table, self.table_exponent)
 
 
 @dataclass(frozen=True)
 class Ready:
-    """One row of evidence with the tables of its samples; and the steps of random walks that a sample takes, about."""
+    """The tables from which samples are drawn, given one row of evidence.
+
+    steps : the approximate number of steps of random walks in a sample.
+    """
 
     codes: np.ndarray
     live: np.ndarray
@@ -72,23 +75,23 @@ class Ready:
 
     @property
     def size(self) -> int:
-        """How many numbers it holds."""
+        """The number of numbers in the tables."""
         return len(self.live) + len(self.cumulative) + len(self.dets[2])
 
     @property
     def work(self) -> int:
-        """What a sample takes at most, in multiplications, or steps."""
-        children = int(self.dets[0][:, CHILDREN].max(initial=1))  # each of which a determinant eliminates
+        """An upper bound on the multiplications, or steps, of a sample."""
+        children = int(self.dets[0][:, CHILDREN].max(initial=1))  # a determinant eliminates each of its children
         return self.size * children + self.steps
 
     @property
     def at_a_time(self) -> int:
-        """How many samples a kernel draws in some tenths of a second: nothing interrupts it before it is back."""
+        """How many samples the kernel draws in one call, which should take some tenths of a second."""
         return max(1, _MOST_WORK // (self.work + 1))
 
 
 class TopDown:
-    """The sampler of a homogenised program without negative numbers, whose determinants have samplers of their own."""
+    """The sampler of a homogenised program without negative numbers; sets : the samplers of its determinants."""
 
     def __init__(self, float64: Float64, sets: list[SetSampler]):
         self.program, self.float64, self.sets = float64.program, float64, sets
@@ -97,7 +100,7 @@ class TopDown:
 
     @cached_property
     def nodes(self) -> Nodes:
-        """The program, node by node."""
+        """The nodes of the program."""
         return _nodes(self.program, self._scaled)
 
     @cached_property
@@ -107,7 +110,7 @@ class TopDown:
 
     @cached_property
     def _valued(self) -> np.ndarray:
-        """Which values are needed: those that a sum of several terms or a determinant looks at."""
+        """By node, whether its value is needed: for the choices of a sum of several terms, or of a determinant."""
         kind, first, left, right, _ = self.nodes.links
         needed = np.zeros(len(kind), bool)
         for s in range(len(kind) - 1, -1, -1):
@@ -118,7 +121,7 @@ class TopDown:
         return needed
 
     def prepare(self, codes: np.ndarray) -> Ready | None:
-        """The tables for one row of possible evidence; None: float64 does not know some determinant well enough."""
+        """The tables for one row of possible evidence; None if a determinant is not accurate enough in float64."""
         key = codes.tobytes()
         ready = self._kept.get(key) or self._prepare(codes)
         if ready is not None and ready.size <= _MOST_KEPT_SIZE:
@@ -131,7 +134,7 @@ class TopDown:
     def draw(self, ready: Ready, seed: int, row: int, begin: int, out: np.ndarray) -> None:
         """Samples number begin, begin + 1, … of the stream of a row."""
         choices, stream = Choices(ready.live, ready.cumulative, ready.one), Stream(np.uint64(seed), row, begin)
-        # walks may be far longer than the circuit is large
+        # random walks may be far longer than the circuit is large
         with tier(ready.work * len(out)) if ready.steps else nullcontext():
             walk_down(self.nodes.links, self.program.value, choices, ready.dets, ready.codes, stream, out)
 
@@ -157,7 +160,7 @@ class TopDown:
         return Ready(codes.copy(), live, cumulative, one, lay_out(tables), steps)
 
     def _values(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """The values of all nodes as scaled numbers m · 2^(256·e); None: a determinant is not known well enough."""
+        """The values of all nodes as scaled numbers m · 2^(256·e); None if a determinant is not accurate enough."""
         program = self.program
         op, target = program.op, program.target
         m, e = np.zeros(program.slots), np.zeros(program.slots, np.int64)
@@ -188,7 +191,7 @@ class TopDown:
         return value if error[0] <= _RTOL else None
 
     def _tables(self, s: int, m: np.ndarray, e: np.ndarray) -> Tables | None:
-        """Those of the determinant at node s."""
+        """The tables of the determinant at node s; None if its odds are out of range."""
         nodes = self.nodes
         f, y = nodes.left[nodes.first[s] : nodes.first[s + 1]], nodes.right[nodes.first[s] : nodes.first[s + 1]]
         inside, outside = m[y] == 0.0, m[f] == 0.0
@@ -219,9 +222,9 @@ def find_top_down(float64: Float64) -> TopDown | str:
 
 
 def _nodes(program: Program, constants: Constants) -> Nodes:
-    """Every slot with the terms of the instruction that writes it."""
+    """The nodes of a program: slots, with the terms of the instructions that write them."""
     n = program.slots
-    kind, which = np.full(n, LEAF, np.uint8), np.full(n, -1, np.int32)  # what only magnitudes need is never visited
+    kind, which = np.full(n, LEAF, np.uint8), np.full(n, -1, np.int32)  # slots of magnitudes are never visited
     leaf = np.full(n, -1, np.int64)
     parts: list[tuple[int, np.ndarray, np.ndarray, int]] = []  # node, left, right, first weight or −1
     for i, op in enumerate(program.op.tolist()):
@@ -239,7 +242,7 @@ def _nodes(program: Program, constants: Constants) -> Nodes:
             left, right = np.append(values, pairs[:, 0]), np.append(np.full(len(values), -1), pairs[:, 1])
             parts.append((s, left, right, int(program.first_weight[i])))
         elif op != DETMAG:
-            raise PgccError(f"internal error: nobody has said how to sample {NAMES[op]}; please report it")
+            raise PgccError(f"internal error: there is no rule to sample from {NAMES[op]}; please report it")
     parts.sort(key=lambda part: part[0])
     count = np.zeros(n + 1, np.int64)
     for s, left, _, _ in parts:

@@ -6,7 +6,6 @@ Per query, with A the variables observed 1: the formal degree D in t of the root
     zero     D < |A|: the answer is 0 before anything is computed
     top      the D − |A| + 1 top coefficients (fewer where sub-circuits are known to be multiaffine)
     bottom   the |A| + 1 bottom coefficients
-    roots    |A| + 1 roots of unity and one inverse FFT
     fft      the paper's evaluation in R[t] with FFT products, for comparison
     ball     interval arithmetic with as many bits as it takes
 """
@@ -15,17 +14,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from pgcc.errors import OLD_METHODS, PgccError
+
 METHODS = {
     "direct": "one number per node of the homogenised circuit (float64, scaled numbers out of range)",
     "top": "the top coefficients of polynomials in t, direct products",
     "bottom": "the bottom |A| + 1 coefficients of polynomials in t, direct products",
-    "roots": "values at |A| + 1 roots of unity of a tuned radius, one inverse FFT",
     "fft": "the paper's polynomials in t with FFT products: accurate relative to the largest coefficient only",
     "ball": "ball arithmetic, then exact rationals",
 }
 
-# A product of two series of so many coefficients costs about as much as its share of the points and their radius.
-MANY_COEFFICIENTS = 48
 # Where an absolute error is allowed, more variables are counted without the negligible tails of distributions.
 LONG_COUNT = 1024
 
@@ -42,9 +40,16 @@ def choose(observed: np.ndarray, top_lengths: np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    >>> choose(np.array([0, 5, 9, 200]), np.array([1, 2, 30, 190])).tolist()
-    ['top', 'top', 'bottom', 'roots']
+    >>> choose(np.array([0, 5, 9]), np.array([1, 2, 30])).tolist()
+    ['top', 'top', 'bottom']
     """
-    method = np.where(top_lengths <= observed + 1, "top", "bottom").astype("<U6")
-    method[np.minimum(top_lengths, observed + 1) > MANY_COEFFICIENTS] = "roots"
+    return np.where(top_lengths <= observed + 1, "top", "bottom")
+
+
+def check_method(method: str) -> str:
+    """The name of a method, or "auto"; an error for any other."""
+    if method in OLD_METHODS:
+        raise PgccError(f"there is no method {method!r} any more: use {OLD_METHODS[method]}")
+    if method != "auto" and method not in METHODS:
+        raise PgccError(f"unknown method {method!r}: choose 'auto' or one of {', '.join(map(repr, METHODS))}")
     return method

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.compiler import COUNTS, POSTERIORS, STAGES, VALUES, Compiled
+from pgcc.compiler import COUNTS, MARGINALS, STAGES, VALUES, Compiled
 from pgcc.data.evidence import Evidence
 from pgcc.errors import plural
 from pgcc.ir.circuit import Circuit
@@ -142,7 +142,7 @@ def explain(distribution: Distribution, evidence: Evidence | None, standing: Sta
         rungs=tuple(f"{rung.method} by {rung.stage}: {rung.who}" for rung in VALUES[compiled.decomposable]),
         ladders=tuple(
             f"{name} by {', then '.join(rung.stage for rung in ladder[compiled.decomposable])}"
-            for name, ladder in (("marginals", POSTERIORS), ("counts", COUNTS))
+            for name, ladder in (("marginals", MARGINALS), ("counts", COUNTS))
         ),
     )
 
@@ -192,7 +192,7 @@ def _strategy(compiled: Compiled) -> tuple[str, str]:
     why = f"not decomposable: two factors of a product share {overlap[1]!r}"
     if compiled.circuit.facts.dets:
         return "ball", f"{why}, and there are determinants"
-    return "top, bottom or roots, per query", f"{why}; whichever needs the fewest coefficients in t"
+    return "top or bottom, per query", f"{why}; whichever needs the fewest coefficients in t"
 
 
 def _forms(compiled: Compiled) -> str:

@@ -108,7 +108,7 @@ class GradientFunction:
         """Σ share · ∂ log g(row), with 0 for shares that are not given: climbs the ladder for gradients."""
         differentiator = self.differentiator if by is None else by
         if not len(codes):
-            return differentiator.nothing(0)[0]
+            return differentiator.zeros(0)[0]
         rows = WeightedRows(codes, np.zeros(len(codes)) if share is None else share)
         return climb(GRADIENTS[self.one_number], differentiator, rows, _UNDERFLOW)[0]
 

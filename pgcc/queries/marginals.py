@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgcc.compiler import POSTERIORS, climb
+from pgcc.compiler import MARGINALS, climb
 from pgcc.data.evidence import Evidence
 from pgcc.queries.distribution import Distribution
 from pgcc.rings.posteriors import Posteriors
@@ -16,7 +16,7 @@ def marginals(distribution: Distribution, given: Evidence) -> np.ndarray:
     compiled, rtol = distribution.compiled, distribution.rtol
 
     def answer(rows: slice) -> None:
-        found, _ = climb(POSTERIORS[compiled.decomposable], compiled, given.chunk(rows), rtol)
+        found, _ = climb(MARGINALS[compiled.decomposable], compiled, given.chunk(rows), rtol)
         _refuse(distribution, given, rows.start, found)
         result[rows] = found.numbers
 

@@ -1,8 +1,8 @@
-"""Balls and exact rationals (python-flint): what a query falls back on when float64 cannot promise enough.
+"""Balls and exact rationals (python-flint): the last resort of queries for which float64 is not accurate enough.
 
-The tape is walked in Python, one flint number per node. A homogenised circuit is evaluated once; any other at |A| + 1
-points, from which the coefficient of t^|A| follows: roots of unity for balls, small integers for rationals. For
-determinants see `pencil`.
+The circuit is evaluated in Python, one flint number per node. A homogenised circuit is evaluated once; any other at
+|A| + 1 points, from which the coefficient of t^|A| is interpolated: roots of unity for balls, small integers for
+rationals. Determinants are in `pgcc.determinants.pencil`.
 """
 
 from __future__ import annotations
@@ -27,16 +27,18 @@ from pgcc.rings.precision import ball_parts, flint_lock, precision
 from pgcc.rings.values import Values
 
 FIRST_BITS, MOST_BITS = 128, 1 << 15
-# Past this many bits balls are still uncertain of the sign: the value is probably 0, which only rationals can prove.
+# If a ball with this many bits still contains 0, the value is probably 0, which only rationals can prove.
 ZERO_BITS = 1024
 _MOST_EXPONENT = 1 << 60
-# Rationals with more digits than this are not attempted.
+# Rationals with more bits are not computed.
 MOST_EXACT_BITS = 1 << 27
-# Nor are answers that take more evaluations of the circuit, or more evaluations of nodes.
+# Answers that take more evaluations of the circuit, or more evaluations of nodes, are refused.
 _MOST_POINTS, _MOST_WORK = 5_000, 10**8
 
 Codes = Sequence[int]
-Row = tuple[Op, tuple[int, ...], Any, list[int]]  # operation, children, data in a ring, children not needed any more
+# A node of a circuit: operation, children, data with numbers in a ring, and the children that no later node needs.
+Entry = tuple[Op, tuple[int, ...], Any, list[int]]
+Tape = list[Entry]
 
 
 class Exact:
@@ -72,7 +74,7 @@ class Exact:
             if bound <= rtol:
                 return mantissa, exponent, bound
             if bits >= ZERO_BITS and self.exact_bits <= MOST_EXACT_BITS:
-                return split_ball(self.rational(codes))
+                return split_fraction(self.rational(codes))
             bits *= 2
         raise PrecisionError(
             f"a value is still uncertain with {MOST_BITS} bits, and its exact fraction would have more than "
@@ -80,24 +82,24 @@ class Exact:
         )
 
     def ball(self, codes: Codes, bits: int) -> tuple[float, int, float]:
-        """(mantissa, exponent, relative error bound) of the value, computed with so many bits."""
+        """(mantissa, exponent, relative error bound) of the value, computed with this precision."""
         with precision(bits):
             return ball_parts(self._value(codes, bits))
 
     def _value(self, codes: Codes, bits: int) -> Any:
-        """The value as a ball; inside of `precision(bits)`."""
-        rows = self.balls(bits)
+        """The value as a ball; to be called inside of `precision(bits)`."""
+        tape = self.balls(bits)
         if self.homogeneous:
-            return arb(walk(rows, self._literals(codes, arb(1), arb(0))))
+            return arb(run_tape(tape, self._literals(codes, arb(1), arb(0))))
         wanted, n_points = self._points(codes)
         return coefficient_from_roots(
-            lambda t: walk(rows, self._literals(codes, t, arb(0))), wanted, n_points, is_real=True
+            lambda t: run_tape(tape, self._literals(codes, t, arb(0))), wanted, n_points, is_real=True
         ).real
 
     def log_quotient(self, codes: Codes, by: Codes | None, rtol: float) -> float:
         """log(value of `codes` / value of `by`), to a relative error of `rtol` also where it is nearly 0.
 
-        by : None for 1. Both values are positive.
+        by : None to divide by 1. Both values must be positive.
         """
         bits, ratio = FIRST_BITS, None
         while bits <= MOST_BITS:
@@ -113,14 +115,14 @@ class Exact:
             bits *= 2
         raise PrecisionError(f"a logarithm is still uncertain with {MOST_BITS} bits: raise `rtol`")
 
-    def balls(self, bits: int) -> list[Row]:
-        """The tape with its numbers as balls; kept for the last precision used."""
+    def balls(self, bits: int) -> Tape:
+        """The circuit with its numbers as balls; kept for the last precision used."""
         if self._ball_tape[0] != bits:
             self._ball_tape = bits, self._tape(BALLS)
         return self._ball_tape[1]
 
     @cached_property
-    def _ball_tape(self) -> tuple[int, list[Row]]:
+    def _ball_tape(self) -> tuple[int, Tape]:
         return 0, []
 
     # -- rationals ----------------------------------------------------------------------------------
@@ -130,23 +132,24 @@ class Exact:
         if self.exact_bits > MOST_EXACT_BITS:
             raise PrecisionError(f"the exact value may have more than {MOST_EXACT_BITS} bits: ask for `rtol` instead")
         with flint_lock:
-            rows = self.rationals
+            tape = self.rationals
             if self.homogeneous:
-                value = walk(rows, self._literals(codes, fmpq(1), fmpq(0)))
+                value = run_tape(tape, self._literals(codes, fmpq(1), fmpq(0)))
             else:
                 wanted, n_points = self._points(codes)
-                at = [walk(rows, self._literals(codes, fmpq(t), fmpq(0))) for t in range(n_points)]
+                at = [run_tape(tape, self._literals(codes, fmpq(t), fmpq(0))) for t in range(n_points)]
                 value = interpolated_coefficient(at, wanted)
             value = fmpq(value)
             return Fraction(int(value.p), int(value.q))
 
     @cached_property
-    def rationals(self) -> list[Row]:
+    def rationals(self) -> Tape:
+        """The circuit with its numbers as rationals."""
         return self._tape(RATIONALS)
 
     @cached_property
     def exact_bits(self) -> int:
-        """About how many bits the exact value has: numbers multiply along products and add up their digits."""
+        """A rough bound on the bits of the exact value: the bits of factors add up."""
         bits: list[int] = []
         for node, children in zip(self.circuit.order, self.circuit.links, strict=True):
             match node.op:
@@ -174,12 +177,12 @@ class Exact:
     def _layouts(self) -> dict[Node, Layout]:
         return {node: Layout(node) for node in self.circuit.order if node.op is Op.DET}
 
-    def _tape(self, ring: Ring) -> list[Row]:
-        """The nodes in order, with positions for children and numbers in the ring."""
+    def _tape(self, ring: Ring) -> Tape:
+        """The nodes in order, with numbers in the ring."""
         last_use: dict[int, int] = {}
         for i, children in enumerate(self.circuit.links):
             last_use.update(dict.fromkeys(children, i))
-        rows: list[Row] = []
+        tape: Tape = []
         for i, node in enumerate(self.circuit.order):
             data = node.data
             if node.op is Op.CONST:
@@ -189,11 +192,11 @@ class Exact:
             elif node.op is Op.DET:
                 data = Determinant(self._layouts[node], ring)
             children = self.circuit.links[i]
-            rows.append((node.op, children, data, [c for c in dict.fromkeys(children) if last_use[c] == i]))
-        return rows
+            tape.append((node.op, children, data, [c for c in dict.fromkeys(children) if last_use[c] == i]))
+        return tape
 
     def _points(self, codes: Codes) -> tuple[int, int]:
-        """|A|, and the number of points that determine the coefficient of t^|A|."""
+        """|A|, and the number of points from which the coefficient of t^|A| is interpolated."""
         wanted = sum(code == 1 for code in codes)
         n_points = (wanted if self.degree is None else max(self.degree, wanted)) + 1
         if n_points * len(self.circuit.order) > _MOST_WORK or n_points > _MOST_POINTS:
@@ -203,7 +206,7 @@ class Exact:
         return wanted, n_points
 
     def _literals(self, codes: Codes, inside: Any, zero: Any) -> dict[tuple[str, bool], Any]:
-        """The values of z and ȳ of every variable; `inside` is z of a variable observed 1: t, or 1 if homogenised."""
+        """z and ȳ of every variable. `inside` is z of a variable observed 1: t, or 1 if the circuit is homogenised."""
         one = zero + 1
         outside = zero if self.homogeneous else one  # ȳ of a variable observed 1
         values = {}
@@ -213,9 +216,10 @@ class Exact:
         return values
 
 
-def walk(rows: list[Row], literals: dict[tuple[str, bool], Any]) -> Any:
+def run_tape(tape: Tape, literals: dict[tuple[str, bool], Any]) -> Any:
+    """The value of a circuit, given those of z (False) and ȳ (True) of every variable."""
     at: list[Any] = []
-    for op, children, data, dead in rows:
+    for op, children, data, dead in tape:
         match op:
             case Op.CONST:
                 at.append(data)
@@ -230,7 +234,7 @@ def walk(rows: list[Row], literals: dict[tuple[str, bool], Any]) -> Any:
                 at.append(data.at([at[c] for c in children[:k]], [at[c] for c in children[k:]]))
             case _:
                 assert_never(op)
-        for c in dead:  # long numbers are not kept longer than they are needed
+        for c in dead:  # free the memory: numbers may be long
             at[c] = None
     return at[-1]
 
@@ -240,7 +244,7 @@ def _bits(number: Number) -> int:
     return ratio.numerator.bit_length() + ratio.denominator.bit_length()
 
 
-def split_ball(value: Fraction) -> tuple[float, int, float]:
+def split_fraction(value: Fraction) -> tuple[float, int, float]:
     """A fraction as mantissa, exponent and relative error bound."""
     if not value:
         return 0.0, 0, 0.0

@@ -18,7 +18,7 @@ class Counts:
     ----------
     mantissa, exponent, bound : arrays
     accepted : bool array
-        Rows whose errors are within the absolute error that is allowed, whatever their bounds.
+        Rows that are within the allowed absolute error, whatever their bounds.
     """
 
     mantissa: np.ndarray
@@ -32,8 +32,9 @@ class Counts:
     ) -> Counts:
         """The coefficients of int8 rows of evidence, one row after another.
 
-        count : the coefficients of t^0, …, t^f of one row, with f its free variables that count, and whether they are
-        accepted; None where nothing is known. counted : for every variable, whether it is in T.
+        count : a function that returns the coefficients of t^0, …, t^f of one row, with f the number of its unobserved
+        variables in T, and whether they are accepted; or None if they are unknown. counted : for every variable,
+        whether it is in T.
         """
         size = int(counted.sum()) + 1
         counts = Counts._unknown(len(evidence), size)
@@ -42,7 +43,7 @@ class Counts:
             if found is None:
                 continue
             values, counts.accepted[row] = found
-            first = int((counted & (codes == 1)).sum())  # variables that are observed in count
+            first = int((counted & (codes == 1)).sum())  # variables observed in add to the count
             free = slice(first, first + len(values.bound))
             counts.bound[row] = 0.0  # the coefficients of all other powers are exactly 0
             counts.mantissa[row, free], counts.exponent[row, free] = values.mantissa, values.exponent
@@ -55,7 +56,7 @@ class Counts:
         return Counts(np.zeros(shape), np.zeros(shape, np.int64), np.full(shape, np.inf), np.zeros(rows, bool))
 
     def unknown(self, rows: int) -> Counts:
-        """As many coefficients for `rows` rows, nothing known of any."""
+        """Unknown coefficients for `rows` rows."""
         return Counts._unknown(rows, self.mantissa.shape[1])
 
     def __getitem__(self, rows: slice | np.ndarray) -> Counts:

@@ -1,4 +1,4 @@
-"""Bounds on degrees as a number system, in Python: a product has the sum of its factors', a sum the largest term's."""
+"""Formal degrees, as a number system in Python: degrees of factors add up, and a sum has that of its largest term."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from pgcc.program.program import DET, DETMAG, Program
 from pgcc.rings.kernels.walk import Operations, number_system, walk_in_python
 
-HUGE = 1 << 49  # degrees stop here: they are then no longer told apart
+HUGE = 1 << 49  # stands for all degrees from here on
 
 
 class FormalDegrees:
@@ -19,16 +19,17 @@ class FormalDegrees:
     ----------
     program : Program
     counted : sequence of bool
-        Which variables the degree is in.
+        The variables in which the degree is taken.
     affine : bool array, optional
-        By slot, the values that are known to be multiaffine: these have at most the degree n.
+        By slot, whether a value is known to be multiaffine, so that its degree is at most n.
 
     Attributes
     ----------
     degree : list of int
         By slot.
     highest : int
-        The highest formal degree of a value that is known to be multiaffine, over parts that are; at least 1.
+        The highest degree of a value that is known to be multiaffine, computed from the degrees of its arguments
+        before it is capped at n; at least 1.
     """
 
     def __init__(self, program: Program, counted: Sequence[bool] | np.ndarray, affine: np.ndarray | None = None):
@@ -66,7 +67,7 @@ def _complete(system: FormalDegrees, i: int, at: int) -> None:
 
 
 def _determinant(system: FormalDegrees, i: int, at: int, op: int, args: list[int]) -> None:
-    """Every term of a determinant has one of each pair (f, y) as a factor; how far it can be trusted has no degree."""
+    """Every term of a determinant has one factor of each pair (f, y). A bound on its error (DETMAG) has no degree."""
     if op == DET:
         k = len(args) // 2
         pairs = zip(args[1 : 1 + k], args[1 + k :], strict=True)
@@ -74,7 +75,7 @@ def _determinant(system: FormalDegrees, i: int, at: int, op: int, args: list[int
     elif op == DETMAG:
         system.degree[at] = 0
     else:
-        raise ValueError("the degree of an instruction is not known")
+        raise ValueError("there is no rule for the degree of an instruction of this kind")
     _complete(system, i, at)
 
 

@@ -1,4 +1,4 @@
-"""One number per node: any marginal of a homogenised circuit is one evaluation at numbers, in float64 or scaled."""
+"""One number per node: g(row) of a homogenised circuit is a single evaluation, in float64 or over scaled numbers."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled
 from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import Values
 
-# Bytes of the second-level cache that slots may take, beside the matrices of determinants.
+# Bytes of the second-level cache that the slots of a block may take; matrices of determinants need the rest.
 _BESIDE_MATRICES = 5 << 18
 _NO_ROWS = np.zeros(0, np.int64)
-_ANY = 0.5  # a relative error of determinants, where signs are what is wanted
+_ANY = 0.5  # the relative error of determinants if any absolute error will do
 
 
 class Float64:
-    """One number per node of a homogenised program (as `lower` makes it), in float64.
+    """The evaluator in float64 of a homogenised program.
 
     Parameters
     ----------
     program : Program
+        As `lower` makes it.
     """
 
     def __init__(self, program: Program):
@@ -43,23 +44,23 @@ class Float64:
 
     @cached_property
     def staged(self) -> Staged | None:
-        """How to run a program with determinants."""
+        """Runs programs with determinants; None for others."""
         return Staged(self.program) if self.program.has_det else None
 
     @cached_property
     def loop(self) -> Loop:
-        """How to run one without."""
+        """Runs programs without determinants."""
         return Loop(self.program, roots_of(self.program).tolist(), self.program.signed)
 
     @property
     def size(self) -> tuple[int, int]:
-        """Operations per row and slots of what runs: the fast form, what comes after determinants included."""
+        """Operations per row, and slots, of the form of the program that runs."""
         if self.staged is None:
             return self.loop.condensed.operations, self.loop.condensed.slots
         return self.staged.head.operations + self.staged.program.operations, self.staged.program.slots
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Values:
-        """Values for int8 rows of evidence (1, 0, −1); `lost` where rounding alone is too much for `rtol`."""
+        """Values for int8 rows of evidence (1, 0, −1); `lost` are the rows where rounding alone exceeds `rtol`."""
         values, magnitude, lost = self._run(evidence, rtol)
         if len(values.uncertain(rtol)):
             certificate = self.certificate
@@ -98,7 +99,7 @@ class Float64:
         return _NO_ROWS if every else np.flatnonzero(np.isnan(numbers))
 
     def _run(self, evidence: np.ndarray, rtol: float) -> tuple[Values, np.ndarray, np.ndarray | None]:
-        """Values, their magnitudes, and rows with a determinant that float64 does not know, whatever the range."""
+        """Values, their magnitudes, and the rows with a determinant that loses all its digits in float64."""
         exponent, lost = 0, None
         if self.staged is None:
             out = self.loop.values(evidence)
@@ -109,25 +110,25 @@ class Float64:
         bound = np.empty(len(evidence))
         certificate = self.certificate
         certify(value, magnitude, certificate.gamma, certificate.floor, bound)
-        # The magnitude of a monotone circuit is its value: keep it from being divided with it.
+        # A copy: the magnitude of a monotone circuit is the same array, and values will be divided in place.
         return Values(value.copy(), np.full(len(evidence), exponent), bound), magnitude, lost
 
     def _staged_values(self, evidence: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:
-        """Value and, if signed, magnitude of every row with determinants; and where one of these is not known."""
+        """Value and, if the program is signed, magnitude of every row; and the rows with an unknown determinant."""
         assert self.staged is not None
-        # Rows per block: determinants of one size are computed together; but slots should stay in the cache.
+        # Rows per block: many, as determinants of the same size are computed together; but slots should stay in cache.
         most = STEP * max(1, min(32, _BESIDE_MATRICES // (8 * STEP * self.staged.program.slots)))
         out, lost = self.staged.run(rtol, evidence, min(most, -(-len(evidence) // STEP) * STEP))
         return out, lost[: len(evidence)]
 
 
 class Scaled:
-    """One number per node over scaled numbers m · 2^(256·e): for rows that leave the range of doubles.
+    """The evaluator over scaled numbers m · 2^(256·e): for rows that leave the range of doubles.
 
     Parameters
     ----------
     float64 : Float64
-        Its program, and how it runs determinants.
+        The evaluator in float64, with the program and its determinants.
     """
 
     def __init__(self, float64: Float64):
@@ -161,7 +162,8 @@ class Scaled:
             wanted = budget.of_determinant(rtol)
             staged.dets.refine(wanted)
             run_scaled_staged(*common, staged.determinants(wanted), *rows)
-        # Compare both on the value's scale; a gap past the range of doubles says nothing, or it is 0 over 0.
+        # The magnitude with the exponent of the value. If they are more than the range of doubles apart, it becomes inf
+        # (then nothing is known) or 0.
         gap = np.clip(exponents[1] - exponents[0], -3, 3) * RADIX
         with np.errstate(over="ignore", invalid="ignore"):
             magnitude = np.ldexp(mantissas[1], gap.astype(np.int32))
@@ -173,7 +175,7 @@ class Scaled:
 
 
 def roots_of(program: Program) -> np.ndarray:
-    """The slots of the value and, if something may cancel, of its magnitude."""
+    """The slots of the value and, if terms may cancel, of its magnitude."""
     return np.array([program.value, program.magnitude] if program.signed else [program.value])
 
 
@@ -186,7 +188,7 @@ def split_constants(program: Program) -> Constants:
 
 
 def split_numbers(numbers: list[Number]) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers as m · 2^(256·e) with m in [2⁻¹²⁸, 2¹²⁸), of any size; 0 has the exponent of nothing at all."""
+    """Numbers of any size as m · 2^(256·e) with 2⁻¹²⁸ ≤ |m| < 2¹²⁸; 0 has an exponent below all others."""
     mantissas, exponents = np.zeros(len(numbers)), np.full(len(numbers), -(2**60), np.int64)
     for i, number in enumerate(numbers):
         if number:

@@ -1,11 +1,10 @@
 """Is it multiaffine? A randomised identity test modulo random primes, on exact coefficients.
 
-A polynomial is affine in z_i iff its second difference in z_i vanishes. This is looked at for every value of a program
-and every z_i, at random points modulo several random primes p. A difference that is not 0 and has degree D vanishes in
-all rounds with a probability that `chance_of_zero` bounds. So "it has a square" is certain, and the chance that "it has
-none" is wrong, for any value and any variable, is at most the sum of these. D is the formal degree of a value over
-parts that have no squares, which have degree n at most. Where it is next to p nothing is shown: z^p = z for all numbers
-modulo p.
+A polynomial is affine in z_i iff its second difference in z_i vanishes. This is tested for every value of a program and
+every z_i, at random points modulo several random primes p. A nonzero difference of degree D vanishes in all rounds with
+a probability that `chance_of_zero` bounds. So "it has a square" is certain, and "it has none" is wrong, for any value
+and any variable, with at most the sum of these probabilities. D is the formal degree of a value, computed from parts
+without squares, whose degree is at most n. If D is close to p, the test shows nothing: z^p = z modulo p.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from pgcc.rings.degrees import FormalDegrees
 from pgcc.rings.kernels.modular import note_squares
 from pgcc.rings.residues import LEAST_PRIME, ROUNDS, chance_of_zero, rounds
 
-_MOST_CHANCE = 1e-6  # of being wrong: a test that is no better is none
-# Scopes of multiaffine sums are kept up to this total; without one, a sum's degree is only the formal one.
+_MOST_CHANCE = 1e-6  # the largest probability of error that is accepted
+# The scopes of multiaffine sums are kept up to this total length. The degree of other sums is not capped.
 _MOST_SCOPE = 10_000_000
-# Variables that share a walk over the instructions: each has two points of its own, and all of them one.
+# Variables that are tested in one walk over the instructions: each has two points of its own, and all share one point.
 _VARIABLES = 63
 
 
@@ -43,9 +42,9 @@ class Multiaffinity:
     instructions : bool array
         For every instruction, whether its value has no square of any variable.
     squared : list of int
-        The variables, by column, of which the root has a square.
+        The columns of the variables that are squared in the root.
     chance : float
-        That any of these values has a square all the same: at most that.
+        A bound on the probability that a value has a square although the test found none.
     """
 
     instructions: np.ndarray
@@ -59,11 +58,11 @@ def find_squares(program: Program, suspects: Sequence[int]) -> Multiaffinity:
     Raises
     ------
     SemanticsError
-        If none is found, and degrees are so high that this says nothing.
+        If no square is found, but degrees are so high that the test shows nothing.
     """
-    rng = np.random.default_rng()  # not seeded: nobody can know the primes and the points
+    rng = np.random.default_rng()  # not seeded: no adversary can know the primes and the points
     affine, squared = np.ones(program.slots, bool), np.zeros(len(suspects), bool)
-    step = max(1, min(_VARIABLES, len(suspects), 2**23 // max(1, program.slots)))  # within a bounded workspace
+    step = max(1, min(_VARIABLES, len(suspects), 2**23 // max(1, program.slots)))  # bounds the memory
     columns = 2 * step + 1
     work = np.zeros((program.slots, columns + -columns % LANES))
     with tier(ROUNDS * len(program.args) * (2 * len(suspects) + 1)):
@@ -87,13 +86,13 @@ def find_squares(program: Program, suspects: Sequence[int]) -> Multiaffinity:
 
 
 def squares_of(circuit: Circuit, lowered: tuple[Program, list[Node]]) -> Multiaffinity:
-    """The test of a circuit, given its program: only variables that stand in two factors of a product are suspects."""
+    """Test a circuit, given its program. Only variables that occur in two factors of a product can be squared."""
     column = {name: i for i, name in enumerate(circuit.variables)}
     return find_squares(lowered[0], [column[name] for name in overlaps(circuit)])
 
 
 def refuse_squares(circuit: Circuit, found: Multiaffinity) -> None:
-    """An error that names a variable with a square, if there is one."""
+    """Raise an error that names a squared variable, if there is one."""
     if not found.squared:
         return
     name = circuit.variables[found.squared[0]]
@@ -113,23 +112,23 @@ def multiaffine_sums(
 ) -> list[tuple[int, list[int]]]:
     """The instructions of sums known to be multiaffine although they are not decomposable, with their variables.
 
-    found : None where nothing was tested.
+    found : None if the circuit was not tested.
     """
     if found is None:
         return []
     nodes = lowered[1]
-    # by node: of a magnitude the coefficients that cancel in the value are left away, too
+    # by node, because the magnitude of a sum is truncated like its value
     affine = {nodes[i] for i in np.flatnonzero(found.instructions).tolist()}
     scopes = _sum_scopes(circuit, affine)
     return [(i, scopes[node]) for i, node in enumerate(nodes) if node in scopes]
 
 
 def _sum_scopes(circuit: Circuit, some: set[Node]) -> dict[Node, list[int]]:
-    """Columns of the scopes of those nodes that are sums with a product of shared variables below them."""
+    """The scopes, as columns, of the sums among `some` nodes that have a product of entangled factors below them."""
     scopes = circuit.scopes
     column = {name: i for i, name in enumerate(circuit.variables)}
     columns = [column[name] for name in scopes.names]
-    entangled: list[bool] = []  # nodes with such a product below them
+    entangled: list[bool] = []  # by node: whether factors of a product below it share variables
     found: dict[Node, list[int]] = {}
     space = _MOST_SCOPE
     for i, node in enumerate(circuit.order):

@@ -1,7 +1,7 @@
-"""The paper's evaluation, literally: every node a polynomial in t, every product by numpy's FFT.
+"""The paper's own evaluation, for comparison: every node is a polynomial in t, every product is taken by numpy's FFT.
 
-It answers any circuit in O(edges · n log n), and is here to be compared with. An FFT product is accurate only relative
-to the *largest* coefficient: a probability of 1e-20 beside one of 1 comes out as noise. The bound it reports says so.
+It evaluates any circuit in O(edges · n log n). An FFT product is accurate only relative to the *largest* coefficient: a
+probability of 1e-20 beside one of 1 is lost in rounding errors. The bound on its error says so.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pgcc.ir.numbers import UNIT, nearest_float
 from pgcc.rings.fourier import multiply
 from pgcc.rings.values import Values
 
-# A generous bound on the error of an operation by gradual underflow.
+# A generous bound on the error of an operation by underflow.
 _TINY = 2.0**-1060
-# Longer polynomials are not tried.
+# Longer polynomials are refused.
 _MOST_COEFFICIENTS = 1 << 22
 
 # A polynomial (coefficients from t^0 up) and a bound on the absolute error of every coefficient.
@@ -32,7 +32,7 @@ def evaluate_literally(circuit: Circuit, evidence: np.ndarray) -> Values:
         raise PrecisionError(f"method 'fft' would need polynomials of degree {circuit.facts.degree}")
     values = Values.empty(len(evidence))
     for row, codes in enumerate(evidence):
-        with np.errstate(all="ignore"):  # what overflows has the bound inf
+        with np.errstate(all="ignore"):  # values that overflow have the bound inf
             coefficients, error = _polynomial(circuit, dict(zip(circuit.variables, codes.tolist(), strict=True)))
         wanted = int((codes == 1).sum())
         value = float(coefficients[wanted]) if wanted < len(coefficients) else 0.0
@@ -90,9 +90,9 @@ def _product(a: Poly, b: Poly) -> Poly:
 
 
 def _det(node: Node, at: dict[Node, Poly]) -> Poly:
-    """The determinant at roots of unity, and back; its error is not known.
+    """The determinant at roots of unity in t, transformed back; its error is unknown.
 
-    Of a sized one, at roots of unity in s as well, and one coefficient of the way back.
+    One of a given size is evaluated at roots of unity in s as well, of which one coefficient is transformed back.
     """
     m0, u, v = (m.floats() for m in node.matrices)
     k, r = len(node.inside), len(m0)

@@ -1,4 +1,4 @@
-"""Pr(X_i = 1 | row) for every variable of every row, as reverse passes and quotients of values give it."""
+"""Posteriors Pr(X_i = 1 | row) for every variable of every row, from reverse passes or from quotients of values."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _ROUNDING = 2.0**-50
 
 @dataclass
 class Posteriors:
-    """Pr(X_i = 1 | row), rows × variables; which of them are certain; the rows whose evidence has probability 0.
+    """Pr(X_i = 1 | row), rows × variables; which of these numbers are certain; the rows with probability 0.
 
-    A certain number below 0 or above 1 is that of a polynomial which is no distribution.
+    If a certain number is below 0 or above 1, the polynomial is no distribution.
     """
 
     numbers: np.ndarray
@@ -26,13 +26,13 @@ class Posteriors:
 
     @staticmethod
     def empty(rows: int, variables: int) -> Posteriors:
-        """Arrays for so many, to be filled."""
+        """Arrays to be filled."""
         shape = rows, variables
         return Posteriors(np.empty(shape), np.empty(shape, bool), np.empty(rows, bool))
 
     @staticmethod
     def unknown(evidence: np.ndarray) -> Posteriors:
-        """Nothing but what is observed."""
+        """Only the posteriors of observed variables are certain."""
         return Posteriors(evidence.astype(float), evidence >= 0, np.zeros(len(evidence), bool))
 
     def __getitem__(self, rows: slice | np.ndarray) -> Posteriors:
@@ -54,10 +54,10 @@ class Posteriors:
 def read_posteriors(
     read: np.ndarray, evidence: np.ndarray, signed: bool, gamma: float, floor: np.ndarray, rtol: float, to: Posteriors
 ) -> None:
-    """Quotients joint / root of what a reversed program computes (see `reverse`), with what the bounds say of both.
+    """Posteriors from the results of a reverse pass (see `reverse`): quotients joint / root, and which are certain.
 
-    read : readings × rows (or more). gamma : what rounding comes to, relative to magnitudes. floor : what underflow
-    comes to, in every row.
+    read : results × rows (or more). gamma : a bound on the errors by rounding, relative to magnitudes. floor : a bound
+    on the errors by underflow, for every row.
     """
     n = evidence.shape[1]
     values, sizes = (read[: n + 1], read[n + 1 :]) if signed else (read, read)
@@ -66,9 +66,9 @@ def read_posteriors(
 
 
 def shares(part: Values, whole: Values) -> np.ndarray:
-    """part / whole, where what is observed in `whole` is observed in `part`, and more: at most 1.
+    """The probabilities part / whole, where `part` has the evidence of `whole` and more: at most 1.
 
-    One that is certainly above 1 is left as it is. NaN where a value is negative, or the whole is 0.
+    A quotient that is certainly above 1 is returned as it is. NaN where a value is negative, or the whole is 0.
     """
     mantissa = np.broadcast_to(whole.mantissa, part.mantissa.shape)
     wrong = (part.mantissa < 0.0) | (mantissa <= 0.0)

@@ -35,6 +35,6 @@ def _mantissa_exponent(x: Any) -> tuple[float, int]:
     whole, exponent = (int(part) for part in x.man_exp())
     if not whole:
         return 0.0, 0
-    extra = max(0, abs(whole).bit_length() - 64)  # 64 bits are more than a double holds
+    extra = max(0, abs(whole).bit_length() - 64)  # a double holds no more than 64 bits
     mantissa, binary = math.frexp(float(whole >> extra))
     return mantissa, binary + extra + exponent

@@ -1,8 +1,8 @@
-"""A program modulo random primes: what is 0 for some of them is 0, but for a small chance.
+"""A program modulo random primes: a value that is 0 modulo some of them is 0, except with a small probability.
 
-A fixed prime would not do: whoever knows it can write a coefficient that is a multiple of it. Of the primes between 2⁴⁹
-and 2⁵⁰, of which there are more than 2⁴³, a number with b bits has at most b/49 as factors; so it is 0 modulo a random
-one with probability b / (49·2⁴³) at most, and modulo several with the product of these.
+A fixed prime would not do: whoever knows it can write a coefficient that is a multiple of it. There are more than 2⁴³
+primes between 2⁴⁹ and 2⁵⁰, and a nonzero number of b bits is divisible by at most b/49 of them. So it is 0 modulo a
+random one with probability at most b / (49·2⁴³), and modulo several with at most the product of such probabilities.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from pgcc.rings.kernels.walk import instructions_of
 
 LEAST_PRIME = 1 << (MOST_BITS - 1)
 ROUNDS = 3
-# Between x and 2x are more than 3x / (5 ln x) primes (Rosser and Schoenfeld 1962): 9.9e12 here, 1.6e13 in fact. Those
-# that divide a denominator are passed over; they are far fewer than the difference.
+# Between x and 2x there are more than 3x / (5 ln x) primes (Rosser and Schoenfeld 1962): 9.9e12 here, 1.6e13 in fact.
+# Primes that divide a denominator are passed over; they are far fewer than the difference to this bound.
 _LEAST_CHOICE = 1 << (MOST_BITS - 7)
-# Numerators of coefficients have fewer bits, more than two million digits. That is assumed: a formal bound is no use,
-# as it doubles with every square that cancels.
+# We assume that numerators of coefficients have fewer bits: that is two and a half million digits. A formal bound would
+# be of no use, as it doubles with every square that cancels.
 _COEFFICIENT_BITS = 1 << 23
 
 
 def chance_of_zero(degree: int) -> float:
-    """That a polynomial of this degree that is not 0 vanishes in all rounds, each at a random point: at most that.
+    """A bound on the probability that a nonzero polynomial of this degree vanishes at a random point in every round.
 
-    Either the prime divides all of its coefficients, or the point is a zero modulo the prime (Schwartz and Zippel).
+    In a round, either the prime divides all coefficients, or the point is a zero modulo the prime (Schwartz–Zippel).
     """
     divides = _COEFFICIENT_BITS / (MOST_BITS - 1) / _LEAST_CHOICE
     return min(1.0, divides + min(degree, LEAST_PRIME) / LEAST_PRIME) ** ROUNDS
@@ -45,7 +45,7 @@ class Residues:
         self.leaf_table = numbers[leaves:dets].reshape(-1, 2)
 
     def run(self, points: np.ndarray, work: np.ndarray) -> None:
-        """Every value at points (variables × a multiple of eight points, residues as doubles), into slots × points."""
+        """Write all values (slots × points) at points (variables × points; their number is a multiple of eight)."""
         program = self.program
         run_modular(
             instructions_of(program), self.weights, program.leaf_variable, self.leaf_table,
@@ -67,14 +67,14 @@ def rounds(program: Program, rng: np.random.Generator) -> Iterator[Residues]:
 
 
 def random_prime(rng: np.random.Generator) -> int:
-    """Any prime between 2⁴⁹ and 2⁵⁰, all with the same probability.
+    """A random prime between 2⁴⁹ and 2⁵⁰, with uniform probability.
 
     >>> 2**49 < random_prime(np.random.default_rng()) < 2**50
     True
     """
     from flint import fmpz
 
-    while True:  # one odd number in 17 is prime: 32 at a time are enough, six times out of seven
+    while True:  # one odd number in 17 is prime, so 32 candidates have a prime among them six times out of seven
         for half in rng.integers(LEAST_PRIME // 2, LEAST_PRIME, size=32).tolist():
             if fmpz(2 * half + 1).is_prime():
                 return 2 * half + 1

@@ -1,4 +1,4 @@
-"""Truncated polynomials in t, for circuits that are not decomposable: top or bottom coefficients."""
+"""Truncated polynomials in t, for circuits that are not decomposable: their top or their bottom coefficients."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from pgcc.rings.kernels.series import Numbers, run_series, top_lengths
 from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import Values
 
-# Bytes for the coefficients of all values of a row, at most.
+# The most bytes for the coefficients of all values of a row.
 _MOST_BYTES = 1 << 30
 
 
 class Series:
-    """The evaluator in R[t] of a program without determinants, as `lower` makes it.
+    """The evaluator over truncated polynomials in t.
 
     Parameters
     ----------
     program : Program
+        As `lower` makes it, without determinants.
     caps : sequence of (instruction, columns)
-        Instructions whose value is known to be multiaffine, with the variables of its scope.
+        The instructions whose values are known to be multiaffine, with the variables of their scopes.
     """
 
     def __init__(self, program: Program, caps: Sequence[tuple[int, Sequence[int]]] = ()):
@@ -49,29 +50,32 @@ class Series:
         return np.array([self.program.value, self.program.magnitude])
 
     def certificate(self, length: int) -> Certificate:
-        """The certificate of one of `length` coefficients of a value: their sum is at most the value at t = 1."""
+        """The certificate of a coefficient, if values have `length` coefficients.
+
+        No coefficient of a magnitude is larger than the sum of all, its value at t = 1.
+        """
         if length not in self._certificates:
             walk = Walk(self.program.slots, weight_first=True).run(self.program, length=length)
             self._certificates[length] = walk.certificate([self.program.value], [self.program.magnitude])
         return self._certificates[length]
 
     def lengths(self, evidence: np.ndarray) -> np.ndarray:
-        """How many top coefficients each row needs."""
+        """The number of top coefficients that each row needs."""
         out, program = np.empty(len(evidence), np.int64), self.program
         code = instructions_of(program)
         top_lengths(code, program.leaf_variable, self._caps, evidence, self._roots, program.slots, out)
         return out
 
     def top(self, evidence: np.ndarray) -> Values:
-        """Keep the top coefficients, as many as each row needs."""
-        return self._run(evidence, True, max(1, _MOST_BYTES // (8 * self.program.slots)))
+        """Values by the top coefficients, as many as each row needs."""
+        return self._run(evidence, True)
 
     def bottom(self, evidence: np.ndarray) -> Values:
-        """Keep the coefficients up to t^|A|."""
-        return self._run(evidence, False, evidence.shape[1] + 1)
+        """Values by the bottom coefficients, up to t^|A|."""
+        return self._run(evidence, False)
 
-    def _run(self, evidence: np.ndarray, top: bool, limit: int) -> Values:
-        program = self.program
+    def _run(self, evidence: np.ndarray, top: bool) -> Values:
+        program, limit = self.program, max(1, _MOST_BYTES // (8 * self.program.slots))
         numbers = Numbers(program.weights, program.leaf_variable, program.leaf_table)
         out, lengths = np.zeros((2, len(evidence))), np.zeros(len(evidence), np.int64)
         run_series(
@@ -94,7 +98,7 @@ class Series:
         values.mantissa[:] = out[0]
         for length in np.unique(lengths).tolist():
             rows = np.flatnonzero(lengths == length)
-            # length 0: no path to t^|A|, the degree says 0, exactly; −1: it was too much to compute
+            # 0: the degree is below |A|, and the value exactly 0; −1: too many coefficients, nothing was computed
             bound = np.full(len(rows), 0.0 if length == 0 else np.inf)
             if length > 0:
                 certificate = self.certificate(length)

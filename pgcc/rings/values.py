@@ -24,7 +24,7 @@ class Values:
     bound : float64 array
         0 for an exact value (an exact zero among them), inf where nothing is known.
     lost : bool array, optional
-        Rows in which roundings are too much, and not the range of numbers too small: more range does not help them.
+        The rows whose bound is too large because of rounding, and not of the range: a wider range does not help them.
     """
 
     mantissa: np.ndarray
@@ -34,11 +34,11 @@ class Values:
 
     @staticmethod
     def empty(rows: int) -> Values:
-        """Arrays for `rows` values, nothing known of any."""
+        """Arrays for `rows` values, all unknown."""
         return Values(np.zeros(rows), np.zeros(rows, np.int64), np.full(rows, np.inf))
 
     def unknown(self, rows: int) -> Values:
-        """As many values, nothing known of any (`compiler.climb` asks all kinds of answers for it)."""
+        """The same as `empty`: `compiler.climb` asks any kind of answer for unknown ones of its kind."""
         return Values.empty(rows)
 
     def __getitem__(self, rows: slice | np.ndarray) -> Values:
@@ -74,8 +74,11 @@ class Values:
     def logs(self) -> np.ndarray:
         """Natural logarithms; −inf exactly where the value is 0, NaN where it is negative."""
         mantissa, exponent = self.mantissa, self.exponent
-        if exponent.any():  # they must not cancel: near 0, a logarithm would be as wrong as large ones are rounded
-            scaled = exponent != 0  # the others have the same bits whatever is beside them
+        if exponent.any():
+            # The logarithms of mantissa and exponent must not cancel: a sum near 0 would have their rounding errors. So
+            # scaled mantissas are brought between √½ and √2. Rows without an exponent stay as they are: their results
+            # must not depend on other rows.
+            scaled = exponent != 0
             fraction, binary = np.frexp(mantissa)
             small = np.abs(fraction) < math.sqrt(0.5)
             mantissa = np.where(scaled, np.where(small, 2.0 * fraction, fraction), mantissa)
@@ -89,23 +92,23 @@ class Values:
         return value if SMALL < value < LARGE and not self.exponent[0] else None
 
     def divide_by(self, total: Values) -> int:
-        """Divide every value, in place, by one that is positive; the first row that is certainly negative, or −1."""
+        """Divide every value, in place, by a positive total; return the first row that is certainly negative, or −1."""
         return divide(self.mantissa, self.exponent, self.bound, total.mantissa[0], total.exponent[0], total.bound[0])
 
     def over(self, other: Values) -> np.ndarray:
-        """The quotients by other values (as many, or one), which are not 0, as doubles: 0 below their range."""
+        """The quotients by other values (one per row or one for all, none of them 0) as doubles; 0 on underflow."""
         mantissa, exponent = self._quotients(other)
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(mantissa, np.clip(exponent, -(2**20), 2**20).astype(np.int32))
 
     def log_over(self, other: Values) -> np.ndarray:
-        """The logarithms of the quotients: as accurate as these are, however large the logarithms of both are."""
+        """The logarithms of the quotients: these do not lose digits by subtracting two large logarithms."""
         mantissa, exponent = self._quotients(other)
         with np.errstate(divide="ignore"):
             return np.where(mantissa == 0.0, -np.inf, np.log(mantissa) + exponent * np.log(2.0))
 
     def _quotients(self, other: Values) -> tuple[np.ndarray, np.ndarray]:
-        """Mantissas near 1, and exponents."""
+        """Mantissas between ½ and 2, and exponents."""
         (m, binary), (by, by_binary) = np.frexp(self.mantissa), np.frexp(other.mantissa)
         return m / by, self.exponent + binary - other.exponent - by_binary
 

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from pgcc.compiler import DECOMPOSABLE, Compiled, climb
+from pgcc.compiler import VALUES, Compiled, climb
 from pgcc.errors import PgccError
 from pgcc.evaluate.kernels.coefficients import invert_corners, invert_corners_mod, write_rows
 from pgcc.ir.circuit import Circuit
@@ -208,7 +208,7 @@ class _Scanner:
 
     def _at_corners(self, rows: np.ndarray) -> Values:
         float64 = self._corners_in_float64
-        return climb(DECOMPOSABLE[:2], SimpleNamespace(float64=float64, scaled=Scaled(float64)), rows, _CERTAIN)[0]
+        return climb(VALUES[True][:2], SimpleNamespace(float64=float64, scaled=Scaled(float64)), rows, _CERTAIN)[0]
 
     # -- the rest -----------------------------------------------------------------------------------
 

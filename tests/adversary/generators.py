@@ -675,7 +675,7 @@ def long_series(pick: Picker) -> Case:
 
 
 def many_points(pick: Picker) -> Case:
-    """((x + y)² − (x − y)²)/4 with so many variables that roots of unity are used."""
+    """((x + y)² − (x − y)²)/4 of many variables."""
     names = [f"z{i}" for i in range(pick.between(50, 90))]
     middle = len(names) // 2
     x, y = (product([_affine(pick, n, pick.of([0, 0, 3])) for n in part]) for part in (names[:middle], names[middle:]))

@@ -18,7 +18,6 @@ SMALL: list[tuple[str, str, Any]] = [
     ("passes.pipeline", "WORTH", 0.3),
     ("passes.total", "_MOST_EXACT", 1),  # rows of a float determinant that is computed in fractions
     ("rings.identity", "_MOST_SCOPE", 6),  # of sums known to be multiaffine
-    ("program.strategy", "MANY_COEFFICIENTS", 2),  # above it, roots of unity
     ("program.condense", "_MOST_READERS", 1),
     ("program.condense", "_TO_NUMBER", 0),  # wide tables, however little they save
     ("program.condense", "_NEAREST", 0),
@@ -30,7 +29,6 @@ SMALL: list[tuple[str, str, Any]] = [
     ("rings.float64.loop", "_NEAR", 1),
     ("rings.float64.loop", "_NEXT", 1),
     ("rings.direct", "_BESIDE_MATRICES", 1),
-    ("rings.roots", "_POINTS_AT_A_TIME", 2),
     ("validity.coefficients", "_FEW", 2),
     ("program.strategy", "LONG_COUNT", 1),  # counts by FFT
     ("evaluate.counting_exact", "_FEW_EXACT_BITS", 8),

@@ -245,7 +245,7 @@ def test_bound(beta):
 
 def test_rtol_and_method(run):
     square = "((a + b)**2 - (a - b)**2)/8 + 1/2"
-    for method in ("auto", "top", "bottom", "roots", "fft", "ball"):
+    for method in ("auto", "top", "bottom", "fft", "ball"):
         (line,) = run("query", "--expr", square, "a=1, b=1", "--method", method).lines
         assert float(line) == pytest.approx(0.5, rel=1e-12)
     assert "needs a decomposable circuit" in run("query", "--expr", square, "--method", "direct").error

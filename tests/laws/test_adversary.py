@@ -51,7 +51,7 @@ def test_not_everything_was_refused_or_without_a_bound(ledger):
     for question in QUESTIONS:
         generators = {generator for generator, q in answered if q == question}
         assert len(generators) >= (3 if question == "emitted" else len(SMALL) // 3), (question, generators)
-    for method in ("auto", "direct", "top", "bottom", "roots", "fft", "ball"):
+    for method in ("auto", "direct", "top", "bottom", "fft", "ball"):
         assert sum(n for (_, q, m), n in ledger.right.items() if q == "prob" and m == method) > 20, method
     for generator in {key[0] for key in ledger.right}:
         right = sum(n for key, n in ledger.right.items() if key[0] == generator and key[2] == "auto")

@@ -71,7 +71,7 @@ def test_decomposable_circuits(batch: int) -> None:
         circuit = random_circuit(
             rng, n, size=int(rng.integers(3, 30)), negative=bool(rng.integers(2)), exact=bool(rng.integers(4))
         )
-        counts = check(circuit, rows_for(rng, n, 6), ("direct", "top", "bottom", "roots", "fft"))
+        counts = check(circuit, rows_for(rng, n, 6), ("direct", "top", "bottom", "fft"))
         certified += counts["direct"]
     assert certified > 300  # float64 alone is enough for most of the 600 rows
 
@@ -87,7 +87,7 @@ def test_circuits_that_are_not_decomposable(batch: int) -> None:
             rng, n, size=int(rng.integers(3, 20)), decomposable=False, negative=bool(rng.integers(2))
         )
         tangled += not circuit.simplify().facts.decomposable
-        counts = check(circuit, rows_for(rng, n, 6), ("top", "bottom", "roots", "fft"))
+        counts = check(circuit, rows_for(rng, n, 6), ("top", "bottom", "fft"))
         certified += counts["top"]
     assert tangled >= 90
     assert certified > 200

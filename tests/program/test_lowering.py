@@ -179,4 +179,4 @@ class TestProgram:
 
 def test_the_choice_of_a_method_by_degree() -> None:
     observed, top = np.array([3, 3, 0, 100, 100]), np.array([1, 9, 1, 60, 2])
-    assert choose(observed, top).tolist() == ["top", "bottom", "top", "roots", "top"]
+    assert choose(observed, top).tolist() == ["top", "bottom", "top", "top", "top"]

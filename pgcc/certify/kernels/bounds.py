@@ -7,7 +7,7 @@ import math
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import kernel
 
-# The quotient of two numbers between them is in the range of doubles.
+# The quotient of two numbers between these is in the range of doubles.
 SMALL, LARGE = 2.0**-500, 2.0**500
 _LEAST = 2.0**-1072
 
@@ -16,14 +16,14 @@ _LEAST = 2.0**-1072
 def absolute_error(m, gamma, floor):
     """A bound on the absolute error of a computed value, given its computed magnitude m: see `certify`.
 
-    `_LEAST` is for what this very formula loses where γ·m is below the normal numbers.
+    `_LEAST` covers the underflow of this formula itself.
     """
     return 1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor) + _LEAST
 
 
 @kernel
 def absolute_errors(value, magnitude, gamma, floor, error):
-    """The same of many; inf where a value is not finite."""
+    """error[i] = a bound on the absolute error of value[i]; inf where the value is not finite."""
     for i in range(len(value)):
         error[i] = absolute_error(magnitude[i], gamma, floor) if abs(value[i]) < math.inf else math.inf
 
@@ -42,9 +42,9 @@ def relative_bound(v, m, gamma, floor):
 def certify(value, magnitude, gamma, floor, bound):
     """Write relative error bounds for computed values, given computed magnitudes.
 
-    The true value is within γ·M + floor of the computed one, where M, the true magnitude, is at most the computed one
-    over 1 − γ (plus what underflow hid); and relative to the *true* value, e/(|v| − e) for an absolute error e.
-    The factor 1.0001 pays for the roundings of this very formula.
+    The absolute error e is at most γ·M + floor, where M is the true magnitude, which is at most (m + floor)/(1 − γ) for
+    the computed magnitude m. Relative to the *true* value, it is at most e/(|v| − e). The factor 1.0001 covers the
+    roundings of this formula itself.
     """
     for i in range(len(value)):
         bound[i] = relative_bound(value[i], magnitude[i], gamma, floor)
@@ -52,11 +52,11 @@ def certify(value, magnitude, gamma, floor, bound):
 
 @kernel
 def posteriors(read, sizes, evidence, gamma, floor, rtol, numbers, certain, impossible):
-    """Quotients of what a reverse pass read: numbers[row, i] = read[i, row] / (root of the row), if they are `certain`.
+    """Posteriors from a reverse pass: numbers[row, i] = joint / root, and whether that is `certain` to `rtol`.
 
-    read, sizes : values and their magnitudes, variables and then the root × rows. evidence : int8, rows × variables;
-    what is observed is its own posterior. floor : what underflow may have added to any of them, row by row.
-    impossible : rows whose root is certainly 0.
+    read, sizes : joint probabilities, one per variable, and then the root, × rows; and their magnitudes. evidence :
+    int8, rows × variables; the posterior of an observed variable is its value. floor : for every row, a bound on the
+    errors by underflow. impossible : the rows whose root is certainly 0.
     """
     n = evidence.shape[1]
     for row in range(evidence.shape[0]):
@@ -64,7 +64,7 @@ def posteriors(read, sizes, evidence, gamma, floor, rtol, numbers, certain, impo
         root_bound = relative_bound(root, sizes[n, row], gamma, floor[row])
         impossible[row] = root == 0.0 and root_bound == 0.0
         if root < 0.0:
-            root_bound = math.inf  # no probability: negative / negative is none either
+            root_bound = math.inf  # not a distribution: a quotient of two negative values is no probability either
         for i in range(n):
             if evidence[row, i] >= 0:
                 numbers[row, i], bound = evidence[row, i], root_bound
@@ -80,7 +80,7 @@ def posteriors(read, sizes, evidence, gamma, floor, rtol, numbers, certain, impo
 
 @kernel
 def smallest(work, lanes, least):
-    """least[row] = the smallest number but 0, in absolute value, of every row of a block (NaN counts for nothing)."""
+    """least[row] = the smallest nonzero absolute value in every row of a block; NaNs are ignored."""
     least[:] = math.inf
     for first in range(0, len(work), lanes):
         for row in range(len(least)):
@@ -91,25 +91,25 @@ def smallest(work, lanes, least):
 
 @kernel
 def divide(mantissa, exponent, bound, by_mantissa, by_exponent, by_bound):
-    """Divide values in place by one positive value; the first that is certainly negative, or −1."""
-    negative, tame = -1, SMALL < by_mantissa < LARGE
+    """Divide values in place by one positive value; return the first that is certainly negative, or −1."""
+    divisor_in_range = SMALL < by_mantissa < LARGE
+    negative, all_in_range = -1, divisor_in_range
     for i in range(len(mantissa)):
-        tame &= (mantissa[i] > SMALL) & (mantissa[i] < LARGE)
+        all_in_range &= (mantissa[i] > SMALL) & (mantissa[i] < LARGE)
     more, times = by_bound + 2.0 * UNIT, (1.0 + 4.0 * UNIT) / max(1.0 - by_bound, 0.5)
-    if tame:  # nearly always
+    if all_in_range:  # the fast path: nearly always
         for i in range(len(mantissa)):
             mantissa[i] /= by_mantissa
             exponent[i] -= by_exponent
             bound[i] = (bound[i] + more) * times
         return negative
     by, by_binary = math.frexp(by_mantissa)
-    plain = SMALL < by_mantissa < LARGE
     for i in range(len(mantissa)):
         if mantissa[i] == 0.0 and bound[i] == 0.0:
             continue  # an exact zero stays one
         if mantissa[i] < 0.0 and bound[i] < 1.0 and negative < 0:
             negative = i
-        if plain and (SMALL < abs(mantissa[i]) < LARGE):
+        if divisor_in_range and (SMALL < abs(mantissa[i]) < LARGE):
             mantissa[i] /= by_mantissa
             exponent[i] -= by_exponent
         else:  # the quotient might leave the range of doubles

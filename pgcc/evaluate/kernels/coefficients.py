@@ -1,4 +1,4 @@
-"""From the values at the 2ⁿ corners to the 2ⁿ coefficients, and the rows of all corners."""
+"""From the values of a polynomial at the 2ⁿ corners of the cube {0, 1}ⁿ to its 2ⁿ coefficients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pgcc.kernels.policy import kernel
 
 @kernel
 def write_rows(first, rows):
-    """Row r is the binary expansion of first + r: int8, column i is bit i."""
+    """rows[r, i] = bit i of first + r: the corners of the cube, as rows of int8."""
     for r in range(rows.shape[0]):
         code = first + r
         for i in range(rows.shape[1]):
@@ -19,7 +19,7 @@ def write_rows(first, rows):
 def invert_corners(value, error):
     """Möbius inversion in place, c_S = Σ_{T⊆S} (−1)^{|S∖T|}·g(1_T): one variable at a time, high −= low.
 
-    error bounds |value − truth| of every entry, before and after.
+    error : bounds on the errors of the entries, before and after.
     """
     size, step = len(value), 1
     while step < size:
@@ -32,7 +32,7 @@ def invert_corners(value, error):
 
 @kernel
 def invert_corners_mod(value, prime):
-    """The same modulo p, on residues that are doubles."""
+    """Möbius inversion in place modulo p, on residues held in doubles."""
     size, step = len(value), 1
     while step < size:
         for start in range(0, size, 2 * step):

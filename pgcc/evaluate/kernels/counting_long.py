@@ -1,11 +1,11 @@
-"""A monotone program over long polynomials in t, whose small ends are cut off: for absolute accuracy.
+"""A monotone program over long polynomials in t without their negligible tails, to an absolute error.
 
-A value is 2^exponent · Σ_k c_k·t^(low + k), with ½ ≤ Σ c_k < 1 and c_k ≥ 0. Its errors, relative to that sum, are of
-two kinds: a relative one of every coefficient, by rounding (`rounded`: how many times), and an absolute one in the
-2-norm, by what is cut off and by fast Fourier transforms (`lost`). A product with b passes the latter on times Σ b, a
-sum averages it.
+A value is 2^exponent · Σ_k c_k·t^(low + k), with ½ ≤ Σ c_k < 1 and c_k ≥ 0. It has two kinds of errors: `rounded`, the
+number of roundings of every coefficient, and `lost`, the error in the 2-norm by cutting off tails and by fast Fourier
+transforms, relative to the sum of the coefficients. A product with a polynomial b multiplies the latter by Σ b, a sum
+averages it.
 
-A value takes the place `offset[slot] : offset[slot + 1]` of the pool.
+The coefficients of a slot are in pool[offset[slot] : offset[slot + 1]].
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 from pgcc.kernels.policy import kernel
 from pgcc.program.program import LEAF, SUM, TIMES
 
-# Products of two polynomials that are both longer are left to fast Fourier transforms.
+# If two polynomials are both longer than this, they are multiplied by fast Fourier transforms.
 SHORT = 2048
 _NEVER = -(2**60)
 
 
 class LongValues(NamedTuple):
-    """The values of all slots: see above."""
+    """The values of all slots: see the module."""
 
     offset: np.ndarray
     pool: np.ndarray
@@ -36,7 +36,10 @@ class LongValues(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """Memory for a product: piece p is buffer[starts[p] : starts[p] + sizes[p]]; and for one polynomial more."""
+    """Memory for an unfinished product, in pieces: piece p is buffer[starts[p] : starts[p] + sizes[p]].
+
+    scratch : memory for one polynomial.
+    """
 
     starts: np.ndarray
     sizes: np.ndarray
@@ -53,7 +56,7 @@ class Evidence(NamedTuple):
 
 @kernel
 def ends(c, cut):
-    """(first, last, Σ c): where a polynomial starts and ends without tails that hold at most `cut` of its sum each."""
+    """(first, last, Σ c): a polynomial without its two tails, each of which holds at most `cut` of its sum."""
     total, first, last = 0.0, 0, len(c)
     for x in c:
         total += x
@@ -72,7 +75,7 @@ def ends(c, cut):
 
 @kernel
 def put(c, low, exponent, rounded, lost, cut, slot, values):
-    """Write a polynomial to a slot, without its ends."""
+    """Write a polynomial to a slot, without its tails."""
     offset, pool, lows, lengths, exponents, rounds, losses = values
     first, last, total = ends(c, cut)
     binary = math.frexp(total)[1]
@@ -85,7 +88,7 @@ def put(c, low, exponent, rounded, lost, cut, slot, values):
 
 @kernel
 def add_convolution(acc, w, x, y):
-    """acc += w·x·y, for acc that starts where the product does."""
+    """acc += w·x·y, of polynomials that all start at t^0."""
     for i in range(len(x)):
         a = w * x[i]
         if a != 0.0:
@@ -96,11 +99,11 @@ def add_convolution(acc, w, x, y):
 
 @kernel
 def fold_product(factors, cut, values, memory):
-    """The product of the values in some slots as few pieces, all longer than SHORT but one: how many, and (Σ low,
-    Σ exponent, roundings, losses) of the whole.
+    """Multiply the values in some slots, as far as that takes no product of two long polynomials.
 
-    values : LongValues. memory : Pieces. Neighbours are multiplied while the last piece is at least as long as the one
-    before: a balanced tree.
+    Returns the number of pieces that are left to be multiplied, and (Σ low, Σ exponent, rounded, lost) of the whole.
+    Neighbours are multiplied while the last piece is at least as long as the one before it: a balanced tree.
+    values : LongValues. memory : Pieces.
     """
     offset, pool, lows, lengths, exponents, rounds, losses = values
     starts, sizes, buffer, scratch = memory
@@ -140,10 +143,10 @@ def fold_product(factors, cut, values, memory):
 
 @kernel
 def run_long(code, constants, evidence, begin, cut, values, memory):
-    """Instructions from `begin` on, up to the first that takes a product of two long polynomials: its number.
+    """Run instructions from `begin` on; return the first one that multiplies two long polynomials, which is not run.
 
-    code : Instructions. constants : Constants, but with exponents of two. evidence : Evidence. values : LongValues.
-    memory : Pieces.
+    code : Instructions. constants : Constants, with exponents of 2 instead of 2^256. evidence : Evidence. values :
+    LongValues. memory : Pieces.
     """
     op, target, start, args, first_weight = code
     weights, weight_exponents, leaf_variable, leaf_table, leaf_exponents = constants

@@ -11,9 +11,10 @@ _ODD, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 @kernel
 def number_equal(words, slots, first, number):
-    """number[r] = which of the distinct rows r is, first[i] = the first row like that; how many there are.
+    """number[r] = the number of the distinct row that row r equals, first[i] = where distinct row i occurs first.
 
-    words : a row is a row of 64-bit words. slots : all −1, a power of two of them, more than there are rows.
+    words : rows of 64-bit words. slots : a hash table, all −1, whose length is a power of two and more than the number
+    of rows. Returns the number of distinct rows.
     """
     count, last = 0, np.uint64(len(slots) - 1)
     for r in range(len(words)):

@@ -10,8 +10,8 @@ from pgcc.rings.kernels.scaled import RADIX
 
 
 @kernel
-def add_linear_gradients(adjoint, child, work, lanes, share, gradient):
-    """gradient[t] += Σ_rows share[row] · work[adjoint[t]] · work[child[t]], of one block of rows; share : as many."""
+def add_float64_gradients(adjoint, child, work, lanes, share, gradient):
+    """gradient[t] += Σ_rows share[row] · work[adjoint[t]] · work[child[t]], for one block of rows."""
     for t in range(len(adjoint)):
         a, x = adjoint[t] * lanes, child[t] * lanes
         total = splat(0.0)
@@ -22,12 +22,12 @@ def add_linear_gradients(adjoint, child, work, lanes, share, gradient):
 
 @kernel
 def add_scaled_gradients(adjoint, child, m, e, root, share, gradient):
-    """The same divided by the root, for rows of scaled numbers; m, e : rows × slots."""
+    """The same over scaled numbers, divided by the root of each row; m, e : rows × slots."""
     for row in range(m.shape[0]):
         over, of = share[row] / m[row, root], e[row, root]
         for t in range(len(adjoint)):
             a, x = adjoint[t], child[t]
             product = m[row, a] * m[row, x] * over
             if product != 0.0:
-                steps = min(max(e[row, a] + e[row, x] - of, -8), 8)  # past all doubles
+                steps = min(max(e[row, a] + e[row, x] - of, -8), 8)  # beyond ±8, the result is 0 or inf anyway
                 gradient[t] += np.ldexp(product, int(RADIX * steps))

@@ -7,7 +7,7 @@ The nodes of a circuit are the slots of its program, children before parents. No
     DET    inside: left, outside: right      one of the two for every child
     LEAF   none; which[s] is its variable, or −1
 
-Only what is visited costs anything. Values are scaled numbers, so that no evidence is too improbable.
+A sample costs as much as the nodes that it visits. Values are scaled numbers, so that no evidence is too improbable.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from pgcc.rings.kernels.scaled import shifted
 
 _NEVER = -(2**60)
 _DOWN = 2.0**-256
-_SURELY = 2.0  # above every uniform number
+_CERTAIN = 2.0  # a cumulative probability above every uniform number
 
 
 class Links(NamedTuple):
@@ -53,7 +53,7 @@ class Links(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """The weights of terms, and a and b of every leaf a·ȳ + b·z (by node), as scaled numbers."""
+    """The weights of terms, and by node the numbers a and b of leaves a·ȳ + b·z, as scaled numbers."""
 
     weight: np.ndarray
     weight_exponent: np.ndarray
@@ -62,16 +62,16 @@ class Numbers(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """What the walk down needs to know of a row of evidence.
+    """The probabilities of all choices, for one row of evidence.
 
     Attributes
     ----------
     live : uint8 array
-        Whether a variable below a node is free.
+        By node, whether there is an unobserved variable below it.
     cumulative : float64 array
-        Of a sum, the probability of its terms so far, past 1 from the last possible one on.
+        By term of a sum, the cumulative probability; above 1 from the last possible term on.
     one : float64 array
-        Of a leaf, the probability of 1.
+        By node, for a leaf, the probability of 1.
     """
 
     live: np.ndarray
@@ -80,7 +80,7 @@ class Choices(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """Where the random numbers of the first sample come from: see `start_stream`."""
+    """The random stream of the first sample: see `start_stream`."""
 
     seed: np.uint64
     row: int
@@ -119,7 +119,10 @@ def _share(m, e, other_m, other_e):
 
 @kernel
 def _accumulate(links, numbers, begin, end, m, e, cumulative):
-    """The terms of a sum: products of at most three mantissas, between 2⁻³⁸⁴ and 2³⁸⁴, on a common scale."""
+    """Cumulative probabilities of the terms of a sum.
+
+    A term is a product of at most three mantissas, between 2⁻³⁸⁴ and 2³⁸⁴; all are brought to a common exponent.
+    """
     left, right, weight, weight_exponent = links.left, links.right, numbers.weight, numbers.weight_exponent
     top = _NEVER
     for t in range(begin, end):
@@ -145,12 +148,12 @@ def _accumulate(links, numbers, begin, end, m, e, cumulative):
     for t in range(begin, last):
         cumulative[t] *= scale
     for t in range(last, end):
-        cumulative[t] = _SURELY
+        cumulative[t] = _CERTAIN
 
 
 @kernel
 def mark_reached(links, choices, root, reached):
-    """reached[s] = 1 for the nodes with free variables that a walk down from the root may visit."""
+    """reached[s] = 1 for the nodes with unobserved variables that a walk down from the root may visit."""
     kind, first, left, right, _ = links
     live, cumulative, _ = choices
     reached[:] = 0
@@ -173,15 +176,15 @@ def mark_reached(links, choices, root, reached):
 
 @kernel
 def walk_down(links, root, choices, sets, codes, stream, out):
-    """out[i] = sample i of a row of evidence, counted from the first of a stream.
+    """out[i] = sample i of a row of evidence, from the random stream number stream.number + i.
 
-    sets : plan, ints and reals of `pick_children`.
+    sets : the arguments plan, ints and reals of `pick_children`.
     """
     kind, first, left, right, which = links
     live, cumulative, one = choices
     plan, ints, reals = sets
     state = np.empty(STATE, np.uint64)
-    stack = np.empty(len(kind) + 1, np.int64)  # a node with free variables is visited at most once: products share none
+    stack = np.empty(len(kind) + 1, np.int64)  # factors share no variables: a node with some is visited at most once
     most = 0
     for d in range(len(plan)):
         most = max(most, plan[d, CHILDREN])
@@ -212,7 +215,7 @@ def walk_down(links, root, choices, sets, codes, stream, out):
                         top += 1
                 continue
             elif kind[s] != TIMES:
-                raise ValueError("an instruction that nobody has said how to sample")
+                raise ValueError("there is no rule to sample from an instruction of this kind")
             for i in range(t, end):
                 if live[left[i]]:
                     stack[top] = left[i]
@@ -224,7 +227,7 @@ def walk_down(links, root, choices, sets, codes, stream, out):
 
 @kernel
 def pick_children(plan, ints, reals, d, state, picked):
-    """picked[i] = 1 for the children of determinant d that are in."""
+    """Draw a set from determinant d: picked[i] = 1 for its children that are in."""
     p = plan[d]
     count, fixed = p[FREE], p[FIXED]
     items, numbers = ints[p[ITEMS] : p[ITEMS] + count], reals[p[REALS] :]

@@ -1,4 +1,4 @@
-"""Running programs without determinants in float64: in their fast form, a block of rows at a time."""
+"""The float64 loop: runs the fast form of programs without determinants, a block of rows at a time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from pgcc.rings.float64.kernels.evidence import STEP
 from pgcc.rings.float64.kernels.interpreter import Block, FloatProgram, Leaves, PairTables, WideTables
 from pgcc.rings.float64.kernels.rows import Answer, run_rows, write_certified
 
-# Bytes of values with which 256 rows at a time are fastest, or 128: a few times the nearest cache, and the next one.
+# Bytes of values up to which 256 rows at a time are fastest, or 128: a few times the first-level cache, and the
+# second-level cache.
 _NEAR, _NEXT = 1 << 17, 1 << 21
-# Memory for so many doubles is kept for the next call.
+# A block of at most this many doubles is kept for the next call.
 _KEPT = 1 << 22
 # The evidence that row 4·i + j of a table stands for, on its two variables.
 _TABLE_ROWS = np.array([[(0, 1, -1, -1)[i], (0, 1, -1, -1)[j]] for i in range(4) for j in range(4)], np.int8)
@@ -39,19 +40,19 @@ class Loop:
     ----------
     program : Program
     kept : slots
-        The values that are wanted.
+        The values to return.
     signed : bool
-        Whether the second half of them are the magnitudes of the first; otherwise, all are their own.
+        Whether the second half of `kept` are the magnitudes of the first half; otherwise, every value is its magnitude.
     lanes : int, optional
-        Rows per block. The more, the less reading an instruction costs; but the slots should stay in the cache.
+        Rows per block. With more of them, decoding an instruction costs less; but the slots should stay in the cache.
     """
 
     def __init__(self, program: Program, kept: Sequence[int], signed: bool, lanes: int | None = None):
         self.unscheduled, self.kept, self._signed, self._lanes = program, kept, signed, lanes
-        self._memory = threading.local()  # for a block: the system would have to clear new memory for every call
+        self._memory = threading.local()  # a block of each thread: the system clears new memory, which takes a while
 
     def values(self, evidence: np.ndarray) -> np.ndarray:
-        """The values for int8 rows of evidence (1, 0, −1): kept × rows, and perhaps some more columns."""
+        """The values for int8 rows of evidence (1, 0, −1), kept × rows; the last block may add columns."""
         lanes = self._lanes_for(evidence)
         kept = self.condensed.kept
         out = np.empty((len(kept), -(-len(evidence) // lanes) * lanes))
@@ -59,19 +60,19 @@ class Loop:
         return out
 
     def write_certified(self, evidence: np.ndarray, answer: Answer, numbers: np.ndarray) -> bool:
-        """The first value of every row, where the last one as its magnitude certifies it (see the kernel)."""
+        """Write the first value of every row that is certified with the last value as magnitude (see the kernel)."""
         lanes = self._lanes_for(evidence)
         block, kept = self._block(lanes), self.condensed.kept
         return write_certified(self.float_program, evidence, lanes, block, kept, answer, numbers)
 
     @cached_property
     def condensed(self) -> Condensed:
-        """The program in the form for the loop."""
+        """The fast form of the program."""
         return condense(self.unscheduled, self.kept)
 
     @cached_property
     def certificate(self) -> Certificate:
-        """Of the first half of what is kept, with the second half for magnitudes (see `signed`)."""
+        """The certificate of the kept values, with their magnitudes (see `signed`)."""
         kept = self.condensed.kept
         half = len(kept) // 2 if self._signed else 0
         walk = Walk(self.condensed.slots).run_condensed(self.condensed)
@@ -79,12 +80,12 @@ class Loop:
 
     @cached_property
     def float_program(self) -> FloatProgram:
-        """What the interpreter reads."""
+        """The fast form as the interpreter reads it."""
         return condensed_program(self.condensed, self.unscheduled.n_variables)
 
     @cached_property
     def lanes(self) -> int:
-        """Rows per block: up to 256 if their values stay near, up to 128 if they fit the next cache."""
+        """Rows per block: up to 256 if their values stay in the first cache, up to 128 if they fit the second."""
         if self._lanes is not None:
             return self._lanes
         row = 8 * self.condensed.slots
@@ -94,7 +95,7 @@ class Loop:
         return min(self.lanes, -(-len(evidence) // STEP) * STEP)
 
     def _block(self, lanes: int) -> Block:
-        """Memory for a block, the same for every call of a thread unless it is large."""
+        """Memory for a block. A thread gets the same memory in every call, unless it is large."""
         known: tuple[int, Block] | None = getattr(self._memory, "known", None)
         if known is not None and known[0] == lanes:
             return known[1]
@@ -105,12 +106,12 @@ class Loop:
 
 
 def plain_program(program: Program) -> FloatProgram:
-    """What the interpreter reads of a program."""
+    """A program as the interpreter reads it."""
     return _float_program(program, Leaves(program.leaf_variable, program.leaf_table), _NO_PAIRS, _NO_WIDE)
 
 
 def condensed_program(condensed: Condensed, variables: int) -> FloatProgram:
-    """What the interpreter reads of a fast form, with its tables filled in; variables : of a row of evidence."""
+    """A fast form as the interpreter reads it, with its tables filled in; variables : the columns of the evidence."""
     column = (variables + condensed.joint).astype(np.int32)
     pairs = PairTables(condensed.pairs, column, _filled(condensed.tables, _TABLE_ROWS))
     return _float_program(condensed, _NO_LEAVES, pairs, _wide_tables(condensed) if condensed.wide else _NO_WIDE)
@@ -138,7 +139,7 @@ def _wide_tables(condensed: Condensed) -> WideTables:
 
 
 def _filled(tables: Tables, rows: np.ndarray) -> np.ndarray:
-    """All entries of tables, one table after another; rows: the evidence that the entries stand for."""
+    """All entries of tables, one table after another; rows : the evidence that each entry stands for."""
     program, count = tables.program, len(tables.roots)
     out = np.empty((count, -(-len(rows) // STEP) * STEP))
     block = new_block(None, program.slots, tables.variables, STEP)
@@ -149,7 +150,7 @@ def _filled(tables: Tables, rows: np.ndarray) -> np.ndarray:
 
 
 def new_block(condensed: Condensed | None, slots: int, variables: int, lanes: int) -> Block:
-    """Memory for a block of rows of a program, or of one that begins with a condensed one."""
+    """Memory for a block of rows of a program, which may begin with a condensed one."""
     pairs, scopes = (0, 0) if condensed is None else (len(condensed.pairs), len(condensed.scopes))
     return Block(
         np.empty(max(8, variables + pairs) * lanes, np.uint8),  # codes are transposed eight variables at a time

@@ -1,11 +1,12 @@
-"""A program over polynomials in t: z_i becomes t·z_i for every variable that counts.
+"""A program over polynomials in t, with t·z_i in place of z_i for every variable that is counted.
 
-A coefficient is a scaled number m · 2^(256·e) with m = 0 or 2⁻¹²⁸ ≤ |m| < 2¹²⁸, so that none underflows: one of 1e-4000
-is as accurate as any other. Products are direct ones, of coefficients that have no sign in monotone circuits: nothing
-cancels. Most polynomials have one exponent in common, and then the inner loop is a plain multiply-add.
+Coefficients are scaled numbers m · 2^(256·e), which do not underflow: one of 1e-4000 is as accurate as any other.
+Polynomials are multiplied term by term, and in monotone circuits nothing cancels. Mostly, all coefficients of a
+polynomial have the same exponent, and the inner loop is a multiply-add of doubles.
 
 A product of polynomials with a and b coefficients takes a·b steps. A value has at most one coefficient more than it has
-free variables that count, so that over scopes that form a tree these add up to O(edges · k).
+unobserved variables that are counted. If the scopes form a tree, all products together take O(edges · k) steps, with k
+such variables in all.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ _MIXED = 2**61  # there is no common exponent
 
 
 class Sizes(NamedTuple):
-    """The number system of what is known of polynomials before they are computed.
+    """The number system of sizes: the lengths of polynomials, and their rounding errors, before they are computed.
 
-    lengths[i] : coefficients of what instruction i leaves in its slot. most[slot] : the most that it ever holds. now :
-    those that it holds at the moment. rounds[slot] : how many factors (1 + δ), |δ| ≤ 2⁻⁵³, stand on any term of its
-    coefficients. A coefficient of a product of a and b coefficients adds at most min(a, b) terms. terms : of a sum, so
-    far.
+    lengths[i] : the number of coefficients that instruction i writes. now[slot] : the number that a slot holds at the
+    moment. most[slot] : the largest number that it ever holds. rounds[slot] : how many factors (1 + δ), |δ| ≤ 2⁻⁵³, any
+    term of its coefficients has. (A coefficient of a product of a and b coefficients adds at most min(a, b) terms.)
+    terms : the terms of an unfinished sum.
     """
 
     constants: Constants
@@ -101,7 +102,7 @@ number_system(
 
 @kernel
 def plan_polynomials(code, constants, det_lengths, codes, counted, lengths, most, rounds):
-    """Fill in lengths, most and rounds (see `Sizes`); code : Instructions, constants : those of scaled numbers."""
+    """Fill in lengths, most and rounds (see `Sizes`); code : Instructions, constants : Constants of scaled numbers."""
     most[:] = 1
     now, terms = np.zeros(len(most), np.int64), np.zeros(1)
     walk(code, Sizes(constants, det_lengths, codes, counted, lengths, most, now, rounds, terms), 0, len(code.op))
@@ -109,9 +110,9 @@ def plan_polynomials(code, constants, det_lengths, codes, counted, lengths, most
 
 @bare_kernel
 def add_convolution(acc, w, x, y):
-    """acc += w·x·y; returns the exponent that the coefficients of acc then have in common.
+    """acc += w·x·y; returns the new common exponent of the coefficients of acc.
 
-    acc, x, y : mantissas, exponents and the exponent that all have in common. w : mantissa and exponent.
+    acc, x, y : mantissas, exponents, and the common exponent of all coefficients. w : mantissa and exponent.
     """
     (acc_m, acc_e, common), (wm, we) = acc, w
     (xm, xe, x_common), (ym, ye, y_common) = x, y
@@ -153,7 +154,7 @@ def add_convolution(acc, w, x, y):
 
 @bare_kernel
 def write_normalized(acc_m, acc_e, common, m, e):
-    """Write the accumulator to m, e with mantissas in range; returns the exponent that they have in common."""
+    """Write the accumulator to m, e with mantissas in range; returns the common exponent."""
     found = _NOTHING
     for k in range(len(acc_m)):
         m[k], e[k] = normalized(acc_m[k], acc_e[k] if common == _MIXED else common)
@@ -163,7 +164,7 @@ def write_normalized(acc_m, acc_e, common, m, e):
 
 
 class Dets(NamedTuple):
-    """The polynomials of determinants, one after another: their lengths, where they start, and their coefficients."""
+    """The polynomials of determinants: their lengths, where they start, and their coefficients, one after another."""
 
     lengths: np.ndarray
     starts: np.ndarray
@@ -172,10 +173,11 @@ class Dets(NamedTuple):
 
 
 class Polynomials(NamedTuple):
-    """The number system, for one row of evidence.
+    """The number system of polynomials, for one row of evidence.
 
-    Slot s is m, e from offset[s] on: now[s] coefficients with the exponent common[s], unless that is mixed. lengths :
-    of `plan_polynomials`. acc_m, acc_e, acc_common : the sum or product that is being computed. one_m, one_e : 1.
+    Slot s has now[s] coefficients, m, e from offset[s] on; all have the exponent common[s], unless that is `_MIXED`.
+    lengths : see `plan_polynomials`. acc_m, acc_e, acc_common : the unfinished sum or product. one_m, one_e : the
+    polynomial 1.
     """
 
     constants: Constants
@@ -196,7 +198,7 @@ class Polynomials(NamedTuple):
 
 @bare_kernel
 def _write(system, at, length):
-    """The accumulator becomes the value of a slot."""
+    """Write the accumulator to a slot."""
     first, last = system.offset[at], system.offset[at] + length
     system.common[at] = write_normalized(
         system.acc_m[:length], system.acc_e[:length], system.acc_common[0], system.m[first:last], system.e[first:last]
@@ -270,7 +272,7 @@ number_system(Polynomials, Operations(_leaf, _one, _times, _zero, _add, _add_pro
 def run_polynomials(code, constants, dets, codes, lengths, most, roots, out_m, out_e):
     """out_m[r], out_e[r] = the coefficients of slot roots[r], for one row of codes.
 
-    code : Instructions. constants : Constants of scaled numbers. dets : Dets. lengths, most : of `plan_polynomials`.
+    code : Instructions. constants : Constants of scaled numbers. dets : Dets. lengths, most : see `plan_polynomials`.
     """
     offset = np.zeros(len(most) + 1, np.int64)
     for s in range(len(most)):

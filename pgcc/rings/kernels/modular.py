@@ -1,6 +1,6 @@
-"""A program modulo a prime below 2⁵⁰, for identity tests on exact coefficients.
+"""A program modulo a prime p below 2⁵⁰, for identity tests on exact coefficients.
 
-A residue is a double, a whole number from 0 to p − 1, and eight of them are computed at a time.
+A residue is a whole number from 0 to p − 1, held in a double; eight of them are computed at a time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pgcc.kernels.simd import LANES, fused, if_less, load, minus, nearest, plus,
 from pgcc.program.program import DET, DETMAG
 from pgcc.rings.kernels.walk import Operations, complete, number_system, walk
 
-MOST_BITS = 50  # of a prime: see `mul_mod`
+MOST_BITS = 50  # the bits of a prime: see `mul_mod`
 
 
 @kernel
@@ -116,8 +116,8 @@ def _determinant_mod(shape, data, f, y, prime, scale, matrix):
 class Modular(NamedTuple):
     """The number system: residues of every slot at some points, a multiple of eight.
 
-    weights, leaf_table (a, b) and det_data are residues. width : how many points. points : variables · width. work :
-    slots · width. one, scale, matrix : room for determinants.
+    weights, leaf_table (a, b) and det_data are residues. width : the number of points. points : variables · width.
+    work : slots · width. one, scale, matrix : memory for determinants.
     """
 
     prime: float

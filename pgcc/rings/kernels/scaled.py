@@ -1,7 +1,7 @@
-"""Scaled numbers m · 2^(256·e): no product of probabilities leaves its range.
+"""Scaled numbers m · 2^(256·e), whose range no product of probabilities leaves.
 
-A mantissa is 0 or has 2⁻¹²⁸ ≤ |m| < 2¹²⁸, so that two of them multiply without overflow and one comparison
-normalises the result. Used for the rows whose float64 value is out of range.
+A mantissa m is 0, or 2⁻¹²⁸ ≤ |m| < 2¹²⁸, so that the product of two does not overflow, and is normalised by at most one
+step. Used for the rows whose float64 value is out of range.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def normalized(m, e):
         m *= _UP
         e -= 1
     if abs(e) > _MOST:
-        return math.nan, 0  # out of every range: nothing is known
+        return math.nan, 0  # even this range is left: unknown
     return m, e
 
 
 @kernel
 def shifted(m, gap):
-    """m · 2^(−256·gap); past two steps a finite number is too small to be seen (and infinity becomes NaN)."""
+    """m · 2^(−256·gap). For more than two steps, that is negligible: 0, or NaN if m is not finite."""
     if gap == 0:
         return m
     if gap < 0:  # the product of two mantissas may be one step above what their exponents say
@@ -50,7 +50,7 @@ def shifted(m, gap):
 
 
 class Constants(NamedTuple):
-    """The numbers of a program as scaled ones; `weights` and `leaf_table` hold mantissas."""
+    """The numbers of a program as scaled numbers; `weights` and `leaf_table` hold the mantissas."""
 
     weights: np.ndarray
     weight_exponents: np.ndarray
@@ -133,6 +133,6 @@ def run_scaled(code, constants, evidence, roots, mantissas, exponents, slots):
 
 @kernel
 def run_scaled_rows(code, constants, begin, end, evidence, m, e):
-    """Instructions begin … end − 1 for every row; m, e : rows × slots, kept."""
+    """Run instructions begin … end − 1 for every row; m, e : rows × slots, the values of all slots."""
     for row in range(evidence.shape[0]):
         walk(code, Scaled(constants, evidence[row], m[row], e[row]), begin, end)

@@ -1,8 +1,9 @@
-"""A program over truncated polynomials in t: z = t for variables observed 1, 0 for observed 0, 1 for the free ones.
+"""A program over truncated polynomials in t: z is t for variables observed 1, 0 for observed 0, 1 for unobserved.
 
-The bottom coefficients are those of 1, t, …, t^(L−1). The top ones are, of every value u, the L coefficients from
-t^D(u) downwards, where D(u) is a bound on its degree: the formal degree, or |A ∩ scope(u)| at sums that are known to
-be multiaffine, whose higher coefficients cancel. Products are direct: small coefficients keep their digits.
+Of every value u, L coefficients are kept. The bottom ones are those of 1, t, …, t^(L−1). The top ones are those of
+t^D(u) and lower powers, where D(u) is a bound on the degree of u: the formal degree, or |A ∩ scope(u)| for sums that
+are known to be multiaffine, whose higher coefficients cancel. Polynomials are multiplied term by term, not by FFT, so
+that small coefficients keep their digits.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pgcc.kernels.policy import bare_kernel, kernel
 from pgcc.program.program import LEAF, TIMES
 from pgcc.rings.kernels.walk import Operations, complete, no_determinant, number_system, walk
 
-HUGE = 2**40  # degrees stop here: they are then no longer told apart
+HUGE = 2**40  # stands for all degrees from here on
 
 
 @bare_kernel
@@ -40,9 +41,10 @@ def count_ones(codes):
 
 
 class Degrees(NamedTuple):
-    """The bounds on degrees in t as a number system, for one row of evidence: a sum has the largest of its terms'.
+    """The number system of degree bounds in t, for one row of evidence. Every value must have a slot of its own.
 
-    Every value must have a slot of its own. cap_start, cap_scope : of multiaffine values, the variables of the scope.
+    cap_scope[cap_start[i] : cap_start[i + 1]] : the variables of the value of instruction i, if it is known to be
+    multiaffine.
     """
 
     leaf_variable: np.ndarray
@@ -74,7 +76,7 @@ def _add_product_degree(system, at, k, x, y):
 
 
 def _cap_degree(system, i, at):
-    """A multiaffine value has at most |A ∩ scope|."""
+    """The degree of a multiaffine value is at most |A ∩ scope|."""
     first, last = system.cap_start[i], system.cap_start[i + 1]
     if first < last:
         inside = 0
@@ -101,12 +103,12 @@ class Numbers(NamedTuple):
 
 
 class Series(NamedTuple):
-    """The number system of `length` coefficients, for one row of evidence.
+    """The number system of polynomials with `length` coefficients, for one row of evidence.
 
-    top : whether those are the highest ones, from t^degree[slot] downwards; otherwise, the lowest ones, from 1 upwards.
-    degree : bounds on those of the values; the top coefficients need them beforehand (`Degrees`), the bottom ones find
-    them on the way, without caps. work : the coefficients of slot s from s · stride on. spare : room for those of a
-    value. so_far : the degree of a product.
+    top : whether the top coefficients are kept, from t^degree[slot] downwards, or the bottom ones, from 1 upwards.
+    degree : degree bounds of the values. Top coefficients need them beforehand (`Degrees`); bottom ones compute them on
+    the way, without the caps of multiaffine sums. work : the coefficients of slot s from s · stride on. spare : memory
+    for one polynomial. constant : the polynomial 1. so_far : the degree of an unfinished product.
     """
 
     numbers: Numbers
@@ -193,9 +195,9 @@ number_system(Series, Operations(_leaf, _one, _times, _empty, _add, _add_product
 
 @kernel
 def find_slack(code, degree, roots, observed, slack):
-    """How many coefficients below the top one each value must keep (−1: none at all); the largest of them.
+    """slack[s] = how many coefficients below the top one slot s must keep, −1 for none at all; returns the largest.
 
-    −1 altogether where the degree of the root is below |A|: the coefficient is 0.
+    That is −1 if the degree of the root is below |A|: the coefficient of t^|A| is 0.
     """
     op, target, start, args, first_weight = code
     slack[:] = -1
@@ -213,10 +215,10 @@ def find_slack(code, degree, roots, observed, slack):
             for j in range(first, last):
                 slack[args[j]] = max(slack[args[j]], total - lowest)
         else:
-            alone = first + 2 * (first_weight[i + 1] - first_weight[i]) - (last - first)  # where the pairs begin
-            for j in range(first, alone):
+            pairs = first + 2 * (first_weight[i + 1] - first_weight[i]) - (last - first)  # where terms w·x·y begin
+            for j in range(first, pairs):
                 slack[args[j]] = max(slack[args[j]], degree[args[j]] - lowest)
-            for j in range(alone, last, 2):
+            for j in range(pairs, last, 2):
                 x, y = args[j], args[j + 1]
                 slack[x] = max(slack[x], degree[x] + degree[y] - lowest)
                 slack[y] = max(slack[y], degree[x] + degree[y] - lowest)
@@ -228,7 +230,7 @@ def find_slack(code, degree, roots, observed, slack):
 
 @kernel
 def top_lengths(code, leaf_variable, caps, evidence, roots, slots, lengths):
-    """How many top coefficients per value each row needs; 0 where the degree is below |A|.
+    """lengths[row] = how many top coefficients the row needs; 0 if the degree is below |A|.
 
     code : Instructions. caps : cap_start, cap_scope (see `Degrees`).
     """
@@ -244,8 +246,8 @@ def top_lengths(code, leaf_variable, caps, evidence, roots, slots, lengths):
 def run_series(code, numbers, caps, top, evidence, roots, slots, limit, out, lengths):
     """out[r, row] = coefficient of t^|A| at slot roots[r], by the top or the bottom coefficients.
 
-    code : Instructions. numbers : Numbers. caps : as in `top_lengths`. lengths[row] = how many coefficients were kept,
-    or 0 where the result is 0 by degree, or −1 where more than `limit` would be needed: nothing was computed.
+    code : Instructions. numbers : Numbers. caps : as in `top_lengths`. lengths[row] = how many coefficients were kept;
+    0 if the result is 0 because of the degree; −1 if more than `limit` were needed, and nothing was computed.
     """
     degree, slack = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
     so_far = np.zeros(1, np.int64)

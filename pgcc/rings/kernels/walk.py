@@ -1,9 +1,9 @@
-"""The one walk over the instructions of a program, for every number system that is not hot.
+"""The one walk over the instructions of a program, for all number systems but float64.
 
-A number system is a named tuple of the arrays that it computes in, and its `Operations`. Numba compiles the walk once
-for each, and calls its operations directly; where it is interpreted, Python looks them up. A number system
-whose operations are few and large, or that runs seldom, can be any class of Python (`walk_in_python`). The float64
-engine has a walk of its own (`pgcc.rings.float64.kernels`).
+A number system is a named tuple of the arrays that it computes in, together with its `Operations`. Numba compiles the
+walk once for each number system, and calls its operations directly; an interpreted walk looks them up in a table. If
+operations are few and large, or seldom run, the number system can be any Python class (`walk_in_python`). The float64
+engine has a walk of its own, for speed (`pgcc.rings.float64.kernels`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pgcc.program.program import DET, DETBAR, DETMAG, LEAF, SUM, TIMES, Code
 
 
 class Instructions(NamedTuple):
-    """What a walk reads of a program (see `Code`)."""
+    """The instructions of a program (see `Code`)."""
 
     op: np.ndarray
     target: np.ndarray
@@ -28,7 +28,7 @@ class Instructions(NamedTuple):
 
 
 class Operations(NamedTuple):
-    """What a number system does for the instructions. `at` is the slot that an instruction i writes.
+    """The operations of a number system. `at` is the slot that instruction i writes.
 
     Attributes
     ----------
@@ -65,26 +65,26 @@ _KNOWN: dict[type, Operations] = {}
 
 
 def number_system(kind: type, operations: Operations) -> None:
-    """Say what a number system, a class (of named tuples, to be compiled), does."""
+    """Register the operations of a number system. To be compiled, its class must be one of named tuples."""
     _KNOWN[kind] = operations
 
 
 def no_determinant(system, i, at, op, args):
-    """For number systems that have none."""
+    """The operation `determinant` of number systems that have none."""
     raise ValueError("a determinant is no operation of this number system")
 
 
 def complete(system, i, at):
-    """For number systems in which a product or a sum is complete with its last factor or term."""
+    """The operations `end_product` and `end_sum` of number systems in which nothing is left to do at the end."""
 
 
 def instructions_of(program: Code) -> Instructions:
-    """What a walk reads of a program."""
+    """The instructions of a program, for a walk."""
     return Instructions(program.op, program.target, program.start, program.args, program.first_weight)
 
 
 def leaf(system: Any, i: int, at: int, number: int) -> None:
-    """See `Operations`; as the others below."""
+    """See `Operations`, also for the functions below."""
     _KNOWN[type(system)].leaf(system, i, at, number)
 
 
@@ -122,7 +122,7 @@ def determinant(system: Any, i: int, at: int, op: int, args: np.ndarray) -> None
 
 @before_compiling
 def _tell_numba() -> None:
-    """An operation of a number system stands for the function that its class is known to have."""
+    """Compile a call of an operation as a call of the function that the class of its number system registered."""
     from numba.extending import overload
 
     def chosen(name: str) -> Any:
@@ -164,6 +164,6 @@ def walk(code, system, begin, end):
 
 
 def walk_in_python(program: Code, system: Any) -> None:
-    """Run all instructions in a number system of Python, as `walk` does: nothing is compiled."""
+    """Run all instructions in a number system that is a Python class: nothing is compiled."""
     code = Instructions(*(part.tolist() for part in instructions_of(program)))
     getattr(walk, "py_func", walk)(code, system, 0, len(code.op))

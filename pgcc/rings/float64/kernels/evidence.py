@@ -1,7 +1,7 @@
-"""Rows of evidence as the interpreter reads them: a block of rows at a time, variable by variable.
+"""Rows of evidence, packed as the interpreter reads them: a block of rows at a time, variable by variable.
 
-The code of a variable is 0 or 1 where it is observed, and 255 where it is not. The joint code of two is 4·x + y, of
-their lowest two bits.
+The code of a variable is 0 or 1 where it is observed, and 255 where it is not. The joint code of two variables with the
+codes x and y is 4·(x & 3) + (y & 3).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pgcc.kernels.policy import bare_kernel
 from pgcc.kernels.simd import WORD, add_planes, join_codes, no_codes, transpose
 from pgcc.program.condense import MOST_VARIABLES
 
-STEP = 32  # a block has a multiple of so many rows
+STEP = 32  # the number of rows in a block is a multiple of it
 
 
 class Rows(NamedTuple):
@@ -23,9 +23,9 @@ class Rows(NamedTuple):
     Attributes
     ----------
     codes : uint8 array
-        Of all rows, one after another.
+        The codes of all rows, one row after another.
     variables : int
-        How many codes a row has.
+        The number of codes in a row.
     """
 
     codes: np.ndarray
@@ -45,7 +45,7 @@ def are_codes(evidence, first, last):
 
 @bare_kernel
 def read_block(program, rows, first, lanes, block):
-    """Write the codes of a block of rows from row `first` on; the last row repeats.
+    """Write the codes of a block of rows, from row `first` on; a last block that is not full repeats the last row.
 
     program : FloatProgram. rows : Rows. block : Block.
     """
@@ -56,7 +56,7 @@ def read_block(program, rows, first, lanes, block):
 
 @bare_kernel
 def pack_block(rows, first, lanes, packed):
-    """packed[v·lanes + k] = code of variable v in row first + k; the last row repeats.
+    """packed[v·lanes + k] = code of variable v in row first + k; past the end, that of the last row.
 
     Codes are transposed in squares of 8 × 8 bytes, if there are enough bytes to read and columns to write. A row with
     fewer than eight variables is read on into the next row; so `packed` has eight columns at least (see `new_block`).

@@ -1,6 +1,6 @@
-"""The float64 interpreter: any program without determinants, or the stretches between them, a block of rows at a time.
+"""The float64 interpreter: runs a program, or the part of it between two determinants, for a block of rows.
 
-It runs programs, their reverse passes, and their fast forms (`pgcc.program.condense`): those read tables of two or more
+It runs programs, their reverse passes, and their fast forms (`pgcc.program.condense`), which read tables of two or more
 variables (PAIR, LOOKUP) where programs read leaves.
 """
 
@@ -19,14 +19,14 @@ from pgcc.rings.float64.kernels.sums import add_products, add_values, fill, mult
 
 
 class Leaves(NamedTuple):
-    """What LEAF reads.
+    """The operands of LEAF.
 
     Attributes
     ----------
     variable : int32 array
         The variable of each leaf; −1 for a constant.
     table : float64 array, leaves × 3
-        The values where it is observed 0, observed 1, free.
+        The values of each leaf if its variable is observed 0, observed 1, unobserved.
     """
 
     variable: np.ndarray
@@ -34,16 +34,16 @@ class Leaves(NamedTuple):
 
 
 class PairTables(NamedTuple):
-    """What PAIR reads: tables of two variables, by their joint code.
+    """The operands of PAIR: tables of two variables, looked up by their joint code.
 
     Attributes
     ----------
-    variables : int32 array, pairs × 2
+    variables : int32 array, joint codes × 2
         The two variables of every joint code.
     column : int32 array
-        The column of the joint code of each table: those of the variables come first.
+        For each table, the column of `Block.columns` with its joint codes.
     tables : float64 array
-        `ENTRIES` for each.
+        The tables, one after another, with `ENTRIES` entries each.
     """
 
     variables: np.ndarray
@@ -52,16 +52,19 @@ class PairTables(NamedTuple):
 
 
 class WideTables(NamedTuple):
-    """What LOOKUP reads: tables of more variables, by the number of their state.
+    """The operands of LOOKUP: tables of up to seven variables, which make learned SimplePGCs 1.5–4× faster.
+
+    (Random circuits of 10,000 edges or more gain 1.3–1.6×; nltcs, plants and jester nothing: they have few or none.) A
+    table is looked up by the number of the state of its variables.
 
     Attributes
     ----------
     tables : float64 array
-        One after another.
+        The tables, one after another.
     start, scope : int64 arrays
-        Where each starts, and the number of its scope.
+        For each table, where it starts, and the number of its scope.
     scopes : int32 array, scopes × `MOST_VARIABLES`
-        The variables of each, then −1.
+        The variables of each scope, then −1.
     numbers : uint16 array, sizes × 4^`MOST_VARIABLES`
         `state_numbers` of 3 variables, 4, …
     """
@@ -74,7 +77,7 @@ class WideTables(NamedTuple):
 
 
 class FloatProgram(NamedTuple):
-    """What the interpreter reads of a program or its fast form (see `Code`)."""
+    """A program or its fast form, as the interpreter reads it (see `Code`)."""
 
     op: np.ndarray
     target: np.ndarray
@@ -88,7 +91,7 @@ class FloatProgram(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What is known and computed of a block of rows; how many rows it has is called `lanes`.
+    """Memory for a block of rows. `lanes` is the number of its rows.
 
     Attributes
     ----------
@@ -97,7 +100,7 @@ class Block(NamedTuple):
     state : uint16 array, scopes · lanes
         The number of the state of each scope.
     work : float64 array, slots · lanes
-        The values.
+        The values of all slots.
     """
 
     columns: np.ndarray
@@ -125,9 +128,9 @@ def copy_roots(work, lanes, roots, out, number):
 
 @bare_kernel
 def run_block(program, begin, end, lanes, block):
-    """Instructions begin … end − 1, none of them a determinant, for one block of rows.
+    """Run instructions begin … end − 1, none of them a determinant, for one block of rows.
 
-    program : FloatProgram. block : Block, whose codes are written.
+    program : FloatProgram. block : Block, with its codes filled in.
     """
     args, weights, work = program.args, program.weights, block.work
     for i in range(begin, end):

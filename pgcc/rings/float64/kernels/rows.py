@@ -1,4 +1,4 @@
-"""Many rows in float64: blocks of rows through the interpreter, and which of the results are certain enough."""
+"""Many rows in float64: runs the interpreter block by block, and certifies the results."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from pgcc.rings.float64.kernels.evidence import STEP, Rows, are_codes, read_bloc
 from pgcc.rings.float64.kernels.interpreter import copy_roots, run_block
 
 _LEAST_NORMAL = 2.0**-1022
-# Between them, neither the bound nor the quotient by a total of 1 leaves the range of normal numbers.
+# For values between these, neither the bound nor the quotient by a total of 1 leaves the range of normal numbers.
 _LOW, _HIGH = 2.0**-960, 2.0**960
 
 
 class Answer(NamedTuple):
-    """What is wanted of values, and what is known of their errors.
+    """How answers are made of values, and the certificate of these.
 
     Attributes
     ----------
     gamma, floor : float
-        A value is off by at most γ times its magnitude, and a floor (see `Certificate`).
+        The error of a value is at most gamma times its magnitude, plus floor (see `Certificate`).
     rtol : float
-        The relative error that is good enough.
+        The relative error that an answer may have.
     total : float
-        What values are divided by.
+        Values are divided by it.
     logs : bool
-        Whether logarithms are wanted.
+        Whether answers are logarithms.
     left_from, left_to : float
-        Values from the one to the other are left to the caller, whatever their bounds.
+        Values between these two are left to the caller, whatever their bounds.
     """
 
     gamma: float
@@ -60,9 +60,9 @@ def run_rows(program, evidence, lanes, block, roots, out):
 
 @kernel
 def write_certified(program, evidence, lanes, block, roots, answer, numbers):
-    """`certify_block` for what `run_rows` computes, block by block; whether everything is certain enough.
+    """Compute the values of all rows, and answers from those that are certified; return whether all rows are.
 
-    Evidence need not have been checked: in a block in which anything is not 1, 0 or −1 nothing is certain.
+    Evidence need not have been checked: in a block with a code that is not 1, 0 or −1, no row is certified.
     """
     rows = Rows(evidence.reshape(-1).view(np.uint8), evidence.shape[1])
     flat, variables = rows
@@ -84,17 +84,16 @@ def write_certified(program, evidence, lanes, block, roots, answer, numbers):
 
 @inlined_kernel
 def certify_block(work, value, magnitude, count, answer, numbers, first):
-    """numbers[first + i] = v / total, or its logarithm, of values whose relative error is certainly at most `rtol`.
+    """numbers[first + i] = v / total, or its logarithm, if the relative error of v is at most `rtol`, otherwise NaN.
 
-    v = work[value + i], its magnitude is work[magnitude + i], for i < count; both go on to a multiple of 8, with
-    rows that repeat, and values are written over. The others become NaN; returns whether there are none. The bound is
-    that of `relative_bound`, and only values that are positive, not at the ends of the range, and not between
-    `left_from` and `left_to` can be certain.
+    v = work[value + i] is a value and work[magnitude + i] its magnitude, for i < count; both arrays go on to a multiple
+    of 8, and values are overwritten. Returns whether there is no NaN. The bound is that of `relative_bound`; besides,
+    certified values are positive, not at the ends of the range, and not between `left_from` and `left_to`.
     """
     gamma, floor, rtol, total, logs, left_from, left_to = answer
     factor = 1.0001 * gamma / (1.0 - gamma)
     low, high = _LOW * max(1.0, total), _HIGH * min(1.0, total)
-    # v is above error / rtol, and so above `low`; and it is a normal number: others take a hundred times as long
+    # a certified v is above error / rtol, and so above `low`, and a normal number: subnormal ones are very slow
     offset = max(factor * floor + 1.0001 * floor, low * rtol, 2.0 * _LEAST_NORMAL)
     doubt, whole = splat(0.0), count - count % 8
     for i in range(0, count, 8):

@@ -1,8 +1,8 @@
-"""Weighted sums and products of slots, for a block of rows: some terms at a time, each pass over all rows.
+"""Weighted sums and products of slots, for a block of rows: a pass over all rows for every few terms.
 
-Where its terms start, and their weights, are read once in a pass and stay in registers. A pass adds to what the slot
-holds, unless it is the first one. Terms are added in their order, so that results do not depend on how they are cut.
-No slot that is read may be the one that is written.
+The weights and addresses of the terms of a pass stay in registers. A pass adds to what the slot holds, unless it is the
+first. Terms are added in order, so that results do not depend on how they are grouped into passes. The slot that is
+written must not be one of those that are read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pgcc.kernels.simd import load, mul, muladd, peek, splat, store
 
 @inlined_kernel
 def add_values(args, first, last, weights, k, lanes, work, at, fresh):
-    """work[at…] = Σ w·x for the slots x of args[first:last] and the weights from k on; if not `fresh`, added to it."""
+    """work[at…] = Σ w·x for the slots x of args[first:last] and the weights from k on; added to it if not `fresh`."""
     while last - first >= 4:
         x0, x1, x2, x3 = _four(args, first, lanes)
         w0, w1, w2, w3 = _weights(weights, k)
@@ -32,7 +32,7 @@ def add_values(args, first, last, weights, k, lanes, work, at, fresh):
 
 @inlined_kernel
 def add_products(args, first, last, weights, k, lanes, work, at, fresh):
-    """work[at…] = Σ w·x·y, for pairs of slots x, y, likewise."""
+    """The same with Σ w·x·y, for pairs of slots x, y."""
     while last - first >= 8:
         x0, y0, x1, y1 = _four(args, first, lanes)
         x2, y2, x3, y3 = _four(args, first + 4, lanes)
@@ -91,7 +91,7 @@ def _old(work, at, fresh):
 
 @inlined_kernel
 def _four(args, first, lanes):
-    """Where the four slots from args[first] on start."""
+    """The addresses of the four slots from args[first] on."""
     return (
         peek(args, first) * lanes,
         peek(args, first + 1) * lanes,
