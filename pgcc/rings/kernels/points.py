@@ -93,4 +93,5 @@ def run_points(code, constants, codes, points, work, root, out):
     """out[p] = value of slot `root` at points[p]; all complex128. code : Instructions. work : slots × points."""
     matrix, rows = det_workspace(constants.det_shape)
     walk(code, Points(constants, codes, points, work, matrix, rows), 0, len(code.op))
-    out[:] = work[root]
+    for p in range(len(out)):
+        out[p] = work[root, p]
