@@ -241,13 +241,15 @@ def last_sizes(multipliers, sizes, inverse, columns, pivot, result):
     for j in range(count * WIDTH):
         through[j], rows[j] = abs(through[j]), abs(rows[j])
     _combine(sizes, through, target)
-    result[:] = np.abs(pivot)
+    for j in range(WIDTH):
+        result[j] = abs(pivot[j])
     for q in range(count):
         weight = abs(multipliers[q, q])
         for j in range(WIDTH):
             entry = target[q * WIDTH + j] + rows[q * WIDTH + j]
             result[j] += entry * entry * weight
-    result[:] = np.sqrt(result)
+    for j in range(WIDTH):
+        result[j] = np.sqrt(result[j])
 
 
 @bare_kernel
@@ -326,7 +328,8 @@ def _halve(levels, level, begin, end, lo, hi, factor):
             matrix[i, j] = before[order[i], order[j]]
         for v in range(3):
             vector[v, i] = vectors[level - 1, v, order[i]]
-    states[level] = states[level - 1]
+    for v in range(states.shape[1]):
+        states[level, v] = states[level - 1, v]
     bare, left, right = vector[0], vector[1], vector[2]
     for p in range(m - kept):
         row, pivot = matrix[p], matrix[p, p]

@@ -99,7 +99,8 @@ def run_tail(program, begin, end, dets, rows, first_row, block, unknown):
             for lane in range(lanes):
                 work[at + lane] = work[args[first] * lanes + lane]
         if is_value:
-            error_of_value[:] = error  # for its DETMAG, which follows
+            for lane in range(lanes):
+                error_of_value[lane] = error[lane]  # for its DETMAG, which follows
         else:  # children off by γ change it by degree·γ; its own error counts in units of roundings
             for lane in range(lanes):
                 size = abs(work[at + lane])

@@ -51,7 +51,8 @@ def forward(table, batch, parameters, log_weights, first, last, work):
         )  # fmt: skip
         side_by_side(parameters, LANES * e, mine)
         multiply_by_transposed(mine, m, work.square[e], L)
-        inverse[:] = L
+        for j in range(len(L)):
+            inverse[j] = L[j]
         for i in range(m):
             at = LANES * (packed(m, i) + i)
             store(inverse, at, plus(load(inverse, at), splat(1.0)))

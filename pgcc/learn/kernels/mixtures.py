@@ -45,7 +45,8 @@ def normalizer(B, transposed, L, inverse, scratch):
     matrix = L[: m * m].reshape(m, m)
     multiply_transposed(B, transposed, matrix)
     L[m * m], L[m * m + 1] = 0.0, 1.0
-    inverse[:] = L[: m * m]
+    for j in range(m * m):
+        inverse[j] = L[j]
     for i in range(m):
         inverse[i * m + i] += 1.0
     return invert(inverse, m, scratch)

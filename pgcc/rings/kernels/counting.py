@@ -217,7 +217,8 @@ def _leaf(system, i, at, number):
 
 def _determinant(system, i, at, op, args):
     d, length = system.dets.starts[args[0]], system.lengths[i]
-    system.acc_m[:length], system.acc_e[:length] = system.dets.m[d : d + length], system.dets.e[d : d + length]
+    for k in range(length):
+        system.acc_m[k], system.acc_e[k] = system.dets.m[d + k], system.dets.e[d + k]
     system.acc_common[0] = _MIXED
     _write(system, at, length)
 

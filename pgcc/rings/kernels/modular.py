@@ -77,7 +77,8 @@ def _determinant_mod(shape, data, f, y, prime, scale, matrix):
     n, width = r + k, (r + k + LANES - 1) // LANES * LANES
     matrix[: n * width] = 0.0
     scale[:width] = 1.0
-    scale[r:n] = f
+    for j in range(k):
+        scale[r + j] = f[j]
     for i in range(r):
         for j in range(r):
             matrix[i * width + j] = data[i * r + j]
