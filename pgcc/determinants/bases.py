@@ -103,21 +103,34 @@ def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
         return _rounded(structure, _entries_of_balls(g), phi, error * left, right)
 
 
-@np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore")
 def base_of_ensemble(structure: DetStructure, whole: IdentityPlus) -> Base | None:
-    """The base of det(I + diag(f)·L) where everything is free, of a large L: G = L·(I + L)⁻¹ = I − (I + L)⁻¹."""
+    """The base of det(I + diag(f)·L) where everything is free, for a large L: G = L·(I + L)⁻¹ = I − (I + L)⁻¹."""
+    return _base_by_inverse(structure, whole, -1)
+
+
+def base_of_marginals(structure: DetStructure, whole: IdentityPlus) -> Base | None:
+    """The base of det(I − K + diag(f)·K) where everything is 0, for a large K: G = K·(I − K)⁻¹ = (I − K)⁻¹ − I."""
+    return _base_by_inverse(structure, whole, 1)
+
+
+@np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore")
+def _base_by_inverse(structure: DetStructure, whole: IdentityPlus, sign: int) -> Base | None:
+    """The base with the kernel G = ±(N⁻¹ − I)."""
     about = whole.diagonal()
-    inverse = None if about is None else whole.inverse(_ERROR_OF_PAIRS * max(1.0 - about.max(), UNIT) / 4.0)
+    if about is None:
+        return None
+    smallest = float((sign * (about - 1.0)).min())  # of the diagonal of G, to which errors are relative
+    inverse = whole.inverse(_ERROR_OF_PAIRS * max(smallest, UNIT) / 4.0)
     if inverse is None:
         return None
     ones = np.ones(structure.children)
     with precision(_BITS):
-        diagonal = [1 - x for x in inverse.diagonal]
-        high, low = -inverse.high, -inverse.low
+        diagonal = [sign * (x - 1) for x in inverse.diagonal]
+        high, low = sign * inverse.high, sign * inverse.low
         np.fill_diagonal(high, [float(x) for x in diagonal])
         np.fill_diagonal(low, [float(x - float(x)) for x in diagonal])
         entries = _Entries(high, 0.0, lambda: low, lambda i, j: False, diagonal)
-        return _rounded(structure, entries, ones, inverse.error * ones, ones)
+        return _rounded(structure, entries, 0.0 * ones if sign > 0 else ones, inverse.error * ones, ones)
 
 
 def _entries_of_doubles(kernel: np.ndarray) -> _Entries:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pgcc.determinants.bases import Base, base_of_ensemble, determinant_at, find_base
+from pgcc.determinants.bases import Base, base_of_ensemble, base_of_marginals, determinant_at, find_base
 from pgcc.determinants.definite import IdentityPlus
 from pgcc.determinants.elementary import elementary_symmetric
 from pgcc.determinants.kernels.forms import determinant_rows
@@ -45,10 +45,11 @@ from pgcc.program.determinant import DetStructure
 
 Value = tuple[float, int, float]  # mantissa, binary exponent, relative error
 
-# Kernels G of more children than this are not written down.
+# Kernels G of more children than this are not written down, because they are found in multiple precision.
 _MOST_CHILDREN = 1024
-# Those of L-ensembles from so many children on are found by products in BLAS, and before anybody asks; up to so many.
-_LARGE_KERNEL, _MOST_IN_ENSEMBLE = 200, 2500
+# Those of L-ensembles and marginal kernels from the first number of children on are found by products in BLAS, and
+# before anybody asks; up to the second number.
+_LARGE_KERNEL, _MOST_BY_PRODUCTS = 200, 2500
 # Nor are matrices for the form RANK with more numbers than this.
 _MOST_NUMBERS = 1 << 24
 _ONE: Value = (0.5, 1, 0.0)
@@ -81,13 +82,18 @@ class Determinant:
         self.counted = np.array(everything if structure.size is None else structure.counted or everything, bool)
         self.columns, self.n_variables = columns, n_variables
         self.refined = False  # whether all was done to know `total`
-        most = _MOST_CHILDREN if self._ensemble is None else _MOST_IN_ENSEMBLE
+        most = _MOST_CHILDREN if self._ensemble is None and self._marginals is None else _MOST_BY_PRODUCTS
         small = structure.children <= most and structure.in_range
         self.may_have_free = small
         self.free: Base | None = None
         self.out: Base | None = None
         if small and (structure.laplacian is None or structure.size is not None):
-            self.out = find_base(structure, np.zeros(structure.children))
+            if self._marginals is not None:
+                self.out = base_of_marginals(structure, self._marginals)
+            # multiple precision knows pairs of doubles even beside items of tiny probability
+            in_pairs = self.out is not None and self.out.low is not None
+            if not in_pairs and (self._marginals is None or structure.children <= _MOST_CHILDREN):
+                self.out = find_base(structure, np.zeros(structure.children))
         if structure.size is not None:
             self.may_have_free = self.may_have_free and structure.symmetric and not np.all(self.counted)
         if structure.size is not None or structure.is_marginal_kernel or self._ensemble is not None:
@@ -100,7 +106,7 @@ class Determinant:
         self.may_have_free = False
         if self._ensemble is not None:
             self.free = base_of_ensemble(self.structure, self._ensemble)
-        if self.free is None and self.structure.children <= _MOST_CHILDREN:
+        if self.free is None and (self.structure.children <= _MOST_CHILDREN or self._marginals is not None):
             self.free = find_base(self.structure, self._free_phi)
         return self.free is not None
 
@@ -110,6 +116,14 @@ class Determinant:
         if self.structure.children < _LARGE_KERNEL or self.structure.size is not None or not self._is_ensemble:
             return None
         return IdentityPlus(self.structure.floats[2])
+
+    @cached_property
+    def _marginals(self) -> IdentityPlus | None:
+        """I − K, if this is det(I − K + diag(f)·K) of a large symmetric K."""
+        structure = self.structure
+        if structure.children < _LARGE_KERNEL or not structure.is_marginal_kernel:
+            return None
+        return IdentityPlus(-structure.floats[2]) if structure.symmetric and structure.doubles[2] else None
 
     @property
     def _is_ensemble(self) -> bool:
@@ -178,7 +192,10 @@ class Determinant:
         """Its value where every child is 0: det M0."""
         if self.out is None:
             return _UNKNOWN
-        return _ONE if self.structure.identity_m0 else determinant_at(self.structure, np.zeros(len(self.phi)))
+        if self.structure.identity_m0:
+            return _ONE
+        found = None if self._marginals is None else self._marginals.determinant()
+        return found or determinant_at(self.structure, np.zeros(len(self.phi)))
 
 
 class Determinants:

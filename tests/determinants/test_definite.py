@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pgcc
 from pgcc.determinants import forms
-from pgcc.determinants.bases import base_of_ensemble, find_base
+from pgcc.determinants.bases import base_of_ensemble, base_of_marginals, find_base
 from pgcc.determinants.definite import IdentityPlus
 from pgcc.determinants.kernels.exact_sums import add_exactly
 from pgcc.determinants.slices import Sum, cut
@@ -107,26 +107,44 @@ def test_norms_are_those_of_the_sum():
 
 @pytest.mark.parametrize("name", ["plain", "low rank", "unequal"])
 def test_the_base_is_that_of_balls(name):
-    L, one = Matrix(CASES[name]), Matrix(np.eye(40))
-    structure = DetStructure((one, one, L))
+    structure = DetStructure((Matrix(np.eye(40)), Matrix(np.eye(40)), Matrix(CASES[name])))
     found = base_of_ensemble(structure, IdentityPlus(structure.floats[2]))
     expected = find_base(structure, np.ones(structure.children))
-    np.testing.assert_array_equal(found.kernel, expected.kernel)
-    np.testing.assert_array_equal(found.scale, expected.scale)
-    np.testing.assert_array_equal(found.gap, expected.gap)
+    assert_same_base(found, expected)
     both = np.isfinite(found.gap_low) & np.isfinite(expected.gap_low)
     assert both.any()
     assert (np.abs(found.gap_low - expected.gap_low)[both] <= 2.0**-104 * expected.gap[both]).all()
+
+
+@pytest.mark.parametrize("name", ["plain", "low rank"])
+def test_the_base_of_a_marginal_kernel_is_that_of_balls(name):
+    structure = DetStructure.of(pgcc.dpp(K=marginals(CASES[name]), rank="full").root)
+    assert structure.is_marginal_kernel
+    found = base_of_marginals(structure, IdentityPlus(-structure.floats[2]))
+    assert_same_base(found, find_base(structure, np.zeros(structure.children)))
+
+
+def marginals(L: np.ndarray) -> np.ndarray:
+    """K = I − (I + L)⁻¹, far enough from 1."""
+    K = 0.99 * (np.eye(len(L)) - np.linalg.inv(np.eye(len(L)) + L))
+    return (K + K.T) / 2
+
+
+def assert_same_base(found, expected):
+    np.testing.assert_array_equal(found.kernel, expected.kernel)
+    np.testing.assert_array_equal(found.scale, expected.scale)
+    np.testing.assert_array_equal(found.gap, expected.gap)
     np.testing.assert_allclose(found.low, expected.low, rtol=2.0**-48, atol=2.0**-120)
 
 
-def test_answers_of_a_large_kernel_are_the_same(monkeypatch):
-    L = CASES["unequal"]
+@pytest.mark.parametrize("form", ["L", "K"])
+def test_answers_of_a_large_kernel_are_the_same(monkeypatch, form):
+    L = CASES["unequal"] if form == "L" else marginals(CASES["unequal"])
     rows = np.random.default_rng(0).integers(-1, 2, (40, 40)).astype(np.int8)
     rows[:, 10:] = np.where(rows[:, 10:] == 1, -1, rows[:, 10:])
-    before = pgcc.compile(pgcc.dpp(L=L, rank="full"))
+    before = pgcc.compile(pgcc.dpp(**{form: L}, rank="full"))
     monkeypatch.setattr(forms, "_LARGE_KERNEL", 1)
-    after = pgcc.compile(pgcc.dpp(L=L, rank="full"))
+    after = pgcc.compile(pgcc.dpp(**{form: L}, rank="full"))
     np.testing.assert_allclose(after.logprob(rows), before.logprob(rows), rtol=1e-9)
     np.testing.assert_allclose(after.marginals(rows[:5]), before.marginals(rows[:5]), rtol=1e-9)
 
