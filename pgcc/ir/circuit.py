@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pgcc.errors import CircuitError, EvidenceError, KnowsOldSpellings
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.facts import Facts, find_facts, find_overlap
+from pgcc.ir.flat import Flat
 from pgcc.ir.names import hint
 from pgcc.ir.node import Node, Op, const, postorder, product, rebuild, var, weighted_sum
 from pgcc.ir.numbers import Number, is_number, reciprocal
@@ -90,6 +91,12 @@ class Circuit(KnowsOldSpellings):
             position = {node: i for i, node in enumerate(self.order)}
             at = position.__getitem__
             return [tuple(map(at, node.children)) for node in self.order]
+
+    @cached_property
+    def flat(self) -> Flat:
+        """The nodes of `order` as flat arrays."""
+        with collector_paused():
+            return Flat.of(self.order)
 
     @cached_property
     def scopes(self) -> Scopes:

@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import chain
-from typing import Any
+from typing import Any, assert_never
 
 from pgcc.errors import CircuitError
 from pgcc.ir.matrix import Matrix
@@ -252,6 +252,24 @@ def _nodes(children: Iterable[Node]) -> tuple[Node, ...]:
         if type(node) is not Node:
             raise CircuitError(f"a child of a circuit node must be a node, not {type(node).__name__}")
     return nodes
+
+
+def make_node(op: Op, children: Sequence[Node], data: Any) -> Node:
+    """A node from its operation, children and data."""
+    match op:
+        case Op.CONST:
+            return const(data)
+        case Op.VAR:
+            return var(*data)
+        case Op.SUM:
+            return weighted_sum(data, children)
+        case Op.PRODUCT:
+            return product(children)
+        case Op.DET:
+            half = len(children) // 2
+            m0, u, v, size, counted = data
+            return det(m0, u, v, children[:half], children[half:], size, counted)
+    assert_never(op)
 
 
 ZERO = const(0)

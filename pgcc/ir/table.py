@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, assert_never
+from typing import Any
 
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import Node, Op, const, det, product, var, weighted_sum
+from pgcc.ir.node import Node, Op, make_node
 
 Row = tuple[int, tuple[int, ...], Any]  # operation, positions of the children, data
 
@@ -25,21 +25,3 @@ def from_table(variables: Sequence[str], rows: Sequence[Row]) -> Circuit:
         children = [nodes[p] for p in positions]
         nodes.append(make_node(Op(op), children, data))
     return Circuit(nodes[-1], variables)
-
-
-def make_node(op: Op, children: Sequence[Node], data: Any) -> Node:
-    """A node from its operation, children and data."""
-    match op:
-        case Op.CONST:
-            return const(data)
-        case Op.VAR:
-            return var(*data)
-        case Op.SUM:
-            return weighted_sum(data, children)
-        case Op.PRODUCT:
-            return product(children)
-        case Op.DET:
-            half = len(children) // 2
-            m0, u, v, size, counted = data
-            return det(m0, u, v, children[:half], children[half:], size, counted)
-    assert_never(op)

@@ -142,6 +142,25 @@ class Builder:
         return new if self._after is None else _joined(self._after, new)
 
 
+class BySlot:
+    """Arguments or weights of instructions, collected in any order, to be sorted by the slots of these."""
+
+    def __init__(self) -> None:
+        self._slots: list[np.ndarray] = []
+        self._entries: list[np.ndarray] = []
+
+    def add(self, slots: np.ndarray, *columns: np.ndarray) -> None:
+        """An entry of each column for each slot, after those that the slot has."""
+        self._slots.append(np.repeat(slots, len(columns)))
+        self._entries.append(np.stack(columns, axis=1).reshape(-1))
+
+    def sorted(self, first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """All entries by slot, for so many slots from the first on; and how many each slot has."""
+        slots = np.concatenate(self._slots) - first
+        order = np.argsort(slots, kind="stable")
+        return np.concatenate(self._entries)[order], np.bincount(slots, minlength=count)
+
+
 def _joined(first: Program, then: Program) -> Program:
     """The instructions of one program, then those of another over the same slots, whose root it has."""
     return Program(
