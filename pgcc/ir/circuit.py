@@ -60,6 +60,18 @@ class Circuit(KnowsOldSpellings):
         if variables is not None:
             self._check_variables(self._used)
 
+    @classmethod
+    def from_flat(cls, flat: Flat, variables: Iterable[str]) -> Circuit:
+        """A circuit whose nodes are made when somebody asks for them."""
+        circuit = cls.__new__(cls)
+        circuit.__dict__["flat"], circuit._variables, circuit._operands = flat, tuple(variables), ()
+        return circuit
+
+    @cached_property
+    def root(self) -> Node:
+        """The node whose polynomial the circuit computes."""
+        return self.flat.nodes[-1]
+
     @property
     def variables(self) -> tuple[str, ...]:
         """All variables, in the order of the columns of your data."""
@@ -82,6 +94,13 @@ class Circuit(KnowsOldSpellings):
     @cached_property
     def order(self) -> list[Node]:
         """Every node once, children before parents."""
+        if "flat" in self.__dict__:
+            nodes = self.flat.nodes
+            if len(set(nodes)) == len(nodes):
+                return list(nodes)
+            root = self.root
+            del self.__dict__["flat"]  # it has equal nodes at several positions
+            return postorder(root)
         return postorder(self.root)
 
     @cached_property

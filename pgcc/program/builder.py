@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgcc.ir.flat import starts
 from pgcc.ir.numbers import Number, add, nearest_float
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import LEAF, SUM, TIMES, Program
@@ -181,20 +182,6 @@ def _joined(first: Program, then: Program) -> Program:
         n_variables=then.n_variables,
         flow_of=then.flow_of,
     )
-
-
-def starts(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Where each of some stretches of these lengths starts, one after another; and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def spread(first: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The positions in stretches that begin at `first` and have these lengths, one stretch after another.
-
-    >>> spread(np.array([7, 2]), np.array([2, 3])).tolist()
-    [7, 8, 2, 3, 4]
-    """
-    return np.repeat(first - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
 
 
 def doubles(numbers: Sequence[Number]) -> np.ndarray:

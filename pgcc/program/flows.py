@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgcc.program.builder import Builder, BySlot, spread
+from pgcc.ir.flat import spread
+from pgcc.program.builder import Builder, BySlot
 from pgcc.program.program import ARITHMETIC, LEAF, QUOTIENT, SUM, TIMES, Program
 from pgcc.program.reverse import joint_sums, terms_of
 from pgcc.program.schedule import needed_slots

@@ -9,10 +9,10 @@ import numpy as np
 
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.flat import Flat
+from pgcc.ir.flat import Flat, spread, starts
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import Number, absolute, add, mul
-from pgcc.program.builder import BySlot, doubles, leaf_table, spread, starts
+from pgcc.program.builder import BySlot, doubles, leaf_table
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import DET, DETMAG, LEAF, SUM, TIMES, Program
 
@@ -73,7 +73,7 @@ class _Lowering:
         self._place(forms)
 
     def _signed(self, forms: dict[int, Form]) -> np.ndarray:
-        """A form with a negative number, a sum with a negative weight, a determinant, and whatever reads one of these."""
+        """Forms with a negative number, sums with a negative weight, determinants, and all nodes above one of these."""
         flat = self.flat
         signed = flat.op == Op.DET
         negative = self.doubles < 0.0
@@ -85,10 +85,9 @@ class _Lowering:
             return signed
         marks, child = bytearray(signed.tobytes()), flat.child.tolist()
         inner = np.flatnonzero(~self.leaf & (flat.lengths > 0))
-        for i, first, last in zip(
-            inner.tolist(), flat.start[inner].tolist(), flat.start[inner + 1].tolist(), strict=True
-        ):
-            if not marks[i] and any([marks[c] for c in child[first:last]]):
+        columns = (inner, flat.start[inner], flat.start[inner + 1])
+        for i, first, last in zip(*(column.tolist() for column in columns), strict=True):
+            if not marks[i] and 1 in [marks[c] for c in child[first:last]]:
                 marks[i] = 1
         return np.frombuffer(marks, np.bool_)
 
@@ -109,14 +108,11 @@ class _Lowering:
         """The slots of values and magnitudes. Leaves are written where they are first used, each of them once."""
         flat, last = self.flat, len(self.flat.op) - 1
         number: dict[Form, int] = {}
-        values = [number.setdefault(form, len(number)) for form in forms.values()]
-        sizes = (
-            [(column, absolute(a), absolute(b)) for column, a, b in forms.values()]
-            if self.signed.any()
-            else forms.values()
-        )
         of_leaf = np.zeros((len(flat.op), 2), np.int64)  # the numbers of a node's value and magnitude as leaves
-        of_leaf[list(forms)] = np.array([values, [number.setdefault(form, len(number)) for form in sizes]]).T
+        of_leaf[list(forms)] = np.array([[number.setdefault(form, len(number)) for form in forms.values()]]).T
+        for i in np.flatnonzero(self.leaf & self.signed).tolist():
+            column, a, b = forms[i]
+            of_leaf[i, 1] = number.setdefault((column, absolute(a), absolute(b)), len(number))
         read = self.leaf[self.child]
         reader, used = self.owner[read], self.child[read]
         if self.leaf[-1]:  # the circuit is a leaf
