@@ -107,9 +107,9 @@ class Circuit(KnowsOldSpellings):
     def links(self) -> list[tuple[int, ...]]:
         """For every node, by position in `order`, the positions of its children."""
         with collector_paused():
-            position = {node: i for i, node in enumerate(self.order)}
-            at = position.__getitem__
-            return [tuple(map(at, node.children)) for node in self.order]
+            order = self.order  # of which `flat` has the positions
+            start, child = self.flat.start.tolist(), self.flat.child.tolist()
+            return [tuple(child[start[i] : start[i + 1]]) for i in range(len(order))]
 
     @cached_property
     def flat(self) -> Flat:
@@ -121,12 +121,12 @@ class Circuit(KnowsOldSpellings):
     def scopes(self) -> Scopes:
         """Which variables each node depends on."""
         with collector_paused():
-            return Scopes(self.order, self.links)
+            return Scopes(self.flat)
 
     @cached_property
     def overlap(self) -> tuple[Node, str] | None:
         """The first product that is not decomposable, with a variable that two of its factors share; or None."""
-        return find_overlap(self.order, self.scopes)
+        return find_overlap(self.flat, self.scopes)
 
     @cached_property
     def _used(self) -> dict[str, None]:
@@ -140,7 +140,7 @@ class Circuit(KnowsOldSpellings):
     @property
     def edges(self) -> int:
         """The number of edges, which is how the paper measures the size of a circuit."""
-        return sum(len(node.children) for node in self.order)
+        return len(self.flat.child)
 
     # -- building ---------------------------------------------------------------------------------
 
