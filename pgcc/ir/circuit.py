@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pgcc.errors import CircuitError, EvidenceError, KnowsOldSpellings, plural
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.facts import Facts, find_facts, find_overlap
+from pgcc.ir.flat import Flat
 from pgcc.ir.names import hint
 from pgcc.ir.node import Node, Op, const, postorder, product, rebuild, var, weighted_sum
 from pgcc.ir.numbers import Number, is_number, reciprocal
@@ -59,6 +60,18 @@ class Circuit(KnowsOldSpellings):
         if variables is not None:
             self._check_variables(self._used)
 
+    @classmethod
+    def from_flat(cls, flat: Flat, variables: Iterable[str]) -> Circuit:
+        """A circuit whose nodes are made when somebody asks for them."""
+        circuit = cls.__new__(cls)
+        circuit.__dict__["flat"], circuit._variables, circuit._operands = flat, tuple(variables), ()
+        return circuit
+
+    @cached_property
+    def root(self) -> Node:
+        """The node whose polynomial the circuit computes."""
+        return self.flat.nodes[-1]
+
     @property
     def variables(self) -> tuple[str, ...]:
         """All variables, in the order of the columns of your data."""
@@ -81,26 +94,39 @@ class Circuit(KnowsOldSpellings):
     @cached_property
     def order(self) -> list[Node]:
         """Every node once, children before parents."""
+        if "flat" in self.__dict__:
+            nodes = self.flat.nodes
+            if len(set(nodes)) == len(nodes):
+                return list(nodes)
+            root = self.root
+            del self.__dict__["flat"]  # it has equal nodes at several positions
+            return postorder(root)
         return postorder(self.root)
 
     @cached_property
     def links(self) -> list[tuple[int, ...]]:
         """For every node, by position in `order`, the positions of its children."""
         with collector_paused():
-            position = {node: i for i, node in enumerate(self.order)}
-            at = position.__getitem__
-            return [tuple(map(at, node.children)) for node in self.order]
+            order = self.order  # of which `flat` has the positions
+            start, child = self.flat.start.tolist(), self.flat.child.tolist()
+            return [tuple(child[start[i] : start[i + 1]]) for i in range(len(order))]
+
+    @cached_property
+    def flat(self) -> Flat:
+        """The nodes of `order` as flat arrays."""
+        with collector_paused():
+            return Flat.of(self.order)
 
     @cached_property
     def scopes(self) -> Scopes:
         """Which variables each node depends on."""
         with collector_paused():
-            return Scopes(self.order, self.links)
+            return Scopes(self.flat)
 
     @cached_property
     def overlap(self) -> tuple[Node, str] | None:
         """The first product that is not decomposable, with a variable that two of its factors share; or None."""
-        return find_overlap(self.order, self.scopes)
+        return find_overlap(self.flat, self.scopes)
 
     @cached_property
     def _used(self) -> dict[str, None]:
@@ -114,7 +140,7 @@ class Circuit(KnowsOldSpellings):
     @property
     def edges(self) -> int:
         """The number of edges, which is how the paper measures the size of a circuit."""
-        return sum(len(node.children) for node in self.order)
+        return len(self.flat.child)
 
     # -- building ---------------------------------------------------------------------------------
 

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
+import numpy as np
+
+from pgcc.ir.flat import Flat
 from pgcc.ir.node import Node, Op
 from pgcc.ir.scopes import Scopes
 
@@ -78,16 +81,17 @@ def find_facts(circuit: Circuit) -> Facts:
 
 def multiplications(circuit: Circuit) -> int:
     """Multiplications per row, about: one per edge, and r²·(r + k) for an r × r determinant of k children."""
-    shapes = [node.matrices[1].shape for node in circuit.order if node.op is Op.DET]
-    return sum(map(len, circuit.links)) + sum(rank**2 * (rank + children) for rank, children in shapes)
+    flat = circuit.flat
+    shapes = [flat.data[i][1].shape for i in np.flatnonzero(flat.op == Op.DET).tolist()]
+    return circuit.edges + sum(rank**2 * (rank + children) for rank, children in shapes)
 
 
-def find_overlap(order: Sequence[Node], scopes: Scopes) -> tuple[Node, str] | None:
+def find_overlap(flat: Flat, scopes: Scopes) -> tuple[Node, str] | None:
     """The first product that is not decomposable, and a variable that two of its factors share."""
-    for position, disjoint in enumerate(scopes.disjoint):
-        if not disjoint:
-            return order[position], scopes.names[min(scopes.shared(position))]
-    return None
+    if all(scopes.disjoint):
+        return None
+    position = scopes.disjoint.index(False)
+    return flat.nodes[position], scopes.names[min(scopes.shared(position))]
 
 
 def formal_degrees(order: Sequence[Node], links: Sequence[tuple[int, ...]]) -> list[int]:

@@ -9,11 +9,11 @@ variables take a few megabytes. Real circuits have few distinct scopes, so union
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
-from typing import assert_never
 
 import numpy as np
 
-from pgcc.ir.node import Node, Op
+from pgcc.ir.flat import Flat
+from pgcc.ir.node import Op
 
 Scope = tuple[int, ...] | int
 EMPTY: Scope = ()
@@ -123,10 +123,8 @@ class Scopes:
 
     Parameters
     ----------
-    order : sequence of Node
-        A postorder.
-    links : sequence of tuples
-        The positions of each node's children.
+    flat : Flat
+        The circuit.
     only : set of str, optional
         Track these variables alone; the others are in no scope.
 
@@ -140,53 +138,57 @@ class Scopes:
         For every node, whether what it multiplies has no variable in common (True for all but products and dets).
     """
 
-    def __init__(self, order: Sequence[Node], links: Sequence[tuple[int, ...]], only: Set[str] | None = None):
-        self._order, self._links = order, links
+    def __init__(self, flat: Flat, only: Set[str] | None = None):
+        self._flat = flat
         self.distinct: list[Scope] = [EMPTY]
         self._number: dict[Scope, int] = {EMPTY: 0}
         self._unions: dict[tuple[int, int], tuple[int, bool]] = {}
         index: dict[str, int] = {}
         self.of: list[int] = []
         self.disjoint: list[bool] = []
-        for node, children in zip(order, links, strict=True):
-            disjoint = True
-            if node.op is Op.VAR and (only is None or node.name in only):
-                i = index.setdefault(node.name, len(index))
-                scope = self.number((i, i + 1))
-            elif not children:
-                scope = 0
-            elif node.op is Op.SUM:
-                scope = self.of[children[0]]
-                for child in children:
-                    if self.of[child] != scope:
-                        scope = self.union(scope, self.of[child])[0]
+        known: dict[tuple[int, tuple[int, ...]], tuple[int, bool]] = {}  # by operation and scopes of the children
+        at, start, child = self.of.__getitem__, flat.start.tolist(), flat.child.tolist()
+        for i, op in enumerate(flat.op.tolist()):
+            if op == Op.VAR and (only is None or flat.data[i][0] in only):
+                member = index.setdefault(flat.data[i][0], len(index))
+                found = self.number((member, member + 1)), True
             else:
-                scope, disjoint = self._multiply(self._factors(node, children))
-            self.of.append(scope)
-            self.disjoint.append(disjoint)
+                key = op, tuple(map(at, child[start[i] : start[i + 1]]))
+                found = known.get(key) or known.setdefault(key, self._combined(*key))
+            self.of.append(found[0])
+            self.disjoint.append(found[1])
         self.names = list(index)
+
+    def _combined(self, op: int, below: tuple[int, ...]) -> tuple[int, bool]:
+        """The scope of a node with children of these scopes, and whether what it multiplies is disjoint."""
+        if op != Op.SUM:
+            return self._multiply(self._factors(op, below))
+        scope = 0
+        for other in set(below):
+            scope = self.union(scope, other)[0]
+        return scope, True
 
     def shared(self, position: int) -> list[int]:
         """The variables that two factors of this product or determinant have in common."""
         seen = twice = 0
-        for factor in self._factors(self._order[position], self._links[position]):
+        below = tuple(self.of[c] for c in self._flat.child[self._flat.start[position] : self._flat.start[position + 1]])
+        for factor in self._factors(int(self._flat.op[position]), below):
             bits = as_bits(self.distinct[factor])
             twice |= seen & bits
             seen |= bits
         return list(members(from_bits(twice)))
 
-    def _factors(self, node: Node, children: tuple[int, ...]) -> list[int]:
+    def _factors(self, op: int, below: tuple[int, ...]) -> Sequence[int]:
         """The scopes that a node multiplies. In a Det, f_i and its complement y_i never stand in one monomial."""
-        below = [self.of[c] for c in children]
-        match node.op:
+        match op:
             case Op.PRODUCT:
                 return below
             case Op.DET:
                 half = len(below) // 2
                 return [self.union(f, y)[0] for f, y in zip(below[:half], below[half:], strict=True)]
-            case Op.CONST | Op.VAR | Op.SUM:
-                raise AssertionError(f"{node!r} multiplies nothing")
-        assert_never(node.op)
+            case Op.CONST | Op.VAR:
+                return ()
+        raise AssertionError(f"operation {op} multiplies nothing")
 
     def number(self, scope: Scope) -> int:
         """The number of a set."""
@@ -207,9 +209,9 @@ class Scopes:
             known = self._unions[a, b] = self.number(both), size(both) == size(x) + size(y)
         return known
 
-    def _multiply(self, below: list[int]) -> tuple[int, bool]:
+    def _multiply(self, below: Sequence[int]) -> tuple[int, bool]:
         if len(below) == 2:
-            return self.union(*below)
+            return self.union(below[0], below[1])
         if len(below) < 2:
             return below[0] if below else 0, True
         # Many factors at once: one sort, not a chain of ever larger unions.

@@ -83,7 +83,7 @@ class _Coefficients:
         self.leading: dict[Node, Node] = {}  # the coefficient of t^degree
         self.lower: dict[tuple, Node] = {}  # coefficients that were asked for
         self._partial: dict[Node, list[int]] = {}
-        scopes = Scopes(circuit.order, circuit.links, only=ins)  # within A
+        scopes = Scopes(circuit.flat, only=ins)  # within A
         for node, scope, disjoint in zip(circuit.order, scopes.of, scopes.disjoint, strict=True):
             self.among[node] = size(scopes.distinct[scope])
             if disjoint:

@@ -17,13 +17,16 @@ per edge.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import assert_never
+from dataclasses import replace
+
+import numpy as np
 
 from pgcc.errors import CircuitError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE, Node, Op, const, product, rebuild, var, weighted_sum
-from pgcc.ir.numbers import Number, mul
+from pgcc.ir.flat import Flat, spread, starts
+from pgcc.ir.node import Node, Op, const, postorder, product, var, weighted_sum
+from pgcc.ir.numbers import mul
 from pgcc.ir.scopes import Scope, difference, from_intervals, runs, size
 
 
@@ -53,11 +56,8 @@ def smooth(circuit: Circuit) -> Circuit:
 
 def _padded(circuit: Circuit, filler: Callable[[str], Node]) -> Circuit:
     with collector_paused():
-        fillers = Fillers(circuit, filler)
-        rewriter = _Padding(circuit, fillers)
-        for position in range(len(circuit.order)):
-            rewriter.visit(position)
-        return Circuit(pad(rewriter.new[-1], fillers.absent_from_root()), circuit.variables)
+        padding = _Padding(circuit.flat, Fillers(circuit, filler))
+        return Circuit.from_flat(padding.padded(), circuit.variables) if len(padding.lacking) else circuit
 
 
 class Fillers:
@@ -68,6 +68,11 @@ class Fillers:
     circuit : Circuit
     filler : function
         The factor of a variable by its name; by default its complement.
+
+    Attributes
+    ----------
+    everything : int
+        The number of the scope of all variables of the circuit.
     """
 
     def __init__(self, circuit: Circuit, filler: Callable[[str], Node] = lambda name: var(name, complement=True)):
@@ -77,6 +82,7 @@ class Fillers:
         self.scopes, self.filler = circuit.scopes, filler
         occurring = set(self.scopes.names)
         self.names = [*self.scopes.names, *(v for v in circuit.variables if v not in occurring)]
+        self.everything = self.scopes.number(from_intervals([(0, len(self.names))] if self.names else []))
         self._absent: dict[Scope, Node] = {}
         self._missing: dict[tuple[int, int], Node | None] = {}
 
@@ -99,8 +105,7 @@ class Fillers:
 
     def absent_from_root(self) -> Node | None:
         """The same for the variables of the circuit that its root lacks."""
-        everything = self.scopes.number(from_intervals([(0, len(self.names))] if self.names else []))
-        return self.missing(self.scopes.of[-1], everything)
+        return self.missing(self.scopes.of[-1], self.everything)
 
     def absent(self, scope: Scope) -> Node:
         """Π of the factors of a scope, of shared blocks."""
@@ -123,46 +128,110 @@ class Fillers:
 
 
 class _Padding:
-    def __init__(self, circuit: Circuit, fillers: Fillers):
-        self.order, self.links, self.scopes, self.fillers = circuit.order, circuit.links, circuit.scopes, fillers
-        self.new: list[Node] = []
+    """A flat circuit in which no child of a sum, or of a determinant, misses a variable that it should have.
 
-    def visit(self, position: int) -> None:
-        node, below = self.order[position], self.links[position]
-        children = [self.new[c] for c in below]
-        if node.op is Op.SUM:
-            self.new.append(self._smooth_sum(node, children, self.scopes.of[position], below))
-        elif node.op is Op.DET:
-            self.new.append(rebuild(node, list(map(pad, children, self.fillers.missing_from_pairs(below)))))
-        elif node.op is Op.PRODUCT or node.op is Op.VAR or node.op is Op.CONST:
-            self.new.append(rebuild(node, children))
-        else:
-            assert_never(node.op)
+    The edges of the old circuit are known by number, and there is a further one, which leads to the root. New nodes
+    come after the old ones: those of `Fillers`, and then the padded children, child · missing.
 
-    def _smooth_sum(self, node: Node, children: list[Node], scope: int, below: tuple[int, ...]) -> Node:
-        of = self.scopes.of
-        weights: list[Number] | None = None
-        for i, child in enumerate(children):
-            missing = self.fillers.missing(of[below[i]], scope)
-            if missing is None:
-                continue
-            if child.op is Op.CONST:  # w·c = (w·c)·1, and the 1 is what the padding replaces
-                if child is not ONE:
-                    weights = list(node.weights) if weights is None else weights
-                    weights[i] = mul(weights[i], child.value)
-                children[i] = missing
-            else:
-                children[i] = pad(child, missing)
-        return rebuild(node, children) if weights is None else weighted_sum(weights, children)
+    Attributes
+    ----------
+    parent, child : int arrays
+        Of every edge, the positions of the nodes that it joins.
+    lacking : int array
+        The edges whose child misses a variable.
+    """
 
+    def __init__(self, flat: Flat, fillers: Fillers):
+        self.old, self.fillers = flat, fillers
+        self.parent = np.append(np.repeat(np.arange(len(flat.op)), flat.lengths), len(flat.op))
+        self.child = np.append(flat.child, len(flat.op) - 1).astype(np.int64)
+        self.have, self.want = self._scopes()
+        self.lacking = np.flatnonzero(self.have != self.want)
 
-def pad(node: Node, missing: Node | None) -> Node:
-    """node · missing"""
-    if missing is None:
-        return node
-    if node is ONE:
-        return missing
-    return product((*node.children, missing)) if node.op is Op.PRODUCT else product((node, missing))
+    def _scopes(self) -> tuple[np.ndarray, np.ndarray]:
+        """For every edge, the scope of its child, and the scope that the child should have."""
+        flat, scopes = self.old, self.fillers.scopes
+        of = np.array(scopes.of)
+        have = of[self.child]
+        want = np.where(np.append(flat.op == Op.SUM, False)[self.parent], np.append(of, 0)[self.parent], have)
+        want[-1] = self.fillers.everything
+        for i in np.flatnonzero(flat.op == Op.DET).tolist():
+            edges = slice(flat.start[i], flat.start[i + 1])
+            inside, outside = have[edges].reshape(2, -1).tolist()
+            want[edges] = 2 * [scopes.union(f, y)[0] for f, y in zip(inside, outside, strict=True)]
+        return have, want
+
+    def padded(self) -> Flat:
+        """The new circuit: every new node comes before the first that has it as a child; nodes without parents go."""
+        nodes, missing = self._filler_nodes()
+        old, products = self._with_new_children(missing, len(self.old.op) + len(nodes))
+        fillers = Flat.of(nodes, self.position)
+        everything = Flat.joined(old, fillers, self._products(products))
+        root = self.new_child[-1]
+        time = self._times(everything, len(nodes), products)
+        alive = everything.uses > 0
+        alive[root] = True
+        # at the same time: variables, fillers, padded children, and the node that reads them
+        rank = np.repeat([3, 1, 2], [len(old.op), len(nodes), len(products)])
+        rank[everything.op == Op.VAR] = 0
+        order = np.argsort(4 * time + rank, kind="stable")
+        return everything.arranged(order[alive[order]])
+
+    def _filler_nodes(self) -> tuple[list[Node], np.ndarray]:
+        """New nodes for what children miss, and for each edge that lacks variables the position of what it misses."""
+        count = len(self.fillers.scopes.distinct)
+        distinct, which = np.unique(self.have[self.lacking] * count + self.want[self.lacking], return_inverse=True)
+        missing = [self.fillers.missing(*divmod(both, count)) for both in distinct.tolist()]
+        known = {data: i for i, data in self.old.data.items() if self.old.op[i] == Op.VAR}
+        below = postorder(product(node for node in missing if node is not None))[:-1]
+        nodes = [node for node in below if node.op is not Op.VAR or node.data not in known]
+        self.position = {node: known[node.data] for node in below if node.op is Op.VAR and node.data in known}
+        self.position.update((node, len(self.old.op) + i) for i, node in enumerate(nodes))
+        return nodes, np.array([self.position[node] for node in missing if node is not None])[which]
+
+    def _with_new_children(self, missing: np.ndarray, first: int) -> tuple[Flat, np.ndarray]:
+        """The old nodes with new children; and (child, missing) of products, which have positions from `first` on."""
+        flat, lacking, weights = self.old, self.lacking, list(self.old.weights)
+        parent, child = self.parent[lacking], self.child[lacking]
+        ones = [i for i, data in flat.data.items() if type(data) is int and data == 1]
+        replaced = np.isin(child, ones)  # 1·missing is missing
+        constant = (flat.op[child] == Op.CONST) & np.append(flat.op == Op.SUM, False)[parent]
+        for edge in lacking[constant & ~replaced].tolist():  # w·c = (w·c)·1
+            i, c = int(self.parent[edge]), int(self.child[edge])
+            k = int(flat.first_weight[i] + edge - flat.start[i])
+            weights[k] = mul(weights[k], flat.data[c])
+        replaced |= constant
+        padded, which = np.unique(child[~replaced] * first + missing[~replaced], return_inverse=True)
+        self.new_child = self.child.copy()
+        self.new_child[lacking[replaced]] = missing[replaced]
+        self.new_child[lacking[~replaced]] = first + which
+        products = np.stack(np.divmod(padded, first), axis=1)
+        return replace(flat, child=self.new_child[:-1].astype(np.int32), weights=weights), products
+
+    def _products(self, products: np.ndarray) -> Flat:
+        """child · missing, where (a·b)·missing is a·b·missing."""
+        flat, (child, missing) = self.old, products.T
+        opened = flat.op[child] == Op.PRODUCT
+        lengths = np.where(opened, flat.lengths[child], 1)
+        factor = np.repeat(child, lengths)
+        factor[np.repeat(opened, lengths)] = flat.child[spread(flat.start[child[opened]], lengths[opened])]
+        owner = np.append(np.repeat(np.arange(len(products)), lengths), np.arange(len(products)))
+        order = np.argsort(owner, kind="stable")
+        op = np.full(len(products), Op.PRODUCT, np.uint8)
+        return Flat(op, starts(lengths + 1), np.append(factor, missing)[order].astype(np.int32), [], {})
+
+    def _times(self, flat: Flat, fillers: int, products: np.ndarray) -> np.ndarray:
+        """When each node is needed: the least position of an old node that needs it."""
+        n = len(self.old.op)
+        time = np.full(len(flat.op), n)
+        time[:n] = np.arange(n)
+        np.minimum.at(time, self.new_child[self.lacking], self.parent[self.lacking])
+        np.minimum.at(time, products[:, 1], time[n + fillers :])
+        start, child, when = flat.start.tolist(), flat.child.tolist(), time.tolist()
+        for i in reversed(range(n, n + fillers)):
+            for c in child[start[i] : start[i + 1]]:
+                when[c] = min(when[c], when[i])
+        return np.array(when)
 
 
 def aligned_blocks(start: int, stop: int) -> list[tuple[int, int]]:

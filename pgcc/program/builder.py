@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgcc.ir.flat import starts
 from pgcc.ir.numbers import Number, add, nearest_float
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import LEAF, SUM, TIMES, Program
@@ -142,6 +143,25 @@ class Builder:
         return new if self._after is None else _joined(self._after, new)
 
 
+class BySlot:
+    """Arguments or weights of instructions, collected in any order, to be sorted by the slots of these."""
+
+    def __init__(self) -> None:
+        self._slots: list[np.ndarray] = []
+        self._entries: list[np.ndarray] = []
+
+    def add(self, slots: np.ndarray, *columns: np.ndarray) -> None:
+        """An entry of each column for each slot, after those that the slot has."""
+        self._slots.append(np.repeat(slots, len(columns)))
+        self._entries.append(np.stack(columns, axis=1).reshape(-1))
+
+    def sorted(self, first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """All entries by slot, for so many slots from the first on; and how many each slot has."""
+        slots = np.concatenate(self._slots) - first
+        order = np.argsort(slots, kind="stable")
+        return np.concatenate(self._entries)[order], np.bincount(slots, minlength=count)
+
+
 def _joined(first: Program, then: Program) -> Program:
     """The instructions of one program, then those of another over the same slots, whose root it has."""
     return Program(
@@ -162,20 +182,6 @@ def _joined(first: Program, then: Program) -> Program:
         n_variables=then.n_variables,
         flow_of=then.flow_of,
     )
-
-
-def starts(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Where each of some stretches of these lengths starts, one after another; and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def spread(first: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The positions in stretches that begin at `first` and have these lengths, one stretch after another.
-
-    >>> spread(np.array([7, 2]), np.array([2, 3])).tolist()
-    [7, 8, 2, 3, 4]
-    """
-    return np.repeat(first - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
 
 
 def doubles(numbers: Sequence[Number]) -> np.ndarray:

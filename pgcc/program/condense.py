@@ -26,8 +26,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.ir.bulk import collector_paused
+from pgcc.ir.flat import spread, starts
 from pgcc.ir.numbers import Number
-from pgcc.program.builder import spread, starts
 from pgcc.program.program import ARITHMETIC, LEAF, LOOKUP, PAIR, QUOTIENT, TIMES, Code, Program
 from pgcc.program.schedule import needed_slots, share_slots
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgcc.program.builder import Builder, spread
+from pgcc.ir.flat import spread
+from pgcc.program.builder import Builder, BySlot
 from pgcc.program.program import ARITHMETIC, LEAF, QUOTIENT, SUM, TIMES, Program
 from pgcc.program.reverse import joint_sums, terms_of
 from pgcc.program.schedule import needed_slots
@@ -164,7 +165,7 @@ class _Flows:
 
     def _write(self) -> None:
         """All instructions: their operations, and their arguments and weights sorted by their slots."""
-        args, weights = _Sorted(), _Sorted()
+        args, weights = BySlot(), BySlot()
         # Σ of the terms of a flow
         several = self.adds_flows[self.flow_to]
         to, of = self.flow_to[several], self.flow_of[several]
@@ -215,25 +216,6 @@ class _Flows:
         flow_of[: self.one + 1] = -1
         flow_of[self.one + 1 :][: len(self.belongs_to)] = self.belongs_to
         return builder.finish(total, total, flow_of)
-
-
-class _Sorted:
-    """Arguments or weights of instructions, collected in any order, to be sorted by the slots of these."""
-
-    def __init__(self) -> None:
-        self._slots: list[np.ndarray] = []
-        self._entries: list[np.ndarray] = []
-
-    def add(self, slots: np.ndarray, *columns: np.ndarray) -> None:
-        """An entry of each column for each slot, after those that the slot has."""
-        self._slots.append(np.repeat(slots, len(columns)))
-        self._entries.append(np.stack(columns, axis=1).reshape(-1))
-
-    def sorted(self, first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """All entries by slot, for so many slots from the first on; and how many each slot has."""
-        slots = np.concatenate(self._slots) - first
-        order = np.argsort(slots, kind="stable")
-        return np.concatenate(self._entries)[order], np.bincount(slots, minlength=count)
 
 
 def _ends(source: np.ndarray) -> np.ndarray:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from pgcc.errors import PgccError
+import numpy as np
+
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.flat import Flat, spread, starts
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import Number, absolute, add, mul
-from pgcc.program.builder import Builder, Sum
+from pgcc.program.builder import BySlot, doubles, leaf_table
 from pgcc.program.determinant import DetStructure
-from pgcc.program.program import DET, DETMAG, Program
+from pgcc.program.program import DET, DETMAG, LEAF, SUM, TIMES, Program
 
 Leaf = tuple[str | None, Number, Number]  # a·ȳ + b·z: name, a, b
+Form = tuple[int, Number, Number]  # the same with the variable's column, −1 for a constant
 
 
 def lower(circuit: Circuit) -> Program:
@@ -25,125 +29,209 @@ def lower(circuit: Circuit) -> Program:
     >>> lower(pgcc.parse("0.5*a*b + 0.25*a + 0.25"))
     <Program: 4 instructions, 7 operations, 4 slots>
     """
-    return lower_with_nodes(circuit)[0]
+    with collector_paused():
+        return _Lowering(circuit).program()
 
 
 def lower_with_nodes(circuit: Circuit) -> tuple[Program, list[Node]]:
     """The program of a circuit, and for every instruction the node whose value or magnitude it computes."""
     with collector_paused():
         lowering = _Lowering(circuit)
-        lowering.write_all()
-        program = lowering.builder.finish(lowering.value[-1], lowering.magnitude[-1])
-        return program, [circuit.order[i] for i in lowering.node]
+        nodes = circuit.flat.nodes
+        return lowering.program(), [nodes[i] for i in lowering.node.tolist()]
 
 
 class _Lowering:
-    """Nodes are known by their position in the circuit's order.
+    """Nodes are known by their position in the flat circuit; instructions by the slot that they write.
 
     Attributes
     ----------
-    value, magnitude : list of int
-        The slots of every node's value and magnitude: another one only where something may cancel.
-    node : list of int
+    leaf : bool array
+        Which nodes are affine forms in one variable.
+    fused : bool array
+        Which nodes are products of two whose only parent is a sum: they are read in place, and have no slot.
+    signed : bool array
+        Which nodes have a magnitude of their own, because something may cancel.
+    value, magnitude : int arrays
+        The slots of every node's value and magnitude.
+    node : int array
         The node of every instruction.
     """
 
     def __init__(self, circuit: Circuit):
-        self.circuit, self.links = circuit, circuit.links
-        self.builder = Builder(len(circuit.variables))
-        self.column = {name: i for i, name in enumerate(circuit.variables)}
-        self.leaf: list[Leaf | None] = [affine_leaf(node) for node in circuit.order]
-        self.fused = _fusible(circuit)
-        self.value: list[int] = [-1] * len(circuit.order)
-        self.magnitude: list[int] = [-1] * len(circuit.order)
-        self.node: list[int] = []
-        self.leaves: dict[Leaf, int] = {}
+        self.flat, self.variables = circuit.flat, circuit.variables
+        flat = self.flat
+        forms = _affine_forms(flat, self.variables)
+        self.leaf = np.zeros(len(flat.op), bool)
+        self.leaf[list(forms)] = True
+        self.doubles = doubles(flat.weights)
+        single = np.bincount(flat.child[np.repeat(flat.op == Op.SUM, flat.lengths)], minlength=len(flat.op)) == 1
+        self.fused = (flat.op == Op.PRODUCT) & (flat.lengths == 2) & single & (flat.uses == 1)
+        self.written = ~self.leaf & ~self.fused
+        self.signed = self._signed(forms)
+        self._find_edges()
+        self._place(forms)
 
-    def write_all(self) -> None:
-        """Every node that is not read in place by its parent, children first."""
-        for i, node in enumerate(self.circuit.order):
-            if self.leaf[i] is None and not self.fused[i]:
-                self._write_leaves_below(i)
-                self._write(i, node)
-        if self.value[-1] < 0:
-            self._write_leaf(len(self.value) - 1)
+    def _signed(self, forms: dict[int, Form]) -> np.ndarray:
+        """Forms with a negative number, sums with a negative weight, determinants, and all nodes above one of these."""
+        flat = self.flat
+        signed = flat.op == Op.DET
+        negative = self.doubles < 0.0
+        for k in np.flatnonzero(self.doubles == 0.0).tolist():  # 0, or rounded to it
+            negative[k] = flat.weights[k] < 0
+        signed[np.repeat(np.arange(len(flat.op)), np.diff(flat.first_weight))[negative]] = True
+        signed[list(forms)] = [a < 0 or b < 0 for _, a, b in forms.values()]
+        if not signed.any():
+            return signed
+        marks, child = bytearray(signed.tobytes()), flat.child.tolist()
+        inner = np.flatnonzero(~self.leaf & (flat.lengths > 0))
+        columns = (inner, flat.start[inner], flat.start[inner + 1])
+        for i, first, last in zip(*(column.tolist() for column in columns), strict=True):
+            if not marks[i] and 1 in [marks[c] for c in child[first:last]]:
+                marks[i] = 1
+        return np.frombuffer(marks, np.bool_)
 
-    # -- one node -----------------------------------------------------------------------------------
+    def _find_edges(self) -> None:
+        """The edges that instructions read, with those of fused products in place of these; in order of the nodes."""
+        flat = self.flat
+        lengths = np.where(self.written, flat.lengths, 0)
+        owner = np.repeat(np.arange(len(flat.op)), lengths)
+        child = flat.child[spread(flat.start[:-1], lengths)].astype(np.int64)
+        pair = self.fused[child]
+        width = np.where(pair, 2, 1)
+        self.of_weight, self.paired_weight = owner, pair
+        self.owner, self.pair = np.repeat(owner, width), np.repeat(pair, width)
+        self.child = np.repeat(child, width)
+        self.child[self.pair] = flat.child[spread(flat.start[child[pair]], width[pair])]
 
-    def _write(self, i: int, node: Node) -> None:
-        """The value of a node and, where it is another number, its magnitude."""
-        children = self.links[i]
-        if node.op is Op.SUM:
-            weights = node.weights
-            self.value[i] = self.magnitude[i] = self._sum(i, weights, self.value)
-            if min(weights, default=0) < 0 or not self._steady(children):
-                self.magnitude[i] = self._sum(i, list(map(absolute, weights)), self.magnitude)
-        elif node.op is Op.PRODUCT:
-            self.value[i] = self.magnitude[i] = self._product(i, children, self.value)
-            if not self._steady(children):
-                self.magnitude[i] = self._product(i, children, self.magnitude)
-        elif node.op is Op.DET:
-            which = len(self.builder.structures)
-            self.builder.structures.append(DetStructure.of(node))
-            self.value[i] = self.builder.emit(DET, [which, *(self.value[c] for c in children)])
-            sizes = [self.value[i]] if self._steady(children) else [self.magnitude[c] for c in children]
-            self.magnitude[i] = self.builder.emit(DETMAG, [which, *sizes])
-            self.node += (i, i)
-        else:  # constants and variables are leaves
-            raise PgccError(f"internal error: nobody has said how to lower {node.op}; please report it")
+    def _place(self, forms: dict[int, Form]) -> None:
+        """The slots of values and magnitudes. Leaves are written where they are first used, each of them once."""
+        flat, last = self.flat, len(self.flat.op) - 1
+        number: dict[Form, int] = {}
+        of_leaf = np.zeros((len(flat.op), 2), np.int64)  # the numbers of a node's value and magnitude as leaves
+        of_leaf[list(forms)] = np.array([[number.setdefault(form, len(number)) for form in forms.values()]]).T
+        for i in np.flatnonzero(self.leaf & self.signed).tolist():
+            column, a, b = forms[i]
+            of_leaf[i, 1] = number.setdefault((column, absolute(a), absolute(b)), len(number))
+        read = self.leaf[self.child]
+        reader, used = self.owner[read], self.child[read]
+        if self.leaf[-1]:  # the circuit is a leaf
+            reader, used = np.array([last]), np.array([last])
+        numbers, first = np.unique(of_leaf[used].reshape(-1), return_index=True)
+        order = np.argsort(first)
+        numbers, first = numbers[order], first[order] // 2
+        leaves = list(number)
+        self.leaves = [leaves[k] for k in numbers.tolist()]
+        reader = reader[first]
+        before = np.bincount(reader, minlength=len(flat.op))  # the leaves that each node is the first to use
+        own = np.where(self.written, 1 + self.signed, 0)
+        begin = starts(before + own)
+        self.slots = int(begin[-1])
+        slot_of_leaf = np.zeros(len(number), np.int64)
+        slot_of_leaf[numbers] = self.leaf_slots = spread(begin[:-1], before)
+        self.value = np.where(self.leaf, slot_of_leaf[of_leaf[:, 0]], begin[:-1] + before)
+        self.magnitude = np.where(self.leaf, slot_of_leaf[of_leaf[:, 1]], self.value + self.signed)
+        self.node = np.zeros(self.slots, np.int64)
+        self.node[self.leaf_slots] = used[first]
+        self.node[self.value[self.written]] = np.flatnonzero(self.written)
+        self.node[self.magnitude[self.written]] = np.flatnonzero(self.written)
 
-    def _write_leaf(self, i: int) -> None:
-        """The same for an affine form in one variable."""
-        leaf = self.leaf[i]
-        assert leaf is not None
-        self.value[i] = self.magnitude[i] = self._leaf(i, leaf)
-        name, a, b = leaf
-        if a < 0 or b < 0:
-            self.magnitude[i] = self._leaf(i, (name, absolute(a), absolute(b)))
+    def program(self) -> Program:
+        """The program of the circuit."""
+        flat, args, weights = self.flat, BySlot(), BySlot()
+        op = np.full(self.slots, LEAF, np.uint8)
+        args.add(self.leaf_slots, np.arange(len(self.leaves)))
+        sums, products, dets = (self.written & (flat.op == kind) for kind in (Op.SUM, Op.PRODUCT, Op.DET))
+        self._determinants(np.flatnonzero(dets), op, args)
+        of_sum = sums[self.of_weight]
+        weight = spread(flat.first_weight[:-1], np.where(sums, flat.lengths, 0))
+        for which, slot, first in ((~dets, self.value, 0), (self.signed & ~dets, self.magnitude, len(flat.weights))):
+            op[slot[which & sums]], op[slot[which & products]] = SUM, TIMES
+            for pair in (False, True):  # single values before pairs
+                read = which[self.owner] & (self.pair == pair)
+                args.add(slot[self.owner[read]], slot[self.child[read]])
+                owner, paired = self.of_weight[of_sum], self.paired_weight[of_sum]
+                weighs = which[owner] & (paired == pair)
+                weights.add(slot[owner[weighs]], first + weight[weighs])
+        (read, lengths), (used, counts) = args.sorted(0, self.slots), weights.sorted(0, self.slots)
+        numbers = [*flat.weights, *map(absolute, flat.weights)] if self.signed.any() else flat.weights
+        leaf_numbers = [(a, b) for _, a, b in self.leaves]
+        return Program(
+            op=op,
+            target=np.arange(self.slots, dtype=np.int32),
+            start=starts(lengths),
+            args=read.astype(np.int32),
+            first_weight=starts(counts),
+            weights=np.concatenate([self.doubles, np.abs(self.doubles)])[used],
+            numbers=[numbers[k] for k in used.tolist()],
+            slots=self.slots,
+            leaf_variable=np.array([column for column, _, _ in self.leaves], np.int32),
+            leaf_table=leaf_table(leaf_numbers),
+            leaf_numbers=leaf_numbers,
+            structures=[_structure(flat.data[i]) for i in np.flatnonzero(dets).tolist()],
+            value=int(self.value[-1]),
+            magnitude=int(self.magnitude[-1]),
+            n_variables=len(self.variables),
+        )
 
-    def _write_leaves_below(self, i: int) -> None:
-        """Leaves are written where they are first used: they need no slot before."""
-        for child in self.links[i]:
-            if self.value[child] < 0:
-                if self.fused[child]:
-                    self._write_leaves_below(child)  # one level: a fused product is not below another
-                else:
-                    self._write_leaf(child)
+    def _determinants(self, which: np.ndarray, op: np.ndarray, args: BySlot) -> None:
+        """DET of the children's values, and DETMAG of their magnitudes, or of the value itself if they have none."""
+        flat = self.flat
+        for number, i in enumerate(which.tolist()):
+            children = flat.child[flat.start[i] : flat.start[i + 1]]
+            value, magnitude = self.value[i], self.magnitude[i]
+            sizes = self.magnitude[children] if self.signed[children].any() else [value]
+            op[value], op[magnitude] = DET, DETMAG
+            for slot, read in ((value, self.value[children]), (magnitude, sizes)):
+                args.add(np.full(1 + len(read), slot), np.array([number, *read]))
 
-    def _steady(self, children: tuple[int, ...]) -> bool:
-        """Whether no child's magnitude differs from its value."""
-        value, magnitude, fused = self.value, self.magnitude, self.fused
-        for child in children:
-            if fused[child]:
-                x, y = self.links[child]
-                if value[x] != magnitude[x] or value[y] != magnitude[y]:
-                    return False
-            elif value[child] != magnitude[child]:
-                return False
-        return True
 
-    def _leaf(self, i: int, leaf: Leaf) -> int:
-        value = self.leaves.get(leaf)
-        if value is None:
-            name, a, b = leaf
-            value = self.leaves[leaf] = self.builder.leaf(-1 if name is None else self.column[name], a, b)
-            self.node.append(i)
-        return value
+def _structure(data: Any) -> DetStructure:
+    m0, u, v, size, counted = data
+    return DetStructure((m0, u, v), size, (True,) * u.shape[1] if counted is None else counted)
 
-    def _product(self, i: int, children: tuple[int, ...], of: list[int]) -> int:
-        self.node.append(i)
-        return self.builder.product([of[c] for c in children])
 
-    def _sum(self, i: int, weights: Sequence[Number], of: list[int]) -> int:
-        fused, links, terms = self.fused, self.links, Sum()
-        for weight, child in zip(weights, links[i], strict=True):
-            if fused[child]:
-                x, y = links[child]
-                terms.add(weight, of[x], of[y])
-            else:
-                terms.add(weight, of[child])
-        self.node.append(i)
-        return self.builder.sum(terms)
+def _affine_forms(flat: Flat, variables: Sequence[str]) -> dict[int, Form]:
+    """The nodes that are affine forms in one variable, by position (see `affine_leaf`)."""
+    columns = {name: i for i, name in enumerate(variables)}
+    op, empty = flat.op.tolist(), (flat.op == Op.PRODUCT) & (flat.lengths == 0)
+    forms: dict[int, Form] = dict.fromkeys(np.flatnonzero(empty).tolist(), (-1, 1, 0))
+    column = np.full(len(op), -2)  # of a variable; −1 for a constant
+    for i, data in flat.data.items():
+        if op[i] == Op.CONST:
+            column[i], forms[i] = -1, (-1, data, 0)
+        elif op[i] == Op.VAR:
+            name, complement = data
+            column[i], forms[i] = columns[name], (columns[name], int(complement), int(not complement))
+    sums, of_sum = _affine_sums(flat, column)
+    first = flat.first_weight[sums].tolist()
+    below = flat.child[spread(flat.start[sums], flat.lengths[sums])].tolist()
+    ends = starts(flat.lengths[sums]).tolist()
+    for k, i in enumerate(sums.tolist()):
+        a: Number = 0
+        b: Number = 0
+        for j, c in enumerate(below[ends[k] : ends[k + 1]], first[k]):
+            _, p, q = forms[c]
+            weight = flat.weights[j]
+            a, b = add(a, mul(weight, p)) if p else a, add(b, mul(weight, q)) if q else b
+        forms[i] = int(of_sum[k]), a, b
+    return forms
+
+
+def _affine_sums(flat: Flat, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sums of up to three constants and literals of one variable, at least one of these; and their variables.
+
+    column : the variable of each node that is a literal, −1 for a constant, −2 for all others.
+    """
+    sums = np.flatnonzero((flat.op == Op.SUM) & (flat.lengths > 0) & (flat.lengths <= 3))
+    lengths = flat.lengths[sums]
+    if not len(sums):
+        return sums, sums
+    begin, below = starts(lengths)[:-1], column[flat.child[spread(flat.start[sums], lengths)]]
+    variable = np.maximum.reduceat(below, begin)
+    constant_or_same = (below == -1) | (below == np.repeat(variable, lengths))
+    affine = (variable >= 0) & np.logical_and.reduceat(constant_or_same, begin)
+    return sums[affine], variable[affine]
 
 
 def affine_leaf(node: Node) -> Leaf | None:
@@ -179,20 +267,3 @@ def _affine_sum(node: Node) -> Leaf | None:
         else:
             return None
     return None if name is None else (name, a, b)
-
-
-def _fusible(circuit: Circuit) -> bytearray:
-    """Which nodes are products of two whose only parent is a sum: they never need a slot of their own."""
-    order, links = circuit.order, circuit.links
-    parents = bytearray(len(order))  # 0, 1, or 2 for "several, or not a sum"
-    parents[-1] = 2
-    for i, node in enumerate(order):
-        if node.op is Op.SUM:
-            for child in links[i]:
-                parents[child] = min(2, parents[child] + 1)
-        else:
-            for child in links[i]:
-                parents[child] = 2
-    return bytearray(
-        node.op is Op.PRODUCT and parents[i] == 1 and len(node.children) == 2 for i, node in enumerate(order)
-    )

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pgcc.program.builder import Builder, Sum, starts
+from pgcc.ir.flat import starts
+from pgcc.program.builder import Builder, Sum
 from pgcc.program.program import DET, DETBAR, DETIN, DETMAG, LEAF, LOWERED, SUM, TIMES, Program
 
 

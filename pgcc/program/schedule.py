@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from pgcc.program.builder import starts
+from pgcc.ir.flat import starts
 from pgcc.program.program import DET, LEAF, Code, Program
 
 Instructions = TypeVar("Instructions", bound=Code)

@@ -7,7 +7,7 @@ from itertools import compress
 
 import numpy as np
 
-from pgcc.program.builder import starts
+from pgcc.ir.flat import starts
 from pgcc.program.condense import Condensed, condense
 from pgcc.program.program import DET, LEAF, Program
 from pgcc.program.schedule import schedule, value_arguments

@@ -358,7 +358,7 @@ def test_scopes_are_sets(a, b):
 
 def test_variables_that_are_not_tracked_are_in_no_scope():
     circuit = Circuit(product((X, Y)))
-    found = scopes.Scopes(circuit.order, circuit.links, only={"y"})
+    found = scopes.Scopes(circuit.flat, only={"y"})
     assert found.names == ["y"]
     assert [as_set(found.distinct[s]) for s in found.of] == [set(), {0}, {0}]
 

@@ -1,0 +1,119 @@
+"""A circuit as flat arrays: what passes read that count, test, renumber or copy nodes, without touching one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from pgcc.ir.node import Node, Op, make_node
+from pgcc.ir.numbers import Number
+
+
+@dataclass(frozen=True, eq=False)
+class Flat:
+    """The nodes of a circuit by position: children before parents, the root last.
+
+    Attributes
+    ----------
+    op : uint8 array
+        The operation of each node.
+    start : int64 array, one longer
+        Its children are ``child[start[i]:start[i + 1]]``.
+    child : int32 array
+        The positions of children.
+    weights : list
+        The weights of all sums, one after another; those of node i begin at ``first_weight[i]``.
+    data : dict
+        By position, what else a node has: the number of a Const, (name, complement) of a Var, the matrices of a Det.
+    """
+
+    op: np.ndarray
+    start: np.ndarray
+    child: np.ndarray
+    weights: list[Number]
+    data: dict[int, Any]
+
+    @staticmethod
+    def of(order: Sequence[Node], position: Mapping[Node, int] | None = None) -> Flat:
+        """The arrays of some nodes, in this order; of a part of a circuit, if the positions of all nodes are given."""
+        position = {node: i for i, node in enumerate(order)} if position is None else position
+        children = [node.children for node in order]
+        start = starts(np.fromiter(map(len, children), np.int64, len(order)))
+        child = np.fromiter(map(position.__getitem__, chain.from_iterable(children)), np.int32, int(start[-1]))
+        op = np.fromiter([node.op for node in order], np.uint8, len(order))
+        weights = list(chain.from_iterable([node.data for node in order if node.op is Op.SUM]))
+        others = np.flatnonzero((op != Op.SUM) & (op != Op.PRODUCT)).tolist()
+        flat = Flat(op, start, child, weights, {i: order[i].data for i in others})
+        flat.__dict__["nodes"] = order
+        return flat
+
+    @staticmethod
+    def joined(*parts: Flat) -> Flat:
+        """Parts of a circuit one after another, in which children already have their positions in the whole."""
+        before = np.cumsum([0, *(len(part.op) for part in parts)]).tolist()
+        return Flat(
+            np.concatenate([part.op for part in parts]),
+            starts(np.concatenate([part.lengths for part in parts])),
+            np.concatenate([part.child for part in parts]),
+            list(chain.from_iterable(part.weights for part in parts)),
+            {first + i: data for first, part in zip(before, parts, strict=False) for i, data in part.data.items()},
+        )
+
+    def arranged(self, order: np.ndarray) -> Flat:
+        """These nodes, given by their positions in an order in which children come before parents, and no others."""
+        new = np.zeros(len(self.op), np.int64)
+        new[order] = np.arange(len(order))
+        lengths, counts = self.lengths[order], np.diff(self.first_weight)[order]
+        kept = set(order.tolist()).intersection(self.data)
+        return Flat(
+            self.op[order],
+            starts(lengths),
+            new[self.child[spread(self.start[order], lengths)]].astype(np.int32),
+            [self.weights[k] for k in spread(self.first_weight[order], counts).tolist()],
+            {int(new[i]): self.data[i] for i in kept},
+        )
+
+    @cached_property
+    def nodes(self) -> Sequence[Node]:
+        """The node at each position."""
+        nodes: list[Node] = []
+        child, start, first_weight = self.child.tolist(), self.start.tolist(), self.first_weight.tolist()
+        for i, op in enumerate(self.op.tolist()):
+            children = [nodes[c] for c in child[start[i] : start[i + 1]]]
+            data = self.weights[first_weight[i] : first_weight[i + 1]] if op == Op.SUM else self.data.get(i)
+            nodes.append(make_node(Op(op), children, data))
+        return nodes
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """How many children each node has."""
+        return np.diff(self.start)
+
+    @cached_property
+    def first_weight(self) -> np.ndarray:
+        """Where the weights of each node begin, and where the last ones end."""
+        return starts(np.where(self.op == Op.SUM, self.lengths, 0))
+
+    @cached_property
+    def uses(self) -> np.ndarray:
+        """The number of edges into each node."""
+        return np.bincount(self.child, minlength=len(self.op))
+
+
+def starts(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Where each of some stretches of these lengths starts, one after another; and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def spread(first: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The positions in stretches that begin at `first` and have these lengths, one stretch after another.
+
+    >>> spread(np.array([7, 2]), np.array([2, 3])).tolist()
+    [7, 8, 2, 3, 4]
+    """
+    return np.repeat(first - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
