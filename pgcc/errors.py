@@ -169,16 +169,16 @@ OLD_ARGUMENTS = {("mode", "nodes"): "mode(time_limit=), how many seconds to sear
 OLD_METHODS = {"roots": "'bottom', which is faster, and as accurate or more; 'auto' uses it"}  # values of method=
 
 
-# Questions that are put to a model: somebody who asks a circuit has not compiled it.
+# Questions for a model: whoever asks a circuit has not compiled it yet.
 QUESTIONS = frozenset(
     ("prob", "logprob", "marginals", "conditional", "cardinality", "sample", "mode", "explain", "entropy", "moments")
 )
 
 
 class KnowsOldSpellings:
-    """A class some of whose public names were changed: what is asked for by an old one is told the new one."""
+    """A class with renamed attributes: asking for an old name raises an error that says the new one."""
 
-    if not TYPE_CHECKING:  # to a type checker, what is not there is not there
+    if not TYPE_CHECKING:  # a type checker reports unknown attributes itself
 
         def __getattr__(self, name: str) -> Any:
             for owner in (kind.__name__ for kind in type(self).__mro__):
@@ -195,7 +195,7 @@ class KnowsOldSpellings:
 
 
 def circuit_from(value: object) -> str:
-    """How to come from something that is no circuit to one, for an error."""
+    """How to get a circuit from a value that is none, for an error message."""
     if hasattr(value, "to_pgc"):
         return "its method to_pgc() gives one"
     if hasattr(value, "circuit"):
@@ -206,7 +206,7 @@ def circuit_from(value: object) -> str:
 
 
 def brief(value: object) -> str:
-    """What was given, for an error: not more than a line of it.
+    """A value in an error message, shortened to a line.
 
     >>> brief(10**5000)
     'an int with too many digits'

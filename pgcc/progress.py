@@ -10,21 +10,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-# Seconds before a bar, or a line, appears: what is done sooner shows none.
+# Seconds before a bar or a line appears: shorter work shows nothing.
 _DELAY = 1.0
-# Work inside other work that has a bar, or was asked to have none, shows none of its own.
+# Held by the outermost work, with or without a bar: work inside of it shows none of its own.
 _in_use = threading.Lock()
 
 
 class Bar(Protocol):
-    """Something to be told how far the work has come."""
+    """A progress bar: it is told how far the work has come."""
 
     def at(self, done: int, total: int | None = None, note: str = "") -> None:
-        """So much is done; of so much, where that has changed; and a few words about it."""
+        """Report how much is done, the new total if it has changed, and a few words to show beside it."""
 
 
 class Nothing:
-    """Somebody who is not told anything."""
+    """A bar that shows nothing."""
 
     def at(self, done: int, total: int | None = None, note: str = "") -> None:
         pass
@@ -44,16 +44,16 @@ class _Tqdm:
 
 @contextmanager
 def progress(what: str, total: int | None, unit: str, shown: bool | None = None) -> Iterator[Bar]:
-    """A bar for the work of the body, which goes when that ends.
+    """A bar for the work of the body, which disappears when the body ends.
 
     Parameters
     ----------
     what : str
         What is done: the text before the bar.
     total : int, optional
-        How much there is to do, at most.
+        How much there is to do, at most, if that is known.
     unit : str
-        Of what: "epoch", "row".
+        The unit of work: "epoch", "row".
     shown : bool, optional
         By default on a terminal, unless the environment variable PGCC_QUIET is set.
 
@@ -83,7 +83,7 @@ def progress(what: str, total: int | None, unit: str, shown: bool | None = None)
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """A line that says for how long the body has been at work, of which nothing is known but that it goes on.
+    """A line that says what the body is doing and for how long, for work of unknown length.
 
     Examples
     --------
@@ -94,17 +94,17 @@ def waiting(what: str) -> Iterator[None]:
         yield
         return
     done = threading.Event()
-    teller = threading.Thread(target=_tell_time, args=(what, done), daemon=True)
+    ticker = threading.Thread(target=_show_time, args=(what, done), daemon=True)
     try:
-        teller.start()
+        ticker.start()
         yield
     finally:
         done.set()
-        teller.join()
+        ticker.join()
         _in_use.release()
 
 
-def _tell_time(what: str, done: threading.Event) -> None:
+def _show_time(what: str, done: threading.Event) -> None:
     if done.wait(_DELAY):
         return
     from tqdm import tqdm
@@ -115,5 +115,5 @@ def _tell_time(what: str, done: threading.Event) -> None:
 
 
 def is_terminal() -> bool:
-    """Whether a person looks on, who has not asked for quiet."""
+    """Whether standard error is a terminal, and PGCC_QUIET is not set."""
     return not os.environ.get("PGCC_QUIET") and sys.stderr is not None and sys.stderr.isatty()

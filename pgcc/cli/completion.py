@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from pgcc.cli.arguments import COMMANDS, build_parser
 
-# What stands for the value of an option or an argument that is a file.
+# The metavariables of options and arguments whose values are files.
 _FILES = {"FILE", "DATA", "CSV", "PATH", "MODEL"}
 
 

@@ -71,7 +71,7 @@ def in_own_terms(text: str, parser: argparse.ArgumentParser, elsewhere: Collecti
     for i, piece in enumerate(_ADVICE.split(hidden)):
         said = _translate(text[at : at + len(piece)], piece, parser, known)
         at += len(piece)
-        if i % 2 == 0:  # the others are what stands between
+        if i % 2 == 0:  # odd pieces are the separators between them
             left_out = said is None and i > 0
             if left_out:
                 kept.pop()

@@ -23,8 +23,8 @@ from pgcc.ir.spelling import display_text
 Point = tuple[float, float]
 Edge = tuple[int, int]  # parent and child
 
-# In pixels.
-NOTE_HEIGHT = 22.0  # of the line that says what is left out
+# Sizes in pixels.
+NOTE_HEIGHT = 22.0  # of the line that says which part is drawn
 RADIUS = 13.0  # of sums and products; half the height of boxes
 GAP = 14.0  # between neighbours in a layer
 MARGIN = 12.0
@@ -33,7 +33,7 @@ STEPS = 64.0, 160.0  # from a layer to the next: at least, and at most in wide d
 
 SWEEPS = 12
 LONGEST_LABEL, LONGEST_NUMBER, LONGEST_TITLE = 14, 6, 200  # characters
-BENDS_PER_NODE = 40  # a drawing with more is a tangle
+BENDS_PER_NODE = 40  # a drawing with more is too tangled to read
 
 
 # -- what is written on nodes and edges -----------------------------------------------------------
@@ -64,7 +64,7 @@ def _together(labels: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Mark:
-    """A drawn node, or what stands for nodes that are not: its centre and width, its label, and the label in full."""
+    """A drawn node, or a placeholder for omitted ones: its centre and width, its label, and the label in full."""
 
     node: Node | Stub
     x: float
@@ -78,7 +78,7 @@ class Mark:
 class Wire:
     """An edge, or several parallel ones: where it passes the layers, from the parent down to the child.
 
-    `label_at` is the middle of the label, or None where there is no room for it. `cut`: it leads to what is not drawn.
+    `label_at` is the middle of the label, or None where there is no room for it. `cut`: it leads to omitted nodes.
     """
 
     points: tuple[Point, ...]
@@ -190,7 +190,7 @@ class _Graph:
 
     @property
     def bends(self) -> int:
-        """How many layers all edges pass together."""
+        """The number of layers that each edge passes, added up over all edges."""
         return sum(self.depths[v] - self.depths[u] for u, v in self.edges)
 
 
@@ -256,7 +256,7 @@ class _Grid:
                 place = {i: float(p) for p, i in enumerate(beside)}
                 means = {i: _mean(place, neighbours[i], p) for p, i in enumerate(layer)}
                 if sweep % 4 >= 2:
-                    layer.reverse()  # of those with equal means, the other one first: it may be better
+                    layer.reverse()  # reverses the order of nodes with equal means: it may be better
                 layer.sort(key=means.__getitem__)
             self._swap_neighbours()
             if (crossings := self._crossings()) < fewest:
@@ -278,7 +278,7 @@ class _Grid:
                     place[u], place[v] = p + 1, p
 
     def _sweep(self, downwards: bool) -> Iterator[tuple[list[int], list[int], list[list[int]]]]:
-        """(the layer before, the layer, the neighbours of everything on that side)"""
+        """(the previous layer, the layer, for every node its neighbours in the direction of the previous one)"""
         layers, neighbours = (self.layers, self.above) if downwards else (self.layers[::-1], self.below)
         for beside, layer in pairwise(layers):
             yield beside, layer, neighbours
@@ -320,7 +320,7 @@ def _spread(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
     """The places nearest to the wanted ones, in the same order and without overlap: isotonic regression."""
     distances = [(a + b) / 2 + GAP for a, b in pairwise(widths)]
     offsets = list(accumulate(distances, initial=0.0))
-    blocks: list[tuple[float, int]] = []  # pools of neighbours that touch: the sum of what they want, how many they are
+    blocks: list[tuple[float, int]] = []  # pools of touching nodes: the sum of their wanted places, their number
     for target, offset in zip(wanted, offsets, strict=True):
         total, count = target - offset, 1
         while blocks and blocks[-1][0] * count >= total * blocks[-1][1]:

@@ -13,7 +13,7 @@ from pgcc.ir.node import Node, Op
 
 Around = str | Node | Circuit | None
 
-# In a picture of a part: how far from where it begins, and how many neighbours of one node on either side.
+# In a picture of a part: how many levels from its centre, and how many neighbours of a node on either side.
 TOP_LEVELS, AROUND_LEVELS = 8, 3
 MOST_NEIGHBOURS = 6
 
@@ -88,7 +88,7 @@ def _size_text(circuit: Circuit) -> str:
 
 
 def _children(node: Node) -> list[Node]:
-    return [child for child, _ in labelled_edges(node, lambda weight: "")]  # labels take longer than the rest
+    return [child for child, _ in labelled_edges(node, lambda weight: "")]  # without labels, which take long
 
 
 def _parents(circuit: Circuit) -> dict[Node, dict[Node, None]]:
@@ -143,4 +143,4 @@ def _cut(circuit: Circuit, shown: set[Node], note: str, parents: dict[Node, dict
     stubs += [
         Stub(node, missing, below=False) for node in nodes if (missing := len(parents.get(node, {}).keys() - shown))
     ]
-    return Part(nodes, stubs, note if stubs else "")  # connected: where nothing is missing beside a node, nothing is
+    return Part(nodes, stubs, note if stubs else "")  # it is connected: no stubs, nothing left out

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from pgcc.model import Model
 
 FREE, OBSERVED, MEAN = "#4c78a8", "#bdbdbd", "#d1495b"
-UPRIGHT = 12  # more bars than this lie, so that their names can be read
-NAMED = 60  # more bars, or rows of a heat map, than this have numbers instead of names
+MOST_VERTICAL = 12  # more bars than this are horizontal, so that their names can be read
+MOST_NAMED = 60  # more bars, or rows of a heat map, than this have numbers instead of names
 LONGEST_NAME = 20  # characters
-VISIBLE = 1e-3  # sizes less probable than this, relative to the most probable one, are outside of the picture
+VISIBLE = 1e-3  # sizes less probable than this, relative to the most probable one, are not shown at the ends
 PIXELS = 72  # of a drawn circuit, per inch: its letters then have the same size as all others
 
 # Extension to the metadata without which equal pictures are equal files.
@@ -81,19 +81,19 @@ def marginals(model: Model, evidence: Any = None, *, ax: Axes | None = None, top
     shown = np.arange(len(values)) if top is None else np.argsort(-values, kind="stable")[: _positive(top)]
     names = [model.variables[i] for i in shown]
     ax = _axes(ax, *_bar_size(names))
-    lying = len(names) > UPRIGHT
-    bars = (ax.barh if lying else ax.bar)(np.arange(len(names)), values[shown], color=FREE)
-    labels = _name_ticks(ax.yaxis if lying else ax.xaxis, names, 0 if lying else _slant(names))
+    horizontal = len(names) > MOST_VERTICAL
+    bars = (ax.barh if horizontal else ax.bar)(np.arange(len(names)), values[shown], color=FREE)
+    labels = _name_ticks(ax.yaxis if horizontal else ax.xaxis, names, 0 if horizontal else _slant(names))
     observed = np.flatnonzero(given.chunk(slice(None))[0][shown] >= 0)
     for i in observed:
         bars[i].set(facecolor=OBSERVED, hatch="///", edgecolor="white")
     for i in observed[: len(labels)]:
         labels[i].set_color(LINE)  # also where the bar has no height
-    if lying:
+    if horizontal:
         ax.set(xlim=(0, 1), ylim=(len(names) - 0.4, -0.6))  # the first one on top
     else:
         ax.set(xlim=(-0.6, len(names) - 0.4), ylim=(0, 1))
-    (ax.xaxis if lying else ax.yaxis).set_label_text(f"probability{_bar(given)}", parse_math=False)
+    (ax.xaxis if horizontal else ax.yaxis).set_label_text(f"probability{_bar(given)}", parse_math=False)
     return _plain(ax)
 
 
@@ -184,7 +184,7 @@ def covariance(model: Model, evidence: Any = None, *, ax: Axes | None = None) ->
     given = _one(model, evidence)
     matrix = model.covariance(evidence)
     names = model.variables
-    side = 2.4 + 0.26 * min(len(names), NAMED)
+    side = 2.4 + 0.26 * min(len(names), MOST_NAMED)
     ax = _axes(ax, side + 0.9, side)
     most = _largest_pair(matrix)
     image = ax.imshow(matrix, cmap="RdBu_r", vmin=-most, vmax=most, interpolation="nearest")
@@ -396,14 +396,14 @@ def _plain(ax: Axes) -> Axes:
 
 
 def _bar_size(names: Sequence[str]) -> tuple[float, float]:
-    if len(names) > UPRIGHT:
-        return 6.0, 1.0 + 0.2 * min(len(names), NAMED)
+    if len(names) > MOST_VERTICAL:
+        return 6.0, 1.0 + 0.2 * min(len(names), MOST_NAMED)
     return 2.0 + 0.5 * len(names), 3.2
 
 
 def _name_ticks(axis: Any, names: Sequence[str], rotation: float) -> list[Any]:
     """Label the ticks of an axis with names if there is space for them, and otherwise with numbers from 0."""
-    if len(names) > NAMED:
+    if len(names) > MOST_NAMED:
         return []
     shown = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…" for name in names]
     axis.set_ticks(np.arange(len(names)), shown, rotation=rotation, parse_math=False)

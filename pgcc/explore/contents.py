@@ -21,10 +21,10 @@ from pgcc.ir.numbers import add
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import ARITHMETIC, DET, Program
 
-# Beyond these, a page is no longer answered at once: variables, arguments of instructions, and multiplications of
-# determinants for one click (about a second in a browser).
+# A page that answers a click within about a second has at most this many variables, arguments of instructions, and
+# multiplications for its determinants.
 MOST_VARIABLES, MOST_ARGUMENTS, MOST_MULTIPLICATIONS = 20_000, 4_000_000, 500_000_000
-# Edges of circuits whose sums are looked at for common support: it takes Python about a second.
+# Whether sums are deterministic is decided for circuits of up to this many edges, which takes about a second.
 _MOST_DECIDED = 20_000
 
 

@@ -6,7 +6,7 @@
     c a 1/3
 
 A weight is 1 where there is none, a float where it is a decimal, and exact where it is a whole number or a fraction.
-Nodes are text. The `{}` that networkx writes after edges without data is passed over; nothing is evaluated.
+Nodes are text. The `{}` that networkx writes after edges without data is ignored; nothing is evaluated.
 """
 
 from __future__ import annotations

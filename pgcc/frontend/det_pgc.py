@@ -17,7 +17,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import var
 from pgcc.passes.arguments import check_circuit, check_disjoint
 from pgcc.passes.compose import compose
-from pgcc.passes.total import is_one, positive_total, quotient
+from pgcc.passes.total import normalize
 
 
 def det_pgc(
@@ -91,7 +91,7 @@ def det_pgc(
         raise CircuitError(f"the kernel has {rows} rows, but there are {len(parts)} leaves")
     groups = [f"leaf {i}" for i in range(len(parts))]
     process = dpp(L=L, K=K, factor=factor, names=groups, symmetric=symmetric, nearest=nearest, rank=rank)
-    return compose(process, dict(zip(groups, map(_normalized, parts, groups), strict=True)))
+    return compose(process, dict(zip(groups, map(normalize, parts, groups), strict=True)))
 
 
 def _count_rows(matrix: Any) -> int | None:
@@ -113,8 +113,3 @@ def _leaf(leaf: Any, i: int) -> Circuit:
         return Circuit(var(leaf))
     check_circuit(leaf, f"leaf {i}")
     return leaf
-
-
-def _normalized(leaf: Circuit, what: str) -> Circuit:
-    value = positive_total(leaf, what)
-    return leaf if is_one(value) else leaf * quotient(1, value)

@@ -58,7 +58,7 @@ def expand_small(circuit: Circuit, sized_only: bool = False) -> Circuit:
             f"polynomials in t would have to expand a determinant of {largest} rows into sums "
             f"and products (at most {_MOST_EXPANDED}): use another method, or a decomposable circuit"
         )
-    return simplify(expand_det(circuit, sized_only))  # `simplify` may go on where it ended
+    return simplify(expand_det(circuit, sized_only))  # it may have become simpler
 
 
 def _expanded(node: Node, children: list[Node]) -> Node:

@@ -73,9 +73,9 @@ def is_one(value: Number) -> bool:
     return abs(value - 1) <= TOLERANCE if type(value) is float else value == 1
 
 
-def normalize(circuit: Circuit) -> Circuit:
-    """`Circuit.normalize`."""
-    value = positive_total(circuit, "the circuit")
+def normalize(circuit: Circuit, what: str = "the circuit") -> Circuit:
+    """`Circuit.normalize`; `what` is its name in messages."""
+    value = positive_total(circuit, what)
     return circuit if is_one(value) else circuit * quotient(1, value)
 
 

@@ -23,6 +23,7 @@ from pgcc.rings.values import Values
 if TYPE_CHECKING:
     from pgcc.queries.distribution import Distribution
 
+# Up to this many probabilities are answered by the ladder, sooner than a kernel is loaded.
 _FEW = 1000
 # The rows and bytes of a chunk that one kernel answers, which computes one number for a row.
 _ROWS, _BYTES = 1 << 17, 1 << 20

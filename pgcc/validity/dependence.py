@@ -22,9 +22,9 @@ from pgcc.validity.proof import Proof
 from pgcc.validity.provenance import prove_stable
 from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, exact_text, number_text
 
+# Pairs are evaluated for circuits of up to this size, to this accuracy, at up to this many points.
 MOST_VARIABLES, MOST_EDGES = 60, 50_000
-_RTOL = 1e-6
-_MOST_POINTS = 100
+_RTOL, _MOST_POINTS = 1e-6, 100
 
 
 def judge_dependence(circuit: Circuit, seconds: float, rng: np.random.Generator) -> Verdict:

@@ -25,10 +25,9 @@ from pgcc.ir.numbers import nearest_float
 from pgcc.rings.values import Values
 from pgcc.validity.coefficients import magnitudes
 
-_STARTS = 48
-_STEPS = 200
-_MOST_ROWS = 1 << 15
-_RTOL = 0.25
+# Starting points of a descent, and its most steps; rows that are evaluated at a time, and how accurately.
+_STARTS, _STEPS = 48, 200
+_MOST_ROWS, _RTOL = 1 << 15, 0.25
 # The score of an assignment about which nothing is known: no better than any other.
 _NOTHING = 1e300
 
@@ -69,7 +68,7 @@ class _Found(Exception):  # noqa: N818 - not an error: the way out of the loops
         self.row, self.value = row, value
 
 
-class _Late(Exception):  # noqa: N818
+class _Late(Exception):  # noqa: N818 - not an error: time is up, or enough coefficients were tried
     pass
 
 
@@ -83,7 +82,7 @@ class _Descent:
 
     def run(self) -> Search:
         try:
-            self._scores(np.zeros((1, self.n), np.int8))  # what is compiled when first used is not counted
+            self._scores(np.zeros((1, self.n), np.int8))  # compiling kernels on first use does not count
             self.end = time.monotonic() + self.seconds
             self._scores(np.array([[0] * self.n, [1] * self.n], np.int8))
             while True:

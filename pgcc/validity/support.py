@@ -13,7 +13,7 @@ from pgcc.ir.node import Node, Op, var
 from pgcc.ir.numbers import UNIT, Number, exact
 from pgcc.program.determinant import DetStructure
 
-# Terms of a sum that are looked at, again for every variable that tells them apart.
+# The most terms of a sum to examine, counted again for every variable by which they are split.
 _MOST_TERMS = 20_000
 
 
@@ -38,7 +38,7 @@ def least_log_coefficient(compiled: Compiled) -> float:
         return -math.inf
     circuit = compiled.homogenized
     if any(map(_may_be_negative, circuit.order)):
-        return -math.inf  # a sum is no longer at least any of its terms
+        return -math.inf  # a sum with negative terms is not at least each of its terms
     least: list[float] = []
     for i, node in enumerate(circuit.order):
         below = [least[c] for c in circuit.links[i]]
