@@ -254,24 +254,6 @@ def _nodes(children: Iterable[Node]) -> tuple[Node, ...]:
     return nodes
 
 
-def make_node(op: Op, children: Sequence[Node], data: Any) -> Node:
-    """A node from its operation, children and data."""
-    match op:
-        case Op.CONST:
-            return const(data)
-        case Op.VAR:
-            return var(*data)
-        case Op.SUM:
-            return weighted_sum(data, children)
-        case Op.PRODUCT:
-            return product(children)
-        case Op.DET:
-            half = len(children) // 2
-            m0, u, v, size, counted = data
-            return det(m0, u, v, children[:half], children[half:], size, counted)
-    assert_never(op)
-
-
 ZERO = const(0)
 ONE = const(1)
 
