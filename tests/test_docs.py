@@ -260,6 +260,7 @@ def test_what_raises_an_error_about_an_operation_is_not_needed_for_answers():
         model.prob({"a": 1}, exact=True)
         model.marginals()
 
+    work()  # everything is imported
     called = {name for name in calls_of(work) if name != "passes.sizes.read_size"}  # it reads an argument
     modules = {name.rsplit(".", n)[0].replace(".", "/") for name in called for n in (1, 2)}
     assert not others & modules
