@@ -809,7 +809,7 @@ BOUNDS = [
             (
                 "logarithms near 0",
                 "queries/probability.py",
-                "~(values.bound + 4.0 * UNIT <= rtol * np.abs(logs))",
+                "~(values.bound + 4.0 * UNIT <= rtol * size)",
                 "~(values.bound + 4.0 * UNIT <= rtol)",
                 "queries/test_answers.py",
                 "",
