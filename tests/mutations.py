@@ -372,8 +372,8 @@ BOUNDS = [
     Mutant(
         "roundings: of leaves",
         "certify/certificate.py",
-        "        np.full(len(table), 2.0),",
-        "        np.full(len(table), 0.0),",
+        "        np.full(len(size), 2.0),",
+        "        np.full(len(size), 0.0),",
         "certify/test_bounds.py certify/test_certificates.py",
     ),
     # underflow
