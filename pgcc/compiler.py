@@ -282,8 +282,9 @@ def left_the_range(compiled: Any, rung: Rung, rows: np.ndarray, known: Values) -
 
 
 def needs_fewest(compiled: Compiled, rung: Rung, rows: np.ndarray, known: Values | None) -> np.ndarray:
-    """Rows for which this method needs the fewest coefficients in t; none if there are determinants, as balls are then
-    faster than expanding them.
+    """Rows for which this method needs the fewest coefficients in t.
+
+    None if there are determinants: float64 certifies no determinant of polynomials.
     """
     if compiled.circuit.facts.dets:
         return np.zeros(len(rows), bool)

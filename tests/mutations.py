@@ -372,8 +372,8 @@ BOUNDS = [
     Mutant(
         "roundings: of leaves",
         "certify/certificate.py",
-        "        np.full(len(table), 2.0),",
-        "        np.full(len(table), 0.0),",
+        "        np.full(len(size), 2.0),",
+        "        np.full(len(size), 0.0),",
         "certify/test_bounds.py certify/test_certificates.py",
     ),
     # underflow
@@ -809,7 +809,7 @@ BOUNDS = [
             (
                 "logarithms near 0",
                 "queries/probability.py",
-                "~(values.bound + 4.0 * UNIT <= rtol * np.abs(logs))",
+                "~(values.bound + 4.0 * UNIT <= rtol * size)",
                 "~(values.bound + 4.0 * UNIT <= rtol)",
                 "queries/test_answers.py",
                 "",

@@ -12,7 +12,8 @@ import numpy as np
 
 from pgcc.errors import PgccError
 from pgcc.program.builder import starts
-from pgcc.program.program import DET, LEAF, NAMES, SUM, TIMES, Program
+from pgcc.program.program import DET, LEAF, NAMES, Program
+from pgcc.rings.kernels.walk import Operations, number_system, walk_in_python
 
 # The most operations that are written out as straight-line code: each adds milliseconds to the compile time.
 STRAIGHT_LINE = 2000
@@ -46,29 +47,61 @@ def value(slot: int) -> str:
     return f"v{slot}"
 
 
-def statements(program: Program, names: Sequence[str], leaf: str) -> Iterator[str]:
+def statements(program: Program, names: Sequence[str], leaf: str) -> list[str]:
     """The instructions of a program that shares no slots, as assignments; long ones are split into several."""
-    target, first = program.target.tolist(), program.start.tolist()
-    args, weights = program.args.tolist(), program.weights.tolist()
-    for i, op in enumerate(program.op.tolist()):
-        here = args[first[i] : first[i + 1]]
-        to = value(target[i])
-        if op == LEAF:
-            yield f"{to} = {_leaf_text(program, here[0], names, leaf)}"
-        elif op == TIMES:
-            yield from _folded(to, [("*", value(x)) for x in here], "1.0", "*")
-        elif op == DET:
-            k = len(here) // 2
-            f, y = (", ".join(map(value, part)) for part in (here[1 : 1 + k], here[1 + k :]))
-            yield f"{to} = determinant {here[0]} of f = ({f}), y = ({y})"
-        elif op == SUM:
-            values, pairs = program.terms(i)
-            factors = [[value(x)] for x in values.tolist()] + [[value(x), value(y)] for x, y in pairs.tolist()]
-            here_weights = weights[program.first_weight[i] : program.first_weight[i + 1]]
-            terms = [_term(w, f) for w, f in zip(here_weights, factors, strict=True)]
-            yield from _folded(to, terms, "0.0", "+")
-        else:
-            raise PgccError(f"internal error: there is no rule to write {NAMES[op]}; please report it")
+    return _Statements(program, names, leaf).lines
+
+
+class _Statements:
+    """The number system of text: an instruction writes lines. `terms` are the signs and sizes of an unfinished one."""
+
+    def __init__(self, program: Program, names: Sequence[str], leaf: str):
+        self.program, self.names, self.leaf, self.weights = program, names, leaf, program.weights.tolist()
+        self.lines: list[str] = []
+        self.terms: list[tuple[str, str]] = []
+        walk_in_python(program, self)
+
+
+def _leaf(system: _Statements, i: int, at: int, number: int) -> None:
+    system.lines.append(f"{value(at)} = {_leaf_text(system.program, number, system.names, system.leaf)}")
+
+
+def _begin(system: _Statements, i: int, at: int) -> None:
+    system.terms = []
+
+
+def _times(system: _Statements, at: int, x: int) -> None:
+    system.terms.append(("*", value(x)))
+
+
+def _add(system: _Statements, at: int, k: int, x: int) -> None:
+    system.terms.append(_term(system.weights[k], [value(x)]))
+
+
+def _add_product(system: _Statements, at: int, k: int, x: int, y: int) -> None:
+    system.terms.append(_term(system.weights[k], [value(x), value(y)]))
+
+
+def _end_product(system: _Statements, i: int, at: int) -> None:
+    system.lines += _folded(value(at), system.terms, "1.0", "*")
+
+
+def _end_sum(system: _Statements, i: int, at: int) -> None:
+    system.lines += _folded(value(at), system.terms, "0.0", "+")
+
+
+def _determinant(system: _Statements, i: int, at: int, op: int, args: list[int]) -> None:
+    if op != DET:
+        raise PgccError(f"internal error: there is no rule to write {NAMES[op]}; please report it")
+    k = len(args) // 2
+    f, y = (", ".join(map(value, part)) for part in (args[1 : 1 + k], args[1 + k :]))
+    system.lines.append(f"{value(at)} = determinant {args[0]} of f = ({f}), y = ({y})")
+
+
+number_system(
+    _Statements,
+    Operations(_leaf, _begin, _times, _begin, _add, _add_product, _end_product, _end_sum, _determinant),
+)
 
 
 def _leaf_text(program: Program, number: int, names: Sequence[str], leaf: str) -> str:

@@ -19,10 +19,10 @@ from pgcc.determinants.kernels.staged import run_tail
 from pgcc.determinants.staged import Staged, padded
 from pgcc.ir.numbers import add
 from pgcc.program.program import DETIN, DETMAG, Program
-from pgcc.program.reverse import readings, reverse, variables_in_complements
+from pgcc.program.reverse import result_slots, reverse, variables_in_complements
 from pgcc.rings.float64.kernels.evidence import STEP, Rows, pack_block
 from pgcc.rings.float64.kernels.interpreter import run_block
-from pgcc.rings.float64.loop import new_block, plain_program
+from pgcc.rings.float64.loop import new_block, uncondensed_program
 from pgcc.rings.posteriors import Posteriors, read_posteriors
 
 # Rows per block, in steps of 32, and the bytes of values and adjoints beyond which they are as few as can be.
@@ -62,7 +62,7 @@ class StagedMarginals:
     @cached_property
     def certificate(self) -> Certificate:
         """Of joint probabilities and the root."""
-        read = readings(self.program)
+        read = result_slots(self.program)
         return self._walk.certificate(read[: len(read) // 2], read[len(read) // 2 :])
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
@@ -90,10 +90,14 @@ class StagedMarginals:
         staged.dets.refine(wanted)
         lanes = STEP * max(1, min(_STEPS, _BYTES // (8 * STEP * program.slots), -(-len(evidence) // STEP)))
         given, flat = Rows(evidence.reshape(-1).view(np.uint8), n), Rows(padded(evidence), n)
-        code, block, unknown = plain_program(program), new_block(None, program.slots, n, lanes), np.zeros(lanes, bool)
+        code, block, unknown = (
+            uncondensed_program(program),
+            new_block(None, program.slots, n, lanes),
+            np.zeros(lanes, bool),
+        )
         work = block.work
         work[:] = 0.0
-        read = readings(program)
+        read = result_slots(program)
         inside = np.flatnonzero(program.op == DETIN)
         for first in range(0, len(evidence), lanes):
             rows = min(lanes, len(evidence) - first)

@@ -20,7 +20,7 @@ from pgcc.program.program import DET, DETMAG, LEAF, TIMES, Program
 from pgcc.program.stages import stages
 from pgcc.rings.float64.kernels.evidence import STEP, Rows
 from pgcc.rings.float64.kernels.interpreter import FloatProgram
-from pgcc.rings.float64.loop import condensed_program, new_block, plain_program
+from pgcc.rings.float64.loop import condensed_program, new_block, uncondensed_program
 
 # Determinants below others need not be known any better.
 _EASY = 1e-11
@@ -68,7 +68,7 @@ class Staged:
         begin = 0
         for d, i in enumerate(self.where.tolist()):
             unscaled = kernels.Determinants(Determinants(each).layout, np.zeros(d, np.int64), np.zeros(d), _EASY)
-            run_tail(plain_program(program), begin, i, unscaled, free, 0, block, unknown)
+            run_tail(uncondensed_program(program), begin, i, unscaled, free, 0, block, unknown)
             slots = program.args[program.start[i] + 1 : program.start[i + 1]]
             k = len(slots) // 2
             columns = _variable_columns(program, slots[:k], slots[k:])
@@ -135,7 +135,7 @@ class Staged:
     @cached_property
     def _parts(self) -> tuple[FloatProgram, FloatProgram]:
         """Head and tail as the interpreter reads them."""
-        return condensed_program(self.head, self.unscheduled.n_variables), plain_program(self.program)
+        return condensed_program(self.head, self.unscheduled.n_variables), uncondensed_program(self.program)
 
 
 class _Bounds:

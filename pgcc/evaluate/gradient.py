@@ -26,7 +26,7 @@ from pgcc.program.reverse import adjoints
 from pgcc.rings.direct import split_constants, split_doubles
 from pgcc.rings.float64.kernels.evidence import STEP, Rows, pack_block
 from pgcc.rings.float64.kernels.interpreter import run_block
-from pgcc.rings.float64.loop import new_block, plain_program
+from pgcc.rings.float64.loop import new_block, uncondensed_program
 from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled_rows
 from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import rounding_bound
@@ -218,7 +218,7 @@ class Differentiator:
         program = self.program
         block = new_block(None, program.slots, program.n_variables, STEP)
         block.columns[:] = 255
-        run_block(plain_program(program), 0, program.instructions, STEP, block)
+        run_block(uncondensed_program(program), 0, program.instructions, STEP, block)
         return block.work[::STEP].copy()
 
     def zeros(self, rows: int) -> tuple[Gradients, np.ndarray]:
@@ -253,7 +253,7 @@ class Float64Gradients:
         n = evidence.shape[1]
         fitting = max(1, min(_STEPS, _BYTES // (8 * STEP * program.slots)))
         lanes = STEP * max(1, min(fitting, -(-len(evidence) // STEP)))
-        code, flat = plain_program(program), Rows(evidence.reshape(-1).view(np.uint8), n)
+        code, flat = uncondensed_program(program), Rows(evidence.reshape(-1).view(np.uint8), n)
         memory = new_block(None, program.slots, n, lanes)
         work = memory.work
         total, part, left = np.zeros(len(of.place)), np.zeros(lanes), []

@@ -17,7 +17,7 @@ from pgcc.certify.certificate import gamma_of
 from pgcc.determinants.marginals import StagedMarginals, has_partials
 from pgcc.program.flows import flows
 from pgcc.program.program import ARITHMETIC, Program
-from pgcc.program.reverse import readings, reverse
+from pgcc.program.reverse import result_slots, reverse
 from pgcc.program.schedule import schedule
 from pgcc.rings.direct import Float64, split_constants
 from pgcc.rings.float64.kernels.evidence import STEP
@@ -67,7 +67,7 @@ class Reverse:
         return self._loop_of(reverse(self.forward))
 
     def _loop_of(self, program: Program) -> Loop:
-        return Loop(program, readings(program).tolist(), self.forward.signed, _LANES)
+        return Loop(program, result_slots(program).tolist(), self.forward.signed, _LANES)
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
         """Posteriors for int8 rows of evidence (1, 0, −1)."""
@@ -96,7 +96,7 @@ class ScaledReverse:
 
     @cached_property
     def _gamma(self) -> float:
-        return gamma_of(self.program, readings(self.program))
+        return gamma_of(self.program, result_slots(self.program))
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
         """Posteriors for int8 rows of evidence (1, 0, −1)."""
@@ -106,7 +106,7 @@ class ScaledReverse:
 
     def _run(self, evidence: np.ndarray) -> np.ndarray:
         """The results of the reverse pass; each row is divided by a power of two, so that its root is about 1."""
-        program, read = self.program, readings(self.program)
+        program, read = self.program, result_slots(self.program)
         mantissas, exponents = np.empty((len(read), len(evidence))), np.empty((len(read), len(evidence)), np.int64)
         code = instructions_of(program)
         run_scaled(code, self.constants, evidence, read, mantissas, exponents, program.slots)

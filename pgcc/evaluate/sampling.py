@@ -19,10 +19,11 @@ from pgcc.determinants.tables import SetSampler, Tables, lay_out
 from pgcc.errors import PgccError
 from pgcc.evaluate.kernels.sampling import Choices, Links, Numbers, Stream, choice_tables, mark_reached, walk_down
 from pgcc.kernels.policy import tier
+from pgcc.program.builder import starts
 from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, Program
 from pgcc.rings.direct import Float64, split_constants
 from pgcc.rings.kernels.scaled import RADIX, Constants, Scaled
-from pgcc.rings.kernels.walk import instructions_of, walk
+from pgcc.rings.kernels.walk import Operations, complete, instructions_of, number_system, walk, walk_in_python
 
 # The relative error of determinants that occur in the probabilities of a choice.
 _RTOL = 1e-9
@@ -221,49 +222,76 @@ def find_top_down(float64: Float64) -> TopDown | str:
     return TopDown(float64, found)
 
 
+class _Terms:
+    """The number system of terms: the value of a slot is its kind and its terms (left, right, number of the weight).
+
+    Slots that are not written, or hold magnitudes, are never visited by a sample.
+    """
+
+    def __init__(self, program: Program):
+        self.leaf_variable = program.leaf_variable.tolist()
+        self.kind, self.which, self.leaf = ([k] * program.slots for k in (LEAF, -1, -1))
+        self.terms: list[list[tuple[int, int, int]]] = [[] for _ in range(program.slots)]
+        walk_in_python(program, self)
+
+
+def _leaf(system: _Terms, i: int, at: int, number: int) -> None:
+    system.leaf[at], system.which[at] = number, system.leaf_variable[number]
+
+
+def _one(system: _Terms, i: int, at: int) -> None:
+    system.kind[at] = TIMES
+
+
+def _times(system: _Terms, at: int, x: int) -> None:
+    system.terms[at].append((x, -1, -1))
+
+
+def _zero(system: _Terms, i: int, at: int) -> None:
+    system.kind[at] = SUM
+
+
+def _add(system: _Terms, at: int, k: int, x: int) -> None:
+    system.terms[at].append((x, -1, k))
+
+
+def _add_product(system: _Terms, at: int, k: int, x: int, y: int) -> None:
+    system.terms[at].append((x, y, k))
+
+
+def _determinant(system: _Terms, i: int, at: int, op: int, args: list[int]) -> None:
+    if op == DET:
+        k = len(args) // 2
+        system.kind[at], system.which[at] = DET, args[0]
+        system.terms[at] = [(f, y, -1) for f, y in zip(args[1 : k + 1], args[k + 1 :], strict=True)]
+    elif op != DETMAG:
+        raise PgccError(f"internal error: there is no rule to sample from {NAMES[op]}; please report it")
+
+
+number_system(_Terms, Operations(_leaf, _one, _times, _zero, _add, _add_product, complete, complete, _determinant))
+
+
 def _nodes(program: Program, constants: Constants) -> Nodes:
-    """The nodes of a program: slots, with the terms of the instructions that write them."""
-    n = program.slots
-    kind, which = np.full(n, LEAF, np.uint8), np.full(n, -1, np.int32)  # slots of magnitudes are never visited
-    leaf = np.full(n, -1, np.int64)
-    parts: list[tuple[int, np.ndarray, np.ndarray, int]] = []  # node, left, right, first weight or −1
-    for i, op in enumerate(program.op.tolist()):
-        s, args = int(program.target[i]), program.args[program.start[i] : program.start[i + 1]]
-        if op == LEAF:
-            leaf[s], which[s] = args[0], program.leaf_variable[args[0]]
-        elif op == DET:
-            kind[s], which[s], k = DET, args[0], len(args) // 2
-            parts.append((s, args[1 : k + 1], args[k + 1 :], -1))
-        elif op == TIMES:
-            kind[s] = TIMES
-            parts.append((s, args, np.full(len(args), -1), -1))
-        elif op == SUM:
-            kind[s], (values, pairs) = SUM, program.terms(i)
-            left, right = np.append(values, pairs[:, 0]), np.append(np.full(len(values), -1), pairs[:, 1])
-            parts.append((s, left, right, int(program.first_weight[i])))
-        elif op != DETMAG:
-            raise PgccError(f"internal error: there is no rule to sample from {NAMES[op]}; please report it")
-    parts.sort(key=lambda part: part[0])
-    count = np.zeros(n + 1, np.int64)
-    for s, left, _, _ in parts:
-        count[s + 1] += len(left)
-    none = np.zeros(0, np.int32)
-    spots = [np.arange(at, at + len(left)) if at >= 0 else np.full(len(left), -1) for _, left, _, at in parts]
-    spot = np.concatenate([none, *spots])
-    summed, is_leaf = spot >= 0, leaf >= 0
-    weight, weight_exponent = np.zeros(len(spot)), np.zeros(len(spot), np.int64)
-    weight[summed], weight_exponent[summed] = constants.weights[spot[summed]], constants.weight_exponents[spot[summed]]
-    leaf_table, leaf_exponent = np.zeros((n, 2)), np.zeros((n, 2), np.int64)
-    leaf_table[is_leaf] = constants.leaf_table[leaf[is_leaf], :2]
-    leaf_exponent[is_leaf] = constants.leaf_exponents[leaf[is_leaf], :2]
+    """The nodes of a program that shares no slots."""
+    found = _Terms(program)
+    terms = np.array([term for node in found.terms for term in node], np.int64).reshape(-1, 3)
+    left, right, number = terms.T
+    leaf = np.array(found.leaf, np.int64)
+    weighted, is_leaf = number >= 0, leaf >= 0
+    weight, weight_exponent = np.zeros(len(number)), np.zeros(len(number), np.int64)
+    weight[weighted] = constants.weights[number[weighted]]
+    weight_exponent[weighted] = constants.weight_exponents[number[weighted]]
+    table, table_exponent = np.zeros((program.slots, 2)), np.zeros((program.slots, 2), np.int64)
+    table[is_leaf] = constants.leaf_table[leaf[is_leaf], :2]
+    table_exponent[is_leaf] = constants.leaf_exponents[leaf[is_leaf], :2]
     return Nodes(
-        kind,
-        np.cumsum(count),
-        np.concatenate([none, *(left for _, left, _, _ in parts)]).astype(np.int32),
-        np.concatenate([none, *(right for _, _, right, _ in parts)]).astype(np.int32),
-        which,
+        np.array(found.kind, np.uint8),
+        starts([len(node) for node in found.terms]),
+        left.astype(np.int32),
+        right.astype(np.int32),
+        np.array(found.which, np.int32),
         weight,
         weight_exponent,
-        leaf_table,
-        leaf_exponent,
+        table,
+        table_exponent,
     )

@@ -32,8 +32,8 @@ def flows(program: Program) -> Program:
     --------
     >>> import pgcc
     >>> from pgcc.program.lower import lower
-    >>> from pgcc.program.reverse import readings
-    >>> len(readings(flows(lower(pgcc.parse("0.5*a*b + 0.25*a + 0.25")))))
+    >>> from pgcc.program.reverse import result_slots
+    >>> len(result_slots(flows(lower(pgcc.parse("0.5*a*b + 0.25*a + 0.25")))))
     3
     """
     return _Flows(program).finish()

@@ -42,15 +42,15 @@ def reverse(program: Program) -> Program:
 
     The children of its determinants have no negative numbers, and their complements y depend on no variable z (see
     `variables_in_complements`): a determinant D adds D'·∂D/∂f to the adjoint of child f,
-    and the same of their magnitudes to that of its magnitude, which is f too. The last instruction adds up what can be
-    read off the program, and so names the slots (`readings`): Pr(evidence, X_i = 1) for every variable i, and the root;
-    then their magnitudes if the program is signed.
+    and the same of their magnitudes to that of its magnitude, which is f too. The last instruction adds up all results,
+    and so names their slots (`result_slots`): Pr(evidence, X_i = 1) for every variable i, and the root; then their
+    magnitudes if the program is signed.
 
     Examples
     --------
     >>> import pgcc
     >>> from pgcc.program.lower import lower
-    >>> len(readings(reverse(lower(pgcc.parse("0.5*a*b + 0.25*a + 0.25")))))
+    >>> len(result_slots(reverse(lower(pgcc.parse("0.5*a*b + 0.25*a + 0.25")))))
     3
     """
     if variables_in_complements(program):
@@ -128,8 +128,8 @@ def adjoints(program: Program) -> Adjoints:
     return Adjoints(whole, slots, weight)
 
 
-def readings(program: Program) -> np.ndarray:
-    """The slots of what a reversed program computes."""
+def result_slots(program: Program) -> np.ndarray:
+    """The slots of the results of a reverse pass: a joint probability per variable, and the root (see `reverse`)."""
     return program.args[program.start[-2] :].astype(np.int64)
 
 

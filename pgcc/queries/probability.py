@@ -186,7 +186,8 @@ def relative_logs(
     Near 1, log p keeps only the absolute error of p. It is log(1 − c), where c = Pr(something observed is otherwise) is
     a sum without cancellation: Σ_i Pr(the first i − 1 of the observed variables are as observed, the i-th is not).
     """
-    doubtful = np.flatnonzero(~(values.bound + 4.0 * UNIT <= rtol * np.abs(logs)) & (np.abs(logs) < 1.0))
+    size = np.abs(logs)
+    doubtful = np.flatnonzero(~(values.bound + 4.0 * UNIT <= rtol * size) & (size < 1.0))
     if not len(doubtful):
         return logs
     first, number = number_rows(codes[doubtful])

@@ -22,12 +22,12 @@ from pgcc.program.condense import MOST_VARIABLES, Condensed, _Condenser, _Work, 
 from pgcc.program.flows import flows
 from pgcc.program.lower import lower
 from pgcc.program.program import LEAF, LOOKUP, PAIR, QUOTIENT, SUM, TIMES, Code, Program
-from pgcc.program.reverse import readings
+from pgcc.program.reverse import result_slots
 from pgcc.rings.direct import Float64
 from pgcc.rings.float64.kernels.evidence import Rows, are_codes, read_block
 from pgcc.rings.float64.kernels.interpreter import PairTables
 from pgcc.rings.float64.kernels.rows import Answer, certify_block
-from pgcc.rings.float64.loop import Loop, new_block, plain_program
+from pgcc.rings.float64.loop import Loop, new_block, uncondensed_program
 from pgcc.testing import circuits, random_circuit
 
 CODES = (0, 1, -1)
@@ -111,7 +111,7 @@ class TestCondense:
         # flows divide, and keep what sums read
         circuit = random_circuit(seed, 6, size=30, negative=False)
         program = flows(lower(homogenize(circuit.simplify())))
-        kept = readings(program).tolist()
+        kept = result_slots(program).tolist()
         condensed = condense(program, kept)
         table = tables_of(condensed)
         for codes in itertools.islice(itertools.product(CODES, repeat=6), 0, None, 149):
@@ -127,7 +127,7 @@ class TestCondense:
             for op, w in zip(program.op, program.first_weight, strict=False)
             if op == QUOTIENT and program.weights[w] != 1
         }
-        kept = readings(program).tolist()
+        kept = result_slots(program).tolist()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_Work, "worth_tables", lambda self, variables: set())
             found = Loop(program, kept, False).values(np.full((1, 4), -1, np.int8))[:, 0]
@@ -244,7 +244,7 @@ class TestJointCodes:
         rng, lanes = np.random.default_rng(n), 64
         pairs = rng.integers(0, n, (count, 2)).astype(np.int32)
         program = replace(lower(Circuit(ONE)), n_variables=n)
-        code = plain_program(program)._replace(pairs=PairTables(pairs, np.zeros(0, np.int32), np.zeros(0)))
+        code = uncondensed_program(program)._replace(pairs=PairTables(pairs, np.zeros(0, np.int32), np.zeros(0)))
         for rows, first in ((200, 64), (200, 128), (70, 64), (64, 0), (1, 0), (13, 0), (15, 0), (72, 8)):
             evidence = rng.choice(np.array([0, 1, 255], np.uint8), (rows, n))
             there = evidence[np.minimum(first + np.arange(lanes), rows - 1)]

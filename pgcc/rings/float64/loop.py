@@ -105,7 +105,7 @@ class Loop:
         return block
 
 
-def plain_program(program: Program) -> FloatProgram:
+def uncondensed_program(program: Program) -> FloatProgram:
     """A program as the interpreter reads it."""
     return _float_program(program, Leaves(program.leaf_variable, program.leaf_table), _NO_PAIRS, _NO_WIDE)
 
@@ -143,7 +143,7 @@ def _filled(tables: Tables, rows: np.ndarray) -> np.ndarray:
     program, count = tables.program, len(tables.roots)
     out = np.empty((count, -(-len(rows) // STEP) * STEP))
     block = new_block(None, program.slots, tables.variables, STEP)
-    run_rows(plain_program(program), rows, STEP, block, tables.roots, out)
+    run_rows(uncondensed_program(program), rows, STEP, block, tables.roots, out)
     filled = aligned(count * len(rows))
     filled.reshape(-1, len(rows))[:] = out[:, : len(rows)]
     return filled
