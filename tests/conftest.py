@@ -6,7 +6,9 @@ import subprocess
 import sys
 import zlib
 
+import how_many
 import pytest
+from hypothesis import is_hypothesis_test, settings
 from mutations import digest_of_code
 
 from pgcc import cli
@@ -15,7 +17,13 @@ from pgcc.kernels.policy import choose_tier
 
 
 def pytest_configure(config):
-    """Where nothing has been compiled yet, do it once, on all cores: every worker would do it for itself."""
+    """Choose how many random cases there are, and compile kernels.
+
+    Where nothing has been compiled yet, that is done once, on all cores: every worker would do it for itself.
+    """
+    how_many.thorough = config.option.markexpr != "not slow"
+    settings.register_profile("pgcc", max_examples=how_many.some(100))
+    settings.load_profile("pgcc")
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput") and not has_kernels():
         subprocess.run([sys.executable, "-m", "pgcc", "warmup"], check=True, stdout=subprocess.DEVNULL)
 
@@ -31,6 +39,13 @@ def pytest_addoption(parser):
         metavar="N",
         help="of slow tests one in N, others after every change of pgcc",
     )
+
+
+def pytest_itemcollected(item):
+    """Laws of random cases are tried on more of them among the slow tests."""
+    function = getattr(item, "function", None)
+    if how_many.thorough and (is_hypothesis_test(function) or "family" in getattr(item, "fixturenames", ())):
+        item.add_marker("slow")
 
 
 def pytest_collection_modifyitems(config, items):

@@ -7,12 +7,13 @@ from itertools import chain, combinations
 import flint
 import networkx as nx
 import numpy as np
+from how_many import some
 
 import pgcc
 from pgcc.testing import brute_force, random_circuit, random_pc
 
-# How many of each family are tried; PGCC_MANY=500 for a thorough run.
-MANY = int(os.environ.get("PGCC_MANY", "10"))
+# How many of each family are tried; PGCC_MANY=500 for a very thorough run.
+MANY = int(os.environ.get("PGCC_MANY", some(10)))
 
 
 def subsets(names):
@@ -198,7 +199,7 @@ class Table:
 def cases(family, many=None, seed=0):
     """(circuit, table, evidence) of random members of a family; the evidence is possible more often than not."""
     rng = np.random.default_rng([seed, *family.encode()])
-    for _ in range(MANY if many is None else many):
+    for _ in range(MANY if many is None else some(many)):
         circuit, raw = FAMILIES[family](rng)
         if sum(raw.values()) <= 0:
             continue

@@ -16,7 +16,7 @@ from pgcc.frontend.dpp import dpp
 from pgcc.frontend.expression import parse
 from pgcc.frontend.spanning_tree import spanning_tree
 from pgcc.kernels.folder import folder, writable
-from pgcc.learn import SimplePGC
+from pgcc.learn import MixtureOfTrees, SimplePGC
 from pgcc.model import compile
 from pgcc.progress import progress
 from pgcc.queries.gradient import grad
@@ -76,6 +76,7 @@ def _ask_polynomials() -> None:
     model = compile(parse("((a + 1)*(a*b + 1) - a**2*b + 1) / 5"))
     model.prob({"a": 1})
     model.prob({"a": 0})
+    model.prob({"a": 1}, method="roots")
     model.cardinality()
 
 
@@ -107,19 +108,36 @@ def _ask_tree() -> None:
 
 
 def _fit() -> None:
-    rows = (np.random.default_rng(0).random((60, 4)) < 0.4).astype(np.int8)
+    rows = _rows()
     SimplePGC(2, 1, max_iter=2).fit(rows).score(rows)
 
 
-# The longest first.
+def _fit_many_components() -> None:
+    SimplePGC(2, 8, max_iter=1).fit(_rows())
+
+
+def _fit_trees() -> None:
+    rows = _rows()
+    rows[::3, 0] = -1
+    MixtureOfTrees(2, max_iter=1).fit(rows).score(rows)
+
+
+def _rows() -> np.ndarray:
+    return (np.random.default_rng(0).random((60, 4)) < 0.4).astype(np.int8)
+
+
+# The longest first, beside it what shares little with it, then what mostly finds its kernels compiled: two processes
+# that need a kernel at the same time both compile it.
 JOBS: dict[str, Callable[[], None]] = {
     "determinants": _ask_dpp,
-    "mixtures of determinants": _ask_mixture,
-    "learning": _fit,
-    "sets drawn from determinants": _ask_more_of_dpp,
-    "spanning trees": _ask_tree,
+    "polynomials in t": _ask_polynomials,
+    "learning with many components": _fit_many_components,
+    "learning trees": _fit_trees,
     "circuits": _ask_circuit,
     "samples, modes and counts": _ask_more_of_circuit,
     "numbers out of range": _ask_tiny_numbers,
-    "polynomials in t": _ask_polynomials,
+    "sets drawn from determinants": _ask_more_of_dpp,
+    "learning": _fit,
+    "mixtures of determinants": _ask_mixture,
+    "spanning trees": _ask_tree,
 }

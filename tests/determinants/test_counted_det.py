@@ -7,6 +7,7 @@ from functools import lru_cache
 import networkx as nx
 import numpy as np
 import pytest
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -143,7 +144,7 @@ def test_no_points_are_interpolated(family):
 # -- laws ------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=some(12), deadline=None)
 @given(st.sampled_from(sorted(FAMILIES)), st.sampled_from([5, 46, 0]), st.data())
 def test_laws(family, seed, data):
     circuit, over = make(family, seed)

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import arb, arb_mat, ctx
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,7 +76,7 @@ def test_what_is_not_certainly_definite(A):
     assert whole.diagonal() is None
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=some(30), deadline=None)
 @given(st.integers(1, 60), st.integers(0, 10**6))
 def test_products_of_slices_are_exact(n, seed):
     rng = np.random.default_rng(seed)
@@ -88,7 +89,7 @@ def test_products_of_slices_are_exact(n, seed):
         assert Fraction(float((a @ b)[i, j])) == exactly
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=some(50), deadline=None)
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=12), st.integers(1, 3))
 def test_sums_lose_what_they_say(terms, count):
     parts, lost = np.zeros((count, 1)), 0.0

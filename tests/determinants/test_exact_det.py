@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from flint import acb, arb, ctx, fmpq
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -66,7 +67,7 @@ values = st.sampled_from([0, 0, 1, 1, 1, -2, Fraction(3, 7)]).map(Fraction)
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=some(300), deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 6), st.data())
 def test_every_reduction_is_an_identity(seed, n, data):
     """Whatever is 0 or 1 at the children, sized or not: the sum over all subsets."""
@@ -85,7 +86,7 @@ def test_every_reduction_is_an_identity(seed, n, data):
         assert expected == 0 or ball.rad() < 1e-30
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 5), st.data())
 def test_complex_balls(seed, n, data):
     """At Gaussian integers, as a ring of pairs."""
@@ -106,7 +107,7 @@ def test_complex_balls(seed, n, data):
     assert expected.overlaps(acb(0)) or abs(got - expected) < 1e-8  # where it is 0, a ball need not be small
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=some(80), deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 5), st.booleans(), st.booleans(), st.data())
 def test_queries(seed, n, decomposable, complements, data):
     circuit = random_det(seed, n, decomposable=decomposable, complements=complements)

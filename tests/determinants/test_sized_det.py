@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sympy
 from flint import arb, arb_mat
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_exact_det import by_subsets
@@ -64,7 +65,7 @@ sized_dets = st.builds(
 # -- the definition ----------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 @given(seeds, st.integers(1, 4))
 def test_the_interpreter_sums_over_subsets(seed, n):
     root = random_det(seed, n, complements=True, alone=True, sized=True).root
@@ -73,7 +74,7 @@ def test_the_interpreter_sums_over_subsets(seed, n):
     assert evaluate(Circuit(root, at), at) == by_subsets(root, f, y)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=some(30), deadline=None)
 @given(seeds, st.integers(1, 4))
 def test_the_sizes_add_up(seed, n):
     root = random_det(seed, n, complements=True, alone=True, sized=False).root
@@ -163,7 +164,7 @@ def test_npz_versions(tmp_path):
 # -- passes --------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(sized_dets, seeds)
 def test_passes_keep_the_polynomial(circuit, seed):
     expected = value(circuit, seed)
@@ -175,7 +176,7 @@ def test_passes_keep_the_polynomial(circuit, seed):
         assert value(homogenize(circuit), seed) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(circuits(max_variables=4, dets=True, multiaffine=False, max_size=6), seeds)
 def test_simplify_whatever_is_constant(circuit, seed):
     assert value(circuit.simplify(), seed) == value(circuit, seed)
@@ -206,7 +207,7 @@ def test_the_size_is_settled(root, simple):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(sized_dets, st.data())
 def test_condition_and_marginalize(circuit, data):
     seen = data.draw(pgcc.testing.evidence(circuit))
@@ -220,7 +221,7 @@ def test_condition_and_marginalize(circuit, data):
 # -- SymPy and the paper's evaluation ---------------------------------------------------------------------------------
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=some(20), deadline=None)
 @given(seeds)
 def test_to_sympy(seed):
     circuit = random_det(seed, 3, complements=True, sized=True)
@@ -243,7 +244,7 @@ def test_to_sympy_of_a_large_one(complement):
     assert to_sympy(too_large) == 0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=some(30), deadline=None)
 @given(sized_dets, st.data())
 def test_the_paper_s_evaluation(circuit, data):
     seen = data.draw(pgcc.testing.evidence(circuit))
@@ -264,14 +265,14 @@ def homogeneous_part(circuit, k):
     return {s: (c if len(s) == k else 0) for s, c in brute_force(circuit).items()}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(circuits(max_variables=5, max_size=10), st.data())
 def test_of_size_is_the_homogeneous_part(circuit, data):
     k = data.draw(st.integers(0, len(circuit.variables)))
     assert brute_force(circuit.observe(size=k)) == homogeneous_part(circuit, k)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(circuits(max_variables=4, max_size=8, multiaffine=False), st.integers(0, 4))
 def test_of_size_of_any_polynomial(circuit, k):
     """Homogeneous of degree k: g(λ·z) = λ^k·g(z); and the parts add up, if the degree is not above n."""
@@ -395,7 +396,7 @@ def test_the_total_of_a_k_dpp_of_many_items():
     assert total(pgcc.dpp(L=np.diag(values)).observe(size=10)) == pytest.approx(e[10], rel=1e-11)
 
 
-@settings(max_examples=30)
+@settings(max_examples=some(30))
 @given(st.integers(0, 10**6))
 def test_totals_of_sizes_in_balls(seed):
     """With complements, with children that are not counted, and where nothing of that size is left."""

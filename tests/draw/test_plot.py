@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from any_circuits import any_circuits
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,7 +74,7 @@ def crossings(drawing):
 
 
 @given(any_circuits())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 def test_every_node_once_and_every_edge_down(circuit):
     drawing = lay_out(circuit)
     place = {(mark.x, mark.y): mark.node for mark in drawing.marks}
@@ -87,7 +88,7 @@ def test_every_node_once_and_every_edge_down(circuit):
 
 
 @given(any_circuits())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 def test_nothing_overlaps_or_leaves_the_paper(circuit):
     drawing = lay_out(circuit)
     layers: dict[float, list] = {}
@@ -103,7 +104,7 @@ def test_nothing_overlaps_or_leaves_the_paper(circuit):
 
 
 @given(any_circuits())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 def test_svg_is_xml_and_tells_every_node(circuit):
     svg = circuit_svg(circuit)
     assert svg == circuit_svg(circuit)
@@ -183,7 +184,7 @@ def test_labels_do_not_overlap():
     st.lists(st.tuples(st.floats(-100, 100), st.floats(0, 50), st.floats(0, 30)), min_size=1, max_size=8),
     st.floats(-20, 20),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=some(200), deadline=None)
 def test_places_are_the_nearest_ones(rows, shift):
     """Feasible, and no other feasible places are nearer to the wanted ones."""
     wanted, widths, slack = zip(*rows, strict=True)
@@ -216,7 +217,7 @@ def test_of_large_circuits_the_top_is_drawn():
 
 
 @given(any_circuits(), st.integers(1, 12))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=some(80), deadline=None)
 def test_a_part_has_every_edge_between_its_nodes_and_stubs_for_the_rest(circuit, most):
     part = top(circuit, most)
     assert circuit.root in part.nodes
@@ -229,7 +230,7 @@ def test_a_part_has_every_edge_between_its_nodes_and_stubs_for_the_rest(circuit,
 
 
 @given(any_circuits(), st.integers(1, 12), st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=some(80), deadline=None)
 def test_a_neighbourhood_tells_parents_and_children_that_are_left_out(circuit, most, data):
     centre = data.draw(st.sampled_from([node for node in circuit.order if node in reachable(circuit)]))
     part = neighbourhood(circuit, centre, most)

@@ -6,6 +6,7 @@ import flint
 import numpy as np
 import pytest
 from families import FAMILIES, cases
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -77,7 +78,7 @@ def test_a_table_is_its_rows(family):
     np.testing.assert_allclose(found, [model.cardinality(row, over=circuit.variables[:3]) for row in rows], rtol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(st.data())
 def test_laws(data):
     circuit = data.draw(circuits(max_variables=6, negative=False))
@@ -107,7 +108,7 @@ def elementary(L):
     return [Fraction(int(c.p), int(c.q)) for c in (L * flint.fmpq(-1)).charpoly().coeffs()[::-1]]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=some(30), deadline=None)
 @given(kernels("psd", max_items=6))
 def test_a_dpp_counts_as_its_eigenvalues_do(L):
     e = elementary(rational(L))

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from families import FAMILIES, cases
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -144,7 +145,7 @@ def test_tables_of_evidence():
     np.testing.assert_allclose(model.expected_count(rows, over=names), model.moments(rows, over=names).mean, rtol=1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=some(25), deadline=None)
 @given(kernels("psd", max_items=5), st.data())
 def test_a_k_dpp_is_a_dpp_given_its_size(L, data):
     circuit = pgcc.dpp(L=np.array(L, dtype=object).tolist())

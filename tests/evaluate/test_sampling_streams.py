@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from real_data import DATA
@@ -183,7 +184,7 @@ def test_samplers_say_what_they_are():
 
 
 @given(st.integers(0, 10**6), st.integers(1, 9), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 def test_every_sample_is_possible(seed, n, decomposable):
     circuit = random_circuit(seed, n=n, negative=False, decomposable=decomposable)
     model = pgcc.compile(circuit)

@@ -12,6 +12,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from any_circuits import any_circuits, at_points, same_polynomial
+from how_many import some
 from hypothesis import given, settings
 
 import pgcc
@@ -34,7 +35,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("extension", EXTENSIONS)
 def test_round_trip(folder, extension):
     @given(any_circuits())
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=some(80), deadline=None)
     def check(circuit):
         path = folder / f"any{extension}"
         save(circuit, path)

@@ -10,6 +10,7 @@ from fractions import Fraction
 import pytest
 import sympy
 from any_circuits import any_circuits, at_points
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operations import count_calls
@@ -196,7 +197,7 @@ def _grow(inner):
 
 
 @given(st.recursive(atoms, _grow, max_leaves=12))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=some(200), deadline=None)
 def test_the_same_as_python_would_compute(text):
     """Python's own precedence, with SymPy's exact numbers, is the reference."""
     literal = "".join(f"sympy.Rational('{w}')" if w[0].isdigit() else w for w in _words(text))
@@ -332,7 +333,7 @@ def test_text_is_text():
 
 
 @given(st.text(alphabet='xyz01.5e+-*/()[],=#~"\\ \n\tdetp', max_size=40))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=some(400), deadline=None)
 def test_any_text_gives_a_circuit_or_a_parse_error(text):
     try:
         circuit = parse(text)
@@ -347,7 +348,7 @@ def test_any_text_gives_a_circuit_or_a_parse_error(text):
 
 
 @given(any_circuits(), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 def test_damaged_files_give_a_circuit_or_a_parse_error(circuit, data):
     text = pgc_text(circuit)
     at = data.draw(st.integers(0, len(text)))

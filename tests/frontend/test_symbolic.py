@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 import sympy
 from any_circuits import any_circuits, exact_numbers
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,13 +40,13 @@ def agrees(circuit, expr):
 
 
 @given(any_circuits(steps=4, numbers=exact_numbers))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 def test_to_sympy_is_the_same_polynomial(circuit):
     assert agrees(circuit, circuit.to_sympy())
 
 
 @given(any_circuits(steps=4))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 def test_there_and_back(circuit):
     expr = circuit.to_sympy()
     again = pgcc.from_sympy(expr, variables=circuit.variables)
@@ -67,7 +68,7 @@ expressions = st.recursive(
 
 
 @given(expressions)
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=some(120), deadline=None)
 def test_from_sympy_is_the_same_polynomial(expr):
     exact = expr.replace(lambda e: e.is_Float, lambda e: rational(Fraction(float(e))))
     assert agrees(pgcc.from_sympy(expr, variables=["x", "y", "z"]), exact)

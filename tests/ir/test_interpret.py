@@ -6,6 +6,7 @@ from itertools import product as cartesian
 import numpy as np
 import pytest
 import sympy
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,7 +63,7 @@ def expected_probability(poly, names, evidence):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(circuits(max_variables=4, multiaffine=False, dets=True, max_size=6), st.data())
 def test_values_are_those_of_sympy(circuit, data):
     at = {name: data.draw(st.fractions(-3, 3, max_denominator=5), label=name) for name in circuit.variables}
@@ -70,7 +71,7 @@ def test_values_are_those_of_sympy(circuit, data):
     assert evaluate(circuit, at) == Fraction(str(poly.eval([rational(at[name]) for name in circuit.variables])))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(circuits(max_variables=4, max_size=6), st.data())
 def test_probabilities_are_sums_of_coefficients(circuit, data):
     values = data.draw(st.tuples(*[st.sampled_from([None, 0, 1])] * len(circuit.variables)))

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -322,7 +323,7 @@ def test_matrices_of_another_process_are_the_same(entries):
     assert not read.floats().flags.writeable
 
 
-@settings(max_examples=60)
+@settings(max_examples=some(60))
 @given(circuits(dets=True, multiaffine=False))
 def test_table_round_trip(circuit):
     names, rows = to_table(circuit)
@@ -428,7 +429,7 @@ def numbers_of(node):
     return []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 @given(st.one_of(*(circuits(dets=True, multiaffine=m, floats=f, max_size=8) for m in (0, 1) for f in (0, 1))))
 def test_facts_are_their_definitions(circuit):
     facts = circuit.facts
@@ -507,7 +508,7 @@ def test_the_verifier_catches_a_bad_var_a_bad_order_and_a_foreign_variable():
         verify(circuit)
 
 
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 @given(circuits(dets=True, multiaffine=False))
 def test_the_verifier_accepts_what_the_constructors_make(circuit):
     assert verify(circuit) is circuit

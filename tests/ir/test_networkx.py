@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from any_circuits import any_circuits
+from how_many import some
 from hypothesis import given, settings
 
 import pgcc
@@ -22,7 +23,7 @@ SOME = {
 
 
 @given(any_circuits())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 def test_every_circuit_there_and_back(circuit):
     assert Circuit.from_networkx(circuit.to_networkx()) == circuit
 

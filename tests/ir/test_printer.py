@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from any_circuits import any_circuits, at_points, exact_numbers, numbers, same_polynomial
+from how_many import some
 from hypothesis import given, settings
 
 import pgcc
@@ -60,7 +61,7 @@ def test_what_people_see(circuit, text):
 
 
 @given(any_circuits(numbers=exact_numbers))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=some(120), deadline=None)
 def test_the_shown_text_means_the_same(circuit):
     """What is shown of a small circuit without floats is the polynomial itself."""
     again = Circuit(pgcc.parse(expression_text(circuit)).root, circuit.variables)
@@ -68,13 +69,13 @@ def test_the_shown_text_means_the_same(circuit):
 
 
 @given(any_circuits())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=some(200), deadline=None)
 def test_files_hold_the_same_polynomial(circuit):
     assert same_polynomial(pgcc.parse(pgc_text(circuit)), circuit)
 
 
 @given(any_circuits())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 def test_what_was_parsed_comes_back_node_for_node(circuit):
     parsed = pgcc.parse(pgc_text(circuit))
     assert pgcc.parse(pgc_text(parsed)) == parsed

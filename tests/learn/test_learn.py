@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -96,7 +97,7 @@ def test_only_what_differs_is_in_the_repr():
 
 
 @given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 4), st.integers(1, 3))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=some(10), deadline=None)
 def test_trained_models_are_distributions(seed, n, most, components):
     X = np.random.default_rng(seed).integers(-1, 2, size=(30, n))
     model = SimplePGC(most, components, max_iter=2, random_state=seed).fit(X)
@@ -204,7 +205,7 @@ def test_steps_of_trees_never_lose():
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=some(20), deadline=None)
 def test_pairs_given_what_is_known(seed, n):
     rng = np.random.default_rng(seed)
     parents = np.array([[-1, *(rng.integers(0, i) for i in range(1, n))]])

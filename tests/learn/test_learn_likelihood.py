@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
@@ -54,7 +55,7 @@ def by_definition(parameters: np.ndarray, x: np.ndarray) -> float:
 
 
 @given(st.integers(0, 10**6), st.integers(1, 4), st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=some(25), deadline=None)
 def test_likelihood_is_the_definition(seed, components, gaps):
     parameters, X = parameters_of(seed, components), table_of(seed, 12, gaps)
     data = encode(X, GROUPS)
@@ -146,7 +147,7 @@ def test_an_impossible_row_teaches_nothing(components):
 
 
 @given(st.integers(0, 10**6), st.integers(0, 20))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=some(25), deadline=None)
 def test_invert(seed, n):
     factor = np.random.default_rng(seed).normal(size=(n, n + 1))
     A = factor @ factor.T + np.eye(n)
@@ -162,7 +163,7 @@ def side_by_side(matrices: np.ndarray) -> np.ndarray:
 
 
 @given(st.integers(0, 10**6), st.integers(0, 20))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=some(25), deadline=None)
 def test_invert_eight(seed, n):
     factor = np.random.default_rng(seed).normal(size=(8, n, n + 1))
     A = factor @ factor.transpose(0, 2, 1) + 0.01 * np.eye(n)
@@ -247,7 +248,7 @@ def test_a_circuit_of_many_groups_has_the_same_likelihood():
 
 
 @given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 20), st.sampled_from([np.int8, np.int64]))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=some(50), deadline=None)
 def test_distinct_rows(seed, rows, columns, kind):
     X = np.random.default_rng(seed).integers(-1, 2, (rows, columns)).astype(kind)
     X = X[np.random.default_rng(seed).integers(0, rows, 3 * rows)]
@@ -299,7 +300,7 @@ def test_weights_are_those_of_the_paper():
 
 
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 5))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=some(50), deadline=None)
 def test_every_partition_is_one(seed, n, most):
     w = np.random.default_rng(seed).normal(size=(n, n))
     groups = partition_variables(w, most)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -144,7 +145,7 @@ TABLES = st.integers(1, 40).flatmap(
 
 
 @given(TABLES)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=some(50), deadline=None)
 def test_packing(codes):
     assert (unpack(pack(codes), codes.shape[1]) == codes).all()
     rows, where = distinct_rows(codes)
@@ -154,7 +155,7 @@ def test_packing(codes):
 
 
 @given(TABLES, st.integers(1, 9), st.integers(0, 2))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=some(50), deadline=None)
 def test_rows_in_pieces(codes, step, seed):
     names = [f"x{i + 1}" for i in range(codes.shape[1])]
     rows = pack_rows(names, (codes[i : i + step] for i in range(0, len(codes), step)))
@@ -195,7 +196,7 @@ def test_windows_draw_from_everywhere(monkeypatch):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 12))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=some(20), deadline=None)
 def test_batches_of_many_rows_have_the_same_numbers(seed, size):
     """Tables of some rows at a time give the gradients that the table of all rows gives, to the last bit."""
     rng = np.random.default_rng(seed)

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from how_many import some
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -20,8 +21,8 @@ from pgcc.ir.verify import verify
 from pgcc.passes.total import total
 from pgcc.testing import brute_force, circuits, random_det
 
-MANY = settings(max_examples=60, deadline=None)
-SOME = settings(max_examples=20, deadline=None)
+MANY = settings(max_examples=some(60), deadline=None)
+SOME = settings(max_examples=some(20), deadline=None)
 
 fractions = st.fractions(min_value=0, max_value=1, max_denominator=12)
 positive = st.fractions(min_value=Fraction(1, 9), max_value=9, max_denominator=9)
@@ -328,7 +329,7 @@ def test_exactly_and_at_most(g, data):
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(st.integers(0, 10**6), st.booleans(), st.sets(st.sampled_from(["z1", "z2", "z3"])), st.data())
 def test_exactly_in_determinants(seed, complements, over, data):
     g = random_det(seed, n=3, complements=complements)
@@ -474,7 +475,7 @@ def kernels(draw, m):
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(kernels(3), distributions("a", 3), distributions("b", 2), distributions("c", 2))
 def test_the_two_formulas_of_the_paper(L, f, g, h):
     """Inside group i: Pr_L(i)·Pr_i(X, Y). Across groups: Pr(X, Y) ≤ Pr(X)·Pr(Y). Both to 1e-12."""

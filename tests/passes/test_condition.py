@@ -6,6 +6,7 @@ from itertools import product as cartesian
 
 import numpy as np
 import pytest
+from how_many import some
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +20,7 @@ from pgcc.passes.condition import condition, marginalize
 from pgcc.passes.exact import interpolation_weights
 from pgcc.testing import brute_force, circuits, evidence, polarize, random_circuit, random_det, random_evidence
 
-thorough = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(max_examples=some(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def assert_conditioned(circuit, seen, further):

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sympy
+from how_many import some
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -41,7 +42,7 @@ anything = st.one_of(
     circuits(max_variables=3, dets=True, max_size=5),
     circuits(max_variables=4, floats=True, max_size=8),
 )
-thorough = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(max_examples=some(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def edges(circuit):
@@ -83,7 +84,7 @@ def test_a_pass_keeps_the_polynomial(one):
     test()
 
 
-@settings(thorough, max_examples=40)
+@settings(thorough, max_examples=some(40))
 @given(circuits(max_variables=4, dets=True, max_size=6))
 def test_the_pipeline_keeps_every_coefficient(circuit):
     assert brute_force(simplify(circuit)) == brute_force(circuit)

@@ -10,6 +10,7 @@ from fractions import Fraction
 import flint
 import numpy as np
 import pytest
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,7 +95,7 @@ def condensed_values(condensed: Condensed, table: list[list[Fraction]], codes: t
 
 
 class TestCondense:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=some(60), deadline=None)
     @given(st.data())
     def test_is_the_same_polynomial(self, data: st.DataObject) -> None:
         circuit = data.draw(circuits(max_variables=5, decomposable=True)).simplify()
@@ -319,7 +320,7 @@ def certified(value: np.ndarray, magnitude: np.ndarray, *answer: float) -> tuple
 
 
 class TestCertifyBlock:
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=some(200), deadline=None)
     @given(
         st.lists(st.floats(width=64), min_size=1, max_size=20),
         st.sampled_from([1.0, 3.0]),

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,7 +42,7 @@ def is_smooth_in_literals(circuit: Circuit) -> bool:
 
 class TestHomogenize:
     @pytest.mark.slow
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=some(150), deadline=None)
     @given(st.data())
     def test_one_evaluation_at_numbers_is_any_marginal(self, data: st.DataObject) -> None:
         circuit = data.draw(circuits(max_variables=4, decomposable=True))
@@ -116,7 +117,7 @@ def run_exactly(program: Program, codes: np.ndarray) -> tuple[Fraction, Fraction
 
 
 class TestProgram:
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=some(150), deadline=None)
     @given(st.data())
     def test_is_the_circuit_before_and_after_sharing_slots(self, data: st.DataObject) -> None:
         circuit = data.draw(circuits(max_variables=5, decomposable=True)).simplify()

@@ -7,6 +7,7 @@ from itertools import combinations, product
 import networkx as nx
 import numpy as np
 import pytest
+from how_many import some
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -89,7 +90,7 @@ def test_against_all_assignments(family, seed):
         assert [one.rank for one in listed] == list(range(1, len(expected) + 1))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=some(15), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(sorted(FAMILIES)), st.sampled_from([1e-9, 0.01]))
 def test_no_assignment_exceeds_the_bound(seed, family, seconds):
     """Also where there is no time at all."""
@@ -102,7 +103,7 @@ def test_no_assignment_exceeds_the_bound(seed, family, seconds):
     assert found.logprob > -math.inf
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=some(15), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from(["L", "factor", "K", "nonsymmetric", "projection"]))
 @example(366541, False, "factor")
 def test_bounds_of_regions(seed, sized, family):

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from families import FAMILIES, cases
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -130,7 +131,7 @@ def uniform_over(names):
     return whole
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(circuits(max_variables=5, negative=False), st.data())
 def test_marginals_average_over_conditioning(circuit, data):
     """Pr(i) = Pr(i | j)·Pr(j) + Pr(i | not j)·Pr(not j), in one batch of evidence."""

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,7 +56,7 @@ def test_primes_at_the_ends() -> None:
         assert pow(3, prime - 1, prime) == 1
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=some(300), deadline=None)
 @given(residue_pairs())
 def test_multiplication_modulo_a_prime(given: tuple[int, list[int], list[int]]) -> None:
     prime, a, b = given
@@ -75,7 +76,7 @@ def test_products_whose_quotient_is_next_to_a_half() -> None:
             assert [int(x) for x in product] == [a * x % prime for x in b]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=some(30), deadline=None)
 @given(residue_pairs())
 def test_division_modulo_a_prime(given: tuple[int, list[int], list[int]]) -> None:
     prime, a, b = given

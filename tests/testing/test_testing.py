@@ -6,6 +6,7 @@ from fractions import Fraction
 import networkx
 import numpy as np
 import pytest
+from how_many import some
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
@@ -150,7 +151,7 @@ def test_random_evidence_is_partial():
 
 @pytest.mark.parametrize("decomposable", [True, False])
 def test_the_strategy_keeps_its_word(decomposable):
-    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=some(40), deadline=None, suppress_health_check=list(HealthCheck))
     @given(circuits(max_variables=4, decomposable=decomposable, dets=True, negative=False))
     def test(g):
         assert g.facts.decomposable == decomposable
@@ -164,7 +165,7 @@ def test_the_strategy_keeps_its_word(decomposable):
 
 def test_the_strategy_reaches_everything():
     def reaches(strategy, wanted):
-        quick = settings(max_examples=3000, database=None, deadline=None, phases=[Phase.generate])
+        quick = settings(max_examples=some(3000), database=None, deadline=None, phases=[Phase.generate])
         return wanted(find(strategy, wanted, settings=quick))
 
     assert reaches(circuits(dets=True), lambda g: g.facts.dets == 1)
@@ -176,7 +177,7 @@ def test_the_strategy_reaches_everything():
 
 
 def test_the_strategy_without_dets_and_floats_has_none():
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=some(40), deadline=None)
     @given(st.one_of(circuits(), circuits(multiaffine=False)))
     def test(g):
         assert g.facts.dets == 0
@@ -185,7 +186,7 @@ def test_the_strategy_without_dets_and_floats_has_none():
     test()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=some(30), deadline=None)
 @given(st.data())
 def test_evidence_is_about_the_circuit(data):
     g = data.draw(circuits())
@@ -194,7 +195,7 @@ def test_evidence_is_about_the_circuit(data):
     assert set(e.values()) <= {0, 1}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=some(25), deadline=None)
 @given(circuits(max_variables=4, dets=True, max_size=5))
 def test_brute_force_is_the_probability_of_full_evidence(g):
     for subset, c in brute_force(g).items():
@@ -212,8 +213,8 @@ def test_brute_force_of_constants_unused_variables_and_too_many():
 
 # -- the other strategies --------------------------------------------------------------------------------------------
 
-few = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-steady = settings(max_examples=2000, database=None, deadline=None, derandomize=True)
+few = settings(max_examples=some(40), deadline=None, suppress_health_check=list(HealthCheck))
+steady = settings(max_examples=some(2000), database=None, deadline=None, derandomize=True)
 
 
 def reached(strategy, wanted):

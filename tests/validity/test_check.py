@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from check_cases import check, expand, invalid_mixture, random_case, truth, witness_holds
+from how_many import some
 from hypothesis import given, settings
 
 import pgcc
@@ -175,7 +176,7 @@ def test_no_false_verdict(first):
         assert report.ok == all(true.values()) or report.state == "not proven", seed
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 @given(circuits(max_variables=3, multiaffine=False, max_size=6))
 def test_any_dag_at_all(circuit):
     terms = expand(circuit)

@@ -14,6 +14,7 @@ from unittest.mock import ANY
 import numpy as np
 import pytest
 from check_cases import check, expand
+from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -727,7 +728,7 @@ def matrices(draw, parts):
 
 
 @pytest.mark.slow
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=some(250), deadline=None)
 @given(signed())
 def test_nothing_false_is_proved(root):
     """Against all coefficients: what is proved is so, what is refuted is not, and the checker follows both."""
@@ -752,7 +753,7 @@ def test_nothing_false_is_proved(root):
             assert both * sum_ <= one * other
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 @given(signed(), st.data())
 def test_damaged_proofs_prove_nothing_false(root, data):
     """Steps that are changed at random: refused, or what they show is so."""

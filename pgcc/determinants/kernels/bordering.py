@@ -284,7 +284,8 @@ def leave_out(matrix, first, roundings, off, children, units, found):
             matrices[0, i, j], matrices[0, j, i] = upper[first + i, first + j], lower[first + i, first + j]
         vectors[0, 0, i], vectors[0, 1, i] = bare[first + i], growing[0, first + i]
         vectors[0, 2, i] = growing[0 if symmetric else 1, first + i]
-    states[0] = state
+    for v in range(len(state)):
+        states[0, v] = state[v]
     stack = np.empty((2 * levels + 2, 3), np.int64)
     begins = np.zeros(levels, np.int64)  # the first row at every level
     ends = np.full(levels, t)
