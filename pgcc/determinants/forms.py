@@ -1,4 +1,4 @@
-"""The determinants of a program: which forms of each are at hand, laid out for the kernel."""
+"""The determinants of a program: the forms by which each can be computed, laid out for the kernels."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ _MOST_PRODUCTS = 10**8
 _MOST_NUMBERS = 1 << 24
 _ONE: Value = (0.5, 1, 0.0)
 _UNKNOWN: Value = (0.0, 0, np.inf)
-# Sums below it are doubles, and what they leave is one too.
+# Sums below this are doubles, and so are their rounding errors.
 _LARGE = 2.0**1000
-# What is left of numbers near 1 that cancel, and is known as a double, where these are pairs of doubles.
+# The smallest difference of numbers near 1 that is accurate to a double, if the numbers are pairs of doubles.
 _KNOWN_SUM = 2.0**-40
-# How well a determinant is known where everything is free, until more is asked for.
+# The relative error to which a determinant is computed where everything is free, until a query needs less.
 _TOTAL_ERROR = 5e-11
 
 
@@ -85,7 +85,7 @@ class Determinant:
         everything = [structure.size is not None] * structure.children
         self.counted = np.array(everything if structure.size is None else structure.counted or everything, bool)
         self.columns, self.n_variables = columns, n_variables
-        self.refined = False  # whether all was done to know `total`
+        self.refined = False  # whether `total` is as accurate as it can be made
         most = _MOST_CHILDREN if self._ensemble is None and self._marginals is None else _MOST_BY_PRODUCTS
         small = structure.children <= most and structure.in_range
         self.may_have_free = small
@@ -104,7 +104,7 @@ class Determinant:
             self.find_free_base()
 
     def find_free_base(self) -> bool:
-        """The base at which everything that no size counts is free; whether there was none before and is one now."""
+        """Find the base at which all items that no size counts are free; return whether it is new."""
         if not self.may_have_free:
             return False
         self.may_have_free = False
@@ -138,7 +138,7 @@ class Determinant:
 
     @property
     def forms(self) -> list[str]:
-        """In words: by what it can be computed in float64, the smallest first for queries that observe little."""
+        """The forms by which it can be computed in float64, in words; the smallest first if little is observed."""
         structure = self.structure
         if structure.size is not None:
             return ["elementary symmetric polynomials"] if (self.free or self.out) and structure.symmetric else []
@@ -157,7 +157,7 @@ class Determinant:
 
     @cached_property
     def total(self) -> Value:
-        """Its value where everything is free: in float64 by a form that is certain enough, else in ball arithmetic."""
+        """Its value where everything is free: in float64 if a form is accurate enough, otherwise in ball arithmetic."""
         structure, k = self.structure, self.structure.children
         if not structure.in_range:
             return _UNKNOWN
@@ -190,7 +190,7 @@ class Determinant:
         return self.structure.laplacian is not None and self.structure.size is None and self.free is None
 
     def refine(self, rtol: float) -> bool:
-        """Know `total` to `rtol`, if that is possible; whether anything was done."""
+        """Compute `total` to a relative error of `rtol`, if that is possible; return whether it was computed again."""
         if self.total[2] <= rtol or self.refined or self._has_trees_alone:
             return False
         self.refined = True
@@ -258,14 +258,14 @@ class Determinants:
         self.layout = lay_out(self.each, [one.total for one in self.each])
 
     def refine(self, rtol: float) -> None:
-        """Know every determinant to `rtol` where everything is free; a new `layout` if that took something."""
+        """Compute every determinant to `rtol` where everything is free, and a new `layout` if one has changed."""
         with self._lock:
             refined = [one.refine(rtol) for one in self.each]
             if any(refined):
                 self.layout = lay_out(self.each, [one.total for one in self.each])
 
     def find_free_bases(self) -> None:
-        """The bases for queries that observe little: a new `layout` if there is one more than before."""
+        """Find the bases for queries that observe little, and make a new `layout` if one is new."""
         with self._lock:
             found = [one.find_free_base() for one in self.each]
             if any(found):
@@ -292,7 +292,7 @@ class _Pool:
 
 
 def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = False) -> Layout:
-    """What kernels read of determinants; `bare`: no forms that need `totals`, children only as numbers."""
+    """The arrays that kernels read; `bare` leaves out the forms that need `totals`, and reads children as numbers."""
     data, ints = _Pool(np.float64), _Pool(np.int64)
     plan = np.zeros((len(each), PLAN_COLUMNS), np.int64)
     bases = np.zeros((BASES * len(each), 3))
@@ -337,10 +337,10 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
 
 @np.errstate(over="ignore", under="ignore", divide="ignore")
 def _ready(one: Determinant, base: Base | None, form: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """What `fill_variables` reads of a form, and `fill_low`, if pairs of doubles are known.
+    """The arrays of a form for `fill_variables`, and those for `fill_low` if the kernel is known in pairs of doubles.
 
-    d, unscaled, of a variable that is observed 1, and of another that differs from the base; then both diagonals. The
-    low parts of the kernel, and of both diagonals.
+    First d, unscaled, of a variable that is observed to be 1, and of one that differs from the base in another way;
+    then both diagonals. For `fill_low`: the low parts of the kernel and of both diagonals.
     """
     phi = one.phi
     if base is None:
