@@ -23,9 +23,9 @@ from pgcc.rings.precision import ball_parts, precision
 
 _BITS = 192
 _STEPS = 3
-# What an entry of the scaled kernel may be off by, before it is rounded: to a double, to a pair of doubles.
+# The largest error of an entry of the scaled kernel before it is rounded to a double, or to a pair of doubles.
 _ERROR, _ERROR_OF_PAIRS = 2.0**-100, 2.0**-122
-# A diagonal entry below it would be scaled up together with what the entries beside it lose in doubles.
+# A diagonal entry below this would be scaled up together with the underflow of the entries beside it.
 _NORMAL = 2.0**-960
 
 
@@ -43,9 +43,9 @@ class Base:
     gap : float64 array
         c_i²·(1/(σ_i·φ_i) − G_ii); NaN where it is not known to the last bit.
     low : float64 array, k × k, optional
-        What the entries of a symmetric kernel are beyond their doubles, to doubles again, if it is known so well.
+        The rounding errors of the entries of a symmetric kernel, themselves rounded to doubles, if they are known.
     gap_low : float64 array
-        The same of the gap, or NaN.
+        The rounding error of the gap, or NaN.
     square : float64 array
         c_i².
     """
@@ -59,14 +59,14 @@ class Base:
 
 
 class _Entries(NamedTuple):
-    """The entries of a kernel G: doubles, what they are off by at most, and what is known beyond them.
+    """The entries of a kernel G: doubles, bounds on their errors, and their low parts.
 
     Attributes
     ----------
     high : float64 array, k × k
     radii : float64 array, k × k, or float
     low : function
-        high + low() is G, if anything is.
+        Returns the low parts: G is high + low(), up to the radii.
     is_zero : function
         Whether an entry that is 0 as a double is 0.
     diagonal : sequence of arb
@@ -81,7 +81,7 @@ class _Entries(NamedTuple):
 
 @np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore")
 def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
-    """The base at these values of the children; None where N is singular or too close to it to be sure."""
+    """The base at these values of the children; None if N is singular, or too close to singular to tell."""
     if not structure.rank:
         return None
     is_identity = structure.identity_m0 if not phi.any() else structure.is_marginal_kernel and (phi == 1.0).all()
@@ -146,7 +146,7 @@ def _entries_of_balls(g: arb_mat) -> _Entries:
 
 
 def _magnification(structure: DetStructure, inverse: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
-    """About how many times the error of N⁻¹ an entry of the scaled kernel is off."""
+    """Roughly the factor by which the errors of entries of N⁻¹ grow in the scaled kernel."""
     _, u, v = structure.floats
     diagonal = np.abs(((v.T @ inverse) * (u.T if structure.ratio is None else v.T)).sum(axis=1))
     scale = np.where(diagonal > 0.0, 1.0 / np.sqrt(diagonal), 0.0)
@@ -187,7 +187,7 @@ def _rounded(
 
 
 def _low_parts(g: arb_mat, rounded: np.ndarray) -> np.ndarray:
-    """What the entries of a symmetric matrix are beyond their doubles."""
+    """The rounding errors of the entries of a symmetric matrix."""
     k, balls = len(rounded), g.entries()
     lower, low = np.tril_indices(k), np.zeros((k, k))
     where = (lower[0] * k + lower[1]).tolist()
@@ -197,7 +197,7 @@ def _low_parts(g: arb_mat, rounded: np.ndarray) -> np.ndarray:
 
 
 def _is_lost(entries: _Entries, size: np.ndarray) -> bool:
-    """Whether doubles round an entry by more than they should, beside a diagonal that is small or 0."""
+    """Whether underflow takes digits from an entry, beside a diagonal entry that is tiny or 0."""
     if (size >= _NORMAL).all():
         return False
     zero = size == 0.0
@@ -231,7 +231,7 @@ def _balls(structure: DetStructure) -> tuple[arb_mat, arb_mat, arb_mat]:
 
 
 def as_arb(matrix: Matrix) -> arb_mat:
-    """The same numbers as balls of the working precision."""
+    """The matrix in balls of the working precision."""
     rows, columns = matrix.shape
     return arb_mat(rows, columns, [as_ball(x) for row in matrix.numbers() for x in row])
 
@@ -245,7 +245,7 @@ def inverse_in_doubles(n: arb_mat, r: int) -> np.ndarray | None:
 
 
 def improved(n: arb_mat, start: np.ndarray, enough: float) -> tuple[arb_mat, float]:
-    """(X, largest error of an entry): the inverse of a matrix, with exact entries; an error of inf: it is in doubt."""
+    """X ≈ N⁻¹, of exact numbers, and the largest error of an entry, which is inf if N may be singular."""
     r = len(start)
     x, identity = arb_mat(r, r, [arb(value) for value in start.ravel().tolist()]), arb_mat(r, r, 1)
     for step in range(_STEPS + 1):

@@ -27,22 +27,22 @@ from pgcc.ir.numbers import UNIT
 from pgcc.progress import waiting
 from pgcc.rings.precision import ball_parts, precision
 
-# Of W, of the inverse, and of every correction to it.
+# Slices of W, of the inverse, and of every correction to it.
 _SLICES = 2
-# Doubles for an entry of a residual, which has many more digits than it keeps.
+# Doubles per entry of a residual, most of whose leading digits cancel.
 _PARTS = 3
 _STEPS = 6
-# Entries within this range are cut, multiplied and added without leaving that of doubles.
+# Entries within this range are cut, multiplied and added without overflow or underflow.
 _LARGE, _SMALL = 2.0**200, 2.0**-200
-# A larger residual says nothing, or not enough.
+# With a larger residual, the bounds below are not good enough.
 _LARGEST_RESIDUAL = 2.0**-10
-# Beyond doubles, what a product is allowed to lose: less than pairs of doubles hold.
+# The rounding errors allowed in a product: below the accuracy of pairs of doubles.
 _LOSS = 2.0**-150
 _BITS, _BITS_OF_SUMS = 128, 512
 
 
 class Inverse(NamedTuple):
-    """X = high + low, off by at most `error` in every entry, and by 2⁻¹⁰² of the entry. The diagonal to all digits."""
+    """X = high + low, with errors of at most `error` and 2⁻¹⁰² of the entry; and the exact diagonal of X."""
 
     high: np.ndarray
     low: np.ndarray
@@ -71,7 +71,7 @@ class IdentityPlus:
 
     @cached_property
     def _factors(self) -> tuple[np.ndarray, Sum] | None:
-        """The diagonal of W, and C = WᵀW; None where N is not definite, or so nearly singular that it may not be."""
+        """The diagonal of W, and C = WᵀW; None if N is not definite, or too close to singular to tell."""
         sizes = np.abs(self.A)
         if not (np.isfinite(sizes).all() and sizes.max(initial=0.0) < _LARGE) or self.n > MOST_ROWS:
             return None
@@ -127,7 +127,7 @@ class IdentityPlus:
         return mantissa, exponent - 2 * int(self.power.sum()), off
 
     def diagonal(self) -> np.ndarray | None:
-        """That of (I + A)⁻¹, in doubles; None where N is not certainly definite."""
+        """The diagonal of (I + A)⁻¹, in doubles; None if N is not certainly definite."""
         return None if self._start is None else self.ones * np.diag(sum(self._start[0]))
 
     def inverse(self, enough: float) -> Inverse | None:

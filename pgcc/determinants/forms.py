@@ -1,7 +1,8 @@
-"""The determinants of a program: which forms of each are at hand, laid out for the kernel."""
+"""The determinants of a program: the forms by which each can be computed, laid out for the kernels."""
 
 from __future__ import annotations
 
+import heapq
 import threading
 from collections.abc import Sequence
 from fractions import Fraction
@@ -27,6 +28,7 @@ from pgcc.determinants.kernels.plan import (
     MATRICES,
     OUT,
     PLAN_COLUMNS,
+    PREFERS_TREES,
     RANK,
     READY,
     SIZE,
@@ -50,15 +52,17 @@ _MOST_CHILDREN = 1024
 # Those of L-ensembles and marginal kernels from the first number of children on are found by products in BLAS, and
 # before anybody asks; up to the second number.
 _LARGE_KERNEL, _MOST_BY_PRODUCTS = 200, 2500
+# Products in multiple precision for the base of a graph, about a second of them: see `prefers_trees`.
+_MOST_PRODUCTS = 10**8
 # Nor are matrices for the form RANK with more numbers than this.
 _MOST_NUMBERS = 1 << 24
 _ONE: Value = (0.5, 1, 0.0)
 _UNKNOWN: Value = (0.0, 0, np.inf)
-# Sums below it are doubles, and what they leave is one too.
+# Sums below this are doubles, and so are their rounding errors.
 _LARGE = 2.0**1000
-# What is left of numbers near 1 that cancel, and is known as a double, where these are pairs of doubles.
+# The smallest difference of numbers near 1 that is accurate to a double, if the numbers are pairs of doubles.
 _KNOWN_SUM = 2.0**-40
-# How well a determinant is known where everything is free, until more is asked for.
+# The relative error to which a determinant is computed where everything is free, until a query needs less.
 _TOTAL_ERROR = 5e-11
 
 
@@ -81,7 +85,7 @@ class Determinant:
         everything = [structure.size is not None] * structure.children
         self.counted = np.array(everything if structure.size is None else structure.counted or everything, bool)
         self.columns, self.n_variables = columns, n_variables
-        self.refined = False  # whether all was done to know `total`
+        self.refined = False  # whether `total` is as accurate as it can be made
         most = _MOST_CHILDREN if self._ensemble is None and self._marginals is None else _MOST_BY_PRODUCTS
         small = structure.children <= most and structure.in_range
         self.may_have_free = small
@@ -100,7 +104,7 @@ class Determinant:
             self.find_free_base()
 
     def find_free_base(self) -> bool:
-        """The base at which everything that no size counts is free; whether there was none before and is one now."""
+        """Find the base at which all items that no size counts are free; return whether it is new."""
         if not self.may_have_free:
             return False
         self.may_have_free = False
@@ -134,7 +138,7 @@ class Determinant:
 
     @property
     def forms(self) -> list[str]:
-        """In words: by what it can be computed in float64, the smallest first for queries that observe little."""
+        """The forms by which it can be computed in float64, in words; the smallest first if little is observed."""
         structure = self.structure
         if structure.size is not None:
             return ["elementary symmetric polynomials"] if (self.free or self.out) and structure.symmetric else []
@@ -153,7 +157,7 @@ class Determinant:
 
     @cached_property
     def total(self) -> Value:
-        """Its value where everything is free: in float64 by a form that is certain enough, else in ball arithmetic."""
+        """Its value where everything is free: in float64 if a form is accurate enough, otherwise in ball arithmetic."""
         structure, k = self.structure, self.structure.children
         if not structure.in_range:
             return _UNKNOWN
@@ -167,20 +171,67 @@ class Determinant:
         slots, work = np.arange(2 * k, dtype=np.int32), np.concatenate([self.phi, np.ones(k)])
         children = Children(slots[:k], slots[k:], work, 1, np.zeros(0, np.uint8), 0, 1)
         determinant_rows(lay_out([self], [_UNKNOWN], bare=True), 0, children, _TOTAL_ERROR, found)
-        if found.error[0] <= _TOTAL_ERROR or structure.size is not None:
+        if found.error[0] <= _TOTAL_ERROR or structure.size is not None or self._has_trees_alone:
             return float(found.mantissa[0]), int(found.exponent[0]), float(found.error[0])
         return determinant_at(structure, self.phi)
 
-    def refine(self, rtol: float) -> None:
-        """Know `total` to `rtol`, if that is possible."""
-        if self.total[2] <= rtol or self.refined:
-            return
+    @property
+    def prefers_trees(self) -> bool:
+        """Whether values are computed by star–mesh elimination even if a base would be faster, once it is found.
+
+        In large graphs, finding it takes longer than thousands of eliminations; marginals need it all the same.
+        """
+        structure = self.structure
+        return structure.laplacian is not None and structure.rank * structure.children**2 > _MOST_PRODUCTS
+
+    @property
+    def _has_trees_alone(self) -> bool:
+        """Whether every row is computed by star–mesh elimination, which needs no value at a base."""
+        return self.structure.laplacian is not None and self.structure.size is None and self.free is None
+
+    def refine(self, rtol: float) -> bool:
+        """Compute `total` to a relative error of `rtol`, if that is possible; return whether it was computed again."""
+        if self.total[2] <= rtol or self.refined or self._has_trees_alone:
+            return False
         self.refined = True
         structure = self.structure
         if structure.in_range and structure.size is None:
             self.total = determinant_at(structure, self.phi)
         elif structure.size and self.counted.all() and self._is_ensemble:
             self.total = elementary_symmetric(structure.floats[2], structure.size) or self.total
+        return True
+
+    @cached_property
+    def elimination_order(self) -> np.ndarray:
+        """The nodes of a graph in the order in which star–mesh elimination numbers them; it takes the last one first.
+
+        Nodes with few neighbours are eliminated first (minimum degree), until the graph that is left is dense: errors
+        grow with the number of neighbours.
+        """
+        trees = self.structure.laplacian
+        assert trees is not None
+        r = len(trees.kill)
+        around: list[set[int]] = [set() for _ in range(r)]
+        for a, b in zip(trees.tail.tolist(), trees.head.tolist(), strict=True):
+            if a != b and b < r:
+                around[a].add(b)
+                around[b].add(a)
+        left, first = set(range(r)), []
+        by_degree = [(len(near), node) for node, near in enumerate(around)]
+        heapq.heapify(by_degree)
+        while by_degree:
+            degree, node = heapq.heappop(by_degree)
+            if node not in left or degree != len(around[node]):
+                continue  # its degree has changed since, and there is another entry for it
+            if 2 * degree > len(left):
+                break
+            left.remove(node)
+            first.append(node)
+            for other in around[node]:
+                around[other] |= around[node]
+                around[other] -= {node, other}
+                heapq.heappush(by_degree, (len(around[other]), other))
+        return np.array([*sorted(left), *reversed(first)], np.int64)
 
     @cached_property
     def at_free(self) -> Value:
@@ -207,16 +258,14 @@ class Determinants:
         self.layout = lay_out(self.each, [one.total for one in self.each])
 
     def refine(self, rtol: float) -> None:
-        """Know every determinant to `rtol` where everything is free; a new `layout` if that took something."""
-        if all(one.total[2] <= rtol or one.refined for one in self.each):
-            return
+        """Compute every determinant to `rtol` where everything is free, and a new `layout` if one has changed."""
         with self._lock:
-            for one in self.each:
-                one.refine(rtol)
-            self.layout = lay_out(self.each, [one.total for one in self.each])
+            refined = [one.refine(rtol) for one in self.each]
+            if any(refined):
+                self.layout = lay_out(self.each, [one.total for one in self.each])
 
     def find_free_bases(self) -> None:
-        """The bases for queries that observe little: a new `layout` if there is one more than before."""
+        """Find the bases for queries that observe little, and make a new `layout` if one is new."""
         with self._lock:
             found = [one.find_free_base() for one in self.each]
             if any(found):
@@ -243,7 +292,7 @@ class _Pool:
 
 
 def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = False) -> Layout:
-    """What kernels read of determinants; `bare`: no forms that need `totals`, children only as numbers."""
+    """The arrays that kernels read; `bare` leaves out the forms that need `totals`, and reads children as numbers."""
     data, ints = _Pool(np.float64), _Pool(np.int64)
     plan = np.zeros((len(each), PLAN_COLUMNS), np.int64)
     bases = np.zeros((BASES * len(each), 3))
@@ -263,7 +312,7 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
             free.gap if free else nothing,
             out.scale if out else nothing,
             trees.weight if trees else nothing if ratio is None else ratio,
-            trees.kill if trees else nothing,
+            trees.kill[one.elimination_order] if trees else nothing,
         )
         for form, base in ((FREE, free), (OUT, out)):
             if base is not None:
@@ -277,8 +326,9 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
             plan[d, READY] = data.put(*ready)
             plan[d, [LOW + FREE, LOW + OUT]] = [0 if x is None else data.put(x) for x in low]
         if trees is not None and structure.in_range:
-            plan[d, HAS + TREES], plan[d, DIRECTED] = 1, trees.directed
-            plan[d, EDGES] = ints.put(trees.tail, trees.head)
+            plan[d, HAS + TREES], plan[d, DIRECTED], plan[d, PREFERS_TREES] = 1, trees.directed, one.prefers_trees
+            label = np.append(np.argsort(one.elimination_order), r)  # the ground is the last node
+            plan[d, EDGES] = ints.put(label[trees.tail], label[trees.head])
         elif structure.in_range and r * (2 * k + r) <= _MOST_NUMBERS and (ratio is not None or not structure.symmetric):
             m0, u, v = structure.floats
             plan[d, HAS + RANK], plan[d, MATRICES] = 1, data.put(m0, u.T, v.T)
@@ -287,10 +337,10 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
 
 @np.errstate(over="ignore", under="ignore", divide="ignore")
 def _ready(one: Determinant, base: Base | None, form: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """What `fill_variables` reads of a form, and `fill_low`, if pairs of doubles are known.
+    """The arrays of a form for `fill_variables`, and those for `fill_low` if the kernel is known in pairs of doubles.
 
-    d, unscaled, of a variable that is observed 1, and of another that differs from the base; then both diagonals. The
-    low parts of the kernel, and of both diagonals.
+    First d, unscaled, of a variable that is observed to be 1, and of one that differs from the base in another way;
+    then both diagonals. For `fill_low`: the low parts of the kernel and of both diagonals.
     """
     phi = one.phi
     if base is None:

@@ -1,7 +1,7 @@
-"""Determinants in balls and rationals: what is left of a Det at numbers is det(P + s·Q), as small as the query allows.
+"""Determinants in balls and rationals: a Det at numbers is det(P + s·Q), made as small as the query allows.
 
-    det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]        at numbers f_i, y_i; of a sized one, with s·f for f where that counts,
-                                                 one coefficient
+    det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]        at numbers f_i, y_i. If a size is given, children that count are s·f_i,
+                                                 and one coefficient of the polynomial in s is wanted
 
 Exact laws make it small before anything is computed:
 
@@ -38,7 +38,7 @@ from pgcc.passes.balls import ball_determinant
 Sparse = list[tuple[int, Any]]  # the entries of a vector that are not 0, with their places
 Term = tuple[Any, Sparse, Sparse]  # f·u·vᵀ
 
-# From so many rows on, so many times as it is asked for, and for so many children a determinant gets a base.
+# A determinant gets a base from this many rows on, after this many queries, and up to this many children.
 _WORTH, _PATIENCE, _MOST_CHILDREN = 40, 4, 600
 
 
@@ -108,7 +108,7 @@ RATIONALS = Ring(as_rational, fmpq_mat, fmpq_mat.det, _rational_coefficient)
 
 
 class Layout:
-    """Where the numbers of a Det are. It does not depend on the ring, nor on the precision."""
+    """The places of the nonzero numbers of a Det, which depend neither on the ring nor on the precision."""
 
     def __init__(self, node: Node):
         m0, u, v = node.matrices
@@ -180,7 +180,7 @@ class Determinant:
         return factor * self.ring.coefficient(*pencil.matrices(), wanted, degree)
 
     def _prefers_base(self, changed: int, rows: int) -> bool:
-        """Whether to go from where everything is 1: it takes some ten determinants to get there."""
+        """Whether to start from the base where everything is 1, which costs as much as some ten determinants."""
         if self.ring is not BALLS or self.layout.size is not None or rows < _WORTH or 2 * changed > rows:
             return False
         self.asked += 1
@@ -247,7 +247,7 @@ class Pencil:
         self.border = {c: b for b, c in enumerate(border, len(rows))}
 
     def _left(self, c: int) -> Sparse:
-        """u_c, without what a replaced row no longer holds."""
+        """u_c, without its entries in rows that were replaced."""
         place, replaced = self.place, self.replaced
         return [(place[i], x) for i, x in self.det.u[c] if i in place and place[i] not in replaced]
 

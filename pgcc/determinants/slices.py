@@ -24,14 +24,14 @@ TINY = 2.0**-900
 
 
 class Sum(NamedTuple):
-    """A matrix that is the sum of its parts, large ones first, but for at most `error` in every entry."""
+    """A matrix: the sum of its parts, large ones first, with an error of at most `error` in every entry."""
 
     parts: np.ndarray
     error: float
 
     @staticmethod
     def of(first: np.ndarray, count: int) -> Sum:
-        """A matrix of doubles, in so many parts."""
+        """A matrix of doubles, with room for this many parts."""
         return Sum(np.stack([first, *np.zeros((count - 1, *first.shape))]), 0.0)
 
     @property
@@ -45,11 +45,11 @@ class Sum(NamedTuple):
         return self.parts[1:].sum(axis=0)
 
     def copy(self) -> Sum:
-        """The same in memory of its own."""
+        """A copy in memory of its own."""
         return Sum(self.parts.copy(), self.error)
 
     def plus(self, term: np.ndarray, error: float = 0.0) -> Sum:
-        """The sum, in the same memory; `error`: of the entries of the term."""
+        """The sum with one more term, in the same memory; `error` is that of the entries of the term."""
         lost = add_exactly(self.parts.reshape(len(self.parts), -1), term.reshape(-1))
         return Sum(self.parts, (self.error + lost + error) * UP)
 
@@ -59,7 +59,7 @@ class Sum(NamedTuple):
 
 
 def cut(matrix: np.ndarray, axis: int, count: int = 8) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Slices of a matrix from the highest bits on, each with what is left then.
+    """Slices of a matrix from the highest bits on, each with the rest of the matrix after it.
 
     With axis 1, the products of the slices with slices along axis 0 of another matrix are exact.
     """
@@ -100,5 +100,5 @@ def row_sum(matrix: np.ndarray) -> float:
 
 
 def rounding(n: int) -> float:
-    """γ: what the sum of n products loses, relative to the sum of their absolute values."""
+    """γ_n: a bound on the rounding error of a sum of n products, relative to the sum of their absolute values."""
     return n * UNIT / (1.0 - n * UNIT) * UP

@@ -17,10 +17,10 @@ from pgcc.ir.interruptible import eigh
 
 BITS = 256
 _STEPS = 4
-# Small enough beside the smallest eigenvalue, or beside what it is less than 1.
+# The error wanted, relative to the smallest eigenvalue and to the smallest distance of an eigenvalue from 1.
 _ENOUGH = 2.0**-52
 
-# How far from symmetric a symmetric matrix may be by rounding.
+# The largest asymmetry, in norm, that is taken for rounding.
 _SKEW = 2.0**-100
 
 
@@ -74,7 +74,7 @@ def _step(S: np.ndarray, R: np.ndarray, values: np.ndarray, error: float) -> arb
 
 
 def _smallest(values: np.ndarray, error: float) -> float:
-    """Of those that are not 0 as far as is known."""
+    """The smallest value that is certainly not 0."""
     return float(np.min(values[values > 2.0 * error], initial=1.0))
 
 

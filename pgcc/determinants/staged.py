@@ -1,4 +1,4 @@
-"""Programs with determinants: what each is where nothing is observed, and how they stay in the range of doubles."""
+"""Programs with determinants: their values where nothing is observed, and how they stay in the range of doubles."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from pgcc.rings.float64.kernels.evidence import STEP, Rows
 from pgcc.rings.float64.kernels.interpreter import FloatProgram
 from pgcc.rings.float64.loop import condensed_program, new_block, uncondensed_program
 
-# Determinants below others need not be known any better.
+# The relative error that is enough for a determinant below another one, while programs are planned.
 _EASY = 1e-11
-# log of how much larger than where everything is free a determinant may be taken to be.
+# The logarithm of the largest factor by which a determinant may exceed its value where everything is free.
 _LEEWAY = 30.0
-# A weight below it has lost digits; a power of two that loses every weight.
+# A weight below the first number has lost digits; the second is an exponent that makes every weight underflow.
 _SMALLEST, _FAR = 2.0**-1022, 4000
 
 
@@ -34,7 +34,7 @@ class Staged:
     """A program whose determinants are computed for blocks of rows, in between stretches of the fast loop.
 
     A determinant may be 10⁷⁰⁰ where its probabilities are ordinary numbers. Each is divided by a power of two that
-    brings its largest value near 1, and the weights of the sums above are multiplied by what that leaves to pay.
+    brings its largest value near 1, and the weights of the sums above make up for it.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class Staged:
 
 
 class _Bounds:
-    """What is known of the determinants of a staged program before it runs."""
+    """Bounds on the determinants of a staged program, for its certificate."""
 
     def __init__(self, staged: Staged):
         self.each, self.shift, self.degree = staged.dets.each, staged.shift, staged.degree

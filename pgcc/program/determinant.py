@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -47,8 +48,11 @@ class DetStructure:
 
     @staticmethod
     def of(node: Node) -> DetStructure:
-        """That of a Det."""
-        return DetStructure(node.matrices, node.size, node.counted)
+        """That of a Det; the same object for as long as there is the node, because what it finds out takes time."""
+        found = _KNOWN.get(node)
+        if found is None:
+            found = _KNOWN[node] = DetStructure(node.matrices, node.size, node.counted)
+        return found
 
     @property
     def rank(self) -> int:
@@ -234,6 +238,9 @@ class DetStructure:
         zero = _zeros(self.matrices[0], self.floats[0])
         lost = (self.floats[0] == 0.0) & ~zero
         return bool((zero | np.eye(self.rank, dtype=bool)).all()) and not lost.any()
+
+
+_KNOWN: WeakKeyDictionary[Node, DetStructure] = WeakKeyDictionary()
 
 
 def _ratios(u: list[Column], v: list[Column]) -> list[Fraction] | None:

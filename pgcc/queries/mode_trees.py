@@ -4,7 +4,9 @@ In a Laplacian with κ = 0 (see `program.determinant.Laplacian`), the coefficien
 their weights if they form a spanning tree together with the ground, and 0 otherwise; Kruskal's algorithm finds the
 largest. In a directed graph, every node is the tail of exactly one edge, or is a root, with the weight κ; Edmonds'
 algorithm finds the largest. In an undirected graph with κ > 0, the coefficient of a forest is Π w · Π_trees Σ_nodes κ,
-a sum over the possible roots, and no algorithm for trees finds the largest.
+a sum over the possible roots, which are no variables. Finding the largest is NP-hard: in a complete graph with equal
+weights that make two trees best, it divides the κ into two parts of equal sum, if that is possible. (With a variable
+for every root it would be a heaviest tree, from a root node with edges of weight κ.)
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.ir.numbers import UNIT
-from pgcc.kernels.policy import bare_kernel, kernel
+from pgcc.kernels.policy import bare_kernel, inlined_kernel, kernel
 from pgcc.kernels.simd import LANES, load, muladd, splat
 from pgcc.rings.float64.kernels.interpreter import store4
 
@@ -146,16 +146,22 @@ def put(state, known, pivot, size, factor, off, i, found):
 def solve_borders(multipliers, count, columns):
     """L⁻¹·columns, in place; L : 1 on the diagonal and the multipliers below it."""
     for i in range(1, count):
-        row, at = multipliers[i], i * WIDTH
-        a, b = load(columns, at), load(columns, at + LANES)
-        c, e = load(columns, at + 2 * LANES), load(columns, at + 3 * LANES)
-        for p in range(i):
-            times, here = splat(-row[p]), p * WIDTH
-            a = muladd(times, load(columns, here), a)
-            b = muladd(times, load(columns, here + LANES), b)
-            c = muladd(times, load(columns, here + 2 * LANES), c)
-            e = muladd(times, load(columns, here + 3 * LANES), e)
-        store4(columns, at, a, b, c, e)
+        _add_rows(multipliers[i], -1.0, 0, i, columns, i, columns)
+
+
+@inlined_kernel
+def _add_rows(factors, sign, first, last, columns, i, result):
+    """Row i of `result` = row i of `columns`, plus or minus factors[p] times row p of it for p = first, …, last − 1."""
+    at = i * WIDTH
+    a, b = load(columns, at), load(columns, at + LANES)
+    c, e = load(columns, at + 2 * LANES), load(columns, at + 3 * LANES)
+    for p in range(first, last):
+        times, here = splat(sign * factors[p]), p * WIDTH
+        a = muladd(times, load(columns, here), a)
+        b = muladd(times, load(columns, here + LANES), b)
+        c = muladd(times, load(columns, here + 2 * LANES), c)
+        e = muladd(times, load(columns, here + 3 * LANES), e)
+    store4(result, at, a, b, c, e)
 
 
 @bare_kernel
@@ -256,16 +262,7 @@ def last_sizes(multipliers, sizes, inverse, columns, pivot, result):
 def _combine(above, columns, result):
     """result = (I + above)·columns, for a matrix that is 0 on and below the diagonal."""
     for i in range(len(above)):
-        row, at = above[i], i * WIDTH
-        a, b = load(columns, at), load(columns, at + LANES)
-        c, e = load(columns, at + 2 * LANES), load(columns, at + 3 * LANES)
-        for p in range(i + 1, len(above)):
-            times, here = splat(row[p]), p * WIDTH
-            a = muladd(times, load(columns, here), a)
-            b = muladd(times, load(columns, here + LANES), b)
-            c = muladd(times, load(columns, here + 2 * LANES), c)
-            e = muladd(times, load(columns, here + 3 * LANES), e)
-        store4(result, at, a, b, c, e)
+        _add_rows(above[i], 1.0, i + 1, len(above), columns, i, result)
 
 
 @kernel

@@ -44,6 +44,7 @@ from pgcc.determinants.kernels.plan import (
     HAS,
     LOW,
     OUT,
+    PREFERS_TREES,
     RANK,
     SIZE,
     SYMMETRIC,
@@ -134,6 +135,7 @@ def _choose_forms(layout, d, children, chosen, found):
         compare_values(layout, d, children, masks, known, unknown, zero)
     mantissa[:rows], exponent[:rows], error[:rows] = 0.0, 0, math.inf
     missed, total_is_known = False, layout.bases[BASES * d + FREE, 2] < math.inf
+    has_free, may_miss = plan[d, HAS + FREE] and not plan[d, PREFERS_TREES], not plan[d, PREFERS_TREES]
     best_form, largest = -1, 0  # of the last row that was decided, whose counts were these
     inner_before, outer_before, observed_before = -1, -1, -1
     for row in range(rows):
@@ -153,11 +155,12 @@ def _choose_forms(layout, d, children, chosen, found):
             # FREE comes last, and has to be cheaper; where nothing is observed the total is the answer without it.
             for step in range(1, FORMS + 1):
                 candidate = (FREE + step) % FORMS
-                if plan[d, HAS + candidate] or (candidate == FREE and observed == 0 and total_is_known):
+                has = has_free or (observed == 0 and total_is_known) if candidate == FREE else plan[d, HAS + candidate]
+                if has:
                     here = cost_of(candidate, known[candidate, row], r, k)
                     if here < best:
                         best, best_form, largest = here, candidate, known[candidate, row]
-            if not plan[d, HAS + FREE] and (observed > 0 or best == math.inf):
+            if may_miss and not has_free and (observed > 0 or best == math.inf):
                 missed |= cost_of(FREE, observed, r, k) < best
         form[row], size[row] = best_form, largest
     return missed

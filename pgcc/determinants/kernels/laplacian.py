@@ -6,9 +6,10 @@ a node p with the weights W_pj around it is eliminated by
 
     factor s = Σ_j W_pj,     W_ij += W_ip · W_pj / s      (Grassmann, Taksar & Heyman 1985)
 
-All numbers are sums, products and quotients of positive ones. What is left after eliminating down to p nodes is a
-polynomial of degree p in the weights with positive coefficients, so a relative error η of every weight at that stage
-changes the result by at most p·η: weights across any number of orders of magnitude cost no accuracy.
+All numbers are sums, products and quotients of positive ones: weights across any number of orders of magnitude cost no
+accuracy. What is left after every step is a sum over trees of products of weights. Eliminating p changes only weights
+of edges that lead out of the d neighbours of p, and a tree has one edge out of every node, so a relative error η of
+these weights changes the result by at most d·η. (For an undirected graph, direct all edges of a tree to the ground.)
 """
 
 from __future__ import annotations
@@ -163,8 +164,8 @@ def tree_sum(graph, f, y, nodes):
             W[label[a], label[b]] += w
             if not directed:
                 W[label[b], label[a]] += w
-    # an edge that is in: α, α·β, and two products; any other weight: α, α·β, and one product
-    roundings = 4.0 * count + m * (3.0 + merges)
+    # an edge that is in: α, α·β, and two products; any other weight: α, α·β, and one product; a merge rounds one weight
+    roundings = 4.0 * count + 3.0 * m + merges
     for p in range(m - 1, -1, -1):
         row = W[p]
         s = _compensated_sum(row, p, to_ground[p])
@@ -174,7 +175,7 @@ def tree_sum(graph, f, y, nodes):
             reliable = False
         mantissa, binary = math.frexp(value * s)
         value, exponent = mantissa, exponent + binary
-        roundings += 5.0 * p + 4.0
+        neighbours = 0
         least, least_share = to_ground[p] if to_ground[p] > 0.0 else math.inf, math.inf
         for j in range(p):
             if row[j] > 0.0:
@@ -182,11 +183,13 @@ def tree_sum(graph, f, y, nodes):
         for i in range(p):
             share = W[i, p] / s
             if W[i, p] > 0.0:
+                neighbours += 1
                 least_share = min(least_share, share)
                 other = W[i]
                 for j in range(p):
                     other[j] += share * row[j]
                 to_ground[i] += share * to_ground[p]
+        roundings += 5.0 * neighbours + 4.0  # a share has 3 roundings, its product one, and the sum one
         if least_share < math.inf and not (least_share > _TINY and least * least_share > _TINY):
             reliable = False  # a share below the normal numbers has lost digits, whatever it is multiplied by
     return value, exponent, 1.01 * roundings * UNIT if reliable else math.nan

@@ -16,7 +16,8 @@ BASES = 3
 # Columns of `plan`, one row per determinant; the last ones say where its arrays start in `data` and in `ints`.
 R, K, SYMMETRIC, DIRECTED, VARIABLES, HAS = 0, 1, 2, 3, 4, 5
 CHILDREN, TABLE, MATRICES, EDGES, COLUMNS, READY, SIZE, DEFINITE, COUNTED, LOW = 9, 10, 12, 13, 14, 15, 16, 17, 18, 19
-PLAN_COLUMNS = 21
+PREFERS_TREES = 21
+PLAN_COLUMNS = 22
 
 
 class Layout(NamedTuple):
