@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.ir.node import Node, Op, make_node
-from pgcc.ir.numbers import Number
+from pgcc.ir.numbers import Number, nearest_float
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +101,16 @@ class Flat:
         return starts(np.where(self.op == Op.SUM, self.lengths, 0))
 
     @cached_property
+    def parent(self) -> np.ndarray:
+        """The node that each edge, in the order of `child`, comes from."""
+        return np.repeat(np.arange(len(self.op)), self.lengths)
+
+    @cached_property
+    def doubles(self) -> np.ndarray:
+        """The weights, rounded to doubles."""
+        return doubles(self.weights)
+
+    @cached_property
     def uses(self) -> np.ndarray:
         """The number of edges into each node."""
         return np.bincount(self.child, minlength=len(self.op))
@@ -117,3 +128,13 @@ def spread(first: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     [7, 8, 2, 3, 4]
     """
     return np.repeat(first - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
+
+
+def doubles(numbers: Sequence[Number]) -> np.ndarray:
+    """The doubles nearest to some numbers."""
+    if Fraction not in set(map(type, numbers)):
+        try:
+            return np.array(numbers, np.float64)
+        except OverflowError:  # an int beyond the range of doubles
+            pass
+    return np.array(list(map(nearest_float, numbers)), np.float64)

@@ -10,6 +10,9 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+import numpy as np
+
+from pgcc.ir.flat import Flat
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, ZERO, Node, Op, const, det, product, weighted_sum
 from pgcc.ir.numbers import Number
@@ -45,17 +48,61 @@ class Draft:
 
 
 class Rule(NamedTuple):
-    """A law; whether it changes a node whose children no rule has changed (`matches`); and the rewriting (`apply`)."""
+    """A law; which nodes it changes, if no rule has changed their children (`matches`); and the rewriting (`apply`)."""
 
     name: str
     law: str
-    matches: Callable[[Node], bool]
+    matches: Callable[[Flat], np.ndarray]
     apply: Callable[[Draft], None]
 
 
-def never(node: Node) -> bool:
+def never(flat: Flat) -> np.ndarray:
     """For rules that apply only where a child has changed."""
-    return False
+    return np.zeros(len(flat.op), bool)
+
+
+def is_constant(flat: Flat, number: int) -> np.ndarray:
+    """Which nodes are the constant 0 or 1, given as an integer: the nodes `ZERO` and `ONE`."""
+    found = np.zeros(len(flat.op), bool)
+    found[[i for i, data in flat.data.items() if type(data) is int and data == number]] = True
+    return found
+
+
+def having(flat: Flat, children: np.ndarray) -> np.ndarray:
+    """Which nodes have a child among these."""
+    found = np.zeros(len(flat.op), bool)
+    found[flat.parent[children[flat.child]]] = True
+    return found
+
+
+def has_zero_term(flat: Flat) -> np.ndarray:
+    found = having(flat, is_constant(flat, 0))
+    zero = [k for k, weight in enumerate(flat.weights) if not weight]
+    found[np.searchsorted(flat.first_weight, zero, side="right") - 1] = True
+    return found
+
+
+def repeats(flat: Flat) -> np.ndarray:
+    found = np.zeros(len(flat.op), bool)
+    edges = np.sort(flat.parent * len(flat.op) + flat.child)
+    found[edges[1:][edges[1:] == edges[:-1]] // len(flat.op)] = True
+    return found
+
+
+def few_children(flat: Flat) -> np.ndarray:
+    return flat.lengths < 2
+
+
+def any_determinant(matches: Callable[[Node], bool]) -> Callable[[Flat], np.ndarray]:
+    """The same for a test of one determinant."""
+
+    def found(flat: Flat) -> np.ndarray:
+        marks = np.zeros(len(flat.op), bool)
+        for i in np.flatnonzero(flat.op == Op.DET).tolist():
+            marks[i] = matches(flat.nodes[i])
+        return marks
+
+    return found
 
 
 def scaled(factor: Number, node: Node) -> Node:
@@ -197,26 +244,20 @@ def _columns(matrix: Matrix, kept: Sequence[int]) -> Matrix:
     return Matrix([[row[j] for j in kept] for row in matrix.numbers()], shape=(0, len(kept)), note=matrix.note)
 
 
-def repeats(node: Node) -> bool:
-    return len(set(node.children)) < len(node.children)
-
-
 RULES: dict[Op, tuple[Rule, ...]] = {
     Op.CONST: (),
     Op.VAR: (),
     Op.SUM: (
         Rule("take factors into the weights", "w·(v·c) = (w·v)·c", never, take_into_weights),
-        Rule(
-            "drop zeros", "a + 0·c = a + w·0 = a", lambda n: not all(n.weights) or ZERO in n.children, drop_zero_terms
-        ),
+        Rule("drop zeros", "a + 0·c = a + w·0 = a", has_zero_term, drop_zero_terms),
         Rule("merge equal children", "w·c + v·c = (w + v)·c", repeats, merge_equal_terms),
-        Rule("collapse a sum", "Σ of nothing = 0, of w·c alone = w·c", lambda n: len(n.children) < 2, collapse_sum),
+        Rule("collapse a sum", "Σ of nothing = 0, of w·c alone = w·c", few_children, collapse_sum),
     ),
     Op.PRODUCT: (
         Rule("hand factors up", "(v·a)·b = v·(a·b)", never, hand_up_factors),
-        Rule("annihilate", "0·a = 0", lambda n: ZERO in n.children, annihilate),
-        Rule("drop ones", "1·a = a", lambda n: ONE in n.children, drop_ones),
-        Rule("collapse a product", "Π of nothing = 1, of a alone = a", lambda n: len(n.children) < 2, collapse_product),
+        Rule("annihilate", "0·a = 0", lambda flat: having(flat, is_constant(flat, 0)), annihilate),
+        Rule("drop ones", "1·a = a", lambda flat: having(flat, is_constant(flat, 1)), drop_ones),
+        Rule("collapse a product", "Π of nothing = 1, of a alone = a", few_children, collapse_product),
     ),
     Op.DET: (
         Rule("keep factors", "w·c is one child", never, keep_factors),
@@ -224,25 +265,27 @@ RULES: dict[Op, tuple[Rule, ...]] = {
             "decide the size",
             "of size k: c_T = 0 where |T| > r; of the children that count, if k have y_i = 0 the others are out "
             "(f_i = 0), if only k have f_i ≠ 0 they are in (y_i = 0), and then the size says nothing more",
-            size_is_decided,
+            any_determinant(size_is_decided),
             decide_size,
         ),
         Rule(
             "delete what is absent",
             "f_i = 0: det = y_i·(det without i); without children it is the number det M0",
-            lambda n: not n.children or ZERO in n.inside,
+            any_determinant(lambda node: not node.children or ZERO in node.inside),
             delete_absent,
         ),
     ),
 }
 
-_MATCHES = {op: tuple(rule.matches for rule in rules if rule.matches is not never) for op, rules in RULES.items()}
 APPLY = {op: tuple(rule.apply for rule in rules) for op, rules in RULES.items()}
 
 
-def any_rule_matches(node: Node) -> bool:
-    """Whether some rule changes a node whose children no rule has changed."""
-    for matches in _MATCHES[node.op]:  # noqa: SIM110 - a plain loop is twice as fast as any()
-        if matches(node):
-            return True
-    return False
+def find_matches(flat: Flat) -> np.ndarray:
+    """Which nodes some rule changes, if none has changed their children."""
+    found = np.zeros(len(flat.op), bool)
+    for op, rules in RULES.items():
+        of_kind = flat.op == op
+        for rule in rules if of_kind.any() else ():
+            if rule.matches is not never:
+                found |= of_kind & rule.matches(flat)
+    return found

@@ -14,12 +14,15 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from operator import itemgetter
 
+import numpy as np
+
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.flat import Flat
 from pgcc.ir.node import ONE, ZERO, Node, Op, count_uses, product, rebuild, weighted_sum
 from pgcc.ir.numbers import Number
 from pgcc.passes.exact import times
-from pgcc.passes.rules import APPLY, Draft, any_rule_matches, scaled
+from pgcc.passes.rules import APPLY, Draft, find_matches, is_constant, scaled
 
 # -- fold ---------------------------------------------------------------------------------------------------
 
@@ -34,13 +37,41 @@ def fold(circuit: Circuit) -> Circuit:
     6*a*b
     """
     with collector_paused():
-        root = _Folding(circuit).run()
+        matches = find_matches(circuit.flat) | _other_constants(circuit.flat)
+        if not matches.any() and not _may_share(circuit.flat):
+            return circuit
+        root = _Folding(circuit, matches).run()
         return circuit if root is circuit.root else Circuit(root, circuit.variables)
 
 
+def _other_constants(flat: Flat) -> np.ndarray:
+    """Constants c that are to become c·1, or 0."""
+    return (flat.op == Op.CONST) & ~is_constant(flat, 0) & ~is_constant(flat, 1)
+
+
+def _may_share(flat: Flat) -> bool:
+    """Whether two nodes may differ only in the order of their children: whether sums over the children are equal.
+
+    The sums are of 64 bits that depend on a child and its weight, so that other nodes hardly ever have the same.
+    """
+    bits = _scrambled(np.arange(len(flat.op), dtype=np.uint64))[flat.child]
+    of_sum = (flat.op == Op.SUM)[flat.parent]
+    bits[of_sum] = _scrambled(bits[of_sum] + (flat.doubles + 0.0).view(np.uint64))
+    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(bits, dtype=np.uint64)])
+    sums = np.sort((total[flat.start[1:]] - total[flat.start[:-1]])[flat.lengths > 0])
+    return bool((sums[1:] == sums[:-1]).any())
+
+
+def _scrambled(bits: np.ndarray) -> np.ndarray:
+    """A bijection of 64-bit integers in which every bit depends on all others (the finaliser of SplitMix64)."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
 class _Folding:
-    def __init__(self, circuit: Circuit):
-        self.circuit = circuit
+    def __init__(self, circuit: Circuit, matches: np.ndarray):
+        self.circuit, self.matches = circuit, matches
         self.new: dict[Node, Node] = {}  # only of nodes that changed
         self.factor: dict[Node, Number] = {}  # node = factor · new; only where it is not 1
         self.stuck = cannot_hand_up(circuit)
@@ -48,13 +79,13 @@ class _Folding:
 
     def run(self) -> Node:
         changed, share = self.new.keys(), self.share
-        for node in self.circuit.order:
+        for node, matches in zip(self.circuit.order, self.matches.tolist(), strict=True):
             op = node.op
             if op is Op.VAR:
                 continue
             if op is Op.CONST:
                 self.constant(node)
-            elif changed.isdisjoint(node.children) and not any_rule_matches(node):
+            elif not matches and changed.isdisjoint(node.children):
                 first = share(node)
                 if first is not node:
                     self.new[node] = first
@@ -75,15 +106,8 @@ class _Folding:
     def rewrite(self, node: Node) -> None:
         children, new, factor_of = node.children, self.new, self.factor
         changed = [new.get(c, c) for c in children]
-        if factor_of.keys().isdisjoint(children):
-            moved = _with_children(node, changed)
-            if not any_rule_matches(moved):
-                self.record(node, 1, self.share(moved))
-                return
-            factors: Sequence[Number] = ()
-        else:
-            factors = [factor_of.get(c, 1) for c in children]
-        draft = Draft(node, factors, changed)
+        unscaled = factor_of.keys().isdisjoint(children)
+        draft = Draft(node, () if unscaled else [factor_of.get(c, 1) for c in children], changed)
         for apply in APPLY[node.op]:
             apply(draft)
             if draft.op is not node.op:
@@ -99,13 +123,6 @@ class _Folding:
                 result = scaled(factor, result)
         if result is not node:
             self.new[node] = result
-
-
-def _with_children(node: Node, children: Sequence[Node]) -> Node:
-    """`rebuild` for children that are known to differ."""
-    if node.op is Op.SUM:
-        return weighted_sum(node.weights, children)
-    return product(children) if node.op is Op.PRODUCT else rebuild(node, children)
 
 
 def cannot_hand_up(circuit: Circuit) -> set[Node]:
@@ -175,6 +192,8 @@ def flatten(circuit: Circuit) -> Circuit:
     4
     """
     with collector_paused():
+        if not _may_nest(circuit.flat):
+            return circuit
         inner, weights = _nested(circuit)
         if not inner:
             return circuit
@@ -190,6 +209,12 @@ def flatten(circuit: Circuit) -> Circuit:
             children = [new.get(c, c) for _, c in edges]
             new[node] = weighted_sum([w for w, _ in edges], children) if node.op is Op.SUM else product(children)
         return Circuit(new[circuit.root], circuit.variables)
+
+
+def _may_nest(flat: Flat) -> bool:
+    """Whether some sum is the child of a sum only, or some product that of a product."""
+    same = (flat.op[flat.child] == flat.op[flat.parent]) & (flat.uses[flat.child] == 1) & (flat.lengths[flat.child] > 0)
+    return bool((same & (flat.op[flat.parent] != Op.DET)).any())
 
 
 def _nested(circuit: Circuit) -> tuple[set[Node], dict[Node, list[Number]]]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
-from pgcc.ir.flat import starts
+from pgcc.ir.flat import doubles, starts
 from pgcc.ir.numbers import Number, add, nearest_float
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import LEAF, SUM, TIMES, Program
@@ -182,16 +181,6 @@ def _joined(first: Program, then: Program) -> Program:
         n_variables=then.n_variables,
         flow_of=then.flow_of,
     )
-
-
-def doubles(numbers: Sequence[Number]) -> np.ndarray:
-    """The doubles nearest to some numbers."""
-    if Fraction not in set(map(type, numbers)):
-        try:
-            return np.array(numbers, np.float64)
-        except OverflowError:  # an int beyond the range of doubles
-            pass
-    return np.array(list(map(nearest_float, numbers)), np.float64)
 
 
 def leaf_table(numbers: Sequence[tuple[Number, Number]]) -> np.ndarray:

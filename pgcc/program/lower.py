@@ -12,7 +12,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.flat import Flat, spread, starts
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import Number, absolute, add, mul
-from pgcc.program.builder import BySlot, doubles, leaf_table
+from pgcc.program.builder import BySlot, leaf_table
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import DET, DETMAG, LEAF, SUM, TIMES, Program
 
@@ -64,7 +64,6 @@ class _Lowering:
         forms = _affine_forms(flat, self.variables)
         self.leaf = np.zeros(len(flat.op), bool)
         self.leaf[list(forms)] = True
-        self.doubles = doubles(flat.weights)
         single = np.bincount(flat.child[np.repeat(flat.op == Op.SUM, flat.lengths)], minlength=len(flat.op)) == 1
         self.fused = (flat.op == Op.PRODUCT) & (flat.lengths == 2) & single & (flat.uses == 1)
         self.written = ~self.leaf & ~self.fused
@@ -76,8 +75,8 @@ class _Lowering:
         """Forms with a negative number, sums with a negative weight, determinants, and all nodes above one of these."""
         flat = self.flat
         signed = flat.op == Op.DET
-        negative = self.doubles < 0.0
-        for k in np.flatnonzero(self.doubles == 0.0).tolist():  # 0, or rounded to it
+        negative = flat.doubles < 0.0
+        for k in np.flatnonzero(flat.doubles == 0.0).tolist():  # 0, or rounded to it
             negative[k] = flat.weights[k] < 0
         signed[np.repeat(np.arange(len(flat.op)), np.diff(flat.first_weight))[negative]] = True
         signed[list(forms)] = [a < 0 or b < 0 for _, a, b in forms.values()]
@@ -162,7 +161,7 @@ class _Lowering:
             start=starts(lengths),
             args=read.astype(np.int32),
             first_weight=starts(counts),
-            weights=np.concatenate([self.doubles, np.abs(self.doubles)])[used],
+            weights=np.concatenate([flat.doubles, np.abs(flat.doubles)])[used],
             numbers=[numbers[k] for k in used.tolist()],
             slots=self.slots,
             leaf_variable=np.array([column for column, _, _ in self.leaves], np.int32),
