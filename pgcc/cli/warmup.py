@@ -76,7 +76,7 @@ def _ask_polynomials() -> None:
     model = compile(parse("((a + 1)*(a*b + 1) - a**2*b + 1) / 5"))
     model.prob({"a": 1})
     model.prob({"a": 0})
-    model.prob({"a": 1}, method="roots")
+    model.prob({"a": 1}, method="fft")
     model.cardinality()
 
 

@@ -74,6 +74,7 @@ def test_agrees_with_direct_products(case):
     np.testing.assert_array_equal(model.cardinality(atol=ATOL), found / found.sum())
 
 
+@pytest.mark.slow
 def test_evidence_and_a_part_of_the_variables():
     model = pgcc.compile(two_wide(np.random.default_rng(2)))
     seen = {f"z{i}": int(i % 3 == 0) for i in range(500)}

@@ -10,6 +10,7 @@ from itertools import combinations, product
 import networkx as nx
 import numpy as np
 import pytest
+from how_many import some
 from operations import count_calls
 
 import pgcc
@@ -74,11 +75,14 @@ def unsmooth_pcs(count: int, seed: int):
             yield one
 
 
+CASES = some(260)
+
+
 @pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_random_unsmooth_circuits(part):
     rng = np.random.default_rng(part)
     naive_wrong = naive_asked = 0
-    for one in unsmooth_pcs(260, seed=100 + part):
+    for one in unsmooth_pcs(CASES, seed=100 + part):
         n, distribution = len(one.variables), table(one)
         rows = some_rows(rng, n)
         want = np.array([answer(distribution, row) for row in rows], dtype=object)
@@ -89,7 +93,7 @@ def test_random_unsmooth_circuits(part):
         naive = pgcc.compile(one.literals).prob(rows)
         naive_asked += 1
         naive_wrong += not np.allclose(naive, want.astype(float), rtol=1e-9, atol=0)
-    assert naive_asked == 260
+    assert naive_asked == CASES
     assert naive_wrong >= 0.99 * naive_asked  # in fact all
 
 
