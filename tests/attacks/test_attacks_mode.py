@@ -9,6 +9,7 @@ import pytest
 import pgcc
 from pgcc.ir.matrix import Matrix
 from pgcc.program.determinant import DetStructure
+from pgcc.queries import mode
 from pgcc.queries.mode import _Finder
 from pgcc.queries.mode_bounds import Dual, Region, find_bounds
 from pgcc.queries.mode_sets import Climber
@@ -102,3 +103,52 @@ def test_pivots_that_are_singular_for_elimination_only():
     with pytest.raises(np.linalg.LinAlgError):
         np.linalg.inv(G)
     assert not climber._change([0, 1], 1.0)
+
+
+ADVERSARIES = {
+    "plain": lambda rng, B: {"L": B @ B.T},
+    "huge": lambda rng, B: {"L": 1e290 * (B @ B.T)},
+    "tiny": lambda rng, B: {"L": 1e-290 * (B @ B.T)},
+    "unequal": lambda rng, B: {"L": (s := 10.0 ** rng.integers(-60, 60, len(B)))[:, None] * (B @ B.T) * s},
+    "equal weights": lambda rng, B: {"L": np.eye(len(B))},
+    "duplicates": lambda rng, B: {"factor": np.repeat(B[: len(B) // 2 + 1, :3], 2, axis=0)[: len(B)]},
+    "singular": lambda rng, B: {"factor": B[:, :2]},
+    "zeros": lambda rng, B: {"L": np.diag([0.0, *np.ones(len(B) - 1)])},
+    "marginals": lambda rng, B: {"K": np.eye(len(B)) - np.linalg.inv(np.eye(len(B)) + B @ B.T)},
+}
+
+
+@pytest.mark.parametrize("final", [False, True])
+@pytest.mark.parametrize("family", ADVERSARIES)
+@pytest.mark.filterwarnings("ignore:the kernel")
+def test_modes_against_all_sets(monkeypatch, family, final):
+    """With evidence and sizes, possible or not, and where the probability of the evidence is never computed."""
+    if final:
+        monkeypatch.setattr(mode, "_MOST_BRANCHED", -1)
+    monkeypatch.setattr(mode, "_MOST_LISTED", 1)
+    rng = np.random.default_rng(sorted(ADVERSARIES).index(family))
+    n = 5
+    everything = np.array([[i >> j & 1 for j in range(n)] for i in range(1 << n)], np.int8)
+    model = pgcc.compile(pgcc.dpp(**ADVERSARIES[family](rng, rng.normal(size=(n, n)))))
+    logs = model.logprob(everything)
+    for size in (None, 0, 1, 3, n):
+        counted = np.ones(len(everything), bool) if size is None else everything.sum(axis=1) == size
+        for codes in ([-1] * n, [1] + [-1] * (n - 1), [0, 1] + [-1] * (n - 2), [1, 1, 0, -1, -1], [1] * n):
+            agree = counted & ((np.array(codes) < 0) | (everything == codes)).all(axis=1)
+            if not (counted & (logs > -np.inf)).any() or not (agree & (logs > -np.inf)).any():
+                with pytest.raises(pgcc.errors.SemanticsError):
+                    model.mode(codes, size=size)
+                with pytest.raises(pgcc.errors.SemanticsError):
+                    model.top(2, codes, size=size)
+                continue
+            given = model if size is None else model.condition(size=size)
+            best = given.logprob(everything[agree]).max()
+            found, listed = model.mode(codes, size=size), model.top(3, codes, size=size)
+            assert found.bound >= best - found.tolerance
+            row = np.array(list(found.assignment.values()))
+            assert agree[(everything == row).all(axis=1)].all()
+            assert found.logprob == pytest.approx(given.logprob(row), rel=1e-9, abs=1e-9)
+            if found.exact:
+                assert found.logprob >= best - 2.0 * found.tolerance
+            assert max(one.bound for one in listed) >= best - found.tolerance
+            assert len({tuple(one.assignment.values()) for one in listed}) == len(listed) <= 3
