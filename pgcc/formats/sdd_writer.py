@@ -24,6 +24,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.names import some
 from pgcc.ir.node import Node, Op
 from pgcc.ir.printer import describe
+from pgcc.ir.recursion import resolve
 
 # Elements of all decisions together.
 MOST_ELEMENTS = 1 << 21
@@ -176,36 +177,22 @@ class _Diagram:
         return self.conjoin(f ^ 1, g ^ 1) ^ 1
 
     def conjoin(self, f: int, g: int) -> int:
-        """f and g, with a stack instead of recursion, because vtrees may be deep."""
-        answer = self._known(f, g)
-        if answer is not None:
-            return answer
-        stack, answer = [((f, g), self._conjoin(f, g))], None
-        while stack:
-            pair, work = stack[-1]
-            try:
-                wanted = work.send(answer)
-            except StopIteration as done:
-                answer = self._conjunctions[pair] = done.value
-                stack.pop()
-                continue
-            answer = self._known(*wanted)
-            if answer is None:
-                stack.append((wanted, self._conjoin(*wanted)))
-        assert answer is not None
-        return answer
+        """f and g"""
+        return resolve((f, g), self._known, self._conjoin, self._conjunctions)
 
-    def _known(self, f: int, g: int) -> int | None:
+    def _known(self, pair: Element) -> int | None:
+        f, g = pair
         if f == g or g == TRUE:
             return f
         if f == TRUE:
             return g
         if f == g ^ 1 or FALSE in (f, g):
             return FALSE
-        return self._conjunctions.get((f, g), self._conjunctions.get((g, f)))
+        return self._conjunctions.get(pair, self._conjunctions.get((g, f)))
 
-    def _conjoin(self, f: int, g: int) -> Generator[Element, Any, int]:
+    def _conjoin(self, pair: Element) -> Generator[Element, Any, int]:
         """Σ pᵢ·sᵢ · Σ qⱼ·tⱼ = Σ (pᵢ·qⱼ)·(sᵢ·tⱼ), with one prime for every sub; yields the conjunctions it needs."""
+        f, g = pair
         at = self.vtree.meet(self.at[f], self.at[g])
         primes: dict[int, int] = {}  # by their subs
         for (p, s), (q, t) in product(self._elements_at(f, at), self._elements_at(g, at)):

@@ -21,6 +21,7 @@ from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.names import hint
 from pgcc.ir.node import ONE, ZERO, Node, Op, const, iter_edges, postorder, rebuild
+from pgcc.ir.recursion import resolve
 from pgcc.ir.scopes import Scopes, size
 from pgcc.passes.building import product_of, sum_of
 from pgcc.passes.exact import interpolation_weights
@@ -143,22 +144,8 @@ class _Coefficients:
     # -- other coefficients, as they are asked for
 
     def _answer(self, question: tuple) -> Node:
-        """Answer ("top", node), ("of", node, k), … and the questions that this asks in turn, with a stack."""
-        stack = [(question, self._work(question))]
-        answer: Node | None = None
-        while stack:
-            asked, work = stack[-1]
-            try:
-                wanted = work.send(answer)
-            except StopIteration as done:
-                answer = self.lower[asked] = done.value
-                stack.pop()
-                continue
-            answer = self.lower.get(wanted)
-            if answer is None:
-                stack.append((wanted, self._work(wanted)))
-        assert answer is not None
-        return answer
+        """Answer ("top", node), ("of", node, k), … and the questions that this asks in turn."""
+        return resolve(question, self.lower.get, self._work, self.lower)
 
     def _work(self, question: tuple) -> _Work:
         kind, node, *numbers = question
