@@ -77,7 +77,7 @@ def test_what_is_off_is_noticed(off):
 
 def test_bounds_that_are_infinite_are_counted_and_are_no_answers():
     with patch.object(Values, "float_bounds", lambda self: self.bound + float("inf")):
-        found = run([0], ["probabilistic"], ["prob"])
+        found = run([0, 1], ["probabilistic"], ["prob"])
     assert found.unbounded.total() > 20
     assert not any(method != "auto" for _, _, method in found.right)
     assert found.wrong  # "auto" promised a bound
