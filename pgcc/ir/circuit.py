@@ -107,13 +107,13 @@ class Circuit(KnowsOldSpellings):
     def links(self) -> list[tuple[int, ...]]:
         """For every node, by position in `order`, the positions of its children."""
         with collector_paused():
-            order = self.order  # of which `flat` has the positions
+            order = self.order  # of which `flat` then has the positions
             start, child = self.flat.start.tolist(), self.flat.child.tolist()
             return [tuple(child[start[i] : start[i + 1]]) for i in range(len(order))]
 
     @cached_property
     def flat(self) -> Flat:
-        """The nodes of `order` as flat arrays."""
+        """The nodes as flat arrays. Their positions are those in `order`, once somebody has asked for that."""
         with collector_paused():
             return Flat.of(self.order)
 
@@ -121,6 +121,7 @@ class Circuit(KnowsOldSpellings):
     def scopes(self) -> Scopes:
         """Which variables each node depends on."""
         with collector_paused():
+            assert self.order  # of which `flat` then has the positions
             return Scopes(self.flat)
 
     @cached_property
@@ -140,7 +141,7 @@ class Circuit(KnowsOldSpellings):
     @property
     def edges(self) -> int:
         """The number of edges, which is how the paper measures the size of a circuit."""
-        return len(self.flat.child)
+        return sum(len(node.children) for node in self.order)
 
     # -- building ---------------------------------------------------------------------------------
 

@@ -83,7 +83,7 @@ def multiplications(circuit: Circuit) -> int:
     """Multiplications per row, about: one per edge, and r²·(r + k) for an r × r determinant of k children."""
     flat = circuit.flat
     shapes = [flat.data[i][1].shape for i in np.flatnonzero(flat.op == Op.DET).tolist()]
-    return circuit.edges + sum(rank**2 * (rank + children) for rank, children in shapes)
+    return len(flat.child) + sum(rank**2 * (rank + children) for rank, children in shapes)
 
 
 def find_overlap(flat: Flat, scopes: Scopes) -> tuple[Node, str] | None:

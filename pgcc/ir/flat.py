@@ -118,7 +118,9 @@ class Flat:
 
 def starts(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
     """Where each of some stretches of these lengths starts, one after another; and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    found = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=found[1:])
+    return found
 
 
 def spread(first: np.ndarray, lengths: np.ndarray) -> np.ndarray:

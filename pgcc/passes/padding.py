@@ -56,7 +56,8 @@ def smooth(circuit: Circuit) -> Circuit:
 
 def _padded(circuit: Circuit, filler: Callable[[str], Node]) -> Circuit:
     with collector_paused():
-        padding = _Padding(circuit.flat, Fillers(circuit, filler))
+        fillers = Fillers(circuit, filler)
+        padding = _Padding(circuit.flat, fillers)
         return Circuit.from_flat(padding.padded(), circuit.variables) if len(padding.lacking) else circuit
 
 

@@ -10,7 +10,7 @@ applied. A node that no rule matches is kept as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from operator import itemgetter
 
@@ -37,10 +37,11 @@ def fold(circuit: Circuit) -> Circuit:
     6*a*b
     """
     with collector_paused():
+        order = circuit.order
         matches = find_matches(circuit.flat) | _other_constants(circuit.flat)
         if not matches.any() and not _may_share(circuit.flat):
             return circuit
-        root = _Folding(circuit, matches).run()
+        root = _Folding(circuit).run(zip(order, matches.tolist(), strict=True))
         return circuit if root is circuit.root else Circuit(root, circuit.variables)
 
 
@@ -54,7 +55,7 @@ def _may_share(flat: Flat) -> bool:
 
     The sums are of 64 bits that depend on a child and its weight, so that other nodes hardly ever have the same.
     """
-    bits = _scrambled(np.arange(len(flat.op), dtype=np.uint64))[flat.child]
+    bits = _scrambled(np.arange(1, len(flat.op) + 1, dtype=np.uint64))[flat.child]
     of_sum = (flat.op == Op.SUM)[flat.parent]
     bits[of_sum] = _scrambled(bits[of_sum] + (flat.doubles + 0.0).view(np.uint64))
     total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(bits, dtype=np.uint64)])
@@ -70,16 +71,17 @@ def _scrambled(bits: np.ndarray) -> np.ndarray:
 
 
 class _Folding:
-    def __init__(self, circuit: Circuit, matches: np.ndarray):
-        self.circuit, self.matches = circuit, matches
+    def __init__(self, circuit: Circuit):
+        self.circuit = circuit
         self.new: dict[Node, Node] = {}  # only of nodes that changed
         self.factor: dict[Node, Number] = {}  # node = factor · new; only where it is not 1
         self.stuck = cannot_hand_up(circuit)
         self.share = Sharing().representative
 
-    def run(self) -> Node:
+    def run(self, order: Iterable[tuple[Node, bool]]) -> Node:
+        """The new root; order : all nodes, children first, and whether some rule matches each."""
         changed, share = self.new.keys(), self.share
-        for node, matches in zip(self.circuit.order, self.matches.tolist(), strict=True):
+        for node, matches in order:
             op = node.op
             if op is Op.VAR:
                 continue

@@ -305,7 +305,8 @@ class _Condenser:
         found = [new]
         while len(new):
             known[rank[new >> variables] << variables | new & places] = True
-            read = np.unique(self._read_copies(new, variables)[1])
+            inner = new[self.lengths[new >> variables] > 0]
+            read = np.unique(self._read_copies(inner, variables)[1]) if len(inner) else inner
             new = read[~known[rank[read >> variables] << variables | read & places]]
             found.append(new)
         return np.sort(np.concatenate(found)), top

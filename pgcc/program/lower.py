@@ -144,7 +144,9 @@ class _Lowering:
         self._determinants(np.flatnonzero(dets), op, args)
         of_sum = sums[self.of_weight]
         weight = spread(flat.first_weight[:-1], np.where(sums, flat.lengths, 0))
-        for which, slot, first in ((~dets, self.value, 0), (self.signed & ~dets, self.magnitude, len(flat.weights))):
+        signed = self.signed.any()
+        versions = [(~dets, self.value, 0), (self.signed & ~dets, self.magnitude, len(flat.weights))]
+        for which, slot, first in versions if signed else versions[:1]:
             op[slot[which & sums]], op[slot[which & products]] = SUM, TIMES
             for pair in (False, True):  # single values before pairs
                 read = which[self.owner] & (self.pair == pair)
@@ -153,7 +155,8 @@ class _Lowering:
                 weighs = which[owner] & (paired == pair)
                 weights.add(slot[owner[weighs]], first + weight[weighs])
         (read, lengths), (used, counts) = args.sorted(0, self.slots), weights.sorted(0, self.slots)
-        numbers = [*flat.weights, *map(absolute, flat.weights)] if self.signed.any() else flat.weights
+        numbers = [*flat.weights, *map(absolute, flat.weights)] if signed else flat.weights
+        rounded = np.concatenate([flat.doubles, np.abs(flat.doubles)]) if signed else flat.doubles
         leaf_numbers = [(a, b) for _, a, b in self.leaves]
         return Program(
             op=op,
@@ -161,7 +164,7 @@ class _Lowering:
             start=starts(lengths),
             args=read.astype(np.int32),
             first_weight=starts(counts),
-            weights=np.concatenate([flat.doubles, np.abs(flat.doubles)])[used],
+            weights=rounded[used],
             numbers=[numbers[k] for k in used.tolist()],
             slots=self.slots,
             leaf_variable=np.array([column for column, _, _ in self.leaves], np.int32),
@@ -196,10 +199,11 @@ def _affine_forms(flat: Flat, variables: Sequence[str]) -> dict[int, Form]:
     op, empty = flat.op.tolist(), (flat.op == Op.PRODUCT) & (flat.lengths == 0)
     forms: dict[int, Form] = dict.fromkeys(np.flatnonzero(empty).tolist(), (-1, 1, 0))
     column = np.full(len(op), -2)  # of a variable; −1 for a constant
+    constant, variable = int(Op.CONST), int(Op.VAR)
     for i, data in flat.data.items():
-        if op[i] == Op.CONST:
+        if op[i] == constant:
             column[i], forms[i] = -1, (-1, data, 0)
-        elif op[i] == Op.VAR:
+        elif op[i] == variable:
             name, complement = data
             column[i], forms[i] = columns[name], (columns[name], int(complement), int(not complement))
     sums, of_sum = _affine_sums(flat, column)
