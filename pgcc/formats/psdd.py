@@ -29,7 +29,8 @@ from pgcc.formats.psdd_writer import LEAST_LOG, write
 from pgcc.formats.vtree import Vtree, VtreeChecker, vtree_of
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import Node, Op, product, weighted_sum
+from pgcc.ir.facts import find_uneven_sums
+from pgcc.ir.node import Node, product, weighted_sum
 from pgcc.ir.numbers import Number
 
 __all__ = ["read", "write"]
@@ -158,15 +159,10 @@ class _Reader:
         if len(scopes.names) < len(circuit.variables):
             lost = next(name for name in circuit.variables if name not in set(scopes.names))
             raise self.lines.error(f"the last node, the root, lacks the variable {lost}: is the file cut off?", last)
-        if not circuit.facts.smooth:
-            uneven = next(
-                node
-                for i, node in enumerate(circuit.order)
-                if node.op is Op.SUM and any(scopes.of[c] != scopes.of[i] for c in circuit.links[i])
-            )
-            raise self.lines.error(
-                "not a PSDD: the elements of this decision have different variables", self.nodes.line_of(uneven) or 0
-            )
+        uneven = find_uneven_sums(circuit)
+        if len(uneven):
+            line = self.nodes.line_of(circuit.order[uneven[0]]) or 0
+            raise self.lines.error("not a PSDD: the elements of this decision have different variables", line)
         return circuit
 
 

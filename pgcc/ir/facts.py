@@ -62,7 +62,7 @@ class Facts:
 
 def find_facts(circuit: Circuit) -> Facts:
     """The facts of a circuit."""
-    order, links, scopes = circuit.order, circuit.links, circuit.scopes
+    order, links = circuit.order, circuit.links
     degree = formal_degrees(order, links)
     overlap = circuit.overlap
     return Facts(
@@ -71,7 +71,7 @@ def find_facts(circuit: Circuit) -> Facts:
         depth=_depth(links),
         degree=degree[-1],
         decomposable=overlap is None,
-        smooth=_is_smooth(order, links, scopes.of),
+        smooth=not len(find_uneven_sums(circuit)),
         monotone=all(map(_is_monotone, order)),
         exact=all(map(_is_exact, order)),
         dets=sum(node.op is Op.DET for node in order),
@@ -139,8 +139,11 @@ def _depth(links: Sequence[tuple[int, ...]]) -> int:
     return depth[-1]
 
 
-def _is_smooth(order: Sequence[Node], links: Sequence[tuple[int, ...]], scope: Sequence[int]) -> bool:
-    return all(scope[c] == scope[i] for i, node in enumerate(order) if node.op is Op.SUM for c in links[i])
+def find_uneven_sums(circuit: Circuit) -> np.ndarray:
+    """The positions of the sums whose children have different variables."""
+    of, flat = np.array(circuit.scopes.of), circuit.flat
+    uneven = (of[flat.child] != of[flat.parent]) & (flat.op == Op.SUM)[flat.parent]
+    return np.unique(flat.parent[uneven])
 
 
 def _is_monotone(node: Node) -> bool:
