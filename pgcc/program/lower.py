@@ -128,8 +128,9 @@ class _Lowering:
         self.slots = int(begin[-1])
         slot_of_leaf = np.zeros(len(number), np.int64)
         slot_of_leaf[numbers] = self.leaf_slots = spread(begin[:-1], before)
-        self.value = np.where(self.leaf, slot_of_leaf[of_leaf[:, 0]], begin[:-1] + before)
-        self.magnitude = np.where(self.leaf, slot_of_leaf[of_leaf[:, 1]], self.value + self.signed)
+        self.value = begin[:-1] + before
+        self.magnitude = self.value + self.signed
+        self.value[self.leaf], self.magnitude[self.leaf] = slot_of_leaf[of_leaf[self.leaf]].T
         self.node = np.zeros(self.slots, np.int64)
         self.node[self.leaf_slots] = used[first]
         self.node[self.value[self.written]] = np.flatnonzero(self.written)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import pgcc
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate, probability
-from pgcc.ir.node import ONE, Node, Op, const, product, var, weighted_sum
+from pgcc.ir.node import ONE, Node, Op, const, det, product, var, weighted_sum
 from pgcc.ir.verify import verify
 from pgcc.passes.padding import aligned_blocks, homogenize
 from pgcc.program.lower import affine_leaf, lower, lower_with_nodes
@@ -41,6 +41,18 @@ def is_smooth_in_literals(circuit: Circuit) -> bool:
 
 
 class TestHomogenize:
+    def test_nodes_that_become_equal_are_one(self) -> None:
+        z, y, w = var("z"), var("z", complement=True), var("w")
+        with_one, with_complement = weighted_sum((2, 3), (z, ONE)), weighted_sum((2, 3), (z, y))
+        hom = homogenize(Circuit(weighted_sum((1, 5), (product((with_one, w)), with_complement))))
+        assert len(set(hom.order)) == len(hom.order) == len(hom.links) == len(hom.scopes.of)
+        assert is_smooth_in_literals(hom)
+        for codes in itertools.product([1, 0, -1], repeat=2):
+            named = dict(zip(hom.variables, codes, strict=True))
+            zs, ws = named["z"], named["w"]
+            leaf = (2 if zs != 0 else 0) + (3 if zs != 1 else 0)
+            assert at_literals(hom, named) == leaf * (ws != 0) + 5 * leaf * (ws != 1)
+
     @pytest.mark.slow
     @settings(max_examples=some(150), deadline=None)
     @given(st.data())
@@ -155,6 +167,10 @@ class TestProgram:
         program = lower(homogenize(random_det(0, 3, kind="psd", alone=True)))
         assert program.op.tolist().count(DET) == program.op.tolist().count(DETMAG) == 1
         assert program.has_det
+
+    def test_a_determinant_may_have_no_children(self) -> None:
+        program = lower(Circuit(det([[2, 1], [1, 2]], [[], []], [[], []], [])))
+        assert program.op.tolist() == [DET, DETMAG]
 
     def test_every_instruction_knows_its_node(self) -> None:
         circuit = homogenize(random_circuit(5, 6, size=30).simplify())
