@@ -60,13 +60,6 @@ class Circuit(KnowsOldSpellings):
         if variables is not None:
             self._check_variables(self._used)
 
-    @classmethod
-    def from_flat(cls, flat: Flat, variables: Iterable[str]) -> Circuit:
-        """A circuit whose nodes are made when somebody asks for them."""
-        circuit = cls.__new__(cls)
-        circuit.__dict__["flat"], circuit._variables, circuit._operands = flat, tuple(variables), ()
-        return circuit
-
     @cached_property
     def root(self) -> Node:
         """The node whose polynomial the circuit computes."""
@@ -94,13 +87,12 @@ class Circuit(KnowsOldSpellings):
     @cached_property
     def order(self) -> list[Node]:
         """Every node once, children before parents."""
-        if "flat" in self.__dict__:
+        if "flat" in self.__dict__:  # see `from_flat`
             nodes = self.flat.nodes
             if len(set(nodes)) == len(nodes):
                 return list(nodes)
-            root = self.root
-            del self.__dict__["flat"]  # it has equal nodes at several positions
-            return postorder(root)
+            self.root = nodes[-1]
+            del self.__dict__["flat"]  # equal nodes at several positions: it is made again, from the order
         return postorder(self.root)
 
     @cached_property
@@ -583,6 +575,13 @@ class Circuit(KnowsOldSpellings):
         from pgcc.ir.table import from_table, to_table
 
         return from_table, to_table(self)
+
+
+def from_flat(flat: Flat, variables: Iterable[str]) -> Circuit:
+    """The circuit of flat arrays; its nodes are made when somebody asks for them."""
+    circuit = Circuit.__new__(Circuit)
+    circuit.__dict__["flat"], circuit._variables, circuit._operands = flat, tuple(variables), ()
+    return circuit
 
 
 def _variables_of(circuit: Circuit) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from pgcc.errors import CircuitError
 from pgcc.ir.bulk import collector_paused
-from pgcc.ir.circuit import Circuit
+from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.flat import Flat, spread, starts
 from pgcc.ir.node import Node, Op, const, postorder, product, var, weighted_sum
 from pgcc.ir.numbers import mul
@@ -58,7 +58,7 @@ def _padded(circuit: Circuit, filler: Callable[[str], Node]) -> Circuit:
     with collector_paused():
         fillers = Fillers(circuit, filler)
         padding = _Padding(circuit.flat, fillers)
-        return Circuit.from_flat(padding.padded(), circuit.variables) if len(padding.lacking) else circuit
+        return from_flat(padding.padded(), circuit.variables) if len(padding.lacking) else circuit
 
 
 class Fillers:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.errors import PgccError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.flat import Flat, spread, starts
@@ -67,6 +68,8 @@ class _Lowering:
         single = np.bincount(flat.child[np.repeat(flat.op == Op.SUM, flat.lengths)], minlength=len(flat.op)) == 1
         self.fused = (flat.op == Op.PRODUCT) & (flat.lengths == 2) & single & (flat.uses == 1)
         self.written = ~self.leaf & ~self.fused
+        for unknown in np.setdiff1d(flat.op[self.written], (Op.SUM, Op.PRODUCT, Op.DET)).tolist():
+            raise PgccError(f"internal error: nobody has said how to lower operation {unknown}; please report it")
         self.signed = self._signed(forms)
         self._find_edges()
         self._place(forms)
