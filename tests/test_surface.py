@@ -348,9 +348,7 @@ def test_the_surface_does_not_grow() -> None:
     """As many as there were before there was a grammar (31, 24, 22 and 12) are the most that there may be."""
     assert len(pgcc.__all__) <= 31
     assert len(public(pgcc.Model)) <= 24
-    assert (
-        len(set(public(pgcc.Circuit)) - {"root"}) <= 22
-    )  # the root was an attribute of instances when they were counted
+    assert len(set(public(pgcc.Circuit)) - {"root"}) <= 22  # the root was no property then
     assert len(public(pc.PC)) <= 12
 
 
