@@ -11,13 +11,15 @@ have the same variables (a term that lacks z_i gets its complement ȳ_i as a fac
 
     given ─simplify→ circuit ─homogenize→ homogenized ─lower→ program ─condense, certify→ float64 → scaled
                                                homogenized ─────────────────────────────→ exact
-    rows ─float64→ Values ─rows out of range→ scaled ─uncertain rows→ exact → Values, to be divided by g(1)
+    rows ─float64→ Values ─rows out of range→ scaled ─┐
+                          └──────all uncertain rows──→ exact → Values, to be divided by g(1)
 
 A *stage* is a function of earlier stages. It runs once, when its result is first needed: `compiled.program` is the
-result of the stage "program". The last stages are *evaluators*: `evaluate(rows, rtol)` returns answers with bounds on
-their errors, computed in some number system. A *rung* names an evaluator and the rows that it takes. A *ladder* is a
-list of rungs, cheapest first: rows climb it until their bound is good enough. There is a ladder for every kind of
-question, and one function, `climb`, for all ladders. `Model.explain` prints these tables.
+result of the stage "program". The last stages are *evaluators*: `evaluate(rows, rtol)`, with further arguments for
+some questions, returns answers with bounds on their errors, computed in some number system. A *rung* names an evaluator
+and the rows that it takes. A *ladder* is a list of rungs, cheapest first: rows climb it until their bound is good
+enough. There is a ladder for every kind of question, and one function, `climb`, for all ladders. `Model.explain` prints
+these tables.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ class Stage(NamedTuple):
         The name of the stage.
     inputs : str
         Attributes of `Compiled`, separated by spaces: earlier stages, `given`, `tested`, `degree`, `values` or
-        `evaluator`.
+        `values_of_part`.
     make : function, or str
         A text "module:function" is imported when the stage runs, because not every question needs it.
     law : str
@@ -81,13 +83,13 @@ ANY = [
     Stage("circuit", "given", simplify,
           "the same polynomial, by a circuit that is not larger"),
     Stage("expanded", "circuit", partial(expand_small, sized_only=True),
-          "determinants with a fixed number of children in, as sums and products"),
+          "determinants of which exactly k children are in (k-DPPs), if they are small, as sums and products"),
     Stage("lowered", "expanded", lower_with_nodes,
-          "one instruction per node, for polynomials in t; and the node of each instruction"),
+          "at most one instruction per node, for polynomials in t; and the node of each instruction"),
     Stage("squares", "expanded lowered", squares_of,
-          "which values have no square, modulo random primes"),
+          "which values contain the square of a variable, by a test modulo random primes"),
     Stage("sums", "expanded lowered tested", multiaffine_sums,
-          "the sums that have no square although products below them share variables"),
+          "the sums without squares although products below them share variables: they bound the degree in t"),
     Stage("series", "circuit lowered sums", Series.of,
           "the program over truncated polynomials in t"),
 ]
@@ -96,20 +98,20 @@ IF_DECOMPOSABLE = [
     Stage("homogenized", "circuit", homogenize,
           "every term of a sum names every variable of the sum"),
     Stage("program", "homogenized", lower,
-          "one instruction per node, one slot per value"),
+          "at most one instruction per node, one slot per value"),
     Stage("float64", "program", Float64,
-          "the same values in fewer, larger instructions and shared slots, with their certificate"),
+          "the program, and its values in fewer, larger instructions and shared slots, with their certificate"),
     Stage("scaled", "float64", Scaled,
-          "the program over numbers m·2^(256·e)"),
+          "the program, not condensed, over numbers m·2^(256·e)"),
     Stage("exact", "homogenized", partial(Exact, homogeneous=True),
           "the circuit in balls and rationals"),
     Stage("reverse", "float64", "pgcc.evaluate.marginals:find_reverse",
-          "the program and its derivatives by every leaf, in float64"),
+          "the program, not condensed, with its derivatives by every leaf; then condensed, in float64"),
     Stage("scaled_reverse", "float64", "pgcc.evaluate.marginals:find_scaled_reverse",
           "the same over scaled numbers"),
     Stage("one_by_one", "values", "pgcc.evaluate.marginals:OneByOne",
           "a marginal is a quotient of two values"),
-    Stage("counting", "scaled homogenized evaluator", "pgcc.evaluate.counting:find_counting",
+    Stage("counting", "scaled homogenized values_of_part", "pgcc.evaluate.counting:find_counting",
           "the program over polynomials in t of scaled numbers, with t·z_i for every z_i that counts"),
     Stage("long_counting", "scaled", "pgcc.evaluate.counting_long:find_long",
           "the same over long polynomials without their negligible tails"),
@@ -121,7 +123,7 @@ IF_DECOMPOSABLE = [
 # All other circuits: every value is a polynomial in t.
 IF_NOT_DECOMPOSABLE = [
     Stage("exact", "circuit degree", lambda circuit, degree: Exact(circuit, False, degree),
-          "the circuit in balls and rationals, at |A| + 1 points"),
+          "the circuit in balls and rationals, at one point more than its degree in t"),
     Stage("one_by_one", "values", "pgcc.evaluate.marginals:OneByOne",
           "a marginal is a quotient of two values"),
     Stage("exact_counting", "exact", "pgcc.evaluate.counting_exact:CountingExact",
@@ -211,34 +213,33 @@ class Compiled:
         return None if self.multiaffine else self.circuit.facts.degree
 
     @staticmethod
-    def evaluator(part: Circuit) -> Callable[[np.ndarray, float], Values]:
-        """An evaluator for a part of a circuit, like `values` for the whole."""
+    def values_of_part(part: Circuit) -> Callable[[np.ndarray, float], Values]:
+        """The function `values` of a part of a circuit, compiled by itself."""
         return Compiled(part, validate=False).values
 
     # -- answers: see the ladders below ------------------------------------------------------------------------------
 
-    def values(self, rows: np.ndarray, rtol: float) -> Values:
-        """g of int8 rows of evidence (1, 0, −1), to `rtol` and not divided by the total."""
-        with tier(self.work * len(rows)):
-            return climb(VALUES[self.decomposable], self, rows, rtol)[0]
+    def values(self, rows: np.ndarray, rtol: float, method: str = "auto") -> Values:
+        """g of int8 rows of evidence (1, 0, −1), to `rtol` and not divided by the total.
 
-    def run(self, method: str, rows: np.ndarray, rtol: float) -> Values:
-        """The same by a single method, without falling back on another, so check the bounds."""
+        By a single method, nothing falls back on another, so check the bounds.
+        """
         with tier(self.work * len(rows)):
             return climb(self.ladder(method), self, rows, rtol)[0]
 
     def ladder(self, method: str) -> list[Rung]:
-        """The number systems that values are computed in, by "auto" or by one method."""
+        """The rungs that compute values: all of them by "auto", or those of one method."""
         if strategy.check_method(method) == "auto":
             return VALUES[self.decomposable]
-        if method == "direct" and not self.decomposable:
-            raise PgccError("method 'direct' needs a decomposable circuit: this one is not (see explain())")
-        return BY_METHOD[method]
+        rungs = BY_METHOD[method]
+        if any(rung.stage not in STAGES[self.decomposable] for rung in rungs):
+            raise PgccError(f"method {method!r} needs a decomposable circuit: this one is not (see explain())")
+        return rungs
 
     def total(self, rtol: float, method: str = "auto") -> Values:
         """g(1) to `rtol`; it must be positive."""
         with waiting("computing the total g(1)"):
-            values = self.run(method, np.full((1, len(self.circuit.variables)), -1, np.int8), rtol)
+            values = self.values(np.full((1, len(self.circuit.variables)), -1, np.int8), rtol, method)
         if values.mantissa[0] <= 0.0:
             size = "0" if values.mantissa[0] == 0.0 else f"{values.floats()[0]:.6g}"
             raise SemanticsError(
@@ -257,7 +258,7 @@ class Rung(NamedTuple):
     Attributes
     ----------
     method : str
-        Its name as a `method=`.
+        Its name in reports; that of a rung for values is also a `method=`.
     stage : str
         The stage that evaluates.
     who : str
@@ -277,14 +278,15 @@ class Rung(NamedTuple):
 
 
 def left_the_range(compiled: Any, rung: Rung, rows: np.ndarray, known: Values) -> np.ndarray:
-    """Rows whose bound failed because of overflow or underflow. A wider range does not help against cancellation."""
+    """Rows whose bound failed because of overflow or underflow: a wider range does not help those that `known.lost`
+    marks, which have lost too many digits by cancellation."""
     return np.ones(len(rows), bool) if known.lost is None else ~known.lost
 
 
 def needs_fewest(compiled: Compiled, rung: Rung, rows: np.ndarray, known: Values | None) -> np.ndarray:
-    """Rows for which this method needs the fewest coefficients in t.
+    """Rows for which this method needs the fewest coefficients in t: "top" the highest powers, "bottom" the lowest.
 
-    None if there are determinants: float64 certifies no determinant of polynomials.
+    No rows if there are determinants: float64 certifies no determinant of polynomials.
     """
     if compiled.circuit.facts.dets:
         return np.zeros(len(rows), bool)
@@ -344,17 +346,25 @@ COUNTS = {
 GRADIENTS = {
     True: [
         Rung("adjoints", "float64", "all rows"),
-        Rung("adjoints", "scaled", "rows that left the range of doubles; all rows if there are determinants"),
+        Rung("adjoints", "scaled", "uncertain rows; all rows if there are determinants, where there is no rung below"),
     ],
     False: [Rung("points", "points", "all rows: derivatives of coefficients are means over complex points")],
 }
-# Values by a single `method=`. The paper's own evaluation is for comparison only: no ladder falls back on it.
-BY_METHOD = {
-    "direct": [rung for rung in VALUES[True] if rung.method == "direct"],
-    **{rung.method: [rung._replace(takes=None)] for rung in VALUES[False]},
-    "fft": [Rung("fft", "circuit", "all rows", run=lambda circuit, rows, *_: evaluate_literally(circuit, rows))],
-}
+# The paper's own evaluation, for comparison only: no ladder falls back on it.
+_PAPER = Rung("fft", "circuit", "all rows", run=lambda circuit, rows, *_: evaluate_literally(circuit, rows))
 # fmt: on
+
+
+def _by_method() -> dict[str, list[Rung]]:
+    """The rungs of every method for values. The first one of a method takes all rows."""
+    found: dict[str, list[Rung]] = {}
+    for rung in dict.fromkeys([*VALUES[True], *VALUES[False], _PAPER]):
+        rungs = found.setdefault(rung.method, [])
+        rungs.append(rung if rungs else rung._replace(takes=None))
+    return found
+
+
+BY_METHOD = _by_method()
 
 
 def climb(ladder: Sequence[Rung], compiled: Any, rows: Any, rtol: float, *asked: Any) -> tuple[Any, dict[str, int]]:
@@ -377,7 +387,7 @@ def climb(ladder: Sequence[Rung], compiled: Any, rows: Any, rtol: float, *asked:
     -------
     Values, Posteriors, Counts or Gradients, and the number of rows by method (rungs of one method share their rows).
     Rows that are uncertain after the last rung keep their bound, so check it. Answers are indexed by rows, and have
-    `put`, `unknown(rows)` and `uncertain(rtol)`.
+    `put`, `unknown(rows)` and `uncertain(rtol)`. Without rows, the answers are empty `Values`.
     """
     answers: Any = None
     used: dict[str, int] = {}

@@ -118,7 +118,7 @@ def test_explain_tells_the_stages_that_were_made():
     model = pgcc.compile(pgcc.parse(KINDS[True]))
     told = model.explain()
     assert [stage.name for stage in told.stages] == [n for n in STAGES[True] if n in model._compiled.seconds]
-    assert "stage: program ← homogenized: one instruction per node" in str(told)
+    assert "stage: program ← homogenized: at most one instruction per node" in str(told)
     assert "rung 1: direct by float64: all rows" in str(told)
     assert "ladder: counts by long_counting, then counting, then exact_counting" in str(told)
     again = pgcc.compile(pgcc.parse(KINDS[True])).explain()

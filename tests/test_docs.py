@@ -246,7 +246,7 @@ def test_what_raises_an_error_about_an_operation_is_not_needed_for_answers():
     """A circuit of all operations is pickled, printed, compiled and asked without the files of the second list."""
     needed, others = (
         set(re.findall(r"^- `pgcc/([^`]+)\.py`", part, re.MULTILINE))
-        for part in section("To add an operation of the IR").split("These raise an error")
+        for part in section("To add an operation of the IR").split("These refuse it")
     )
 
     def work():

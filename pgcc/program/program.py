@@ -1,4 +1,4 @@
-"""The compiled form of a circuit: flat arrays, one instruction per node, no code generated.
+"""The compiled form of a circuit: flat arrays, at most one instruction per node, no code generated.
 
 Every instruction writes one value slot:
 

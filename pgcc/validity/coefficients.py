@@ -120,7 +120,7 @@ class _Scanner:
         """Start the clock, which does not count the compilation of kernels on first use."""
         one = np.zeros((1, self.n), np.int8)
         if self.compiled.decomposable:
-            self.compiled.run("direct", one, _CERTAIN)
+            self.compiled.values(one, _CERTAIN, "direct")
         elif self._has_corners:
             self._at_corners(one)
         self.end = time.monotonic() + self.seconds
@@ -144,7 +144,7 @@ class _Scanner:
             if self._is_late:
                 yield first, np.full((1 << self.n) - first, UNDECIDED)
                 return
-            values = self.compiled.run("direct", rows, _CERTAIN)
+            values = self.compiled.values(rows, _CERTAIN, "direct")
             error = _error(values)
             wide = np.flatnonzero(np.isinf(error))
             if self.slack and len(wide) and not self.compiled.circuit.facts.dets:
@@ -175,7 +175,7 @@ class _Scanner:
         for number in _chunks(np.flatnonzero(signs == UNDECIDED), _FEW):
             if self._is_late:
                 break
-            values = self.compiled.run("top", (number[:, None] >> np.arange(self.n) & 1).astype(np.int8), _CERTAIN)
+            values = self.compiled.values((number[:, None] >> np.arange(self.n) & 1).astype(np.int8), _CERTAIN, "top")
             signs[number] = self._judge(values, _error(values))
         yield 0, signs
 

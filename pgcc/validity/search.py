@@ -161,10 +161,10 @@ class _Descent:
 
     def _evaluate(self, rows: np.ndarray) -> Values:
         if self.compiled.decomposable:
-            return self.compiled.run("direct", rows, _RTOL)
+            return self.compiled.values(rows, _RTOL, "direct")
         if self.compiled.circuit.facts.dets:
             raise PgccError("determinants in products that share variables")
-        return self.compiled.run("top", rows, _RTOL)
+        return self.compiled.values(rows, _RTOL, "top")
 
     @cached_property
     def _size(self) -> Callable[[np.ndarray], Values]:
@@ -172,7 +172,7 @@ class _Descent:
         if self.compiled.decomposable:
             size = Compiled(magnitudes(self.compiled.circuit), validate=False)
             if size.decomposable:
-                return lambda rows: size.run("direct", rows, _RTOL)
+                return lambda rows: size.values(rows, _RTOL, "direct")
         return self._independent
 
     def _independent(self, rows: np.ndarray) -> Values:

@@ -99,7 +99,7 @@ def test_tiny_entries_beside_an_ordinary_diagonal(symmetric):
     model = pgcc.compile(pgcc.dpp(L=L, symmetric=symmetric))
     rows = rng.choice([-1, 0, 1], (40, 6)).astype(np.int8)
     exact = [model.prob(dict(zip(model.variables, row, strict=True)), exact=True) for row in rows.tolist()]
-    found = model._compiled.run("direct", rows, 1e-9)
+    found = model._compiled.values(rows, 1e-9, "direct")
     assert (found.bound <= 1e-9).all()
     total = model.prob({}, exact=True)
     assert total == 1

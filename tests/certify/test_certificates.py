@@ -37,7 +37,7 @@ def exact_value(values: Values, i: int) -> Fraction:
 
 def count_checked(compiled: Compiled, method: str, rows: np.ndarray, rtol: float = 1e-9) -> int:
     """How many values have a bound; each is compared with the rational number that it stands for."""
-    values = compiled.run(method, rows, rtol)
+    values = compiled.values(rows, rtol, method)
     known = np.flatnonzero(values.bound < np.inf).tolist()
     for i in known:
         true, found = compiled.exact.rational(rows[i].tolist()), exact_value(values, i)
@@ -292,6 +292,6 @@ def test_series_beside_subnormal_numbers(method: str) -> None:
     compiled = Compiled(pgcc.parse("(2**-1055/3*a + 2**-1053/7)*(2**1000*b + 2**1001)*(c + 1)"))
     rows = np.array([[a, b, c] for a in (0, 1, -1) for b in (0, 1, -1) for c in (1, -1)], np.int8)
     known = count_checked(compiled, method, rows)
-    values, true = compiled.run(method, rows, 1e-9), [compiled.exact.rational(row) for row in rows.tolist()]
+    values, true = compiled.values(rows, 1e-9, method), [compiled.exact.rational(row) for row in rows.tolist()]
     off = max(abs(exact_value(values, i) / x - 1) for i, x in enumerate(true))
     assert known == 0 or off > 1e-9

@@ -148,7 +148,7 @@ class TestDeterminants:
         from pgcc.ir.node import det
 
         circuit = Circuit(det(np.zeros((n, n)), np.eye(n), np.eye(n) * 1e-3, children))
-        values = Compiled(circuit, validate=False).run("direct", np.ones((1, n), np.int8), 1e-9)
+        values = Compiled(circuit, validate=False).values(np.ones((1, n), np.int8), 1e-9, "direct")
         assert values.logs()[0] == pytest.approx(n * math.log(1e-3), rel=1e-14)
         assert values.bound[0] <= 1e-9
 
@@ -174,7 +174,7 @@ class TestScaled:
         big, small = power_of_ten(3, "a"), power_of_ten(30, "b")
         circuit = Circuit(weighted_sum((1.0, 1.0), (big, small)))
         rows = np.array([[1, 1, 1] + [0] * 30, [0, 0, 0] + [1] * 30, [1, 1, 1] + [1] * 30], np.int8)
-        values = Compiled(circuit).run("direct", rows, 1e-9)
+        values = Compiled(circuit).values(rows, 1e-9, "direct")
         assert values.logs()[0] == pytest.approx(-600 * math.log(10), rel=1e-14)
         assert values.logs()[1] == pytest.approx(-6000 * math.log(10), rel=1e-14)
         assert values.logs()[2] == -math.inf
