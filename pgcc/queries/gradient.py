@@ -10,7 +10,7 @@ import numpy as np
 
 from pgcc.compiler import GRADIENTS, Compiled, climb
 from pgcc.data.evidence import Evidence
-from pgcc.errors import EvidenceError, PgccError, PrecisionError, SemanticsError, circuit_from
+from pgcc.errors import EvidenceError, PgccError, PrecisionError, SemanticsError, circuit_from, plural
 from pgcc.evaluate.gradient import Differentiator, Gradients, WeightedRows
 from pgcc.evaluate.gradient_points import PointDifferentiator
 from pgcc.ir.circuit import Circuit
@@ -75,7 +75,8 @@ class Gradient:
     def __repr__(self) -> str:
         count = sum(map(len, self.weights.values())) + len(self.constants)
         count += sum(m.size for ms in self.matrices.values() for m in ms)
-        return f"<Gradient: {count} derivatives, of {len(self.weights)} sums and {len(self.matrices)} determinants>"
+        sums, dets = plural(len(self.weights), "sum"), plural(len(self.matrices), "determinant")
+        return f"<Gradient: {plural(count, 'derivative')}, of {sums} and {dets}>"
 
 
 class GradientFunction:
