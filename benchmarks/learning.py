@@ -75,7 +75,7 @@ class _Case:
             for batch in batches:
                 _, gradient = likelihood.gradient(adam.theta, self.data.where[batch])
                 gradient[:, :-1] -= DECAY * adam.theta[:, :-1]
-                adam.ascend(gradient, RATE)
+                adam.step(gradient, RATE)
 
         def epoch(model: _Torch, some: list[np.ndarray]) -> Callable[[], None]:
             optimizer = self.torch.optim.Adam(model.parameters, lr=RATE, weight_decay=DECAY)

@@ -31,7 +31,7 @@ from pgcc.ir.numbers import nearest_float
 from pgcc.ir.printer import describe
 from pgcc.kernels.policy import tier
 from pgcc.learn.matrices import graph_of
-from pgcc.learn.parameters import Parameters, nodes_with_weights_only
+from pgcc.learn.parameters import TrainableParameters, nodes_with_weights_only
 from pgcc.program.determinant import DetStructure, Laplacian
 from pgcc.program.parameters import Parametrized
 from pgcc.queries.gradient import GradientFunction, certain_logs
@@ -208,7 +208,7 @@ class LogProb(torch.nn.Module):
     def __init__(self, circuit: Circuit):
         super().__init__()
         self._prepared = _Prepared(circuit, True)
-        self._chart = Parameters(self._prepared.parametrized)
+        self._chart = TrainableParameters(self._prepared.parametrized)
         self.theta = torch.nn.Parameter(torch.from_numpy(self._chart.start.copy()))
 
     def forward(self, rows: Any, theta: torch.Tensor | None = None) -> torch.Tensor:
@@ -246,7 +246,7 @@ def _layer(circuit: Circuit, theta: torch.Tensor) -> LogProb:
 
 
 class _Chart(Protocol):
-    """How a vector θ determines the numbers of a program: `pgcc.learn.parameters.Parameters`, or `_Parts`."""
+    """How a vector θ determines the numbers of a program: `pgcc.learn.parameters.TrainableParameters`, or `_Parts`."""
 
     def numbers(self, theta: np.ndarray) -> tuple[np.ndarray, list[Matrices]]:
         """All weights and matrices."""

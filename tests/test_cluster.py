@@ -114,7 +114,7 @@ class Killer:
     def __init__(self, client):
         self.client, self.killed = client, 0
 
-    def __call__(self, attempts, runs, i):
+    def __call__(self, plans, runs, i):
         if not self.killed:
             self.killed = 1
             os.kill(next(iter(self.client.run(os.getpid).values())), signal.SIGKILL)

@@ -3,13 +3,13 @@
 The modules, in the order in which data pass through them::
 
     data        data → rows → shared           any table → packed rows → training and validation data
-    training    training, checkpoint           the one loop over epochs; its state on disk
-                optimizers, mini_batches       Adam and L-BFGS; an epoch of Adam over any objective
+    training    training, checkpoint           the training loop with early stopping; its state on disk
+                optimizers                     L-BFGS, Adam, epochs of mini-batches
     SimplePGC   partition → encoding           groups of variables, tables of patterns
-                → starting, recipes            EM for the first parameters; learning rates …
+                → initialization, recipes      EM for the initial parameters; hyper-parameters
                 → mixture_training, mixture_likelihood → simple_pgc (circuit)
     trees       tree_mixture → tree_em → trees
-    CircuitMLE  matrices → parameters → circuit_likelihood → circuit_ascents → circuit_mle
+    CircuitMLE  matrices → parameters → circuit_likelihood → circuit_trainers → circuit_mle
     several     candidates → search (GridSearch), pgc (stacking, mixing)
 
     imputing    imputer                        fill missing values with what a model expects

@@ -16,7 +16,7 @@ from pgcc.draw.html import estimator_html
 from pgcc.errors import EvidenceError, PgccError
 from pgcc.evaluate.distinct import number_rows
 from pgcc.ir.circuit import Circuit
-from pgcc.learn.checkpoint import Place
+from pgcc.learn.checkpoint import CheckpointPath
 from pgcc.learn.data import default_names, read_chunks, read_rows
 from pgcc.learn.renamed import NEW_NAMES, new_names, with_new_names
 from pgcc.learn.rows import Rows, hold_out, slices
@@ -25,7 +25,7 @@ from pgcc.model import Model, compile
 
 
 class Parameters:
-    """Objects whose parameters are the arguments of the constructor, stored unchanged and checked by `fit`."""
+    """scikit-learn's `get_params` and `set_params`: parameters are the constructor's arguments, stored unchanged."""
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
@@ -73,7 +73,7 @@ class Parameters:
         """Whether the estimator has been fitted; scikit-learn calls this method."""
         raise NotImplementedError
 
-    if not TYPE_CHECKING:  # type checkers would take every attribute for one that is there
+    if not TYPE_CHECKING:  # otherwise type checkers would believe that every attribute exists
 
         def __getattr__(self, name: str) -> Any:
             """Raise an error for old names of parameters and attributes that says the new name."""
@@ -111,7 +111,7 @@ class Estimator(Parameters):
         y: Any = None,
         *,
         validation: Any = None,
-        checkpoint: Place | None = None,
+        checkpoint: CheckpointPath | None = None,
         cluster: Any = None,
     ) -> Self:
         """Learn from data.
@@ -136,7 +136,7 @@ class Estimator(Parameters):
         self._fit(X, validation, checkpoint, cluster)
         return self
 
-    def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
+    def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
         """Set `circuit_` and the other learned attributes. The arguments are those of `fit`."""
         raise NotImplementedError
 
@@ -151,7 +151,7 @@ class Estimator(Parameters):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            if name == "model_":  # what its property raised was an AttributeError too
+            if name == "model_":  # its property raised an AttributeError, so Python asks here
                 raise not_fitted(self)
             if not name.startswith("_") and hasattr(Model, name):
                 raise AttributeError(f"{type(self).__name__} has no {name!r}: ask its model, estimator.model_.{name}")
@@ -181,7 +181,7 @@ class Estimator(Parameters):
     def _score_chunks(self, X: Any) -> Iterator[np.ndarray]:
         """The log-likelihoods of all rows, in chunks."""
         self._learned()
-        if isinstance(X, Rows) and X.where is not None:  # score every distinct row only one time
+        if isinstance(X, Rows) and X.where is not None:  # score every distinct row once
             distinct = np.concatenate([self._score_codes(block.codes) for block in X.blocks()])
             yield from (distinct[X.where[part]] for part in slices(len(X), 1))
         else:
@@ -261,7 +261,7 @@ class Estimator(Parameters):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_compiled"}
 
-    # -- what subclasses use ------------------------------------------------------------------------------------
+    # -- for subclasses -----------------------------------------------------------------------------------------
 
     @property
     def _threshold(self) -> float | None:
@@ -280,7 +280,7 @@ class Estimator(Parameters):
         if named:
             self.feature_names_in_ = np.array(names, dtype=object)
 
-    # -- what scikit-learn asks ---------------------------------------------------------------------------------
+    # -- for scikit-learn ---------------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return "circuit_" in self.__dict__
@@ -371,7 +371,7 @@ def _is_finite(value: Any) -> bool:
     return number and math.isfinite(value)
 
 
-def seed_of(random_state: Any, checkpoint: Place | None = None) -> int:
+def seed_of(random_state: Any, checkpoint: CheckpointPath | None = None) -> int:
     """The seed for a `random_state`: the number itself, one drawn from a generator, or a random one for None.
 
     >>> seed_of(7), seed_of(np.random.RandomState(0)) == seed_of(np.random.RandomState(0))

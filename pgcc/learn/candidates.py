@@ -1,4 +1,4 @@
-"""Several estimators fitted to the same data: here, one or some at a time, or by the workers of a cluster."""
+"""Fit several estimators to the same data, one after another, in threads, or on the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import numpy as np
 from pgcc.cluster import Crew, Lost, crew
 from pgcc.errors import CircuitError, EvidenceError, FormatError, PgccError, PrecisionError, SemanticsError
 from pgcc.learn.base import Estimator
-from pgcc.learn.checkpoint import CheckpointError, Files, Place, part_of
+from pgcc.learn.checkpoint import CheckpointError, CheckpointPath, Files, part_of
 from pgcc.learn.shared import Shared
 from pgcc.progress import progress
 
-Ask = Callable[[Estimator, Shared], Any]
+Evaluation = Callable[[Estimator, Shared], Any]
 
-# Errors of one candidate that others need not have: it cannot be learned (from these data), or is too large.
+# Errors that concern one candidate only: it cannot be learned (from these data), or is too large.
 _FAILURES = (PgccError, ArithmeticError, np.linalg.LinAlgError, MemoryError)
 _KINDS: tuple[type[PgccError], ...] = (CircuitError, EvidenceError, FormatError, PrecisionError, SemanticsError)
 
 
 class Failed(NamedTuple):
-    """The answer about a candidate that could not be fitted or scored."""
+    """The result of a candidate that could not be fitted or evaluated."""
 
     reason: str
     kind: type[PgccError]
@@ -34,25 +34,25 @@ class Failed(NamedTuple):
 def fit_each(
     candidates: Sequence[Estimator],
     data: Shared,
-    ask: Ask,
-    checkpoint: Place | None,
+    evaluate: Evaluation,
+    checkpoint: CheckpointPath | None,
     cluster: Any,
     threads: int = 1,
     bar: bool | None = False,
 ) -> Iterator[tuple[int, Estimator, Any]]:
-    """Fit every candidate. Yields its number, itself, and the answer of `ask`, as each is done.
+    """Fit every candidate. Yields its index, the fitted candidate, and the result of `evaluate`, as each is done.
 
-    A candidate that fails is `Failed`, with a warning, and the others go on; if all of them do, that is an error of
-    the kind of the first. Errors of checkpoints and of the cluster are raised at once.
+    The result of a candidate that fails is `Failed`, with a warning, and the others continue. If all fail, an error of
+    the kind of the first is raised. Errors of checkpoints and of the cluster are raised at once.
 
     Each candidate keeps the state of its run in the folder `checkpoint`. Workers of a cluster do not see that folder:
-    they begin with its files, and what they write comes back with the fitted candidate. `bar` says whether to show the
-    progress: None is on a terminal.
+    they are sent its files, and the files that they write come back with the fitted candidate. `bar` says whether to
+    show a progress bar; None shows it on a terminal.
     """
     places = [part_of(checkpoint, i) for i in range(len(candidates))]
     failed: list[Failed] = []
     with crew(cluster, threads) as workers, progress("candidates", len(candidates), "candidate", bar) as shown:
-        common = workers.send(data), ask
+        common = workers.send(data), evaluate
         if cluster is None:
             done = workers.as_completed(_fit, list(zip(candidates, places, strict=True)), *common)
         else:
@@ -68,10 +68,10 @@ def fit_each(
         raise failed[0].kind(f"every candidate failed; the first one was {failed[0].reason}")
 
 
-def _fit(part: tuple[Estimator, Path | None], data: Shared, ask: Ask) -> tuple[Estimator, Any]:
+def _fit(part: tuple[Estimator, Path | None], data: Shared, evaluate: Evaluation) -> tuple[Estimator, Any]:
     candidate, place = part
     try:
-        return candidate, ask(candidate.fit(data, checkpoint=place), data)
+        return candidate, evaluate(candidate.fit(data, checkpoint=place), data)
     except CheckpointError:
         raise
     except _FAILURES as error:
@@ -82,7 +82,7 @@ def _fit(part: tuple[Estimator, Path | None], data: Shared, ask: Ask) -> tuple[E
 def _fit_on_workers(
     workers: Crew, candidates: Sequence[Estimator], places: Sequence[Path | None], *common: Any
 ) -> Iterator[tuple[int, Any]]:
-    """Fit every candidate by a worker; the files of its checkpoint are written here when it is done."""
+    """Fit every candidate on a worker; when it is done, the files of its checkpoint are written to our disk."""
     parts = [
         (candidate, None if place is None else (place.parent, Files(place)))
         for candidate, place in zip(candidates, places, strict=True)
@@ -99,16 +99,16 @@ def _fit_on_workers(
 
 
 def _fit_with_files(
-    part: tuple[Estimator, tuple[Path, Files] | None], data: Shared, ask: Ask
+    part: tuple[Estimator, tuple[Path, Files] | None], data: Shared, evaluate: Evaluation
 ) -> tuple[tuple[Estimator, Any], Files | None]:
-    """By a worker: fit with a checkpoint in a folder of its own; its files are returned too."""
+    """Runs on a worker: fit with a checkpoint in a temporary folder, and return its files too."""
     candidate, kept = part
     if kept is None:
-        return _fit((candidate, None), data, ask), None
+        return _fit((candidate, None), data, evaluate), None
     home, files = kept
     with tempfile.TemporaryDirectory(prefix="pgcc-") as folder:
         place = files.write(Path(folder))
         try:
-            return _fit((candidate, place), data, ask), Files(place)
-        except CheckpointError as error:  # which is about a file at home
+            return _fit((candidate, place), data, evaluate), Files(place)
+        except CheckpointError as error:  # show the path of the file on our disk
             raise CheckpointError(str(error).replace(folder, str(home))) from None

@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a run on disk, written atomically, from which a killed run can be resumed."""
+"""Checkpoints: the state of training on disk, written atomically, from which a killed run can be resumed."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from pgcc.formats.io import DAMAGE, Archive, as_path, read_bytes, replacing
 from pgcc.learn.rows import Rows
 
 State = dict[str, np.ndarray]
-# Epochs from one checkpoint to the next.
+CheckpointPath = str | Path
+# The number of epochs between checkpoints.
 EVERY = 5
-# Part of every fingerprint: files in an older layout are refused.
+# The version of the file layout, part of every fingerprint: files in an older layout are refused.
 _LAYOUT = "runs"
 
 
 class CheckpointError(FormatError):
-    """A checkpoint that is damaged, of another run, or cannot be written; the model that is fitted is not at fault."""
+    """A checkpoint that is damaged, belongs to another run, or cannot be written: not a failure of the model."""
 
 
 class Files:
-    """A checkpoint as bytes, for a worker of a cluster that does not see our disk: a file, or a folder of files.
+    """A checkpoint (a file, or a folder of files) as bytes, for a worker of a cluster, which does not see our disk.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ class Files:
 
     def __init__(self, path: Path):
         self._name = path.name
-        self._content: dict[Path, bytes] = {}  # by paths relative to the folder that has the checkpoint
+        self._content: dict[Path, bytes] = {}  # keys: paths relative to the folder of the checkpoint
         try:
             for file in [path] if path.is_file() else path.rglob("*.npz"):
                 if file.is_file():
@@ -47,7 +48,7 @@ class Files:
             raise CheckpointError(f"the checkpoint {path} cannot be read: {error.strerror or error}") from None
 
     def write(self, folder: Path) -> Path:
-        """Write the files into a folder; the path of the checkpoint there."""
+        """Write the files into a folder; return the path of the checkpoint there."""
         for name, content in self._content.items():
             path = folder / name
             try:
@@ -59,19 +60,17 @@ class Files:
         return folder / self._name
 
 
-Place = str | Path
-
-
 class Checkpoint:
-    """The file in which a run keeps its state: arrays, and a dictionary of what JSON can say.
+    """The file in which a run keeps its state: arrays, and a dictionary that is stored as JSON.
 
     Parameters
     ----------
     place : path, optional
-        Without one nothing is kept.
+        The file. Without one, nothing is written or read.
     settings : mapping
-        With the data, all that the run depends on: the state of a run with other ones is refused.
+        The settings that the run depends on.
     data : Rows or arrays
+        The data that the run depends on. The checkpoint of a run with other settings or data is refused.
 
     Examples
     --------
@@ -82,12 +81,12 @@ class Checkpoint:
     ({'theta': array([1., 1.])}, {'epoch': 3})
     """
 
-    def __init__(self, place: Place | None, settings: Mapping[str, Any], *data: Rows | np.ndarray):
+    def __init__(self, place: CheckpointPath | None, settings: Mapping[str, Any], *data: Rows | np.ndarray):
         self.place = None if place is None else as_path(place, "a checkpoint")
         self.run = "" if place is None else _fingerprint(settings, data)
 
     def write(self, arrays: State, rest: Mapping[str, Any]) -> None:
-        """Replace what the file has."""
+        """Replace the contents of the file."""
         if self.place is None:
             return
         text = json.dumps({"run": self.run, "rest": rest}).encode()
@@ -99,7 +98,7 @@ class Checkpoint:
             raise _unwritable(self.place, error) from None
 
     def read(self) -> tuple[State, dict[str, Any]] | None:
-        """What was written, or None if there is no file.
+        """The arrays and the dictionary of the last `write`, or None if there is no file.
 
         Raises
         ------
@@ -128,8 +127,8 @@ class Checkpoint:
         return arrays, rest
 
 
-def part_of(folder: Place | None, i: int) -> Path | None:
-    """The checkpoint of the i-th of several estimators: in a folder, made if it is not there."""
+def part_of(folder: CheckpointPath | None, i: int) -> Path | None:
+    """The checkpoint of the i-th of several estimators, in a folder that is created if necessary."""
     if folder is None:
         return None
     path = as_path(folder, "a checkpoint")
@@ -145,7 +144,7 @@ def part_of(folder: Place | None, i: int) -> Path | None:
 
 
 def _check_folder(path: Path) -> None:
-    """Refuse a path where nothing can be written: before the work, not after some of it."""
+    """Refuse a path that cannot be written, before any work is done."""
     folder = path.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise _unwritable(path, OSError(0, os.strerror(errno.EACCES if folder.is_dir() else errno.ENOENT)))

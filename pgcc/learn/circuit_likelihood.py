@@ -13,7 +13,7 @@ from pgcc.cluster import Crew
 from pgcc.determinants.cofactors import Matrices
 from pgcc.evaluate.gradient import Gradients
 from pgcc.ir.circuit import Circuit
-from pgcc.learn.parameters import Parameters, with_weights_only
+from pgcc.learn.parameters import TrainableParameters, with_weights_only
 from pgcc.learn.rows import Block, Rows
 from pgcc.program.program import SUM
 from pgcc.queries.gradient import GradientFunction
@@ -23,7 +23,7 @@ _NONE = np.zeros(0)
 
 
 class CircuitLikelihood:
-    """The mean log-likelihood of data as a function of θ; sums over all rows are the work of a crew.
+    """The mean log-likelihood of data as a function of θ; a crew of workers computes the sums over rows.
 
     Parameters
     ----------
@@ -34,14 +34,14 @@ class CircuitLikelihood:
         The validation data.
     workers : Crew
     free : bool
-        Whether also those matrices are learned for which no parametrisation ensures a distribution.
+        Whether to learn also matrices for which no parametrisation guarantees a distribution.
     """
 
     def __init__(self, circuit: Circuit, rows: Rows, held_out: Rows | None, workers: Crew, free: bool = False):
         self.circuit = with_weights_only(circuit)
         functions = _Functions(self.circuit)
         self.function = functions.here
-        self.parameters = Parameters(self.function.parametrized, free)
+        self.parameters = TrainableParameters(self.function.parametrized, free)
         self.rows, self.held_out = rows, held_out
         self._total, self._sent = workers.total, workers.send(functions)
         self._blocks = workers.keep(_decode, rows.blocks())
@@ -62,14 +62,14 @@ class CircuitLikelihood:
         return True
 
     def mean(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """The mean over all rows, and its gradient; −inf where a row is impossible."""
+        """The mean log-likelihood of all rows, and its gradient; −inf if a row has probability 0."""
         numbers = self.parameters.numbers(theta)
         return self._by_theta(theta, self._total(_gradient_of, self._blocks, self._sent, numbers, len(self.rows)))
 
-    def of(self, theta: np.ndarray, codes: np.ndarray, share: np.ndarray) -> tuple[float, np.ndarray]:
-        """Σ share · log p(row) of a few rows, and its gradient."""
+    def of(self, theta: np.ndarray, codes: np.ndarray, row_weights: np.ndarray) -> tuple[float, np.ndarray]:
+        """Σ weight · log p(row) of a mini-batch, and its gradient."""
         self.function.differentiator.update(*self.parameters.numbers(theta))
-        return self._by_theta(theta, _sum_of(self.function.evaluate(codes, share), share))
+        return self._by_theta(theta, _sum_of(self.function.evaluate(codes, row_weights), row_weights))
 
     def _by_theta(self, theta: np.ndarray, found: _Sum) -> tuple[float, np.ndarray]:
         if not math.isfinite(found.value):
@@ -84,7 +84,7 @@ class CircuitLikelihood:
         return float(self._total(_log_likelihood, self._held_out, self._sent, numbers)) / len(self.held_out)
 
     def expected_counts(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        """For EM: the mean log-likelihood with these weights, and the expected number of rows that chose each term."""
+        """The E-step: the mean log-likelihood, and the expected number of rows that choose each term of a sum."""
         numbers = weights, self.parameters.matrices
         found = self._total(_expected_counts, self._blocks, self._sent, numbers)
         self.function.differentiator.update(*numbers)
@@ -92,11 +92,11 @@ class CircuitLikelihood:
         return found.value / len(self.rows) - float(total.logs[0]), weights * found.gradients.weights
 
 
-# -- what a block of rows adds to a sum over all of them ----------------------------------------------------
+# -- the contribution of a block of rows ---------------------------------------------------------------------
 
 
 class _Functions(threading.local):
-    """The log-likelihood of a circuit with its gradient, a copy for every thread: evaluation sets its numbers."""
+    """The log-likelihood of a circuit with its gradient, one for every thread, because evaluation sets its numbers."""
 
     def __init__(self, circuit: Circuit):
         self.circuit, self.here = circuit, GradientFunction(circuit)
@@ -120,7 +120,7 @@ def _decode(block: Block) -> _Decoded:
 
 
 class _Sum(NamedTuple):
-    """Σ share · log F(row), and its gradients."""
+    """Σ weight · log F(row), and its gradients; sums over blocks of rows are added up."""
 
     value: float
     gradients: Gradients
@@ -129,13 +129,13 @@ class _Sum(NamedTuple):
         return _Sum(self.value + other.value, self.gradients + other.gradients)
 
 
-def _sum_of(found: Gradients, share: np.ndarray) -> _Sum:
-    return _Sum(float(share @ found.logs), replace(found, logs=_NONE))
+def _sum_of(found: Gradients, row_weights: np.ndarray) -> _Sum:
+    return _Sum(float(row_weights @ found.logs), replace(found, logs=_NONE))
 
 
 def _gradient_of(block: _Decoded, functions: _Functions, numbers: Numbers, rows: int) -> _Sum:
-    share = block.counts / rows
-    return _sum_of(functions.at(numbers).evaluate(block.codes, share), share)
+    row_weights = block.counts / rows
+    return _sum_of(functions.at(numbers).evaluate(block.codes, row_weights), row_weights)
 
 
 def _expected_counts(block: _Decoded, functions: _Functions, numbers: Numbers) -> _Sum:

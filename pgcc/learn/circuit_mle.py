@@ -10,27 +10,20 @@ from pgcc.cluster import crew
 from pgcc.errors import EvidenceError, PgccError, brief
 from pgcc.formats.npz import to_arrays
 from pgcc.ir.circuit import Circuit
-from pgcc.learn.base import (
-    Estimator,
-    check_positive,
-    check_whole,
-    has_names,
-    seed_of,
-)
-from pgcc.learn.checkpoint import Checkpoint, Place, State
-from pgcc.learn.circuit_ascents import CircuitBatches, ExpectationMaximization, FullBatch
+from pgcc.learn.base import Estimator, check_positive, check_whole, has_names, seed_of
+from pgcc.learn.checkpoint import Checkpoint, CheckpointPath, State
 from pgcc.learn.circuit_likelihood import CircuitLikelihood
+from pgcc.learn.circuit_trainers import CircuitBatches, ExpectationMaximization, FullBatch
 from pgcc.learn.data import read_rows
-from pgcc.learn.mini_batches import MiniBatches
-from pgcc.learn.optimizers import Adam
+from pgcc.learn.optimizers import Adam, MiniBatches
 from pgcc.learn.renamed import with_new_names
 from pgcc.learn.rows import Rows
 from pgcc.learn.shared import Shared
-from pgcc.learn.training import Ascent, Attempt, train
+from pgcc.learn.training import RunPlan, Trainer, train
 
 OPTIMIZERS = ("auto", "adam", "lbfgs", "em")
-# Parameters that a run does not depend on, or by its data only.
-_NO_SETTINGS = ("circuit", "binarize", "verbose")
+# Parameters that are not part of the settings of a checkpoint: they matter through the data, or not at all.
+_NOT_SETTINGS = ("circuit", "binarize", "verbose")
 
 
 class CircuitMLE(Estimator):
@@ -125,28 +118,28 @@ class CircuitMLE(Estimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
+    def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
         """Learn the numbers of the circuit. Workers share the rows of every epoch of EM and every step of L-BFGS."""
         epochs = check_whole("max_iter", self.max_iter)
         patience = check_whole("n_iter_no_change", self.n_iter_no_change)
         seed = seed_of(self.random_state, checkpoint)
-        circuit, rows, held_out = self._over(X, validation)
+        circuit, rows, held_out = self._read_data(X, validation)
         _check_decomposable(circuit)
-        settings = {name: value for name, value in self.get_params().items() if name not in _NO_SETTINGS}
+        settings = {name: value for name, value in self.get_params().items() if name not in _NOT_SETTINGS}
         data = [rows] if held_out is None else [rows, held_out]
         kept = Checkpoint(checkpoint, {"model": "CircuitMLE", **settings}, *to_arrays(circuit).values(), *data)
         with crew(cluster) as workers:
             likelihood = CircuitLikelihood(circuit, rows, held_out, workers, bool(self.free_matrices))
-            attempt = Attempt(partial(self._begin, likelihood, seed), epochs, patience)
-            (run,) = train([attempt], kept, verbose=self.verbose, what=type(self).__name__)
+            plan = RunPlan(partial(self._make_trainer, likelihood, seed), epochs, patience)
+            (run,) = train([plan], kept, verbose=self.verbose, what=type(self).__name__)
         self.history_, self.best_epoch_, self.n_iter_ = run.history, run.best_epoch, run.epochs
         self.circuit_ = likelihood.parameters.circuit(likelihood.circuit, run.best["theta"])
 
-    def _over(self, X: Any, validation: Any) -> tuple[Circuit, Rows, Rows | None]:
-        """The circuit over the columns of the data, training and validation data."""
+    def _read_data(self, X: Any, validation: Any) -> tuple[Circuit, Rows, Rows | None]:
+        """Read the data; return the circuit over their columns, the training data and the validation data."""
         if isinstance(X, Shared):
             self._keep_names(X.rows.names, X.named)
-            return self._over_columns(X.rows.names, X.named), X.rows, X.held_out
+            return self._circuit_over(X.rows.names, X.named), X.rows, X.held_out
         threshold = self._threshold
         if isinstance(self.circuit, Circuit):
             circuit = self.circuit
@@ -155,40 +148,38 @@ class CircuitMLE(Estimator):
         else:
             rows = read_rows(X, threshold=threshold)
             self._keep_names(rows.names, has_names(X, rows))
-            circuit = self._over_columns(rows.names, named=True)
+            circuit = self._circuit_over(rows.names, named=True)
         if validation is None:
             return circuit, rows, None
         return circuit, rows, read_rows(validation, circuit.variables, "the validation data", threshold)
 
-    def _over_columns(self, columns: list[str], named: bool) -> Circuit:
-        """The circuit with its variables in the order of the columns; if these have no names, renamed like them."""
+    def _circuit_over(self, columns: list[str], named: bool) -> Circuit:
+        """The circuit with its variables in the order of the columns; renamed to x1, x2, … if these have no names."""
         circuit = self.circuit
         if not isinstance(circuit, Circuit):
-            circuit, named = self._made(columns), True
+            circuit, named = self._call_circuit(columns), True
         names = circuit.variables
         if len(columns) != len(names) or (named and set(columns) != set(names)):
             raise EvidenceError(f"the data have the columns {brief(columns)}, and the circuit {brief(list(names))}")
         return Circuit(circuit.root, columns) if named else circuit.relabel(dict(zip(names, columns, strict=True)))
 
-    def _made(self, columns: list[str]) -> Circuit:
+    def _call_circuit(self, columns: list[str]) -> Circuit:
         """The circuit that the function `circuit` returns for these columns."""
         circuit = self.circuit(list(columns)) if callable(self.circuit) else self.circuit
         if not isinstance(circuit, Circuit):
             raise PgccError(f"circuit={brief(circuit)}: CircuitMLE learns the numbers of a Circuit")
         return circuit
 
-    def _begin(self, likelihood: CircuitLikelihood, seed: int, state: State | None) -> Ascent:
-        match _choose(self.optimizer, likelihood):
+    def _make_trainer(self, likelihood: CircuitLikelihood, seed: int, state: State | None) -> Trainer:
+        match _choose_optimizer(self.optimizer, likelihood):
             case "em":
                 smoothing = check_positive("smoothing", self.smoothing, zero=True)
                 return ExpectationMaximization(likelihood, smoothing, state)
             case "lbfgs":
                 return FullBatch(likelihood, state)
         rate = check_positive("learning_rate", self.learning_rate)
-        decay, batch = (
-            check_positive("weight_decay", self.weight_decay, zero=True),
-            check_whole("batch_size", self.batch_size),
-        )
+        decay = check_positive("weight_decay", self.weight_decay, zero=True)
+        batch = check_whole("batch_size", self.batch_size)
         adam = Adam(likelihood.parameters.start, decay)
         if state is not None:
             adam.restore(state)
@@ -204,7 +195,7 @@ def _check_decomposable(circuit: Circuit) -> None:
         )
 
 
-def _choose(optimizer: str, likelihood: CircuitLikelihood) -> str:
+def _choose_optimizer(optimizer: str, likelihood: CircuitLikelihood) -> str:
     if optimizer not in OPTIMIZERS:
         raise PgccError(f"optimizer={optimizer!r}: choose one of {', '.join(map(repr, OPTIMIZERS))}")
     if optimizer == "auto":

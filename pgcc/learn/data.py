@@ -16,7 +16,7 @@ from pgcc.ir.names import default_names as names_of
 from pgcc.ir.node import var
 from pgcc.learn.rows import Rows, pack_rows, slices
 
-# Variables of a model: even pairs of them are a million times as many.
+# The largest number of variables of a model.
 MOST_COLUMNS = 1 << 20
 
 
@@ -61,7 +61,7 @@ def read_chunks(
             raise EvidenceError(f"{X}: files must contain 0 and 1; binarize={threshold:g} is for arrays")
         pieces = (_read_npy if is_npy(X) else _read_csv)(os.fspath(X), names)
         return next(pieces), pieces
-    if hasattr(X, "__array__") and not hasattr(X, "shape"):  # what becomes an array when it is asked to
+    if hasattr(X, "__array__") and not hasattr(X, "shape"):  # objects that convert themselves to an array
         X = np.asarray(X)
     found = _names(X, what) if names is None else list(names)
     if is_sparse(X):
@@ -99,7 +99,7 @@ def _names(X: Any, what: str) -> list[str]:
 
 
 def _checked(names: list[str], what: str) -> list[str]:
-    """Check that variables can have these names, before the work and not after it."""
+    """Check that these can be names of variables, before any work is done."""
     for i, name in enumerate(names):
         try:
             var(name)
@@ -201,7 +201,7 @@ def _some_rows(chunks: Iterable[tuple[int, np.ndarray]], where: str) -> Iterator
 
 
 def _read_csv(path: str, names: Sequence[str] | None) -> Iterator[Any]:
-    """First the names of the columns, then the rows, some at a time."""
+    """Yields the names of the columns first, then chunks of rows."""
     with reading(path) as file, open(file.fileno(), encoding="utf-8", newline="", closefd=False) as text:
         found, chunks = read_csv_chunks(text, names, path)
         yield found
@@ -209,7 +209,7 @@ def _read_csv(path: str, names: Sequence[str] | None) -> Iterator[Any]:
 
 
 def _read_npy(path: str, names: Sequence[str] | None) -> Iterator[Any]:
-    """First the names of the columns, then the rows, some at a time."""
+    """Yields the names of the columns first, then chunks of rows."""
     with reading(path) as file:
         table = Npy(file, path)
         found = default_names(table.columns) if names is None else list(names)

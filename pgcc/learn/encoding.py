@@ -1,4 +1,4 @@
-"""Rows of data as tables for the kernels of SimplePGC: patterns of groups, and the observation of each group."""
+"""Encodes rows for the kernels of SimplePGC: for each group of variables, which of its sets a row allows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pgcc.learn.rows import BLOCK, FEW, Rows, batches, distinct_rows, shuffled, 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Data, by groups of variables.
+    """Rows of data, by groups of variables.
 
     Attributes
     ----------
     table : Table
         The distinct rows.
     where : array
-        For every row of the data its place in the table.
+        For every row of the data, the index of its distinct row in the table.
     """
 
     table: Table
@@ -37,15 +37,15 @@ class Encoded:
 class Grouped:
     """Data of any length, by groups of variables.
 
-    If there are few distinct rows, one table of all of them is made. If there are many, tables of some rows at a time
-    are made in every epoch; batches are the same in both cases.
+    Few distinct rows are encoded once, in one table. Many are encoded again in every epoch, a part at a time.
+    Mini-batches have the same rows in both cases.
 
     Attributes
     ----------
     rows : Rows
     groups : sequence of sequences of int
     start : Encoded
-        All rows; if there are too many for one table, some that are drawn at random.
+        The rows for the initialisation: all, or a random sample if there are too many for one table.
     """
 
     def __init__(self, rows: Rows, groups: Sequence[Sequence[int]]):
@@ -55,7 +55,7 @@ class Grouped:
             self._all = Encoded(tabulate(unpack(rows.packed, rows.n), groups), rows.where)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Only the rows are pickled: tables are larger, and are computed again."""
+        """Pickle the rows only: tables are larger, and are recomputed."""
         return Grouped, (self.rows, self.groups)
 
     def __len__(self) -> int:
@@ -70,7 +70,7 @@ class Grouped:
         return encode(rows.codes(np.sort(drawn[: max(1, FEW // rows.n)])), self.groups)
 
     def batches(self, size: int, rng: np.random.Generator) -> Iterator[tuple[Table, np.ndarray]]:
-        """All rows in random order: for every batch a table, and the places of the batch's rows in it."""
+        """All rows in random order, in mini-batches: for each, a table and the indices of its rows in the table."""
         rows = self.rows
         if self._all is not None:
             for drawn in batches(len(rows), size, rng):
@@ -83,7 +83,7 @@ class Grouped:
                 yield some.table, some.where[first : first + size]
 
     def average(self, values: Callable[[Table], np.ndarray]) -> float:
-        """The mean over all rows of a value that each row of a table has."""
+        """The mean over all rows of a function from a table to one value per row."""
         if self._all is not None:
             return float(self._all.counts @ values(self._all.table) / self._all.counts.sum())
         total = 0.0
@@ -94,9 +94,9 @@ class Grouped:
 
 
 def encode(codes: np.ndarray, groups: Sequence[Sequence[int]]) -> Encoded:
-    """Every group of a row is out (all 0), in (some variable is 1), or uncertain (none is known to be 1).
+    """Encode rows: each group is out (all variables 0), in (some variable 1), or uncertain (none 1, some missing).
 
-    Sets of a group are numbered by their bits, the lowest for its first variable; the code of a set is its bits − 1.
+    The code of a set of variables is its bit mask − 1, with the lowest bit for the first variable of the group.
 
     >>> encoded = encode(np.array([[1, 0, 0], [1, 1, 1], [0, 0, 0]], np.int8), [[0, 1], [2]])
     >>> [encoded.table.codes[encoded.table.seen].tolist(), encoded.table.row.tolist()]
@@ -107,7 +107,7 @@ def encode(codes: np.ndarray, groups: Sequence[Sequence[int]]) -> Encoded:
 
 
 def leaf_starts(groups: Sequence[Sequence[int]]) -> np.ndarray:
-    """Where the codes of every group start: a leaf has one for each of its non-empty sets."""
+    """The offset of the codes of every group: a leaf has one code for each non-empty set."""
     return np.concatenate([[0], np.cumsum([(1 << len(group)) - 1 for group in groups])]).astype(np.int64)
 
 
@@ -115,7 +115,7 @@ def tabulate(rows: np.ndarray, groups: Sequence[Sequence[int]]) -> Table:
     """The table of distinct rows; see `encode`."""
     leaf = leaf_starts(groups)
     observations = _Observations()
-    # −2: out; −1: in; otherwise uncertain, and its observation
+    # −2: out; −1: in; otherwise uncertain: the number of the observation
     state = np.full((len(rows), len(groups)), -2, np.int32)
     seen = np.full((len(rows), len(groups)), -1, np.int32)
     for g, group in enumerate(groups):
@@ -147,13 +147,13 @@ def _starts(present: np.ndarray) -> np.ndarray:
 
 
 class _Observations:
-    """Sets of codes, numbered as they come."""
+    """Sets of codes that are consistent with some row, numbered in order of first use."""
 
     def __init__(self) -> None:
         self.starts, self.codes = [0], list[int]()
 
     def number(self, key: int, size: int, first: int) -> int:
-        """The number of an observation: `key` has the bits that are 1, and above them those that are unknown."""
+        """Add an observation; return its number. Low bits of `key` mark variables that are 1, high bits unknown."""
         ones, unknown = key & ((1 << size) - 1), key >> size
         if key == 0:
             return -1

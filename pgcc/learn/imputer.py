@@ -15,7 +15,7 @@ from pgcc.learn.base import Estimator, Parameters, not_fitted, refuse_validation
 from pgcc.learn.trees import MixtureOfTrees
 from pgcc.model import Model
 
-# From the codes of rows to the same rows with their gaps filled.
+# A strategy: (model, codes of rows with gaps, random generator) → rows without gaps.
 Fill = Callable[[Model, np.ndarray, Any], np.ndarray]
 
 
@@ -81,7 +81,7 @@ class Imputer(Parameters):
         Parameters
         ----------
         X : array, sparse matrix, list of rows, DataFrame or path
-            The data.
+            Rows of 0 and 1, with −1, NaN or None for missing values.
         y : ignored
             Accepted for compatibility with scikit-learn.
         **options

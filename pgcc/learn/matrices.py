@@ -1,15 +1,15 @@
-"""The matrices of a determinant det(M0 + U·diag(f)·Vᵀ) as free parameters, by what the determinant is.
+"""The matrices of a determinant det(M0 + U·diag(f)·Vᵀ) as unconstrained parameters θ, for each kind of determinant.
 
     a DPP by a kernel L                  M0 = U = I, V = Lᵀ         L = B·Bᵀ, or B·Bᵀ + C − Cᵀ if it is not symmetric
-    a DPP by a marginal kernel K         M0 = I − K, U = I, V = Kᵀ  K = B·(Bᵀ·B + R)⁻¹·Bᵀ, where R stays; if it is not
+    a DPP by a marginal kernel K         M0 = I − K, U = I, V = Kᵀ  K = B·(Bᵀ·B + R)⁻¹·Bᵀ, where R is constant; if not
                                                                     symmetric, K = L·(I + L)⁻¹ with L as above
-    a DPP by a factor or a spectrum      M0 ⪰ 0, U = V = Bᵀ         θ = B; M0 stays
+    a DPP by a factor or a spectrum      M0 ⪰ 0, U = V = Bᵀ         θ = B; M0 is constant
     spanning trees, rooted forests       M0 = diag(κ), u_e = w·v_e  θ = (log w, log κ)
-    anything else, where it is wanted    M0, U, V                   θ = the entries that are not 0
+    anything else, if `free`             M0, U, V                   θ = the entries that are not 0
 
 Whatever θ is, the first four are distributions: L + Lᵀ ⪰ 0; K is a block of the projection onto the columns of B above
 R^½; a coefficient of det(M0 + Σ f·b·bᵀ) is a mixed discriminant of positive semi-definite matrices; weights are
-positive. So are their terms of one size (k-DPPs). Of the last nothing is known: it is normalised by its total, and may
+positive. So are their terms of one size (k-DPPs). The last gives no guarantee: it is normalised by its total, and may
 have negative coefficients.
 """
 
@@ -24,61 +24,61 @@ from pgcc.frontend.dpp import identity_minus
 from pgcc.ir.matrix import Matrix
 from pgcc.program.determinant import DetStructure, Laplacian
 
-# Eigenvalues that are negative by less than this, relative to the largest entry, are rounding.
+# A negative eigenvalue of smaller magnitude than this, relative to the largest entry, is a rounding error.
 _ROUNDING = 1e-9
-# Nonsymmetric kernels K with I − K closer to singular than this have no kernel L to speak of.
+# A nonsymmetric K has no usable kernel L = (I − K)⁻¹·K if I − K is closer to singular than this.
 _NEARLY_SINGULAR = 1e-10
 
 
-class Kind(Protocol):
-    """A way to read matrices as parameters."""
+class Parametrization(Protocol):
+    """A map from unconstrained parameters θ to the matrices of a determinant."""
 
     def start(self) -> np.ndarray:
-        """θ of the matrices as they are."""
+        """The θ that gives the matrices as they are in the circuit."""
 
     def matrices(self, theta: np.ndarray) -> Matrices:
-        """M0, U and V of θ."""
+        """M0, U and V for θ."""
 
-    def gradient(self, theta: np.ndarray, slopes: Matrices) -> np.ndarray:
-        """By θ, from the derivatives by M0, U and V."""
+    def gradient(self, theta: np.ndarray, grads: Matrices) -> np.ndarray:
+        """The gradient with respect to θ, from the gradients with respect to M0, U and V."""
 
     def exact(self, theta: np.ndarray) -> tuple[Any, Any, Any]:
-        """M0, U and V of θ, where some of their entries are no doubles."""
+        """M0, U and V for θ, with entries that need not be doubles."""
 
 
-class _Kind:
-    """A determinant as it stands in the circuit."""
+class _Parametrization:
+    """The base class: keeps the determinant of the circuit."""
 
     def __init__(self, structure: DetStructure):
         self.structure = structure
 
     def matrices(self, theta: np.ndarray) -> Matrices:
-        """M0, U and V of θ."""
+        """M0, U and V for θ."""
         raise NotImplementedError
 
     def exact(self, theta: np.ndarray) -> tuple[Any, Any, Any]:
-        """The same: doubles are exact."""
+        """The same as `matrices`: doubles are exact."""
         return self.matrices(theta)
 
 
-class Kernel(_Kind):
-    """det(I + diag(f)·L), L = B·Bᵀ, or L = B·Bᵀ + C − Cᵀ if it is skew."""
+class Kernel(_Parametrization):
+    """det(I + diag(f)·L), with L = B·Bᵀ if symmetric, and L = B·Bᵀ + C − Cᵀ otherwise (`skew`)."""
 
     def __init__(self, structure: DetStructure, skew: bool):
         super().__init__(structure)
         self.n, self.skew = structure.rank, skew
 
     def start(self) -> np.ndarray:
-        """B from the symmetric part of L, and half of the skew-symmetric one."""
+        """B is the square root of the symmetric part of L, and C is L / 2."""
         return self.start_of(self.structure.floats[2].T)
 
     def start_of(self, L: np.ndarray) -> np.ndarray:
-        """θ of a kernel."""
+        """The θ of a kernel L."""
         B = _root((L + L.T) / 2)
         return np.concatenate([B.ravel(), (L / 2).ravel()]) if self.skew else B.ravel()
 
     def kernel(self, theta: np.ndarray) -> np.ndarray:
-        """L."""
+        """The kernel L for θ."""
         B, C = self._parts(theta)
         return B @ B.T + (C - C.T)
 
@@ -86,12 +86,12 @@ class Kernel(_Kind):
         """M0 = U = I, V = Lᵀ."""
         return np.eye(self.n), np.eye(self.n), self.kernel(theta).T
 
-    def gradient(self, theta: np.ndarray, slopes: Matrices) -> np.ndarray:
-        """By B and C."""
-        return self.gradient_by(theta, slopes[2].T)
+    def gradient(self, theta: np.ndarray, grads: Matrices) -> np.ndarray:
+        """The gradient with respect to B and C."""
+        return self.gradient_by(theta, grads[2].T)
 
     def gradient_by(self, theta: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """By B and C, from that by L."""
+        """The gradient with respect to B and C, from that with respect to L, G."""
         B, _ = self._parts(theta)
         by_b = (G + G.T) @ B
         return np.concatenate([by_b.ravel(), (G - G.T).ravel()]) if self.skew else by_b.ravel()
@@ -101,11 +101,11 @@ class Kernel(_Kind):
         return B, theta[self.n**2 :].reshape(self.n, self.n) if self.skew else np.zeros((self.n, self.n))
 
 
-class _Marginals(_Kind):
-    """det(I − K + diag(f)·K)."""
+class _ByMarginalKernel(_Parametrization):
+    """det(I − K + diag(f)·K), a DPP by its marginal kernel K."""
 
     def kernel(self, theta: np.ndarray) -> np.ndarray:
-        """K."""
+        """The marginal kernel K for θ."""
         raise NotImplementedError
 
     def matrices(self, theta: np.ndarray) -> Matrices:
@@ -114,13 +114,13 @@ class _Marginals(_Kind):
         return np.eye(len(K)) - K, np.eye(len(K)), K.T
 
     def exact(self, theta: np.ndarray) -> tuple[Any, Any, Any]:
-        """The same, with I − K unrounded: its total is exactly 1."""
+        """The same as `matrices`, with I − K unrounded, so that the total is exactly 1."""
         K = self.kernel(theta)
         return identity_minus(K), np.eye(len(K)), K.T
 
 
-class MarginalKernel(_Marginals):
-    """K = B·(Bᵀ·B + R)⁻¹·Bᵀ, with R = I − K of the start: symmetric, with eigenvalues from 0 to 1.
+class MarginalKernel(_ByMarginalKernel):
+    """K = B·(Bᵀ·B + R)⁻¹·Bᵀ, with the constant R = I − (initial K): symmetric, with eigenvalues from 0 to 1.
 
     With [B; R^½] = Q·T, of which B = P·T is the upper half, K = P·Pᵀ.
     """
@@ -131,7 +131,7 @@ class MarginalKernel(_Marginals):
         self.half = _root(np.eye(len(self.start_kernel)) - self.start_kernel)
 
     def start(self) -> np.ndarray:
-        """B = K^½, for then Bᵀ·B + R = I."""
+        """B = K^½, because then Bᵀ·B + R = I."""
         return _root(self.start_kernel).ravel()
 
     def _factors(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -140,19 +140,19 @@ class MarginalKernel(_Marginals):
         return Q[:n], T
 
     def kernel(self, theta: np.ndarray) -> np.ndarray:
-        """K."""
+        """The marginal kernel K for θ."""
         P, _ = self._factors(theta)
         return P @ P.T
 
-    def gradient(self, theta: np.ndarray, slopes: Matrices) -> np.ndarray:
-        """By B: (I − K)·(G + Gᵀ)·B·(Bᵀ·B + R)⁻¹, from that by K, G. Here B·(Bᵀ·B + R)⁻¹ = P·T⁻ᵀ."""
+    def gradient(self, theta: np.ndarray, grads: Matrices) -> np.ndarray:
+        """(I − K)·(G + Gᵀ)·B·(Bᵀ·B + R)⁻¹, where G is the gradient with respect to K, and B·(Bᵀ·B + R)⁻¹ = P·T⁻ᵀ."""
         P, T = self._factors(theta)
-        G = slopes[2].T - slopes[0]
+        G = grads[2].T - grads[0]
         rest = np.eye(len(P)) - P @ P.T
         return np.linalg.solve(T, (rest @ (G + G.T) @ P).T).T.ravel()
 
 
-class SkewMarginalKernel(_Marginals):
+class SkewMarginalKernel(_ByMarginalKernel):
     """K = L·(I + L)⁻¹ with L + Lᵀ ⪰ 0."""
 
     def __init__(self, structure: DetStructure):
@@ -160,27 +160,27 @@ class SkewMarginalKernel(_Marginals):
         self.by_l = Kernel(structure, skew=True)
 
     def start(self) -> np.ndarray:
-        """θ of L = (I − K)⁻¹·K."""
+        """The θ of L = (I − K)⁻¹·K."""
         K = self.structure.floats[2].T
         return self.by_l.start_of(np.linalg.solve(np.eye(len(K)) - K, K))
 
     def kernel(self, theta: np.ndarray) -> np.ndarray:
-        """K."""
+        """The marginal kernel K for θ."""
         L = self.by_l.kernel(theta)
         return np.linalg.solve(np.eye(len(L)) + L, L)
 
-    def gradient(self, theta: np.ndarray, slopes: Matrices) -> np.ndarray:
-        """dK = (I − K)·dL·(I − K)."""
+    def gradient(self, theta: np.ndarray, grads: Matrices) -> np.ndarray:
+        """By the chain rule, with dK = (I − K)·dL·(I − K)."""
         K = self.kernel(theta)
         rest = (np.eye(len(K)) - K).T
-        return self.by_l.gradient_by(theta, rest @ (slopes[2].T - slopes[0]) @ rest)
+        return self.by_l.gradient_by(theta, rest @ (grads[2].T - grads[0]) @ rest)
 
 
-class Factor(_Kind):
-    """det(M0 + Bᵀ·diag(f)·B) with M0 ⪰ 0 as it is, and B of n × r."""
+class Factor(_Parametrization):
+    """det(M0 + Bᵀ·diag(f)·B) with a constant M0 ⪰ 0 and an n × r matrix B."""
 
     def start(self) -> np.ndarray:
-        """Where U = V·diag(s), B = diag(√s)·Vᵀ."""
+        """B = diag(√s)·Vᵀ, if U = V·diag(s)."""
         ratio = self.structure.ratio
         assert ratio is not None
         return (self.structure.floats[2] * np.sqrt(ratio)).T.ravel()
@@ -191,16 +191,16 @@ class Factor(_Kind):
         return self.structure.floats[0], B.T, B.T
 
     def exact(self, theta: np.ndarray) -> tuple[Any, Any, Any]:
-        """The same, with M0 as it was."""
+        """The same as `matrices`, with the exact M0 of the circuit."""
         return (self.structure.matrices[0], *self.matrices(theta)[1:])
 
-    def gradient(self, theta: np.ndarray, slopes: Matrices) -> np.ndarray:
-        """By B, which stands in both."""
-        return (slopes[1] + slopes[2]).T.ravel()
+    def gradient(self, theta: np.ndarray, grads: Matrices) -> np.ndarray:
+        """The gradient with respect to B, which is in both U and V."""
+        return (grads[1] + grads[2]).T.ravel()
 
 
-class Edges(_Kind):
-    """Positive weights of the edges of a graph, and its killing rates; those that are 0 stay 0."""
+class Edges(_Parametrization):
+    """The positive edge weights and killing rates of a graph; those that are 0 stay 0."""
 
     def __init__(self, structure: DetStructure):
         super().__init__(structure)
@@ -211,11 +211,11 @@ class Edges(_Kind):
         self.weights, self.rates = u[top] * v[top], np.diag(m0)[self.killed]
 
     def start(self) -> np.ndarray:
-        """Logarithms of weights and rates."""
+        """The logarithms of the weights and rates."""
         return np.log(np.concatenate([self.weights, self.rates]))
 
     def matrices(self, theta: np.ndarray) -> Matrices:
-        """Weights stand in U, as they do in `pgcc.spanning_tree`; V stays."""
+        """Weights scale the columns of U, as in `pgcc.spanning_tree`; V is constant."""
         weights, rates = np.split(np.exp(theta), [len(self.weights)])
         m0, u, v = (matrix.copy() for matrix in self.structure.floats)
         m0[self.killed, self.killed] = rates
@@ -223,18 +223,18 @@ class Edges(_Kind):
         return m0, u, v
 
     def exact(self, theta: np.ndarray) -> tuple[Any, Any, Any]:
-        """The same, with V as it was."""
+        """The same as `matrices`, with the exact V of the circuit."""
         return (*self.matrices(theta)[:2], self.structure.matrices[2])
 
-    def gradient(self, theta: np.ndarray, slopes: Matrices) -> np.ndarray:
+    def gradient(self, theta: np.ndarray, grads: Matrices) -> np.ndarray:
         """w·∂/∂w and κ·∂/∂κ."""
         m0, u, _ = self.matrices(theta)
-        by_weights = (slopes[1] * u).sum(axis=0)[self.present]
-        return np.concatenate([by_weights, np.diag(slopes[0] * m0)[self.killed]])
+        by_weights = (grads[1] * u).sum(axis=0)[self.present]
+        return np.concatenate([by_weights, np.diag(grads[0] * m0)[self.killed]])
 
 
-class Free(_Kind):
-    """All entries that are not 0, but of matrices that are I: nothing keeps the coefficients from being negative."""
+class Free(_Parametrization):
+    """All nonzero entries, except those of identity matrices: nothing keeps the coefficients from being negative."""
 
     def __init__(self, structure: DetStructure):
         super().__init__(structure)
@@ -247,22 +247,22 @@ class Free(_Kind):
         return np.concatenate([m[which] for m, which in zip(self.structure.floats, self.which, strict=True)])
 
     def matrices(self, theta: np.ndarray) -> Matrices:
-        """θ in their places."""
+        """The entries of θ at their places."""
         m0, u, v = (matrix.copy() for matrix in self.structure.floats)
         parts = np.split(theta, np.cumsum([which.sum() for which in self.which])[:-1])
         for matrix, which, part in zip((m0, u, v), self.which, parts, strict=True):
             matrix[which] = part
         return m0, u, v
 
-    def gradient(self, theta: np.ndarray, slopes: Matrices) -> np.ndarray:
-        """Entry by entry."""
-        return np.concatenate([slope[which] for slope, which in zip(slopes, self.which, strict=True)])
+    def gradient(self, theta: np.ndarray, grads: Matrices) -> np.ndarray:
+        """The gradients of these entries."""
+        return np.concatenate([grad[which] for grad, which in zip(grads, self.which, strict=True)])
 
 
-def kind_of(structure: DetStructure, free: bool = False) -> Kind | None:
-    """How the matrices of a determinant are learned; None where no way keeps it a distribution, unless it is `free`."""
+def parametrization_of(structure: DetStructure, free: bool = False) -> Parametrization | None:
+    """The parametrisation of a determinant; None if none keeps it a distribution, unless it is `free`."""
     m0, _, v = structure.floats
-    found: Kind | None = None
+    found: Parametrization | None = None
     if not structure.children:
         return None
     if structure.identity_u and structure.identity_m0:
@@ -281,20 +281,20 @@ def kind_of(structure: DetStructure, free: bool = False) -> Kind | None:
 
 
 def graph_of(structure: DetStructure) -> Laplacian | None:
-    """The graph of which it is the Laplacian, without the edges that are in no tree (their columns of U are 0)."""
+    """The graph whose Laplacian it is, if any, without edges that are in no tree (their columns of U are 0)."""
     m0, u, v = structure.floats
     present = u.any(axis=0)
     return DetStructure((Matrix(m0), Matrix(u[:, present]), Matrix(v[:, present]))).laplacian
 
 
 def _has_edges(structure: DetStructure) -> bool:
-    """Whether it is the Laplacian of a graph, in which some edge joins two nodes."""
+    """Whether the determinant is the Laplacian of a graph in which some edge joins two nodes."""
     graph = graph_of(structure)
     return graph is not None and bool((graph.head < structure.rank).any())
 
 
 def _is_positive(symmetric: np.ndarray) -> bool:
-    """Whether a matrix is positive semi-definite, but for rounding."""
+    """Whether a matrix is positive semi-definite, up to rounding."""
     return bool(np.linalg.eigvalsh(symmetric)[0] >= -_ROUNDING * max(1.0, np.abs(symmetric).max()))
 
 

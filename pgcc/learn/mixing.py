@@ -1,4 +1,4 @@
-"""Mixtures of learned circuits, also where their totals can be computed to nine digits only."""
+"""Mixtures of learned circuits, even if their totals can only be computed to nine digits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pgcc.ir.numbers import Number
 from pgcc.model import compile
 from pgcc.passes.building import sum_of
 
-_RTOL = 1e-9  # the relative error of answers: for totals that cannot be computed to 1e-12
+_RTOL = 1e-9  # the relative error of totals that cannot be computed to 1e-12
 
 
 def mixture_of_learned(weights: Sequence[float], parts: Sequence[Circuit], names: Sequence[str]) -> Circuit:
@@ -47,7 +47,7 @@ def _log_total(part: Circuit) -> float:
 
 
 def _divided(weight: float, log_total: float) -> Number:
-    """weight / exp(log_total): a float, or m·2^e exactly where it is beyond their range."""
+    """weight / exp(log_total): a float, or an exact m·2^e if it is out of the range of floats."""
     exponent = round(log_total / math.log(2.0))
     mantissa = weight / math.exp(log_total - exponent * math.log(2.0))
     if abs(exponent) < 900 and mantissa > 2.0**-100:

@@ -1,6 +1,6 @@
-"""Mixtures of determinantal PGCs as arrays of parameters: likelihoods and gradients of tables of rows.
+"""The log-likelihood of a mixture of determinantal PGCs as a function of an array of parameters, and its gradient.
 
-A row of `parameters` is a component: its factor B (m × m), the logits of its leaves and its own logit.
+A row of `parameters` holds one component: its factor B (m × m), the logits of its leaves, and the logit of its weight.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from pgcc.learn.kernels.mixtures import Work
 from pgcc.learn.kernels.tables import Batch, Table, find_entries, gather
 from pgcc.rings.float64.loop import aligned
 
-# Rows that are scored at a time: they bound the memory.
+# The number of rows that are scored at a time, which bounds memory.
 _ROWS = 1 << 13
-# Eight components at a time are faster than one (see `kernels.eight`) from so many components on, and up to so many
-# groups: eight larger matrices do not fit into the cache.
-_FEWEST, _MOST_GROUPS = 4, 96
+# Eight components at a time (see `kernels.eight`) are faster than one from this number of components on, and up to this
+# number of groups: eight larger matrices do not fit into the cache.
+_FEWEST_COMPONENTS, _MOST_GROUPS = 4, 96
 
 
 def log_weights(parameters: np.ndarray) -> np.ndarray:
-    """log π: the softmax of the components' logits."""
+    """log π: the log-softmax of the logits of the components."""
     logits = parameters[:, -1]
     top = logits.max()
     return logits - (top + np.log(np.exp(logits - top).sum()))
 
 
 def log_leaf_tables(leaf: np.ndarray, logits: np.ndarray) -> np.ndarray:
-    """Logarithms of the probabilities of all codes: the softmax of the logits of each leaf."""
+    """The log-probabilities of all codes: the log-softmax of the logits of each leaf."""
     tables = np.empty_like(logits)
     for first, last in pairwise(leaf):
         part = logits[:, first:last] - logits[:, first:last].max(axis=1, keepdims=True)
@@ -41,8 +41,8 @@ def log_leaf_tables(leaf: np.ndarray, logits: np.ndarray) -> np.ndarray:
     return tables
 
 
-class Sorter:
-    """Finds the distinct rows and patterns of mini-batches, and the `entries` of blocks if needed. Not thread-safe."""
+class BatchMaker:
+    """Makes a `Batch` of the rows of a table that were drawn; `entries` are filled if needed. Not thread-safe."""
 
     def __init__(self, table: Table, entries: bool = True):
         self.table, self._entries = table, entries
@@ -69,36 +69,36 @@ class MixtureLikelihood:
     table : Table
     components : int
     threads : int
-        Components are shared out among them; results do not depend on their number.
+        The number of threads, which share the components; results do not depend on it.
     """
 
     def __init__(self, table: Table, components: int, threads: int = 1):
         self.table, self.components, self.threads = table, components, threads
-        by_eights = components >= _FEWEST and len(table.leaf) - 1 <= _MOST_GROUPS
-        self._sorted = Sorter(table, entries=not by_eights)
+        by_eights = components >= _FEWEST_COMPONENTS and len(table.leaf) - 1 <= _MOST_GROUPS
+        self._make_batch = BatchMaker(table, entries=not by_eights)
         self._layout = (_EightAtATime if by_eights else _OneAtATime)(table, components)
 
     def gradient(
         self, parameters: np.ndarray, drawn: np.ndarray, prior: np.ndarray | None = None
     ) -> tuple[float, np.ndarray]:
-        """The log-likelihood of the rows drawn, and its gradient (an array that the next call overwrites).
+        """The log-likelihood of the rows drawn, and the gradient (an array that the next call overwrites).
 
-        `prior` has counts of codes, whose log-likelihood is added to the function that the gradient is of.
+        `prior` has pseudo-counts of codes, which smooth the leaves: the gradient includes that of Σ prior · log leaf.
         """
         if prior is None:
             prior = np.zeros(int(self.table.leaf[-1]))
-        batch = self._sorted(drawn)
+        batch = self._make_batch(drawn)
         weights = log_weights(parameters)
         kernels, units, work = self._layout.kernels, self._layout.units, self._layout.workspace(batch)
         rows = (self.table, batch, parameters, weights)
         for_chunks(units, 1, self.threads, lambda some: kernels.forward(*rows, some.start, some.stop, work))
-        total = kernels.share(batch.counts, work.scores, work.shares)
+        total = kernels.compute_responsibilities(batch.counts, work.scores, work.responsibilities)
         for_chunks(units, 1, self.threads, lambda some: kernels.backward(*rows, some.start, some.stop, prior, work))
         return total, work.gradient
 
 
 class _OneAtATime:
-    """The layout for one component at a time, with patterns in the lanes of vectors."""
+    """One component at a time; SIMD lanes hold patterns."""
 
     kernels: Any = mixtures
 
@@ -117,12 +117,12 @@ class _OneAtATime:
             self._swept = np.empty((self.units, int(batch.start[-1])))
         L, inverse, leaf, log_leaf, log_mass, gradient = self._fixed
         patterns, rows = LANES * (len(batch.start) - 1), len(batch.rows)
-        logdet, scores, shares = (np.empty((self.units, n)) for n in (patterns, rows, rows))
-        return Work(L, inverse, self._swept, logdet, leaf, log_leaf, log_mass, scores, shares, gradient)
+        logdet, scores, responsibilities = (np.empty((self.units, n)) for n in (patterns, rows, rows))
+        return Work(L, inverse, self._swept, logdet, leaf, log_leaf, log_mass, scores, responsibilities, gradient)
 
 
 class _EightAtATime:
-    """The layout for eight components at a time, which are in the lanes of vectors."""
+    """Eight components at a time, one per SIMD lane."""
 
     kernels: Any = eight
 
@@ -138,8 +138,8 @@ class _EightAtATime:
             "leaf": self._lanes(codes),
             "log_leaf": self._lanes(codes),
             "log_mass": self._lanes(observations),
-            "on_observations": self._lanes(observations),
-            "in_parameters": self._lanes(columns),
+            "grad_log_mass": self._lanes(observations),
+            "grad_parameters": self._lanes(columns),
             "gradient": aligned(components * columns).reshape(components, columns),
         }
         self._swept, self._rows = self._lanes(0), 0
@@ -150,7 +150,7 @@ class _EightAtATime:
             self._swept = self._lanes(int(batch.start[-1]))
         if len(batch.rows) > self._rows:  # there are no more patterns than rows
             self._rows = len(batch.rows)
-            for name in ("scores", "shares", "on_patterns"):
+            for name in ("scores", "responsibilities", "grad_logdet"):
                 self._fixed[name] = self._lanes(self._rows)
             self._fixed["logdet"] = self._lanes(self._rows + 1)
         return Eights(swept=self._swept, **self._fixed)
@@ -161,10 +161,10 @@ class _EightAtATime:
 
 def component_scores(table: Table, parameters: np.ndarray, threads: int = 1) -> np.ndarray:
     """log(π_c · p_c(row)) of all distinct rows of a table: components × rows."""
-    rows, sort = len(table.of_row), Sorter(table)
+    rows, make_batch = len(table.of_row), BatchMaker(table)
     scores, weights = np.empty((len(parameters), rows)), log_weights(parameters)
     for first in range(0, rows, _ROWS):
-        batch = sort(np.arange(first, min(first + _ROWS, rows)))
+        batch = make_batch(np.arange(first, min(first + _ROWS, rows)))
         part = np.empty((len(parameters), len(batch.rows)))
 
         def work(c: slice, batch: Batch = batch, part: np.ndarray = part) -> None:
@@ -176,7 +176,7 @@ def component_scores(table: Table, parameters: np.ndarray, threads: int = 1) -> 
 
 
 def log_likelihoods(table: Table, parameters: np.ndarray, threads: int = 1) -> np.ndarray:
-    """log p(row) of all distinct rows of a table; −inf where it underflows every component."""
+    """log p(row) of all distinct rows of a table; −inf if a row has probability 0 under every component."""
     scores = component_scores(table, parameters, threads)
     top = scores.max(axis=0)
     shift = np.where(np.isneginf(top), 0.0, top)

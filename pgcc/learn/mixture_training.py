@@ -1,4 +1,4 @@
-"""SimplePGC as an objective for mini-batches: the log-likelihood of a mixture of determinantal PGCs, regularised."""
+"""The training objective of SimplePGC: the log-likelihood of a mixture of determinantal PGCs, regularised."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ import numpy as np
 
 from pgcc.learn.checkpoint import State
 from pgcc.learn.encoding import Grouped
+from pgcc.learn.initialization import prior_codes, start_by_em
 from pgcc.learn.kernels.tables import Table
-from pgcc.learn.mini_batches import MiniBatches
 from pgcc.learn.mixture_likelihood import MixtureLikelihood, log_likelihoods
-from pgcc.learn.optimizers import Adam, Function
+from pgcc.learn.optimizers import Adam, Function, MiniBatches
 from pgcc.learn.recipes import Recipe
-from pgcc.learn.starting import prior_codes, start_by_em
 
 
 class MixtureProblem:
-    """What the runs of a fit have in common: data, and the number of components that are fitted to them.
+    """What all runs of a fit share: the data, and the number of components.
 
     Parameters
     ----------
@@ -29,25 +28,25 @@ class MixtureProblem:
 
     def __init__(self, data: Grouped, validation: Grouped, components: int, threads: int):
         self.data, self.validation, self.components, self.threads = data, validation, components, threads
-        self.start = lru_cache(maxsize=1)(self._start)  # runs of one seed follow each other
+        self.start = lru_cache(maxsize=1)(self._start)  # runs with the same seed follow each other
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Workers of a cluster compute again what follows from the data."""
+        """Workers of a cluster recompute what is derived from the data."""
         return MixtureProblem, (self.data, self.validation, self.components, self.threads)
 
     def _start(self, seed: int) -> np.ndarray:
-        """The parameters before the first step."""
+        """The initial parameters."""
         return start_by_em(self.data.start, self.components, np.random.default_rng(seed))
 
     @cached_property
     def code_frequencies(self) -> np.ndarray:
-        """How often every code of a leaf occurs, per row of data."""
+        """The relative frequency of every code of a leaf, divided by the number of rows."""
         return prior_codes(self.data.start) / len(self.data.start.where)
 
 
 def begin_run(recipe: Recipe, seed: int, state: State | None, problem: MixtureProblem) -> MiniBatches:
-    """The run of a recipe, from its start or from a state."""
-    adam = Adam(problem.start(seed) if state is None else state["theta"], memory=recipe.memory)
+    """The trainer for a recipe, new or restored from a state."""
+    adam = Adam(problem.start(seed) if state is None else state["theta"], ema_decay=recipe.memory)
     if state is not None:
         adam.restore(state)
     return MiniBatches(
@@ -56,7 +55,7 @@ def begin_run(recipe: Recipe, seed: int, state: State | None, problem: MixturePr
 
 
 class MixtureBatches:
-    """Σ log p(row) of mini-batches, with smoothed leaves and weight decay."""
+    """The objective Σ log p(row) of mini-batches, with smoothing of leaves and weight decay."""
 
     def __init__(self, problem: MixtureProblem, recipe: Recipe):
         self._problem, self._recipe = problem, recipe
@@ -66,16 +65,16 @@ class MixtureBatches:
         start = problem.data.start.table
         groups, codes = len(start.leaf) - 1, int(start.leaf[-1])
         self._decay = np.full(groups**2 + codes + 1, recipe.weight_decay)
-        self._decay[-1] = 0.0  # the components' own logits are not decayed
+        self._decay[-1] = 0.0  # no weight decay on the logits of the mixture weights
         self._decayed = np.empty((problem.components, len(self._decay)))
 
     def batches(self, rng: np.random.Generator) -> Iterator[tuple[int, Function]]:
-        """All rows once in random order."""
+        """All rows once, in random order; see `Objective`."""
         for table, drawn in self._problem.data.batches(self.batch, rng):
-            yield len(drawn), partial(self._climb, table, drawn)
+            yield len(drawn), partial(self._value_and_gradient, table, drawn)
 
-    def _climb(self, table: Table, drawn: np.ndarray, parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        """Σ log p(row), and the gradient of that + Σ prior · log leaf − decay/2 · |parameters|²."""
+    def _value_and_gradient(self, table: Table, drawn: np.ndarray, parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        """Σ log p(row), and the gradient of Σ log p(row) + Σ prior · log leaf − weight_decay/2 · |parameters|²."""
         if self._likelihood is None or self._likelihood.table is not table:
             self._likelihood = MixtureLikelihood(table, self._problem.components, self._problem.threads)
         prior = self._recipe.smoothing * len(drawn) * self._problem.code_frequencies

@@ -1,9 +1,11 @@
-"""Optimisers of a function of one vector, to be maximised: Adam in mini-batches, and L-BFGS."""
+"""Optimisers that maximise a function of a vector: L-BFGS, Adam, and epochs of Adam over mini-batches."""
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import numpy as np
 
@@ -13,51 +15,51 @@ from pgcc.rings.float64.loop import aligned
 
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]  # θ → value, gradient
 
-# Pairs of steps and changes of gradients that L-BFGS remembers; the Armijo condition: the part of the first-order gain
-# that a step must achieve.
+# The memory of L-BFGS: the number of pairs (step, change of the gradient). The Armijo condition: the part of the
+# first-order gain that a step must achieve.
 _MEMORY, _ARMIJO = 10, 1e-4
 
 
 class Adam:
-    """Ascent by running means of gradients and of their squares (Kingma & Ba 2015).
+    """Adam (Kingma & Ba 2015), ascending: a function is maximised.
 
     Parameters
     ----------
     theta : array
-        The parameters to start from.
-    decay : float
+        The initial parameters.
+    weight_decay : float
         Decoupled weight decay (Loshchilov & Hutter 2019).
-    memory : float
-        `average` is a running mean of the parameters, of which every step keeps as much.
+    ema_decay : float
+        The decay of `average`, an exponential moving average of the parameters. With 0, it equals the parameters.
     """
 
-    def __init__(self, theta: np.ndarray, decay: float = 0.0, memory: float = 0.0):
-        # at cache lines: a step takes half the time that it takes elsewhere
+    def __init__(self, theta: np.ndarray, weight_decay: float = 0.0, ema_decay: float = 0.0):
+        # aligned to cache lines, which halves the time of a step
         self.theta, self.mean, self.square, self.average = (aligned(theta.size).reshape(theta.shape) for _ in range(4))
         self.theta[...], self.mean[...], self.square[...], self.average[...] = theta, 0.0, 0.0, theta
-        self.steps, self._decay, self._memory = 0, decay, memory
+        self.steps, self._weight_decay, self._ema_decay = 0, weight_decay, ema_decay
 
-    def ascend(self, gradient: np.ndarray, rate: float) -> None:
+    def step(self, gradient: np.ndarray, rate: float) -> None:
         """One step with this learning rate."""
         self.steps += 1
         arrays = (self.theta, gradient, self.mean, self.square, self.average)
-        memory = min(self._memory, 1 - 1 / self.steps)
-        adam_step(*(array.reshape(-1) for array in arrays), self.steps, rate, self._decay, memory)
+        ema_decay = min(self._ema_decay, 1 - 1 / self.steps)  # at first, the plain mean of all steps
+        adam_step(*(array.reshape(-1) for array in arrays), self.steps, rate, self._weight_decay, ema_decay)
 
     def state(self) -> State:
-        """All that it takes to go on."""
+        """The state to resume from."""
         arrays = {name: getattr(self, name) for name in ("theta", "mean", "square", "average")}
         return {**arrays, "steps": np.array(self.steps)}
 
     def restore(self, state: State) -> None:
-        """Go on from there."""
+        """Resume from a state."""
         for name in ("theta", "mean", "square", "average"):
             getattr(self, name)[...] = state[name]
         self.steps = int(state["steps"])
 
 
 class LBFGS:
-    """Limited-memory BFGS with backtracking: every step gains something; it ends where the gain is too small."""
+    """Limited-memory BFGS with a backtracking line search. It stops when the gain of a step is below `tolerance`."""
 
     def __init__(self, function: Function, theta: np.ndarray, tolerance: float):
         self.function, self.theta, self.tolerance = function, theta, tolerance
@@ -66,12 +68,12 @@ class LBFGS:
         self.pairs: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_MEMORY)
 
     def advance(self) -> float | None:
-        """One step: the value after it, or None if there is none that gains anything."""
+        """Take one step; return the new value, or None if it has converged."""
         if self.gain < self.tolerance:
             return None
         direction = _newton_direction(self.gradient, self.pairs)
         slope = float(direction @ self.gradient)
-        if slope <= 0.0:  # no direction of ascent: forget the pairs, and take the gradient
+        if slope <= 0.0:  # not a direction of ascent: forget the pairs, and use the gradient
             self.pairs.clear()
             direction, slope = self.gradient, float(self.gradient @ self.gradient)
         length = 1.0 if self.pairs else min(1.0, 1.0 / max(float(np.abs(self.gradient).max()), 1e-300))
@@ -91,14 +93,14 @@ class LBFGS:
         return value
 
     def state(self) -> State:
-        """All that it takes to go on."""
+        """The state to resume from."""
         shape = (2, 0, len(self.theta))
         pairs = np.array(list(zip(*self.pairs, strict=True))) if self.pairs else np.zeros(shape)
         numbers = np.array([self.value, self.gain])
         return {"theta": self.theta, "gradient": self.gradient, "numbers": numbers, "pairs": pairs}
 
     def restore(self, state: State) -> None:
-        """Go on from there."""
+        """Resume from a state."""
         self.theta, self.gradient = state["theta"], state["gradient"]
         self.value, self.gain = map(float, state["numbers"])
         steps, changes = state["pairs"]
@@ -106,15 +108,78 @@ class LBFGS:
 
 
 def _newton_direction(gradient: np.ndarray, pairs: deque[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """About (−Hessian)⁻¹·gradient, from the last steps and the changes of slope along them (two-loop recursion)."""
-    direction, shares = gradient.copy(), []
+    """Approximately (−Hessian)⁻¹·gradient, from the last steps and changes of the gradient (two-loop recursion)."""
+    direction, alphas = gradient.copy(), []
     for step, change in reversed(pairs):
-        share = (step @ direction) / (step @ change)
-        direction -= share * change
-        shares.append(share)
+        alpha = (step @ direction) / (step @ change)
+        direction -= alpha * change
+        alphas.append(alpha)
     if pairs:
         step, change = pairs[-1]
         direction *= (step @ change) / (change @ change)
-    for (step, change), share in zip(pairs, reversed(shares), strict=True):
-        direction += (share - (change @ direction) / (step @ change)) * step
+    for (step, change), alpha in zip(pairs, reversed(alphas), strict=True):
+        direction += (alpha - (change @ direction) / (step @ change)) * step
     return direction
+
+
+class Objective(Protocol):
+    """A log-likelihood of rows of data, as a function of θ, that is maximised in mini-batches.
+
+    Attributes
+    ----------
+    rows, batch : int
+        The number of rows of the training data, and of a mini-batch.
+    length : int
+        The number of rows that count as one epoch in the schedule of the learning rate.
+    """
+
+    rows: int
+    batch: int
+    length: int
+
+    def batches(self, rng: np.random.Generator) -> Iterator[tuple[int, Function]]:
+        """All rows once, in random order: for every mini-batch its number of rows, and θ ↦ (Σ log p(row), gradient).
+
+        The gradient includes that of the regularisation. The next call may overwrite it.
+        """
+
+    def validate(self, theta: np.ndarray) -> float | None:
+        """The mean log-likelihood of the validation data, if there are any."""
+
+
+class MiniBatches:
+    """Trains with Adam on mini-batches; cosine decay of the learning rate, from `rate` to `last_rate` · rate."""
+
+    def __init__(self, objective: Objective, adam: Adam, rate: float, last_rate: float, epochs: int, seed: int):
+        self._objective, self._adam = objective, adam
+        self._rate, self._last_rate, self._epochs, self._seed = rate, last_rate, epochs, seed
+
+    def advance(self) -> float:
+        """One epoch. Returns the mean log-likelihood of the training data, each mini-batch before its step."""
+        objective, adam = self._objective, self._adam
+        epoch = adam.steps // -(-objective.rows // objective.batch)
+        total, done = 0.0, 0
+        for rows, function in objective.batches(np.random.default_rng([self._seed, epoch])):
+            rate = self._rate_at((epoch + done / objective.length) / self._epochs)
+            value, gradient = function(adam.theta)
+            adam.step(gradient, rate)
+            total += value
+            done += rows
+        return total / objective.rows
+
+    def _rate_at(self, done: float) -> float:
+        """The learning rate when this fraction of all epochs is done."""
+        low = self._last_rate
+        return self._rate * (low + (1 - low) * 0.5 * (1 + math.cos(math.pi * done)))
+
+    def validate(self) -> float | None:
+        """The mean log-likelihood of the validation data at the moving average of the parameters."""
+        return self._objective.validate(self._adam.average)
+
+    def learned(self) -> State:
+        """The moving average of the parameters."""
+        return {"theta": self._adam.average.copy()}
+
+    def state(self) -> State:
+        """The state of Adam."""
+        return self._adam.state()

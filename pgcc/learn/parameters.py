@@ -1,9 +1,8 @@
 """The weights and matrices of a circuit as one vector θ of unconstrained parameters.
 
-Weights of a sum, none of which is negative, are w = t·softmax(θ) with t their sum: they stay on their simplex. How the
-matrices of a determinant are read as parameters, see `pgcc.learn.matrices`. Whatever θ is, the circuit is a
-distribution (but for matrices that are set free). Other numbers stay as they are: those of sums with negative weights,
-and weights that are 0.
+The weights of a sum without negative weights are w = t·softmax(θ), where t is their sum: they stay on their simplex.
+`pgcc.learn.matrices` parametrises the matrices of determinants. Whatever θ is, the circuit is a distribution (except
+with `free_matrices`). All other numbers are constants: the weights of sums with a negative weight, and weights 0.
 """
 
 from __future__ import annotations
@@ -18,41 +17,41 @@ from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, Op, det, rebuild, weighted_sum
 from pgcc.ir.numbers import mul
-from pgcc.learn.matrices import kind_of
+from pgcc.learn.matrices import parametrization_of
 from pgcc.program.parameters import Parametrized
 
 
 @dataclass(frozen=True)
 class Simplex:
-    """The positive weights of a sum: which ones of a program's, and what they add up to."""
+    """The positive weights of a sum: their positions among the weights of the program, and their total."""
 
     which: np.ndarray
     total: float
 
     def start(self, weights: np.ndarray) -> np.ndarray:
-        """θ of these weights."""
+        """The logits θ of the given weights."""
         return np.log(weights[self.which])
 
     def numbers(self, theta: np.ndarray) -> np.ndarray:
-        """The weights of θ."""
+        """The weights for θ."""
         share = np.exp(theta - theta.max())
         return self.total * share / share.sum()
 
-    def gradient(self, theta: np.ndarray, slope: np.ndarray) -> np.ndarray:
-        """By θ, from that by the weights."""
+    def gradient(self, theta: np.ndarray, grad: np.ndarray) -> np.ndarray:
+        """The gradient with respect to θ, from that with respect to the weights."""
         w = self.numbers(theta)
-        return w * (slope - (w @ slope) / self.total)
+        return w * (grad - (w @ grad) / self.total)
 
 
-class Parameters:
-    """All trainable numbers of a circuit, one after another in a vector.
+class TrainableParameters:
+    """All trainable numbers of a circuit, concatenated to a vector θ.
 
     Parameters
     ----------
     parametrized : Parametrized
-        The circuit's program (of `with_weights_only`).
+        The program of the circuit, after `with_weights_only`.
     free : bool
-        Whether determinants are learned that no parametrisation keeps a distribution.
+        Whether to learn also determinants for which no parametrisation guarantees a distribution.
     """
 
     def __init__(self, parametrized: Parametrized, free: bool = False):
@@ -60,14 +59,17 @@ class Parameters:
         self.parametrized, self.weights = parametrized, program.weights.copy()
         self.matrices: list[Matrices] = [structure.floats for structure in program.structures]
         self.sums = [simplex for node, first in parametrized.sums if (simplex := self._simplex(node, first))]
-        kinds = {i: kind_of(structure, free) for i, structure in enumerate(program.structures)}
-        self.dets = {i: kind for i, kind in kinds.items() if kind is not None}
+        parametrizations = {i: parametrization_of(structure, free) for i, structure in enumerate(program.structures)}
+        self.dets = {i: param for i, param in parametrizations.items() if param is not None}
         if not self.sums and not self.dets:
-            hint = "; free_matrices=True lets go of its matrices" if kinds else ""
+            hint = "; free_matrices=True lets go of its matrices" if parametrizations else ""
             raise PgccError(
                 f"the circuit has nothing to learn: no sum of several positive weights, no kernel, no graph{hint}"
             )
-        starts = [*(one.start(self.weights) for one in self.sums), *(kind.start() for kind in self.dets.values())]
+        starts = [
+            *(simplex.start(self.weights) for simplex in self.sums),
+            *(param.start() for param in self.dets.values()),
+        ]
         self.ends = np.cumsum([len(start) for start in starts])
         self.start = np.concatenate(starts)
 
@@ -79,35 +81,37 @@ class Parameters:
         return Simplex(which, float(weights.sum()))
 
     def _split(self, theta: np.ndarray) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
-        """θ of every sum, and of every determinant by its number."""
+        """The part of θ of every sum, and of every determinant, by its index."""
         parts = np.split(theta, self.ends[:-1])
         return parts[: len(self.sums)], dict(zip(self.dets, parts[len(self.sums) :], strict=True))
 
     def numbers(self, theta: np.ndarray) -> tuple[np.ndarray, list[Matrices]]:
-        """All weights and matrices of the program."""
+        """All weights and matrices of the program for θ."""
         weights, matrices = self.weights.copy(), list(self.matrices)
         of_sums, of_dets = self._split(theta)
-        for one, part in zip(self.sums, of_sums, strict=True):
-            weights[one.which] = one.numbers(part)
-        for i, kind in self.dets.items():
-            matrices[i] = kind.matrices(of_dets[i])
+        for simplex, part in zip(self.sums, of_sums, strict=True):
+            weights[simplex.which] = simplex.numbers(part)
+        for i, param in self.dets.items():
+            matrices[i] = param.matrices(of_dets[i])
         return weights, matrices
 
     def gradient(self, theta: np.ndarray, by_weights: np.ndarray, by_matrices: list[Matrices]) -> np.ndarray:
-        """By θ, from those by weights and matrices."""
+        """The gradient with respect to θ, from those with respect to weights and matrices."""
         of_sums, of_dets = self._split(theta)
-        slopes = [one.gradient(part, by_weights[one.which]) for one, part in zip(self.sums, of_sums, strict=True)]
-        slopes += [kind.gradient(of_dets[i], by_matrices[i]) for i, kind in self.dets.items()]
-        return np.concatenate(slopes)
+        grads = [
+            simplex.gradient(part, by_weights[simplex.which]) for simplex, part in zip(self.sums, of_sums, strict=True)
+        ]
+        grads += [param.gradient(of_dets[i], by_matrices[i]) for i, param in self.dets.items()]
+        return np.concatenate(grads)
 
     def circuit(self, circuit: Circuit, theta: np.ndarray) -> Circuit:
-        """The circuit with the numbers of θ; other numbers stay exactly as they are."""
+        """The circuit with the numbers for θ; all other numbers stay exactly as they are."""
         of_sums, of_dets = self._split(theta)
         numbers: list[Any] = list(self.parametrized.program.numbers)
-        for one, part in zip(self.sums, of_sums, strict=True):
-            for place, weight in zip(one.which.tolist(), one.numbers(part).tolist(), strict=True):
+        for simplex, part in zip(self.sums, of_sums, strict=True):
+            for place, weight in zip(simplex.which.tolist(), simplex.numbers(part).tolist(), strict=True):
                 numbers[place] = weight
-        learned = {self.parametrized.dets[i]: kind.exact(of_dets[i]) for i, kind in self.dets.items()}
+        learned = {self.parametrized.dets[i]: param.exact(of_dets[i]) for i, param in self.dets.items()}
         at = dict(self.parametrized.sums)
         new: list[Node] = []
         for node, below in zip(circuit.order, circuit.links, strict=True):
@@ -123,7 +127,7 @@ class Parameters:
 
 
 def with_weights_only(circuit: Circuit) -> Circuit:
-    """The same polynomial with constants in sums as weights of 1, (w·c)·1 for w·c: so they can be learned.
+    """The same polynomial with w·c in sums, for constants c, written as (w·c)·1, so that it is a weight to learn.
 
     Examples
     --------
@@ -135,7 +139,7 @@ def with_weights_only(circuit: Circuit) -> Circuit:
 
 
 def nodes_with_weights_only(circuit: Circuit) -> list[Node]:
-    """What every node of the circuit becomes in `with_weights_only`, in the circuit's order."""
+    """For every node of the circuit, in its order, the node of `with_weights_only`."""
     new: list[Node] = []
     for node, below in zip(circuit.order, circuit.links, strict=True):
         children = [new[c] for c in below]

@@ -10,26 +10,21 @@ from pgcc.errors import PgccError
 LARGEST_GROUP = 12
 
 
-def positive_dependence(codes: np.ndarray) -> np.ndarray:
-    """w_ij = Pr(X_i = 1, X_j = 1) · log(Pr(X_i = 1, X_j = 1) / (Pr(X_i = 1) · Pr(X_j = 1))), by counting.
-
-    Zero where the two are never 1 together. With missing entries, counted over the rows in which both are known.
-
-    >>> positive_dependence(np.array([[1, 1], [0, 0]])).round(4).tolist()
-    [[0.3466, 0.3466], [0.3466, 0.3466]]
-    """
-    return dependence_of(count_pairs(codes, np.ones(len(codes))))
-
-
 def count_pairs(codes: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """How often two variables are both known, both 1, and the first 1 and the second known: 3 × n × n whole numbers."""
+    """For all pairs of variables, the number of rows in which both are known, both are 1, or i is 1 and j is known."""
     ones, known = (codes == 1).astype(np.float64), (codes >= 0).astype(np.float64)
     some = ones * counts[:, None]
     return np.stack([(known * counts[:, None]).T @ known, some.T @ ones, some.T @ known])
 
 
-def dependence_of(pairs: np.ndarray) -> np.ndarray:
-    """The weights of `positive_dependence`, from the counts of pairs."""
+def positive_dependence(pairs: np.ndarray) -> np.ndarray:
+    """w_ij = Pr(X_i = 1, X_j = 1) · log(Pr(X_i = 1, X_j = 1) / (Pr(X_i = 1) · Pr(X_j = 1))), from `count_pairs`.
+
+    It is zero if the two are never both 1. Only rows in which both are known are counted.
+
+    >>> positive_dependence(count_pairs(np.array([[1, 1], [0, 0]]), np.ones(2))).round(4).tolist()
+    [[0.3466, 0.3466], [0.3466, 0.3466]]
+    """
     known, ones, first = pairs
     rows = np.maximum(known, 1.0)
     both, mine = ones / rows, first / rows
@@ -39,20 +34,20 @@ def dependence_of(pairs: np.ndarray) -> np.ndarray:
 
 
 def partition_variables(weights: np.ndarray, most: int) -> list[list[int]]:
-    """Algorithm 1 of the paper: join the groups of the pairs with the largest weights first, up to a largest size.
+    """Algorithm 1 of the paper: merge the groups of the most dependent pairs first, up to a largest size.
 
     Parameters
     ----------
     weights : array, n × n
-        w_ij; read above the diagonal. Pairs whose weight is not positive are not joined.
+        w_ij; only entries above the diagonal are used. Pairs whose weight is not positive are not merged.
     most : int
         The largest size of a group.
 
     Returns
     -------
     list of lists
-        The groups, each in ascending order, ordered by their first variables. Of equal weights the pair that stands
-        first, row by row, is taken first.
+        The groups, each in ascending order, ordered by their first variables. Of pairs with equal weights, the first
+        one, row by row, is merged first.
 
     Examples
     --------

@@ -11,16 +11,16 @@ import numpy as np
 from pgcc.errors import PgccError, brief
 from pgcc.learn.base import Estimator, seed_of, thread_count
 from pgcc.learn.candidates import Failed, fit_each
-from pgcc.learn.checkpoint import Place
+from pgcc.learn.checkpoint import CheckpointPath
 from pgcc.learn.mixing import mixture_of_learned
 from pgcc.learn.renamed import with_new_names
 from pgcc.learn.shared import Shared
 from pgcc.learn.simple_pgc import SimplePGC
 from pgcc.learn.trees import MixtureOfTrees
 
-# Models that would get less of the mixture than this are left out of it.
-_LEAST = 0.005
-_ROUNDS = 1000
+# Candidates with a smaller weight are dropped from the mixture. The number of EM iterations for the weights.
+_LEAST_WEIGHT = 0.005
+_ITERATIONS = 1000
 
 
 class PGC(Estimator):
@@ -89,7 +89,7 @@ class PGC(Estimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
+    def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
         """Fit the candidates and find the weights of their best mixture. Workers fit the candidates."""
         seed, threads = seed_of(self.random_state, checkpoint), thread_count(self.n_jobs)
         data = self._read(X, validation, seed)
@@ -109,16 +109,16 @@ class PGC(Estimator):
             "validation": [float(scores.mean()) for scores in logs],
             "failure": failures,
         }
-        able = np.array([i for i, failure in enumerate(failures) if failure is None])
-        weights = stacking_weights(logs[able])
-        kept = able[weights >= min(_LEAST, weights.max())]
+        succeeded = np.array([i for i, failure in enumerate(failures) if failure is None])
+        weights = stacking_weights(logs[succeeded])
+        kept = succeeded[weights >= min(_LEAST_WEIGHT, weights.max())]
         self.weights_ = stacking_weights(logs[kept])
         self.members_ = [fitted[i] for i in kept]
         circuits = [member.circuit_ for member in self.members_]
         self.circuit_ = mixture_of_learned(self.weights_.tolist(), circuits, data.rows.names)
 
     def _score_codes(self, codes: np.ndarray) -> np.ndarray:
-        """Score by members: each recomputes rows that float64 cannot certify, so the mixture is as accurate."""
+        """The log-likelihood from those of the members, each of which is certified, so the mixture is as accurate."""
         logs = np.array([member._score_codes(codes) for member in self.members_])
         return np.logaddexp.reduce(logs + np.log(self.weights_)[:, None], axis=0)
 
@@ -145,7 +145,7 @@ def _copies(candidates: Sequence[Estimator] | None, seed: int, threads: int) -> 
 
 
 def stacking_weights(logs: np.ndarray) -> np.ndarray:
-    """The mixture weights that maximise the likelihood of rows, by EM, from log p(row): models × rows.
+    """The mixture weights that maximise the likelihood of rows, by EM; `logs` has log p(row), models × rows.
 
     >>> stacking_weights(np.log([[0.9, 0.9, 0.1], [0.1, 0.1, 0.9]])).round(3).tolist()
     [0.708, 0.292]
@@ -153,7 +153,7 @@ def stacking_weights(logs: np.ndarray) -> np.ndarray:
     possible = logs[:, ~np.isneginf(logs.max(axis=0))]  # rows that are impossible under every model are left out
     weights = np.full(len(logs), 1 / len(logs))
     relative = np.exp(possible - possible.max(axis=0))
-    for _ in range(_ROUNDS if possible.size else 0):
-        shares = weights[:, None] * relative
-        weights = (shares / shares.sum(axis=0)).mean(axis=1)
+    for _ in range(_ITERATIONS if possible.size else 0):
+        joint = weights[:, None] * relative
+        weights = (joint / joint.sum(axis=0)).mean(axis=1)  # the mean responsibilities
     return weights / weights.sum()

@@ -1,4 +1,4 @@
-"""How SimplePGC is trained: the paper's hyper-parameters, and those that were found to do better."""
+"""Hyper-parameters of SimplePGC: those of the paper, and others that were found to do better."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ class Recipe:
     Attributes
     ----------
     learning_rate, last_rate : float
-        Of Adam; it falls along a half cosine to `last_rate` · learning_rate. (1 is a constant rate.)
+        Adam's learning rate has cosine decay from `learning_rate` to `last_rate` · learning_rate; 1 is a constant rate.
     weight_decay : float
-        A batch of rows has the loss −Σ log p + weight_decay/2 · |parameters|².
+        The L2 penalty: a mini-batch has the loss −Σ log p(row) + weight_decay/2 · |parameters|².
     smoothing : float
-        Rows that are added to every leaf of every component, with sets distributed as in the whole of the data.
+        Additive smoothing: the number of rows added to every leaf of every component, distributed as in all data.
     memory : float
-        The parameters that are kept are a running mean over steps, of which each step keeps as much.
+        The decay of the exponential moving average of the parameters, which is what is kept; 0 is no averaging.
     batch_size, max_iter : int
-        Rows of a mini-batch, and epochs (passes over the data) at most.
+        The number of rows of a mini-batch, and the largest number of epochs (passes over the data).
     n_iter_no_change : int
-        Early stopping: after as many epochs without a better likelihood of the validation data.
+        Early stopping: the number of epochs without a better likelihood of the validation data after which to stop.
     """
 
     learning_rate: float
@@ -35,7 +35,7 @@ class Recipe:
     n_iter_no_change: int
 
 
-# The paper's loss is a sum over the rows of a batch, so that its decay weighs 1/128 of what it would with a mean.
+# The loss is a sum over the rows of a mini-batch, not their mean, so weight decay is 1/128 as strong as with a mean.
 _PAPER = Recipe(
     learning_rate=1e-3, last_rate=1.0, weight_decay=1e-3, smoothing=0.0, memory=0.0,
     batch_size=128, max_iter=50, n_iter_no_change=50,
@@ -50,8 +50,8 @@ _AUTO = Recipe(
     max_iter=60,
     n_iter_no_change=15,
 )
-# Several recipes are as many runs, of which the validation data choose one: slow and noisy steps with little smoothing
-# overfit least where data are few; fast ones find better mixtures where these are hard to find.
+# Every recipe of a name is one run, and the validation data choose the best run. A low learning rate with small batches
+# and little smoothing overfits least if data are few; a high one finds better mixtures if these are hard to find.
 RECIPES = {
     "auto": (
         _AUTO,

@@ -1,6 +1,6 @@
-"""Rows of data at two bits an entry: if there are few distinct ones, these and their places; otherwise all rows.
+"""Rows of data, packed at two bits per entry: the distinct rows and an index if these are few, otherwise all rows.
 
-Long tables are kept in unnamed temporary files, of which nothing remains, however the process ends.
+Long tables are kept in unnamed temporary files, which disappear however the process ends.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 
 from pgcc.errors import EvidenceError, PgccError
 
-# Entries (rows × variables) of distinct rows, beyond which all rows are kept instead; and entries of a block.
+# If the distinct rows have more than FEW entries (rows × variables), all rows are kept. BLOCK: the entries of a block.
 FEW, BLOCK = 1 << 24, 1 << 21
-# The most bytes of packed rows to hold in memory; more are kept in a file.
+# The largest number of bytes of packed rows to hold in memory; more are kept in a file.
 _IN_MEMORY = 1 << 25
-# Rows that are shuffled at a time; if there are more, the length of the runs of neighbours that are drawn for it.
+# The number of rows that are shuffled at a time, and, if there are more, the length of the runs of neighbours to draw.
 _WINDOW, _NEIGHBOURS = 1 << 20, 1 << 8
-# Without validation data, one row in so many is put aside for it; of fewer rows than that, none.
+# Without validation data, one row in ten is held out for validation; none if there are fewer than ten.
 _HELD_OUT = 10
 
 
@@ -33,7 +33,7 @@ _UNPACKED = ((np.arange(256)[:, None] >> np.array([6, 4, 2, 0]) & 3) - 1).astype
 
 
 def pack(codes: np.ndarray) -> np.ndarray:
-    """Four codes to a byte, the first one highest: packed rows are in the order of their bytes.
+    """Pack four codes into a byte, the first in the highest bits, so that rows and their bytes sort in the same order.
 
     >>> pack(np.array([[-1, 0, 1, 1, 1]], np.int8)).tolist()
     [[26, 128]]
@@ -45,7 +45,7 @@ def pack(codes: np.ndarray) -> np.ndarray:
 
 
 def unpack(packed: np.ndarray, n: int) -> np.ndarray:
-    """Codes of n variables.
+    """The codes of packed rows of n variables.
 
     >>> unpack(np.array([[26, 128]], np.uint8), 5).tolist()
     [[-1, 0, 1, 1, 1]]
@@ -54,7 +54,7 @@ def unpack(packed: np.ndarray, n: int) -> np.ndarray:
 
 
 def _keys(packed: np.ndarray) -> np.ndarray:
-    """Rows as sort keys in the order of their bytes: integers if eight bytes are enough, which are sorted faster."""
+    """Packed rows as sort keys: integers if eight bytes are enough (they sort faster), otherwise bytes."""
     width = packed.shape[1]
     if width > 8:
         return np.ascontiguousarray(packed).view(f"V{width}").reshape(-1)
@@ -63,15 +63,15 @@ def _keys(packed: np.ndarray) -> np.ndarray:
     return wide.view(">u8").reshape(-1).astype(np.uint64)
 
 
-def _of_keys(keys: np.ndarray, width: int) -> np.ndarray:
-    """The packed rows of such keys."""
+def _unpack_keys(keys: np.ndarray, width: int) -> np.ndarray:
+    """Packed rows from their sort keys."""
     if width > 8:
         return keys.view(np.uint8).reshape(-1, width)
     return np.ascontiguousarray(keys.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - width :])
 
 
 def distinct_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct rows, in ascending order, and for every row the position of the one that equals it.
+    """The distinct rows, in ascending order, and for every row the index of its distinct row.
 
     >>> rows, where = distinct_rows(np.array([[1, 0], [0, 1], [1, 0]], np.int8))
     >>> rows.tolist(), where.tolist()
@@ -79,7 +79,7 @@ def distinct_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     packed = pack(codes)
     keys, where = np.unique(_keys(packed), return_inverse=True)
-    return unpack(_of_keys(keys, packed.shape[1]), codes.shape[1]), where.reshape(-1)
+    return unpack(_unpack_keys(keys, packed.shape[1]), codes.shape[1]), where.reshape(-1)
 
 
 # -- rows ---------------------------------------------------------------------------------------------------
@@ -102,17 +102,16 @@ class Block(NamedTuple):
 class Rows:
     """A table of data.
 
-    What is learned from it depends on the rows and their order only: not on where they came from, nor on the chunks in
-    which they were read.
+    Only the rows and their order matter for learning, not where they came from or in which chunks they were read.
 
     Attributes
     ----------
     names : list of str
-        Of the columns.
+        The names of the columns.
     packed : array
-        The distinct rows in ascending order, if they are few (`where` says which is where), or else all rows.
+        The distinct rows in ascending order if they are few, otherwise all rows (and `where` is None).
     where : array, optional
-        For every row its place in `packed`.
+        For every row, the index of its distinct row in `packed`.
 
     Examples
     --------
@@ -134,11 +133,11 @@ class Rows:
         return len(self.names)
 
     def codes(self, which: np.ndarray | list[int] | slice) -> np.ndarray:
-        """The rows with these numbers, as int8 codes."""
+        """The rows with these indices, as int8 codes."""
         return unpack(self.packed[which if self.where is None else self.where[which]], self.n)
 
     def chunks(self) -> Iterator[np.ndarray]:
-        """All rows in their order, some at a time."""
+        """All rows in order, in chunks."""
         for part in slices(len(self), self.n):
             yield self.codes(part)
 
@@ -150,27 +149,27 @@ class Rows:
         return tally(self.where, len(self.packed))
 
     def blocks(self) -> list[Block]:
-        """All rows, for sums over them: always in the same blocks, whatever adds them up, so that sums are the same."""
+        """All rows in blocks, for sums over rows. Blocks are always the same, and so is the rounding of sums."""
         return [Block(self.packed[part], self.counts[part], self.n) for part in slices(len(self.packed), self.n)]
 
     def only(self, which: np.ndarray) -> Rows:
-        """The rows that are marked True."""
+        """The rows for which the mask is True."""
         parts = list(slices(len(self), self.n))
         if self.where is None:
-            with _Growing() as packed:
+            with _GrowingArray() as packed:
                 for part in parts:
                     packed.append(self.packed[part][which[part]])
                 return Rows(self.names, packed.array(), None)
         counts = sum(tally(self.where[part][which[part]], len(self.packed)) for part in parts)
         present = np.asarray(counts) > 0
         number = np.cumsum(present) - 1
-        with _Growing() as where:
+        with _GrowingArray() as where:
             for part in parts:
                 where.append(number[self.where[part][which[part]]].astype(self.where.dtype))
             return Rows(self.names, self.packed[present], where.array())
 
     def fingerprint(self) -> str:
-        """Of the rows and their order."""
+        """A hash of the rows and their order."""
         digest = hashlib.sha256(f"{len(self)} {self.n}".encode())
         for array in (self.packed, self.where):
             if array is not None:
@@ -179,7 +178,7 @@ class Rows:
 
 
 def slices(rows: int, n: int) -> Iterator[slice]:
-    """Rows of n variables, a block at a time."""
+    """Slices of rows of n variables, one block each."""
     step = max(1, BLOCK // n)
     for first in range(0, rows, step):
         yield slice(first, min(first + step, rows))
@@ -198,9 +197,9 @@ def tally(where: np.ndarray, size: int) -> np.ndarray:
 
 
 def pack_rows(names: list[str], chunks: Iterable[np.ndarray], what: str = "the data") -> Rows:
-    """Rows from tables of codes that come one by one; memory does not grow with their number."""
-    distinct = _Distinct(max(1, FEW // len(names)))
-    with _Growing() as growing:
+    """Pack rows from chunks of codes; memory does not grow with the number of chunks."""
+    distinct = _DistinctKeys(max(1, FEW // len(names)))
+    with _GrowingArray() as growing:
         for codes in chunks:
             packed = pack(codes)
             growing.append(packed)
@@ -212,22 +211,22 @@ def pack_rows(names: list[str], chunks: Iterable[np.ndarray], what: str = "the d
     if few is None:
         return Rows(names, rows, None)
     kind = np.min_scalar_type(len(few))
-    with _Growing() as where:
+    with _GrowingArray() as where:
         for part in slices(len(rows), len(names)):
             where.append(np.searchsorted(few, _keys(rows[part])).astype(kind))
-        return Rows(names, _of_keys(few, rows.shape[1]), where.array())
+        return Rows(names, _unpack_keys(few, rows.shape[1]), where.array())
 
 
-class _Distinct:
-    """The distinct keys of those added, in ascending order, as long as there are at most `most`."""
+class _DistinctKeys:
+    """Collects the distinct keys, in ascending order, as long as there are at most `most`."""
 
     def __init__(self, most: int):
         self._most, self._many, self._new = most, False, 0
-        self._sorted: list[np.ndarray] = []  # the first is the distinct keys so far, the others are new
+        self._sorted: list[np.ndarray] = []  # the distinct keys so far, followed by those of new chunks
 
     def add(self, keys: np.ndarray) -> None:
         if not self._many and len(keys):
-            self._sorted.append(_different(keys))
+            self._sorted.append(_sorted_unique(keys))
             self._new += len(self._sorted[-1])
             if self._new > max(len(self._sorted[0]), self._most):
                 self.found()
@@ -236,19 +235,19 @@ class _Distinct:
         """All distinct keys, or None if there are more than `most`."""
         if self._many:
             return None
-        merged = _different(np.concatenate(self._sorted))
+        merged = _sorted_unique(np.concatenate(self._sorted))
         self._sorted, self._new, self._many = [merged], 0, len(merged) > self._most
         return None if self._many else merged
 
 
-def _different(keys: np.ndarray) -> np.ndarray:
+def _sorted_unique(keys: np.ndarray) -> np.ndarray:
     """The distinct keys in ascending order. (np.unique hashes numbers, which takes 30 times as long.)"""
     keys = np.sort(keys)
     return keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
 
 
-class _Growing:
-    """An array that grows at its end: in memory while it is short, then in a temporary file."""
+class _GrowingArray:
+    """An array to append to: in memory while it is short, then in a temporary file."""
 
     def __init__(self) -> None:
         self._parts: list[np.ndarray] = []
@@ -284,7 +283,7 @@ class _Growing:
         self._parts = []
 
     def array(self) -> np.ndarray:
-        """All that was appended; a file is mapped, and goes when the array goes."""
+        """The whole array; a file is memory-mapped, and disappears with the array."""
         if self._file is None:
             return np.concatenate(self._parts) if self._parts else np.zeros((0, 1), np.uint8)
         mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -295,10 +294,10 @@ class _Growing:
 
 
 def shuffled(rows: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """The numbers of all rows in random order, in a window after another.
+    """The indices of all rows in random order, one window after another.
 
-    Up to a million rows all orders are equally likely. Of more rows every window has runs of neighbours, drawn from
-    everywhere, and puts them in random order: memory is bounded, and what lies on disk is read in runs.
+    Up to a million rows, all orders are equally likely. With more, a window shuffles runs of neighbouring rows that are
+    drawn from the whole table: memory is bounded, and the disk is read in runs.
     """
     if rows <= _WINDOW:
         yield rng.permutation(rows)
@@ -311,7 +310,7 @@ def shuffled(rows: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
 
 
 def batches(rows: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """The numbers of all rows in random order, so many at a time; the last batch may be smaller.
+    """The indices of all rows in random order, in mini-batches of `size`; the last may be smaller.
 
     >>> [len(batch) for batch in batches(10, 4, np.random.default_rng(0))]
     [4, 4, 2]
@@ -328,7 +327,7 @@ def batches(rows: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarr
 
 
 def hold_out(rows: Rows, seed: int) -> tuple[Rows, Rows]:
-    """A tenth of the rows, drawn at random, for validation; if there are fewer than ten, all rows for both."""
+    """Split off a random tenth of the rows for validation; if there are fewer than ten rows, use all for both."""
     if len(rows) < _HELD_OUT:
         return rows, rows
     rng, out = np.random.default_rng([seed, len(rows)]), np.zeros(len(rows), bool)

@@ -36,7 +36,7 @@ from pgcc.learn.tree_mixture import Trees
 from pgcc.learn.trees import ChowLiu, MixtureOfTrees
 
 FORMAT, VERSION = "pgcc estimator", 1
-# The estimators that a file can hold: nothing else is made of what it says.
+# The estimators that a file can hold. Nothing else is ever constructed from a file.
 KINDS: dict[str, type[Parameters]] = {
     kind.__name__: kind for kind in (SimplePGC, DPP, PGC, ChowLiu, MixtureOfTrees, CircuitMLE, GridSearch, Imputer)
 }
@@ -137,7 +137,7 @@ class _Writer:
         parameters = estimator.get_params(deep=False)
         learned = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
         inside = {name: self.value(value, f"{at}{name}.") for name, value in learned.items() if name != "circuit_"}
-        if "circuit_" in learned:  # that of the whole file has the names that `pgcc.load` looks for
+        if "circuit_" in learned:  # at the top level, without a prefix: the names that `pgcc.load` expects
             inside["circuit_"] = self.value(learned["circuit_"], at)
         return {
             "estimator": type(estimator).__name__,

@@ -13,7 +13,7 @@ import numpy as np
 from pgcc.errors import PgccError, brief
 from pgcc.learn.base import Estimator, seed_of, thread_count
 from pgcc.learn.candidates import Failed, fit_each
-from pgcc.learn.checkpoint import Place
+from pgcc.learn.checkpoint import CheckpointPath
 from pgcc.learn.renamed import with_new_names
 from pgcc.learn.shared import Shared
 
@@ -93,7 +93,7 @@ class GridSearch(Estimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
+    def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
         """Fit every candidate and keep the best. A candidate that fails is left out, with a warning.
 
         After a crash, finished candidates are not fitted again, and the others are resumed. Workers fit the candidates.

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pgcc.learn.encoding import Grouped
-from pgcc.learn.partition import count_pairs, dependence_of, partition_variables
+from pgcc.learn.partition import count_pairs, partition_variables, positive_dependence
 from pgcc.learn.rows import Rows
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ T = TypeVar("T")
 class Shared:
     """Training and validation data; `fit` takes it in the place of X.
 
-    Thread-safe: of several estimators that ask for the same thing at a time one computes it, and the others wait.
+    Thread-safe: if several estimators need the same result at the same time, one computes it and the others wait.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Shared:
         return Shared, (self.rows, self.held_out, self.named)
 
     def grouped(self, most: int) -> tuple[Grouped, Grouped]:
-        """Training and validation data by groups of at most so many variables."""
+        """Training and validation data, by groups of at most `most` variables."""
         return self._cached(("grouped", most), lambda: self._group(most))
 
     def _group(self, most: int) -> tuple[Grouped, Grouped]:
@@ -54,7 +54,7 @@ class Shared:
 
     def _dependence(self) -> np.ndarray:
         pairs = sum(count_pairs(block.codes, block.counts) for block in self.rows.blocks())
-        return dependence_of(np.asarray(pairs))
+        return positive_dependence(np.asarray(pairs))
 
     def _cached(self, key: Hashable, compute: Callable[[], T]) -> T:
         with self._lock:

@@ -15,14 +15,8 @@ from pgcc.frontend.det_pgc import det_pgc
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, var
-from pgcc.learn.base import (
-    Estimator,
-    check_positive,
-    check_whole,
-    seed_of,
-    thread_count,
-)
-from pgcc.learn.checkpoint import Checkpoint, Place
+from pgcc.learn.base import Estimator, check_positive, check_whole, seed_of, thread_count
+from pgcc.learn.checkpoint import Checkpoint, CheckpointPath
 from pgcc.learn.encoding import leaf_starts
 from pgcc.learn.mixing import mixture_of_learned
 from pgcc.learn.mixture_likelihood import log_leaf_tables, log_weights
@@ -30,7 +24,7 @@ from pgcc.learn.mixture_training import MixtureProblem, begin_run
 from pgcc.learn.partition import check_group
 from pgcc.learn.recipes import RECIPES, Recipe
 from pgcc.learn.renamed import with_new_names
-from pgcc.learn.training import Attempt, Run, best_of, train
+from pgcc.learn.training import Run, RunPlan, best_of, train
 from pgcc.passes.building import product_of, sum_of
 
 
@@ -134,8 +128,8 @@ class SimplePGC(Estimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
-        """Learn groups, kernels, leaves and weights. Workers do all runs, of rates and of restarts, in parallel."""
+    def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
+        """Learn groups, kernels, leaves and weights. Workers do the runs (recipes and restarts) in parallel."""
         components, seed = check_whole("n_components", self.n_components), seed_of(self.random_state, checkpoint)
         threads = thread_count(self.n_jobs)
         check_group(self.max_group)
@@ -144,23 +138,21 @@ class SimplePGC(Estimator):
         settings: dict[str, Any] = {"model": "SimplePGC", "components": components, "groups": data[0].groups}
         settings["runs"] = [(asdict(recipe), run_seed) for recipe, run_seed in planned]
         kept = Checkpoint(checkpoint, settings, *(part.rows for part in data))
-        attempts = [
-            Attempt(partial(begin_run, recipe, run_seed), recipe.max_iter, recipe.n_iter_no_change)
+        plans = [
+            RunPlan(partial(begin_run, recipe, run_seed), recipe.max_iter, recipe.n_iter_no_change)
             for recipe, run_seed in planned
         ]
         problem = MixtureProblem(*data, components, threads)
-        if cluster is None:
-            runs = train(attempts, kept, problem, verbose=self.verbose, what=type(self).__name__)
-        else:
-            with crew(cluster) as workers:
-                runs = train(attempts, kept, problem, workers=workers, verbose=self.verbose, what=type(self).__name__)
+        with crew(cluster) as crew_:
+            workers = None if cluster is None else crew_
+            runs = train(plans, kept, problem, workers=workers, verbose=self.verbose, what=type(self).__name__)
         best = best_of(runs)
         if best is None:
             raise PgccError(
                 "no epoch gave the validation data a finite likelihood: training diverged; try a lower `learning_rate`"
             )
         names, groups = data[0].rows.names, data[0].groups
-        # the parameters are kept, even where the circuit cannot be built
+        # the parameters are kept even if the circuit cannot be built
         self.__dict__.pop("circuit_", None)
         self.history_, self.parameters_ = _joined_history(runs), best.best["theta"]
         self.n_iter_ = best.epochs
@@ -172,16 +164,16 @@ class SimplePGC(Estimator):
         """The recipe and the seed of every run."""
         if not isinstance(self.recipe, str) or self.recipe not in RECIPES:
             raise PgccError(f"recipe={self.recipe!r}: choose one of {', '.join(map(repr, RECIPES))}")
-        said: dict[str, Any] = {
+        chosen: dict[str, Any] = {
             name: check_whole(name, value)
             for name in ("max_iter", "batch_size", "n_iter_no_change")
             if (value := getattr(self, name)) is not None
         }
         if self.learning_rate is not None:
-            said["learning_rate"] = check_positive("learning_rate", self.learning_rate)
+            chosen["learning_rate"] = check_positive("learning_rate", self.learning_rate)
         if self.weight_decay is not None:
-            said["weight_decay"] = check_positive("weight_decay", self.weight_decay, zero=True)
-        recipes = dict.fromkeys(replace(recipe, **said) for recipe in RECIPES[self.recipe])
+            chosen["weight_decay"] = check_positive("weight_decay", self.weight_decay, zero=True)
+        recipes = dict.fromkeys(replace(recipe, **chosen) for recipe in RECIPES[self.recipe])
         runs = check_whole("n_init", self.n_init)
         return [(recipe, seed + i) for i in range(runs) for recipe in recipes]
 

@@ -1,4 +1,4 @@
-"""Expectation–maximisation of trees: ascents for the training loop, whose sums over rows are the work of a crew."""
+"""Expectation–maximisation for trees: trainers whose sums over rows are computed by a crew of workers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pgcc.learn.tree_mixture import TreeRows, Trees
 
 
 class MixtureEM:
-    """EM for a mixture of trees, from rows that are mostly of one component each, drawn at random.
+    """EM for a mixture of trees, starting from random responsibilities.
 
-    An epoch is an M-step (the best trees for the counts), and the E-step after it, which has their likelihood.
+    An epoch is an M-step (the best trees for the expected counts) and the E-step after it, which gives the likelihood.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class MixtureEM:
         return self._total(_expect, self._blocks, trees, self._threads)
 
     def advance(self) -> float:
-        """The best trees for the expected counts, and the counts that these trees expect."""
+        """An M-step and the E-step after it; returns the mean log-likelihood of the training data."""
         self._trees = self._expected.best_trees(self._prior)
         self._expected = self._expect(self._trees)
         return self._expected.log_likelihood / self._rows
@@ -59,14 +59,14 @@ class MixtureEM:
         return self._total(_log_likelihood, self._valid, self._trees, self._threads) / self._held_out
 
     def learned(self) -> State:
-        """The trees of the last step."""
+        """The trees of the last M-step."""
         return self._trees.arrays()
 
     state = learned  # the expected counts follow from the trees
 
 
 class SingleTreeEM:
-    """EM for one tree: an epoch is an E-step (which changes nothing if no entry is missing) and the M-step after it."""
+    """EM for one tree: an epoch is an E-step (which only counts, if no entry is missing) and the M-step after it."""
 
     def __init__(self, rows: Rows, prior: PairCounts, workers: Crew, state: State | None):
         self._total, self._blocks = workers.total, _keep(workers, rows)
@@ -74,7 +74,7 @@ class SingleTreeEM:
         self._tree = Trees.independent(rows) if state is None else Trees(**state)
 
     def advance(self) -> float:
-        """The best tree for the counts that the last one expects; the likelihood of the last one."""
+        """An E-step and an M-step; returns the mean log-likelihood of the tree before them."""
         expected = self._total(_expect, self._blocks, self._tree, 1)
         self._tree = expected.best_trees(self._prior)
         return expected.log_likelihood / self._rows
@@ -83,13 +83,13 @@ class SingleTreeEM:
         """Nothing is chosen: the last tree is kept."""
 
     def learned(self) -> State:
-        """The tree of the last step."""
+        """The tree of the last M-step."""
         return self._tree.arrays()
 
     state = learned
 
 
-# -- what a block of rows adds to the counts ------------------------------------------------------------------
+# -- the contribution of a block of rows ---------------------------------------------------------------------
 
 
 class _Counted(NamedTuple):
@@ -111,7 +111,17 @@ def _count(part: tuple[int, Block]) -> _Counted:
 
 @dataclass(frozen=True)
 class _Expected:
-    """The expected counts of every component (pairs of variables that are both 1, and rows); Σ log p(row)."""
+    """The result of an E-step.
+
+    Attributes
+    ----------
+    both : array, components × n × n
+        The expected number of rows in which two variables are both 1.
+    rows : array
+        The expected number of rows of every component.
+    log_likelihood : float
+        Σ log p(row)
+    """
 
     both: np.ndarray
     rows: np.ndarray
@@ -123,7 +133,7 @@ class _Expected:
         return PairCounts(both, np.diag(both).copy(), float(self.rows[component]))
 
     def best_trees(self, prior: PairCounts) -> Trees:
-        """The M-step: the trees with the largest expected likelihood; `prior` is added to the counts of each."""
+        """The M-step: the trees with the largest expected log-likelihood, with pseudo-counts `prior` for each."""
         return Trees.most_likely([self.pairs(c) + prior for c in range(len(self.rows))], self.rows)
 
     def __add__(self, other: _Expected) -> _Expected:
@@ -131,21 +141,23 @@ class _Expected:
 
 
 def _expect(block: _Counted, trees: Trees, threads: int) -> _Expected:
-    """The E-step: rows are shared out by the posterior probabilities of the components."""
+    """The E-step for a block of rows."""
     scores = block.rows.scores(trees, threads)
     logs = np.logaddexp.reduce(scores, axis=0)
-    return _expect_shares(block, trees, np.exp(scores - logs), float(block.counts @ logs), threads)
+    return _expected_counts(block, trees, np.exp(scores - logs), float(block.counts @ logs), threads)
 
 
 def _expect_at_random(block: _Counted, tree: Trees, components: int, seed: int, threads: int) -> _Expected:
-    """The start: every row is mostly of one component, drawn at random."""
+    """The initial E-step: random responsibilities, with most of each row assigned to one component."""
     rng = np.random.default_rng([seed, block.number])
-    shares = np.ascontiguousarray(rng.dirichlet(np.full(components, 0.1), size=len(block.rows)).T)
-    return _expect_shares(block, tree.repeated(components), shares, math.nan, threads)
+    responsibilities = np.ascontiguousarray(rng.dirichlet(np.full(components, 0.1), size=len(block.rows)).T)
+    return _expected_counts(block, tree.repeated(components), responsibilities, math.nan, threads)
 
 
-def _expect_shares(block: _Counted, trees: Trees, shares: np.ndarray, log_likelihood: float, threads: int) -> _Expected:
-    counts = shares * block.counts
+def _expected_counts(
+    block: _Counted, trees: Trees, responsibilities: np.ndarray, log_likelihood: float, threads: int
+) -> _Expected:
+    counts = responsibilities * block.counts
     return _Expected(block.rows.pair_counts(counts, trees, threads), counts.sum(axis=1), log_likelihood)
 
 

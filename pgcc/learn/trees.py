@@ -7,23 +7,16 @@ from typing import Any
 
 from pgcc.cluster import crew
 from pgcc.frontend.chow_liu import PairCounts
-from pgcc.learn.base import (
-    Estimator,
-    check_positive,
-    check_whole,
-    has_names,
-    seed_of,
-    thread_count,
-)
-from pgcc.learn.checkpoint import Checkpoint, Place, State
+from pgcc.learn.base import Estimator, check_positive, check_whole, has_names, seed_of, thread_count
+from pgcc.learn.checkpoint import Checkpoint, CheckpointPath, State
 from pgcc.learn.data import read_rows
 from pgcc.learn.renamed import with_new_names
 from pgcc.learn.shared import Shared
-from pgcc.learn.training import Attempt, train
+from pgcc.learn.training import RunPlan, train
 from pgcc.learn.tree_em import MixtureEM, SingleTreeEM
 from pgcc.learn.tree_mixture import Trees
 
-# Steps of EM for a single tree from rows with missing entries.
+# The number of EM iterations for a single tree if entries are missing.
 _STEPS = 50
 
 
@@ -99,7 +92,7 @@ class MixtureOfTrees(Estimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
+    def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
         """Learn trees and weights by EM. Workers share the rows."""
         components, seed = check_whole("n_components", self.n_components), seed_of(self.random_state, checkpoint)
         smoothing = check_positive("smoothing", self.smoothing)
@@ -115,7 +108,7 @@ class MixtureOfTrees(Estimator):
             def begin(state: State | None) -> MixtureEM:
                 return MixtureEM(data, components, smoothing, seed, threads, workers, state)
 
-            (run,) = train([Attempt(begin, epochs, patience)], kept, verbose=self.verbose, what=type(self).__name__)
+            (run,) = train([RunPlan(begin, epochs, patience)], kept, verbose=self.verbose, what=type(self).__name__)
         self.history_, self.best_epoch_, self.n_iter_ = run.history, run.best_epoch, run.epochs
         self.trees_ = Trees(**run.best)
         self.circuit_ = self.trees_.circuit(data.rows.names)
@@ -147,7 +140,7 @@ class ChowLiu(Estimator):
         self.smoothing = smoothing
         self.binarize = binarize
 
-    def _fit(self, X: Any, validation: Any, checkpoint: Place | None, cluster: Any) -> None:
+    def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
         """Learn the tree. There is nothing to choose, so `validation` is not read.
 
         If values are missing (−1, NaN, None), it takes some steps of EM, each of which finds the best tree for the
@@ -161,6 +154,6 @@ class ChowLiu(Estimator):
         kept = Checkpoint(checkpoint, {"model": "ChowLiu", "smoothing": smoothing}, rows)
         with crew(cluster) as workers:
             begin = partial(SingleTreeEM, rows, prior, workers)
-            (run,) = train([Attempt(begin, 1 if complete else _STEPS, patience=None)], kept)
+            (run,) = train([RunPlan(begin, 1 if complete else _STEPS, patience=None)], kept)
         self.trees_ = Trees(**run.best)
         self.circuit_ = self.trees_.circuit(rows.names)

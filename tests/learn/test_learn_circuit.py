@@ -13,9 +13,9 @@ from pgcc.ir.node import Op
 from pgcc.learn import CircuitMLE
 from pgcc.learn.circuit_likelihood import CircuitLikelihood
 from pgcc.learn.data import read_rows
-from pgcc.learn.matrices import kind_of
+from pgcc.learn.matrices import parametrization_of
 from pgcc.learn.optimizers import LBFGS
-from pgcc.learn.parameters import Parameters, with_weights_only
+from pgcc.learn.parameters import TrainableParameters, with_weights_only
 from pgcc.program.parameters import parametrize
 from pgcc.testing import brute_force
 
@@ -81,7 +81,7 @@ def matrices():
 
 def kinds(circuit):
     program = parametrize(circuit).program
-    return [type(kind_of(structure)).__name__ for structure in program.structures]
+    return [type(parametrization_of(structure)).__name__ for structure in program.structures]
 
 
 def test_what_a_determinant_is():
@@ -158,7 +158,7 @@ def test_what_is_learned_is_a_distribution(name, tmp_path):
 def test_whatever_the_parameters_are(name):
     """No coefficient is negative, far from the start too."""
     circuit, rng = with_weights_only(matrices()[name]), np.random.default_rng(5)
-    parameters = Parameters(parametrize(circuit))
+    parameters = TrainableParameters(parametrize(circuit))
     for scale in (1.0, 5.0):
         moved = parameters.circuit(circuit, scale * rng.standard_normal(len(parameters.start)))
         table = list(brute_force(moved).values())
@@ -252,9 +252,9 @@ def test_dpp_reaches_the_likelihood_of_the_dpp_that_made_the_data():
 
 def test_lbfgs_on_a_quadratic():
     A = np.diag([1.0, 10.0, 100.0])
-    ascent = LBFGS(lambda x: (float(-x @ A @ x / 2 + x.sum()), 1 - A @ x), np.zeros(3), 1e-14)
-    values = list(iter(ascent.advance, None))
-    np.testing.assert_allclose(ascent.theta, [1.0, 0.1, 0.01], atol=1e-6)
+    trainer = LBFGS(lambda x: (float(-x @ A @ x / 2 + x.sum()), 1 - A @ x), np.zeros(3), 1e-14)
+    values = list(iter(trainer.advance, None))
+    np.testing.assert_allclose(trainer.theta, [1.0, 0.1, 0.01], atol=1e-6)
     assert 1 < len(values) < 100
     assert values == sorted(values)
 

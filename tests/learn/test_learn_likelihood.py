@@ -18,7 +18,7 @@ from pgcc.kernels.simd import load, store
 from pgcc.learn.encoding import encode
 from pgcc.learn.kernels.dense import invert, invert_eight, multiply
 from pgcc.learn.mixture_likelihood import MixtureLikelihood, component_scores, log_likelihoods, log_weights
-from pgcc.learn.partition import partition_variables, positive_dependence
+from pgcc.learn.partition import count_pairs, partition_variables, positive_dependence
 from pgcc.learn.rows import distinct_rows
 from pgcc.learn.simple_pgc import simple_pgc_circuit
 
@@ -103,7 +103,7 @@ def test_gradient_does_not_depend_on_threads(components):
 def both_ways(monkeypatch, parameters: np.ndarray, data) -> list[tuple[float, np.ndarray]]:
     found = []
     for fewest in (1, 100):  # by eights, one by one
-        monkeypatch.setattr("pgcc.learn.mixture_likelihood._FEWEST", fewest)
+        monkeypatch.setattr("pgcc.learn.mixture_likelihood._FEWEST_COMPONENTS", fewest)
         value, gradient = MixtureLikelihood(data.table, len(parameters)).gradient(parameters, data.where)
         found.append((value, gradient.copy()))
     return found
@@ -292,11 +292,12 @@ def test_partition(weights, most, groups):
 
 def test_weights_are_those_of_the_paper():
     X = np.array([[1, 1, 0], [1, 1, 0], [1, 0, 0], [0, 0, 1]], np.int8)
-    w = positive_dependence(X)
+    w = positive_dependence(count_pairs(X, np.ones(len(X))))
     assert w[0, 1] == pytest.approx(0.5 * np.log(0.5 / (0.75 * 0.5)))
     assert w[0, 2] == w[1, 2] == 0.0  # never together
     gaps = np.concatenate([X, [[-1, 1, -1], [1, -1, 1]]]).astype(np.int8)
-    assert positive_dependence(gaps)[0, 1] == pytest.approx(w[0, 1])  # rows in which both are known
+    known = positive_dependence(count_pairs(gaps, np.ones(len(gaps))))  # from rows in which both are known
+    assert known[0, 1] == pytest.approx(w[0, 1])
 
 
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 5))

@@ -9,13 +9,13 @@ import pytest
 
 from pgcc.learn.checkpoint import Checkpoint
 from pgcc.learn.optimizers import Adam
-from pgcc.learn.training import Attempt, Run, best_of, progress_line, train
+from pgcc.learn.training import Run, RunPlan, best_of, progress_line, train
 
 NAN = math.nan
 
 
 class Scripted:
-    """An ascent with the given scores; its parameter is the number of epochs that are done."""
+    """A trainer with the given scores; its parameter is the number of epochs that are done."""
 
     def __init__(self, scores, state=None):
         self.scores, self.done = scores, 0 if state is None else int(state["done"])
@@ -36,8 +36,8 @@ class Scripted:
 
 
 def run_of(scores, patience, epochs=100, checkpoint=None):
-    attempt = Attempt(lambda state: Scripted(scores, state), epochs, patience)
-    (run,) = train([attempt], Checkpoint(checkpoint, {}))
+    plan = RunPlan(lambda state: Scripted(scores, state), epochs, patience)
+    (run,) = train([plan], Checkpoint(checkpoint, {}))
     return run
 
 
@@ -74,9 +74,9 @@ def test_the_best_of_several_runs():
 
 
 def test_runs_that_have_not_begun_are_left_too():
-    attempts = [Attempt(lambda state: Scripted([-1.0] * 4, state), 4, 4)] * 2
+    plans = [RunPlan(lambda state: Scripted([-1.0] * 4, state), 4, 4)] * 2
     first = Run(history={"train": [-1.0], "validation": [-2.0], "seconds": [3.0]}, best_epoch=0)
-    told = progress_line(attempts, [first, Run()], 0)
+    told = progress_line(plans, [first, Run()], 0)
     assert told == "run 1/2, epoch 1/4: train -1.0000, validation -2.0000, best -2.0000, at most 21 s left"
 
 
@@ -87,7 +87,7 @@ def test_adam_by_its_definition(decay, memory):
     adam, mean, square, average = Adam(theta, decay, memory), 0.0, 0.0, theta.copy()
     for step in range(1, 8):
         gradient, rate = rng.standard_normal(theta.shape), 0.1 / step
-        adam.ascend(gradient, rate)
+        adam.step(gradient, rate)
         mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
         corrected, scale = mean / (1 - 0.9**step), np.sqrt(square / (1 - 0.999**step))
         theta = theta + rate * (corrected / (scale + 1e-8) - decay * theta)

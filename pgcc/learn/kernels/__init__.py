@@ -1,1 +1,1 @@
-"""Compiled loops of learning."""
+"""The inner loops of learning, compiled by Numba."""

@@ -1,4 +1,4 @@
-"""A step of Adam, with the running mean of the parameters: one pass over memory."""
+"""One step of Adam, with an exponential moving average of the parameters, in a single pass over memory."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from pgcc.kernels.policy import kernel
 
 
 @kernel
-def adam_step(theta, gradient, mean, square, average, step, rate, decay, memory):
-    """Make a function of θ larger, given its gradient: step number `step`, from 1.
+def adam_step(theta, gradient, mean, square, average, step, rate, weight_decay, ema_decay):
+    """Gradient ascent: update θ with learning rate `rate`, in step number `step` (counted from 1).
 
-    `decay` is decoupled weight decay. `average` is a running mean of θ, which keeps `memory` of what it was.
+    `mean` and `square` are the first and second moment estimates. `weight_decay` is decoupled. `average` is an
+    exponential moving average of θ: average ← ema_decay · average + (1 − ema_decay) · θ.
     """
-    beta, gamma = 0.9, 0.999
-    of_mean, of_square = 1.0 / (1.0 - beta**step), 1.0 / (1.0 - gamma**step)
+    beta1, beta2 = 0.9, 0.999
+    correct_mean, correct_square = 1.0 / (1.0 - beta1**step), 1.0 / (1.0 - beta2**step)  # bias correction
     for j in range(len(theta)):
-        slope = gradient[j]
-        mean[j] = beta * mean[j] + (1.0 - beta) * slope
-        square[j] = gamma * square[j] + (1.0 - gamma) * slope * slope
-        ascent = rate * of_mean * mean[j] / (np.sqrt(of_square * square[j]) + 1e-8)
-        theta[j] += ascent - rate * decay * theta[j]
-        average[j] += (1.0 - memory) * (theta[j] - average[j])
+        g = gradient[j]
+        mean[j] = beta1 * mean[j] + (1.0 - beta1) * g
+        square[j] = beta2 * square[j] + (1.0 - beta2) * g * g
+        update = rate * correct_mean * mean[j] / (np.sqrt(correct_square * square[j]) + 1e-8)
+        theta[j] += update - rate * weight_decay * theta[j]
+        average[j] += (1.0 - ema_decay) * (theta[j] - average[j])

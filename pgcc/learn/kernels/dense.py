@@ -1,4 +1,8 @@
-"""Small dense matrices in a fixed order of operations: inner loops add multiples of rows, which vectorises as it is."""
+"""Small dense matrices: inverses, log-determinants and products.
+
+The order of operations is fixed, so results are reproducible. Inner loops add a multiple of one row to another, which
+compilers vectorise without reordering sums.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +28,18 @@ from pgcc.kernels.simd import (
     times_power,
 )
 
-# A pivot below this, relative to the diagonal entry that it is what remains of, is rounding noise: the determinant is
-# taken to be 0. So it is where a pivot is close to the smallest float64.
+# A pivot smaller than PIVOT times the original diagonal entry is rounding noise, and so is one below TINY: the
+# determinant is then taken to be 0.
 PIVOT, TINY = 1e-14, 1e-300
 LOG_TWO = math.log(2.0)
 
 
 @bare_kernel
 def invert(a, n, v):
-    """Minus the inverse of a positive definite matrix by sweeps, in place; its log det.
+    """Replace a positive definite matrix by minus its inverse, with the sweep operator; return its log-determinant.
 
-    `a` is n·n numbers, of which the upper triangle is read and written; `v` is scratch memory for a row. Sweeping k
-    maps a_ij to a_ij − a_ik·a_kj / a_kk, a_ik to a_ik / a_kk and a_kk to −1 / a_kk.
+    `a` holds n·n numbers, of which only the upper triangle is read and written; `v` is scratch memory for one row.
+    Sweeping row k maps a_ij to a_ij − a_ik·a_kj / a_kk, a_ik to a_ik / a_kk and a_kk to −1 / a_kk.
     """
     logdet = 0.0
     for k in range(n):
@@ -61,7 +65,7 @@ def invert(a, n, v):
 
 @bare_kernel
 def packed(n, i):
-    """Where row i of an upper triangle starts, if its rows stand one after the other, so that (i, j) is at that + j."""
+    """The offset of row i in a packed upper triangle (rows one after another): entry (i, j) is at packed(n, i) + j."""
     return i * n - i * (i + 1) // 2
 
 
@@ -69,8 +73,8 @@ def packed(n, i):
 def invert_eight(a, start, n, scratch, logdet, first):
     """`invert` for eight matrices at a time: packed upper triangles, interleaved in `a` from `start` on.
 
-    Writes their log det to logdet[first : first + 8]; where a matrix is not positive definite, up to rounding, that is
-    −inf, and the inverse becomes zeros. `scratch` holds 3·n times eight numbers.
+    Writes their log-determinants to logdet[first : first + 8]. If a matrix is not positive definite, up to rounding,
+    its log-determinant is −inf and its inverse all zeros. `scratch` holds 3·n times eight numbers.
     """
     for i in range(n):
         least = mul(load(a, start + LANES * (packed(n, i) + i)), splat(PIVOT))
@@ -101,7 +105,7 @@ def invert_eight(a, start, n, scratch, logdet, first):
 
 @bare_kernel
 def drop_indefinite(a, start, n, scratch, worst, logdet, first):
-    """Zeros and a log det of −inf for matrices whose smallest pivot, less its rounding noise, is not positive."""
+    """Set matrices with a pivot that is not above its rounding noise to zeros, and their log-determinants to −inf."""
     store(scratch, 0, worst)
     for lane in range(LANES):
         if not scratch[lane] > 0.0:
@@ -112,7 +116,7 @@ def drop_indefinite(a, start, n, scratch, worst, logdet, first):
 
 @bare_kernel
 def times_pivot(product, exponent, pivot):
-    """product · pivot · 2^exponent, as a product near 1 and an exponent. NaN stays NaN."""
+    """product · pivot · 2^exponent as a new pair (product near 1, exponent). NaN stays NaN."""
     product = mul(product, pivot)
     power = binary_exponent(product)
     return muladd(product, splat(0.0), times_power(product, mul(power, splat(-1.0)))), plus(exponent, power)
@@ -120,7 +124,7 @@ def times_pivot(product, exponent, pivot):
 
 @bare_kernel
 def copy_row(a, start, n, k, scratch, to):
-    """Row k of eight symmetric matrices. Its first entries are those of column k."""
+    """Copy row k of eight symmetric matrices to `scratch`; the entries left of the diagonal are read from column k."""
     row = start + LANES * packed(n, k)
     for i in range(k):
         store(scratch, to + LANES * i, load(a, start + LANES * (packed(n, i) + k)))
@@ -130,7 +134,7 @@ def copy_row(a, start, n, k, scratch, to):
 
 @bare_kernel
 def subtract_row(scratch, u, v, n, k, ratio):
-    """v − ratio·u, in place; its entry k."""
+    """v ← v − ratio·u; returns entry k of the result."""
     for i in range(n):
         at = LANES * i
         store(scratch, v + at, sub(load(scratch, v + at), mul(ratio, load(scratch, u + at))))
@@ -139,7 +143,7 @@ def subtract_row(scratch, u, v, n, k, ratio):
 
 @bare_kernel
 def sweep_one(a, start, n, k, inverse, scratch, u):
-    """Sweep row k; `u` is where it stands, `inverse` is that of its pivot."""
+    """Sweep row k. `u` is the position of its copy in `scratch`, and `inverse` is 1 / pivot."""
     for i in range(n):
         at, ratio = start + LANES * packed(n, i), mul(load(scratch, u + LANES * i), inverse)
         for j in range(i, n):
@@ -154,9 +158,10 @@ def sweep_one(a, start, n, k, inverse, scratch, u):
 
 @bare_kernel
 def sweep_two(a, start, n, k, ratio, inverse, other, scratch, u, v):
-    """Sweep rows k and k + 1: a_ij − u_i·u_j / p − v_i·v_j / q, with u row k, and v row k + 1 when k is swept.
+    """Sweep rows k and k + 1: a_ij − u_i·u_j / p − v_i·v_j / q.
 
-    p and q are their pivots, `inverse` and `other` 1/p and 1/q, and `ratio` is u_(k + 1) / p.
+    u is row k, v is row k + 1 after sweeping row k, and p and q are their pivots. `inverse` is 1/p, `other` is 1/q, and
+    `ratio` is u_(k + 1) / p.
     """
     for i in range(n):
         at = start + LANES * packed(n, i)
@@ -181,7 +186,7 @@ def sweep_two(a, start, n, k, ratio, inverse, other, scratch, u, v):
 
 @bare_kernel
 def row_times_eight(a, row, b, n, first, out, to):
-    """A row of eight matrices times eight others, n × n, from entry `first` on; four rows of the others at a time."""
+    """A row of eight matrices `a` times eight n × n matrices `b`, from column `first` on, four rows of b at a time."""
     for j in range(first, n):
         store(out, to + LANES * j, splat(0.0))
     k = 0

@@ -1,11 +1,13 @@
-"""`mixtures` with eight components in the lanes of vectors: 1.4–2.1 times as fast (7–20 components, the paper's sets).
+"""The kernels of `mixtures` for eight components at a time, one per SIMD lane: 1.4–2.1 times as fast.
 
-Measured per step of training: nltcs 2.1, plants 1.9, apparel 1.9, jester 1.7, carseats and bedding 1.4; with four
-components 1.25–1.7. Slower with fewer components (empty lanes) and with more than 96 groups (dna: 0.74).
+Measured per training step, with 7–20 components, on data sets of the paper: nltcs 2.1, plants 1.9, apparel 1.9, jester
+1.7, carseats and bedding 1.4; with four components 1.25–1.7. It is slower with fewer components (empty lanes) and with
+more than 96 groups (dna: 0.74).
 
-Number i of each component stands at 8·i + lane. Rows of L, minors and leaves are then rows of vectors: nothing is
-gathered, and minors need no padding. Where fewer than eight components are left, the last one fills the other lanes,
-with weight 0. Lanes are independent, so that results do not depend on which components share a vector.
+Arrays are interleaved: number i of the component in a lane is at 8·i + lane. Rows of L, of its principal minors and of
+leaves are then contiguous vectors, so nothing is gathered and minors need no padding. If fewer than eight components
+are left, copies of the last one with weight 0 fill the other lanes. Lanes are independent: results do not depend on
+which components share a vector.
 """
 
 from __future__ import annotations
@@ -21,35 +23,38 @@ from pgcc.learn.kernels.dense import invert_eight, packed, row_times_eight
 
 
 class Eights(NamedTuple):
-    """Arrays for intermediate results; the first axis of all but `gradient` is the number of the eight components."""
+    """Intermediate results. The first axis counts blocks of eight components; that of `gradient`, components."""
 
     parameters: np.ndarray
-    L: np.ndarray  # packed upper triangle; later the gradient
+    L: np.ndarray  # packed upper triangle; overwritten by its gradient in the backward pass
     inverse: np.ndarray  # minus (I + L)⁻¹, packed
     square: np.ndarray  # scratch memory, m × m
-    swept: np.ndarray  # minus the inverses of all minors, packed
-    logdet: np.ndarray  # of all patterns, and of I + L
+    swept: np.ndarray  # minus the inverse of the minor of every pattern, packed
+    logdet: np.ndarray  # of the minor of every pattern, and of I + L
     leaf: np.ndarray  # probabilities of all codes
     log_leaf: np.ndarray
     log_mass: np.ndarray  # of every observation
     scores: np.ndarray  # log(π · p(row))
-    shares: np.ndarray  # responsibilities times counts
-    on_patterns: np.ndarray  # gradient in the log det of every pattern
-    on_observations: np.ndarray  # and in the log mass of every observation
-    in_parameters: np.ndarray
-    gradient: np.ndarray  # the same, components × parameters
+    responsibilities: np.ndarray  # times the counts of rows
+    grad_logdet: np.ndarray  # of the objective, with respect to the log-determinant of every pattern
+    grad_log_mass: np.ndarray  # … and to the log mass of every observation
+    grad_parameters: np.ndarray
+    gradient: np.ndarray  # grad_parameters, not interleaved: components × parameters
 
 
 @kernel
 def forward(table, batch, parameters, log_weights, first, last, work):
-    """Scores of the rows of a batch under some eights of components, keeping what the gradient needs."""
+    """The scores log(π · p(row)) of a mini-batch, for the blocks of components first … last − 1.
+
+    Intermediate results that the backward pass needs are kept in `work`.
+    """
     m = len(table.leaf) - 1
     scratch = np.empty(LANES * (3 * m))
     for e in range(first, last):
         mine, L, inverse, logdet, log_mass = (
             work.parameters[e], work.L[e], work.inverse[e], work.logdet[e], work.log_mass[e],
         )  # fmt: skip
-        side_by_side(parameters, LANES * e, mine)
+        interleave(parameters, LANES * e, mine)
         multiply_by_transposed(mine, m, work.square[e], L)
         for j in range(len(L)):
             inverse[j] = L[j]
@@ -71,8 +76,8 @@ def forward(table, batch, parameters, log_weights, first, last, work):
 
 
 @bare_kernel
-def side_by_side(parameters, first, out):
-    """The parameters of eight components, or as many as there are from `first` on and the last one again."""
+def interleave(parameters, first, out):
+    """Interleave the parameters of components first … first + 7; copies of the last component fill what is missing."""
     for i in range(parameters.shape[1]):
         for lane in range(LANES):
             out[LANES * i + lane] = parameters[min(first + lane, len(parameters) - 1), i]
@@ -90,7 +95,7 @@ def multiply_by_transposed(B, m, transposed, L):
 
 @bare_kernel
 def fill_minor(table, p, L, log_mass, out, start):
-    """S·L·S + I_F of a pattern; how many rows it has."""
+    """Write the minor S·L·S + I_F of a pattern to `out`; return its number of rows."""
     m, groups = len(table.leaf) - 1, table.groups[table.pattern[p] : table.pattern[p + 1]]
     n, at = len(groups), start
     for i in range(n):
@@ -109,13 +114,13 @@ def fill_minor(table, p, L, log_mass, out, start):
 
 @bare_kernel
 def half_exp(log_mass, o):
-    """The root of the mass of an observation."""
+    """The square root of the mass of an observation."""
     return exp_eight(mul(splat(0.5), load(log_mass, LANES * o)))
 
 
 @bare_kernel
 def scale_minor(a, start, n, i, scale):
-    """Multiply row and column i of a symmetric matrix, its diagonal entry twice."""
+    """Multiply row i and column i of a symmetric matrix by `scale` (the diagonal entry by its square)."""
     for j in range(i + 1):
         at = start + LANES * (packed(n, j) + i)
         store(a, at, mul(load(a, at), scale))
@@ -136,8 +141,8 @@ def score_rows(table, batch, logdet, log_mass, offset, scores):
 
 
 @kernel
-def share(counts, scores, shares):
-    """Σ counts · log p(row), and the responsibilities of components times the counts."""
+def compute_responsibilities(counts, scores, responsibilities):
+    """Compute the responsibilities of all components, times the counts of rows; return Σ counts · log p(row)."""
     total, lanes, eights = 0.0, np.empty(LANES), len(scores)
     for b in range(len(counts)):
         at = LANES * b
@@ -150,60 +155,67 @@ def share(counts, scores, shares):
             top = max(top, lanes[lane])
         if top == -np.inf:  # every component gives the row probability 0, and none learns from it
             for e in range(eights):
-                store(shares[e], at, splat(0.0))
+                store(responsibilities[e], at, splat(0.0))
             total = -np.inf
             continue
         masses = splat(0.0)
         for e in range(eights):
             part = exp_eight(sub(load(scores[e], at), splat(top)))
-            store(shares[e], at, part)
+            store(responsibilities[e], at, part)
             masses = plus(masses, part)
         mass = add_up(masses)
         for e in range(eights):
-            store(shares[e], at, mul(load(shares[e], at), splat(counts[b] / mass)))
+            store(responsibilities[e], at, mul(load(responsibilities[e], at), splat(counts[b] / mass)))
         total += counts[b] * (top + np.log(mass))
     return total
 
 
 @kernel
 def backward(table, batch, parameters, log_weights, first, last, prior, work):
-    """The gradient of Σ counts · log p(row) + Σ prior · log leaf in some eights of components; see `mixtures`."""
+    """The gradient of Σ counts · log p(row) + Σ prior · log leaf for some blocks of components; see `mixtures`."""
     m = len(table.leaf) - 1
     all_rows = batch.counts.sum()
     for e in range(first, last):
-        mine, in_L, in_parameters, log_mass = work.parameters[e], work.L[e], work.in_parameters[e], work.log_mass[e]
-        on_patterns, on_observations = work.on_patterns[e], work.on_observations[e]
-        mass = add_shares(table, batch, work.shares[e], on_patterns, on_observations)
+        mine, grad_L, grad_parameters, log_mass = (
+            work.parameters[e],
+            work.L[e],
+            work.grad_parameters[e],
+            work.log_mass[e],
+        )
+        grad_logdet, grad_log_mass = work.grad_logdet[e], work.grad_log_mass[e]
+        mass = add_responsibilities(table, batch, work.responsibilities[e], grad_logdet, grad_log_mass)
         for i in range(m * (m + 1) // 2):
-            store(in_L, LANES * i, mul(mass, load(work.inverse[e], LANES * i)))
+            store(grad_L, LANES * i, mul(mass, load(work.inverse[e], LANES * i)))
         start = 0
         for at in range(len(batch.patterns)):
-            weight = load(on_patterns, LANES * at)
-            start += spread(table, batch.patterns[at], weight, log_mass, work.swept[e], start, in_L, on_observations)
-        multiply_by_twice(in_L, m, work.square[e], mine, in_parameters)
-        in_leaves(
-            table, on_observations, work.leaf[e], work.log_leaf[e], log_mass, prior, in_parameters[LANES * m * m :]
+            weight = load(grad_logdet, LANES * at)
+            start += backward_minor(
+                table, batch.patterns[at], weight, log_mass, work.swept[e], start, grad_L, grad_log_mass
+            )
+        multiply_by_twice(grad_L, m, work.square[e], mine, grad_parameters)
+        backward_leaves(
+            table, grad_log_mass, work.leaf[e], work.log_leaf[e], log_mass, prior, grad_parameters[LANES * m * m :]
         )
-        store(in_parameters, len(in_parameters) - LANES, mass)
+        store(grad_parameters, len(grad_parameters) - LANES, mass)
         for c in range(LANES * e, min(LANES * (e + 1), len(parameters))):
             gradient = work.gradient[c]
             for i in range(len(gradient)):
-                gradient[i] = in_parameters[LANES * i + c % LANES]
+                gradient[i] = grad_parameters[LANES * i + c % LANES]
             gradient[-1] -= all_rows * np.exp(log_weights[c])
 
 
 @bare_kernel
-def add_shares(table, batch, shares, on_patterns, on_observations):
-    """The sums of shares of every pattern and of every observation of a group that is in; returns the total."""
-    on_patterns[:] = 0.0
-    on_observations[:] = 0.0
+def add_responsibilities(table, batch, responsibilities, grad_logdet, grad_log_mass):
+    """Sum the responsibilities of rows by pattern, and by observation of the groups that are in; return the total."""
+    grad_logdet[:] = 0.0
+    grad_log_mass[:] = 0.0
     mass = splat(0.0)
     for b in range(len(batch.rows)):
-        weight, r = load(shares, LANES * b), batch.rows[b]
+        weight, r = load(responsibilities, LANES * b), batch.rows[b]
         mass = plus(mass, weight)
-        add_to(on_patterns, LANES * batch.local[b], weight)
+        add_to(grad_logdet, LANES * batch.local[b], weight)
         for j in range(table.row[r], table.row[r + 1]):
-            add_to(on_observations, LANES * table.seen[j], weight)
+            add_to(grad_log_mass, LANES * table.seen[j], weight)
     return mass
 
 
@@ -213,28 +225,31 @@ def add_to(a, at, x):
 
 
 @bare_kernel
-def spread(table, p, weight, log_mass, swept, start, in_L, on_observations):
-    """Add weight · inverse of a minor to the gradients in L and in the masses of uncertain groups; its length."""
+def backward_minor(table, p, weight, log_mass, swept, start, grad_L, grad_log_mass):
+    """Backpropagate through the log-determinant of a minor, to L and to the masses of uncertain groups.
+
+    Returns the length of the minor in `swept`.
+    """
     m, groups = len(table.leaf) - 1, table.groups[table.pattern[p] : table.pattern[p + 1]]
     n, at = len(groups), start
     for i in range(n):
         o = table.free[table.pattern[p] + i]
         if o >= 0:  # from here on `swept` is −S·inverse·S
             diagonal = load(swept, start + LANES * (packed(n, i) + i))
-            add_to(on_observations, LANES * o, muladd(weight, diagonal, weight))
+            add_to(grad_log_mass, LANES * o, muladd(weight, diagonal, weight))
             scale_minor(swept, start, n, i, half_exp(log_mass, o))
     for i in range(n):
         row = packed(m, groups[i])
         for j in range(i, n):
             to = LANES * (row + groups[j])
-            store(in_L, to, sub(load(in_L, to), mul(weight, load(swept, at))))
+            store(grad_L, to, sub(load(grad_L, to), mul(weight, load(swept, at))))
             at += LANES
     return at - start
 
 
 @bare_kernel
 def multiply_by_twice(triangle, m, square, B, out):
-    """2·G·B, G by its packed upper triangle; `square` is scratch memory for 2·G."""
+    """2·G·B, where G is symmetric and given by its packed upper triangle; `square` is scratch memory for 2·G."""
     for i in range(m):
         for j in range(i, m):
             twice = mul(splat(2.0), load(triangle, LANES * (packed(m, i) + j)))
@@ -249,7 +264,7 @@ def multiply_by_twice(triangle, m, square, B, out):
 
 @bare_kernel
 def log_leaves(table, theta, leaf, log_leaf, log_mass):
-    """Softmax of the logits of every leaf, its logarithm, and the logarithms of the masses of all observations."""
+    """The softmax of the logits of every leaf, its logarithm, and the log mass of every observation."""
     for g in range(len(table.leaf) - 1):
         first, last = LANES * table.leaf[g], LANES * table.leaf[g + 1]
         top = load(theta, first)
@@ -278,12 +293,12 @@ def log_leaves(table, theta, leaf, log_leaf, log_mass):
 
 
 @bare_kernel
-def in_leaves(table, on_observations, leaf, log_leaf, log_mass, prior, gradient):
-    """From the gradient in the logarithms of masses to that in the logits; `prior` is counts to be added."""
+def backward_leaves(table, grad_log_mass, leaf, log_leaf, log_mass, prior, gradient):
+    """The gradient for the logits, from the gradient for the log masses; `prior` has pseudo-counts of codes."""
     for j in range(len(prior)):
         store(gradient, LANES * j, splat(prior[j]))
     for o in range(len(table.observation) - 1):
-        first, last, weight = table.observation[o], table.observation[o + 1], load(on_observations, LANES * o)
+        first, last, weight = table.observation[o], table.observation[o + 1], load(grad_log_mass, LANES * o)
         if last == first + 1:
             add_to(gradient, LANES * table.codes[first], weight)
             continue

@@ -1,8 +1,10 @@
 """Expectation–maximisation of mixtures in which groups are independent: determinantal PGCs with diagonal kernels.
 
-A group is in with probability q = odds / (1 + odds), and then its leaf says which set:
+A group is in (some variable of it is 1) with probability q = odds / (1 + odds), and then its leaf chooses the set:
 
-    p(row) = Π_g (1 − q_g) · Π_{in} odds · s · Π_{perhaps in} (1 + odds · s)        s: mass of the consistent sets
+    p(row) = Π_g (1 − q_g) · Π_{in} odds · s · Π_{uncertain} (1 + odds · s)
+
+where s is the mass of the leaf on the sets that are consistent with the row.
 """
 
 from __future__ import annotations
@@ -15,15 +17,15 @@ from pgcc.learn.kernels.leaves import log_leaves
 
 @kernel
 def expect(table, log_weights, log_odds, logits, leaf, log_mass, scores):
-    """log(π · p(row)) of every row under every component; fills `leaf` and `log_mass`."""
+    """The E-step, unnormalised: scores log(π · p(row)) of all rows and components; fills leaf and log_mass."""
     log_leaf = np.empty(leaf.shape[1])
     for c in range(len(log_weights)):
         log_leaves(table, logits[c], leaf[c], log_leaf, log_mass[c])
-        nothing = log_weights[c]
+        log_empty = log_weights[c]  # of the row in which every group is out
         for g in range(len(table.leaf) - 1):
-            nothing -= np.log1p(np.exp(log_odds[c, g]))
+            log_empty -= np.log1p(np.exp(log_odds[c, g]))
         for r in range(len(table.of_row)):
-            total, seen = nothing, table.row[r]
+            total, seen = log_empty, table.row[r]
             p = table.of_row[r]
             for j in range(table.pattern[p], table.pattern[p + 1]):
                 odds = log_odds[c, table.groups[j]]
@@ -36,22 +38,22 @@ def expect(table, log_weights, log_odds, logits, leaf, log_mass, scores):
 
 
 @kernel
-def maximize(table, shares, prior_in, prior_code, extra, log_odds, leaf, log_mass, logits, weights):
-    """From responsibilities (times counts) to weights, odds and leaves.
+def maximize(table, responsibilities, prior_in, prior_code, pseudo_rows, log_odds, leaf, log_mass, logits, weights):
+    """The M-step: weights, odds and leaves from responsibilities (times the counts of rows).
 
-    `extra` rows are added to every component, with groups and codes distributed as the prior.
+    Additive smoothing: `pseudo_rows` rows, distributed as the priors, are added to every component.
     """
     groups, codes = len(table.leaf) - 1, table.leaf[len(table.leaf) - 1]
-    active, count, on = np.empty(groups), np.empty(codes), np.empty(len(table.observation) - 1)
+    active, count, of_observation = np.empty(groups), np.empty(codes), np.empty(len(table.observation) - 1)
     for c in range(len(weights)):
-        active[:], count[:], on[:] = 0.0, 0.0, 0.0
+        active[:], count[:], of_observation[:] = 0.0, 0.0, 0.0
         mass = 0.0
         for r in range(len(table.of_row)):
-            share, seen = shares[c, r], table.row[r]
-            mass += share
+            weight, seen = responsibilities[c, r], table.row[r]
+            mass += weight
             p = table.of_row[r]
             for j in range(table.pattern[p], table.pattern[p + 1]):
-                part = share
+                part = weight
                 if table.free[j] >= 0:
                     o = table.free[j]
                     part /= 1.0 + np.exp(-log_odds[c, table.groups[j]] - log_mass[c, o])
@@ -59,13 +61,13 @@ def maximize(table, shares, prior_in, prior_code, extra, log_odds, leaf, log_mas
                     o = table.seen[seen]
                     seen += 1
                 active[table.groups[j]] += part
-                on[o] += part
-        for o in range(len(on)):
+                of_observation[o] += part
+        for o in range(len(of_observation)):
             for j in range(table.observation[o], table.observation[o + 1]):
-                count[table.codes[j]] += on[o] * (leaf[c, table.codes[j]] / np.exp(log_mass[c, o]))
+                count[table.codes[j]] += of_observation[o] * (leaf[c, table.codes[j]] / np.exp(log_mass[c, o]))
         weights[c] = mass
         for g in range(groups):
-            inside = active[g] + extra * prior_in[g]
-            log_odds[c, g] = np.log(inside / (mass + extra - inside))
+            inside = active[g] + pseudo_rows * prior_in[g]
+            log_odds[c, g] = np.log(inside / (mass + pseudo_rows - inside))
             for j in range(table.leaf[g], table.leaf[g + 1]):
-                logits[c, j] = np.log((count[j] + extra * prior_code[j]) / (active[g] + extra))
+                logits[c, j] = np.log((count[j] + pseudo_rows * prior_code[j]) / (active[g] + pseudo_rows))

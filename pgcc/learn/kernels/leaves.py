@@ -1,4 +1,4 @@
-"""Leaves of determinantal PGCs: softmax of logits, the masses of observations, and their gradients."""
+"""Leaves of determinantal PGCs: the softmax of their logits, the masses of observations, and the gradient."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgcc.kernels.policy import bare_kernel
 
 @bare_kernel
 def log_leaves(table, theta, leaf, log_leaf, log_mass):
-    """Softmax of the logits of every leaf, its logarithm, and the logarithms of the masses of all observations."""
+    """The softmax of the logits of every leaf, its logarithm, and the log mass of every observation."""
     for g in range(len(table.leaf) - 1):
         first, last = table.leaf[g], table.leaf[g + 1]
         top = theta[first]
@@ -38,12 +38,12 @@ def log_leaves(table, theta, leaf, log_leaf, log_mass):
 
 
 @bare_kernel
-def in_leaves(table, on_observations, leaf, log_mass, prior, gradient):
-    """From the gradient in the logarithms of masses to that in the logits; `prior`: counts of codes to be added."""
+def backward_leaves(table, grad_log_mass, leaf, log_mass, prior, gradient):
+    """The gradient for the logits, from the gradient for the log masses; `prior` has pseudo-counts of codes."""
     for j in range(len(prior)):
         gradient[j] = prior[j]
-    for o in range(len(on_observations)):
-        first, last, weight = table.observation[o], table.observation[o + 1], on_observations[o]
+    for o in range(len(grad_log_mass)):
+        first, last, weight = table.observation[o], table.observation[o + 1], grad_log_mass[o]
         if last == first + 1:
             gradient[table.codes[first]] += weight
         elif weight != 0.0:

@@ -1,13 +1,13 @@
-"""Likelihoods of mixtures of determinantal PGCs, and their gradients, one component at a time.
+"""The likelihood of a mixture of determinantal PGCs, and its gradient, one component at a time.
 
-A component has a factor B (L = B·Bᵀ), logits θ of the leaves and a logit of its own. With A the groups of a row that
-have a variable that is 1, F the uncertain groups (nothing is known to be 1, something may be), and s the mass of a leaf
-on the sets that are consistent with the row,
+The parameters of a component are a factor B (L = B·Bᵀ), the logits θ of its leaves, and the logit of its weight π. In a
+row, A are the groups with a variable that is 1, and F the uncertain groups: no variable is known to be 1, but some are
+missing. s is the mass of a leaf on the sets that are consistent with the row. Then
 
     log p(row) = log π + Σ_A log s + log det(S·L·S + I_F) over A ∪ F − log det(I + L)        S = √s on F, 1 on A
 
-Nothing is larger than |A ∪ F|, and rows with the same A and the same F have the same determinant (a *pattern*).
-Every component is computed on its own and in one order, so that results do not depend on the number of threads.
+The determinant has |A ∪ F| rows, and depends only on the *pattern* of the row: A, F, and the masses s on F. Each
+component is computed by itself in a fixed order, so results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ import numpy as np
 from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 from pgcc.kernels.simd import LANES
 from pgcc.learn.kernels.dense import invert, invert_eight, multiply, multiply_transposed, packed
-from pgcc.learn.kernels.leaves import in_leaves, log_leaves
+from pgcc.learn.kernels.leaves import backward_leaves, log_leaves
 from pgcc.learn.kernels.tables import block_size
 
 
 class Work(NamedTuple):
     """Arrays for intermediate results; the first axis of all is the component."""
 
-    L: np.ndarray  # m·m numbers, a 0 and a 1; later the gradient
+    L: np.ndarray  # m·m numbers, a 0 and a 1; overwritten by its gradient in the backward pass
     inverse: np.ndarray  # minus (I + L)⁻¹, m·m numbers
-    swept: np.ndarray  # inverses of all blocks
-    logdet: np.ndarray  # of all patterns
+    swept: np.ndarray  # minus the inverse of the minor of every pattern, in blocks of eight
+    logdet: np.ndarray  # of the minor of every pattern
     leaf: np.ndarray  # probabilities of all codes
     log_leaf: np.ndarray
     log_mass: np.ndarray  # of every observation
     scores: np.ndarray  # log(π · p(row))
-    shares: np.ndarray  # responsibilities times counts
+    responsibilities: np.ndarray  # times the counts of rows
     gradient: np.ndarray
 
 
@@ -54,7 +54,7 @@ def normalizer(B, transposed, L, inverse, scratch):
 
 @bare_kernel
 def fill_block(table, batch, block, L, log_mass, out, start):
-    """S·L·S + I_F of the patterns of a block; how many rows these matrices have."""
+    """Write the minors S·L·S + I_F of a block of patterns to `out`; return the number of rows of these matrices."""
     first = batch.start[block]
     count = batch.start[block + 1] - first
     mine, entries = out[start : start + count], batch.entries[first : first + count]
@@ -88,7 +88,7 @@ def score_rows(table, batch, logdet, log_mass, offset, scores):
 
 
 class Component(NamedTuple):
-    """Of `Work`, what one component has; `swept` for all blocks, or as long as the largest."""
+    """The arrays of `Work` for one component. `swept` has space for all blocks, or only for the largest."""
 
     L: np.ndarray
     inverse: np.ndarray
@@ -101,7 +101,7 @@ class Component(NamedTuple):
 
 @separate_kernel
 def _score_component(table, batch, parameters, log_weight, keep, own, scores):
-    """Scores of the rows of a batch under one component; own : Component, in which all blocks are kept or none."""
+    """The scores of a mini-batch for one component. `keep`: whether `own` has space for the minors of all blocks."""
     m = len(table.leaf) - 1
     transposed, scratch = np.empty((m, m)), np.empty(LANES * (3 * m))
     B = parameters[: m * m].reshape(m, m)
@@ -116,7 +116,10 @@ def _score_component(table, batch, parameters, log_weight, keep, own, scores):
 
 @kernel
 def forward(table, batch, parameters, log_weights, first, last, work):
-    """Scores of the rows of a batch under some components, keeping what the gradient needs."""
+    """The scores log(π · p(row)) of a mini-batch, for components first … last − 1.
+
+    Intermediate results that the backward pass needs are kept in `work`.
+    """
     for c in range(first, last):
         own = Component(
             work.L[c], work.inverse[c], work.swept[c], work.logdet[c], work.leaf[c], work.log_leaf[c], work.log_mass[c]
@@ -125,8 +128,8 @@ def forward(table, batch, parameters, log_weights, first, last, work):
 
 
 @kernel
-def share(counts, scores, shares):
-    """Σ counts · log p(row), and the responsibilities of components times the counts."""
+def compute_responsibilities(counts, scores, responsibilities):
+    """Compute the responsibilities of all components, times the counts of rows; return Σ counts · log p(row)."""
     components, rows = len(scores), len(counts)
     total = 0.0
     for b in range(rows):
@@ -135,63 +138,65 @@ def share(counts, scores, shares):
             top = max(top, scores[c, b])
         if top == -np.inf:  # every component gives the row probability 0, and none learns from it
             for c in range(components):
-                shares[c, b] = 0.0
+                responsibilities[c, b] = 0.0
             total = -np.inf
             continue
         mass = 0.0
         for c in range(components):
-            shares[c, b] = np.exp(scores[c, b] - top)
-            mass += shares[c, b]
+            responsibilities[c, b] = np.exp(scores[c, b] - top)
+            mass += responsibilities[c, b]
         for c in range(components):
-            shares[c, b] *= counts[b] / mass
+            responsibilities[c, b] *= counts[b] / mass
         total += counts[b] * (top + np.log(mass))
     return total
 
 
 @kernel
 def backward(table, batch, parameters, log_weights, first, last, prior, work):
-    """The gradient of Σ counts · log p(row) + Σ prior · log leaf in the parameters of some components.
+    """The gradient of Σ counts · log p(row) + Σ prior · log leaf for components first … last − 1.
 
-    In L:  Σ share · S·(S·L·S + I_F)⁻¹·S − (Σ share)·(I + L)⁻¹, and 2·(that)·B in B;
-    in log s: share for a group of A, share · (1 − (S·L·S + I_F)⁻¹_gg) for one of F;
-    in θ: the part of that of each code, less its probability times the sum.
+    With the responsibilities r of a component, the gradient is
+
+        for L:      G = Σ r · S·(S·L·S + I_F)⁻¹·S − (Σ r)·(I + L)⁻¹, and 2·G·B for B
+        for log s:  r for a group of A, and r · (1 − (S·L·S + I_F)⁻¹_gg) for a group g of F
+        for θ:      that of the softmax: the part of log s due to each code, less its probability times the sum of all
     """
     m = len(table.leaf) - 1
-    on_patterns = np.empty(LANES * (len(batch.start) - 1))
-    on_observations = np.empty(len(table.observation) - 1)
+    grad_logdet = np.empty(LANES * (len(batch.start) - 1))
+    grad_log_mass = np.empty(len(table.observation) - 1)
     for c in range(first, last):
-        on_patterns[:] = 0.0
-        on_observations[:] = 0.0
+        grad_logdet[:] = 0.0
+        grad_log_mass[:] = 0.0
         mass = all_rows = 0.0
         for b in range(len(batch.rows)):
-            weight = work.shares[c, b]
+            weight = work.responsibilities[c, b]
             mass += weight
             all_rows += batch.counts[b]
-            on_patterns[batch.local[b]] += weight
+            grad_logdet[batch.local[b]] += weight
             r = batch.rows[b]
             for j in range(table.row[r], table.row[r + 1]):
-                on_observations[table.seen[j]] += weight
+                grad_log_mass[table.seen[j]] += weight
         gradient = work.gradient[c]
         gradient[-1] = mass - all_rows * np.exp(log_weights[c])
-        in_L, swept, log_mass = work.L[c], work.swept[c], work.log_mass[c]
+        grad_L, swept, log_mass = work.L[c], work.swept[c], work.log_mass[c]
         for i in range(m):  # `invert` leaves minus the inverse, above the diagonal
             for j in range(i, m):
-                in_L[i * m + j] = mass * work.inverse[c, i * m + j]
+                grad_L[i * m + j] = mass * work.inverse[c, i * m + j]
         for block in range(len(batch.start) - 1):
-            spread(table, batch, block, on_patterns, log_mass, swept, in_L, on_observations)
-        matrix = in_L[: m * m].reshape(m, m)
+            backward_block(table, batch, block, grad_logdet, log_mass, swept, grad_L, grad_log_mass)
+        matrix = grad_L[: m * m].reshape(m, m)
         for i in range(m):
             for j in range(i):
                 matrix[i, j] = matrix[j, i]
         multiply(matrix, parameters[c, : m * m].reshape(m, m), gradient[: m * m].reshape(m, m))
         for j in range(m * m):
             gradient[j] *= 2.0
-        in_leaves(table, on_observations, work.leaf[c], log_mass, prior, gradient[m * m : -1])
+        backward_leaves(table, grad_log_mass, work.leaf[c], log_mass, prior, gradient[m * m : -1])
 
 
 @bare_kernel
-def spread(table, batch, block, weights, log_mass, swept, in_L, on_observations):
-    """Add weight · inverse of the matrices of a block to the gradients in L and in the masses of uncertain groups."""
+def backward_block(table, batch, block, weights, log_mass, swept, grad_L, grad_log_mass):
+    """Backpropagate through the log-determinants of a block of minors, to L and to the masses of uncertain groups."""
     first, size = batch.start[block], block_size(table, batch.patterns, block)
     for at in range(LANES * block, min(LANES * (block + 1), len(batch.patterns))):
         p, mine = batch.patterns[at], first + at % LANES
@@ -199,7 +204,7 @@ def spread(table, batch, block, weights, log_mass, swept, in_L, on_observations)
             o = table.free[table.pattern[p] + i]
             if o >= 0:  # from here on `swept` is −S·inverse·S
                 scale = np.exp(0.5 * log_mass[o])
-                on_observations[o] += weights[at] * (1.0 + swept[mine + LANES * (packed(size, i) + i)])
+                grad_log_mass[o] += weights[at] * (1.0 + swept[mine + LANES * (packed(size, i) + i)])
                 for j in range(i + 1):
                     swept[mine + LANES * (packed(size, j) + i)] *= scale
                 for j in range(i, size):
@@ -207,15 +212,15 @@ def spread(table, batch, block, weights, log_mass, swept, in_L, on_observations)
     count = batch.start[block + 1] - first
     entries, inverse = batch.entries[first : first + count], swept[first : first + count]
     for i in range(count):
-        in_L[entries[i]] -= weights[LANES * block + i % LANES] * inverse[i]
+        grad_L[entries[i]] -= weights[LANES * block + i % LANES] * inverse[i]
 
 
 @kernel
 def score_only(table, batch, parameters, log_weights, first, last, scores):
-    """Scores of rows under some components, as `forward` computes them, with memory for one block at a time."""
+    """The scores of `forward` without intermediate results: memory for one block of patterns at a time."""
     m = len(table.leaf) - 1
     blocks = len(batch.start) - 1
-    size = block_size(table, batch.patterns, blocks - 1)  # the last has the largest
+    size = block_size(table, batch.patterns, blocks - 1)  # the last block has the largest minors
     minors, leaves = np.empty(LANES * (size * (size + 1) // 2)), table.leaf[m]
     own = Component(
         np.empty(m * m + 2),

@@ -1,4 +1,4 @@
-"""Data as the kernels of learning read them: tables of distinct rows, and mini-batches grouped by pattern."""
+"""The data structures of the kernels for SimplePGC: tables of distinct rows, and mini-batches grouped by pattern."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ from pgcc.learn.kernels.dense import packed
 
 
 class Table(NamedTuple):
-    """Distinct rows of data as kernels read them; int64 arrays, lists in lists as starts and entries.
+    """Distinct rows of data as int64 arrays. Nested lists are stored like sparse rows (CSR): offsets, and entries.
 
-    A *code* is a non-empty set of variables of one group; those of the leaf of group g are leaf[g]:leaf[g + 1]. An
+    A *code* is a non-empty set of variables of one group; the codes of group g are leaf[g] … leaf[g + 1] − 1. An
     *observation* is the set of codes of a group that are consistent with a row. A *pattern* lists the groups that may
     be in (have a variable that is 1), in ascending order, and for each −1 if it is in, or the observation if that is
     uncertain. A row has a pattern, and an observation for each group that is in.
     """
 
     leaf: np.ndarray
-    observation: np.ndarray  # starts, in `codes`
+    observation: np.ndarray  # offsets into `codes`
     codes: np.ndarray
-    pattern: np.ndarray  # starts, in `groups` and `free`
+    pattern: np.ndarray  # offsets into `groups` and `free`
     groups: np.ndarray
     free: np.ndarray
-    row: np.ndarray  # starts, in `seen`
+    row: np.ndarray  # offsets into `seen`
     seen: np.ndarray
     of_row: np.ndarray  # the pattern of every row
 
 
 class Batch(NamedTuple):
-    """Distinct rows of a mini-batch, how often each occurs, and their patterns.
+    """The distinct rows of a mini-batch, how often each occurs, and their patterns.
 
-    Patterns are in ascending order of size. Eight of them at a time are a block, whose matrices have the size of the
-    largest and are interleaved, as packed upper triangles. `entries` says which entry of L each number is; m² is a 0
-    and m² + 1 a 1, with which smaller matrices are padded. (It is empty where components are eight at a time.)
+    Patterns are sorted by size, and every eight of them form a block. The matrices of a block are packed upper
+    triangles, interleaved and padded to the size of the largest. `entries` gives the position in L of each number;
+    m² is a 0 and m² + 1 is a 1, for padding. (It is empty if components are computed eight at a time.)
     """
 
     rows: np.ndarray
     counts: np.ndarray
     local: np.ndarray  # for every row, the position of its pattern in `patterns`
     patterns: np.ndarray
-    start: np.ndarray  # of every block's matrices
+    start: np.ndarray  # the offset of every block's matrices
     entries: np.ndarray  # unsigned, so that Numba need not ask whether they are negative
 
 
 @kernel
 def gather(table, drawn, mark_row, mark_pattern, rows, counts, local, patterns, start):
-    """The distinct rows and patterns of a mini-batch; returns their numbers.
+    """Find the distinct rows and patterns of a mini-batch; return how many there are of each.
 
-    The marks are −1 for all rows and patterns, before and after.
+    `mark_row` and `mark_pattern` are scratch memory, all −1 before and after the call.
     """
     n_rows = n_patterns = 0
     found = np.empty(len(drawn), np.int64)
-    of_size = np.zeros(len(table.leaf) + 1, np.int64)  # patterns that are smaller: a counting sort
+    of_size = np.zeros(len(table.leaf) + 1, np.int64)  # offsets of a counting sort by size
     for r in drawn:
         at = mark_row[r]
         if at >= 0:
@@ -91,14 +91,14 @@ def gather(table, drawn, mark_row, mark_pattern, rows, counts, local, patterns, 
 
 @bare_kernel
 def block_size(table, patterns, block):
-    """How many rows the matrices of a block have."""
+    """The number of rows of the matrices of a block."""
     p = patterns[min(LANES * (block + 1), len(patterns)) - 1]
     return table.pattern[p + 1] - table.pattern[p]
 
 
 @kernel
 def find_entries(table, patterns, start, entries):
-    """Which entry of L each number of the blocks' matrices is."""
+    """Fill `entries`: the position in L of every number of the matrices of all blocks."""
     m = len(table.leaf) - 1
     for at in range(LANES * (len(start) - 1)):
         block, lane = at // LANES, at % LANES

@@ -1,4 +1,4 @@
-"""The start of training: the parameters of a mixture of determinantal PGCs before the first step."""
+"""The initial parameters of a mixture of determinantal PGCs, found by EM with independent groups."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ from pgcc.learn.encoding import Encoded
 from pgcc.learn.kernels import em, mixtures
 from pgcc.learn.kernels.tables import Table
 
-# Rows that smooth the components of EM; its rounds; the noise that is added to the diagonal kernels that it finds: at a
-# diagonal kernel the gradient of the other entries is zero.
-_EXTRA, _ROUNDS, _NOISE = 30.0, 50, 0.3
+# Smoothing of EM (the number of rows added to every component), its iterations, and the noise that is added to the
+# diagonal kernels that it finds, because the gradient of the off-diagonal entries is zero at a diagonal kernel.
+_PSEUDO_ROWS, _ITERATIONS, _NOISE = 30.0, 50, 0.3
 
 
 def start_by_em(data: Encoded, components: int, rng: np.random.Generator) -> np.ndarray:
-    """A mixture in which groups are independent, by EM; then noise is added to every kernel."""
+    """The initial parameters: EM for a mixture in which groups are independent, then noise on every kernel."""
     m = len(data.table.leaf) - 1
     log_odds, logits, weights = mixture_of_groups(
-        data.table, data.counts, _shares(data, components, rng), _active(data), prior_codes(data), _EXTRA, _ROUNDS
+        data.table,
+        data.counts,
+        _random_responsibilities(data, components, rng),
+        _group_frequencies(data),
+        prior_codes(data),
+        _PSEUDO_ROWS,
+        _ITERATIONS,
     )
     directions = _unit_rows(np.eye(m) + _NOISE * rng.standard_normal((components, m, m)) / np.sqrt(m))
     factors = directions * np.exp(0.5 * log_odds)[:, :, None]
@@ -29,55 +35,58 @@ def start_by_em(data: Encoded, components: int, rng: np.random.Generator) -> np.
 def mixture_of_groups(
     table: Table,
     counts: np.ndarray,
-    shares: np.ndarray,
+    responsibilities: np.ndarray,
     prior_in: np.ndarray,
     prior_code: np.ndarray,
-    extra: float,
-    rounds: int,
+    pseudo_rows: float,
+    iterations: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A mixture in which the groups are independent, by EM.
+    """EM for a mixture in which the groups are independent given the component.
 
     Parameters
     ----------
     table : Table
     counts : array
         How often each distinct row occurs.
-    shares : array, components × rows
+    responsibilities : array, components × rows
         Initial responsibilities.
     prior_in, prior_code : array
-        Probabilities of groups, and of codes in them, in the rows that are added to every component.
-    extra : float
-        How many rows are added.
-    rounds : int
+        The probability that each group is in, and of each code if its group is, in the rows added for smoothing.
+    pseudo_rows : float
+        The number of rows added to every component.
+    iterations : int
+        The number of iterations.
 
     Returns
     -------
     (log_odds, logits, log_weights)
         Components × groups, components × codes, and one per component.
     """
-    components = len(shares)
+    components = len(responsibilities)
     log_odds = np.tile(np.log(prior_in / (1 - prior_in)), (components, 1))
     logits = np.tile(np.log(prior_code), (components, 1))
     leaf, log_mass = np.empty_like(logits), np.empty((components, len(table.observation) - 1))
-    scores, weights = np.empty_like(shares), np.ones(components)
+    scores, weights = np.empty_like(responsibilities), np.ones(components)
     em.expect(table, np.log(weights), log_odds, logits, leaf, log_mass, scores)
-    shares = shares * counts
-    for _ in range(rounds):
-        em.maximize(table, shares, prior_in, prior_code, extra, log_odds, leaf, log_mass, logits, weights)
+    responsibilities = responsibilities * counts
+    for _ in range(iterations):
+        em.maximize(
+            table, responsibilities, prior_in, prior_code, pseudo_rows, log_odds, leaf, log_mass, logits, weights
+        )
         weights = (weights + 1) / (weights + 1).sum()
         em.expect(table, np.log(weights), log_odds, logits, leaf, log_mass, scores)
-        mixtures.share(counts, scores, shares)
+        mixtures.compute_responsibilities(counts, scores, responsibilities)
     return log_odds, logits, np.log(weights)
 
 
-def _shares(data: Encoded, components: int, rng: np.random.Generator) -> np.ndarray:
-    """Initial responsibilities: every row is mostly of one component, drawn at random."""
-    shares = rng.dirichlet(np.full(components, 0.1), size=len(data.table.of_row))
-    return np.ascontiguousarray(shares.T)
+def _random_responsibilities(data: Encoded, components: int, rng: np.random.Generator) -> np.ndarray:
+    """Initial responsibilities: random, with most of each row assigned to one component."""
+    responsibilities = rng.dirichlet(np.full(components, 0.1), size=len(data.table.of_row))
+    return np.ascontiguousarray(responsibilities.T)
 
 
-def _active(data: Encoded) -> np.ndarray:
-    """How often each group is in, of the rows in which that is known, with half a row more for in and for out."""
+def _group_frequencies(data: Encoded) -> np.ndarray:
+    """The frequency of each group being in, among rows in which that is known, with pseudo-counts of 1/2."""
     table = data.table
     of_entry = np.repeat(np.arange(len(table.pattern) - 1), np.diff(table.pattern))
     weight = np.bincount(table.of_row, weights=data.counts, minlength=len(table.pattern) - 1)[of_entry]
@@ -88,9 +97,9 @@ def _active(data: Encoded) -> np.ndarray:
 
 
 def prior_codes(data: Encoded) -> np.ndarray:
-    """How often every code occurs, of all rows in which its group is in, with one row more spread over all codes.
+    """The frequency of every code among the rows in which its group is in, with pseudo-counts that add up to 1.
 
-    An observation of several codes counts for each of them in equal parts.
+    An observation with several possible codes counts for each of them in equal parts.
     """
     table = data.table
     rows = np.repeat(np.arange(len(table.of_row)), np.diff(table.row))

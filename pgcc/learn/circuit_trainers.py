@@ -1,4 +1,4 @@
-"""Three ways to climb the likelihood of a circuit: expectation–maximisation, L-BFGS, and Adam in mini-batches."""
+"""Three trainers for the likelihood of a circuit: expectation–maximisation, L-BFGS, and Adam with mini-batches."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pgcc.learn.circuit_likelihood import CircuitLikelihood
 from pgcc.learn.optimizers import LBFGS, Function
 from pgcc.learn.rows import batches, distinct_rows
 
-# L-BFGS ends where a step gains less than this in the mean log-likelihood; EM keeps weights at least this large.
+# L-BFGS stops if a step gains less than this in the mean log-likelihood; EM keeps weights at least this large.
 _TOLERANCE, _SMALLEST = 1e-9, 1e-300
 
 
 class FullBatch:
-    """An ascent whose epochs are steps of L-BFGS, over all rows."""
+    """L-BFGS on all rows: every epoch is one step."""
 
     def __init__(self, likelihood: CircuitLikelihood, state: State | None):
         self._likelihood = likelihood
@@ -35,27 +35,27 @@ class FullBatch:
         return self._likelihood.validate(self._optimizer.theta)
 
     def learned(self) -> State:
-        """θ after the last step."""
+        """A copy of θ after the last step."""
         return {"theta": self._optimizer.theta.copy()}
 
 
 class ExpectationMaximization:
-    """EM: every weight becomes its share of the expected number of rows that chose its term.
+    """EM: every weight becomes proportional to the expected number of rows that choose its term.
 
-    `smoothing` rows are added to every sum, spread like its first weights.
+    `smoothing` rows are added to every sum, distributed as its initial weights.
     """
 
     def __init__(self, likelihood: CircuitLikelihood, smoothing: float, state: State | None):
         parameters = likelihood.parameters
         self._likelihood, self._smoothing = likelihood, smoothing
         self._first, _ = parameters.numbers(parameters.start)
-        # θ of the weights whose likelihood is known, and the weights that follow from them
+        # θ of the last weights whose likelihood was computed, and the weights of the next iteration
         self._theta, self._following = parameters.start, self._first
         if state is not None:
             self._theta, self._following = state["theta"], state["following"]
 
     def advance(self) -> float:
-        """The likelihood at the weights, and the next ones."""
+        """One iteration: the likelihood of the current weights, and the next weights."""
         weights, sums = self._following, self._likelihood.parameters.sums
         value, expected = self._likelihood.expected_counts(weights)
         if not math.isfinite(value):
@@ -74,29 +74,29 @@ class ExpectationMaximization:
         return self._likelihood.validate(self._theta)
 
     def learned(self) -> State:
-        """θ of the weights whose likelihood is known."""
+        """θ of the last weights whose likelihood was computed."""
         return {"theta": self._theta.copy()}
 
     def state(self) -> State:
-        """θ, and the weights of the next epoch."""
+        """θ, and the weights of the next iteration."""
         return {"theta": self._theta, "following": self._following}
 
 
 class CircuitBatches:
-    """The mean log-likelihood of mini-batches, for `pgcc.learn.mini_batches`."""
+    """The objective of `MiniBatches`: the mean log-likelihood of a mini-batch."""
 
     def __init__(self, likelihood: CircuitLikelihood, batch: int):
         self._likelihood, self.rows, self.batch = likelihood, len(likelihood.rows), batch
-        self.length = -(-self.rows // batch) * batch  # every step counts the same: the last batch as a full one
+        self.length = -(-self.rows // batch) * batch  # the schedule counts steps: the last batch counts as a full one
         self.validate = likelihood.validate
 
     def batches(self, rng: np.random.Generator) -> Iterator[tuple[int, Function]]:
-        """All rows once in random order."""
+        """All rows once, in random order; see `Objective`."""
         for drawn in batches(self.rows, self.batch, rng):
-            yield len(drawn), partial(self._climb, drawn)
+            yield len(drawn), partial(self._value_and_gradient, drawn)
 
-    def _climb(self, drawn: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Σ log p(row), and the gradient of its mean."""
+    def _value_and_gradient(self, drawn: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Σ log p(row), and the gradient of the mean."""
         distinct, where = distinct_rows(self._likelihood.rows.codes(drawn))
         value, gradient = self._likelihood.of(theta, distinct, np.bincount(where) / len(drawn))
         if value == -math.inf:
