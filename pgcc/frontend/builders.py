@@ -96,7 +96,7 @@ def _tree(above: list[int], given: list[tuple[Number, Number]], labels: Sequence
 
 
 def _topological(above: list[int], labels: Sequence[str]) -> list[int]:
-    """Parents before children."""
+    """The variables in an order with parents before children."""
     below: list[list[int]] = [[] for _ in above]
     for i, parent in enumerate(above):
         if parent >= 0:
@@ -365,7 +365,7 @@ def _decision(name: Any, p: Any, zero: tuple, one: tuple) -> tuple[Node, dict[st
     differ = sorted(zero[1].keys() ^ one[1].keys())
     if differ:
         raise CircuitError(f"below the decision on {name!r}, only one branch has the variable {differ[0]!r}")
-    positive = var(name)  # refuses what cannot be a name
+    positive = var(name)  # raises an error if this cannot be a name
     if name in zero[1]:
         raise CircuitError(f"below the decision on {name!r}, the variable occurs again")
     terms = [_times(var(name, complement=True), zero[0]), _times(positive, one[0])]
@@ -496,7 +496,7 @@ def _key(key: Any) -> tuple:
     return tuple(key) if isinstance(key, (tuple, list)) else (key,)
 
 
-# -- pieces -------------------------------------------------------------------------------------------------
+# -- helpers ------------------------------------------------------------------------------------------------
 
 
 def _leaf(p: Any, name: str, given: str) -> Node:

@@ -102,8 +102,8 @@ def _weights(weights: Iterable[Any], count: int) -> list[Number]:
     added = sum((Fraction(share) for share in shares), Fraction(0))
     floats = float in set(map(type, shares))
     if shares and (abs(added - 1) > TOLERANCE if floats else added != 1):
-        told = nearest_float(added) if floats else as_number(added)
-        raise CircuitError(f"the weights of a mixture add up to {display_text(told)}, not to 1")
+        shown = nearest_float(added) if floats else as_number(added)
+        raise CircuitError(f"the weights of a mixture add up to {display_text(shown)}, not to 1")
     return shares
 
 
@@ -241,9 +241,11 @@ class _Split:
     """A circuit from which the factors that are single shared variables have been split off."""
 
     body: Circuit
-    scale: Fraction  # the total of these factors, and numbers that the root is multiplied by
-    alone: dict[str, Fraction]  # the probability that such a variable is in
-    added: dict[str, Number] = field(default_factory=dict)  # what comes in from other circuits
+    scale: Fraction  # the total of the factors that were split off, times constant factors of the root
+    alone: dict[str, Fraction]  # for each variable that was split off, the probability that it is in
+    added: dict[str, Number] = field(
+        default_factory=dict
+    )  # for each variable, the probability that another circuit adds it
 
     def root(self) -> Node:
         body = add(self.body, self.added) if any(self.added.values()) else self.body
@@ -268,7 +270,7 @@ def _split(circuit: Circuit, shared: Iterable[str]) -> _Split:
 
 
 def _factors(circuit: Circuit) -> tuple[Fraction, list[Node]]:
-    """The number and the nodes whose product the root is, looking through nested products and multiples."""
+    """The root as a product of a number and nodes, with nested products and constant multiples flattened."""
     scale, found = Fraction(1), []
     stack = [circuit.root]
     while stack:
@@ -291,7 +293,7 @@ def _only_variable(factor: Node) -> str | None:
 
 
 def _union(probabilities: Iterable[Fraction]) -> Number:
-    """1 − Π (1 − p)"""
+    """The probability of a union of independent events: 1 − Π (1 − p)."""
     out = Fraction(1)
     for p in probabilities:
         out *= 1 - p

@@ -29,8 +29,8 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, product, var, weighted_sum
 
 MOST_NEIGHBOURS = 23  # one table of numbers has at most 2^(23 + 1) entries: 128 MB
-MOST_ENTRIES = 1 << 21  # of all tables of nodes together: about 0.4 kB each
-MOST_NUMBERS = 1 << 28  # of all tables of numbers together: seconds
+MOST_ENTRIES = 1 << 21  # the most entries of all tables of nodes together: about 0.4 kB each
+MOST_NUMBERS = 1 << 28  # the most entries of all tables of numbers together: seconds of work
 
 # Numbers in tables are rescaled by a power of two when the largest leaves this range; the factor is dropped.
 _SMALL, _LARGE = 2.0**-100, 2.0**100
@@ -172,7 +172,7 @@ def _power(width: int) -> str:
 
 
 def _try_plan(count: int, scopes: Sequence[Sequence[int]], kept: set[int], tie: int) -> Plan | int:
-    """An elimination order with its cost, or a width that is too large."""
+    """A min-fill order with its cost, or, if it is too wide, a lower bound on its width."""
     graph = _Graph(count, scopes)
     order: list[int] = []
     neighbours: list[tuple[int, ...]] = []
@@ -222,7 +222,7 @@ class _Graph:
             self.near[u].discard(v)
         for u, w in combinations(near, 2):
             if w not in self.near[u]:
-                changed |= self.near[u] & self.near[w]  # of these the pair were neighbours
+                changed |= self.near[u] & self.near[w]  # common neighbours of u and w now lack one edge fewer
                 self.near[u].add(w)
                 self.near[w].add(u)
         return changed
@@ -231,7 +231,7 @@ class _Graph:
 def _min_fill(
     graph: _Graph, group: set[int], tie: int, order: list[int], neighbours: list[tuple[int, ...]]
 ) -> int | None:
-    """Eliminate a group of variables; if all that remain have too many neighbours, return the smallest number."""
+    """Eliminate a group of variables. If all that remain have too many neighbours, return the smallest such number."""
     fill = {v: graph.fill(v) for v in sorted(group)}
     heap = [(f, tie * v) for v, f in fill.items() if f is not None]
     heapq.heapify(heap)
@@ -239,7 +239,7 @@ def _min_fill(
         f, signed = heapq.heappop(heap)
         v = tie * signed
         if fill.get(v) != f:
-            continue  # an old entry
+            continue  # an outdated entry
         del fill[v]
         order.append(v)
         neighbours.append(tuple(sorted(graph.near[v])))
@@ -300,7 +300,7 @@ class _Elimination:
             self.parts += entries
 
     def products(self, v: int, bag: tuple[int, ...]) -> np.ndarray:
-        """lit_x · Π_j m_j(s, x), over the variables of the messages only, with axes for all of the bag."""
+        """The table lit_x · Π_j m_j(s, x), with an axis for every variable of the bag (see `aligned`)."""
         literals = _objects([var(self.names[v], complement=True), var(self.names[v])])
         messages = self.messages[v]
         own = {v}.union(*(m.scope for m in messages))
@@ -352,7 +352,7 @@ def aligned(factor: Factor, bag: tuple[int, ...]) -> np.ndarray:
 
 
 def multiplied(factors: Sequence[Factor], bag: tuple[int, ...]) -> np.ndarray:
-    """The product of tables of numbers, with axes for all of the bag."""
+    """The product of tables of numbers, with an axis for every variable of the bag."""
     ready = sorted((aligned(f, bag) for f in factors), key=np.size)  # small ones first
     result = np.ones((1,) * len(bag))
     for i, table in enumerate(ready):
@@ -368,7 +368,7 @@ def _times(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _rescaled(table: np.ndarray) -> np.ndarray:
-    """The table times a power of two, if its largest entry is very large or small."""
+    """The table, multiplied by a power of two if its largest entry is very large or small."""
     top = float(table.max())
     if not top or _SMALL < top < _LARGE:
         return table

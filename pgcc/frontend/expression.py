@@ -89,7 +89,7 @@ def parse(text: str, *, where: str = "") -> Circuit:
         return _Parser(text, where).run()
 
 
-# -- what is being read ---------------------------------------------------------------------------
+# -- the state of the parser ----------------------------------------------------------------------
 
 
 class _Expression:
@@ -105,7 +105,7 @@ class _Expression:
         self.negative = False  # whether the last operand has a minus of its own
         self.powers: list[tuple[Term, bool]] = []  # bases that wait for their exponents, each with its own minus
         self.value: Term = (0, None)  # the last operand
-        self.at = 0  # and its place
+        self.at = 0  # the position of the last operand in the text
 
     def is_empty(self) -> bool:
         return not (self.terms or self.minus or self.factors or self.negative or self.powers)
@@ -119,7 +119,7 @@ class _Open:
     def __init__(self, word: str, at: int, outer: _Expression):
         self.word, self.at, self.outer = word, at, outer
         self.items: list[Term | list] = []  # what stands between the commas of '[' and 'det('
-        self.named: dict[str, int] = {}  # which of them are the size of a det, and what is counted
+        self.named: dict[str, int] = {}  # for named arguments of a det, their positions in `items`
 
 
 # The named arguments of a det, in this order, after its other arguments.
@@ -132,15 +132,15 @@ class _Parser:
 
     def __init__(self, text: str, where: str):
         self.text, self.where = text, where
-        self.at = 0  # the place of the word that is being read
+        self.at = 0  # the position of the current token
         self.state = START
         self.compute = Terms(budget=(1 << 22) + 8 * len(text))
         self.expression = _Expression()
         self.open: list[_Open] = []
-        self.known: dict[str, Term] = {}  # names that have been used or defined
-        self.variables: dict[str, int] = {}  # and where the variables among them were first named
+        self.known: dict[str, Term] = {}  # the values of names that have been used or defined
+        self.variables: dict[str, int] = {}  # the variables among them, with the position of their first use
         self.listed = False  # whether there was a `variables` statement
-        self.numbers: dict[str, Term] = {}  # their texts, already read
+        self.numbers: dict[str, Term] = {}  # numbers that have been read, by their text
         self.statement_at = 0
         self.defining: str | None = None
         self.root_at: int | None = None
@@ -534,13 +534,13 @@ def _children(item: Term | list) -> list[Node]:
     return [node_of(x) for x in item]
 
 
-# -- what may come next ---------------------------------------------------------------------------
+# -- the states -----------------------------------------------------------------------------------
 
 _Action = Callable[[_Parser, str], None]
 
 
 class _State:
-    """What is expected, in words, and what to do with each kind of token that may come."""
+    """A state of the parser: what it expects, in words, and the action for each kind of token that is allowed."""
 
     __slots__ = ("actions", "expected")
 
@@ -550,7 +550,7 @@ class _State:
 
 
 def _first(action: _Action) -> _Action:
-    """The first token of the expression that is the polynomial itself."""
+    """The action of the first token of an expression that stands alone: the polynomial itself."""
 
     def begin(parser: _Parser, word: str) -> None:
         parser.begin_statement()

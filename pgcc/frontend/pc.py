@@ -112,7 +112,7 @@ class PC(KnowsOldSpellings):
 
     def _take(self, body: Circuit, scale: Number) -> None:
         self._body = body
-        self._scale = scale  # a factor that a sum above takes as its weight
+        self._scale = scale  # a constant factor, which becomes a weight when this circuit is a term of a sum
 
     def _check_signs(self) -> None:
         if self.signed:
@@ -160,7 +160,7 @@ class PC(KnowsOldSpellings):
 
     def __add__(self, other: Any) -> PC:
         if is_number(other) and not other:
-            return self  # where sum() starts
+            return self  # sum() starts with 0
         if is_number(other):
             raise CircuitError(
                 f"{brief(other)} stands alone in a sum: in a probabilistic circuit that is {brief(other)} for every "

@@ -198,7 +198,10 @@ def _structured(circuit: Circuit) -> tuple[bool, Offender | None]:
 
 
 def _deterministic(circuit: Circuit) -> tuple[bool | None, Offender | None]:
-    n, certain = len(circuit.scopes.names), circuit.facts.monotone  # with negative numbers, a support may cancel
+    n, certain = (
+        len(circuit.scopes.names),
+        circuit.facts.monotone,
+    )  # with negative numbers, terms may cancel, and supports are smaller
     complete = n <= 24 and len(circuit.order) << n <= _TABLE_BITS
     support = _supports(circuit, complete)
     meeting: bool | None = True
@@ -214,19 +217,21 @@ def _deterministic(circuit: Circuit) -> tuple[bool | None, Offender | None]:
     return None, Offender(node, f"its terms {x} and {y} were not told apart")
 
 
-_Found = tuple[int, int, int] | None  # a sum and two of its terms
-_TABLE_BITS = 1 << 28
-_SAMPLES = 512
+_Found = tuple[int, int, int] | None  # the positions of a sum and of two of its terms
+_TABLE_BITS = 1 << 28  # the largest table of the supports of all nodes
+_SAMPLES = 512  # random assignments, if there are too many for a table
 
 
 def _supports(circuit: Circuit, complete: bool) -> list[int]:
-    """The support of every node if nothing cancels, one bit per assignment: for all assignments, or random ones."""
+    """The support of every node, if no terms cancel: one bit per assignment, of all or of a random sample."""
     names = circuit.scopes.names
     bits = 1 << len(names) if complete else _SAMPLES
     ones = (1 << bits) - 1
     rng = random.Random(0)
     columns = {
-        name: ones // ((1 << (1 << i)) + 1) << (1 << i) if complete else rng.getrandbits(bits)  # 0011…, or at random
+        name: ones // ((1 << (1 << i)) + 1) << (1 << i)
+        if complete
+        else rng.getrandbits(bits)  # the truth table of x_i, or random values
         for i, name in enumerate(names)
     }
     support: list[int] = []
@@ -247,7 +252,7 @@ def _supports(circuit: Circuit, complete: bool) -> list[int]:
 
 
 def _meet_in_table(circuit: Circuit, support: Sequence[int]) -> _Found:
-    """The first sum that has two terms with a common assignment in the table."""
+    """The first sum with two terms that are both nonzero at some assignment of the table."""
     for i, node in enumerate(circuit.order):
         if node.op is not Op.SUM:
             continue
@@ -260,7 +265,7 @@ def _meet_in_table(circuit: Circuit, support: Sequence[int]) -> _Found:
 
 
 def _meet_by_search(circuit: Circuit, support: Sequence[int]) -> tuple[bool | None, _Found]:
-    """The first sum that has two terms with common support, or failing that, with possibly common support."""
+    """The first sum with two terms that have common support; if there is none, the first for which that is unknown."""
     search = CommonSupport(circuit, support)
     unknown: _Found = None
     for i, node in enumerate(circuit.order):
@@ -274,26 +279,26 @@ def _meet_by_search(circuit: Circuit, support: Sequence[int]) -> tuple[bool | No
 
 
 class CommonSupport:
-    """Whether two nodes are positive at a common assignment: True, False, or None if that is not decided."""
+    """Decides whether two nodes are positive at a common assignment: True, False, or None if it is unknown."""
 
-    DEPTH = 60
+    DEPTH = 60  # of the recursion
 
     def __init__(self, circuit: Circuit, support: Sequence[int]):
         self.support = support
         self.order, self.links, self.scopes = circuit.order, circuit.links, circuit.scopes
-        # A node that is not 0 structurally may still be 0: its terms cancel, or its factors (x·x̄) contradict.
+        # Otherwise a node that is not structurally 0 may still be 0: its terms cancel, or its factors contradict (x·x̄).
         self.sure = circuit.facts.monotone and circuit.facts.decomposable
-        self.allowance = 10 * circuit.edges + 10_000
+        self.steps_left = 10 * circuit.edges + 10_000
         self.zero = _zeros(self.order, self.links)
         self.known: dict[tuple[int, int], bool | None] = {}
 
     @classmethod
     def of(cls, circuit: Circuit) -> CommonSupport:
-        """Common support among the nodes of a circuit, which are given by their positions in its order."""
+        """The search for the nodes of a circuit, which are given by their positions in its order."""
         return cls(circuit, _supports(circuit, complete=False))
 
     def terms_meet(self, position: int) -> tuple[bool | None, tuple[int, int]]:
-        """Whether two terms of a sum have common support, and which."""
+        """Whether any two terms of a sum have common support, and which two."""
         verdict: bool | None = False
         terms = self.terms(position)
         found = (position, position)
@@ -303,12 +308,12 @@ class CommonSupport:
                 return True, (u, v)
             if meeting is None:
                 verdict, found = None, ((u, v) if verdict is False else found)
-                if self.allowance < 0:
+                if self.steps_left < 0:
                     break
         return verdict, found
 
     def terms(self, position: int) -> list[int]:
-        """The terms of a sum that are not 0."""
+        """The terms of a sum that are not structurally 0."""
         weights, links = self.order[position].weights, self.links[position]
         return [c for w, c in zip(weights, links, strict=True) if w and not self.zero[c]]
 
@@ -321,14 +326,14 @@ class CommonSupport:
             return True if self.sure else None
         key = (u, v) if u < v else (v, u)
         if key not in self.known:
-            self.allowance -= 1
-            if self.allowance < 0 or depth > self.DEPTH:
+            self.steps_left -= 1
+            if self.steps_left < 0 or depth > self.DEPTH:
                 return None
             self.known[key] = self._meet(u, v, depth + 1)
         return self.known[key]
 
     def products_meet(self, us: Sequence[int], vs: Sequence[int]) -> bool | None:
-        """Whether the product of some nodes and that of others have common support."""
+        """Whether two products, given by their factors, have common support."""
         return self._meet_factors(us, vs, depth=0)
 
     def _meet(self, u: int, v: int, depth: int) -> bool | None:
@@ -369,7 +374,7 @@ class CommonSupport:
         return True if sure else None
 
     def _contradict(self, us: Sequence[int], vs: Sequence[int]) -> bool:
-        """Whether one has a literal x and the other x̄."""
+        """Whether one product has a literal x as a factor, and the other x̄."""
         signs = {n.name: n.is_complement for n in map(self.order.__getitem__, us) if n.op is Op.VAR}
         others = (n for n in map(self.order.__getitem__, vs) if n.op is Op.VAR)
         return any(signs.get(n.name, n.is_complement) != n.is_complement for n in others)
@@ -380,8 +385,8 @@ class CommonSupport:
         by_scope = {of[v]: v for v in vs}
         if len(us) == len(vs) and all(of[u] in by_scope for u in us):
             return [(u, by_scope[of[u]]) for u in us], True
-        self.allowance -= len(us) * len(vs) // 8
-        if self.allowance < 0:
+        self.steps_left -= len(us) * len(vs) // 8
+        if self.steps_left < 0:
             return None, False
         pairs = [(u, v) for u in us for v in vs if not self._apart(u, v)]
         return pairs, len({u for u, _ in pairs}) == len(pairs) == len({v for _, v in pairs})

@@ -89,7 +89,7 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
 
 
 class _Reader:
-    """Reads sub-expressions to terms, innermost first, each object once."""
+    """Converts sub-expressions to terms, innermost first, each object once."""
 
     def __init__(self) -> None:
         import sympy
@@ -97,7 +97,7 @@ class _Reader:
         self.compute = Terms()
         self.symbols: dict[str, sympy.Symbol] = {}
         self.done: dict[int, Term] = {}  # by identity: comparing expressions would recurse
-        self.entries: dict[int, list[sympy.Expr]] = {}  # of matrices
+        self.entries: dict[int, list[sympy.Expr]] = {}  # of the matrices of determinants, by identity
         # One line for every kind of expression.
         self.kinds: list[tuple[type, Callable[[Any], Term]]] = [
             (sympy.Symbol, self.symbol),
@@ -130,7 +130,7 @@ class _Reader:
             return ()
         if not isinstance(expr.args[0], sympy.ImmutableDenseMatrix):
             raise CircuitError(f"not a polynomial: {_shown(expr)} is not the determinant of an explicit matrix")
-        # A matrix makes its entries anew whenever it is asked; they are known by identity, so keep them.
+        # Terms are found by the identity of expressions, but a matrix creates its entries on every access: keep them.
         return self.entries.setdefault(id(expr), expr.args[0].flat())
 
     def term(self, expr: sympy.Expr) -> Term:
@@ -247,7 +247,7 @@ def _determinant(node: Node, at: dict[Node, sympy.Expr]) -> sympy.Expr:
     f, y = [at[child] for child in node.inside], [at[child] for child in node.outside]
     if node.size is None:
         return _unexpanded(node, f, y)
-    points = range(min(sum(node.counted), node.matrices[0].shape[0]) + 1)  # of s, as many as there are powers
+    points = range(min(sum(node.counted), node.matrices[0].shape[0]) + 1)  # values of s, one for each power
     weights = interpolation_weights(points, node.size) if node.size in points else [Fraction(0)] * len(points)
     terms = zip(weights, points, strict=True)
     at_s = {s: [s * x if counts else x for x, counts in zip(f, node.counted, strict=True)] for s in points}

@@ -300,7 +300,7 @@ def _all_rows(n: int) -> np.ndarray | None:
 
 
 def _random_rows(rng: np.random.Generator, n: int, count: int) -> np.ndarray:
-    """Each variable on its own, then rows that observe one to four variables, about half of them, or all."""
+    """Rows that observe one variable each, then random rows that observe one to four variables, about half, or all."""
     alone = np.where(np.eye(n, dtype=bool), 1, -1)
     values = rng.integers(0, 2, (count, n))
     few = np.minimum(rng.integers(1, 5, count) / max(n, 1), 1.0)

@@ -1,4 +1,4 @@
-"""The makers of random circuits. A `Pick` makes every choice, from a numpy Generator or from hypothesis."""
+"""Random circuits. Every random choice is a call of `Pick`, which draws from a numpy Generator or from hypothesis."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def finish(maker: Maker, size: int, decomposable: bool) -> Circuit:
 
 
 def any_node(maker: Maker, size: int, dets: bool) -> Node:
-    """A random DAG, without any structural property."""
+    """A random DAG, with no structural guarantees."""
     pick = maker.pick
     numbers: list[Any] = [1, 0, -1, 2, Fraction(1, 3), Fraction(-5, 2)]
     if not maker.exact:
@@ -377,7 +377,7 @@ def _matrices(maker: Maker, kind: int, k: int) -> tuple[Any, Any, Any]:
 
 
 def _random_matrix(maker: Maker, rows: int, columns: int) -> np.ndarray:
-    """Small numbers, zero among them."""
+    """A matrix of small numbers, some of them zero."""
     entries = [maker.pick(5) - 2 for _ in range(rows * columns)]
     scale = Fraction(1, 2) if maker.exact else 0.5
     return np.array([e * scale for e in entries], dtype=object).reshape(rows, columns)
