@@ -53,19 +53,24 @@ class Parameters:
                 setattr(self, name, value)
         return self
 
-    def __repr__(self) -> str:
+    def _copy(self) -> Self:
+        """An estimator with the same parameters that has not been fitted, like scikit-learn's `clone`."""
+        return type(self)(**self.get_params(deep=False))
+
+    def _changed(self) -> dict[str, Any]:
+        """The parameters that do not have their default values."""
         defaults = inspect.signature(type(self).__init__).parameters
-        said = [f"{k}={v!r}" for k, v in self.get_params(deep=False).items() if not _is_same(v, defaults[k].default)]
-        return f"{type(self).__name__}({', '.join(said)})"
+        return {k: v for k, v in self.get_params(deep=False).items() if not _is_same(v, defaults[k].default)}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self._changed().items())})"
 
     def _repr_html_(self) -> str:
         """What notebooks show: scikit-learn's diagram of the estimator, or a table without scikit-learn."""
         try:
             from sklearn.utils import estimator_html_repr
         except ImportError:
-            defaults = inspect.signature(type(self).__init__).parameters
-            params = self.get_params(deep=False)
-            changed = {key for key, value in params.items() if not _is_same(value, defaults[key].default)}
+            params, changed = self.get_params(deep=False), set(self._changed())
             return estimator_html(type(self).__name__, params, changed, self.__sklearn_is_fitted__())
         return estimator_html_repr(self)
 

@@ -92,7 +92,7 @@ class Imputer(Parameters):
         estimator = MixtureOfTrees() if self.estimator is None else self.estimator
         if not isinstance(estimator, Estimator):
             raise PgccError(f"estimator={brief(estimator)}: an Imputer takes an estimator of pgcc.learn")
-        self.estimator_ = type(estimator)(**estimator.get_params(deep=False)).fit(X, **options)
+        self.estimator_ = estimator._copy().fit(X, **options)
         self.__dict__.pop("feature_names_in_", None)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):

@@ -141,7 +141,7 @@ def _copies(candidates: Sequence[Estimator] | None, seed: int, threads: int) -> 
     listed = isinstance(candidates, Sequence) and len(candidates) > 0
     if not listed or not all(isinstance(one, Estimator) for one in candidates):
         raise PgccError(f"candidates are a list of estimators of pgcc.learn, at least one; not {brief(candidates)}")
-    return [type(one)(**one.get_params(deep=False)) for one in candidates]
+    return [one._copy() for one in candidates]
 
 
 def stacking_weights(logs: np.ndarray) -> np.ndarray:

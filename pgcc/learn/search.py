@@ -141,7 +141,7 @@ class GridSearch(Estimator):
         return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
     def _candidate(self, params: dict[str, Any]) -> Estimator:
-        return type(self.estimator)(**self.estimator.get_params(deep=False)).set_params(**params)
+        return self.estimator._copy().set_params(**params)
 
     def __sklearn_tags__(self) -> Any:
         return self.estimator.__sklearn_tags__()

@@ -115,11 +115,6 @@ class TreeRows:
     def __len__(self) -> int:
         return self.shape[0]
 
-    @property
-    def complete(self) -> bool:
-        """Whether no entry is missing."""
-        return not len(self._gaps)
-
     def pair_counts(self, responsibilities: np.ndarray, trees: Trees, threads: int = 1) -> np.ndarray:
         """Σ responsibilities · Pr(i and j are both 1 | the observed entries of the row): components × n × n."""
         both = np.zeros((len(responsibilities), self.shape[1], self.shape[1]))
