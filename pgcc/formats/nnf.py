@@ -59,8 +59,7 @@ def read(path: str | os.PathLike[str], weights: Weights | None = None, variables
     ----------
     path : str or path-like
     weights : mapping or path, optional
-        The weight of each literal, ``{1: 0.3, -1: 0.7}``, or a file of lines `literal weight`. The total is then the
-        weighted model count. A variable without weights has 1 and 1.
+        See `pgcc.formats.weights.literal_weights`. The total is then the weighted model count.
     variables : int, optional
         How many variables there are, if the file does not say or does not mention them all.
 

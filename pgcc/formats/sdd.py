@@ -53,8 +53,7 @@ def read(
     vtree : str, path-like or Vtree, optional
         Check the circuit against this vtree; by default against the `.vtree` file of the same name beside it, if any.
     weights : mapping or path, optional
-        The weight of each literal, ``{1: 0.3, -1: 0.7}``, or a file of lines `literal weight`. The total is then the
-        weighted model count. A variable without weights has 1 and 1.
+        See `pgcc.formats.weights.literal_weights`. The total is then the weighted model count.
 
     Raises
     ------

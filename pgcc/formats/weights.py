@@ -53,6 +53,12 @@ def _times(leaf: Node, weights: Mapping[int, Number]) -> Node:
 def literal_weights(weights: Weights | None) -> dict[int, Number]:
     """The weights of literals, from a mapping or a file, checked.
 
+    Parameters
+    ----------
+    weights : mapping or path, optional
+        The weight of each literal, ``{1: 0.3, -1: 0.7}``, or a file of lines `literal weight`. A variable without
+        weights has 1 and 1.
+
     Examples
     --------
     >>> literal_weights({1: "0.3", -1: 0.7})

@@ -82,9 +82,9 @@ class Parameters:
 
         def __getattr__(self, name: str) -> Any:
             """Raise an error for old names of parameters and attributes that says the new name."""
-            told = f"{type(self).__name__} has no attribute {name!r}"
+            message = f"{type(self).__name__} has no attribute {name!r}"
             new = NEW_NAMES.get(name)
-            raise AttributeError(told if new is None else f"{told}: it is called {new} now, as in scikit-learn")
+            raise AttributeError(message if new is None else f"{message}: it is called {new} now, as in scikit-learn")
 
 
 class Estimator(Parameters):
@@ -324,9 +324,9 @@ def _is_same(value: Any, default: Any) -> bool:
 
 def not_fitted(estimator: object) -> PgccError:
     """The error for an estimator that has not been fitted; if scikit-learn is loaded, also a `NotFittedError`."""
-    told = f"this {type(estimator).__name__} has not learned anything yet: call fit first"
+    message = f"this {type(estimator).__name__} has not learned anything yet: call fit first"
     exceptions = sys.modules.get("sklearn.exceptions")
-    return PgccError(told) if exceptions is None else _also(exceptions.NotFittedError)(told)
+    return PgccError(message) if exceptions is None else _also(exceptions.NotFittedError)(message)
 
 
 @cache

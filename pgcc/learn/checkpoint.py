@@ -110,10 +110,10 @@ class Checkpoint:
         try:
             stored = Archive(read_bytes(self.place))
             if any(entry.compress_type for entry in stored.entries.values()):
-                raise ValueError("what was compressed was not written here, and may be of any size")
+                raise ValueError("a compressed file was not written here, and may unpack to any size")
             arrays = {name: stored.array(name).copy() for name in stored.entries}
-            said = json.loads(arrays.pop("__rest__").tobytes())
-            run, rest = said["run"], said["rest"]
+            content = json.loads(arrays.pop("__rest__").tobytes())
+            run, rest = content["run"], content["rest"]
         except FileNotFoundError:
             _check_folder(self.place)
             return None

@@ -31,7 +31,7 @@ class MixtureProblem:
         self.start = lru_cache(maxsize=1)(self._start)  # runs with the same seed follow each other
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Workers of a cluster recompute what is derived from the data."""
+        """Workers of a cluster recompute everything that is derived from the data."""
         return MixtureProblem, (self.data, self.validation, self.components, self.threads)
 
     def _start(self, seed: int) -> np.ndarray:
@@ -44,7 +44,7 @@ class MixtureProblem:
         return prior_codes(self.data.start) / len(self.data.start.where)
 
 
-def begin_run(recipe: Recipe, seed: int, state: State | None, problem: MixtureProblem) -> MiniBatches:
+def make_trainer(recipe: Recipe, seed: int, state: State | None, problem: MixtureProblem) -> MiniBatches:
     """The trainer for a recipe, new or restored from a state."""
     adam = Adam(problem.start(seed) if state is None else state["theta"], ema_decay=recipe.memory)
     if state is not None:

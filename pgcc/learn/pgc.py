@@ -118,7 +118,7 @@ class PGC(Estimator):
         self.circuit_ = mixture_of_learned(self.weights_.tolist(), circuits, data.rows.names)
 
     def _score_codes(self, codes: np.ndarray) -> np.ndarray:
-        """The log-likelihood from those of the members, each of which is certified, so the mixture is as accurate."""
+        """Log-sum-exp over the members. Each member's log-likelihood is certified, so the mixture is as accurate."""
         logs = np.array([member._score_codes(codes) for member in self.members_])
         return np.logaddexp.reduce(logs + np.log(self.weights_)[:, None], axis=0)
 

@@ -18,7 +18,7 @@ class Recipe:
     smoothing : float
         Additive smoothing: the number of rows added to every leaf of every component, distributed as in all data.
     memory : float
-        The decay of the exponential moving average of the parameters, which is what is kept; 0 is no averaging.
+        The decay of the exponential moving average of the parameters, which is the result; 0 is no averaging.
     batch_size, max_iter : int
         The number of rows of a mini-batch, and the largest number of epochs (passes over the data).
     n_iter_no_change : int

@@ -59,11 +59,11 @@ def new_names(params: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
     for old, new in NEW_NAMES.items():
         if old not in found or old in known or new not in known:
             continue
-        told = f"the parameter {old} is called {new} now, as in scikit-learn"
+        message = f"the parameter {old} is called {new} now, as in scikit-learn"
         if old not in _DEPRECATED:
-            raise PgccError(told)
+            raise PgccError(message)
         if new in found:
-            raise PgccError(f"{told}: give one of both")
-        warnings.warn(told, DeprecationWarning, stacklevel=3)
+            raise PgccError(f"{message}: give one of both")
+        warnings.warn(message, DeprecationWarning, stacklevel=3)
         found[new] = found.pop(old)
     return found

@@ -84,8 +84,8 @@ def save(estimator: Parameters, path: str | os.PathLike[str]) -> None:
     if place.suffix.lower() != ".npz":
         raise FormatError(f"{place}: estimators are saved in .npz files")
     arrays: dict[str, np.ndarray] = {}
-    said = {"format": FORMAT, "version": VERSION, "estimator": _Writer(arrays).value(estimator, "")}
-    arrays[_ENTRY] = np.frombuffer(json.dumps(said, ensure_ascii=False).encode(), np.uint8)
+    header = {"format": FORMAT, "version": VERSION, "estimator": _Writer(arrays).value(estimator, "")}
+    arrays[_ENTRY] = np.frombuffer(json.dumps(header, ensure_ascii=False).encode(), np.uint8)
     try:
         with replacing(place) as file:
             np.savez_compressed(file, **cast(dict[str, Any], arrays))  # numbers only: nothing can be pickled
@@ -178,12 +178,12 @@ def load(path: str | os.PathLike[str]) -> Any:
         archive = Archive(read_bytes(place))
         if _ENTRY not in archive.entries:
             raise FormatError("it does not hold an estimator; pgcc.load reads circuits")
-        said = json.loads(archive.array(_ENTRY).tobytes().decode())
-        if said["format"] != FORMAT or said["version"] != VERSION:
+        header = json.loads(archive.array(_ENTRY).tobytes().decode())
+        if header["format"] != FORMAT or header["version"] != VERSION:
             raise FormatError(
-                f"it has version {said['version']!r} of the format, and this pgcc reads version {VERSION}"
+                f"it has version {header['version']!r} of the format, and this pgcc reads version {VERSION}"
             )
-        return _Reader(archive).estimator(said["estimator"])
+        return _Reader(archive).estimator(header["estimator"])
     except FileNotFoundError:
         raise FormatError(f"{place}: there is no such file") from None
     except OSError as error:
@@ -212,18 +212,18 @@ class _Reader:
             ),
         }
 
-    def value(self, said: Any) -> Any:
-        if not isinstance(said, dict):
-            return said
-        if "estimator" in said:
-            return self.estimator(said)
-        ((kind, content),) = said.items()
+    def value(self, encoded: Any) -> Any:
+        if not isinstance(encoded, dict):
+            return encoded
+        if "estimator" in encoded:
+            return self.estimator(encoded)
+        ((kind, content),) = encoded.items()
         return self._kinds[kind](content)
 
-    def estimator(self, said: dict[str, Any]) -> Parameters:
-        kind = KINDS[said["estimator"]]
-        estimator = kind(**{name: self.value(value) for name, value in said["parameters"].items()})
-        for name, value in said["learned"].items():
+    def estimator(self, encoded: dict[str, Any]) -> Parameters:
+        kind = KINDS[encoded["estimator"]]
+        estimator = kind(**{name: self.value(value) for name, value in encoded["parameters"].items()})
+        for name, value in encoded["learned"].items():
             if not name.isidentifier() or name.startswith("_") or not name.endswith("_"):
                 raise FormatError(f"{name!r} is not a learned attribute")
             setattr(estimator, name, self.value(value))

@@ -1,4 +1,4 @@
-"""Training and validation data that several estimators share, with a cache of what is derived from them."""
+"""Training and validation data that several estimators share, with a cache of tables that are derived from them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from pgcc.learn.checkpoint import Checkpoint, CheckpointPath
 from pgcc.learn.encoding import leaf_starts
 from pgcc.learn.mixing import mixture_of_learned
 from pgcc.learn.mixture_likelihood import log_leaf_tables, log_weights
-from pgcc.learn.mixture_training import MixtureProblem, begin_run
+from pgcc.learn.mixture_training import MixtureProblem, make_trainer
 from pgcc.learn.partition import check_group
 from pgcc.learn.recipes import RECIPES, Recipe
 from pgcc.learn.renamed import with_new_names
@@ -139,13 +139,19 @@ class SimplePGC(Estimator):
         settings["runs"] = [(asdict(recipe), run_seed) for recipe, run_seed in planned]
         kept = Checkpoint(checkpoint, settings, *(part.rows for part in data))
         plans = [
-            RunPlan(partial(begin_run, recipe, run_seed), recipe.max_iter, recipe.n_iter_no_change)
+            RunPlan(partial(make_trainer, recipe, run_seed), recipe.max_iter, recipe.n_iter_no_change)
             for recipe, run_seed in planned
         ]
         problem = MixtureProblem(*data, components, threads)
-        with crew(cluster) as crew_:
-            workers = None if cluster is None else crew_
-            runs = train(plans, kept, problem, workers=workers, verbose=self.verbose, what=type(self).__name__)
+        with crew(cluster) as workers:
+            runs = train(
+                plans,
+                kept,
+                problem,
+                workers=None if cluster is None else workers,
+                verbose=self.verbose,
+                what=type(self).__name__,
+            )
         best = best_of(runs)
         if best is None:
             raise PgccError(

@@ -31,7 +31,7 @@ class Trainer(Protocol):
         """The mean log-likelihood of the validation data; None if there are none: the training data then choose."""
 
     def learned(self) -> State:
-        """A copy of the parameters after the last epoch."""
+        """The parameters after the last epoch; these arrays are never changed later."""
 
     def state(self) -> State:
         """The state to resume from; valid until the next epoch."""
@@ -43,7 +43,7 @@ class RunPlan:
 
     Attributes
     ----------
-    begin : callable
+    make_trainer : callable
         (state, *common) → Trainer: restored from the state of an interrupted run, or new if the state is None.
     epochs : int
         The largest number of epochs.
@@ -51,7 +51,7 @@ class RunPlan:
         Early stopping: the number of epochs without improvement after which to stop. If None, the last epoch is kept.
     """
 
-    begin: Callable[..., Trainer]
+    make_trainer: Callable[..., Trainer]
     epochs: int
     patience: int | None
 
@@ -98,7 +98,7 @@ def run_epochs(plan: RunPlan, run: Run, *common: Any) -> Iterator[None]:
     """Run the remaining epochs, yielding after each."""
     if run.over:
         return
-    trainer = plan.begin(run.state or None, *common)
+    trainer = plan.make_trainer(run.state or None, *common)
     if not run.state:
         run.best = trainer.learned()
     while not run.over:
@@ -128,7 +128,7 @@ def train(
     plans : sequence of RunPlan
     checkpoint : Checkpoint
     common : optional
-        Further arguments for every `RunPlan.begin`.
+        Further arguments for every `RunPlan.make_trainer`.
     workers : Crew, optional
         Each run is given to one of these workers. Without them, runs are done one after another in this process.
     verbose : bool, optional

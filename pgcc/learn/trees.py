@@ -8,7 +8,7 @@ from typing import Any
 from pgcc.cluster import crew
 from pgcc.frontend.chow_liu import PairCounts
 from pgcc.learn.base import Estimator, check_positive, check_whole, has_names, seed_of, thread_count
-from pgcc.learn.checkpoint import Checkpoint, CheckpointPath, State
+from pgcc.learn.checkpoint import Checkpoint, CheckpointPath
 from pgcc.learn.data import read_rows
 from pgcc.learn.renamed import with_new_names
 from pgcc.learn.shared import Shared
@@ -104,11 +104,9 @@ class MixtureOfTrees(Estimator):
         settings |= {"patience": patience, "seed": seed}
         kept = Checkpoint(checkpoint, settings, data.rows, data.held_out)
         with crew(cluster) as workers:
-
-            def begin(state: State | None) -> MixtureEM:
-                return MixtureEM(data, components, smoothing, seed, threads, workers, state)
-
-            (run,) = train([RunPlan(begin, epochs, patience)], kept, verbose=self.verbose, what=type(self).__name__)
+            make_trainer = partial(MixtureEM, data, components, smoothing, seed, threads, workers)
+            plan = RunPlan(make_trainer, epochs, patience)
+            (run,) = train([plan], kept, verbose=self.verbose, what=type(self).__name__)
         self.history_, self.best_epoch_, self.n_iter_ = run.history, run.best_epoch, run.epochs
         self.trees_ = Trees(**run.best)
         self.circuit_ = self.trees_.circuit(data.rows.names)
@@ -153,7 +151,7 @@ class ChowLiu(Estimator):
         complete = all((block.codes >= 0).all() for block in rows.blocks())
         kept = Checkpoint(checkpoint, {"model": "ChowLiu", "smoothing": smoothing}, rows)
         with crew(cluster) as workers:
-            begin = partial(SingleTreeEM, rows, prior, workers)
-            (run,) = train([RunPlan(begin, 1 if complete else _STEPS, patience=None)], kept)
+            make_trainer = partial(SingleTreeEM, rows, prior, workers)
+            (run,) = train([RunPlan(make_trainer, 1 if complete else _STEPS, patience=None)], kept)
         self.trees_ = Trees(**run.best)
         self.circuit_ = self.trees_.circuit(rows.names)

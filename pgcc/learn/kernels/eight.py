@@ -77,7 +77,7 @@ def forward(table, batch, parameters, log_weights, first, last, work):
 
 @bare_kernel
 def interleave(parameters, first, out):
-    """Interleave the parameters of components first … first + 7; copies of the last component fill what is missing."""
+    """Interleave the parameters of components first … first + 7; copies of the last component fill empty lanes."""
     for i in range(parameters.shape[1]):
         for lane in range(LANES):
             out[LANES * i + lane] = parameters[min(first + lane, len(parameters) - 1), i]
