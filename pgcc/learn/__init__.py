@@ -2,7 +2,7 @@
 
 The modules, in the order in which data pass through them::
 
-    data        data → rows → shared           any table → packed rows → training and validation data
+    data        data → rows → data_split       any table → packed rows → training and validation data
     training    training, checkpoint           the training loop with early stopping; its state on disk
                 optimizers                     L-BFGS, Adam, epochs of mini-batches
     SimplePGC   partition → encoding           groups of variables, tables of patterns

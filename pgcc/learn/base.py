@@ -18,9 +18,9 @@ from pgcc.evaluate.distinct import number_rows
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.checkpoint import CheckpointPath
 from pgcc.learn.data import default_names, read_chunks, read_rows
+from pgcc.learn.data_split import DataSplit
 from pgcc.learn.renamed import NEW_NAMES, new_names, with_new_names
 from pgcc.learn.rows import Rows, hold_out, slices
-from pgcc.learn.shared import Shared
 from pgcc.model import Model, compile
 
 
@@ -273,9 +273,9 @@ class Estimator(Parameters):
         """The threshold above which numbers count as 1; None if data have to be 0 and 1."""
         return check_threshold(self.binarize)
 
-    def _read(self, X: Any, validation: Any, seed: int) -> Shared:
+    def _read(self, X: Any, validation: Any, seed: int) -> DataSplit:
         """Read training and validation data, and remember the names of the columns."""
-        data = X if isinstance(X, Shared) else _read_both(X, validation, seed, self._threshold)
+        data = X if isinstance(X, DataSplit) else _read_both(X, validation, seed, self._threshold)
         self._keep_names(data.rows.names, data.named)
         return data
 
@@ -300,13 +300,13 @@ class Estimator(Parameters):
         )
 
 
-def _read_both(X: Any, validation: Any, seed: int, threshold: float | None) -> Shared:
+def _read_both(X: Any, validation: Any, seed: int, threshold: float | None) -> DataSplit:
     rows = read_rows(X, threshold=threshold)
     named = has_names(X, rows)
     if validation is None:
-        return Shared(*hold_out(rows, seed), named)
+        return DataSplit(*hold_out(rows, seed), named)
     given = validation if named or not hasattr(validation, "columns") else validation.to_numpy()
-    return Shared(rows, read_rows(given, rows.names, "the validation data", threshold), named)
+    return DataSplit(rows, read_rows(given, rows.names, "the validation data", threshold), named)
 
 
 def has_names(X: Any, rows: Rows) -> bool:

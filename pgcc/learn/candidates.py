@@ -14,10 +14,10 @@ from pgcc.cluster import Crew, Lost, crew
 from pgcc.errors import CircuitError, EvidenceError, FormatError, PgccError, PrecisionError, SemanticsError
 from pgcc.learn.base import Estimator
 from pgcc.learn.checkpoint import CheckpointError, CheckpointPath, Files, part_of
-from pgcc.learn.shared import Shared
+from pgcc.learn.data_split import DataSplit
 from pgcc.progress import progress
 
-Evaluation = Callable[[Estimator, Shared], Any]
+Evaluation = Callable[[Estimator, DataSplit], Any]
 
 # Errors that concern one candidate only: it cannot be learned (from these data), or is too large.
 _FAILURES = (PgccError, ArithmeticError, np.linalg.LinAlgError, MemoryError)
@@ -33,7 +33,7 @@ class Failed(NamedTuple):
 
 def fit_each(
     candidates: Sequence[Estimator],
-    data: Shared,
+    data: DataSplit,
     evaluate: Evaluation,
     checkpoint: CheckpointPath | None,
     cluster: Any,
@@ -68,7 +68,7 @@ def fit_each(
         raise failed[0].kind(f"every candidate failed; the first one was {failed[0].reason}")
 
 
-def _fit(part: tuple[Estimator, Path | None], data: Shared, evaluate: Evaluation) -> tuple[Estimator, Any]:
+def _fit(part: tuple[Estimator, Path | None], data: DataSplit, evaluate: Evaluation) -> tuple[Estimator, Any]:
     candidate, place = part
     try:
         return candidate, evaluate(candidate.fit(data, checkpoint=place), data)
@@ -99,7 +99,7 @@ def _fit_on_workers(
 
 
 def _fit_with_files(
-    part: tuple[Estimator, tuple[Path, Files] | None], data: Shared, evaluate: Evaluation
+    part: tuple[Estimator, tuple[Path, Files] | None], data: DataSplit, evaluate: Evaluation
 ) -> tuple[tuple[Estimator, Any], Files | None]:
     """Runs on a worker: fit with a checkpoint in a temporary folder, and return its files too."""
     candidate, kept = part

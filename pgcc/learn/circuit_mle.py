@@ -15,10 +15,10 @@ from pgcc.learn.checkpoint import Checkpoint, CheckpointPath, State
 from pgcc.learn.circuit_likelihood import CircuitLikelihood
 from pgcc.learn.circuit_trainers import CircuitBatches, ExpectationMaximization, FullBatch
 from pgcc.learn.data import read_rows
+from pgcc.learn.data_split import DataSplit
 from pgcc.learn.optimizers import Adam, MiniBatches
 from pgcc.learn.renamed import with_new_names
 from pgcc.learn.rows import Rows
-from pgcc.learn.shared import Shared
 from pgcc.learn.training import RunPlan, Trainer, train
 
 OPTIMIZERS = ("auto", "adam", "lbfgs", "em")
@@ -127,17 +127,17 @@ class CircuitMLE(Estimator):
         _check_decomposable(circuit)
         settings = {name: value for name, value in self.get_params().items() if name not in _NOT_SETTINGS}
         data = [rows] if held_out is None else [rows, held_out]
-        kept = Checkpoint(checkpoint, {"model": "CircuitMLE", **settings}, *to_arrays(circuit).values(), *data)
+        saved_runs = Checkpoint(checkpoint, {"model": "CircuitMLE", **settings}, *to_arrays(circuit).values(), *data)
         with crew(cluster) as workers:
             likelihood = CircuitLikelihood(circuit, rows, held_out, workers, bool(self.free_matrices))
             plan = RunPlan(partial(self._make_trainer, likelihood, seed), epochs, patience)
-            (run,) = train([plan], kept, verbose=self.verbose, what=type(self).__name__)
+            (run,) = train([plan], saved_runs, verbose=self.verbose, what=type(self).__name__)
         self.history_, self.best_epoch_, self.n_iter_ = run.history, run.best_epoch, run.epochs
         self.circuit_ = likelihood.parameters.circuit(likelihood.circuit, run.best["theta"])
 
     def _read_data(self, X: Any, validation: Any) -> tuple[Circuit, Rows, Rows | None]:
         """Read the data; return the circuit over their columns, the training data and the validation data."""
-        if isinstance(X, Shared):
+        if isinstance(X, DataSplit):
             self._keep_names(X.rows.names, X.named)
             return self._circuit_over(X.rows.names, X.named), X.rows, X.held_out
         threshold = self._threshold

@@ -12,9 +12,9 @@ from pgcc.errors import PgccError, brief
 from pgcc.learn.base import Estimator, seed_of, thread_count
 from pgcc.learn.candidates import Failed, fit_each
 from pgcc.learn.checkpoint import CheckpointPath
+from pgcc.learn.data_split import DataSplit
 from pgcc.learn.mixing import mixture_of_learned
 from pgcc.learn.renamed import with_new_names
-from pgcc.learn.shared import Shared
 from pgcc.learn.simple_pgc import SimplePGC
 from pgcc.learn.trees import MixtureOfTrees
 
@@ -123,7 +123,7 @@ class PGC(Estimator):
         return np.logaddexp.reduce(logs + np.log(self.weights_)[:, None], axis=0)
 
 
-def _score_held_out(candidate: Estimator, data: Shared) -> np.ndarray:
+def _score_held_out(candidate: Estimator, data: DataSplit) -> np.ndarray:
     """The log-likelihood of every row of the validation data."""
     return candidate.score_samples(data.held_out)
 

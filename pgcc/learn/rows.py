@@ -152,20 +152,20 @@ class Rows:
         """All rows in blocks, for sums over rows. Blocks are always the same, and so is the rounding of sums."""
         return [Block(self.packed[part], self.counts[part], self.n) for part in slices(len(self.packed), self.n)]
 
-    def only(self, which: np.ndarray) -> Rows:
+    def select(self, mask: np.ndarray) -> Rows:
         """The rows for which the mask is True."""
         parts = list(slices(len(self), self.n))
         if self.where is None:
             with _GrowingArray() as packed:
                 for part in parts:
-                    packed.append(self.packed[part][which[part]])
+                    packed.append(self.packed[part][mask[part]])
                 return Rows(self.names, packed.array(), None)
-        counts = sum(tally(self.where[part][which[part]], len(self.packed)) for part in parts)
+        counts = sum(tally(self.where[part][mask[part]], len(self.packed)) for part in parts)
         present = np.asarray(counts) > 0
         number = np.cumsum(present) - 1
         with _GrowingArray() as where:
             for part in parts:
-                where.append(number[self.where[part][which[part]]].astype(self.where.dtype))
+                where.append(number[self.where[part][mask[part]]].astype(self.where.dtype))
             return Rows(self.names, self.packed[present], where.array())
 
     def fingerprint(self) -> str:
@@ -334,4 +334,4 @@ def hold_out(rows: Rows, seed: int) -> tuple[Rows, Rows]:
     for first in range(0, len(rows), _WINDOW):
         size = min(_WINDOW, len(rows) - first)
         out[first + rng.permutation(size)[: size // _HELD_OUT]] = True
-    return rows.only(~out), rows.only(out)
+    return rows.select(~out), rows.select(out)

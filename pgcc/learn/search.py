@@ -14,8 +14,8 @@ from pgcc.errors import PgccError, brief
 from pgcc.learn.base import Estimator, seed_of, thread_count
 from pgcc.learn.candidates import Failed, fit_each
 from pgcc.learn.checkpoint import CheckpointPath
+from pgcc.learn.data_split import DataSplit
 from pgcc.learn.renamed import with_new_names
-from pgcc.learn.shared import Shared
 
 # The grid of the paper, for SimplePGC.
 PAPER_GRID = {"max_group": (1, 2, 5, 7), "n_components": (1, 4, 7, 10, 20)}
@@ -161,7 +161,7 @@ def _results(settings: list[dict[str, Any]], scores: np.ndarray, failures: list[
     }
 
 
-def _validation_score(fitted: Estimator, data: Shared) -> float:
+def _validation_score(fitted: Estimator, data: DataSplit) -> float:
     """The mean log-likelihood of the validation data, which is already known if the best epoch was chosen by it."""
     best = getattr(fitted, "best_epoch_", -1)
     return fitted.history_["validation"][best] if best >= 0 else fitted.score(data.held_out)  # type: ignore[attr-defined]

@@ -137,7 +137,7 @@ class SimplePGC(Estimator):
         data = self._read(X, validation, seed).grouped(self.max_group)
         settings: dict[str, Any] = {"model": "SimplePGC", "components": components, "groups": data[0].groups}
         settings["runs"] = [(asdict(recipe), run_seed) for recipe, run_seed in planned]
-        kept = Checkpoint(checkpoint, settings, *(part.rows for part in data))
+        saved_runs = Checkpoint(checkpoint, settings, *(part.rows for part in data))
         plans = [
             RunPlan(partial(make_trainer, recipe, run_seed), recipe.max_iter, recipe.n_iter_no_change)
             for recipe, run_seed in planned
@@ -146,7 +146,7 @@ class SimplePGC(Estimator):
         with crew(cluster) as workers:
             runs = train(
                 plans,
-                kept,
+                saved_runs,
                 problem,
                 workers=None if cluster is None else workers,
                 verbose=self.verbose,

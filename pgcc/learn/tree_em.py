@@ -12,8 +12,8 @@ import numpy as np
 from pgcc.cluster import Crew
 from pgcc.frontend.chow_liu import PairCounts
 from pgcc.learn.checkpoint import State
+from pgcc.learn.data_split import DataSplit
 from pgcc.learn.rows import Block, Rows
-from pgcc.learn.shared import Shared
 from pgcc.learn.tree_mixture import TreeRows, Trees
 
 
@@ -25,7 +25,7 @@ class MixtureEM:
 
     def __init__(
         self,
-        data: Shared,
+        data: DataSplit,
         components: int,
         smoothing: float,
         seed: int,

@@ -10,8 +10,8 @@ from pgcc.frontend.chow_liu import PairCounts
 from pgcc.learn.base import Estimator, check_positive, check_whole, has_names, seed_of, thread_count
 from pgcc.learn.checkpoint import Checkpoint, CheckpointPath
 from pgcc.learn.data import read_rows
+from pgcc.learn.data_split import DataSplit
 from pgcc.learn.renamed import with_new_names
-from pgcc.learn.shared import Shared
 from pgcc.learn.training import RunPlan, train
 from pgcc.learn.tree_em import MixtureEM, SingleTreeEM
 from pgcc.learn.tree_mixture import Trees
@@ -102,11 +102,11 @@ class MixtureOfTrees(Estimator):
         data = self._read(X, validation, seed)
         settings = {"model": "MixtureOfTrees", "components": components, "smoothing": smoothing, "epochs": epochs}
         settings |= {"patience": patience, "seed": seed}
-        kept = Checkpoint(checkpoint, settings, data.rows, data.held_out)
+        saved_runs = Checkpoint(checkpoint, settings, data.rows, data.held_out)
         with crew(cluster) as workers:
             make_trainer = partial(MixtureEM, data, components, smoothing, seed, threads, workers)
             plan = RunPlan(make_trainer, epochs, patience)
-            (run,) = train([plan], kept, verbose=self.verbose, what=type(self).__name__)
+            (run,) = train([plan], saved_runs, verbose=self.verbose, what=type(self).__name__)
         self.history_, self.best_epoch_, self.n_iter_ = run.history, run.best_epoch, run.epochs
         self.trees_ = Trees(**run.best)
         self.circuit_ = self.trees_.circuit(data.rows.names)
@@ -145,13 +145,13 @@ class ChowLiu(Estimator):
         values that the previous tree expects.
         """
         smoothing = check_positive("smoothing", self.smoothing)
-        rows = X.rows if isinstance(X, Shared) else read_rows(X, threshold=self._threshold)
-        self._keep_names(rows.names, X.named if isinstance(X, Shared) else has_names(X, rows))
+        rows = X.rows if isinstance(X, DataSplit) else read_rows(X, threshold=self._threshold)
+        self._keep_names(rows.names, X.named if isinstance(X, DataSplit) else has_names(X, rows))
         prior = PairCounts.even(rows.n, smoothing)
         complete = all((block.codes >= 0).all() for block in rows.blocks())
-        kept = Checkpoint(checkpoint, {"model": "ChowLiu", "smoothing": smoothing}, rows)
+        saved_runs = Checkpoint(checkpoint, {"model": "ChowLiu", "smoothing": smoothing}, rows)
         with crew(cluster) as workers:
             make_trainer = partial(SingleTreeEM, rows, prior, workers)
-            (run,) = train([RunPlan(make_trainer, 1 if complete else _STEPS, patience=None)], kept)
+            (run,) = train([RunPlan(make_trainer, 1 if complete else _STEPS, patience=None)], saved_runs)
         self.trees_ = Trees(**run.best)
         self.circuit_ = self.trees_.circuit(rows.names)

@@ -20,10 +20,10 @@ from pgcc.learn import DPP, PGC, ChowLiu, CircuitMLE, GridSearch, MixtureOfTrees
 from pgcc.learn import rows as rows_module
 from pgcc.learn.checkpoint import Checkpoint, Files
 from pgcc.learn.data import read_chunks, read_rows
+from pgcc.learn.data_split import DataSplit
 from pgcc.learn.encoding import Grouped
 from pgcc.learn.mixture_likelihood import MixtureLikelihood, log_likelihoods
 from pgcc.learn.rows import Rows, batches, distinct_rows, hold_out, pack, pack_rows, shuffled, unpack
-from pgcc.learn.shared import Shared
 from pgcc.learn.training import Run
 
 N = 6
@@ -443,9 +443,9 @@ def test_a_run_that_began_there_goes_on_anywhere(kind, cluster, tmp_path, monkey
 
 def test_what_is_sent_are_the_rows():
     """Tables and what else was computed stay here, and come out the same there."""
-    data = Shared(read_rows(table()), read_rows(table(40, seed=1)), named=False)
+    data = DataSplit(read_rows(table()), read_rows(table(40, seed=1)), named=False)
     grouped, before = data.grouped(2), len(pickle.dumps(data))
-    assert len(pickle.dumps(data)) == before == len(pickle.dumps(Shared(data.rows, data.held_out, named=False)))
+    assert len(pickle.dumps(data)) == before == len(pickle.dumps(DataSplit(data.rows, data.held_out, named=False)))
     sent = pickle.loads(pickle.dumps(data))
     for mine, theirs, again in zip(grouped, sent.grouped(2), pickle.loads(pickle.dumps(grouped)), strict=True):
         assert mine.groups == theirs.groups == again.groups

@@ -1,4 +1,4 @@
-"""Training and validation data that several estimators share, with a cache of tables that are derived from them."""
+"""Data, split into training and validation data, with a cache of the tables that estimators derive from them."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from pgcc.learn.rows import Rows
 T = TypeVar("T")
 
 
-class Shared:
-    """Training and validation data; `fit` takes it in the place of X.
+class DataSplit:
+    """Training and validation data, which several estimators can share: `fit` accepts it in place of X.
 
     Thread-safe: if several estimators need the same result at the same time, one computes it and the others wait.
 
     Parameters
     ----------
     rows, held_out : Rows
+        The training and the validation data.
     named : bool
         Whether the columns have names of their own, and not x1, x2, …
 
     Examples
     --------
     >>> from pgcc.learn.data import read_rows
-    >>> data = Shared(read_rows([[1, 1], [0, 0]]), read_rows([[1, 0]]), named=False)
+    >>> data = DataSplit(read_rows([[1, 1], [0, 0]]), read_rows([[1, 0]]), named=False)
     >>> train, valid = data.grouped(2)
     >>> train.groups, train is data.grouped(2)[0]
     ([[0, 1]], True)
@@ -42,7 +43,7 @@ class Shared:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Only the data are pickled: derived tables are larger, and are computed again."""
-        return Shared, (self.rows, self.held_out, self.named)
+        return DataSplit, (self.rows, self.held_out, self.named)
 
     def grouped(self, most: int) -> tuple[Grouped, Grouped]:
         """Training and validation data, by groups of at most `most` variables."""
