@@ -1,1 +1,1 @@
-"""All that is known about determinants below the IR: forms, bases, derivatives, counts, samples."""
+"""Determinants below the IR: values with error bounds, derivatives, counts and samples."""

@@ -1,8 +1,8 @@
 """The kernel G = Vᵀ·N⁻¹·U of a determinant at a base point N = M0 + U·diag(φ)·Vᵀ, every entry to the last bit.
 
-N⁻¹ is found in doubles, improved by Newton's iteration X ← X + X·(I − N·X) in ball arithmetic, and certified by its
-residual R = I − N·X: no entry of X is off by more than the largest row sum of |X| times the largest entry of |R|, over
-1 − ‖R‖.
+N⁻¹ is found in doubles, refined by Newton's iteration X ← X + X·(I − N·X) in ball arithmetic, and certified by its
+residual R = I − N·X: the error of an entry of X is at most the largest row sum of |X|, times the largest entry of |R|,
+divided by 1 − ‖R‖. The bases of large L-ensembles and marginal kernels come from `definite`. `forms` calls this.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pgcc.program.determinant import DetStructure
 from pgcc.rings.precision import ball_parts, precision
 
 _BITS = 192
-_STEPS = 3
+_STEPS = 3  # of Newton's iteration, at most
 # The largest error of an entry of the scaled kernel before it is rounded to a double, or to a pair of doubles.
 _ERROR, _ERROR_OF_PAIRS = 2.0**-100, 2.0**-122
-# A diagonal entry below this would be scaled up together with the underflow of the entries beside it.
+# Scaling up a smaller diagonal entry would magnify the underflow of the other entries of its row.
 _NORMAL = 2.0**-960
 
 
@@ -33,7 +33,7 @@ _NORMAL = 2.0**-960
 class Base:
     """The kernel G_ij = v_iᵀ·N⁻¹·u_j, scaled to c_i·G_ij·c_j with a diagonal near 1.
 
-    Where u_i = σ_i·v_i, the kernel is that of V alone, which is symmetric, and σ_i counts as a factor of child i.
+    Where u_i = σ_i·v_i for all i, the kernel is the symmetric v_iᵀ·N⁻¹·v_j, and σ_i becomes a factor of child i.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
     left = np.abs(structure.floats[2]).sum(axis=0)
     with precision(_BITS):
         if is_identity and structure.identity_u and structure.doubles[2]:  # G = Vᵀ
-            return _rounded(structure, _entries_of_doubles(structure.floats[2].T), phi, 0.0 * left, left)
+            return _base_of_entries(structure, _entries_of_doubles(structure.floats[2].T), phi, 0.0 * left, left)
         m0, u, v = _balls(structure)
         columns, right = (u, np.abs(structure.floats[1]).sum(axis=0)) if structure.ratio is None else (v, left)
         inverse, error = None, 0.0
@@ -97,10 +97,10 @@ def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
             start = inverse_in_doubles(n, structure.rank)
             if start is None:
                 return None
-            inverse, error = improved(n, start, _ERROR_OF_PAIRS / _magnification(structure, start, left, right))
+            inverse, error = refined_inverse(n, start, _ERROR_OF_PAIRS / _magnification(structure, start, left, right))
         right_factor = columns if inverse is None else inverse if structure.identity_u else inverse * columns
         g = v.transpose() if structure.identity_u and inverse is None else v.transpose() * right_factor
-        return _rounded(structure, _entries_of_balls(g), phi, error * left, right)
+        return _base_of_entries(structure, _entries_of_balls(g), phi, error * left, right)
 
 
 def base_of_ensemble(structure: DetStructure, whole: IdentityPlus) -> Base | None:
@@ -130,7 +130,7 @@ def _base_by_inverse(structure: DetStructure, whole: IdentityPlus, sign: int) ->
         np.fill_diagonal(high, [float(x) for x in diagonal])
         np.fill_diagonal(low, [float(x - float(x)) for x in diagonal])
         entries = _Entries(high, 0.0, lambda: low, lambda i, j: False, diagonal)
-        return _rounded(structure, entries, 0.0 * ones if sign > 0 else ones, inverse.error * ones, ones)
+        return _base_of_entries(structure, entries, 0.0 * ones if sign > 0 else ones, inverse.error * ones, ones)
 
 
 def _entries_of_doubles(kernel: np.ndarray) -> _Entries:
@@ -146,17 +146,20 @@ def _entries_of_balls(g: arb_mat) -> _Entries:
 
 
 def _magnification(structure: DetStructure, inverse: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
-    """Roughly the factor by which the errors of entries of N⁻¹ grow in the scaled kernel."""
+    """An estimate of the factor by which errors of N⁻¹ grow in the scaled kernel."""
     _, u, v = structure.floats
     diagonal = np.abs(((v.T @ inverse) * (u.T if structure.ratio is None else v.T)).sum(axis=1))
     scale = np.where(diagonal > 0.0, 1.0 / np.sqrt(diagonal), 0.0)
     return max(float((left * scale).max(initial=0.0) * (right * scale).max(initial=0.0)), 1.0)
 
 
-def _rounded(
+def _base_of_entries(
     structure: DetStructure, entries: _Entries, phi: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> Base | None:
-    """Doubles, scaled; an entry (i, j) may be off by its radius and left[i]·right[j]. None if they leave the range."""
+    """Scale the entries and round them to doubles, or pairs of doubles; None if they are inaccurate or out of range.
+
+    The error of entry (i, j) is at most its radius plus left[i]·right[j].
+    """
     k, ratio, high = len(phi), structure.exact_ratio, entries.high
     size = np.abs(np.diag(high))
     square = np.ldexp(1.0, (-2 * np.floor(np.frexp(np.where(size > 0, size, 1.0))[1] / 2)).astype(int))
@@ -164,7 +167,7 @@ def _rounded(
     scaling = half * half[:, None]
     error = (left * half).max(initial=0.0) * (right * half).max(initial=0.0)
     error += (entries.radii * scaling).max(initial=0.0)
-    if not np.isfinite(high).all() or not error <= _ERROR or _is_lost(entries, size):
+    if not np.isfinite(high).all() or not error <= _ERROR or _loses_digits(entries, size):
         return None
     gap, gap_low = np.full(k, np.nan), np.full(k, np.nan)
     for i in range(k):
@@ -172,7 +175,7 @@ def _rounded(
             distance = 1 / (as_ball(float(phi[i])) * as_ball(ratio[i])) - entries.diagonal[i]
             middle = float(distance.mid())
             off = float(distance.rad()) + left[i] * right[i]
-            # beside a smaller gap the errors of the rest of its row would count
+            # beside a smaller gap, the errors of the other entries of the row would no longer be negligible
             if off <= 2.0**-56 * middle and middle * square[i] >= 2.0**56 * _ERROR:
                 gap[i] = middle * square[i]
             if off <= 2.0**-108 * middle and middle * square[i] * _ERROR_OF_PAIRS >= error:
@@ -196,8 +199,8 @@ def _low_parts(g: arb_mat, rounded: np.ndarray) -> np.ndarray:
     return low
 
 
-def _is_lost(entries: _Entries, size: np.ndarray) -> bool:
-    """Whether underflow takes digits from an entry, beside a diagonal entry that is tiny or 0."""
+def _loses_digits(entries: _Entries, size: np.ndarray) -> bool:
+    """Whether underflow has taken digits from an entry in the row or column of a diagonal entry that is tiny or 0."""
     if (size >= _NORMAL).all():
         return False
     zero = size == 0.0
@@ -207,7 +210,7 @@ def _is_lost(entries: _Entries, size: np.ndarray) -> bool:
 
 
 def determinant_at(structure: DetStructure, phi: np.ndarray) -> tuple[float, int, float]:
-    """det(M0 + U·diag(φ)·Vᵀ) as mantissa, binary exponent and relative error: inf where it may be 0."""
+    """det(M0 + U·diag(φ)·Vᵀ) as mantissa, binary exponent and relative error, which is inf where it may be 0."""
     with precision(_BITS):
         n = _at(structure, *_balls(structure), phi)
         return ball_parts(BALLS.det(n) if structure.rank else arb(1))
@@ -224,7 +227,7 @@ def _at(structure: DetStructure, m0: arb_mat, u: arb_mat, v: arb_mat, phi: np.nd
 
 
 def _balls(structure: DetStructure) -> tuple[arb_mat, arb_mat, arb_mat]:
-    """M0, U and V."""
+    """M0, U and V in balls."""
     one = arb_mat(structure.rank, structure.rank, 1)
     m0, u, v = structure.matrices
     return one if structure.identity_m0 else as_arb(m0), one if structure.identity_u else as_arb(u), as_arb(v)
@@ -237,6 +240,7 @@ def as_arb(matrix: Matrix) -> arb_mat:
 
 
 def inverse_in_doubles(n: arb_mat, r: int) -> np.ndarray | None:
+    """An approximate inverse of an r × r matrix; None if that is not finite."""
     try:
         inverse = np.linalg.inv(np.array([float(x) for x in n.entries()]).reshape(r, r))
     except np.linalg.LinAlgError:
@@ -244,8 +248,8 @@ def inverse_in_doubles(n: arb_mat, r: int) -> np.ndarray | None:
     return inverse if np.isfinite(inverse).all() else None
 
 
-def improved(n: arb_mat, start: np.ndarray, enough: float) -> tuple[arb_mat, float]:
-    """X ≈ N⁻¹, of exact numbers, and the largest error of an entry, which is inf if N may be singular."""
+def refined_inverse(n: arb_mat, start: np.ndarray, enough: float) -> tuple[arb_mat, float]:
+    """X ≈ N⁻¹ by Newton's iteration, as exact numbers, and a bound on their errors: inf if N may be singular."""
     r = len(start)
     x, identity = arb_mat(r, r, [arb(value) for value in start.ravel().tolist()]), arb_mat(r, r, 1)
     for step in range(_STEPS + 1):

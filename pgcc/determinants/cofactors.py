@@ -1,29 +1,31 @@
-"""Derivatives of determinants, right where the matrix is singular.
+"""Derivatives of determinants by cofactors, for gradients; also where the matrix is singular.
 
-With C the cofactors of W, d det W = Σ C_ij·dW_ij. Where W is well conditioned, C = det(W)·W⁻ᵀ; elsewhere it is put
-together from singular values, C = det(Q)·det(R)·Q̄·diag(Π_{j≠i} σ_j)·R̄ of W = Q·diag(σ)·R, which divides by nothing.
-Numbers may be complex.
-Rows and columns of such a matrix are first brought to one size, for singular values know only the largest.
+With the cofactor matrix C of W (the transposed adjugate), d det W = Σ C_ij·dW_ij. Where W is well conditioned,
+C = det(W)·W⁻ᵀ. Elsewhere C = det(Q)·det(R)·Q̄·diag(Π_{j≠i} σ_j)·R̄ from the singular value decomposition
+W = Q·diag(σ)·R, which involves no division. Before that, W is equilibrated, because singular values are accurate only
+relative to the largest one. Numbers may be complex. `evaluate/gradient` and `evaluate/gradient_points` call this.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 Matrices = tuple[np.ndarray, np.ndarray, np.ndarray]  # M0, U, V
-# Inverses of matrices with larger condition numbers lose too many digits.
+# The largest condition number at which cofactors come from the inverse.
 _WELL_CONDITIONED = 1e6
-# Powers of two farther apart than doubles are.
-_FAR = 2.0**12
+# An exponent of 2 beyond all doubles.
+_HUGE_EXPONENT = 2.0**12
 
 
 @dataclass
 class Derivatives:
-    """Of a determinant, for a batch of rows: every number times 2^exponent[row].
+    """The value and the derivatives of a determinant for a batch of rows, all to be multiplied by 2^exponent[row].
 
-    by_inside, by_outside : rows × k. by_matrices : (rows × r × r, rows × r × k, rows × r × k), for M0, U and V.
+    by_inside, by_outside : rows × k, by f and by y. by_matrices : (rows × r × r, rows × r × k, rows × r × k), by the
+    entries of M0, U and V.
     """
 
     value: np.ndarray
@@ -47,32 +49,32 @@ def cofactors(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return np.ones(len(W), W.dtype), np.zeros_like(W), np.zeros(len(W), np.int64)
     value, C, exponent, rest = _by_inverse(W)
     if len(rest):
-        rows, columns, even = _equilibrated(W[rest])
-        value[rest], C[rest], exponent[rest], odd = _by_inverse(even)
-        value[rest[odd]], C[rest[odd]], exponent[rest[odd]] = _by_singular_values(even[odd])
-        # det W = Π r·Π c · det W', and a cofactor lacks the row and the column that it belongs to
+        rows, columns, balanced = _equilibrated(W[rest])
+        value[rest], C[rest], exponent[rest], singular = _by_inverse(balanced)
+        value[rest[singular]], C[rest[singular]], exponent[rest[singular]] = _by_singular_values(balanced[singular])
+        # det W = 2^(Σ r + Σ c) · det W'; the cofactor (i, j) has no factors 2^r_i and 2^c_j
         exponent[rest] += rows.sum(axis=1) + columns.sum(axis=1)
         C[rest] = _times_power(C[rest], -rows[:, :, None] - columns[:, None, :])
     return value, C, exponent
 
 
 def _equilibrated(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(r, c, W') with W = diag(2^r)·W'·diag(2^c), the largest of every row and column of W' about 1 (or 0).
+    """(r, c, W') with W = diag(2^r)·W'·diag(2^c), the largest entry of every row and column of W' about 1 (or 0).
 
-    First all that is not 0 is brought near 1, as r_i + c_j fits log₂|W_ij| best: the largest entries alone do not tell
-    that [[I, I], [−D·A·D, 0]] is as harmless as [[I, I], [−A, 0]].
+    First r_i + c_j is fitted to log₂|W_ij| over all nonzero entries, by least squares: scaling by the largest entries
+    alone does not recognize that [[I, I], [−D·A·D, 0]] is as well conditioned as [[I, I], [−A, 0]].
     """
     with np.errstate(divide="ignore"):
         logs = np.log2(np.abs(W))
-    there = np.isfinite(logs)
+    nonzero = np.isfinite(logs)
     r, c = np.zeros((len(W), W.shape[1], 1)), np.zeros((len(W), 1, W.shape[1]))
     for _ in range(20):
-        r += _mean(logs - r - c, there, 2)
-        c += _mean(logs - r - c, there, 1)
+        r += _mean(logs - r - c, nonzero, 2)
+        c += _mean(logs - r - c, nonzero, 1)
     for _ in range(10):
         left = logs - r - c
-        r += np.maximum(left.max(axis=2, keepdims=True), -_FAR) / 2 * there.any(axis=2, keepdims=True)
-        c += np.maximum(left.max(axis=1, keepdims=True), -_FAR) / 2 * there.any(axis=1, keepdims=True)
+        r += np.maximum(left.max(axis=2, keepdims=True), -_HUGE_EXPONENT) / 2 * nonzero.any(axis=2, keepdims=True)
+        c += np.maximum(left.max(axis=1, keepdims=True), -_HUGE_EXPONENT) / 2 * nonzero.any(axis=1, keepdims=True)
     rows, columns = np.rint(r).astype(np.int32), np.rint(c).astype(np.int32)
     return rows[:, :, 0], columns[:, 0, :], _times_power(W, -rows - columns)
 
@@ -85,14 +87,14 @@ def _times_power(numbers: np.ndarray, exponents: np.ndarray) -> np.ndarray:
         return np.ldexp(numbers, exponents)
 
 
-def _mean(numbers: np.ndarray, there: np.ndarray, axis: int) -> np.ndarray:
-    """The mean of those that are there, 0 of none."""
-    total = np.where(there, numbers, 0.0).sum(axis=axis, keepdims=True)
-    return total / np.maximum(there.sum(axis=axis, keepdims=True), 1)
+def _mean(numbers: np.ndarray, nonzero: np.ndarray, axis: int) -> np.ndarray:
+    """The mean over the nonzero entries of the matrix; 0 if there are none."""
+    total = np.where(nonzero, numbers, 0.0).sum(axis=axis, keepdims=True)
+    return total / np.maximum(nonzero.sum(axis=axis, keepdims=True), 1)
 
 
 def _by_inverse(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(value, cofactors, exponent) of the well-conditioned ones of a batch; which the others are."""
+    """(value, cofactors, exponent) of the well-conditioned matrices of a batch, and the indices of the others."""
     batch, n = W.shape[:2]
     value, C, exponent = np.zeros(batch, W.dtype), np.zeros_like(W), np.zeros(batch, np.int64)
     sign, log = np.linalg.slogdet(W)
@@ -108,7 +110,7 @@ def _by_inverse(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
 
 
 def _by_singular_values(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same for matrices that may be singular."""
+    """(value, cofactors, exponent) of matrices that may be singular."""
     Q, sigma, R = np.linalg.svd(W)
     sign = np.linalg.det(Q) * np.linalg.det(R)
     sign /= np.abs(sign)
@@ -117,8 +119,8 @@ def _by_singular_values(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
         zeros = np.isneginf(logs)
         known = np.where(zeros, 0.0, logs)
         others = known.sum(axis=1)[:, None] - known  # log Π_{j≠i} σ_j, where none of them is 0
-        hidden = zeros.sum(axis=1)[:, None] - zeros > 0
-        others = np.where(hidden, -np.inf, others)
+        has_other_zero = zeros.sum(axis=1)[:, None] - zeros > 0
+        others = np.where(has_other_zero, -np.inf, others)
         top = others.max(axis=1)
         exponent = np.where(np.isfinite(top), np.floor(top), 0.0)
         products = np.exp2(others - exponent[:, None])
@@ -130,7 +132,8 @@ def _by_singular_values(W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
 def determinant_derivatives(matrices: Matrices, f: np.ndarray, y: np.ndarray) -> Derivatives:
     """det [[M0, U·diag(f)], [−Vᵀ, diag(y)]] and its derivatives, for rows of f and y (rows × k); y is real.
 
-    A child with y ≠ 0 is eliminated: M0 + Σ (f/y)·u·vᵀ, times y. Those with y = 0, which are surely in, stay.
+    A child with y ≠ 0 is eliminated, which adds (f/y)·u·vᵀ to M0 and makes y a factor. Children with y = 0, which are
+    surely in, are kept as a border.
     """
     rows, k = f.shape
     m0, u, v = matrices
@@ -143,38 +146,43 @@ def determinant_derivatives(matrices: Matrices, f: np.ndarray, y: np.ndarray) ->
         np.zeros(rows, np.int64),
     )
     kept = y == 0.0
-    for count in np.unique(kept.sum(axis=1)).tolist():
-        of = np.flatnonzero(kept.sum(axis=1) == count)
+    for of, count in _by_count(kept):
         _with_kept(m0, u, v, f[of], y[of], kept[of], count, of, result)
     return result
 
 
 def determinant_logs(matrices: Matrices, f: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """log₂|det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]| alone, as slogdet has it: how large it is, not more."""
+    """log₂|det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]| by slogdet: an estimate of its size."""
     m0, u, v = matrices
     kept = y == 0.0
     result = np.log2(np.abs(np.where(kept, 1.0, y))).sum(axis=1)
-    for count in np.unique(kept.sum(axis=1)).tolist():
-        of = np.flatnonzero(kept.sum(axis=1) == count)
+    for of, count in _by_count(kept):
         W = _bordered(m0, u, v, f[of], _ratios(f[of], y[of], kept[of]), _kept_first(kept[of], count))
         result[of] += np.linalg.slogdet(W)[1] / np.log(2.0)
     return result
 
 
+def _by_count(kept: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
+    """The rows with the same number of kept children, and this number."""
+    counts = kept.sum(axis=1)
+    for count in np.unique(counts).tolist():
+        yield np.flatnonzero(counts == count), count
+
+
 def _ratios(f: np.ndarray, y: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """f/y of the children that are eliminated, 0 of the others."""
+    """f/y of the children that are eliminated, and 0 for the kept ones."""
     return np.divide(f, y, out=np.zeros_like(f), where=~kept)
 
 
 def _kept_first(kept: np.ndarray, count: int) -> np.ndarray:
-    """The kept children of every row."""
+    """The `count` kept children of every row, in order."""
     return np.argsort(~kept, axis=1, kind="stable")[:, :count]
 
 
 def _bordered(
     m0: np.ndarray, u: np.ndarray, v: np.ndarray, f: np.ndarray, ratio: np.ndarray, inside: np.ndarray
 ) -> np.ndarray:
-    """[[M0 + Σ (f/y)·u·vᵀ, U·diag(f)], [−Vᵀ, 0]], with the children inside in the border."""
+    """[[M0 + Σ (f/y)·u·vᵀ, U·diag(f)], [−Vᵀ, 0]], bordered by the children `inside`."""
     r, (rows, count) = len(m0), inside.shape
     W = np.zeros((rows, r + count, r + count), f.dtype)
     W[:, :r, :r] = m0 + (u * ratio[:, None, :]) @ v.T
@@ -187,7 +195,7 @@ def _with_kept(
     m0: np.ndarray, u: np.ndarray, v: np.ndarray, f: np.ndarray, y: np.ndarray, kept: np.ndarray, count: int,
     of: np.ndarray, result: Derivatives,
 ) -> None:  # fmt: skip
-    """The rows `of` of a batch, in each of which `count` children are kept."""
+    """Write the derivatives of the rows `of` of a batch, in each of which `count` children are kept, to `result`."""
     r, rows = len(m0), len(f)
     ratio, inside, at = _ratios(f, y, kept), _kept_first(kept, count), np.arange(rows)[:, None]
     u_in, f_in = u.T[inside], f[at, inside]

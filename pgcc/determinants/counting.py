@@ -1,10 +1,11 @@
-"""Determinants of a count: a Poisson-binomial distribution, with bounds.
+"""The number of items in, for determinants: a Poisson-binomial distribution, with bounds.
 
-With N the matrix where everything free is 1 (bordered by what is observed in) and G = V_Tᵀ·N⁻¹·U_T on the free items
-of T, the determinant is det N · det(I + (t − 1)·G) = det N · Π (1 − λ_i + λ_i·t) over the eigenvalues of G, the kernel
-given the evidence. Where G is symmetric, these are found to within some δ (see `counting_spectrum`), so that λ is not
-farther from max(λ − δ, 0) than max(λ, 0) + 2δ is, and 1 − λ likewise. Then the same holds for every coefficient of the
-product: it is a polynomial in these without negative coefficients.
+`evaluate/counting` asks for the polynomial in t of a determinant in which t marks the counted items T. Let N be the
+matrix where all free items are 1, bordered by the items observed 1, and G = V_Tᵀ·N⁻¹·U_T on the free items of T, which
+is the marginal kernel given the evidence. Then the determinant is det N · det(I + (t − 1)·G) = det N · Π (1 − λ_i +
+λ_i·t) over the eigenvalues of G. If G is symmetric, `spectrum` encloses them to within some δ. Every coefficient of the
+product is a polynomial in λ_i and 1 − λ_i without negative coefficients, so lower and upper bounds on these give bounds
+on it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb, arb_mat
 
-from pgcc.determinants.bases import as_arb, improved, inverse_in_doubles
+from pgcc.determinants.bases import as_arb, inverse_in_doubles, refined_inverse
 from pgcc.determinants.pencil import as_ball
 from pgcc.determinants.spectrum import BITS, Spectrum, find_spectrum
 from pgcc.ir.circuit import Circuit
@@ -30,7 +31,7 @@ from pgcc.rings.kernels.scaled import RADIX
 from pgcc.rings.precision import precision
 from pgcc.rings.values import Values
 
-# What an entry of N⁻¹ may be off by.
+# The error to aim at in the entries of N⁻¹.
 _ERROR = 2.0**-150
 
 Rows = list[list[arb]]
@@ -38,7 +39,7 @@ Evaluator = Callable[[np.ndarray, float], Values]  # Pr(row) for rows of evidenc
 
 
 class Enclosed(NamedTuple):
-    """A polynomial between two: mantissas and exponents (of 2^256) of each."""
+    """Lower and upper bounds on the coefficients of a polynomial: mantissas and exponents (of 2^256) of each."""
 
     low: tuple[np.ndarray, np.ndarray]
     high: tuple[np.ndarray, np.ndarray]
@@ -52,7 +53,7 @@ class CountedDeterminants:
 
     @staticmethod
     def of(circuit: Circuit, compile: Callable[[Circuit], Evaluator]) -> CountedDeterminants | None:
-        """None if one of them is not of variables, or not symmetric, or if there are negative weights."""
+        """None if a determinant is not symmetric or has other children than variables, or if a weight is negative."""
         each: list[_CountedDeterminant] = []
         for node in circuit.order:
             if (node.op is Op.SUM and min(node.weights, default=0) < 0) or (node.op is Op.CONST and node.value < 0):
@@ -71,7 +72,7 @@ class CountedDeterminants:
 
 
 def _read(node: Node, circuit: Circuit, compile: Callable[[Circuit], Evaluator]) -> _CountedDeterminant | None:
-    """A determinant whose children are φ_i·z_i, with complements ȳ_i."""
+    """The determinant of a node, if its children are φ_i·z_i with complements ȳ_i; None otherwise."""
     structure = DetStructure.of(node)
     if node.size is not None or not structure.in_range or not structure.symmetric:
         return None
@@ -92,7 +93,7 @@ def _read(node: Node, circuit: Circuit, compile: Callable[[Circuit], Evaluator])
 
 @dataclass(eq=False)
 class _CountedDeterminant:
-    """One determinant of φ_i·z_i. evaluate : Pr(evidence) in it alone, where it is not the root."""
+    """A determinant with children φ_i·z_i. evaluate : its value for rows of evidence, if it is not the root."""
 
     structure: DetStructure
     columns: np.ndarray
@@ -100,12 +101,12 @@ class _CountedDeterminant:
     evaluate: Evaluator | None
 
     def enclose(self, codes: np.ndarray, counted: np.ndarray, rtol: float) -> Enclosed | None:
-        """Its polynomial for one row; None where there is no telling."""
+        """Its polynomial for one row; None if it cannot be enclosed."""
         seen = codes[self.columns]
         free = (seen < 0) & counted[self.columns]
         size = int(free.sum()) + 1
         mantissa, exponent, bound = self._total(codes, rtol)
-        if not bound < 0.1 or mantissa < 0.0:  # what is negative may cancel with other terms
+        if not bound < 0.1 or mantissa < 0.0:  # a negative value may cancel with other terms
             return None
         if mantissa == 0.0:
             nothing = np.zeros(size), np.zeros(size, np.int64)
@@ -120,16 +121,16 @@ class _CountedDeterminant:
         )
 
     def _total(self, codes: np.ndarray, rtol: float) -> tuple[float, int, float]:
-        """Pr(evidence) in this determinant; 1 where that is a factor of everything."""
+        """The value of this determinant for a row; 1 if it is the root, where it is a factor of all counts alike."""
         if self.evaluate is None:
             return 0.5, 1, 0.0
-        own = np.full((1, len(codes)), -1, np.int8)  # what else is observed is no variable of this determinant
+        own = np.full((1, len(codes)), -1, np.int8)  # without the evidence on variables of other nodes
         own[0, self.columns] = codes[self.columns]
         values = self.evaluate(own, rtol)
         return float(values.mantissa[0]), int(values.exponent[0]), float(values.bound[0])
 
     def _spectrum(self, seen: np.ndarray, free: np.ndarray) -> Spectrum | None:
-        """The eigenvalues of the kernel given the evidence; of those that are 0 only as many as are not known to be."""
+        """The eigenvalues of the kernel given the evidence, without some that are known to be 0."""
         if not free.any():
             return Spectrum(np.zeros(0), np.zeros(0), 0.0)
         with precision(BITS):
@@ -137,38 +138,40 @@ class _CountedDeterminant:
             found = None if kernel is None else find_spectrum(*kernel)
         if found is None or not found.are_probabilities:
             return None
-        spare = len(found.value) - (self.structure.rank - int((seen == 1).sum()))  # c_S = 0 where S is larger than N
-        if spare > 0 and self.structure.nonnegative:  # so many are 0, and none is below
+        spare = len(found.value) - (self.structure.rank - int((seen == 1).sum()))  # c_S = 0 if |S| exceeds the rank
+        if spare > 0 and self.structure.nonnegative:  # at least `spare` eigenvalues are 0, and none is negative
             return Spectrum(found.value[spare:], found.rest[spare:], found.off)
         return found
 
     def _kernel(self, seen: np.ndarray, free: np.ndarray) -> tuple[arb_mat, float] | None:
-        """√σφ_i·(V_Tᵀ·N⁻¹·U_T)_ij·√σφ_j, and what its norm is off by; with V for U where u_i = σ_i·v_i."""
+        """√(σφ)_i·(V_Tᵀ·N⁻¹·U_T)_ij·√(σφ)_j, with V for U if u_i = σ_i·v_i, and a bound on the norm of its error."""
         v, u, factors, root = self._balls
-        among, ins, ours = (np.flatnonzero(x).tolist() for x in (seen < 0, seen == 1, free))
-        r, size = self.structure.rank, self.structure.rank + len(ins)
-        top = as_arb(self.structure.matrices[0]) + _columns(factors, among, r) * _columns(v, among, r).transpose()
-        rows = [[*row, *(factors[i][c] for c in ins)] for i, row in enumerate(top.tolist())]
-        rows += [[-v[i][c] for i in range(r)] + [arb(0)] * len(ins) for c in ins]
+        unobserved, given, items = (np.flatnonzero(x).tolist() for x in (seen < 0, seen == 1, free))
+        r, size = self.structure.rank, self.structure.rank + len(given)
+        added = _columns(factors, unobserved, r) * _columns(v, unobserved, r).transpose()
+        top = as_arb(self.structure.matrices[0]) + added
+        rows = [[*row, *(factors[i][c] for c in given)] for i, row in enumerate(top.tolist())]
+        rows += [[-v[i][c] for i in range(r)] + [arb(0)] * len(given) for c in given]
         N = arb_mat(size, size, [x for row in rows for x in row])
         start = inverse_in_doubles(N, size)
         if start is None:
             return None
-        inverse, error = improved(N, start, _ERROR)
+        inverse, error = refined_inverse(N, start, _ERROR)
         left, right = (
-            arb_mat(size, len(ours), [m[i][c] * root[c] if i < r else 0 for i in range(size) for c in ours])
+            arb_mat(size, len(items), [m[i][c] * root[c] if i < r else 0 for i in range(size) for c in items])
             for m in (v, u)
         )
-        if self.structure.ratio is not None and 2 * r < len(ours):  # the same eigenvalues, but for those that are 0
+        # a smaller matrix with the same nonzero eigenvalues
+        if self.structure.ratio is not None and 2 * r < len(items):
             fewer = _cholesky((left * left.transpose()).tolist()[:r], r)
             if fewer is not None:
-                left = right = arb_mat(size, r, [x for row in fewer for x in row] + [0] * (len(ins) * r))
+                left = right = arb_mat(size, r, [x for row in fewer for x in row] + [0] * (len(given) * r))
         sizes = [sum(float(x.abs_upper()) for x in m.entries()) for m in (left, right)]
         return left.transpose() * inverse * right, error * sizes[0] * sizes[1] * 1.01
 
     @cached_property
     def _balls(self) -> tuple[Rows, Rows, Rows, list[arb]]:
-        """V, U (or V, if it is V·diag(σ)), U·diag(φ), row by row, and √(σ_i·φ_i)."""
+        """V, U (or V, if U = V·diag(σ)), U·diag(φ), row by row, and √(σ_i·φ_i)."""
         phi = [as_ball(x) for x in self.phi]
         u, v = ([[as_ball(x) for x in row] for row in m.numbers()] for m in self.structure.matrices[1:])
         factors = [[x * p for x, p in zip(row, phi, strict=True)] for row in u]
@@ -177,11 +180,12 @@ class _CountedDeterminant:
 
 
 def _columns(rows: Rows, which: list[int], r: int) -> arb_mat:
+    """Some columns of a matrix with r rows."""
     return arb_mat(r, len(which), [row[c] for row in rows for c in which])
 
 
 def _cholesky(M: Rows, r: int) -> Rows | None:
-    """L with L·Lᵀ = M, lower triangular; None where M is not certainly definite."""
+    """The Cholesky factor of M, in balls; None unless M is certainly positive definite."""
     L = [[arb(0)] * r for _ in range(r)]
     for i in range(r):
         for j in range(i + 1):
@@ -196,7 +200,7 @@ def _cholesky(M: Rows, r: int) -> Rows | None:
 
 
 def _products(value: np.ndarray, rest: np.ndarray, off: float) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Π (1 − λ + λ·t), the least and the largest."""
+    """Lower and upper bounds on the coefficients of Π (1 − λ + λ·t)."""
     off_value, off_rest = (off + 2.0 * UNIT * np.abs(x) for x in (value, rest))
     return [
         linear_factors(np.maximum(value - off_value, 0.0), np.maximum(rest - off_rest, 0.0)),
@@ -207,7 +211,7 @@ def _products(value: np.ndarray, rest: np.ndarray, off: float) -> list[tuple[np.
 def _scaled(
     polynomial: tuple[np.ndarray, np.ndarray], mantissa: float, exponent: int, size: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Times mantissa·2^exponent, with zeros up to `size` coefficients."""
+    """A polynomial times mantissa·2^exponent, padded with zeros to `size` coefficients."""
     steps, rest = divmod(exponent + RADIX // 2, RADIX)
     m, e = np.zeros(size), np.zeros(size, np.int64)
     count = len(polynomial[0])

@@ -1,10 +1,14 @@
-"""The determinants of a program: the forms by which each can be computed, laid out for the kernels."""
+"""The determinants of a program: the forms by which each can be computed, and their arrays for the kernels.
+
+`kernels/forms` explains the forms and computes them; here their bases are found, when they are needed, and laid out as
+flat arrays (`lay_out`). `staged` makes a `Determinant` for every Det of a program.
+"""
 
 from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
 
@@ -30,12 +34,12 @@ from pgcc.determinants.kernels.plan import (
     PLAN_COLUMNS,
     PREFERS_TREES,
     RANK,
-    READY,
     SIZE,
     SYMMETRIC,
     TABLE,
     TOTAL,
     TREES,
+    VARIABLE_TABLES,
     VARIABLES,
     Children,
     Found,
@@ -47,22 +51,22 @@ from pgcc.program.determinant import DetStructure
 
 Value = tuple[float, int, float]  # mantissa, binary exponent, relative error
 
-# Kernels G of more children than this are not written down, because they are found in multiple precision.
+# The most children for which a base is computed in multiple precision.
 _MOST_CHILDREN = 1024
-# Those of L-ensembles and marginal kernels from the first number of children on are found by products in BLAS, and
-# before anybody asks; up to the second number.
+# The bases of L-ensembles and marginal kernels with a number of children in this range are computed by BLAS (see
+# `definite`), and in advance.
 _LARGE_KERNEL, _MOST_BY_PRODUCTS = 200, 2500
-# Products in multiple precision for the base of a graph, about a second of them: see `prefers_trees`.
+# The most multiplications in multiple precision for the base of a graph, about a second: see `prefers_trees`.
 _MOST_PRODUCTS = 10**8
-# Nor are matrices for the form RANK with more numbers than this.
+# The most entries of the matrices for the form RANK.
 _MOST_NUMBERS = 1 << 24
 _ONE: Value = (0.5, 1, 0.0)
 _UNKNOWN: Value = (0.0, 0, np.inf)
-# Sums below this are doubles, and so are their rounding errors.
+# Sums below this are finite doubles, and so are their rounding errors.
 _LARGE = 2.0**1000
 # The smallest difference of numbers near 1 that is accurate to a double, if the numbers are pairs of doubles.
-_KNOWN_SUM = 2.0**-40
-# The relative error to which a determinant is computed where everything is free, until a query needs less.
+_SMALLEST_SUM = 2.0**-40
+# The relative error of totals (values where nothing is observed), until a query needs a smaller one.
 _TOTAL_ERROR = 5e-11
 
 
@@ -75,7 +79,9 @@ class Determinant:
     phi : float64 array
         The values of its children where nothing is observed.
     columns : int array, optional
-        If the children are φ_i times distinct variables: the columns of these. n_variables : how many there are in all.
+        The columns of the variables, if the children are φ_i times distinct variables.
+    n_variables : int
+        The number of variables of the circuit.
     """
 
     def __init__(
@@ -94,7 +100,7 @@ class Determinant:
         if small and (structure.laplacian is None or structure.size is not None):
             if self._marginals is not None:
                 self.out = base_of_marginals(structure, self._marginals)
-            # multiple precision knows pairs of doubles even beside items of tiny probability
+            # multiple precision yields pairs of doubles even beside items of tiny probability
             in_pairs = self.out is not None and self.out.low is not None
             if not in_pairs and (self._marginals is None or structure.children <= _MOST_CHILDREN):
                 self.out = find_base(structure, np.zeros(structure.children))
@@ -104,7 +110,7 @@ class Determinant:
             self.find_free_base()
 
     def find_free_base(self) -> bool:
-        """Find the base at which all items that no size counts are free; return whether it is new."""
+        """Compute the base FREE, where all uncounted children are free; return whether it is new."""
         if not self.may_have_free:
             return False
         self.may_have_free = False
@@ -138,7 +144,7 @@ class Determinant:
 
     @property
     def forms(self) -> list[str]:
-        """The forms by which it can be computed in float64, in words; the smallest first if little is observed."""
+        """Names of the forms by which it can be computed in float64; the cheapest first if little is observed."""
         structure = self.structure
         if structure.size is not None:
             return ["elementary symmetric polynomials"] if (self.free or self.out) and structure.symmetric else []
@@ -152,12 +158,12 @@ class Determinant:
 
     @property
     def _free_phi(self) -> np.ndarray:
-        """The children at the base FREE."""
+        """The values of the children at the base FREE."""
         return np.where(self.counted, 0.0, self.phi)
 
     @cached_property
     def total(self) -> Value:
-        """Its value where everything is free: in float64 if a form is accurate enough, otherwise in ball arithmetic."""
+        """Its value where nothing is observed: in float64 if that is accurate enough, otherwise in ball arithmetic."""
         structure, k = self.structure, self.structure.children
         if not structure.in_range:
             return _UNKNOWN
@@ -170,28 +176,28 @@ class Determinant:
         found = Found(np.zeros(1), np.zeros(1, np.int64), np.zeros(1))
         slots, work = np.arange(2 * k, dtype=np.int32), np.concatenate([self.phi, np.ones(k)])
         children = Children(slots[:k], slots[k:], work, 1, np.zeros(0, np.uint8), 0, 1)
-        determinant_rows(lay_out([self], [_UNKNOWN], bare=True), 0, children, _TOTAL_ERROR, found)
-        if found.error[0] <= _TOTAL_ERROR or structure.size is not None or self._has_trees_alone:
+        determinant_rows(lay_out([self], [_UNKNOWN], without_totals=True), 0, children, _TOTAL_ERROR, found)
+        if found.error[0] <= _TOTAL_ERROR or structure.size is not None or self._has_only_trees:
             return float(found.mantissa[0]), int(found.exponent[0]), float(found.error[0])
         return determinant_at(structure, self.phi)
 
     @property
     def prefers_trees(self) -> bool:
-        """Whether values are computed by star–mesh elimination even if a base would be faster, once it is found.
+        """Whether values are computed by star–mesh elimination, even where the form FREE would be faster.
 
-        In large graphs, finding it takes longer than thousands of eliminations; marginals need it all the same.
+        In large graphs, computing the base takes longer than thousands of eliminations. Marginals need it all the same.
         """
         structure = self.structure
         return structure.laplacian is not None and structure.rank * structure.children**2 > _MOST_PRODUCTS
 
     @property
-    def _has_trees_alone(self) -> bool:
-        """Whether every row is computed by star–mesh elimination, which needs no value at a base."""
+    def _has_only_trees(self) -> bool:
+        """Whether every row is computed by star–mesh elimination, which does not depend on `total`."""
         return self.structure.laplacian is not None and self.structure.size is None and self.free is None
 
     def refine(self, rtol: float) -> bool:
         """Compute `total` to a relative error of `rtol`, if that is possible; return whether it was computed again."""
-        if self.total[2] <= rtol or self.refined or self._has_trees_alone:
+        if self.total[2] <= rtol or self.refined or self._has_only_trees:
             return False
         self.refined = True
         structure = self.structure
@@ -203,10 +209,9 @@ class Determinant:
 
     @cached_property
     def elimination_order(self) -> np.ndarray:
-        """The nodes of a graph in the order in which star–mesh elimination numbers them; it takes the last one first.
+        """The nodes of a graph in the order in which star–mesh elimination numbers them; it begins with the last one.
 
-        Nodes with few neighbours are eliminated first (minimum degree), until the graph that is left is dense: errors
-        grow with the number of neighbours.
+        A minimum-degree ordering, until the remaining graph is dense: errors grow with the number of neighbours.
         """
         trees = self.structure.laplacian
         assert trees is not None
@@ -222,7 +227,7 @@ class Determinant:
         while by_degree:
             degree, node = heapq.heappop(by_degree)
             if node not in left or degree != len(around[node]):
-                continue  # its degree has changed since, and there is another entry for it
+                continue  # an outdated entry: the degree has changed, and there is another entry for the node
             if 2 * degree > len(left):
                 break
             left.remove(node)
@@ -235,12 +240,12 @@ class Determinant:
 
     @cached_property
     def at_free(self) -> Value:
-        """Its value at the base FREE, without regard to its size."""
+        """The determinant at the base FREE, without its size."""
         return determinant_at(self.structure, self._free_phi) if self.free else _UNKNOWN
 
     @cached_property
-    def at_nothing(self) -> Value:
-        """Its value where every child is 0: det M0."""
+    def at_zero(self) -> Value:
+        """The determinant at the base OUT, where every child is 0: det M0."""
         if self.out is None:
             return _UNKNOWN
         if self.structure.identity_m0:
@@ -250,37 +255,41 @@ class Determinant:
 
 
 class Determinants:
-    """All determinants of a program, as the kernels take them."""
+    """All determinants of a program, and their `layout` for the kernels."""
 
     def __init__(self, each: Sequence[Determinant]):
         self.each = list(each)
         self._lock = threading.Lock()
-        self.layout = lay_out(self.each, [one.total for one in self.each])
+        self.layout = self._laid_out()
 
     def refine(self, rtol: float) -> None:
-        """Compute every determinant to `rtol` where everything is free, and a new `layout` if one has changed."""
-        with self._lock:
-            refined = [one.refine(rtol) for one in self.each]
-            if any(refined):
-                self.layout = lay_out(self.each, [one.total for one in self.each])
+        """Compute the totals to a relative error of `rtol`, and a new `layout` if one has changed."""
+        self._change_each(lambda one: one.refine(rtol))
 
     def find_free_bases(self) -> None:
-        """Find the bases for queries that observe little, and make a new `layout` if one is new."""
+        """Compute the bases FREE, for queries that observe little, and a new `layout` if one is new."""
+        self._change_each(Determinant.find_free_base)
+
+    def _change_each(self, change: Callable[[Determinant], bool]) -> None:
+        """Call `change`, which returns whether a determinant has changed, for all of them."""
         with self._lock:
-            found = [one.find_free_base() for one in self.each]
-            if any(found):
-                self.layout = lay_out(self.each, [one.total for one in self.each])
+            changed = [change(one) for one in self.each]
+            if any(changed):
+                self.layout = self._laid_out()
+
+    def _laid_out(self) -> Layout:
+        return lay_out(self.each, [one.total for one in self.each])
 
 
-class _Pool:
-    """Arrays put one after another into a flat one."""
+class _FlatArray:
+    """A flat array to which arrays are appended."""
 
     def __init__(self, dtype: type):
         self.parts: list[np.ndarray] = [np.zeros(0, dtype)]
         self.size = 0
 
     def put(self, *arrays: np.ndarray) -> int:
-        """Where they start."""
+        """Append arrays, and return the offset of the first one."""
         start = self.size
         for array in arrays:
             self.parts.append(array.ravel())
@@ -291,9 +300,12 @@ class _Pool:
         return np.concatenate(self.parts)
 
 
-def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = False) -> Layout:
-    """The arrays that kernels read; `bare` leaves out the forms that need `totals`, and reads children as numbers."""
-    data, ints = _Pool(np.float64), _Pool(np.int64)
+def lay_out(each: Sequence[Determinant], totals: Sequence[Value], without_totals: bool = False) -> Layout:
+    """The arrays that kernels read.
+
+    without_totals : leave out the forms that need `totals`, and read all children as numbers, not from evidence.
+    """
+    data, ints = _FlatArray(np.float64), _FlatArray(np.int64)
     plan = np.zeros((len(each), PLAN_COLUMNS), np.int64)
     bases = np.zeros((BASES * len(each), 3))
     for d, one in enumerate(each):
@@ -305,7 +317,7 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
         if structure.size is not None:
             plan[d, COUNTED] = ints.put(one.counted.astype(np.int64))
         nothing = np.zeros(k)
-        free, out = None if bare and structure.size is None else one.free, one.out
+        free, out = None if without_totals and structure.size is None else one.free, one.out
         plan[d, CHILDREN] = data.put(
             one.phi,
             free.scale if free else nothing,
@@ -318,12 +330,14 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
             if base is not None:
                 plan[d, HAS + form], plan[d, TABLE + form] = 1, data.put(base.kernel)
         bases[BASES * d + FREE] = totals[d] if structure.size is None else one.at_free
-        bases[BASES * d + OUT] = one.at_nothing
+        bases[BASES * d + OUT] = one.at_zero
         bases[BASES * d + TOTAL] = totals[d]
-        if one.columns is not None and not bare:
+        if one.columns is not None and not without_totals:
             plan[d, VARIABLES], plan[d, COLUMNS] = one.n_variables, ints.put(*_columns(one.columns, one.n_variables))
-            ready, low = zip(*(_ready(one, base, form) for form, base in ((FREE, free), (OUT, out))), strict=True)
-            plan[d, READY] = data.put(*ready)
+            tables, low = zip(
+                *(_variable_tables(one, base, form) for form, base in ((FREE, free), (OUT, out))), strict=True
+            )
+            plan[d, VARIABLE_TABLES] = data.put(*tables)
             plan[d, [LOW + FREE, LOW + OUT]] = [0 if x is None else data.put(x) for x in low]
         if trees is not None and structure.in_range:
             plan[d, HAS + TREES], plan[d, DIRECTED], plan[d, PREFERS_TREES] = 1, trees.directed, one.prefers_trees
@@ -336,11 +350,12 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], bare: bool = F
 
 
 @np.errstate(over="ignore", under="ignore", divide="ignore")
-def _ready(one: Determinant, base: Base | None, form: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """The arrays of a form for `fill_variables`, and those for `fill_low` if the kernel is known in pairs of doubles.
+def _variable_tables(one: Determinant, base: Base | None, form: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """The tables of a form for `fill_variables`, and those for `fill_low` if the kernel is known in pairs of doubles.
 
-    First d, unscaled, of a variable that is observed to be 1, and of one that differs from the base in another way;
-    then both diagonals. For `fill_low`: the low parts of the kernel and of both diagonals.
+    For `fill_variables`: d, divided by the scale, of a variable that is observed 1, and of one that differs from the
+    base in another way; then the diagonal entries for both. For `fill_low`: the low parts of the kernel and of both
+    diagonals.
     """
     phi = one.phi
     if base is None:
@@ -350,14 +365,14 @@ def _ready(one: Determinant, base: Base | None, form: int) -> tuple[np.ndarray, 
         other, other_low = -base.gap, -base.gap_low
     else:
         other, other_low = diagonal + base.scale / phi, np.full(len(phi), np.nan)
-        cancels = (diagonal < 0.0) & ~(-4.0 * diagonal <= other)  # see `added` of the kernels
+        cancels = (diagonal < 0.0) & ~(-4.0 * diagonal <= other)  # see `guarded_sum` of the kernels
         for i in np.flatnonzero(other < _LARGE).tolist() if base.low is not None else []:
             other[i], other_low[i] = _exact_sum(one, base, i)
         known = base.low is not None and other < _LARGE
-        other[cancels & ~(known & (np.abs(other) > _KNOWN_SUM))] = np.nan
+        other[cancels & ~(known & (np.abs(other) > _SMALLEST_SUM))] = np.nan
         other_low[cancels] = np.nan
-    ready = np.concatenate([change, -change if form == FREE else change, diagonal, other])
-    return ready, None if base.low is None else np.concatenate([base.low.ravel(), np.diag(base.low), other_low])
+    tables = np.concatenate([change, -change if form == FREE else change, diagonal, other])
+    return tables, None if base.low is None else np.concatenate([base.low.ravel(), np.diag(base.low), other_low])
 
 
 def _exact_sum(one: Determinant, base: Base, i: int) -> tuple[float, float]:
@@ -369,7 +384,7 @@ def _exact_sum(one: Determinant, base: Base, i: int) -> tuple[float, float]:
 
 
 def _columns(columns: np.ndarray, n_variables: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """See `_observe` of the kernel."""
+    """The COLUMNS of a determinant: see `observe` of the kernels."""
     child_of, there = np.zeros(n_variables, np.int64), np.zeros(-(-n_variables // 64) * 64, np.uint8)
     child_of[columns], there[columns] = np.arange(len(columns)), 1
     return child_of, columns.astype(np.int64), np.packbits(there, bitorder="little").view("<u8").view(np.int64)

@@ -1,6 +1,7 @@
 """All marginals of a program with determinants, from one forward and one reverse pass in float64.
 
-Rows whose bounds are not good enough are said to be uncertain.
+The derivatives of determinants, between the two passes, are computed by `kernels/partials`. Rows whose error bounds are
+too large are reported as uncertain. `evaluate/marginals` calls this.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from pgcc.certify import budget
 from pgcc.certify.certificate import Certificate, Walk
 from pgcc.certify.kernels.bounds import smallest
-from pgcc.determinants.kernels.partials import trusted_partials
+from pgcc.determinants.kernels.partials import write_partials
 from pgcc.determinants.kernels.plan import Children
 from pgcc.determinants.kernels.staged import run_tail
 from pgcc.determinants.staged import Staged, padded
@@ -25,16 +26,17 @@ from pgcc.rings.float64.kernels.interpreter import run_block
 from pgcc.rings.float64.loop import new_block, uncondensed_program
 from pgcc.rings.posteriors import Posteriors, read_posteriors
 
-# Rows per block, in steps of 32, and the bytes of values and adjoints beyond which they are as few as can be.
+# The rows per block, in steps of 32, and the bytes of values and adjoints that a block should not exceed.
 _STEPS, _BYTES = 4, 1 << 21
 _NO_UNDERFLOW = 2.0**-300
 
 
 def has_partials(program: Program) -> bool:
-    """Whether its determinants have all sizes, children whose magnitudes are their values, and no z in a complement.
+    """Whether `StagedMarginals` covers this program.
 
-    Derivatives are taken by the children f alone, and those by their complements y are needed wherever a variable
-    (and not only ȳ) occurs below one: in `Circuit.complement` of a determinant, for instance.
+    Its determinants must have no size, magnitudes of children must be their values, and no complement y may contain a
+    variable z (but only ȳ), as in `Circuit.complement` of a determinant: derivatives are taken by the children f alone,
+    and there those by y would be needed, too.
     """
     trusts = np.flatnonzero(program.op == DETMAG)
     steady = (np.diff(program.start)[trusts] == 2).all()
@@ -51,7 +53,7 @@ class StagedMarginals:
 
     @cached_property
     def program(self) -> Program:
-        """Values, derivatives of determinants, adjoints: in slots of their own."""
+        """The forward and reverse passes: values, derivatives of determinants and adjoints have slots of their own."""
         self.staged.dets.find_free_bases()
         return reverse(self.staged.unscheduled)
 
@@ -61,7 +63,7 @@ class StagedMarginals:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """Of joint probabilities and the root."""
+        """The certificate of the joint probabilities and the root."""
         read = result_slots(self.program)
         return self._walk.certificate(read[: len(read) // 2], read[len(read) // 2 :])
 
@@ -76,7 +78,7 @@ class StagedMarginals:
 
     @cached_property
     def _safe(self) -> float:
-        """Where no number of a row but 0 is smaller, nothing has underflowed: a product of three is still normal."""
+        """If all nonzero numbers of a row exceed this, nothing has underflowed: products of three are still normal."""
         program = self.program
         numbers = [*program.numbers, *(x for a, b in program.leaf_numbers for x in (a, b, add(a, b)))]
         doubles = np.abs(np.append(program.weights, program.leaf_table)).tolist()
@@ -84,7 +86,7 @@ class StagedMarginals:
         return np.inf if lost else _NO_UNDERFLOW
 
     def _run(self, evidence: np.ndarray, rtol: float) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """(first row, what is read off every row, the least number above 0 of each), block by block."""
+        """(first row, the result slots of every row, the smallest nonzero number of every row), block by block."""
         program, staged, n = self.program, self.staged, evidence.shape[1]
         wanted = budget.of_determinant(rtol)
         staged.dets.refine(wanted)
@@ -113,13 +115,13 @@ class StagedMarginals:
     def _put_partials(
         self, i: int, flat: np.ndarray, start: int, rows: int, lanes: int, wanted: float, work: np.ndarray
     ) -> None:
-        """The derivatives of a determinant and their magnitudes."""
+        """Write the derivatives of a determinant and their magnitudes to the slots of instruction i."""
         program = self.program
         args = program.args[program.start[i] : program.start[i + 1]]
         d, k = int(args[0]), len(args) // 2
         children = Children(args[1 : 1 + k], args[1 + k :], work, lanes, flat, start, rows)
-        trusted_partials(self.staged.determinants(wanted), d, children, int(program.target[i]))
-        # the walk has taken for granted that a derivative is not off by more than it can be large
+        write_partials(self.staged.determinants(wanted), d, children, int(program.target[i]))
+        # the certificate assumes that magnitudes, which include the errors of derivatives, are within these bounds
         sizes = slice(int(program.target[i]) + k, int(program.target[i]) + 2 * k)
         here = work.reshape(-1, lanes)[sizes]
         here[~(here <= np.exp(np.minimum(self._walk.state.high[sizes], 709.0))[:, None])] = np.nan

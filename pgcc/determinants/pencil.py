@@ -1,22 +1,22 @@
-"""Determinants in balls and rationals: a Det at numbers is det(P + s·Q), made as small as the query allows.
+"""Determinants in balls and rationals: the determinant, or a coefficient, of a small matrix pencil P + s·Q.
 
-    det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]        at numbers f_i, y_i. If a size is given, children that count are s·f_i,
-                                                 and one coefficient of the polynomial in s is wanted
+At numbers f_i and y_i, a Det is det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]. If it has a size, counted children are s·f_i,
+and one coefficient of the polynomial in s is wanted. Before anything is computed, the pencil is made small by exact
+rules:
 
-Exact laws make it small before anything is computed:
+    absent      f_i = 0: the factor y_i, and the determinant without i
+    unit row    row i of M0 is e_iᵀ, and no remaining child has an entry in row i of U, so that it is row i of the whole
+                matrix: the determinant without row and column i. The same for columns, with V
+    inner       y_i = 1: f_i·u_i·v_iᵀ is added to M0, and i needs no border (Schur complement)
+    surely in   y_i = 0: i is in every set, so that it counts towards the size and needs no s. If u_i = c·e_j, its
+                column has one entry, and expansion by it puts f_i·c·v_iᵀ in the place of row j
+    border      any other i has a row and a column of its own
 
-    absent    f_i = 0: the factor y_i, and the determinant without i
-    unit row  row i of M0 is e_iᵀ, and no child that is left has an entry in row i of U, so that it is row i of the
-              whole matrix: the determinant without row and column i. The same for columns, with V
-    inner     y_i = 1: f_i·u_i·v_iᵀ is added to M0, and i needs no border
-    surely in y_i = 0: i is in every T, so that it counts towards the size and needs no s. If u_i = c·e_j, its column
-              has one entry, and expanding by it puts f_i·c·v_iᵀ in the place of row j
-    border    any other i has a row and a column of its own
+A DPP with an L-ensemble kernel (M0 = U = I) has as many rows as items that are in or free, and no border.
 
-A DPP by L (M0 = U = I) has as many rows as items that are in or free, and no border.
-
-If the same determinant is asked for again and again, with most children and complements 1, the other way round is
-smaller: with N = M0 + U·Vᵀ, G = Vᵀ·N⁻¹·U and d = f − y, it is det N · det(diag(y) + G·diag(d)) over the other children.
+If a determinant is asked for repeatedly, with most children and complements equal to 1, a base is cheaper: with
+N = M0 + U·Vᵀ, G = Vᵀ·N⁻¹·U and d = f − y, it is det N · det(diag(y) + G·diag(d)) over the other children. The rings of
+balls and rationals (`rings/balls`) and exact counts (`evaluate/counting_exact`) call this.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from pgcc.ir.numbers import Number, exact
 from pgcc.passes.ball_coefficients import ball_coefficient
 from pgcc.passes.balls import ball_determinant
 
-Sparse = list[tuple[int, Any]]  # the entries of a vector that are not 0, with their places
+Sparse = list[tuple[int, Any]]  # the indices and values of the nonzero entries of a vector
 Term = tuple[Any, Sparse, Sparse]  # f·u·vᵀ
 
-# A determinant gets a base from this many rows on, after this many queries, and up to this many children.
+# A base is computed for a determinant with at least this many rows, after this many queries, up to this many children.
 _WORTH, _PATIENCE, _MOST_CHILDREN = 40, 4, 600
 
 
@@ -46,8 +46,18 @@ _WORTH, _PATIENCE, _MOST_CHILDREN = 40, 4, 600
 
 
 class Ring(NamedTuple):
-    """Numbers of flint: from a number of a circuit; a matrix from its entries; its determinant; a coefficient of
-    det(P + s·Q), given the power of s that is wanted and the degree.
+    """A number system of flint.
+
+    Attributes
+    ----------
+    lift : function
+        A number of a circuit as a number of the ring.
+    matrix : function
+        A matrix from its shape and its entries.
+    det : function
+        The determinant of a matrix.
+    coefficient : function
+        A coefficient of det(P + s·Q), given the power of s that is wanted and the degree.
     """
 
     lift: Callable[[Number], Any]
@@ -65,7 +75,7 @@ def as_rational(number: Number) -> fmpq:
 
 
 def as_ball(number: Number) -> arb:
-    """A number of a circuit, to the precision of the context; integers and floats exactly."""
+    """A number of a circuit in the working precision; integers and floats exactly."""
     return arb(as_rational(number) if type(number) is not float and type(number) is not int else number)
 
 
@@ -86,7 +96,7 @@ def _is_identity(matrix: fmpq_mat) -> bool:
 
 
 def interpolated_coefficient(values: Sequence[Any], wanted: int) -> Any:
-    """The coefficient of t^wanted of the polynomial with these values at 0, 1, 2, …: Newton's form, then Horner's."""
+    """The coefficient of t^wanted of the polynomial with these values at 0, 1, 2, …, by Newton interpolation."""
     differences = list(values)
     n = len(values)
     for level in range(1, n):
@@ -108,7 +118,7 @@ RATIONALS = Ring(as_rational, fmpq_mat, fmpq_mat.det, _rational_coefficient)
 
 
 class Layout:
-    """The places of the nonzero numbers of a Det, which depend neither on the ring nor on the precision."""
+    """The sparsity pattern of a Det, which depends neither on the ring nor on the precision."""
 
     def __init__(self, node: Node):
         m0, u, v = node.matrices
@@ -119,7 +129,7 @@ class Layout:
         self.empty_rows = {i for i, row in enumerate(self.m0) if not any(row)}
 
     def numbers(self) -> set[Number]:
-        """The entries that are not 0."""
+        """The distinct nonzero entries."""
         vectors = [*self.u, *self.v]
         return {x for row in self.m0 for x in row if x} | {x for vector in vectors for _, x in vector}
 
@@ -140,6 +150,7 @@ def _entries_not_zero(matrix: Matrix) -> Iterable[tuple[int, int, Number]]:
 
 
 def _unit_rows(rows: Iterable[Sequence[Number]]) -> set[int]:
+    """The indices i of rows that are e_iᵀ."""
     return {i for i, row in enumerate(rows) if row[i] == 1 and sum(map(bool, row)) == 1}
 
 
@@ -148,13 +159,13 @@ class Determinant:
 
     def __init__(self, layout: Layout, ring: Ring):
         self.layout, self.ring, self.asked = layout, ring, 0
-        lifted = {x: ring.lift(x) for x in (0, 1, *layout.numbers())}  # equal numbers are lifted once
+        lifted = {x: ring.lift(x) for x in (0, 1, *layout.numbers())}  # every distinct number is lifted once
         self.zero, self.one = lifted[0], lifted[1]
         self.m0 = [[lifted[x] for x in row] for row in layout.m0]
         self.u, self.v = ([[(i, lifted[x]) for i, x in column] for column in m] for m in (layout.u, layout.v))
 
     def at(self, f: list[Any], y: list[Any]) -> Any:
-        """Its value where the children and their complements are these numbers."""
+        """Its value if the children and their complements are these numbers."""
         absent = [i for i in range(len(f)) if f[i] == 0]
         kept = [i for i in range(len(f)) if not f[i] == 0]  # noqa: SIM201 - of a ball, != means "certainly different"
         surely_in = [i for i in kept if y[i] == 0]
@@ -169,7 +180,7 @@ class Determinant:
         may_count = sum(counted[i] for i in kept) - sum(counted[i] for i in surely_in)
         degree = min(may_count, len(rows) - len(surely_in))  # in s: c_T = 0 where T is larger than the matrix
         wanted = 0 if size is None else size - sum(counted[i] for i in surely_in)
-        rank_missing = sum(row in self.layout.empty_rows for row in rows)  # for the children to make up
+        rank_missing = sum(row in self.layout.empty_rows for row in rows)  # which the children have to make up for
         if factor == 0 or not 0 <= wanted <= degree or rank_missing > len(kept):
             return self.zero
         pencil = Pencil(self, rows, kept, f, y)
@@ -180,7 +191,7 @@ class Determinant:
         return factor * self.ring.coefficient(*pencil.matrices(), wanted, degree)
 
     def _prefers_base(self, changed: int, rows: int) -> bool:
-        """Whether to start from the base where everything is 1, which costs as much as some ten determinants."""
+        """Whether to use the base where everything is 1; to compute it costs as much as about ten determinants."""
         if self.ring is not BALLS or self.layout.size is not None or rows < _WORTH or 2 * changed > rows:
             return False
         self.asked += 1
@@ -188,7 +199,7 @@ class Determinant:
 
     @cached_property
     def _base(self) -> _Base | None:
-        """Where every child and complement is 1; None where the determinant may be 0."""
+        """The base where every child and complement is 1; None if the determinant may be 0 there."""
         r, k, ones = len(self.m0), len(self.u), [self.one] * len(self.u)
         N = Pencil(self, list(range(r)), list(range(k)), ones, ones).at_one()
         U, V = (_dense(columns, r, self.zero) for columns in (self.u, self.v))
@@ -198,6 +209,7 @@ class Determinant:
             return None
 
     def rows_left(self, kept: list[int]) -> list[int]:
+        """The rows of M0 without unit rows and columns, given the children that are not absent."""
         layout = self.layout
         gone: set[int] = set()
         for unit, columns in ((layout.unit_rows, layout.u), (layout.unit_columns, layout.v)):
@@ -206,13 +218,13 @@ class Determinant:
 
 
 class _Base(NamedTuple):
-    """A determinant where everything is 1, and G = Vᵀ·N⁻¹·U there."""
+    """The value of a determinant where everything is 1, and G = Vᵀ·N⁻¹·U there."""
 
     total: Any
     G: Any
 
     def at(self, changed: list[int], f: list[Any], y: list[Any]) -> Any:
-        """The determinant where only these children have other values: det N · det(diag(y) + G·diag(f − y))."""
+        """The determinant if only the changed children have other values: det N · det(diag(y) + G·diag(f − y))."""
         G, d = self.G, {j: f[j] - y[j] for j in changed}
         entries = [G[i, j] * d[j] + (y[j] if i == j else 0) for i in changed for j in changed]
         return self.total * arb_mat(len(changed), len(changed), entries).det()
@@ -227,14 +239,14 @@ def _dense(columns: list[Sparse], r: int, zero: Any) -> arb_mat:
 
 
 class Pencil:
-    """P and Q, on the rows and the children that are left."""
+    """The matrices P and Q of det(P + s·Q), over the rows and the children that are left."""
 
     def __init__(self, det: Determinant, rows: list[int], kept: list[int], f: list[Any], y: list[Any]):
         self.det, self.rows, self.f, self.y = det, rows, f, y
         self.place = {row: p for p, row in enumerate(rows)}
         self.surely_in = [c for c in kept if y[c] == 0]
         self.others = [c for c in kept if not y[c] == 0]  # noqa: SIM201
-        self.replaced: dict[int, Term] = {}  # rows, by place, in which a child that is surely in stands
+        self.replaced: dict[int, Term] = {}  # the rows that are replaced by a child that is surely in, by position
         border = []
         for c in self.surely_in:
             left = self._left(c)
@@ -247,11 +259,12 @@ class Pencil:
         self.border = {c: b for b, c in enumerate(border, len(rows))}
 
     def _left(self, c: int) -> Sparse:
-        """u_c, without its entries in rows that were replaced."""
+        """u_c on the rows that are left and not replaced."""
         place, replaced = self.place, self.replaced
         return [(place[i], x) for i, x in self.det.u[c] if i in place and place[i] not in replaced]
 
     def _right(self, c: int) -> Sparse:
+        """v_c on the rows that are left."""
         place = self.place
         return [(place[i], x) for i, x in self.det.v[c] if i in place]
 
@@ -267,7 +280,7 @@ class Pencil:
         return self._plus_terms(P, without), self._plus_terms([[self.det.zero] * n for _ in range(n)], with_s)
 
     def _entries(self) -> list[list[Any]]:
-        """P: M0 and the border, and what is surely in."""
+        """P without the children that may be in: M0, the border, and the children that are surely in."""
         n = len(self.rows) + len(self.border)
         P = [[self.det.zero] * n for _ in range(n)]
         for p, row in enumerate(self.rows):
@@ -287,7 +300,7 @@ class Pencil:
         return self.f[c], self._left(c), right
 
     def _plus_terms(self, to: list[list[Any]], children: list[int]) -> Any:
-        """to + Σ f·u·vᵀ: term by term, or at once if that takes more products than U and V have entries."""
+        """to + Σ f·u·vᵀ: term by term if U and V are sparse, otherwise by a product of matrices."""
         terms = [self._term(c) for c in children]
         ring, zero, n, k = self.det.ring, self.det.zero, len(to), len(terms)
         if sum(len(left) * len(right) for _, left, right in terms) <= 2 * n * k:

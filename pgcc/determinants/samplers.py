@@ -1,8 +1,10 @@
-"""How the children of a determinant that are in are drawn: which sampler its matrices allow, and its tables.
+"""Random sets of children of a determinant: the sampler that its matrices allow, and the tables for its kernel.
 
-Of det(M0 + U·diag(f/y)·Vᵀ) the set T has the probability c_T · Π_T f · Π_{not T} y, up to a factor. Given the values f
-and y of the children, a child with y = 0 is surely in, one with f = 0 is surely out, and the others are free, with the
-odds φ = f/y. What a sampler prepares is off by less than `TOLERANCE` in total variation, or it says that it cannot.
+In det(M0 + U·diag(f/y)·Vᵀ), the set T has the probability c_T · Π_T f · Π_{not T} y, up to normalization. Given the
+values f and y of the children, a child with y = 0 is surely in, one with f = 0 is surely out, and the others are free,
+with the odds φ = f/y. Symmetric kernels are sampled by eigenvectors (`vectors`), spanning trees by random walks, and
+all others by elimination; the algorithms are in `kernels/sampling_sets` and `kernels/sampling_trees`. `prepare` returns
+tables whose distribution is within `TOLERANCE` in total variation, or None. `evaluate/sampling` calls this.
 """
 
 from __future__ import annotations
@@ -23,17 +25,17 @@ from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import tier
 from pgcc.program.determinant import DetStructure, Laplacian
 
-# An eigenvalue is semidefinite if it is not below this, relative to the largest: what it lacks is rounding.
+# Eigenvalues down to minus this, relative to the largest, are taken for rounded zeros.
 _NOISE = 1e-12
-# What the entries of a kernel may be off by that is to be judged at all.
+# The largest error of a kernel's entries with which its eigenvalues are tested at all.
 _KNOWN = 1e-10
-# Random walks: trees that are tried first; the most steps that each may take, so that the rounding of an arc's
-# probability does not matter; so few that no other is sought; how many multiply-adds of that one a step costs; and
-# how many steps a probability costs, besides its own multiply-adds.
+# Random walks: the number of trees drawn as a trial; the most steps to a tree, so that the rounding errors of the arcs'
+# probabilities do not matter; the steps up to which no other sampler is considered; the cost of a step in
+# multiply-adds; and the cost of computing a probability, besides its multiply-adds, in steps.
 _TREES, _MOST_STEPS, _FEW_STEPS, _STEP, _ASKED = 3, 3_000_000, 10_000, 50, 1_000
-# Steps to a tree that may be interpreted; longer walks are compiled, however small the graph is.
+# The most steps of a trial that are interpreted; longer walks are compiled, however small the graph is.
 _INTERPRETED_STEPS = 1_000
-_SMALLEST = -1000  # binary exponents of weights beside the largest, near 1
+_SMALLEST = -1000  # the smallest binary exponent of a weight, where the largest is near 0
 
 
 def find_set_sampler(structure: DetStructure) -> SetSampler | None:
@@ -44,17 +46,17 @@ def find_set_sampler(structure: DetStructure) -> SetSampler | None:
     possible: np.ndarray = np.logical_and(u.any(axis=0), v.any(axis=0))
     if not possible.all():
         some = find_set_sampler(_with_columns(structure, possible))
-        return None if some is None else Some(some, possible)
+        return None if some is None else OnPossibleChildren(some, possible)
     if structure.laplacian is not None and structure.size is None:
         return Walks(structure, structure.laplacian)
-    return _eigenvectors(structure) if structure.symmetric else _by_marginals(structure)
+    return _symmetric_sampler(structure) if structure.symmetric else _asymmetric_sampler(structure)
 
 
-def _by_marginals(structure: DetStructure) -> SetSampler | None:
+def _asymmetric_sampler(structure: DetStructure) -> SetSampler | None:
     """The sampler for any matrices, by their marginal kernel K = Vᵀ·N⁻¹·U, N = M0 + U·Vᵀ, where all odds are 1.
 
-    Enough for its being one: K is symmetric, with eigenvalues between 0 and 1; or K + Kᵀ − 2·Kᵀ·K is positive
-    semidefinite, which with L = K·(I − K)⁻¹ is the same of L + Lᵀ.
+    Sufficient conditions for K to be a marginal kernel: K is symmetric, with eigenvalues between 0 and 1; or
+    K + Kᵀ − 2·Kᵀ·K is positive semidefinite, which is equivalent to L + Lᵀ being so, for L = K·(I − K)⁻¹.
     """
     m0, u, v = structure.floats
     if not np.linalg.slogdet(m0 + u @ v.T)[0] > 0.0:
@@ -71,10 +73,11 @@ def _by_marginals(structure: DetStructure) -> SetSampler | None:
 
 
 def _marginal_kernel(m0: np.ndarray, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, float]:
-    """K = Vᵀ·N⁻¹·U, N = M0 + U·Vᵀ, and what its entries are off by: r roundings of the products, and those of N itself.
+    """K = Vᵀ·N⁻¹·U, N = M0 + U·Vᵀ, and an estimate of the errors of its entries.
 
-    An N off by E makes N⁻¹ off by N⁻¹·E·N⁻¹, which is far more than its entries are rounded by where N is nearly
-    singular. |N⁻¹|·|N|·|N⁻¹| adds up absolute values, and four times it was more than E did in all of many trials.
+    The products contribute r roundings. A backward error E of N changes N⁻¹ by N⁻¹·E·N⁻¹, which is far more than the
+    rounding of its entries where N is nearly singular; it is estimated by 4·|N⁻¹|·|N|·|N⁻¹| roundings, which exceeded
+    the actual errors in all of many trials.
     """
     inverse = np.linalg.inv(m0 + u @ v.T)
     left, right = np.abs(v.T) @ np.abs(inverse), np.abs(inverse) @ np.abs(u)
@@ -84,7 +87,7 @@ def _marginal_kernel(m0: np.ndarray, u: np.ndarray, v: np.ndarray) -> tuple[np.n
 
 
 def _with_columns(structure: DetStructure, kept: np.ndarray) -> DetStructure:
-    """The same determinant without the other children."""
+    """The determinant with only the `kept` children."""
     m0, *others = structure.matrices
     u, v = (
         Matrix(m.floats()[:, kept]) if m.is_float else Matrix([list(compress(row, kept)) for row in m.numbers()])
@@ -94,8 +97,8 @@ def _with_columns(structure: DetStructure, kept: np.ndarray) -> DetStructure:
     return DetStructure((m0, u, v), structure.size, counted)
 
 
-class Some(SetSampler):
-    """The sampler of those children that are not multiplied by 0: the others are never in."""
+class OnPossibleChildren(SetSampler):
+    """A sampler of the possible children; the others, whose column of U or V is 0, are never in."""
 
     def __init__(self, some: SetSampler, possible: np.ndarray):
         self.some, self.possible, self.name = some, possible, some.name
@@ -110,7 +113,7 @@ class Some(SetSampler):
 # -- symmetric kernels: eigenvectors -------------------------------------------------------------------------
 
 
-def _eigenvectors(structure: DetStructure) -> Eigenvectors | None:
+def _symmetric_sampler(structure: DetStructure) -> Eigenvectors | None:
     """det(M0 + Bᵀ·diag(φ)·B) with M0 positive semidefinite, from any of the symmetric forms."""
     m0, _, v = structure.floats
     if structure.ratio is not None:
@@ -129,7 +132,7 @@ def _eigenvectors(structure: DetStructure) -> Eigenvectors | None:
 
 
 def _from_marginal_kernel(K: np.ndarray, structure: DetStructure, off: float) -> Eigenvectors | None:
-    """Of a symmetric K whose eigenvalues are off by so many roundings."""
+    """The sampler for a symmetric K, whose eigenvalues have errors of `off` roundings; None if they leave [0, 1]."""
     values, Q = eigh(K)
     if not _is_positive(values) or values.max(initial=0.0) > 1.0 + _NOISE:
         return None
@@ -138,7 +141,7 @@ def _from_marginal_kernel(K: np.ndarray, structure: DetStructure, off: float) ->
 
 
 def _is_positive(values: np.ndarray) -> bool:
-    """Whether sorted eigenvalues are those of a semidefinite matrix, but for rounding."""
+    """Whether sorted eigenvalues are those of a positive semidefinite matrix, up to rounding."""
     return not len(values) or bool(values[0] >= -_NOISE * max(values[-1], 0.0))
 
 
@@ -146,7 +149,7 @@ def _is_positive(values: np.ndarray) -> bool:
 
 
 class Elimination(SetSampler):
-    """K = diag(φ)·Vᵀ·(M0 + U·diag(φ)·Vᵀ)⁻¹·U, one item after another."""
+    """Elimination in K = diag(φ)·Vᵀ·(M0 + U·diag(φ)·Vᵀ)⁻¹·U, one item after another."""
 
     name = "elimination"
 
@@ -154,7 +157,7 @@ class Elimination(SetSampler):
         self.m0, self.u, self.v = structure.floats
 
     def prepare(self, phi: np.ndarray, inside: np.ndarray) -> Tables | None:
-        odds = np.where(inside, 1.0, phi)  # that of an item which is in does not matter
+        odds = np.where(inside, 1.0, phi)  # the odds of an item that is surely in do not matter
         items, given = np.flatnonzero(~inside & (phi > 0.0)), np.flatnonzero(inside)
         try:
             K, error = _marginal_kernel(self.m0, self.u, self.v * odds)
@@ -177,9 +180,9 @@ class Elimination(SetSampler):
 
 
 class Walks(SetSampler):
-    """Wilson's algorithm; as any other kernel where weights of very different sizes keep the walks in a few nodes.
+    """Wilson's algorithm, or another sampler where weights of very different sizes trap the walks among a few nodes.
 
-    Whether they do is tried beforehand, with walks that are not used: to give up in the middle would be biased.
+    This is decided in advance, by trial walks that are not used: to abandon long walks would bias the samples.
     """
 
     name = "random walks"
@@ -189,7 +192,8 @@ class Walks(SetSampler):
 
     @cached_property
     def _otherwise(self) -> SetSampler | None:
-        return _eigenvectors(self.structure) if self.structure.symmetric else Elimination(self.structure)
+        """The sampler to use if random walks are too long."""
+        return _symmetric_sampler(self.structure) if self.structure.symmetric else Elimination(self.structure)
 
     def prepare(self, phi: np.ndarray, inside: np.ndarray) -> Tables | None:
         walks, steps = self._walks(phi, inside)
@@ -197,11 +201,11 @@ class Walks(SetSampler):
         if walks is not None and steps <= max(_FEW_STEPS, r * r * k // _STEP):
             return walks
         tables = self._otherwise.prepare(phi, inside) if self._otherwise else None
-        # one variable after another, two probabilities each, is slower than all but very long walks
+        # without tables, every variable is drawn by two probabilities, which is slower than all but very long walks
         return tables or (walks if steps <= 2 * k * (_ASKED + r**3 // _STEP) else None)
 
     def _walks(self, phi: np.ndarray, inside: np.ndarray) -> tuple[Tables | None, int]:
-        """The arcs out of every node, and the steps to a tree; None if there are none, or too many."""
+        """The tables of the arcs out of every node, and the steps to a tree; None if there is no tree, or too many."""
         graph, r, k = self.graph, len(self.graph.kill), len(phi)
         scaled = _near_one(phi, graph.weight, graph.kill)
         if scaled is None:
@@ -226,9 +230,9 @@ class Walks(SetSampler):
 
 
 def _near_one(phi: np.ndarray, weight: np.ndarray, kill: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """φ·weight and the rates, times the power of two that brings the largest near 1; None where digits would be lost.
+    """φ·weight and the killing rates, times the power of two that brings the largest near 1; None if others underflow.
 
-    Only the quotients of weights matter to a walk.
+    A walk depends only on the quotients of weights.
     """
     odds, of_odds = np.frexp(phi)
     factor, of_factor = np.frexp(weight)

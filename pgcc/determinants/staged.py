@@ -1,4 +1,9 @@
-"""Programs with determinants: their values where nothing is observed, and how they stay in the range of doubles."""
+"""Programs with determinants in float64: planning, scaling and certificates.
+
+A `Staged` program runs in two stages, by `run_staged` of `kernels/staged`: the head, which needs no determinant, in the
+fast form, and then the tail. Determinants are scaled by powers of two to stay in the range of doubles. `rings/direct`
+makes and runs it.
+"""
 
 from __future__ import annotations
 
@@ -22,19 +27,20 @@ from pgcc.rings.float64.kernels.evidence import STEP, Rows
 from pgcc.rings.float64.kernels.interpreter import FloatProgram
 from pgcc.rings.float64.loop import condensed_program, new_block, uncondensed_program
 
-# The relative error that is enough for a determinant below another one, while programs are planned.
-_EASY = 1e-11
-# The logarithm of the largest factor by which a determinant may exceed its value where everything is free.
+# The relative error to aim at, while a program is planned, in determinants below other determinants.
+_PLANNING_ERROR = 1e-11
+# The logarithm of the largest factor by which the bound on a determinant may exceed its value where nothing is
+# observed.
 _LEEWAY = 30.0
-# A weight below the first number has lost digits; the second is an exponent that makes every weight underflow.
+# The smallest normal number, below which weights have lost digits; and an exponent with which every weight underflows.
 _SMALLEST, _FAR = 2.0**-1022, 4000
 
 
 class Staged:
-    """A program whose determinants are computed for blocks of rows, in between stretches of the fast loop.
+    """A program whose determinants are computed for blocks of rows, between stretches of float64 instructions.
 
-    A determinant may be 10⁷⁰⁰ where its probabilities are ordinary numbers. Each is divided by a power of two that
-    brings its largest value near 1, and the weights of the sums above make up for it.
+    A determinant may be 10⁷⁰⁰ although the probabilities are ordinary numbers. Each is divided by a power of two that
+    brings its largest value near 1, and the weights of the sums above it compensate for that.
 
     Parameters
     ----------
@@ -58,7 +64,7 @@ class Staged:
         self.program, self.head = both.tail, both.head
 
     def _plan(self, program: Program) -> Determinants:
-        """Every determinant at the values that its children have, in this very arithmetic, where all is free."""
+        """Every determinant, with the values of its children, in this very arithmetic, where nothing is observed."""
         each: list[Determinant] = []
         free = Rows(padded(np.full(program.n_variables, -1, np.int8)), program.n_variables)
         block, unknown = new_block(None, program.slots, program.n_variables, STEP), np.zeros(STEP, bool)
@@ -67,7 +73,9 @@ class Staged:
         work[:] = 0.0
         begin = 0
         for d, i in enumerate(self.where.tolist()):
-            unscaled = kernels.Determinants(Determinants(each).layout, np.zeros(d, np.int64), np.zeros(d), _EASY)
+            unscaled = kernels.Determinants(
+                Determinants(each).layout, np.zeros(d, np.int64), np.zeros(d), _PLANNING_ERROR
+            )
             run_tail(uncondensed_program(program), begin, i, unscaled, free, 0, block, unknown)
             slots = program.args[program.start[i] + 1 : program.start[i + 1]]
             k = len(slots) // 2
@@ -77,16 +85,16 @@ class Staged:
         return Determinants(each)
 
     def _degrees(self, program: Program) -> np.ndarray:
-        """How many times the relative error of the children's values a determinant is off; inf where nobody knows.
+        """The factor by which relative errors of the children are multiplied in a determinant; inf where it is unknown.
 
-        Without negative coefficients, at most once for every child in a set. Exact children have no error.
+        Without negative coefficients, it is the largest number of children in a set. Exact children have no error.
         """
-        exact, bits = _exact_values(program)
+        exact, binary = _exact_values(program)
         degree = np.empty(len(self.where))
         for d, i in enumerate(self.where.tolist()):
             slots = program.args[program.start[i] + 1 : program.start[i + 1]]
             structure, k = self.structures[d], len(slots) // 2
-            if not bits[slots[k:]].all():
+            if not binary[slots[k:]].all():
                 degree[d] = math.inf
             elif exact[slots[:k]].all():
                 degree[d] = 1.0
@@ -100,18 +108,18 @@ class Staged:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """Of the head and the tail, one after the other, with determinants divided as they are."""
+        """The certificate of the head and then the tail, with determinants scaled as they are."""
         walk = Walk(self.program.slots, _Bounds(self)).run_condensed(self.head).run(self.program)
         return walk.certificate([self.program.value], [self.program.magnitude])
 
     def walk(self, program: Program) -> Walk:
-        """Through a program with the same determinants, which shares no slots."""
+        """The certifying walk over another program with the same determinants, in which no two values share a slot."""
         return Walk(program.slots, _Bounds(self)).run(program)
 
     def run(self, rtol: float, evidence: np.ndarray, lanes: int) -> tuple[np.ndarray, np.ndarray]:
-        """Value and, if signed, magnitude of every row, and where float64 does not know a determinant.
+        """Value and, if signed, magnitude of every row, and in which rows float64 cannot compute a determinant.
 
-        There may be some more rows. Determinants are computed with the bases that the rows ask for.
+        The results are padded to whole blocks. Bases FREE that would be cheaper for some row are computed on the way.
         """
         program, rows = self.program, -(-len(evidence) // lanes) * lanes
         roots = np.array([program.value, program.magnitude] if program.signed else [program.value])
@@ -129,7 +137,7 @@ class Staged:
         return out, unknown
 
     def determinants(self, wanted: float) -> kernels.Determinants:
-        """As kernels take them, if this relative error is good enough."""
+        """The determinants for the kernels, with the relative error to aim at."""
         return kernels.Determinants(self.dets.layout, self.shift, self.degree, wanted)
 
     @cached_property
@@ -145,7 +153,7 @@ class _Bounds:
         self.each, self.shift, self.degree = staged.dets.each, staged.shift, staged.degree
 
     def children(self, d: int, values: State) -> State:
-        """Variables are read straight from the evidence, not from the slots that stand for them."""
+        """The state of the children of determinant d; variables are read from the evidence, not from their slots."""
         one = self.each[d]
         if one.columns is None:
             return values
@@ -155,7 +163,7 @@ class _Bounds:
         return found
 
     def log_bound(self, d: int, children: State) -> float:
-        """Without negative coefficients it is largest where everything is free, if all children are."""
+        """The logarithm of an upper bound; without negative coefficients, the value where nothing is observed."""
         one, k = self.each[d], len(children.high) // 2
         bound = ENDLESS
         if self.is_positive(d, children):
@@ -165,46 +173,46 @@ class _Bounds:
         return bound - float(self.shift[d]) * math.log(2.0)
 
     def is_positive(self, d: int, children: State) -> bool:
-        """Whether it is never negative."""
+        """Whether determinant d is never negative."""
         return self.each[d].structure.nonnegative and bool(children.positive.all())
 
     def _log_total(self, one: Determinant, children: State) -> float:
-        """That of `total`, whose children have the values φ and 1: D is homogeneous of degree k in all of them."""
+        """The bound from `total`, where the children are φ and 1: D is homogeneous of degree k in all of them."""
         mantissa, exponent, off = one.total
         k = len(one.phi)
         with np.errstate(divide="ignore", invalid="ignore"):
             more = children.high - np.log(np.concatenate([one.phi, np.ones(k)]))
-        growth = float(np.nan_to_num(more, nan=0.0, posinf=np.inf, neginf=0.0).max(initial=0.0))  # 0 of 0 stays
+        growth = float(np.nan_to_num(more, nan=0.0, posinf=np.inf, neginf=0.0).max(initial=0.0))  # NaN: 0/0
         if not off < 1.0 or mantissa == 0.0 or growth * k > _LEEWAY:
             return ENDLESS
         return math.log(abs(mantissa)) + exponent * math.log(2.0) - math.log1p(-off) + growth * k
 
     def log_units(self, d: int) -> float:
-        """See `run_tail`."""
+        """The logarithm of a bound on the units of roundings in a magnitude: see `run_tail`."""
         degree = float(self.degree[d])
-        return math.log(MOST_UNITS + (degree if degree < math.inf else 0.0))  # inf makes an infinite magnitude
+        return math.log(MOST_UNITS + (degree if degree < math.inf else 0.0))  # if inf, magnitudes are infinite anyway
 
 
 def padded(codes: np.ndarray) -> np.ndarray:
-    """Rows of int8 codes as the kernels of determinants read them: flat, with PADDING bytes more."""
+    """Rows of int8 codes as the kernels of determinants read them: flat, followed by PADDING bytes."""
     flat = np.zeros(codes.size + PADDING, np.uint8)
     flat[:-PADDING] = codes.reshape(-1).view(np.uint8)
     return flat
 
 
 def _exact_values(program: Program) -> tuple[np.ndarray, np.ndarray]:
-    """Which values (of a program that shares no slots) doubles hold exactly, and which are never but 0 or 1."""
-    exact, bits = np.zeros(program.slots, bool), np.zeros(program.slots, bool)
+    """Which slots hold exact values in doubles, and which hold only 0 or 1; no two values may share a slot."""
+    exact, binary = np.zeros(program.slots, bool), np.zeros(program.slots, bool)
     for i in np.flatnonzero((program.op == LEAF) | (program.op == TIMES)).tolist():
         slots, at = program.args[program.start[i] : program.start[i + 1]], program.target[i]
         if program.op[i] == TIMES:
-            exact[at] = bits[at] = bits[slots].all()
+            exact[at] = binary[at] = binary[slots].all()
         else:
             a, b = program.leaf_numbers[slots[0]]
             table = program.leaf_table[slots[0]].tolist()
             exact[at] = table == [a, b, add(a, b)]
-            bits[at] = exact[at] and {*table} <= {0.0, 1.0}
-    return exact, bits
+            binary[at] = exact[at] and {*table} <= {0.0, 1.0}
+    return exact, binary
 
 
 def _variable_columns(program: Program, inside: np.ndarray, outside: np.ndarray) -> np.ndarray | None:
@@ -221,14 +229,14 @@ def _variable_columns(program: Program, inside: np.ndarray, outside: np.ndarray)
     numbers, one = program.leaf_numbers, program.leaf_table[f, 1]
     if not ((one > 2.0**-960) & (one < 2.0**960)).all():
         return None
-    # read off the numbers themselves: as doubles, z + 10⁻⁴⁰⁰ is the variable z
+    # compare the exact numbers: as doubles, z + 10⁻⁴⁰⁰ would be the variable z
     if any(numbers[i][0] != 0 for i in f.tolist()) or any(numbers[i] != (1, 0) for i in y.tolist()):
         return None
     return columns.astype(np.int64)
 
 
 def _unread_leaves(program: Program, of_variables: list[bool]) -> np.ndarray:
-    """Which instructions are leaves that nothing reads but determinants of variables."""
+    """Which instructions are leaves that are read only by determinants of variables."""
     read = np.zeros(program.slots, bool)
     read[[program.value, program.magnitude]] = True
     for i in np.flatnonzero(program.op != LEAF).tolist():
@@ -239,7 +247,7 @@ def _unread_leaves(program: Program, of_variables: list[bool]) -> np.ndarray:
 
 
 def _under_determinants(program: Program) -> np.ndarray:
-    """Which values are used, directly or not, by a determinant."""
+    """Which values are used, directly or indirectly, by a determinant."""
     under = np.zeros(program.slots, bool)
     if (program.op == DET).sum() > 1:
         for i in range(program.instructions - 1, -1, -1):
@@ -250,23 +258,23 @@ def _under_determinants(program: Program) -> np.ndarray:
 
 
 def _shifted_weights(program: Program, shift: np.ndarray) -> tuple[np.ndarray, int]:
-    """The weights when determinant d is divided by 2^shift[d], and by which power of two the root is."""
+    """The weights if determinant d is divided by 2^shift[d], and the exponent by which the root is then divided."""
     weights = program.weights.copy()
     if not shift.any():
         return weights, 0
-    of = np.zeros(program.slots, np.int64)
+    power = np.zeros(program.slots, np.int64)
     for i in range(program.instructions):
         first, last, at, kind = program.start[i], program.start[i + 1], program.target[i], program.op[i]
         if kind >= DET:
-            of[at] = shift[program.args[first]]
+            power[at] = shift[program.args[first]]
         elif kind == TIMES:
-            of[at] = of[program.args[first:last]].sum()
+            power[at] = power[program.args[first:last]].sum()
         elif kind != LEAF:
             values, pairs = program.terms(i)
-            terms = np.append(of[values], of[pairs].sum(axis=1))
-            of[at] = terms.max()
+            terms = np.append(power[values], power[pairs].sum(axis=1))
+            power[at] = terms.max()
             span = slice(program.first_weight[i], program.first_weight[i + 1])
-            shifted = np.ldexp(weights[span], np.maximum(terms - of[at], -_FAR))
+            shifted = np.ldexp(weights[span], np.maximum(terms - power[at], -_FAR))
             lost = (np.abs(shifted) < _SMALLEST) & (weights[span] != 0.0)
-            weights[span] = np.where(lost, np.nan, shifted)  # rows that need it run over scaled numbers
-    return weights, int(of[program.value])
+            weights[span] = np.where(lost, np.nan, shifted)  # rows with NaN are computed over scaled numbers
+    return weights, int(power[program.value])

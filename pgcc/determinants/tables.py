@@ -1,4 +1,7 @@
-"""What the kernel needs to draw the sets of a program's determinants."""
+"""The tables from which kernels draw random sets of children, laid out for all determinants of a program.
+
+`samplers` and `vectors` prepare the tables of one determinant; `evaluate/sampling` lays them out.
+"""
 
 from __future__ import annotations
 
@@ -21,26 +24,26 @@ from pgcc.determinants.kernels.sampling_sets import (
     WALKS,
 )
 
-# How far, in total variation, the distribution that is sampled may be from the one that was asked for.
+# The largest total variation distance between the distribution that is sampled and the exact one.
 TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True)
 class Tables:
-    """What the kernel needs to draw the sets of one determinant: see the columns of its plan."""
+    """The tables of one determinant: see the columns of the plan in `kernels/sampling_sets`."""
 
     kind: int
-    inside: np.ndarray  # which children are surely in
+    inside: np.ndarray  # whether each child is surely in
     free: int
     ints: np.ndarray
     reals: np.ndarray
     size: int = -1
     rank: int = 0
     drawn: int = 0
-    steps: int = 0  # of random walks, about, for one set
+    steps: int = 0  # the approximate number of steps of random walks per set
 
     def among(self, children: np.ndarray, inside: np.ndarray) -> Tables:
-        """The same when these children are some of all."""
+        """The tables in terms of all children, if these tables are about the given ones. inside : of all children."""
         ints = self.ints.copy()
         edges = slice(self.free + 1 + int(ints[self.free]), None) if self.kind == WALKS else slice(None)
         ints[edges] = np.where(ints[edges] >= 0, children[ints[edges]], -1)
@@ -48,7 +51,7 @@ class Tables:
 
 
 def lay_out(tables: list[Tables | None]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """plan, ints and reals of `pick_children`; None: this determinant is never reached."""
+    """plan, ints and reals for the kernel `pick_children`; the tables of an unreachable determinant are None."""
     plan = np.zeros((len(tables), PLAN_COLUMNS), np.int64)
     ints, reals = [np.zeros(0, np.int64)], [np.zeros(0)]
     ints_size = reals_size = 0
@@ -66,10 +69,10 @@ def lay_out(tables: list[Tables | None]) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 class SetSampler(ABC):
-    """One determinant, ready to be given the values of its children."""
+    """A sampler for one determinant, given the odds of its children."""
 
     name: str
 
     @abstractmethod
     def prepare(self, phi: np.ndarray, inside: np.ndarray) -> Tables | None:
-        """The tables for the odds `phi` (0: surely out) of the children that are not `inside`; None: inaccurate."""
+        """The tables for the odds `phi` (0: surely out) of the children that are not `inside`; None if inaccurate."""

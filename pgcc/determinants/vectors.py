@@ -1,4 +1,7 @@
-"""Random sets of symmetric kernels: the spectral method."""
+"""Random sets from symmetric kernels by the spectral method: eigenvalues and eigenvectors, with error bounds.
+
+`samplers` makes these; `pick_spectral` of `kernels/sampling_sets` draws with them.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +14,25 @@ from pgcc.ir.numbers import UNIT
 from pgcc.kernels.simd import LANES
 from pgcc.program.determinant import DetStructure
 
-# Vectors that would be chosen less often than this are left out.
+# Eigenvectors with smaller eigenvalues, which are the probabilities of choosing them, are left out.
 _NEVER = 1e-15
-# Roundings behind a number that comes out of a product or an eigenvalue.
+# The roundings of an entry of a product, or of an eigenvalue.
 _ROUNDINGS = 8
-# Attempts at a scale of the odds at which a fixed size is typical.
+# The most attempts at scaling the odds so that a fixed size is typical.
 _TILTS = 6
 
 
 class Eigenvectors(SetSampler):
-    """det(M0 + Bᵀ·diag(φ)·B): the spectral method.
+    """The spectral method for det(M0 + Bᵀ·diag(φ)·B).
 
-    With N = M0 + Bᵀ·diag(φ)·B and any nonsingular T, replacing B by B·T and M0 by Tᵀ·M0·T changes no probability. With
-    N = I the marginal kernel is K = X·Xᵀ, X = √φ·B, and its eigenvectors are those of XᵀX, brought back by X. That the
-    children A are in projects the rows of X onto what is orthogonal to theirs.
+    Let N = M0 + Bᵀ·diag(φ)·B. For any nonsingular T, replacing B by B·T and M0 by Tᵀ·M0·T changes no probability, so B
+    can be whitened: N = I. Then the marginal kernel is K = X·Xᵀ, X = √φ·B, and its eigenvectors are X times those of
+    XᵀX. Conditioning on the children A being in projects the rows of X onto the orthogonal complement of the rows of A.
 
-    With a size, its counted items are drawn by the eigenvectors of their own part of K, the others given them.
+    With a size, the counted items are drawn by the eigenvectors of their own block of K, and then the others given
+    these.
 
-    M0 is `off` by so many roundings (of 1), and B·Bᵀ by `rows_off` roundings of |b_i|·|b_j|.
+    off : the error of M0, in roundings of 1. rows_off : the error of B·Bᵀ, in roundings of |b_i|·|b_j|.
     """
 
     name = "eigenvectors"
@@ -42,7 +46,7 @@ class Eigenvectors(SetSampler):
         drawn, others, left = np.flatnonzero(free & self.counted), np.flatnonzero(free & ~self.counted), -1
         if self.size is not None:
             left = self.size - int((inside & self.counted).sum())
-            if left == 0:  # those that count are out, and the size says nothing more
+            if left == 0:  # all other counted items are out, and the size does not restrict the rest
                 drawn, others, left = others, others[:0], -1
         items = np.concatenate([drawn, others])
         found = self._spectrum(items, len(drawn), phi[items], inside, left)
@@ -63,10 +67,10 @@ class Eigenvectors(SetSampler):
     def _spectrum(
         self, items: np.ndarray, drawn: int, phi: np.ndarray, inside: np.ndarray, size: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Eigenvalues and vectors (as rows) of the part of K that is `drawn`, the first items, and the rows X of all.
+        """Eigenvalues and eigenvectors (as rows) of the block of K of the first `drawn` items, and X for all items.
 
-        With a size (−1: none), at odds t·φ of the items drawn for which that size is typical: the distribution of sets
-        of this size is the same.
+        With a size (−1: none), the odds of the items drawn are scaled to t·φ so that this size is typical, which does
+        not change the distribution of sets of this size.
         """
         for _ in range(_TILTS):
             rows = self._rows(items, phi, inside)
@@ -81,7 +85,7 @@ class Eigenvectors(SetSampler):
                 factor = _tilt(values, size)
                 if 0.1 <= factor <= 10.0:
                     return factor * values / (1.0 - values + factor * values), vectors, rows
-            else:  # all of them, once they are large beside those that were left out
+            else:  # all eigenvectors, once their eigenvalues are large beside those that were left out
                 factor = 1.0 / float(values.min())
                 if factor <= 10.0:
                     return np.ones(size), vectors, rows
@@ -89,32 +93,34 @@ class Eigenvectors(SetSampler):
         return None
 
     def _rows(self, items: np.ndarray, phi: np.ndarray, inside: np.ndarray) -> np.ndarray | None:
-        """X, of which X·Xᵀ is the marginal kernel of the items, given those that are in."""
+        """X such that X·Xᵀ is the marginal kernel of the items, given those that are in; None if inaccurate."""
         free, given = self.B[items] * np.sqrt(phi)[:, None], self.B[inside]
         lengths = np.linalg.norm(given, axis=1, keepdims=True)
         if not (lengths > 0.0).all():
             return None
         try:
-            free, given, own, of_input = self._whitened(free, given / lengths)  # rows that are in may have any length
+            free, given, own, of_input = self._whitened(
+                free, given / lengths
+            )  # the lengths of given rows do not matter
         except np.linalg.LinAlgError:
             return None
         least = 1.0
         if len(given):
             _, sizes, onto = np.linalg.svd(given, full_matrices=False)
             least = sizes[-1] if len(sizes) == len(given) else 0.0
-            for _ in range(2):  # twice is enough
+            for _ in range(2):  # orthogonalizing twice is enough
                 free = free - (free @ onto.T) @ onto
-        # Rounding X is divided by what is left of the rows that are in, rounding X·Xᵀ by its square.
+        # Errors of X are divided by the smallest singular value of the rows that are in, errors of X·Xᵀ by its square.
         if not (own * least + of_input) * _ROUNDINGS * max(1, len(items)) * UNIT <= TOLERANCE * least * least:
             return None
         return free
 
     @np.errstate(over="ignore", invalid="ignore")
     def _whitened(self, free: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """Both times a T that makes N = I; the roundings of that, and those that M0 and B came with."""
+        """Both times a T that makes N = I; the roundings of these products, and those due to errors of M0 and B."""
         m0, own = self.m0, 0.0
         of_input = self.rows_off * max(1.0, (free * free).sum(axis=1).max(initial=0.0))
-        for turn in range(2):  # the second time for what the first was off
+        for turn in range(2):  # the second time corrects the rounding errors of the first
             N = m0 + free.T @ free + given.T @ given
             scale = 1.0 / np.sqrt(np.maximum(np.diag(N), 2.0**-1000))
             T = scale[:, None] * np.linalg.inv(np.linalg.cholesky(N * scale * scale[:, None])).T
@@ -128,7 +134,7 @@ class Eigenvectors(SetSampler):
 
 
 def _eigenvectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues and vectors (as rows) of X·Xᵀ; those that would never be chosen are left out."""
+    """Eigenvalues and eigenvectors (as rows) of X·Xᵀ, without those that would practically never be chosen."""
     if len(rows) <= rows.shape[1]:
         values, vectors = eigh(rows @ rows.T)
         vectors = vectors.T
@@ -141,7 +147,7 @@ def _eigenvectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _tilt(values: np.ndarray, size: int) -> float:
-    """t for which λ·t / (1 − λ + λ·t) add up to `size`; at most 10^±30."""
+    """The t for which Σ λ·t / (1 − λ + λ·t) = size, between 10^-30 and 10^30, by bisection."""
     low, high = -70.0, 70.0
     for _ in range(60):
         middle = (low + high) / 2

@@ -1,7 +1,8 @@
-"""The most probable assignments: by the structure of the circuit first, then by branch and bound until time runs out.
+"""The most probable assignments (`Model.mode`, `Model.top`): an assignment, with an upper bound on all others.
 
-Finding the most probable assignment is NP-hard, even for DPPs. The result is the best assignment that was found, with a
-bound that no assignment exceeds. For spanning trees and arborescences it is exact, by algorithms for heaviest trees.
+Finding the most probable assignment is NP-hard, even for DPPs. The structure of the circuit is exploited first
+(`mode_parts`); for spanning trees and arborescences the result is then exact. Otherwise branch and bound with marginals
+(`mode_search`) runs until the gap is closed or time runs out. The k best assignments follow by Lawler's procedure.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from pgcc.queries.mode_parts import Structure, by_structure
 from pgcc.queries.mode_search import Search, greedy, neighbours
 from pgcc.queries.sampling import Drawn, find_sampler
 
-# With more free variables than this, a circuit whose structure gave a bound is not also searched by marginals.
+# The most free variables with which a circuit is searched by marginals, although its structure has given a bound.
 _MOST_BRANCHED = 64
-# Up to this many assignments, all of them are tried to find the most probable ones.
+# The most assignments of which all are tried to find the most probable ones.
 _MOST_LISTED = 1 << 12
 _SEED = 0
 
@@ -91,7 +92,7 @@ class Mode:
 def mode(distribution: Distribution, given: Evidence, deadline: float) -> list[Mode]:
     """The most probable assignment that agrees with each row; the rows share the time until the deadline."""
     finder, found = _Finder(distribution), []
-    for row, codes, share in _with_shares(given, deadline):
+    for row, codes, share in _with_deadlines(given, deadline):
         best = finder.best(codes, finder.highest, share)
         if best is None:
             raise distribution.impossible(given, row)
@@ -102,7 +103,7 @@ def mode(distribution: Distribution, given: Evidence, deadline: float) -> list[M
 def top(distribution: Distribution, given: Evidence, k: int, deadline: float) -> list[list[Mode]]:
     """The k most probable assignments that agree with each row, the most probable first."""
     finder, found = _Finder(distribution), []
-    for row, codes, share in _with_shares(given, deadline):
+    for row, codes, share in _with_deadlines(given, deadline):
         listed = finder.list_best(codes, k, share)
         if not listed:
             raise distribution.impossible(given, row)
@@ -110,15 +111,15 @@ def top(distribution: Distribution, given: Evidence, k: int, deadline: float) ->
     return found
 
 
-def _with_shares(given: Evidence, deadline: float) -> Iterator[tuple[int, np.ndarray, float]]:
-    """Rows of evidence with their numbers, and deadlines that divide the time that is left among them."""
+def _with_deadlines(given: Evidence, deadline: float) -> Iterator[tuple[int, np.ndarray, float]]:
+    """(row number, codes, deadline) for the rows of evidence; the remaining time is divided evenly among them."""
     for row in range(given.rows):
         now = time.monotonic()
         yield row, given.chunk(slice(row, row + 1))[0], now + (deadline - now) / (given.rows - row)
 
 
 class _Best(NamedTuple):
-    """The best assignment found among those that agree with some codes, and a bound on all of them."""
+    """The best assignment found that agrees with some codes, and an upper bound on all that do."""
 
     row: np.ndarray
     logprob: float
@@ -135,7 +136,7 @@ class _Finder:
         self.structure = Structure(compiled.homogenized) if compiled.decomposable else None
 
     def tolerance(self, logprob: float) -> float:
-        """The errors of logarithms grow with their size."""
+        """The difference up to which log-probabilities count as equal: errors of logarithms grow with their size."""
         return self.rtol + 64 * UNIT * abs(logprob)
 
     @property
@@ -144,12 +145,12 @@ class _Finder:
         return math.inf if self.distribution.total is None else self.above(0.0)
 
     def above(self, logprob: float) -> float:
-        """An upper bound on the log-probability of evidence, whose probability is known to its share of `rtol`."""
+        """An upper bound on a log-probability that was computed to its share of the relative error `rtol`."""
         share = budget.of_value(self.rtol)
         return logprob - math.log1p(-share) + 8.0 * UNIT * abs(logprob)
 
     def answer(self, best: _Best, bound: float) -> Mode:
-        """An assignment by names, with its log-probability to a relative error."""
+        """The `Mode` of an assignment, with its log-probability recomputed to a relative error."""
         distribution = self.distribution
         logprob = float(distribution.logprobs(best.row[None], relative=True)[0])
         tolerance = self.tolerance(logprob)
@@ -159,10 +160,10 @@ class _Finder:
     # -- one assignment ----------------------------------------------------------------------------------------------
 
     def best(self, codes: np.ndarray, above: float, deadline: float) -> _Best | None:
-        """The most probable assignment that agrees with the codes; None if none does.
+        """The most probable assignment that agrees with the codes; None if none is possible.
 
-        above : a known bound on their log-probabilities. The probability of the codes themselves, which may take longer
-        than the search, is computed only if the structure of the circuit leaves a question open.
+        above : a known upper bound on its log-probability. The probability of the codes themselves, which may take
+        longer than the search, is computed only if the structure of the circuit does not give a final result.
         """
         best, bound = self._by_structure(codes, above, deadline)
         if bound == -np.inf:
@@ -185,14 +186,14 @@ class _Finder:
         return _Best(search.best, search.logprob, min(bound, search.bound))
 
     def _is_final(self, bound: float, codes: np.ndarray) -> bool:
-        """Whether a search by marginals has nothing to add: there is one large determinant, and it has a bound."""
+        """Whether a search by marginals is not worthwhile: the circuit is one large determinant with a finite bound."""
         is_det = self.structure is not None and self.structure.is_det
         return is_det and bound < np.inf and int((codes < 0).sum()) > _MOST_BRANCHED
 
     def _by_structure(
         self, codes: np.ndarray, above: float, deadline: float
     ) -> tuple[tuple[np.ndarray, float] | None, float]:
-        """An assignment and a bound from the structure of the circuit; at worst, the known bound."""
+        """An assignment and an upper bound from the structure of the circuit; at worst None and the known bound."""
         distribution, structure, now = self.distribution, self.structure, time.monotonic()
         if structure is None:
             return None, above
@@ -234,6 +235,7 @@ class _Finder:
         return _Partition(self, k).run(_Part(codes, self.highest), deadline)
 
     def _list_all(self, codes: np.ndarray, k: int) -> list[Mode]:
+        """The k most probable assignments, by enumeration."""
         free = np.flatnonzero(codes < 0)
         rows = np.repeat(codes[None], 1 << len(free), axis=0)
         rows[:, free] = np.arange(len(rows))[:, None] >> np.arange(len(free)) & 1
@@ -243,11 +245,11 @@ class _Finder:
 
 
 class _Part(NamedTuple):
-    """Assignments that agree with some codes, none of which is listed yet."""
+    """The assignments that agree with some codes; none of them is listed yet."""
 
     codes: np.ndarray
     bound: float
-    best: _Best | None = None  # None: not looked at yet
+    best: _Best | None = None  # None: not searched yet
 
 
 class _Partition:
@@ -259,13 +261,13 @@ class _Partition:
     def __init__(self, finder: _Finder, k: int):
         self.finder, self.k = finder, k
         self.count = 0
-        self.unseen: list[tuple[float, int, _Part]] = []  # −bound, tie
-        self.seen: list[tuple[float, int, _Part]] = []  # −logprob of its best, tie
-        self.bounds: list[tuple[float, int]] = []  # −bound, tie, of parts that were looked at
-        self.listed: set[int] = set()  # the ties of those that fell into others
+        self.unseen: list[tuple[float, int, _Part]] = []  # parts not searched yet: −bound, number
+        self.seen: list[tuple[float, int, _Part]] = []  # searched parts: −logprob of the best assignment, number
+        self.bounds: list[tuple[float, int]] = []  # −bound, number of searched parts, including those split since
+        self.listed: set[int] = set()  # the numbers of parts that were split, when their best assignment was listed
 
     def run(self, everything: _Part, deadline: float) -> list[Mode]:
-        """The assignments, the most probable first, while time lasts; then neighbours of those listed."""
+        """The assignments, the most probable first, until time runs out; after that, neighbours of those listed."""
         found: list[Mode] = []
         rows: list[np.ndarray] = []
         self.first = self.last = everything
@@ -286,10 +288,10 @@ class _Partition:
         self.count += 1
 
     def _next(self, deadline: float, wanted: int) -> _Best | None:
-        """The best known assignment of all parts, whose part is removed."""
+        """The best known assignment of all parts; its part is removed from the heap."""
         while self.unseen and (not self.seen or -self.unseen[0][0] > -self.seen[0][0]):
             now = time.monotonic()
-            if now > deadline and (self.seen or self.listed):  # one is always found
+            if now > deadline and (self.seen or self.listed):  # the first part is searched in any case
                 break
             _, _, part = heapq.heappop(self.unseen)
             share = now + (deadline - now) / (wanted * min(len(self.unseen) + 1, 8))
@@ -306,16 +308,18 @@ class _Partition:
         return self.last.best
 
     def _bound_of_all(self, best: _Best) -> float:
-        """A bound on everything that is not listed yet, including `best`."""
+        """An upper bound on all assignments that are not listed yet, including `best`."""
         while self.bounds and self.bounds[0][1] in self.listed:
             heapq.heappop(self.bounds)
         return max(best.bound, self._bound_of_parts())
 
     def _bound_of_parts(self) -> float:
+        """An upper bound on all assignments of the remaining parts."""
         unseen = -self.unseen[0][0] if self.unseen else -math.inf
         return max(unseen, -self.bounds[0][0] if self.bounds else -math.inf)
 
     def _divide(self, best: _Best) -> None:
+        """Split the part of the assignment that was just listed."""
         codes, row = self.last.codes, best.row
         free = np.flatnonzero(codes < 0)
         parts = np.repeat(codes[None], len(free), axis=0)
@@ -326,7 +330,7 @@ class _Partition:
             self._put(_Part(part, best.bound))
 
     def _neighbours(self, rows: list[np.ndarray], wanted: int) -> list[Mode]:
-        """When time runs out: the best assignments that differ from a listed one by one change or exchange."""
+        """If time has run out: the best assignments that differ from a listed one by one change or exchange."""
         known = {row.tobytes() for row in rows}
         near: dict[bytes, np.ndarray] = {}
         for row in rows:

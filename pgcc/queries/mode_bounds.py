@@ -1,7 +1,7 @@
 """Upper bounds on the largest coefficient of a determinant, by a concave relaxation of log det and its dual.
 
-A coefficient of det(M0 + diag(f)·Vᵀ) is a determinant of rows: c_S has row i of Vᵀ where i is in S, and row i of M0
-where it is not. With a_i and b_i for these rows, and x the indicator of S,
+`mode_sets` calls this, for branch and bound. A coefficient of det(M0 + diag(f)·Vᵀ) is a determinant of rows: c_S has
+row i of Vᵀ where i is in S, and row i of M0 where it is not. With a_i and b_i for these rows, and x the indicator of S,
 
     c_S² = det M(x),    M(x) = Σ_i x_i·a_i·a_iᵀ + (1 − x_i)·b_i·b_iᵀ,
 
@@ -34,20 +34,20 @@ import numpy as np
 from pgcc.ir.numbers import UNIT
 from pgcc.program.determinant import DetStructure
 
-# Of eigenvalues of M(x): what is added to its diagonal, relative to the largest entry, so that Cholesky's ends.
+# The regularization added to the diagonal of M(x), relative to its largest entry, if Cholesky factorization fails.
 _RIDGE = 1e-12
-# Items beyond which L = B·Bᵀ is not written down.
+# The most items for which L = B·Bᵀ is computed.
 _MOST_ITEMS = 4096
-# The largest log s_i, also of a row of zeros, which is in no set.
-_NEVER = 300.0
-# Projected gradients: how near the best one for a scale is sought before the scale is changed; the shortest and the
-# longest step; and steps without a better bound after which there will be none.
+# The largest log s_i; a row of zeros, which is in no set, has it, too.
+_LARGEST_LOG_SCALE = 300.0
+# Projected gradients: the duality gap at which the scale is changed first; the shortest and the longest step; and the
+# number of steps without a better bound after which the iteration ends.
 _FIRST_DISTANCE, _STEPS, _PATIENCE = 0.1, (1e-3, 1e3), 6
 
 
 @dataclass(frozen=True)
 class Region:
-    """The sets under consideration: what is in (1), out (0) or free (−1), and how many are in, if that is fixed.
+    """The sets under consideration: the items that are in (1), out (0) or free (−1), and the size, if that is fixed.
 
     Attributes
     ----------
@@ -67,11 +67,11 @@ class Region:
     most: int
 
     def with_codes(self, codes: np.ndarray) -> Region:
-        """The region with more items decided, including those that the size then determines."""
+        """The region with these codes, in which the items that the size or the rank determines are decided, too."""
         found = Region(codes, self.size, self.counted, self.most)
         among = found.free & self.counted if self.size is not None else found.free
-        all_out = (found.room if found.left is None else found.left) == 0
-        all_in = found.left is not None and found.left == int(among.sum())
+        all_out = (found.capacity if found.remaining is None else found.remaining) == 0
+        all_in = found.remaining is not None and found.remaining == int(among.sum())
         if all_out or all_in:
             return Region(np.where(among, np.int8(all_in), codes), self.size, self.counted, self.most)
         return found
@@ -82,48 +82,48 @@ class Region:
         return self.codes < 0
 
     @property
-    def left(self) -> int | None:
-        """How many of the free items that count are in."""
+    def remaining(self) -> int | None:
+        """How many of the free counted items are in; None without a size."""
         return None if self.size is None else self.size - int((self.codes[self.counted] == 1).sum())
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """How many free items may be in."""
         return self.most - int((self.codes == 1).sum())
 
     def best(self, gains: np.ndarray) -> tuple[float, np.ndarray] | None:
-        """The largest sum of the gains of a set, and its indicator; None if there is no set."""
+        """The largest sum of gains of a set of the region, and its indicator; None if there is no set."""
         chosen = (self.codes == 1) | (self.free & (gains > 0.0))
-        if self.left is not None:
+        if self.remaining is not None:
             among = np.flatnonzero(self.free & self.counted)
-            if not 0 <= self.left <= len(among):
+            if not 0 <= self.remaining <= len(among):
                 return None
             chosen[among] = False
-            chosen[among[np.argsort(-gains[among], kind="stable")[: self.left]]] = True
-        elif self.room >= 0:
+            chosen[among[np.argsort(-gains[among], kind="stable")[: self.remaining]]] = True
+        elif self.capacity >= 0:
             among = np.flatnonzero(self.free & chosen)
-            chosen[among[np.argsort(-gains[among], kind="stable")[self.room :]]] = False
+            chosen[among[np.argsort(-gains[among], kind="stable")[self.capacity :]]] = False
         else:
             return None
         return float(gains[chosen].sum()), chosen
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        """The nearest point of the convex hull (of sets without regard to `most`)."""
+        """The projection onto the convex hull of the region, without regard to `most`."""
         found = np.where(self.free, np.clip(x, 0.0, 1.0), self.codes)
-        if self.left is not None:
+        if self.remaining is not None:
             among = self.free & self.counted
-            found[among] = _with_sum(x[among], self.left)
+            found[among] = _with_sum(x[among], self.remaining)
         return found
 
     def middle(self) -> np.ndarray:
         """A point that prefers no free item."""
         among = int((self.free & self.counted).sum())
-        share = 0.5 if self.left is None else self.left / max(among, 1)
+        share = 0.5 if self.remaining is None else self.remaining / max(among, 1)
         return self.project(np.where(self.counted, share, 0.5))
 
 
 def _with_sum(x: np.ndarray, total: float) -> np.ndarray:
-    """The nearest point of {0 ≤ y ≤ 1, Σ y = total}: x − τ, clipped, with τ by bisection."""
+    """The projection onto {0 ≤ y ≤ 1, Σ y = total}: x − τ, clipped, with τ by bisection."""
     low, high = x.min(initial=0.0) - 1.0, x.max(initial=0.0)
     for _ in range(60):
         middle = (low + high) / 2
@@ -148,29 +148,29 @@ class Dual:
     log_scale: np.ndarray
 
     def bound(self, region: Region) -> float:
-        """An upper bound on the logarithm of every set of the region."""
+        """An upper bound on log c_S + Σ_S weight for every set S of the region."""
         found = region.best(self.gains)
         return -np.inf if found is None else self.constant + found[0]
 
     def decide(self, region: Region, enough: float) -> tuple[Region, float]:
-        """The region without sets below `enough`, as far as single items determine: these are then in or out.
+        """Decide the items whose other choice leads only to sets below `enough` (variable fixing).
 
-        Also returns a bound on the sets that are left out, which holds for every `enough`.
+        Also returns an upper bound on the sets that are excluded by this, which is valid for every `enough`.
         """
         bound, codes = self.bound(region), region.codes.copy()
         best = region.best(self.gains)
         if best is None:
             return region, -np.inf
         free, chosen = region.free, best[1]
-        loss = np.abs(self.gains)  # at least so much is lost by the other choice of an item
-        if region.left is not None:
+        loss = np.abs(self.gains)  # a lower bound on the loss by the other choice of an item
+        if region.remaining is not None:
             inside, outside = free & region.counted & chosen, free & region.counted & ~chosen
             if inside.any() and outside.any():
                 loss = np.where(inside, self.gains - self.gains[outside].max(), loss)
                 loss = np.where(outside, self.gains[inside].min() - self.gains, loss)
             else:
                 loss = np.where(region.counted, np.inf, loss)
-        elif chosen[free].sum() >= region.room:
+        elif chosen[free].sum() >= region.capacity:
             return region, -np.inf
         others = bound - loss
         surely = free & (others < enough)
@@ -179,7 +179,7 @@ class Dual:
 
 
 class Relaxation:
-    """M(x) of a determinant, with a_i, b_i (or a constant M0), and the accuracy of the rows a_i.
+    """The concave relaxation of log c_S: M(x) of a determinant, and the accuracy of the rows a_i.
 
     Parameters
     ----------
@@ -188,6 +188,7 @@ class Relaxation:
     outside : float64 array, n × m, or None
         The rows b_i; None: M(x) = base + Σ x_i·a_i·a_iᵀ, whose determinant is c_S itself and not its square.
     base : float64 array, m × m
+        Added to M(x); 0 if there are rows b_i.
     off : float64 array
         A bound on the norm of the error of each row a_i.
     weight : float64 array
@@ -204,7 +205,7 @@ class Relaxation:
         self.row_norms = _norms(inside), None if outside is None else _norms(outside)
 
     def first_scale(self) -> np.ndarray:
-        """The log s_i that make all items look alike if they do not depend on each other."""
+        """The log s_i that give all items the same gain if they are independent."""
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.outside is None:
                 scale = -np.log(self.row_norms[0])
@@ -213,12 +214,12 @@ class Relaxation:
         return np.where(np.isfinite(scale), scale, 0.0)
 
     def gradient(self, dual: Dual, log_scale: np.ndarray) -> np.ndarray:
-        """The gradient of the relaxation with this scale, at the point of the dual, which has its own scale."""
+        """The gradient of the relaxation with this scale, at the point x of the dual, which has its own scale."""
         change = log_scale - dual.log_scale
         return dual.gains + self.power * (np.expm1(2.0 * np.minimum(change, 50.0)) - 2.0 * change)
 
     def at(self, x: np.ndarray, log_scale: np.ndarray) -> Dual | None:
-        """The dual of the point x; None if that leaves the range."""
+        """The dual at the point x; None if numbers leave the range of doubles."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             a = self.inside * np.exp(log_scale)[:, None]
             matrix = (a.T * x) @ a + self.base
@@ -228,13 +229,14 @@ class Relaxation:
             return None if R is None else self._dual(R)
 
     def _dual(self, R: np.ndarray) -> Dual | None:
+        """The upper bound that R proves (see above), with the best scale, including all rounding errors."""
         m, n = len(R), len(self.inside)
-        # |fl(aᵀR) − aᵀR| ≤ γ_m·|a|ᵀ|R|, whose norm is at most γ_m·|a|·‖R‖_F; and what a itself is off by, times ‖R‖_F
+        # |fl(aᵀR) − aᵀR| ≤ γ_m·|a|ᵀ|R|, whose norm is at most γ_m·|a|·‖R‖_F; plus the error of a itself, times ‖R‖_F
         size, roundings = float(_norms(R.reshape(1, -1))[0]) * 1.001, 2.0 * (m + 4) * UNIT
         upper_inside = self._squares(self.inside, R, (roundings * self.row_norms[0] + self.off) * size)
         with np.errstate(divide="ignore"):
             log_scale = -0.5 * np.log(upper_inside)  # the best one: s_i·|a_iᵀR| = 1
-        log_scale = np.minimum(log_scale, _NEVER)
+        log_scale = np.minimum(log_scale, _LARGEST_LOG_SCALE)
         scaled = upper_inside * np.exp(2.0 * log_scale)
         constant = -2.0 * float(np.log(np.abs(np.diag(R))).sum()) - m
         spread = float(np.abs(np.log(np.abs(np.diag(R)))).sum()) + m
@@ -247,7 +249,7 @@ class Relaxation:
             held = float(upper_outside.sum())
             gains = scaled - upper_outside
         gains = self.power * (gains - 2.0 * log_scale) + self.weight
-        # Σ of n terms, and their logarithms: 4·(n + m) roundings of the sum of their sizes
+        # sums of n terms and their logarithms: 4·(n + m) roundings, relative to the sum of absolute values
         sizes = spread + n + abs(held) + float(np.abs(gains).sum() + np.abs(log_scale).sum())
         slack = 4.0 * (n + m) * UNIT * sizes
         constant = self.power * (constant + held) + slack + self.shift
@@ -257,7 +259,7 @@ class Relaxation:
 
     @staticmethod
     def _squares(rows: np.ndarray, R: np.ndarray, off: np.ndarray) -> np.ndarray:
-        """Upper bounds on |rᵀR|² for all rows r, whose products with R have errors of this norm."""
+        """Upper bounds on |rᵀR|² for all rows r, whose products with R have errors of norm `off`."""
         norms = np.sqrt((np.square(rows @ R)).sum(axis=1)) * (1.0 + 2.0 * (len(R) + 4) * UNIT) + off
         return np.square(norms) * (1.0 + 4.0 * UNIT)
 
@@ -289,23 +291,23 @@ class Hadamard:
         return -np.inf if found is None else found[0] + slack + self.shift
 
     def _gains(self, inside: np.ndarray) -> np.ndarray | None:
-        """log (L / A)_ii + weight for items that are not in A, and for those in A after those before them."""
+        """log (L / A)_ii + weight for items not in A; for an item in A, with only the items of A before it for A."""
         L, items, others = self.L, np.flatnonzero(inside), np.flatnonzero(~inside)
-        left = L[np.ix_(items, items)]
+        block = L[np.ix_(items, items)]
         try:
-            factor = np.linalg.cholesky(left)
+            factor = np.linalg.cholesky(block)
             own = np.tril(np.linalg.inv(factor)) * np.diag(factor)[:, None]  # rows e_i − w, w on items before i
-            across = np.linalg.solve(left, L[np.ix_(items, others)])  # w
+            across = np.linalg.solve(block, L[np.ix_(items, others)])  # w
         except np.linalg.LinAlgError:
             return None
         upper, spread = np.empty(len(L)), self.spread
         size = np.abs(own) @ spread[items]
-        upper[items] = ((own @ left) * own).sum(axis=1) + self.error * size**2
+        upper[items] = ((own @ block) * own).sum(axis=1) + self.error * size**2
         size = np.abs(across).T @ spread[items] + spread[others]
         upper[others] = (
             np.diag(L)[others]
             - 2.0 * (across * L[np.ix_(items, others)]).sum(axis=0)
-            + (across * (left @ across)).sum(axis=0)
+            + (across * (block @ across)).sum(axis=0)
             + self.error * size**2
         )
         if not np.isfinite(upper).all():
@@ -315,7 +317,7 @@ class Hadamard:
 
 
 def _inverse_root(matrix: np.ndarray) -> np.ndarray | None:
-    """A triangular R with R·Rᵀ close to the inverse; None if there is none within range."""
+    """A triangular R with R·Rᵀ close to the inverse; None if Cholesky factorization fails or leaves the range."""
     top = float(np.abs(np.diag(matrix)).max(initial=0.0))
     if not np.isfinite(matrix).all() or not top > 0.0:
         return None
@@ -331,7 +333,7 @@ def _inverse_root(matrix: np.ndarray) -> np.ndarray | None:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds on the coefficients of a determinant, each if its matrices allow it.
+    """The bounds on the coefficients of a determinant that its matrices allow.
 
     Attributes
     ----------
@@ -365,7 +367,7 @@ def find_bounds(structure: DetStructure, weight: np.ndarray) -> Bounds:
 
 
 def _of_factor(rows: np.ndarray, held: np.ndarray, weight: np.ndarray) -> Bounds:
-    """c_S = det M0 · det (B·Bᵀ)_S, B = rows·M0^-½, where the rows have a few roundings each, and M0 this diagonal.
+    """Bounds on c_S = det M0 · det (B·Bᵀ)_S, B = rows·M0^-½, M0 = diag(held); rows have errors of a few roundings.
 
     Rows of B are multiplied by powers of two, for which their weights compensate, so that products with them neither
     underflow nor overflow.
@@ -396,7 +398,7 @@ def _divided(rows: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _norms(rows: np.ndarray) -> np.ndarray:
-    """The Euclidean norm of every row, even if squares leave the range."""
+    """The Euclidean norm of every row, without overflow or underflow of squares."""
     top = np.abs(rows).max(axis=1, initial=0.0)
     top = np.where((top > 0.0) & np.isfinite(top), top, 1.0)
     return top * np.linalg.norm(rows / top[:, None], axis=1)

@@ -1,9 +1,9 @@
-"""Upper bounds on every assignment from the structure of a circuit, and an assignment that they suggest.
+"""An upper bound on the coefficients of all assignments, from the structure of a circuit, and a good assignment.
 
-In a homogenised, decomposable circuit without negative numbers, the value of an assignment at a product is the product
+In a homogenized, decomposable circuit without negative numbers, the value of an assignment at a product is the product
 of its values at the factors, and at a sum it is at most the sum over the terms. Terms with different numbers of
-variables in exclude each other, so the largest one is enough. Determinants whose children are literals are left to the
-algorithms for trees and sets. Bounds are rounded up at every node.
+variables that are 1 exclude each other, so that their maximum is a bound. Determinants whose children are literals are
+left to `mode_trees` and `mode_sets`. Bounds are rounded up at every node. `mode` calls `by_structure`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from pgcc.queries.mode_bounds import Region
 from pgcc.queries.mode_sets import find_best
 from pgcc.queries.mode_trees import are_trees, heaviest
 
-# Bounds are not computed for circuits with more edges than this.
+# The most edges of a circuit for which bounds are computed.
 _MOST_EDGES = 200_000
-_NEVER = -math.inf
-# Doubles lose digits of numbers below this.
+_LOG_ZERO = -math.inf
+# The smallest normal double; smaller ones have fewer digits.
 _LEAST_NORMAL = 2.0**-1022
 
 
@@ -48,12 +48,11 @@ class Suggestion:
 
 
 class Structure:
-    """A circuit whose structure gives bounds; `readable` says whether it does.
+    """The structure of a homogenized circuit; `readable` says whether it gives bounds.
 
     Parameters
     ----------
     circuit : Circuit
-        Homogenised.
     """
 
     def __init__(self, circuit: Circuit):
@@ -63,7 +62,7 @@ class Structure:
         self.readable = circuit.facts.edges <= _MOST_EDGES and all(map(self._read, range(len(self.order))))
 
     def _read(self, position: int) -> bool:
-        """Whether a node is known not to be negative, and has a bound."""
+        """Whether a node is known not to be negative, and a bound can be computed for it."""
         node = self.order[position]
         if node.op is Op.CONST:
             return node.value >= 0
@@ -81,13 +80,10 @@ class Structure:
         """Whether the circuit is a single determinant."""
         return self.order[-1].op is Op.DET
 
-    @property
-    def decides(self) -> bool:
-        """Whether the structure also tells what is impossible: all determinants are those of trees."""
-        return self.readable and all(are_trees(det.structure) for det in self.dets.values())
-
 
 class _Det(NamedTuple):
+    """A determinant of literals."""
+
     structure: DetStructure
     items: _Items
 
@@ -119,6 +115,8 @@ def by_structure(
 
 
 class _Walk:
+    """A pass over the circuit, from the leaves up for bounds, and then from the root down for an assignment."""
+
     def __init__(
         self,
         circuit: Structure,
@@ -130,9 +128,11 @@ class _Walk:
         self.order, self.links, self.column = circuit.order, circuit.links, circuit.column
         self.codes, self.deadline, self.start, self.slack = codes, deadline, start, slack
         self.dets, self.dets_left = circuit.dets, len(circuit.dets)
-        self.upper: list[float] = []
-        self.size: list[int | None] = []  # how many variables are in, where every term has the same number
-        self.rows: dict[int, dict[int, int]] = {}  # of determinants: the columns that are decided, and how
+        self.upper: list[float] = []  # the logarithm of an upper bound, for every node
+        self.size: list[
+            int | None
+        ] = []  # for every node the number of variables that are 1, if all terms have the same
+        self.rows: dict[int, dict[int, int]] = {}  # for every determinant the values of its columns in its best set
 
     def run(self) -> bool:
         """Compute bounds from the leaves up; False if a determinant has no bound."""
@@ -145,12 +145,13 @@ class _Walk:
         return True
 
     def _visit(self, position: int, node: Node, below: tuple[int, ...]) -> tuple[float, int | None] | None:
+        """`upper` and `size` of a node; None if it has no bound."""
         if node.op is Op.CONST:
             return _log_above(node.value), 0
         if node.op is Op.VAR:
-            held = self.codes[self.column[node.name]]
-            possible = held < 0 or held == (0 if node.is_complement else 1)
-            return 0.0 if possible else _NEVER, 0 if node.is_complement else 1
+            code = self.codes[self.column[node.name]]
+            possible = code < 0 or code == (0 if node.is_complement else 1)
+            return 0.0 if possible else _LOG_ZERO, 0 if node.is_complement else 1
         if node.op is Op.PRODUCT:
             return self._product(below)
         if node.op is Op.SUM:
@@ -159,18 +160,20 @@ class _Walk:
 
     def _product(self, below: tuple[int, ...]) -> tuple[float, int | None]:
         sizes = [self.size[c] for c in below]
-        upper = _up(math.fsum(self.upper[c] for c in below)) if all(self.upper[c] > _NEVER for c in below) else _NEVER
+        upper = (
+            _up(math.fsum(self.upper[c] for c in below)) if all(self.upper[c] > _LOG_ZERO for c in below) else _LOG_ZERO
+        )
         return upper, None if None in sizes else sum(s for s in sizes if s is not None)
 
     def _sum(self, node: Node, below: tuple[int, ...]) -> tuple[float, int | None]:
         terms = [(_log_above(w) + self.upper[c], self.size[c]) for w, c in zip(node.weights, below, strict=True)]
-        terms = [term for term in terms if term[0] > _NEVER]
+        terms = [term for term in terms if term[0] > _LOG_ZERO]
         if not terms:
-            return _NEVER, None
+            return _LOG_ZERO, None
         sizes = {size for _, size in terms}
         top = max(upper for upper, _ in terms)
-        same = sizes.pop() if len(sizes) == 1 else None
-        if len({size for _, size in terms}) == len(terms) and None not in {size for _, size in terms}:
+        same = terms[0][1] if len(sizes) == 1 else None
+        if len(sizes) == len(terms) and None not in sizes:  # the terms exclude each other
             return _up(top), same
         total = top + math.log(math.fsum(math.exp(upper - top) for upper, _ in terms))
         return _up(total, 4.0), same
@@ -183,26 +186,26 @@ class _Walk:
         self.dets_left -= 1
         inside, bound = self._best(structure, items, codes, share)
         if inside is None:
-            return (bound, None) if bound == _NEVER else None
+            return (bound, None) if bound == _LOG_ZERO else None
         self.rows[position] = items.values(inside)
-        fixed = structure.size if structure.size is not None and all(node.counted) and items.plain else None
-        return _up(bound + items.shift + items.off, 2.0), fixed
+        fixed = structure.size if structure.size is not None and all(node.counted) and items.are_variables else None
+        return _up(bound + items.shift + items.error, 2.0), fixed
 
     def _best(
         self, structure: DetStructure, items: _Items, codes: np.ndarray, deadline: float
     ) -> tuple[np.ndarray | None, float]:
-        """The best set found, and the bound."""
+        """The best set of children that was found, or None, and an upper bound on the logarithms of all sets."""
         if are_trees(structure):
             inside = heaviest(structure, items.weight, codes)
             if inside is None:
-                return None, _NEVER
+                return None, _LOG_ZERO
             assert structure.laplacian is not None
             logs = (np.log(structure.laplacian.weight) + items.weight)[inside]
             roots = structure.laplacian.kill
-            if structure.laplacian.directed and roots.any():  # of nodes without an edge that is in
-                rootless = np.zeros(len(roots), bool)
-                rootless[structure.laplacian.tail[inside]] = True
-                logs = np.concatenate([logs, np.log(roots[~rootless])])
+            if structure.laplacian.directed and roots.any():  # add the weights κ of the nodes that are roots
+                has_edge = np.zeros(len(roots), bool)
+                has_edge[structure.laplacian.tail[inside]] = True
+                logs = np.concatenate([logs, np.log(roots[~has_edge])])
             largest = float(np.abs(np.log(structure.laplacian.weight) + items.weight).max(initial=0.0))
             largest = max(largest, float(np.abs(logs).max(initial=0.0)))
             return inside, math.fsum(logs.tolist()) + 8.0 * UNIT * structure.rank * (largest + 4.0)
@@ -246,64 +249,64 @@ class _Walk:
 
 @dataclass(frozen=True)
 class _Items:
-    """The children of a determinant that are literals: child i is in where `column[i]` has the value `value[i]`.
+    """The children of a determinant as literals: child i is in if the variable `column[i]` has the value `value[i]`.
 
     Attributes
     ----------
     column : int array
         −1 for a child that is certainly in or out.
     value : int8 array
-        The variable's value when the child is in; for a child that is certainly in or out, 1 or 0.
+        The variable's value if the child is in; for a child that is certainly in or out, 1 or 0.
     weight : float64 array
-        The logarithm of the child's factor when it is in, over its factor when it is out.
+        The logarithm of the child's factor if it is in, divided by its factor if it is out.
     shift : float
-        The logarithm of the factor of all terms.
-    off : float
-        The combined error of the weights of a set and the shift.
+        The logarithm of a factor that all sets have.
+    error : float
+        A bound on the error of the shift plus the weights of any set.
     """
 
     column: np.ndarray
     value: np.ndarray
     weight: np.ndarray
     shift: float
-    off: float
+    error: float
 
     @property
-    def plain(self) -> bool:
-        """Whether every child that is in is a variable that is in."""
+    def are_variables(self) -> bool:
+        """Whether all children are variables, and none is a complement or a constant."""
         return bool(((self.column >= 0) & (self.value == 1)).all())
 
     def codes(self, row: np.ndarray) -> np.ndarray:
-        """The evidence in terms of the children."""
-        held = np.where(self.column >= 0, row[self.column], 1)
-        return np.where(held < 0, -1, np.where(self.column >= 0, held == self.value, self.value)).astype(np.int8)
+        """The codes of the children for a row of evidence on the variables."""
+        code = np.where(self.column >= 0, row[self.column], 1)
+        return np.where(code < 0, -1, np.where(self.column >= 0, code == self.value, self.value)).astype(np.int8)
 
     def inside(self, row: np.ndarray) -> np.ndarray:
-        """The set of an assignment."""
+        """The set of children that are in for an assignment of the variables."""
         return np.where(self.column >= 0, row[self.column] == self.value, self.value == 1)
 
     def values(self, inside: np.ndarray) -> dict[int, int]:
-        """The assignment of a set."""
+        """The values of the variables, by column, for a set of children."""
         there = self.column >= 0
         values = np.where(inside, self.value, 1 - self.value)[there]
         return dict(zip(self.column[there].tolist(), values.tolist(), strict=True))
 
 
 def _read_items(node: Node, column: dict[str, int]) -> _Items | None:
-    """The children as literals, with each variable in one of them; None if a child is anything else."""
+    """The children as literals of distinct variables; None if they are not."""
     columns, values, weights, shifts, logs = [], [], [], [], []
     for f, y in zip(node.inside, node.outside, strict=True):
         found, other = _literal(f), _literal(y)
         if found is None or other is None:
             return None
         (name, value, log), (other_name, other_value, other_log) = found, other
-        logs += [x for x in (log, other_log) if x > _NEVER]
-        if (log == _NEVER) != (other_log == _NEVER) and not (name or other_name):
+        logs += [x for x in (log, other_log) if x > _LOG_ZERO]
+        if (log == _LOG_ZERO) != (other_log == _LOG_ZERO) and not (name or other_name):
             columns.append(-1)
-            values.append(int(other_log == _NEVER))
-            weights.append(log if other_log == _NEVER else 0.0)
-            shifts.append(0.0 if other_log == _NEVER else other_log)
-        elif name is not None and name == other_name and value != other_value and min(log, other_log) > _NEVER:
+            values.append(int(other_log == _LOG_ZERO))
+            weights.append(log if other_log == _LOG_ZERO else 0.0)
+            shifts.append(0.0 if other_log == _LOG_ZERO else other_log)
+        elif name is not None and name == other_name and value != other_value and min(log, other_log) > _LOG_ZERO:
             columns.append(column[name])
             values.append(value)
             weights.append(log - other_log)
@@ -313,12 +316,12 @@ def _read_items(node: Node, column: dict[str, int]) -> _Items | None:
     used = [c for c in columns if c >= 0]
     if len(set(used)) < len(used):
         return None
-    off = 8.0 * UNIT * sum(abs(x) + (1.0 if x else 0.25) for x in logs)
-    return _Items(np.array(columns, np.int64), np.array(values, np.int8), np.array(weights), math.fsum(shifts), off)
+    error = 8.0 * UNIT * sum(abs(x) + (1.0 if x else 0.25) for x in logs)
+    return _Items(np.array(columns, np.int64), np.array(values, np.int8), np.array(weights), math.fsum(shifts), error)
 
 
 def _literal(node: Node) -> tuple[str | None, int, float] | None:
-    """The variable, its value and the logarithm of the weight; no variable for a constant."""
+    """The variable of a literal, its value and the logarithm of its weight; the variable of a constant is None."""
     log = 0.0
     if node.op is Op.SUM and len(node.children) == 1 and node.weights[0] > 0:
         log, node = _log(node.weights[0]), node.children[0]
@@ -330,9 +333,9 @@ def _literal(node: Node) -> tuple[str | None, int, float] | None:
 
 
 def _log(number: Any) -> float:
-    """log of a number ≥ 0 of any kind and size; off by at most 4 roundings of its own size, or of numbers near 1."""
+    """log of a number ≥ 0 of any type and size, with an error of at most 4 roundings of max(|log|, 1)."""
     if not number:
-        return _NEVER
+        return _LOG_ZERO
     value = nearest_float(number)
     if _LEAST_NORMAL <= value < math.inf:
         return math.log(value)
@@ -344,10 +347,10 @@ def _log(number: Any) -> float:
 def _log_above(number: Any) -> float:
     """An upper bound on the logarithm of a number."""
     if not number or number == 1:
-        return 0.0 if number else _NEVER
+        return 0.0 if number else _LOG_ZERO
     return _up(_log(number))
 
 
 def _up(x: float, more: float = 0.0) -> float:
-    """An upper bound on x without its rounding errors, of its own size or of numbers near 1."""
+    """An upper bound on the exact value of x, whose rounding errors are relative to |x| + 1."""
     return x + (8.0 + more) * UNIT * (abs(x) + 1.0)

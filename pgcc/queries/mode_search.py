@@ -1,10 +1,11 @@
-"""Branch and bound for the most probable assignments of any circuit, by marginals.
+"""Branch and bound for the most probable assignment of any circuit, by marginals; and local search.
 
-With marginals p_i given what is decided so far (e), no completion is more probable than
+A partial assignment e is extended by one variable after another. With the marginals p_i given e, no completion of e is
+more probable than
 
     Pr(e) · min_i max(p_i, 1 − p_i)
 
-so a search that decides one variable after another can prune whatever cannot be better than the best it knows.
+so that e is pruned if this does not exceed the probability of the best known assignment. `mode` calls this.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from pgcc.data.evidence import Evidence
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.marginals import marginals
 
-# The most partial assignments to expand together.
-_TOGETHER = 64
-# Up to this many variables, exchanging one that is in for one that is out is tried too.
+# The most partial assignments that are expanded together.
+_MOST_EXPANDED = 64
+# The most free variables with which exchanges of two variables are tried, too.
 _MOST_SWAPS = 100
-# The share of the time that is left which one batch of questions may take, and the share of that before branching.
-_SHARE, _BEFORE = 0.25, 0.5
+# The shares of the remaining time that one batch of expansions may take, and that `greedy` may take before the search.
+_SHARE, _GREEDY_SHARE = 0.25, 0.5
 
 
 class Search:
@@ -37,8 +38,8 @@ class Search:
         The evidence, which must be possible.
     logprob : float
         The log-probability of the evidence.
-    best : int8 array
-        An assignment that agrees with the evidence, to start with.
+    best : (int8 array, float)
+        An assignment that agrees with the evidence, to start with, and its log-probability.
     tolerance : float
         How much log-probabilities may differ and still count as equal.
     deadline : float
@@ -63,10 +64,10 @@ class Search:
         self.distribution, self.codes, self.deadline = distribution, codes, deadline
         self.best, self.logprob = best
         self.slack = budget.of_pruning(tolerance)
-        self.per_row = 0.0  # seconds that one partial assignment takes
+        self.per_row = 0.0  # the seconds that it takes to expand a partial assignment
         self.count = 0
-        self.left_out = -np.inf  # the largest bound that was left out
-        self.open: list[tuple[float, int, float, np.ndarray]] = []  # −bound, tie, log Pr, codes
+        self.left_out = -np.inf  # the largest bound of a pruned or complete assignment
+        self.open: list[tuple[float, int, float, np.ndarray]] = []  # −bound, number, log-probability, codes
         self._push(logprob, logprob, codes)
 
     @property
@@ -75,6 +76,7 @@ class Search:
         return max(self.left_out, -self.open[0][0] if self.open else -np.inf) + self.slack
 
     def _push(self, bound: float, logprob: float, codes: np.ndarray) -> None:
+        """Add a partial assignment to the heap, or prune it."""
         if bound > self.logprob + self.slack:
             heapq.heappush(self.open, (-bound, self.count, logprob, codes))
             self.count += 1
@@ -82,13 +84,13 @@ class Search:
             self.left_out = max(self.left_out, bound)
 
     def run(self) -> None:
-        """Search until nothing is left or time runs out."""
+        """Search until every partial assignment is pruned or time runs out."""
         while self.open and -self.open[0][0] > self.logprob + self.slack:
             left = self.deadline - time.monotonic()
             if left <= self.per_row:
                 return
-            most = _TOGETHER if not self.per_row else max(1, int(_SHARE * left / self.per_row))
-            most = min(most, max(1, 2 * self.count), _TOGETHER, len(self.open))
+            most = _MOST_EXPANDED if not self.per_row else max(1, int(_SHARE * left / self.per_row))
+            most = min(most, max(1, 2 * self.count), _MOST_EXPANDED, len(self.open))
             batch = [heapq.heappop(self.open) for _ in range(most)]
             start = time.monotonic()
             self._expand(np.stack([codes for *_, codes in batch]), np.array([log for _, _, log, _ in batch]))
@@ -99,10 +101,10 @@ class Search:
         posterior = marginals(self.distribution, Evidence(self.distribution.variables, codes))
         self._try((posterior > 0.5).astype(np.int8))
         larger = np.where(codes < 0, np.maximum(posterior, 1.0 - posterior), np.inf)
-        doubtful, rows = larger.argmin(axis=1), np.arange(len(codes))
-        bounds = np.tile(logprob + np.log(larger[rows, doubtful]), 2)
+        uncertain, rows = larger.argmin(axis=1), np.arange(len(codes))
+        bounds = np.tile(logprob + np.log(larger[rows, uncertain]), 2)
         children = np.tile(codes, (2, 1))
-        children[rows, doubtful], children[len(codes) + rows, doubtful] = 1, 0
+        children[rows, uncertain], children[len(codes) + rows, uncertain] = 1, 0
         logs = self.distribution.logprobs(children)
         whole = (children >= 0).all(axis=1)
         if whole.any():
@@ -120,14 +122,14 @@ class Search:
 
 
 def greedy(distribution: Distribution, codes: np.ndarray, deadline: float) -> tuple[np.ndarray, float] | None:
-    """A good assignment, in two ways: decide the most certain variables first; and, if possible, start with nothing in.
+    """A good assignment, by local search from two starts: the most certain variables first; and, if possible, all 0.
 
-    Starting with nothing in, the best single changes add one item after another; for a DPP, this is the greedy MAP. The
-    result is None if there is no time for either.
+    From all 0, the best single changes add one item after another; for a DPP, this is greedy MAP inference. The result
+    is None if neither start is available.
     """
     now = time.monotonic()
-    deadline = now + _BEFORE * (deadline - now)
-    starts = np.stack([*_least_doubtful_first(distribution, codes, deadline), np.maximum(codes, 0)])
+    deadline = now + _GREEDY_SHARE * (deadline - now)
+    starts = np.stack([*_most_certain_first(distribution, codes, deadline), np.maximum(codes, 0)])
     logs = distribution.logprobs(starts).tolist()
     ends = [
         climb(distribution, codes, (row, log), deadline) for row, log in zip(starts, logs, strict=True) if log > -np.inf
@@ -135,14 +137,14 @@ def greedy(distribution: Distribution, codes: np.ndarray, deadline: float) -> tu
     return max(ends, key=lambda end: end[1], default=None)
 
 
-def _least_doubtful_first(distribution: Distribution, codes: np.ndarray, deadline: float) -> list[np.ndarray]:
-    """The assignment found by deciding the most certain variables first; None if there is no time."""
+def _most_certain_first(distribution: Distribution, codes: np.ndarray, deadline: float) -> list[np.ndarray]:
+    """The assignment found by deciding the most certain variables first; an empty list if there is no time."""
     decided = codes.copy()
     while (decided < 0).any():
         start = time.monotonic()
         posterior = marginals(distribution, Evidence(distribution.variables, decided))[0]
         certainty = np.where(decided < 0, np.abs(posterior - 0.5), -1.0)
-        now = certainty == 0.5  # what is certain anyhow
+        now = certainty == 0.5  # all variables that are certain
         now[certainty.argmax()] = True
         decided[now] = posterior[now] > 0.5
         last = time.monotonic()
@@ -160,7 +162,7 @@ def climb(
         near = neighbours(row, free)
         logs = distribution.logprobs(near)
         top = int(logs.argmax())
-        if not logs[top] > logprob + 4 * distribution.rtol:  # what is the same but for errors leads round in circles
+        if not logs[top] > logprob + 4 * distribution.rtol:  # smaller differences may be errors, and lead to cycles
             break
         row, logprob = near[top], float(logs[top])
     return row, logprob

@@ -1,12 +1,14 @@
-"""The set with the largest coefficient of a determinant: local search, and branch and bound by a relaxation.
+"""The set with the largest coefficient of a determinant (MAP of a DPP): local search, then branch and bound.
+
+`mode_parts` calls `find_best`; the upper bounds are those of `mode_bounds`.
 
 In det(M0 + U·diag(f)·Vᵀ), the set S has the coefficient c_S = det W_S, W_S = [[M0, U_S], [−V_Sᵀ, 0]]. At a set with
 c_S ≠ 0 there is a matrix G, the *principal pivot transform* at S, such that for every set T of items
 
     c_{S △ T} / c_S = det G_TT,
 
-so its diagonal contains all single changes, and exchanges of two items are minors of two rows. After a change, G is
-updated with O(n²) operations.
+so that single changes of S can be read off its diagonal, and exchanges of two items are 2 × 2 minors. After a change, G
+is updated with O(n²) operations.
 """
 
 from __future__ import annotations
@@ -21,15 +23,15 @@ import numpy as np
 from pgcc.program.determinant import DetStructure
 from pgcc.queries.mode_bounds import Bounds, Region, Tight, find_bounds, tighten
 
-# A change is an improvement if it is more than rounding.
+# The smallest increase of the logarithm that counts as an improvement, and not as rounding.
 _BETTER = 1e-9
-# If no change improves the set: the number of random changes to make before climbing again, how often, and the seed.
-_KICK, _KICKS, _SEED = 4, 24, 0
-# The share of the time for local search.
+# Iterated local search: the number of random changes before climbing again, the number of restarts, and the seed.
+_PERTURBATION, _RESTARTS, _SEED = 4, 24, 0
+# The share of the time that local search may take.
 _SHARE = 0.3
 # Steps of projected gradients at the root, and at every other region.
 _ROOT_STEPS, _STEPS = 80, 12
-# If this many regions do not lower the gap by a tenth, the search ends.
+# The search ends if the gap does not shrink by a tenth within this many regions.
 _REGIONS = 400
 
 
@@ -69,13 +71,13 @@ def find_best(
     deadline : float
         The time at which to stop, by `time.monotonic`.
     start : function
-        Returns a set of the region with c_S ≠ 0, or None; called if adding items finds none.
+        Returns a set of the region with c_S ≠ 0, or None; called if adding items one by one finds none.
     slack : float
         How much better sets may be and still count as equal.
     """
     now = time.monotonic()
     climber = Climber(structure, weight, region)
-    # quotients of coefficients that leave the range are no moves
+    # changes for which the quotient of coefficients overflows or is NaN are not considered
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         if not (climber.start_from_below() or climber.start_at(start())):
             return None
@@ -89,7 +91,7 @@ def find_best(
 
 
 class Climber:
-    """The best set so far, and climbing from one set to a better one.
+    """Local search: the current set with its G, and the best set so far.
 
     Attributes
     ----------
@@ -105,10 +107,10 @@ class Climber:
         self.G = np.zeros((0, 0))
 
     def start_from_below(self) -> bool:
-        """Start with the items observed to be in, and add one item after another until there are enough."""
+        """Start with the items observed to be in, and add the best items, one by one, until the size is reached."""
         if not self._go_to(self.region.codes == 1):
             return False
-        for _ in range(self.region.left or 0):
+        for _ in range(self.region.remaining or 0):
             gains = np.where(self.region.free & self.region.counted & ~self.inside, self._gains(), -np.inf)
             top = int(gains.argmax())
             if not np.isfinite(gains[top]) or not self._change([top], float(gains[top])):
@@ -116,22 +118,22 @@ class Climber:
         return self.start_at(self.inside)
 
     def start_at(self, inside: np.ndarray | None) -> bool:
-        """Start at any set of the region, which is the best one so far."""
+        """Start at a set of the region, which becomes the best one so far; return whether its coefficient is not 0."""
         if inside is None or not self._go_to(inside):
             return False
         self.best, self.value = self.inside.copy(), self.here
         return True
 
     def search(self, deadline: float) -> None:
-        """Climb, then make a few random changes to the best set and climb again."""
+        """Iterated local search: climb, then repeatedly make a few random changes to the best set and climb again."""
         rng = np.random.default_rng(_SEED)
         self.climb(deadline)
-        for _ in range(_KICKS):
+        for _ in range(_RESTARTS):
             if time.monotonic() > deadline or not self.region.free.any():
                 return
             if not self._go_to(self.best):
                 return
-            for _ in range(_KICK):
+            for _ in range(_PERTURBATION):
                 self._change_at_random(rng)
             self.climb(deadline)
 
@@ -151,7 +153,7 @@ class Climber:
             self.climb(deadline)
 
     def _go_to(self, inside: np.ndarray) -> bool:
-        """Move to a set and compute G there; False if its coefficient is 0, or numerically 0."""
+        """Move to a set and compute G there; return False if its coefficient is 0, or numerically 0."""
         found = exchanges(self.structure, inside)
         if found is None:
             return False
@@ -169,6 +171,7 @@ class Climber:
             return np.where(np.diag(self.G) > 0.0, np.log(np.diag(self.G)), -np.inf) + self._signs * self.weight
 
     def _best_move(self) -> tuple[list[int], float] | None:
+        """The best change of one item, or else of two, with its gain; None if none is an improvement."""
         region, gains = self.region, self._gains()
         single = region.free if region.size is None else region.free & ~region.counted
         if single.any():
@@ -184,7 +187,7 @@ class Climber:
         return best if best is not None and best[1] > _BETTER else None
 
     def _pairs(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Which items may be changed together."""
+        """Pairs of arrays: an item of the first may be changed together with one of the second."""
         free, counted = self.region.free, self.region.counted
         if self.region.size is None:
             return [(np.flatnonzero(free), np.flatnonzero(free))]
@@ -195,6 +198,7 @@ class Climber:
         ]
 
     def _best_pair(self, rows: np.ndarray, columns: np.ndarray) -> tuple[list[int], float] | None:
+        """The best change of two items, one of `rows` and one of `columns`, by 2 × 2 minors of G."""
         if not (len(rows) and len(columns)):
             return None
         G, diagonal, change = self.G, np.diag(self.G), np.exp(np.clip(self._signs * self.weight, -300.0, 300.0))
@@ -206,7 +210,7 @@ class Climber:
         return ([int(rows[i]), int(columns[j])], float(np.log(minors[i, j]))) if minors[i, j] > 0.0 else None
 
     def _change(self, items: list[int], gain: float) -> bool:
-        """Move to S △ T by a pivot transform of G; False if the pivot is numerically singular."""
+        """Move to S △ T by a principal pivot transform of G; return False if its pivot is numerically singular."""
         try:
             pivot = np.linalg.inv(self.G[np.ix_(items, items)])
         except np.linalg.LinAlgError:
@@ -243,7 +247,7 @@ def log_coefficient(structure: DetStructure, inside: np.ndarray) -> float:
 
 
 def _bordered(structure: DetStructure, items: np.ndarray) -> np.ndarray:
-    """W_S"""
+    """The bordered matrix W_S."""
     m0, u, v = structure.floats
     return np.block([[m0, u[:, items]], [-v[:, items].T, np.zeros((len(items), len(items)))]])
 
@@ -286,28 +290,28 @@ class _Regions:
     Attributes
     ----------
     bound : float
-        A bound on all sets: the largest bound of a region that remains or was pruned.
+        An upper bound on all sets: the largest bound of a region that is open or was closed.
     """
 
     def __init__(self, bounds: Bounds, climber: Climber, slack: float):
         self.bounds, self.climber, self.slack = bounds, climber, slack
-        self.closed = -np.inf
-        self.open: list[tuple[float, int, Region, Tight | None]] = []
+        self.closed = -np.inf  # the largest bound of a region that was pruned or is a single set
+        self.open: list[tuple[float, int, Region, Tight | None]] = []  # −bound, number, region, its dual bound
         self.count = 0
-        self.tried: set[bytes] = set()
+        self.tried: set[bytes] = set()  # the sets from which local search has started
 
     @property
     def bound(self) -> float:
         return max(self.closed, -self.open[0][0]) if self.open else self.closed
 
     @property
-    def enough(self) -> float:
+    def threshold(self) -> float:
         """The value that the bound of a region must exceed; regions with a smaller bound are pruned."""
         return self.climber.value + self.slack
 
     def run(self, region: Region, deadline: float) -> None:
-        """Split regions until nothing better is left, time runs out, or the gap stops closing."""
-        self._look(region.with_codes(region.codes), np.inf, None, _ROOT_STEPS, deadline)
+        """Split regions until all are pruned, time runs out, or the gap stops closing."""
+        self._bound_region(region.with_codes(region.codes), np.inf, None, _ROOT_STEPS, deadline)
         gap, regions = np.inf, 0
         while self.open and time.monotonic() < deadline:
             if regions % _REGIONS == 0:
@@ -316,47 +320,50 @@ class _Regions:
                 gap = self.bound - self.climber.value
             regions += 1
             negative, _, part, tight = heapq.heappop(self.open)
-            if -negative <= self.enough:
+            if -negative <= self.threshold:
                 self.closed = max(self.closed, -negative)
             else:
-                self._cut(part, -negative, tight, deadline)
+                self._split(part, -negative, tight, deadline)
 
-    def _cut(self, region: Region, bound: float, tight: Tight | None, deadline: float) -> None:
+    def _split(self, region: Region, bound: float, tight: Tight | None, deadline: float) -> None:
+        """Decide the items that the dual bound decides, and then branch on the item whose x is nearest to ½."""
         if tight is not None:
             region, left_out = tight.dual.decide(region, self.climber.value)
             self.closed = max(self.closed, left_out)
         if not region.free.any():
-            self._look(region, bound, tight, _STEPS, deadline)
+            self._bound_region(region, bound, tight, _STEPS, deadline)
             return
         x = np.full(len(region.codes), 0.5) if tight is None else tight.x
         item = int(np.where(region.free, np.abs(x - 0.5), np.inf).argmin())
         for code in (1, 0):
             codes = region.codes.copy()
             codes[item] = code
-            self._look(region.with_codes(codes), bound, tight, _STEPS, deadline)
+            self._bound_region(region.with_codes(codes), bound, tight, _STEPS, deadline)
 
-    def _look(self, region: Region, bound: float, above: Tight | None, steps: int, deadline: float) -> None:
-        """Bound a region, which is part of one with a known bound, and keep it if it may have a better set."""
+    def _bound_region(self, region: Region, bound: float, above: Tight | None, steps: int, deadline: float) -> None:
+        """Bound a region, given the bound and the dual of one that contains it, and keep it unless it can be pruned."""
         if above is not None:
             bound = min(bound, above.dual.bound(region))
-        if bound > self.enough and self.bounds.hadamard is not None:
+        if bound > self.threshold and self.bounds.hadamard is not None:
             bound = min(bound, self.bounds.hadamard.bound(region))
         tight, relaxation = above, self.bounds.relaxation
-        if bound > self.enough and relaxation is not None:
+        if bound > self.threshold and relaxation is not None:
             start = (region.middle(), relaxation.first_scale()) if above is None else (above.x, above.log_scale)
-            found = tighten(relaxation, region, start, steps, lambda b: b <= self.enough or time.monotonic() > deadline)
+            found = tighten(
+                relaxation, region, start, steps, lambda b: b <= self.threshold or time.monotonic() > deadline
+            )
             if found is not None:
                 tight, bound = found, min(bound, found.bound)
         if tight is not None:
             self._try(region, tight, deadline)
-        if bound <= self.enough or not region.free.any():
+        if bound <= self.threshold or not region.free.any():
             self.closed = max(self.closed, bound)
         else:
             heapq.heappush(self.open, (-bound, self.count, region, tight))
             self.count += 1
 
     def _try(self, region: Region, tight: Tight, deadline: float) -> None:
-        """Try the set that a bound suggests."""
+        """Start local search from the set that maximizes the dual bound, unless this was done before."""
         suggested = region.best(tight.dual.gains)
         if suggested is not None and suggested[1].tobytes() not in self.tried:
             self.tried.add(suggested[1].tobytes())

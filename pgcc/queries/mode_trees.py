@@ -1,12 +1,14 @@
-"""The heaviest tree of a graph, for determinants whose coefficients are products of weights.
+"""The heaviest spanning tree or arborescence of a graph: the exact mode of a determinant of a Laplacian.
 
 In a Laplacian with κ = 0 (see `program.determinant.Laplacian`), the coefficient of a set of edges is the product of
 their weights if they form a spanning tree together with the ground, and 0 otherwise; Kruskal's algorithm finds the
-largest. In a directed graph, every node is the tail of exactly one edge, or is a root, with the weight κ; Edmonds'
-algorithm finds the largest. In an undirected graph with κ > 0, the coefficient of a forest is Π w · Π_trees Σ_nodes κ,
-a sum over the possible roots, which are no variables. Finding the largest is NP-hard: in a complete graph with equal
-weights that make two trees best, it divides the κ into two parts of equal sum, if that is possible. (With a variable
-for every root it would be a heaviest tree, from a root node with edges of weight κ.)
+largest. In a directed graph, every node is the tail of exactly one edge, or it is a root, with the weight κ; Edmonds'
+algorithm finds the largest. `mode_parts` calls both.
+
+An undirected graph with κ > 0 is not covered: the coefficient of a forest is Π w · Π_trees Σ_nodes κ, a sum over the
+possible roots, which are not variables. Finding the largest is NP-hard: in a complete graph whose equal weights make
+two trees optimal, it partitions the κ into two parts of equal sum, if that is possible. (With a variable for every root
+it would be a heaviest tree, in which edges of weight κ lead to the ground.)
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ def heaviest(structure: DetStructure, weight: np.ndarray, codes: np.ndarray) -> 
     structure : DetStructure
         A determinant of trees.
     weight : float64 array
-        The amount that an edge adds to the logarithm if it is in, besides its own weight.
+        The amount that an edge adds to the logarithm if it is in, besides log w.
     codes : int8 array
         Edges that are in (1), out (0) or free (−1).
     """
@@ -37,23 +39,20 @@ def heaviest(structure: DetStructure, weight: np.ndarray, codes: np.ndarray) -> 
 
 
 def are_trees(structure: DetStructure) -> bool:
-    """Whether coefficients are products of weights: there are no roots to choose, or each node chooses on its own.
+    """Whether `heaviest` applies: coefficients are products of weights, which fit in doubles.
 
-    The weights have to fit in doubles, too.
+    So it is if there are no roots (κ = 0), or if the graph is directed.
     """
     graph = structure.laplacian
     if graph is None or not structure.in_range or not (graph.directed or not graph.kill.any()):
         return False
-    # without roots all trees have as many edges as there are nodes: a size says nothing, or excludes everything
-    return structure.size is None or (structure.size == structure.rank and not graph.kill.any() and _all(structure))
-
-
-def _all(structure: DetStructure) -> bool:
-    return structure.counted is None or all(structure.counted)
+    # without roots, every tree has as many edges as there are nodes: a size that counts all edges has to be this number
+    counts_all = structure.counted is None or all(structure.counted)
+    return structure.size is None or (structure.size == structure.rank and not graph.kill.any() and counts_all)
 
 
 def _tree(graph: Laplacian, logs: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
-    """Kruskal's algorithm: after the edges that are in, take the heaviest edges that join two parts."""
+    """Kruskal's algorithm: after the edges that must be in, take the heaviest edges that join two components."""
     parent = list(range(len(graph.kill) + 1))
 
     def find(node: int) -> int:
@@ -70,17 +69,17 @@ def _tree(graph: Laplacian, logs: np.ndarray, codes: np.ndarray) -> np.ndarray |
             parent[a] = b
             inside[edge] = True
         elif codes[edge] == 1:
-            return None  # a cycle
+            return None  # the edges that must be in form a cycle
     return inside if int(inside.sum()) == len(parent) - 1 else None
 
 
 def _arborescence(graph: Laplacian, logs: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
-    """Edmonds' algorithm, from every node to the ground. A root has an edge to the ground that is not a variable."""
+    """Edmonds' algorithm, towards the ground; a root has an arc of weight κ to the ground, which is not a variable."""
     r, k = len(graph.kill), len(logs)
     fixed: dict[int, int] = {}
     for edge in np.flatnonzero(codes == 1).tolist():
         if fixed.setdefault(int(graph.tail[edge]), edge) != edge:
-            return None  # two edges out of one node
+            return None  # two edges that must be in have the same tail
     arcs: list[Arc] = [
         (int(graph.tail[e]), int(graph.head[e]), _as_integer(logs[e]), e)
         for e in range(k)
@@ -97,26 +96,26 @@ def _arborescence(graph: Laplacian, logs: np.ndarray, codes: np.ndarray) -> np.n
 
 
 def _as_integer(log: float) -> int:
-    """A multiple of 2^-60, so that differences are not rounded, however deeply cycles are nested."""
+    """log as a multiple of 2^-60, so that differences are exact, however deeply cycles are nested."""
     return round(math.ldexp(log, 60))
 
 
-Arc = tuple[int, int, float, int]  # from, to, weight, name
+Arc = tuple[int, int, float, int]  # tail, head, weight, name
 
 
 def heaviest_arcs(nodes: int, arcs: list[Arc]) -> list[int] | None:
     """The names of arcs, one out of each node 0, …, nodes − 1, that lead to node `nodes` and weigh most; or None.
 
-    Take the best arc out of every node. If these form a cycle, contract it to one node, whose arcs cost what is lost by
-    leaving the cycle there.
+    Take the heaviest arc out of every node. If these form cycles, contract each to one node; the weight of an arc out
+    of a cycle is reduced by that of the arc of the cycle that it replaces.
 
     Examples
     --------
     >>> heaviest_arcs(2, [(0, 1, 5.0, 0), (1, 0, 5.0, 1), (0, 2, 1.0, 2), (1, 2, 2.0, 3)])
     [0, 3]
     """
-    levels: list[tuple[list[Arc], dict[int, Arc], list[int], dict[int, int]]] = []
-    count = nodes  # the ground is always the last
+    levels: list[tuple[list[Arc], dict[int, Arc], list[int]]] = []  # arcs, heaviest arcs, and nodes on cycles
+    count = nodes  # of nodes, without the ground, which is node `count`
     while True:
         best: dict[int, Arc] = {}
         for arc in arcs:
@@ -124,25 +123,25 @@ def heaviest_arcs(nodes: int, arcs: list[Arc]) -> list[int] | None:
                 best[arc[0]] = arc
         if len(best) < count:
             return None
-        circles = _circles(count, best)
-        if not circles:
+        cycles = _cycles(count, best)
+        if not cycles:
             break
-        inner = {node: number for number, circle in enumerate(circles) for node in circle}
+        inner = {node: number for number, cycle in enumerate(cycles) for node in cycle}
         renumber: dict[int, int] = {
-            node: len(circles) + i for i, node in enumerate(n for n in range(count) if n not in inner)
+            node: len(cycles) + i for i, node in enumerate(n for n in range(count) if n not in inner)
         }
         renumber |= inner
-        smaller = len(circles) + count - len(inner)
+        smaller = len(cycles) + count - len(inner)
         renumber[count] = smaller
         contracted = []
         for position, (tail, head, weight, _) in enumerate(arcs):
             a, b = renumber[tail], renumber[head]
             if a != b:
                 contracted.append((a, b, weight - (best[tail][2] if tail in inner else 0.0), position))
-        levels.append((arcs, best, sorted(inner), renumber))
+        levels.append((arcs, best, sorted(inner)))
         arcs, count = contracted, smaller
     chosen = {arc[0]: arc for arc in best.values()}
-    for outer, outer_best, inner_nodes, _ in reversed(levels):
+    for outer, outer_best, inner_nodes in reversed(levels):
         kept = {outer[position][0]: outer[position] for *_, position in chosen.values()}
         for node in inner_nodes:
             kept.setdefault(node, outer_best[node])
@@ -150,8 +149,8 @@ def heaviest_arcs(nodes: int, arcs: list[Arc]) -> list[int] | None:
     return sorted(name for *_, name in chosen.values())
 
 
-def _circles(count: int, best: dict[int, Arc]) -> list[list[int]]:
-    """The cycles that the best arcs form."""
+def _cycles(count: int, best: dict[int, Arc]) -> list[list[int]]:
+    """The cycles formed by the heaviest arcs out of the nodes."""
     state, found = [0] * count, []
     for start in range(count):
         path, node = [], start

@@ -1,1 +1,1 @@
-"""Compiled loops over determinants."""
+"""Kernels for determinants: filling in matrices, elimination, error bounds, derivatives and samples."""

@@ -1,18 +1,22 @@
-"""Matrices with one row and one column more, by one elimination, and how far to trust each of them.
+"""Many bordered determinants from one elimination, each with an error bound.
 
-Elimination computes L·D·R exactly for a matrix off by at most ε·|L||D||R| in every entry, ε = (roundings)·u (see
-`factors`, also for X, Y and the hats). Let a last row and column be added to a matrix that is already eliminated,
-τ = ε·‖X‖·‖Y‖ < 0.1 of the latter, and s the last pivot. With a the norm of the last row of |D|^½·X (as |L⁻¹||L||D|^½,
-its own √|s| included), and b that of Y likewise, s is off by
+`partials` calls this. One matrix M is eliminated; every *border* adds a last row and column to it, and its last pivot
+is the Schur complement s, so that the bordered determinant is det M · s.
+
+Errors, with the notation of `factors`. The computed L·D·R is exactly that of a matrix with backward errors E of at most
+ε·|L||D||R| in every entry, ε = roundings·u. For M itself, let τ = ε·‖X‖·‖Y‖ < 0.1. Let a be the norm of the last row of
+|L⁻¹||L||D|^½, which includes √|s|, and b that of the last column of |D|^½|R||R⁻¹|. The absolute error of s is at most
 
     |F_ss| + |F_s·(D − F)⁻¹·F_·s| ≤ ε·a·b·(1 + τ/(1 − τ)),      F = L⁻¹·E·R⁻¹,
 
-and the determinant of the rest by a factor within τ/(1 − τ) of 1. This is absolute: it holds where s is 0. For
-QUICK·τ < 0.1, that is τ < 0.08, the product is off by at most ε·a·b/(1 − τ)² + τ/(1 − τ)·|s|, times what is
-eliminated: QUICK = 1.25 times either is enough. Where X comes from the inverse, which is off by η·X·|J| itself, a, b,
-‖X‖ and ‖Y‖ are at most 1/(1 − η·‖X̂‖) < 1.07 times what is computed (FULL·τ < 0.1), and FULL = 1.7 is enough.
-Without the inverse, X·e ≤ 2·(2I − |L̂|)⁻¹·e − e is known of the rows that are eliminated, and
-a ≤ √|s| + 2·Σ|(L·D)_p|·x_p/√|D_p|: running sums as the elimination goes on.
+also where s is 0, and the relative error of det M is at most τ/(1 − τ). The error of the product, relative to det M, is
+at most ε·a·b/(1 − τ)² + τ/(1 − τ)·|s|; if QUICK·τ < 0.1, that is τ < 0.08, QUICK = 1.25 times ε·a·b and τ·|s| is
+enough.
+
+The norms come from running sums of the elimination: X·e ≤ 2·(2I − |L̂|)⁻¹·e − e for the eliminated rows, and
+a ≤ √|s| + 2·Σ|(L·D)_p|·x_p/√|D_p|, where x = (2I − |L̂|)⁻¹·e. If this is not good enough, they come from the inverse of
+L, whose computed J has an error of η·X·|J|. Then a, b, ‖X‖ and ‖Y‖ are at most 1/(1 − η·‖X̂‖) < 1.07 times the computed
+ones (where FULL·τ < 0.1), and FULL = 1.7 is enough.
 """
 
 from __future__ import annotations
@@ -29,48 +33,48 @@ from pgcc.rings.float64.kernels.interpreter import store4
 
 _SMALL, _LARGE = 2.0**-400, 2.0**400
 _NORMAL = 2.0**-1000
-# What the bounds are multiplied by, for what they leave out; inverses are themselves rounded.
+# Factors of the error bounds for higher-order terms, without and with the inverses of L and R: see above.
 QUICK, FULL = 1.25, 1.7
-# Borders that are substituted together.
+# The number of borders per forward substitution.
 WIDTH = 4 * LANES
-# What is known of a matrix of which some rows are eliminated: Π pivots · factors as mantissa and exponent, Σ (X·e)² for
-# L and for R, and whether all was in range.
-_MANTISSA, _EXPONENT, GROWTH_L, GROWTH_R, _TAME = range(5)
+# The state of an elimination: the mantissa and exponent of Π pivots · factors, Σ (X·e)² for L and for R, and 1 if no
+# pivot or factor came near under- or overflow.
+_MANTISSA, _EXPONENT, GROWTH_L, GROWTH_R, _IN_RANGE = range(5)
 
 
 class Elimination(NamedTuple):
-    """A matrix of which some rows are eliminated.
+    """A partially eliminated matrix.
 
     Attributes
     ----------
     upper, lower : float64 arrays
-        The matrix on and above the diagonal, and its transpose likewise (the same array if symmetric); below the
-        diagonal, multipliers.
+        The upper triangle of the matrix, and that of its transpose (the same array if symmetric), with diagonals; below
+        the diagonals, the multipliers of the eliminated rows: L in `upper`, Rᵀ in `lower`.
     symmetric : bool
     factor : float64 array
-        What the pivots are multiplied by.
-    bare : float64 array
-        The diagonal that a row has if its child is surely in.
-    growing : float64 array, 2 × rows
-        |L|·x and |R|ᵀ·x of the rows to come.
+        The factors of the pivots in the determinant.
+    unshifted : float64 array
+        The diagonal without the terms y/d: what a row has if its child is surely in. It is eliminated likewise.
+    running_sums : float64 array, 2 × rows
+        Σ_p |(L·D)_ip|·weight_p of the rows i that are left, over the eliminated rows p; the same for (D·R)_pi.
     weight : float64 array, 2 × rows
-        x_p/√|D_p| of those eliminated.
+        x_p/√|D_p| of the eliminated rows, for L and for R.
     state : float64 array
-        What is known of those: see `_MANTISSA` and the others.
+        Product, growth and range of the eliminated rows: see `_MANTISSA` and the other indices.
     """
 
     upper: np.ndarray
     lower: np.ndarray
     symmetric: bool
     factor: np.ndarray
-    bare: np.ndarray
-    growing: np.ndarray
+    unshifted: np.ndarray
+    running_sums: np.ndarray
     weight: np.ndarray
     state: np.ndarray
 
 
 class Levels(NamedTuple):
-    """What is left of a matrix at every level of halving: rows, three vectors, and `state`."""
+    """Schur complements at every level of `leave_each_out`: matrices, three vectors (see `_halve`), and `state`."""
 
     matrices: np.ndarray
     vectors: np.ndarray
@@ -78,14 +82,14 @@ class Levels(NamedTuple):
 
 
 @bare_kernel
-def _grow(state, factor, pivot, left, right):
-    """One more row eliminated: `state`, and x/√|pivot| of it for L and for R, given |L|·x and |R|ᵀ·x."""
+def _update_growth(state, factor, pivot, left, right):
+    """Add a pivot to `state`; returns the `weight` of its row for L and for R, given its running sums."""
     scale = 1.0 / np.sqrt(abs(pivot))
     x_left, x_right = 1.0 + left * scale, 1.0 + right * scale
     state[GROWTH_L] += (2.0 * x_left - 1.0) ** 2
     state[GROWTH_R] += (2.0 * x_right - 1.0) ** 2
     if not (_SMALL < abs(pivot) < _LARGE and _NORMAL < abs(factor) < math.inf):
-        state[_TAME] = 0.0
+        state[_IN_RANGE] = 0.0
     fraction, binary = math.frexp(factor)
     value, carry = math.frexp(state[_MANTISSA] * fraction * pivot)
     state[_MANTISSA] = value
@@ -94,17 +98,19 @@ def _grow(state, factor, pivot, left, right):
 
 
 @bare_kernel
-def eliminate_growing(matrix, begin, end):
-    """Rows begin … end − 1; what is below the diagonal becomes their multipliers (L in `upper`, Rᵀ in `lower`)."""
-    upper, lower, symmetric, factor, bare, growing, weight, state = matrix
+def eliminate_with_growth(matrix, begin, end):
+    """Eliminate rows begin … end − 1 of an `Elimination`, and keep its sums and state up to date."""
+    upper, lower, symmetric, factor, unshifted, running_sums, weight, state = matrix
     count = len(upper)
-    left, right = growing[0], growing[1]
+    left, right = running_sums[0], running_sums[1]
     for p in range(begin, end):
         pivot, row, column = upper[p, p], upper[p], lower[p]
-        weight[0, p], weight[1, p] = _grow(state, factor[p], pivot, left[p], left[p] if symmetric else right[p])
+        weight[0, p], weight[1, p] = _update_growth(
+            state, factor[p], pivot, left[p], left[p] if symmetric else right[p]
+        )
         for i in range(p + 1, count):
             times = column[i] / pivot
-            bare[i] -= times * row[i]
+            unshifted[i] -= times * row[i]
             left[i] += abs(column[i]) * weight[0, p]
             target = upper[i]
             for j in range(i, count):
@@ -121,22 +127,23 @@ def eliminate_growing(matrix, begin, end):
 
 
 @bare_kernel
-def put(state, known, pivot, size, factor, off, i, found):
-    """What is eliminated, times a last pivot and its factor; if it is known at all, and better than before.
+def record_if_better(state, known, pivot, size, factor, base_error, i, found):
+    """found[i] = the determinant of the eliminated rows, times a last pivot and its factor, if its bound is smaller.
 
-    known : how many roundings, and ‖X‖·‖Y‖ of what is eliminated. size : a·b, or 0 if there is no last row. off : the
-    relative error of the base.
+    Nothing is recorded where the error bound is not valid. known : the number of roundings, and ‖X‖·‖Y‖ of the
+    eliminated rows. size : a·b of the border, or 0 if there is no last row. base_error : the relative error of the
+    base.
     """
     roundings, growth = known
     mantissa, exponent, error = found
     tau = roundings * UNIT * growth
-    if not (state[_TAME] == 1.0 and tau < 0.1 and _NORMAL < abs(factor) < math.inf):
+    if not (state[_IN_RANGE] == 1.0 and tau < 0.1 and _NORMAL < abs(factor) < math.inf):
         return
     if not (size == 0.0 or _SMALL < size < _LARGE):
         return
     fraction, binary = math.frexp(factor)
     value = state[_MANTISSA] * fraction
-    relative = tau + off + 5.0 * (roundings * UNIT)  # pivots times factors: 6 roundings of every row
+    relative = tau + base_error + 5.0 * (roundings * UNIT)  # 6 roundings per row in the product of pivots and factors
     bound = 1.001 * abs(value) * (roundings * UNIT * size + relative * abs(pivot))
     if bound < error[i]:
         mantissa[i], exponent[i], error[i] = value * pivot, int(state[_EXPONENT]) + binary, bound
@@ -144,14 +151,14 @@ def put(state, known, pivot, size, factor, off, i, found):
 
 @bare_kernel
 def solve_borders(multipliers, count, columns):
-    """L⁻¹·columns, in place; L : 1 on the diagonal and the multipliers below it."""
+    """L⁻¹·columns, in place, by forward substitution; L is unit lower triangular, with the multipliers."""
     for i in range(1, count):
         _add_rows(multipliers[i], -1.0, 0, i, columns, i, columns)
 
 
 @inlined_kernel
 def _add_rows(factors, sign, first, last, columns, i, result):
-    """Row i of `result` = row i of `columns`, plus or minus factors[p] times row p of it for p = first, …, last − 1."""
+    """Row i of `result` = row i of `columns` + Σ sign·factors[p]·(row p of `columns`) for p = first, …, last − 1."""
     at = i * WIDTH
     a, b = load(columns, at), load(columns, at + LANES)
     c, e = load(columns, at + 2 * LANES), load(columns, at + 3 * LANES)
@@ -165,8 +172,11 @@ def _add_rows(factors, sign, first, last, columns, i, result):
 
 
 @bare_kernel
-def last_pivots(upper, left, right, weight, pivot, sizes):
-    """pivot − Σ left·right/D of every border, and a and b of it; left, right : its row of L·D and its column of D·R."""
+def border_pivots(upper, left, right, weight, pivot, sizes):
+    """The Schur complement pivot − Σ left·right/D of every border, and its norms a and b, from running sums.
+
+    left, right : the row of L·D and the column of D·R of every border.
+    """
     sizes[:] = 0.0
     for p in range(len(upper)):
         inverse, at = 1.0 / upper[p, p], p * WIDTH
@@ -180,17 +190,17 @@ def last_pivots(upper, left, right, weight, pivot, sizes):
 
 
 @bare_kernel
-def is_nothing(columns, count, j):
-    """Whether border j is 0 and not only too small: L⁻¹ leaves its first entry that is not 0 as it is."""
-    nothing = True
+def is_zero_border(columns, count, j):
+    """Whether border j is exactly 0, and has not just underflowed: L⁻¹ leaves its first nonzero entry as it is."""
+    zero = True
     for p in range(count):
-        nothing &= columns[p * WIDTH + j] == 0.0
-    return nothing
+        zero &= columns[p * WIDTH + j] == 0.0
+    return zero
 
 
 @kernel
 def _inverse(multipliers):
-    """Of a triangle with 1 on its diagonal and the multipliers below it."""
+    """The inverse of the unit lower triangular matrix with these multipliers."""
     count = len(multipliers)
     inverse = np.zeros((count, count))
     for i in range(count):
@@ -205,7 +215,7 @@ def _inverse(multipliers):
 
 @kernel
 def _square_of_growth(multipliers, inverse):
-    """‖X‖²: with M the triangle of multipliers and D the pivots, X = |D|^-½·|M⁻¹|·|M|·|D|^½."""
+    """‖X‖², X = |D|^-½·|M⁻¹|·|M|·|D|^½, where M is unit lower triangular with the multipliers, and D are the pivots."""
     count, total = len(multipliers), 0.0
     row = np.empty(count)
     for i in range(count):
@@ -223,7 +233,7 @@ def _square_of_growth(multipliers, inverse):
 
 @kernel
 def full_growth(multipliers):
-    """‖X‖², and |M|ᵀ and M⁻ᵀ without their diagonals."""
+    """‖X‖² (see `_square_of_growth`), and the strict upper triangles of |M|ᵀ and M⁻ᵀ."""
     inverse = _inverse(multipliers)
     sizes, transposed = np.zeros(inverse.shape), np.zeros(inverse.shape)
     for i in range(len(inverse)):
@@ -233,10 +243,11 @@ def full_growth(multipliers):
 
 
 @kernel
-def last_sizes(multipliers, sizes, inverse, columns, pivot, result):
-    """a of every border, from the inverse; columns : its row of L·D.
+def border_growth(multipliers, sizes, inverse, columns, pivot, result):
+    """The norm a of every border, from the inverse of M; for b, of the transpose.
 
-    With m = (L·D)·D⁻¹, it is the norm of (|m·M⁻¹|·|M| + |m|)·|D|^½ and √|pivot|. sizes : |M|ᵀ; inverse : M⁻ᵀ.
+    With the row m = (L·D)·D⁻¹ of the border, a is the norm of (|m·M⁻¹|·|M| + |m|)·|D|^½ and √|pivot| together.
+    columns : the rows L·D of the borders. sizes : |M|ᵀ. inverse : M⁻ᵀ, both as `full_growth` returns them.
     """
     count = len(multipliers)
     rows, through, target = np.empty(count * WIDTH), np.empty(count * WIDTH), np.empty(count * WIDTH)
@@ -260,18 +271,19 @@ def last_sizes(multipliers, sizes, inverse, columns, pivot, result):
 
 @bare_kernel
 def _combine(above, columns, result):
-    """result = (I + above)·columns, for a matrix that is 0 on and below the diagonal."""
+    """result = (I + above)·columns, for a strictly upper triangular matrix."""
     for i in range(len(above)):
         _add_rows(above[i], 1.0, i + 1, len(above), columns, i, result)
 
 
 @kernel
-def leave_out(matrix, first, roundings, off, children, units, found):
-    """Eliminate all rows from `first` on but one, which comes last with its bare diagonal: for each of them in turn.
+def leave_each_out(matrix, first, roundings, base_error, children, units, found):
+    """For every row from `first` on: eliminate all the others, and take it last, with its unshifted diagonal.
 
-    Rows lo … hi − 1 are what is left of a matrix at one level; half of them are left at the next.
+    Divide and conquer: rows lo … hi − 1 are left at one level, and one half of them at the next, when the other half is
+    eliminated. Depth first, on a stack. children, units : the children of these rows, and the factors of their pivots.
     """
-    upper, lower, symmetric, factor, bare, growing, _, state = matrix
+    upper, lower, symmetric, factor, unshifted, running_sums, _, state = matrix
     t = len(upper) - first
     levels = 2 + math.ceil(math.log2(t))
     left = Levels(np.empty((levels, t, t)), np.empty((levels, 3, t)), np.empty((levels, len(state))))
@@ -279,8 +291,8 @@ def leave_out(matrix, first, roundings, off, children, units, found):
     for i in range(t):
         for j in range(i, t):
             matrices[0, i, j], matrices[0, j, i] = upper[first + i, first + j], lower[first + i, first + j]
-        vectors[0, 0, i], vectors[0, 1, i] = bare[first + i], growing[0, first + i]
-        vectors[0, 2, i] = growing[0 if symmetric else 1, first + i]
+        vectors[0, 0, i], vectors[0, 1, i] = unshifted[first + i], running_sums[0, first + i]
+        vectors[0, 2, i] = running_sums[0 if symmetric else 1, first + i]
     for v in range(len(state)):
         states[0, v] = state[v]
     stack = np.empty((2 * levels + 2, 3), np.int64)
@@ -297,8 +309,10 @@ def leave_out(matrix, first, roundings, off, children, units, found):
             here, pivot = states[level], vectors[level, 0, 0]
             root, growth = np.sqrt(abs(pivot)), np.sqrt(here[GROWTH_L] * here[GROWTH_R])
             size = (root + 2.0 * vectors[level, 1, 0]) * (root + 2.0 * vectors[level, 2, 0])
-            if size > 0.0:  # else it may have underflowed
-                put(here, (QUICK * roundings, growth), pivot, size, units[lo], off, children[lo], found)
+            if size > 0.0:  # otherwise it may have underflowed
+                record_if_better(
+                    here, (QUICK * roundings, growth), pivot, size, units[lo], base_error, children[lo], found
+                )
             continue
         middle = (lo + hi) // 2
         for begin, end in ((lo, middle), (middle, hi)):
@@ -308,10 +322,13 @@ def leave_out(matrix, first, roundings, off, children, units, found):
 
 @kernel
 def _halve(levels, level, begin, end, lo, hi, factor):
-    """Of rows begin … end − 1 of the level before, keep lo … hi − 1 and eliminate the others."""
+    """Of rows begin … end − 1 at the level before, keep lo … hi − 1 and eliminate the others.
+
+    The three vectors of a level are the unshifted diagonal and the two running sums (see `Elimination`).
+    """
     matrices, vectors, states = levels
     m, kept = end - begin, hi - lo
-    order = np.empty(m, np.int64)  # the others, then those that are kept
+    order = np.empty(m, np.int64)  # the rows to eliminate, then the rows to keep
     at = 0
     for i in range(begin, end):
         if not lo <= i < hi:
@@ -328,16 +345,16 @@ def _halve(levels, level, begin, end, lo, hi, factor):
             vector[v, i] = vectors[level - 1, v, order[i]]
     for v in range(states.shape[1]):
         states[level, v] = states[level - 1, v]
-    bare, left, right = vector[0], vector[1], vector[2]
+    unshifted, left, right = vector[0], vector[1], vector[2]
     for p in range(m - kept):
         row, pivot = matrix[p], matrix[p, p]
-        on_left, on_right = _grow(states[level], factor[begin + order[p]], pivot, left[p], right[p])
+        weight_left, weight_right = _update_growth(states[level], factor[begin + order[p]], pivot, left[p], right[p])
         for i in range(p + 1, m):
             target = matrix[i]
             times = target[p] / pivot
-            bare[i] -= times * row[i]
-            left[i] += abs(target[p]) * on_left
-            right[i] += abs(row[i]) * on_right
+            unshifted[i] -= times * row[i]
+            left[i] += abs(target[p]) * weight_left
+            right[i] += abs(row[i]) * weight_right
             for j in range(p + 1, m):
                 target[j] -= times * row[j]
     for i in range(kept):

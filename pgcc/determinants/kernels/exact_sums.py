@@ -1,4 +1,4 @@
-"""Sums of arrays of doubles without rounding errors, or with known ones."""
+"""Sums of arrays as unevaluated sums of several doubles per entry (floating-point expansions), for `slices`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pgcc.kernels.policy import inlined_kernel, kernel
 
 @kernel
 def add_exactly(parts, term):
-    """Σ parts += term, entry by entry: what rounding takes from one part goes to the next.
+    """Add a term to Σ parts, entry by entry; the rounding error of every part is added to the next part.
 
-    parts : float64 array, parts × entries, large ones first. term : float64 array.
-    Returns the most that was lost of an entry after the last part.
+    parts : float64 array, parts × entries, the largest part first. term : float64 array.
+    Returns the largest rounding error of the last part, which is dropped.
     """
     count, most = parts.shape[0], 0.0
     for i in range(parts.shape[1]):
@@ -18,7 +18,7 @@ def add_exactly(parts, term):
         for k in range(count):
             parts[k, i], rest = _two_sum(parts[k, i], rest)
         most = max(most, abs(rest))
-        for k in range(count - 1, 0, -1):  # where parts cancel, what is below moves up
+        for k in range(count - 1, 0, -1):  # renormalize: where large parts have cancelled, smaller ones move up
             parts[k - 1, i], parts[k, i] = _two_sum(parts[k - 1, i], parts[k, i])
     return most
 

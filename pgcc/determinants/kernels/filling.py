@@ -1,4 +1,8 @@
-"""The matrices of `determinants`, filled in: one lane of eight at a time."""
+"""The matrices whose determinants `forms` and `partials` compute, filled in from kernel matrices and evidence.
+
+An entry is a vector of eight doubles, one lane per determinant (see `factors`). Children that are variables are
+gathered for eight rows at once (`fill_variables`); other children, and the form RANK, are filled in one lane at a time.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,9 @@ from pgcc.determinants.kernels.plan import (
     FREE,
     LOW,
     MATRICES,
-    READY,
     SYMMETRIC,
     TABLE,
+    VARIABLE_TABLES,
     VARIABLES,
     K,
     R,
@@ -22,34 +26,37 @@ from pgcc.determinants.kernels.plan import (
 from pgcc.kernels.policy import bare_kernel, inlined_kernel
 from pgcc.kernels.simd import LANES, WORD, gather, lowest_bit, peek, poke, store
 
-_CHUNK = 64  # terms that are added up by themselves
+_CHUNK = 64  # terms per partial sum
 
 
 @inlined_kernel
 def next_diagonal(i, symmetric, q):
-    """How far it is from the diagonal entry of row i to the next one."""
+    """The offset from the diagonal entry of row i to the next diagonal entry."""
     return (i + 2 if symmetric else q + 1) * LANES
 
 
 @inlined_kernel
-def added(entry, term):
-    """entry + term, term > 0, for a diagonal: NaN where that would magnify the rounding of what is added.
+def guarded_sum(entry, term):
+    """entry + term for a diagonal, where term > 0; NaN where cancellation would magnify the rounding errors of both.
 
-    Of an entry of the kernel below 0, at most a quarter of the sum: then all that is rounded is 5 roundings of it.
+    A negative entry of the kernel may be at most a quarter of the sum, which then has an error of at most 5 roundings.
     """
     total = entry + term
     return total if entry >= 0.0 or -4.0 * entry <= total else math.nan
 
 
 @inlined_kernel
-def below_base(gap, scale, f, phi, change):
-    """h + f/(φ·|d|), scaled, for d < 0: φ·d itself may be below the normal numbers."""
+def diagonal_below_base(gap, scale, f, phi, change):
+    """h + f/(φ·|d|), scaled, for d < 0. The product φ·d is avoided, because it may be subnormal."""
     return gap + scale / -change * (f / phi)
 
 
 @bare_kernel
 def pad(matrix, q, size, lane, symmetric, diagonal):
-    """The rows from `size` on, of one lane, become those of the identity (times `diagonal`): no determinant notices."""
+    """Make the rows from `size` on, of one lane, those of `diagonal` times the identity.
+
+    Bordering a matrix with the identity does not change its determinant.
+    """
     for i in range(size, q):
         if symmetric:
             at = i * (i + 1) // 2
@@ -64,19 +71,19 @@ def pad(matrix, q, size, lane, symmetric, diagonal):
 
 @inlined_kernel
 def fill_variables(layout, minor, masks, group, sizes, scratch):
-    """`fill_base` for up to eight rows whose children are variables: (f, y) is (φ, 0), (0, 1) or (φ, 1)."""
+    """`fill_base` for up to eight rows of evidence on variables: (f, y) is (φ, 0), (0, 1) or (φ, 1)."""
     plan, data = layout.plan, layout.data
     d, form, q = minor
     matrix, factors, index = scratch.matrix, scratch.factors, scratch.listed
     k, symmetric, table = plan[d, K], plan[d, SYMMETRIC] == 1, plan[d, TABLE + form]
-    changes = plan[d, READY] + 4 * form * k
+    changes = plan[d, VARIABLE_TABLES] + 4 * form * k
     diagonals = changes + 2 * k
-    starts, states, zeros = q * LANES, 2 * q * LANES, 3 * q * LANES  # see `_list_children`
+    starts, states, zeros = q * LANES, 2 * q * LANES, 3 * q * LANES  # see `_list_observed`
     if len(group) < LANES or sizes[group[0]] < q:
         index[:zeros] = 0
     index[zeros : zeros + LANES] = 0
     for lane in range(len(group)):
-        _list_children(layout, minor, masks, group[lane], sizes[group[lane]], lane, index)
+        _list_observed(layout, minor, masks, group[lane], sizes[group[lane]], lane, index)
     at = 0
     for i in range(q):
         here = i * LANES
@@ -91,7 +98,7 @@ def fill_variables(layout, minor, masks, group, sizes, scratch):
 
 @inlined_kernel
 def fill_low(layout, minor, low, index):
-    """What the entries of a symmetric matrix that `fill_variables` has just filled in are beyond their doubles."""
+    """The low parts of the entries of a symmetric matrix whose high parts `fill_variables` has just filled in."""
     plan, data = layout.plan, layout.data
     d, form, q = minor
     k, table = plan[d, K], plan[d, LOW + form]
@@ -106,11 +113,11 @@ def fill_low(layout, minor, low, index):
 
 
 @inlined_kernel
-def _list_children(layout, minor, masks, row, size, lane, index):
-    """The children of a row that differ from the base, `size` of them, first those observed 1.
+def _list_observed(layout, minor, masks, row, size, lane, index):
+    """List the `size` children of a row that differ from the base, beginning with those observed 1.
 
-    index : of q vectors each, the children c; where their rows in the table start, c·k; and their states, c, or k + c
-    of a child that is not observed 1.
+    index : three arrays of q vectors: the children c; the offsets c·k of their rows in the kernel matrix; and their
+    states, which are c for a child observed 1, and k + c for any other child.
     """
     plan, ints = layout.plan, layout.ints
     d, form, q = minor
@@ -136,9 +143,9 @@ def _list_children(layout, minor, masks, row, size, lane, index):
 
 @bare_kernel
 def fill_base(layout, minor, children, masks, row, lane, scratch):
-    """G + diag(y/d) over the children that differ from the base, those with d > 0 first; factors: d, unscaled.
+    """G + diag(y/d) over the children that differ from the base, beginning with those where d > 0.
 
-    masks : see `compare_values`
+    factors : d, divided by the scale of the child. masks : see `compare_values`.
     """
     plan, data = layout.plan, layout.data
     d, form, q = minor
@@ -150,7 +157,7 @@ def fill_base(layout, minor, children, masks, row, lane, scratch):
     if symmetric:
         _fill_triangle(data, table, k, index, count, lane, matrix)
     else:
-        _fill_kernel(data, table, k, q, index, count, lane, matrix)
+        _fill_off_diagonal(data, table, k, q, index, count, lane, matrix)
         for i in range(count):
             matrix[i * (q + 1) * LANES + lane] = data[table + index[i] * (k + 1)]
     at = lane
@@ -161,16 +168,16 @@ def fill_base(layout, minor, children, masks, row, lane, scratch):
         change = f - y * phi
         if i < positive:
             if y != 0.0:
-                matrix[at] = added(matrix[at], scale / change)
+                matrix[at] = guarded_sum(matrix[at], scale / change)
         else:
-            matrix[at] = -below_base(data[phis + 2 * k + c], scale, f, phi, change)
+            matrix[at] = -diagonal_below_base(data[phis + 2 * k + c], scale, f, phi, change)
         factors[i * LANES + lane] = change / scale
         at += next_diagonal(i, symmetric, q)
 
 
 @bare_kernel
 def _list_bits(words, row, index, count):
-    """Append the numbers of the bits that are set in the words of a row; how many there are now."""
+    """Append the positions of the bits that are set in the words of a row, and return the new length of the list."""
     for w in range(len(words)):
         bits = words[w, row]
         while bits != 0:
@@ -181,8 +188,8 @@ def _list_bits(words, row, index, count):
 
 
 @bare_kernel
-def _fill_kernel(data, table, k, q, index, count, lane, matrix):
-    """The kernel off the diagonal."""
+def _fill_off_diagonal(data, table, k, q, index, count, lane, matrix):
+    """The off-diagonal entries of the kernel."""
     for i in range(count):
         at, here = i * q * LANES + lane, table + index[i] * k
         for j in range(count):
@@ -192,7 +199,7 @@ def _fill_kernel(data, table, k, q, index, count, lane, matrix):
 
 @bare_kernel
 def _fill_triangle(data, table, k, index, count, lane, matrix):
-    """The kernel on and below the diagonal."""
+    """The lower triangle of the kernel, with its diagonal."""
     at = lane
     for i in range(count):
         here = table + index[i] * k
@@ -203,9 +210,10 @@ def _fill_triangle(data, table, k, index, count, lane, matrix):
 
 @bare_kernel
 def fill_rank(layout, minor, f, y, lane, scratch):
-    """[[M1, U_A], [−V_Aᵀ, 0]] with the f of A taken out; symmetric: [[M1, U_A], [U_Aᵀ, 0]], where u = s·v.
+    """The bordered matrix [[M1, U_A], [−V_Aᵀ, 0]] of the form RANK, where A are the children that are in.
 
-    Returns how many roundings stand on a term of M1, and the largest ratio of Σ|terms| to |Σ terms| over its entries.
+    If it is symmetric, u = s·v, and the matrix is [[M1, U_A], [U_Aᵀ, 0]]. The values f of A become factors of pivots.
+    Returns the number of roundings of a term of M1, and the largest condition number Σ|terms| / |Σ terms| of its sums.
     """
     plan, data, d, q = layout.plan, layout.data, minor.d, minor.q
     matrix, factors, index, spare = scratch.matrix, scratch.factors, scratch.listed, scratch.inverse
@@ -228,7 +236,7 @@ def fill_rank(layout, minor, f, y, lane, scratch):
                     term = left * data[v + i * r + b]
                     part[a * r + b] += term
                     sizes[a * r + b] += abs(term)
-            if terms % _CHUNK == 0:  # partial sums: fewer roundings follow one another
+            if terms % _CHUNK == 0:  # partial sums: every term goes through fewer additions
                 for j in range(r * r):
                     total[j] += part[j]
                     part[j] = 0.0
@@ -252,6 +260,6 @@ def fill_rank(layout, minor, f, y, lane, scratch):
                 matrix[(at + a) * LANES + lane] = -data[v + i * r + a]
         for b in range(j + 1 if symmetric else count):
             matrix[(at + r + b) * LANES + lane] = 0.0
-        # the row below is −vᵀ = −uᵀ/s
+        # the row of the border is −vᵀ = −uᵀ/s
         factors[here * LANES + lane] = -f[i] / data[plan[d, CHILDREN] + 4 * k + i] if symmetric else f[i]
     return min(terms, _CHUNK + terms // _CHUNK) + 4.0, lost

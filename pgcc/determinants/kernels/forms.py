@@ -1,17 +1,24 @@
-"""Determinants of a block of rows, by whichever form is smallest for each row.
+"""Determinants of a block of rows with relative error bounds, each by the cheapest of four forms.
 
-With (f_i, y_i) the values of child i and its complement, and a *base* (φ_i, 1) at which the determinant D_base and
-G = Vᵀ·N⁻¹·U, N = M0 + U·diag(φ)·Vᵀ, are known, only the children that differ from the base matter:
+`staged` and `scaled_staged` call `determinant_rows`. Let (f_i, y_i) be the values of child i and of its complement, A
+the children that are surely in (y_i = 0), and B those that are surely out (f_i = 0).
 
-    D(f, y) = D_base · det( diag(y) + G·diag(d) )  =  D_base · Π d_i · det( G + diag(y/d) ),     d_i = f_i − y_i·φ_i,
+    FREE, OUT   minors of a kernel matrix, relative to a *base* (φ_i, 1) at which the determinant D_base and the kernel
+                G = Vᵀ·N⁻¹·U, N = M0 + U·diag(φ)·Vᵀ, are known. By the matrix determinant lemma
 
-over those children. The base φ = (all free) is the K form of a determinantal point process (G = K, sizes |A| + |B|),
-the base φ = 0 its L form (G = L, sizes |A| + what is free). On the diagonal, G_ii + y_i/d_i would cancel for d_i < 0:
-there it is −(h_i + f_i/(φ_i·|d_i|)) with h_i = 1/φ_i − G_ii known by itself. Children with d_i > 0 come first, so that
-for a symmetric kernel both diagonal blocks are definite, of opposite signs, and elimination adds and never cancels.
+                    D(f, y) = D_base · det( diag(y) + G·diag(d) ) = D_base · Π d_i · det( G + diag(y/d) ),
+                    d_i = f_i − y_i·φ_i,
 
-    RANK    det [[M1, U_A], [−V_Aᵀ, 0]], M1 = M0 + Σ_{y_i = 1} f_i·u_i·v_iᵀ: the cost does not grow with |B|
-    TREES   star–mesh elimination, where M0 and the u_i·v_iᵀ are Laplacians (see `laplacian`)
+                over the children that differ from the base. In FREE, φ_i is the value of child i where nothing is
+                observed; for a DPP, G is the marginal kernel K, and the minor has |A| + |B| rows. In OUT, φ = 0; for a
+                DPP, G is the L-ensemble kernel, and the minor has a row for every child that is not in B.
+    RANK        the bordered determinant det [[M1, U_A], [−V_Aᵀ, 0]], M1 = M0 + Σ_{y_i = 1} f_i·u_i·v_iᵀ, whose number
+                of rows does not grow with |B|
+    TREES       star–mesh elimination, where M0 and the u_i·v_iᵀ are Laplacians (see `laplacian`)
+
+If d_i < 0, the diagonal entry G_ii + y_i/d_i would cancel; it is computed as −(h_i + f_i/(φ_i·|d_i|)), where `Base.gap`
+h_i = 1/φ_i − G_ii is known to full accuracy. Children with d_i > 0 come first, so that the minor of a symmetric kernel
+is quasi-definite: two definite diagonal blocks of opposite signs, and elimination without cancellation.
 """
 
 from __future__ import annotations
@@ -30,7 +37,7 @@ from pgcc.determinants.kernels.factors import (
 )
 from pgcc.determinants.kernels.filling import fill_base, fill_low, fill_rank, fill_variables, next_diagonal, pad
 from pgcc.determinants.kernels.laplacian import Graph, new_nodes, tree_sum
-from pgcc.determinants.kernels.observed import compare_values, observe, ordinary, row_values
+from pgcc.determinants.kernels.observed import are_valid, compare_values, observe, row_values
 from pgcc.determinants.kernels.pairs import UNIT_OF_PAIRS, eliminate_pairs
 from pgcc.determinants.kernels.plan import (
     BASES,
@@ -63,16 +70,16 @@ from pgcc.kernels.policy import bare_kernel, inlined_kernel, kernel, separate_ke
 from pgcc.kernels.simd import LANES, larger, load, magnitude, mul, root, smaller, splat, store
 
 _SMALL, _LARGE = 2.0**-400, 2.0**400
-_NORMAL = 2.0**-1000  # a number above it has all its digits
+_NORMAL = 2.0**-1000  # numbers above this have not lost digits to underflow
 
 
 class Chosen(NamedTuple):
-    """How the rows of a block are computed.
+    """The form by which every row of a block is computed.
 
     Attributes
     ----------
     form, size : int64 arrays
-        The form of every row, −1 for none, and how many rows its matrix has.
+        The form of every row of evidence, −1 for none, and the number of rows of its matrix.
     masks : uint64 array, 3 × words × rows
         See `observe` and `compare_values`.
     """
@@ -84,10 +91,10 @@ class Chosen(NamedTuple):
 
 @separate_kernel
 def determinant_rows(layout, d, children, wanted, found):
-    """mantissa[row]·2^exponent[row] = determinant d, off by at most error[row] relatively, for the rows of a block.
+    """mantissa[row]·2^exponent[row] = determinant d with a relative error of at most error[row], for a block of rows.
 
-    layout : Layout. children : Children. wanted : an error that is good enough. found : Found.
-    Returns whether the base of everything free was missed: whether it would have been the smallest form of some row.
+    layout : Layout. children : Children. wanted : the relative error to aim at. found : Found.
+    Returns whether FREE would be the cheapest form of some row, but its base has not been computed yet.
     """
     plan, rows = layout.plan, children.rows
     r, k = plan[d, R], plan[d, K]
@@ -97,7 +104,7 @@ def determinant_rows(layout, d, children, wanted, found):
     masks = np.empty((3, -(-max(k, plan[d, VARIABLES]) // 64), rows), np.uint64)
     chosen = Chosen(np.empty(rows, np.int64), np.empty(rows, np.int64), masks)
     missed = _choose_forms(layout, d, children, chosen, found)
-    for pairs in (False, True):  # doubles; and pairs of them, where these were not enough
+    for pairs in (False, True):  # in doubles; then in pairs of doubles, where doubles are not accurate enough
         if pairs and not _keep_uncertain(plan, d, chosen.form, found.error, wanted):
             break
         order, largest = _by_form_and_size(chosen.form, chosen.size, r + k + 1)
@@ -111,7 +118,7 @@ def determinant_rows(layout, d, children, wanted, found):
 
 @bare_kernel
 def cost_of(form, size, r, k):
-    """Nanoseconds, roughly: what elimination and filling in take."""
+    """An estimate of the time for filling in and elimination, in nanoseconds."""
     if form == TREES:
         return 500.0 + 2.0 * k + size * size * size / 6.0
     if form == RANK:
@@ -121,12 +128,16 @@ def cost_of(form, size, r, k):
 
 @separate_kernel
 def _choose_forms(layout, d, children, chosen, found):
-    """The cheapest form of every row, and its size; −1 where the answer is 0 or where no form applies."""
+    """The cheapest form of every row, and its size; −1 where the value is known to be 0 or where no form applies.
+
+    Returns what `determinant_rows` does.
+    """
     plan, rows = layout.plan, children.rows
     form, size, masks = chosen
     mantissa, exponent, error = found
     r, k = plan[d, R], plan[d, K]
-    # FREE, OUT: how many children differ from the base; RANK: how many are in. Negative: no answer, or 0.
+    # the size of every form: FREE, OUT: children that differ from the base; RANK: children that are in (r is added
+    # below)
     known = np.empty((FORMS, rows), np.int64)
     unknown, zero = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
     if plan[d, VARIABLES]:
@@ -136,14 +147,14 @@ def _choose_forms(layout, d, children, chosen, found):
     mantissa[:rows], exponent[:rows], error[:rows] = 0.0, 0, math.inf
     missed, total_is_known = False, layout.bases[BASES * d + FREE, 2] < math.inf
     has_free, may_miss = plan[d, HAS + FREE] and not plan[d, PREFERS_TREES], not plan[d, PREFERS_TREES]
-    best_form, largest = -1, 0  # of the last row that was decided, whose counts were these
+    best_form, largest = -1, 0  # the choice for the row before, which is reused if the counts are the same
     inner_before, outer_before, observed_before = -1, -1, -1
     for row in range(rows):
         inner, outer, observed = known[RANK, row], known[OUT, row], known[FREE, row]
         form[row], size[row] = -1, 0
         if unknown[row]:
             continue
-        if zero[row] or inner > r:  # a child that is impossible, or more vectors than dimensions
+        if zero[row] or inner > r:  # an impossible child, or more vectors than dimensions: the value is 0
             error[row] = 0.0
             continue
         if inner != inner_before or outer != outer_before or observed != observed_before:
@@ -151,8 +162,9 @@ def _choose_forms(layout, d, children, chosen, found):
             known[RANK, row] += r
             known[TREES, row] = r - inner
             best, best_form, largest = math.inf, -1, 0
-            # An answer must not depend on what was asked before, when the base of everything free was perhaps not made:
-            # FREE comes last, and has to be cheaper; where nothing is observed the total is the answer without it.
+            # Answers must not depend on earlier queries, which decide when the base FREE is computed. So FREE comes
+            # last and is taken only if it is strictly cheaper; where nothing is observed, the total is the answer
+            # without it.
             for step in range(1, FORMS + 1):
                 candidate = (FREE + step) % FORMS
                 has = has_free or (observed == 0 and total_is_known) if candidate == FREE else plan[d, HAS + candidate]
@@ -168,7 +180,10 @@ def _choose_forms(layout, d, children, chosen, found):
 
 @kernel
 def _keep_uncertain(plan, d, form, error, wanted):
-    """form = −1 for all rows but those that are not certain enough and that pairs of doubles may help; is there any?"""
+    """Set form = −1 for all rows but the inaccurate ones whose kernels are known in pairs of doubles.
+
+    Returns whether there are such rows.
+    """
     some = False
     for row in range(len(form)):
         if error[row] <= wanted or form[row] < 0 or form[row] > OUT or plan[d, LOW + form[row]] == 0:
@@ -179,13 +194,13 @@ def _keep_uncertain(plan, d, form, error, wanted):
 
 @kernel
 def _by_form_and_size(form, size, base):
-    """The rows that have a form, not TREES, those of one form together and small ones first; and the largest size."""
+    """The rows with a form other than TREES, sorted by form and then by size; and the largest size."""
     rows, same = len(form), 0 <= form[0] < TREES
     for row in range(1, rows):
         same &= form[row] == form[0] and size[row] == size[0]
     if same:
         return np.arange(rows), size[0]
-    # counting sort: rows of a form and size start where those of smaller ones end
+    # counting sort
     start, largest = np.zeros(TREES * base + 1, np.int64), 0
     for row in range(rows):
         if 0 <= form[row] < TREES:
@@ -204,7 +219,7 @@ def _by_form_and_size(form, size, base):
 
 @separate_kernel
 def _run_trees(layout, d, children, form, found):
-    """The rows whose form is TREES, one after another."""
+    """Compute the rows whose form is TREES, one after another."""
     plan, data = layout.plan, layout.data
     mantissa, exponent, error = found
     r, k, at, weights = plan[d, R], plan[d, K], plan[d, EDGES], plan[d, CHILDREN] + 4 * plan[d, K]
@@ -219,7 +234,7 @@ def _run_trees(layout, d, children, form, found):
     for row in range(len(form)):
         if form[row] == TREES:
             row_values(layout, d, children, row, f, y)
-            if not ordinary(f, y):
+            if not are_valid(f, y):
                 continue
             m, e, off = tree_sum(graph, f, y, nodes)
             if off == off:
@@ -228,9 +243,10 @@ def _run_trees(layout, d, children, form, found):
 
 @separate_kernel
 def _run_sized(layout, d, children, wanted, found):
-    """Determinants with a size, of symmetric kernels, one row after another; by a second base where one is not enough.
+    """Determinants with a size, of symmetric kernels, one row after another.
 
-    FREE is the base where what does not count is free, and what counts is out.
+    The base OUT is tried where FREE is not accurate enough. Here FREE is the base where uncounted children are free and
+    counted ones are out.
     """
     plan, data, ints, bases = layout
     mantissa, exponent, error = found
@@ -241,7 +257,7 @@ def _run_sized(layout, d, children, wanted, found):
         if not plan[d, SYMMETRIC]:
             continue
         row_values(layout, d, children, row, f, y)
-        if not ordinary(f, y):
+        if not are_valid(f, y):
             continue
         total = bases[BASES * d + TOTAL]
         if total[2] <= wanted and _is_free(f, y, data[phis : phis + k]):
@@ -263,7 +279,7 @@ def _run_sized(layout, d, children, wanted, found):
 
 @bare_kernel
 def _is_free(f, y, phi):
-    """Whether no child is observed."""
+    """Whether every child has the value that it has if nothing is observed."""
     free = True
     for i in range(len(f)):
         free &= y[i] == 1.0 and f[i] == phi[i]
@@ -272,7 +288,7 @@ def _is_free(f, y, phi):
 
 @kernel
 def _scratch(q, k, pairs):
-    """Memory for matrices of up to q rows, of a determinant with k children; pairs : with low parts."""
+    """Scratch memory for matrices of up to q rows, of a determinant with k children; pairs : with low parts."""
     return Scratch(
         np.empty(q * q * LANES),
         np.empty(max(1, q * (q + 1) // 2) * LANES if pairs else 0),
@@ -286,9 +302,10 @@ def _scratch(q, k, pairs):
 
 @separate_kernel
 def _run_groups(layout, d, children, chosen, order, wanted, scratch, found):
-    """The rows of `order`, up to eight of one form at a time, padded to the largest size among them.
+    """Compute the rows of `order`, up to eight of one form at a time, padded to the largest size among them.
 
-    With memory for low parts, over pairs of doubles: rows of variables, symmetric, in the forms that have them.
+    If `scratch` has memory for low parts, elimination is in pairs of doubles; this requires a symmetric matrix,
+    children that are variables, and a form whose kernel has low parts.
     """
     plan, bases = layout.plan, layout.bases
     forms, sizes, masks = chosen
@@ -305,7 +322,7 @@ def _run_groups(layout, d, children, chosen, order, wanted, scratch, found):
             last += 1
         group, q = order[first:last], sizes[order[last - 1]]
         minor = Minor(d, form, q)
-        cancelled, spread = 0.0, 0.0  # what forming the entries adds to their roundings; to those of √(M_ii·M_jj)
+        cancelled, spread = 0.0, 0.0  # roundings from forming the entries: relative to them; relative to √(M_ii·M_jj)
         if variables and form != RANK:
             fill_variables(layout, minor, masks, group, sizes, scratch)
         else:
@@ -335,9 +352,9 @@ def _run_groups(layout, d, children, chosen, order, wanted, scratch, found):
             eliminate_symmetric(matrix, q, scale)
         else:
             eliminate(matrix, q)
-        _trust(scratch, q, symmetric, (q + 8.0 + cancelled) * unit, spread * unit, wanted)
+        _bound_errors(scratch, q, symmetric, (q + 8.0 + cancelled) * unit, spread * unit, wanted)
         in_range = _multiply_pivots(matrix, q, symmetric, factors, scale, spare)
-        # of every child: d, its scale (2), their quotient, and two products
+        # roundings per child: 1 of d, 2 of its scale, 1 of their quotient, and 2 products
         times, binary, off = 1.0, 0, 6.0 * q * UNIT
         if form != RANK:
             times, binary, off = (
@@ -346,22 +363,22 @@ def _run_groups(layout, d, children, chosen, order, wanted, scratch, found):
                 off + bases[BASES * d + form, 2],
             )
         for lane in range(last - first):
-            row, value, more, tame = group[lane], scale[lane], 0, True
+            row, value, more, normal = group[lane], scale[lane], 0, True
             if not in_range:
-                value, more, tame = _careful_product(matrix, q, symmetric, factors, lane)
+                value, more, normal = _careful_product(matrix, q, symmetric, factors, lane)
             value *= times
-            known = tame and tau[lane] + off < min(0.1, error[row]) and 0.0 < abs(value) < math.inf
+            known = normal and tau[lane] + off < min(0.1, error[row]) and 0.0 < abs(value) < math.inf
             if known or not pairs:
                 mantissa[row], exponent[row] = value, binary + more
                 error[row] = tau[lane] + off if known else math.inf
 
 
 @inlined_kernel
-def _trust(scratch, q, symmetric, roundings, spread, wanted):
-    """vectors[2, lane] = relative error bounds of eight eliminations (see `factors`).
+def _bound_errors(scratch, q, symmetric, roundings, spread, wanted):
+    """vectors[2, lane] = bounds on the relative errors of eight determinants (see `factors`).
 
-    roundings : of every entry, in all, relative to |L||D||R|. spread : those relative to √(M_ii·M_jj), for which
-    ‖X·e‖² stands where ‖X‖² does for the others: it is what `quick_growth` bounds, and at most q·‖X‖².
+    roundings : the backward error of the entries relative to |L||D||R|. spread : backward errors relative to
+    √(M_ii·M_jj), for which ‖X·e‖² takes the place of ‖X‖²; `quick_growth` bounds both, and ‖X·e‖² ≤ q·‖X‖².
     """
     matrix, inverse, vectors = scratch.matrix, scratch.inverse, scratch.vectors
     scale, spare, tau = vectors[0], vectors[1], vectors[2]
@@ -385,14 +402,14 @@ def _trust(scratch, q, symmetric, roundings, spread, wanted):
     store(spare, 0, growth)
     for lane in range(LANES):
         better = 1.5 * (roundings + q * spread) * spare[lane]
-        # the inverse itself is rounded, by (q + 8)·u·X·|L̂⁻¹|: not too much, if that is small beside it
+        # valid only if the computed inverse is accurate: η·‖X̂‖ < 0.1 (see `factors`)
         if better < tau[lane] and (q + 8.0) * UNIT * np.sqrt(spare[lane]) < 0.1:
             tau[lane] = better
 
 
 @inlined_kernel
 def _multiply_pivots(matrix, q, symmetric, factors, products, extremes):
-    """Products of pivots and factors, in every lane; whether none of them came near the limits of doubles."""
+    """The products of pivots and factors in every lane; returns whether all stayed far from under- and overflow."""
     product, least, most, at = splat(1.0), splat(1.0), splat(1.0), 0
     for i in range(q):
         pivot, factor = load(matrix, at), load(factors, i * LANES)
@@ -418,13 +435,13 @@ def _multiply_pivots(matrix, q, symmetric, factors, products, extremes):
 
 @bare_kernel
 def _careful_product(matrix, q, symmetric, factors, lane):
-    """The same of one lane, whatever its range; and whether nothing that matters has underflowed."""
-    value, binary, tame, at = 1.0, 0, True, lane
+    """The product of one lane as mantissa and exponent, and whether no pivot or factor is near under- or overflow."""
+    value, binary, normal, at = 1.0, 0, True, lane
     for i in range(q):
         pivot, factor = matrix[at], factors[i * LANES + lane]
         at += next_diagonal(i, symmetric, q)
-        tame &= _SMALL < abs(pivot) < _LARGE and _NORMAL < abs(factor) < math.inf
+        normal &= _SMALL < abs(pivot) < _LARGE and _NORMAL < abs(factor) < math.inf
         factor, more = math.frexp(factor)
         value, carry = math.frexp(value * pivot * factor)  # in the order of `_multiply_pivots`: the same bits
         binary += more + carry
-    return value, binary, tame
+    return value, binary, normal

@@ -1,15 +1,17 @@
-"""Weighted spanning trees by star–mesh elimination: nothing is ever subtracted.
+"""Weighted spanning trees by star–mesh elimination, which subtracts nothing and so loses no accuracy.
 
-det(diag(κ) + Σ_e w_e·u_e·v_eᵀ), where u_e v_eᵀ is the Laplacian of one edge, is a sum over spanning trees of the graph
-with a ground node more, to which κ leads. An edge that must be in is contracted, one that is out is left away, and
-a node p with the weights W_pj around it is eliminated by
+det(diag(κ) + Σ_e w_e·u_e·v_eᵀ), where u_e·v_eᵀ is the Laplacian of one edge, is the sum over the spanning trees of a
+graph with an additional ground node, to which an edge of weight κ_i leads from every node i (matrix–tree theorem). An
+edge that must be in is contracted, an edge that is out is deleted, and a node p is eliminated by the star–mesh
+transform (the algorithm of Grassmann, Taksar and Heyman, 1985):
 
-    factor s = Σ_j W_pj,     W_ij += W_ip · W_pj / s      (Grassmann, Taksar & Heyman 1985)
+    factor s = Σ_j W_pj,     W_ij += W_ip · W_pj / s
 
-All numbers are sums, products and quotients of positive ones: weights across any number of orders of magnitude cost no
-accuracy. What is left after every step is a sum over trees of products of weights. Eliminating p changes only weights
-of edges that lead out of the d neighbours of p, and a tree has one edge out of every node, so a relative error η of
-these weights changes the result by at most d·η. (For an undirected graph, direct all edges of a tree to the ground.)
+All numbers are sums, products and quotients of positive numbers, so accuracy does not suffer from weights of very
+different sizes. What is left after every step is again a sum over trees of products of weights. Eliminating p changes
+only the weights of edges out of the d neighbours of p, and a tree has one edge out of every node, so relative errors of
+η in these weights change the result by at most d·η. (For an undirected graph, direct all edges of a tree towards the
+ground.) `forms` calls `tree_sum`.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ _TINY = 2.0**-1000
 
 
 class Graph(NamedTuple):
-    """A graph with a ground node: its edges are the children of a determinant.
+    """A graph with a ground node, whose edges are the children of a determinant.
 
     Attributes
     ----------
@@ -34,9 +36,9 @@ class Graph(NamedTuple):
     tail, head : int64 arrays
         The ends of every edge; the ground is node len(kill).
     weight : float64 array
-        Of every edge.
+        The weight of every edge.
     kill : float64 array
-        κ: the weights of the edges to the ground, for every other node.
+        κ, the killing rates: for every node but the ground, the weight of its edge to the ground.
     """
 
     directed: bool
@@ -47,7 +49,19 @@ class Graph(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """Memory for `tree_sum`: weights between nodes; of a node its part, its label, and whether its edge is chosen."""
+    """Scratch memory for `tree_sum`.
+
+    Attributes
+    ----------
+    W : float64 array
+        The weights between nodes.
+    parent : int64 array
+        The union–find forest of contracted nodes.
+    label : int64 array
+        The number of every contracted node.
+    chosen : bool array
+        Whether an edge out of the node must be in.
+    """
 
     W: np.ndarray
     parent: np.ndarray
@@ -57,14 +71,14 @@ class Nodes(NamedTuple):
 
 @kernel
 def new_nodes(r):
-    """Memory for a graph of r nodes, and the ground."""
+    """Scratch memory for a graph of r nodes and the ground."""
     labels = np.empty(r + 1, np.int64)
     return Nodes(np.empty((r, r)), np.empty(r + 1, np.int64), labels, np.empty(r + 1, np.bool_))
 
 
 @kernel
 def find_root(parent, node):
-    """The representative of a node's part, with the path to it halved (union–find)."""
+    """The representative of a node's set, with path halving (union–find)."""
     while parent[node] != node:
         parent[node] = parent[parent[node]]
         node = parent[node]
@@ -73,7 +87,7 @@ def find_root(parent, node):
 
 @kernel
 def _compensated_sum(values, count, last):
-    """last + Σ values, all ≥ 0, to two roundings (Kahan)."""
+    """last + Σ values, all ≥ 0, with a relative error of two roundings (Kahan)."""
     total, lost = last, 0.0
     for j in range(count):
         term = values[j] - lost
@@ -85,9 +99,9 @@ def _compensated_sum(values, count, last):
 
 @kernel
 def _contract(graph, f, y, parent, chosen):
-    """Join the ends of the edges that must be in: (their product, its exponent, how many); a count of −1 for a cycle.
+    """Contract the edges that must be in: (mantissa and exponent of the product of their weights, how many there are).
 
-    A directed edge that is in is the only way out of its tail.
+    The count is −1 if they form a cycle, or if two directed edges have the same tail, so that no tree contains them.
     """
     directed, tail, head, weight, kill = graph
     r = len(kill)  # the ground
@@ -117,7 +131,7 @@ def _contract(graph, f, y, parent, chosen):
 
 @separate_kernel
 def tree_sum(graph, f, y, nodes):
-    """The determinant for one row as (mantissa, binary exponent, relative error); an error of NaN: not to be trusted.
+    """The determinant for one row as (mantissa, binary exponent, relative error); NaN if the error is unknown.
 
     graph : Graph. f, y : values of the children and of their complements. nodes : Nodes.
     """
@@ -135,7 +149,7 @@ def tree_sum(graph, f, y, nodes):
     to_ground = np.zeros(m)
     for i in range(m):
         W[i, :m] = 0.0
-    merges, reliable = 0, True  # merges: additions to a weight that is there already; the first one is exact
+    merges, reliable = 0, True  # merges: additions to nonzero weights, each of which is rounded
     for node in range(r):
         root = find_root(parent, node)
         if root != r and kill[node] > 0.0 and not (directed and chosen[node]):
@@ -164,7 +178,8 @@ def tree_sum(graph, f, y, nodes):
             W[label[a], label[b]] += w
             if not directed:
                 W[label[b], label[a]] += w
-    # an edge that is in: α, α·β, and two products; any other weight: α, α·β, and one product; a merge rounds one weight
+    # roundings: 2 of the weight of an edge, an entry of U times one of V, and then two products if the edge is in, or
+    # one product f·weight; 1 of a merge
     roundings = 4.0 * count + 3.0 * m + merges
     for p in range(m - 1, -1, -1):
         row = W[p]
@@ -189,7 +204,7 @@ def tree_sum(graph, f, y, nodes):
                 for j in range(p):
                     other[j] += share * row[j]
                 to_ground[i] += share * to_ground[p]
-        roundings += 5.0 * neighbours + 4.0  # a share has 3 roundings, its product one, and the sum one
+        roundings += 5.0 * neighbours + 4.0  # per neighbour: 3 of its share W_ip/s, 1 of the product, and 1 of the sum
         if least_share < math.inf and not (least_share > _TINY and least * least_share > _TINY):
-            reliable = False  # a share below the normal numbers has lost digits, whatever it is multiplied by
+            reliable = False  # a subnormal share has lost digits, whatever it is multiplied by
     return value, exponent, 1.01 * roundings * UNIT if reliable else math.nan

@@ -1,4 +1,7 @@
-"""What the rows of a block say about the children of a determinant: as bits where they are variables; as numbers."""
+"""The children of a determinant in a block of rows: as bit masks relative to a base, and as values f and y.
+
+`forms` counts with the masks how large each form of a row would be, and lists the rows of its matrix by them.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +13,22 @@ from pgcc.determinants.kernels.plan import CHILDREN, COLUMNS, FREE, OUT, RANK, V
 from pgcc.kernels.policy import bare_kernel
 from pgcc.kernels.simd import WORD, count_bits, equal_bytes
 
-PADDING = WORD  # bytes that follow the last row of flat evidence: so many are read at a time, from any variable on
+PADDING = WORD  # bytes after the last row of flat evidence: WORD bytes are read at a time, beginning at any variable
 
 
 @bare_kernel
 def _row_start(evidence, start, n, row):
+    """The offset of a row in flat evidence; rows beyond the end are the last one."""
     return min(start + row * n, len(evidence) - PADDING - n)
 
 
 @bare_kernel
 def observe(layout, d, children, masks, known):
-    """masks[0], masks[1] = the children observed 1 and 0 of every row, as bits; and how many they are.
+    """masks[0], masks[1] = bit masks of the children observed 1 and 0 in every row, and their numbers in `known`.
 
-    The columns of a determinant: for every variable the number of its child, or 0; then the variable of every child;
-    then for every 64 variables a word that says which of them are children. known[FREE] = children observed,
-    known[OUT] = those not observed 0, known[RANK] = those observed 1.
+    The COLUMNS of a determinant are: for every variable the number of its child, or 0; then the variable of every
+    child; then for every 64 variables a word whose bits say which of them are children. known[FREE] counts the observed
+    children, known[OUT] those not observed 0, and known[RANK] those observed 1.
     """
     plan, evidence = layout.plan, children.evidence
     n, k, columns = plan[d, VARIABLES], plan[d, K], layout.ints[plan[d, COLUMNS] :]
@@ -42,10 +46,10 @@ def observe(layout, d, children, masks, known):
 
 @bare_kernel
 def compare_values(layout, d, children, masks, known, unknown, zero):
-    """masks[0], masks[1] = the children of every row that are above and below φ, as bits, masks[2] those above 0.
+    """masks[0], masks[1], masks[2] = bit masks of the children of every row that are above φ, below φ, and above 0.
 
-    A child that is in is above both. `known` is as in `observe`; `unknown` are rows with values for which no form
-    holds, `zero` those with a child that is impossible.
+    A child that is surely in counts as above φ and above 0. known : as in `observe`. unknown : rows with values for
+    which no form holds. zero : rows with an impossible child (f = y = 0).
     """
     inside, outside, work, lanes, _, _, rows = children
     phis, k = layout.plan[d, CHILDREN], layout.plan[d, K]
@@ -72,7 +76,7 @@ def compare_values(layout, d, children, masks, known, unknown, zero):
 
 @bare_kernel
 def row_values(layout, d, children, row, f, y):
-    """f and y of every child."""
+    """The values f and y of every child in one row."""
     plan, work, lanes = layout.plan, children.work, children.lanes
     k, n = plan[d, K], plan[d, VARIABLES]
     if n:
@@ -88,9 +92,9 @@ def row_values(layout, d, children, row, f, y):
 
 
 @bare_kernel
-def ordinary(f, y):
-    """Whether every complement is 0 or 1 and every value finite and not negative."""
-    fine = True
+def are_valid(f, y):
+    """Whether the forms hold for these values: every y is 0 or 1, and every f is finite and not negative."""
+    valid = True
     for i in range(len(f)):
-        fine &= (y[i] == 0.0 or y[i] == 1.0) and 0.0 <= f[i] < math.inf
-    return fine
+        valid &= (y[i] == 0.0 or y[i] == 1.0) and 0.0 <= f[i] < math.inf
+    return valid

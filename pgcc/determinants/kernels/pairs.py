@@ -1,11 +1,14 @@
-"""Elimination over pairs of doubles, high + low: as `factors` has it, with a unit of rounding of 2⁻¹⁰⁰.
+"""Symmetric elimination in double-double arithmetic: `factors.eliminate_symmetric` with a unit roundoff of 2⁻¹⁰⁰.
 
-A minor of near-duplicates that are ε apart has a determinant of ε², of which doubles lose u/ε²; an orthogonal
-factorisation of their vectors, in doubles, would still lose u/ε. Pairs lose u²/ε², and need no vectors. The operations
-are those of Joldes, Muller and Popescu (Tight and rigorous error bounds for basic building blocks of double-word
-arithmetic, 2017), with relative errors of 3u² for a sum, 4u² for a product, and less than 9u² for a reciprocal. In a
-step of elimination an entry takes a reciprocal, two products and a sum: 20u² together, and 2⁻¹⁰⁰ is 64u². What low
-parts lose by underflow is nothing beside pivots above 2⁻⁴⁰⁰, and below that no product is trusted (see `determinants`).
+`forms` turns to it where doubles are not accurate enough. A minor of two near-duplicate items that are ε apart is about
+ε², so the relative error of elimination in doubles is u/ε², and that of an orthogonal factorization of their vectors is
+u/ε. In double-double arithmetic it is u²/ε², and no vectors are needed.
+
+The operations are those of Joldes, Muller and Popescu (Tight and rigorous error bounds for basic building blocks of
+double-word arithmetic, 2017), with relative errors of 3u² for a sum, 4u² for a product, and less than 9u² for a
+reciprocal. A step of elimination takes a reciprocal, two products and a sum per entry, which is 20u² together; 2⁻¹⁰⁰ is
+64u². Underflow of low parts is negligible beside pivots above 2⁻⁴⁰⁰, and products with smaller pivots are rejected (see
+`_careful_product` of `forms`).
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ UNIT_OF_PAIRS = 2.0**-100
 
 @inlined_kernel
 def _two_sum(a, b):
-    """a + b and its rounding error."""
+    """a + b and its rounding error (Knuth)."""
     s = plus(a, b)
     other = minus(s, a)
     return s, plus(minus(a, minus(s, other)), minus(b, other))
@@ -26,7 +29,7 @@ def _two_sum(a, b):
 
 @inlined_kernel
 def _fast_two_sum(a, b):
-    """The same where |a| ≥ |b|, or nearly."""
+    """a + b and its rounding error, where |a| ≥ |b| up to rounding (Dekker)."""
     s = plus(a, b)
     return s, minus(b, minus(s, a))
 
@@ -49,7 +52,7 @@ def _multiply(a, a_low, b, b_low):
 
 @inlined_kernel
 def _minus_reciprocal(a, a_low):
-    """−1/a = x/(1 − r) ≈ x + x·r for x = −1/high, where r = 1 + a·x, at most 2u, is computed with an error of 2u²."""
+    """−1/a = x/(1 − r) ≈ x + x·r for x = −1/high; r = 1 + a·x is at most 2u, and computed with an error of 2u²."""
     x = div(splat(-1.0), a)
     r = fused(a_low, x, fused(a, x, splat(1.0)))
     return _fast_two_sum(x, times(x, r))
@@ -57,7 +60,7 @@ def _minus_reciprocal(a, a_low):
 
 @inlined_kernel
 def eliminate_pairs(matrix, low, q, column, column_low):
-    """`eliminate_symmetric` of matrix + low. `column`, `column_low`: memory for q vectors each."""
+    """`eliminate_symmetric` of matrix + low. column, column_low : scratch for q vectors each."""
     diagonal = 0
     for p in range(q - 1):
         reciprocal, reciprocal_low = _minus_reciprocal(load(matrix, diagonal), load(low, diagonal))

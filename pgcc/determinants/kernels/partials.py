@@ -1,15 +1,14 @@
-"""∂D/∂f_i for every child i of a determinant D, from one elimination: what all marginals are made of.
+"""The derivatives ∂D/∂f_i of a determinant D by all of its children, from one elimination, for marginals.
 
-D is affine in every f_i, so ∂D/∂f_i is D with child i surely in: a determinant with one row more (see `determinants`).
-The rows of the others come first in all of these, and are eliminated once; a child at the base adds a *border*, its
-column and row of the kernel, which costs a substitution:
+D is affine in every f_i, so ∂D/∂f_i is D with child i surely in: a determinant of the same form (see `forms`) with the
+rows of all other children, which come first and are eliminated once. A child that is at the base has no row yet: it
+becomes a *border* of the eliminated matrix M, which costs a substitution, by the Schur complement
 
     det [[M, g], [h, G_ii]] = det M · (G_ii − h·M⁻¹·g)
 
-A child that is among the eliminated ones, but not surely in, has to be left out of them. All are left out in turn by
-halving: eliminate one half, go on with the other half alone, and the other way round, which takes O(q³) together.
-
-How far to trust each is in `bordering`.
+A child with a row of its own that is not surely in has to be left out of M. All of these are left out in turn by divide
+and conquer: eliminate one half, go on with the other half, and vice versa, in O(q³) operations altogether. `bordering`
+has both algorithms and their error bounds. `pgcc.determinants.marginals` calls `write_partials`.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ from pgcc.determinants.kernels.bordering import (
     QUICK,
     WIDTH,
     Elimination,
-    eliminate_growing,
+    border_growth,
+    border_pivots,
+    eliminate_with_growth,
     full_growth,
-    is_nothing,
-    last_pivots,
-    last_sizes,
-    leave_out,
-    put,
+    is_zero_border,
+    leave_each_out,
+    record_if_better,
     solve_borders,
 )
-from pgcc.determinants.kernels.filling import added, below_base, fill_rank
-from pgcc.determinants.kernels.observed import ordinary, row_values
+from pgcc.determinants.kernels.filling import diagonal_below_base, fill_rank, guarded_sum
+from pgcc.determinants.kernels.observed import are_valid, row_values
 from pgcc.determinants.kernels.plan import (
     BASES,
     CHILDREN,
@@ -63,30 +62,30 @@ _NO_BASE = np.array([1.0, 0.0, 0.0])
 
 
 class Accuracy(NamedTuple):
-    """How accurate the derivatives of a row are, and are to be.
+    """The accuracy of the inputs of a row, and the one to aim at.
 
     Attributes
     ----------
     roundings, spread : float
-        See `_trust` of `forms`.
-    off : float
+        The backward errors of the matrix: see `_bound_errors` of `forms`.
+    base_error : float
         The relative error of the base.
     wanted : float
-        A relative error that is good enough.
+        The relative error to aim at.
     """
 
     roundings: float
     spread: float
-    off: float
+    base_error: float
     wanted: float
 
 
 @kernel
-def trusted_partials(dets, d, children, first):
-    """Derivatives of a determinant divided by 2^shift into the slots from `first` on, and then their magnitudes.
+def write_partials(dets, d, children, first):
+    """Write the derivatives of a determinant, divided by 2^shift, and their magnitudes to the slots from `first` on.
 
-    dets : Determinants. NaN where they are not known or out of range. Children off by γ change a derivative by
-    degree·γ; its own error counts in units of roundings, as in `run_tail`.
+    dets : Determinants. Derivatives that are unknown or out of range are NaN. A relative error γ of the children
+    changes a derivative by degree·γ; its own error is added to the magnitude in units of roundings, as in `run_tail`.
     """
     work, lanes, rows, k = children.work, children.lanes, children.rows, dets.layout.plan[d, K]
     shift, degree = dets.shift[d], dets.degree[d]
@@ -105,61 +104,63 @@ def trusted_partials(dets, d, children, first):
 
 @separate_kernel
 def partial_rows(layout, d, children, wanted, found):
-    """mantissa[i, row]·2^exponent[i, row] = ∂D/∂f_i for determinant d, off by at most error[i, row]·2^exponent[i, row].
+    """mantissa·2^exponent = ∂D/∂f_i of determinant d, with an error of at most error·2^exponent; all at [i, row].
 
-    See `determinant_rows`. Where f_i = 0 it is said to be 0: a child without negative coefficients that is 0 is so
-    whatever happens to its free variables, and nobody asks. wanted : a relative error that is good enough.
-    An error of inf says that nothing is known.
+    An error of inf means that the derivative is unknown. Arguments are those of `determinant_rows`. Where f_i = 0, the
+    derivative is reported as 0: a child without negative coefficients that is 0 stays 0 whatever its free variables
+    are, so that the derivative is never used.
     """
     plan = layout.plan
     r, k, symmetric = plan[d, R], plan[d, K], plan[d, SYMMETRIC] == 1
     f, y = np.empty(k), np.empty(k)
-    index, diagonal, bare, factor = np.empty(2 * k, np.int64), np.empty(k), np.empty(r + k), np.empty(r + k)
+    index, diagonal, unshifted, factor = np.empty(2 * k, np.int64), np.empty(k), np.empty(r + k), np.empty(r + k)
     for row in range(children.rows):
         here = Found(found.mantissa[:, row], found.exponent[:, row], found.error[:, row])
         row_values(layout, d, children, row, f, y)
-        if not _begin(f, y, r, here):
+        if not _record_zeros(f, y, r, here):
             continue
         form = _choose_form(layout, d, f, y)
         if form < 0:
             continue
         base = layout.bases[BASES * d + form] if form != RANK else _NO_BASE
         if form == RANK:
-            hard, count, last = _order_rank(r, f, y, index)
+            decided, count, last = _order_rank(r, f, y, index)
         else:
-            hard, count, last = _order_base(layout, d, form, f, y, index, (diagonal, bare, factor))
+            decided, count, last = _order_base(layout, d, form, f, y, index, (diagonal, unshifted, factor))
         minor = Minor(d, form, count)
         state = np.array([base[0], base[1], 0.0, 0.0, 1.0])
         upper = np.empty((count, count))
         lower = upper if symmetric else np.empty((count, count))
         matrix = Elimination(
-            upper, lower, symmetric, factor, bare, np.zeros((2, count)), np.empty((2, count)), state
+            upper, lower, symmetric, factor, unshifted, np.zeros((2, count)), np.empty((2, count)), state
         )  # fmt: skip
-        roundings, spread = count + 9.0, 0.0  # see `_trust` of `forms`
+        roundings, spread = count + 9.0, 0.0  # see `_bound_errors` of `forms`
         if form == RANK:
             sums, lost = _fill_rank(layout, minor, f, y, matrix)
             roundings, spread = (roundings, sums) if plan[d, DEFINITE] else (roundings + sums * lost, 0.0)
         else:
             _fill_base(layout, minor, index, diagonal, matrix)
-        eliminate_growing(matrix, 0, hard)
-        if hard < count:
-            left_out = index[hard:count]
-            leave_out(matrix, hard, roundings, base[2], left_out, _units(layout, d, form, left_out), here)
-            eliminate_growing(matrix, hard, count)
+        eliminate_with_growth(matrix, 0, decided)
+        if decided < count:
+            left_out = index[decided:count]
+            leave_each_out(
+                matrix, decided, roundings, base[2], left_out, _unit_factors(layout, d, form, left_out), here
+            )
+            eliminate_with_growth(matrix, decided, count)
         borders = index[count - (r if form == RANK else 0) : last]
         accuracy = Accuracy(roundings, spread, base[2], wanted)
-        growth = _substitute(layout, minor, matrix, index, borders, accuracy, here)
+        growth = _border_each(layout, minor, matrix, index, borders, accuracy, here)
         for i in range(k):
             if y[i] == 0.0:  # D/f_i
-                put(state, growth, 1.0, 0.0, 1.0 / f[i], base[2], i, here)
+                record_if_better(state, growth, 1.0, 0.0, 1.0 / f[i], base[2], i, here)
 
 
 @bare_kernel
-def _begin(f, y, r, found):
-    """Nothing is known yet but zeros; whether there is anything to compute."""
+def _record_zeros(f, y, r, found):
+    """Record the derivatives that are 0, and all others as unknown; return whether there are any to compute."""
     mantissa, exponent, error = found
     mantissa[:], exponent[:], error[:] = 0.0, 0, math.inf
-    if not ordinary(f, y):
+    if not are_valid(f, y):
         return False
     inner, zero = 0, False
     for i in range(len(f)):
@@ -167,7 +168,7 @@ def _begin(f, y, r, found):
         zero |= y[i] == 0.0 and f[i] == 0.0
         if f[i] == 0.0:
             error[i] = 0.0
-    if zero or inner > r:  # a child that is impossible, or more vectors than dimensions
+    if zero or inner > r:  # an impossible child, or more vectors than dimensions: all derivatives are 0
         error[:] = 0.0
         return False
     return True
@@ -181,13 +182,13 @@ def _choose_form(layout, d, f, y):
     best, form = math.inf, -1
     for candidate in (FREE, OUT):
         if plan[d, HAS + candidate]:
-            count, soft = 0, 0
+            count, undecided = 0, 0
             for i in range(k):
                 phi = data[plan[d, CHILDREN] + i] if candidate == FREE else 0.0
                 if f[i] != phi or y[i] == 0.0:
                     count += 1
-                    soft += y[i] != 0.0 and f[i] != 0.0
-            cost = count * count * (count / 6.0 + (k - count) / 2.0) + 3.0 * soft * soft * soft
+                    undecided += y[i] != 0.0 and f[i] != 0.0
+            cost = count * count * (count / 6.0 + (k - count) / 2.0) + 3.0 * undecided * undecided * undecided
             if cost < best:
                 best, form = cost, candidate
     if plan[d, HAS + RANK]:
@@ -203,7 +204,10 @@ def _choose_form(layout, d, f, y):
 
 @bare_kernel
 def _order_rank(r, f, y, index):
-    """The children that are in, then those that may be; r rows and the former are eliminated, nothing is left out."""
+    """List the children that are surely in, then those that may be in; the r rows of M1 and the former are eliminated.
+
+    Returns what `_order_base` does; no child has to be left out.
+    """
     last = 0
     for surely in (True, False):
         for i in range(len(f)):
@@ -217,16 +221,16 @@ def _order_rank(r, f, y, index):
 
 @bare_kernel
 def _order_base(layout, d, form, f, y, index, pivots):
-    """Children as they are eliminated: those surely in or out, then those that differ from the base, then the others.
+    """List the children surely in or out, then the others that differ from the base, then those at the base.
 
-    Returns how many there are in the first group, up to the second, up to the last. pivots : the diagonal of
-    G + diag(y/d), that of G, and d, unscaled.
+    Returns the number of children in the first group, in the first two, and in all three. The first two groups are
+    eliminated. pivots : the diagonal of G + diag(y/d), that of G, and d divided by the scale, of these two groups.
     """
     plan, data = layout.plan, layout.data
-    diagonal, bare, factor = pivots
+    diagonal, unshifted, factor = pivots
     k, table = plan[d, K], plan[d, TABLE + form]
     phis, scales = plan[d, CHILDREN], plan[d, CHILDREN] + (1 if form == FREE else 3) * k
-    hard, count, last = 0, 0, 0
+    decided, count, last = 0, 0, 0
     for group in range(4):
         for i in range(k):
             phi = data[phis + i] if form == FREE else 0.0
@@ -243,20 +247,21 @@ def _order_base(layout, d, form, f, y, index, pivots):
             if group == 3:
                 continue
             count += 1
-            hard += group < 2
+            decided += group < 2
             scale, change = data[scales + i], f[i] - y[i] * phi
-            bare[last - 1] = data[table + i * (k + 1)]
+            unshifted[last - 1] = data[table + i * (k + 1)]
             factor[last - 1] = change / scale
             if change > 0.0:
-                diagonal[last - 1] = bare[last - 1] if y[i] == 0.0 else added(bare[last - 1], scale / change)
+                entry = unshifted[last - 1]
+                diagonal[last - 1] = entry if y[i] == 0.0 else guarded_sum(entry, scale / change)
             else:
-                diagonal[last - 1] = -below_base(data[phis + 2 * k + i], scale, f[i], phi, change)
-    return hard, count, last
+                diagonal[last - 1] = -diagonal_below_base(data[phis + 2 * k + i], scale, f[i], phi, change)
+    return decided, count, last
 
 
 @bare_kernel
 def _fill_base(layout, minor, index, diagonal, matrix):
-    """G + diag(y/d) on and above the diagonal, and its transpose likewise (which is the same array if symmetric)."""
+    """Fill in G + diag(y/d) (see `Elimination`)."""
     data, upper, lower, symmetric = layout.data, matrix.upper, matrix.lower, matrix.symmetric
     d, form, count = minor
     k, table = layout.plan[d, K], layout.plan[d, TABLE + form]
@@ -271,13 +276,13 @@ def _fill_base(layout, minor, index, diagonal, matrix):
 
 @kernel
 def _fill_rank(layout, minor, f, y, matrix):
-    """[[M1, U_A], [−V_Aᵀ, 0]] likewise; returns what `fill_rank` does."""
+    """Fill in [[M1, U_A], [−V_Aᵀ, 0]] (see `Elimination`), by `fill_rank`, and return what that does."""
     count, r, k = minor.q, layout.plan[minor.d, R], layout.plan[minor.d, K]
     entries, factors, index = np.empty(count * count * LANES), np.empty(count * LANES), np.empty(2 * k + 1, np.int64)
     scratch = Scratch(entries, np.empty(0), factors, np.empty(3 * r * r), np.empty((3, 0)), index, np.empty((2, 0)))
     sums, lost = fill_rank(layout, minor, f, y, 0, scratch)
     for p in range(count):
-        matrix.factor[p], matrix.bare[p] = factors[p * LANES], 0.0
+        matrix.factor[p], matrix.unshifted[p] = factors[p * LANES], 0.0
         for j in range(p, count):
             at = j * (j + 1) // 2 + p if matrix.symmetric else j * count + p
             matrix.lower[p, j] = entries[at * LANES]
@@ -287,8 +292,8 @@ def _fill_rank(layout, minor, f, y, matrix):
 
 
 @kernel
-def _units(layout, d, form, children):
-    """The factors of their pivots where f = 1 and y = 0 (see `fill_base` and `fill_rank`)."""
+def _unit_factors(layout, d, form, children):
+    """The factors that the pivots of these children have if f = 1 and y = 0 (see `fill_base` and `fill_rank`)."""
     plan, data = layout.plan, layout.data
     k, result = plan[d, K], np.ones(len(children))
     ratio, scale = plan[d, CHILDREN] + 4 * k, plan[d, CHILDREN] + (1 if form == FREE else 3) * k
@@ -301,31 +306,31 @@ def _units(layout, d, form, children):
 
 
 @separate_kernel
-def _substitute(layout, minor, matrix, index, borders, accuracy, found):
-    """Border the eliminated matrix with every child of `borders` in turn, many at a time.
+def _border_each(layout, minor, matrix, index, borders, accuracy, found):
+    """Border the eliminated matrix with every child of `borders` in turn, WIDTH of them at a time.
 
-    Returns what is to be known of the growth of the matrix without a border (see `put`).
+    Returns the number of roundings and the growth of the matrix without a border (`known` of `record_if_better`).
     """
     upper, lower, symmetric, state, count = matrix.upper, matrix.lower, matrix.symmetric, matrix.state, minor.q
-    roundings, spread, off, wanted = accuracy
+    roundings, spread, base_error, wanted = accuracy
     right = np.zeros(count * WIDTH)
     left = right if symmetric else np.zeros(count * WIDTH)
     pivot, sizes = np.empty(WIDTH), np.empty((2, WIDTH))
-    units = _units(layout, minor.d, minor.form, borders)
+    units = _unit_factors(layout, minor.d, minor.form, borders)
     known = QUICK * (roundings + spread), np.sqrt(state[GROWTH_L] * state[GROWTH_R])
     refined = False
     for first in range(0, len(borders), WIDTH):
-        some = borders[first : first + WIDTH]
-        _fill_borders(layout, minor, index, some, right, left, pivot)
+        batch = borders[first : first + WIDTH]
+        _fill_borders(layout, minor, index, batch, right, left, pivot)
         solve_borders(upper, count, right)
         if not symmetric:
             solve_borders(lower, count, left)
-        last_pivots(upper, left, right, matrix.weight, pivot, sizes)
+        border_pivots(upper, left, right, matrix.weight, pivot, sizes)
         worst = 0.0
-        for j in range(len(some)):
-            c = some[j]
-            size = _size(left, right, count, sizes, j)
-            put(state, known, pivot[j], size, units[first + j], off, c, found)
+        for j in range(len(batch)):
+            c = batch[j]
+            size = _growth_product(left, right, count, sizes, j)
+            record_if_better(state, known, pivot[j], size, units[first + j], base_error, c, found)
             worst = max(worst, found.error[c] - wanted * abs(found.mantissa[c]))
         if worst <= 0.0:
             continue
@@ -334,44 +339,44 @@ def _substitute(layout, minor, matrix, index, borders, accuracy, found):
             on_left = full_growth(upper)
             on_right = on_left if symmetric else full_growth(lower)
             known = FULL * (roundings + (count + 1) * spread), np.sqrt(on_left[0] * on_right[0])
-        last_sizes(upper, on_left[1], on_left[2], left, pivot, sizes[0])
-        last_sizes(lower, on_right[1], on_right[2], right, pivot, sizes[1])
-        for j in range(len(some)):
-            c = some[j]
-            size = _size(left, right, count, sizes, j)
-            put(state, known, pivot[j], size, units[first + j], off, c, found)
+        border_growth(upper, on_left[1], on_left[2], left, pivot, sizes[0])
+        border_growth(lower, on_right[1], on_right[2], right, pivot, sizes[1])
+        for j in range(len(batch)):
+            c = batch[j]
+            size = _growth_product(left, right, count, sizes, j)
+            record_if_better(state, known, pivot[j], size, units[first + j], base_error, c, found)
     return known
 
 
 @bare_kernel
-def _size(left, right, count, sizes, j):
-    """a·b of border j; NaN where it underflows, so that a border that is not 0 is not taken for one that is."""
+def _growth_product(left, right, count, sizes, j):
+    """a·b of border j (see `bordering`); NaN where it underflows, so that a tiny border is not taken for 0."""
     size = sizes[0, j] * sizes[1, j]
-    known = size > 0.0 or (is_nothing(left, count, j) and is_nothing(right, count, j))
+    known = size > 0.0 or (is_zero_border(left, count, j) and is_zero_border(right, count, j))
     return size if known else math.nan
 
 
 @bare_kernel
-def _fill_borders(layout, minor, index, some, right, left, pivot):
-    """Columns and rows of the borders, and what stands in their corner."""
+def _fill_borders(layout, minor, index, batch, right, left, pivot):
+    """Fill in the columns, the rows and the corners of the borders."""
     plan, data = layout.plan, layout.data
     d, form, count = minor
     r, k, symmetric = plan[d, R], plan[d, K], plan[d, SYMMETRIC] == 1
-    if form == RANK:  # (u, 0), (−v, 0), 0; or (u, 0) twice
+    if form == RANK:  # column (u, 0), row (−v, 0) or, if symmetric, (u, 0), and corner 0
         u, v = plan[d, MATRICES] + r * r, plan[d, MATRICES] + r * r + r * k
         pivot[:] = 0.0
-        for j in range(len(some)):
+        for j in range(len(batch)):
             for p in range(count):
-                right[p * WIDTH + j] = data[u + some[j] * r + p] if p < r else 0.0
+                right[p * WIDTH + j] = data[u + batch[j] * r + p] if p < r else 0.0
                 if not symmetric:
-                    left[p * WIDTH + j] = -data[v + some[j] * r + p] if p < r else 0.0
+                    left[p * WIDTH + j] = -data[v + batch[j] * r + p] if p < r else 0.0
         return
     table = plan[d, TABLE + form]
-    for j in range(len(some)):
-        pivot[j] = data[table + some[j] * (k + 1)]
+    for j in range(len(batch)):
+        pivot[j] = data[table + batch[j] * (k + 1)]
     for p in range(count):
         here = table + index[p] * k
-        for j in range(len(some)):
-            right[p * WIDTH + j] = data[here + some[j]]
+        for j in range(len(batch)):
+            right[p * WIDTH + j] = data[here + batch[j]]
             if not symmetric:
-                left[p * WIDTH + j] = data[table + some[j] * k + index[p]]
+                left[p * WIDTH + j] = data[table + batch[j] * k + index[p]]

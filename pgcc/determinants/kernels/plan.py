@@ -1,4 +1,7 @@
-"""How determinants are laid out for kernels, and the named tuples that these pass around."""
+"""How determinants are laid out in flat arrays, and the named tuples that their kernels share.
+
+`pgcc.determinants.forms.lay_out` writes the arrays; every kernel of this folder that computes values reads them.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +9,33 @@ from typing import NamedTuple
 
 import numpy as np
 
-# The forms: see `pgcc.determinants.kernels.forms`.
+# The forms by which a determinant can be computed: see `pgcc.determinants.kernels.forms`.
 FREE, OUT, RANK, TREES = range(4)
 FORMS = 4
-# The rows of `Layout.bases` for each determinant: its values at the bases FREE and OUT, and where everything is free.
-# FREE and TOTAL are the same unless a size is given.
+# `Layout.bases` has BASES rows per determinant: its values at the bases FREE and OUT, and its TOTAL, where nothing is
+# observed. FREE and TOTAL are the same unless the determinant has a size.
 TOTAL = 2
 BASES = 3
-# Columns of `plan`, one row per determinant; the last ones say where its arrays start in `data` and in `ints`.
+# Columns of `plan`, one row per determinant. From CHILDREN on, most are offsets of its arrays in `data` or `ints`.
 R, K, SYMMETRIC, DIRECTED, VARIABLES, HAS = 0, 1, 2, 3, 4, 5
-CHILDREN, TABLE, MATRICES, EDGES, COLUMNS, READY, SIZE, DEFINITE, COUNTED, LOW = 9, 10, 12, 13, 14, 15, 16, 17, 18, 19
-PREFERS_TREES = 21
+CHILDREN, TABLE, MATRICES, EDGES, COLUMNS, VARIABLE_TABLES = 9, 10, 12, 13, 14, 15
+SIZE, DEFINITE, COUNTED, LOW, PREFERS_TREES = 16, 17, 18, 19, 21
 PLAN_COLUMNS = 22
 
 
 class Layout(NamedTuple):
-    """The determinants of a program (`lay_out` makes it).
+    """The determinants of a program, as `pgcc.determinants.forms.lay_out` writes them.
 
     Attributes
     ----------
     plan : int64 array, determinants × PLAN_COLUMNS
-        Their shapes, the forms that they have, and where the numbers of each start.
+        The shape of every determinant, the forms that it has, and the offsets of its arrays.
     data : float64 array
+        Kernel matrices, scales, weights: all arrays of doubles, one after another.
     ints : int64 array
+        All arrays of integers.
     bases : float64 array, (BASES · determinants) × 3
-        For FREE, OUT and TOTAL of each: mantissa, exponent and relative error of the determinant.
+        Mantissa, binary exponent and relative error of every determinant at FREE, OUT and TOTAL.
     """
 
     plan: np.ndarray
@@ -40,7 +45,7 @@ class Layout(NamedTuple):
 
 
 class Children(NamedTuple):
-    """Where the values of the children of a determinant are, for a block of rows.
+    """Where a kernel finds the values f and y of the children of a determinant, for a block of rows.
 
     Attributes
     ----------
@@ -50,12 +55,12 @@ class Children(NamedTuple):
         `lanes` doubles for each slot.
     lanes : int
     evidence : uint8 array
-        Rows of codes (1, 0, 255), flat and with PADDING bytes more. If the children are variables they are read here,
-        and not from `work`; plan[d, VARIABLES] is then the length of a row.
+        Rows of codes (1, 0, 255), flat, followed by PADDING bytes. Children that are variables are read from here
+        instead of `work`; plan[d, VARIABLES] is then the length of a row.
     start : int
-        Where the first row starts in it; the last row repeats.
+        The offset of the first row of the block in `evidence`; beyond the end, the last row is read again.
     rows : int
-        How many are wanted.
+        The number of rows to compute.
     """
 
     inside: np.ndarray
@@ -68,7 +73,7 @@ class Children(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What is found of every row: mantissa · 2^exponent, and a bound on its error; inf: nothing is known."""
+    """The value of every row as mantissa · 2^exponent, with a bound on its error; inf if the value is unknown."""
 
     mantissa: np.ndarray
     exponent: np.ndarray
@@ -76,7 +81,7 @@ class Found(NamedTuple):
 
 
 class Minor(NamedTuple):
-    """Which matrix is filled in: that of determinant d, in one form, with q rows."""
+    """The matrix to fill in: the one of determinant d in a given form, with q rows."""
 
     d: int
     form: int
@@ -89,13 +94,14 @@ class Scratch(NamedTuple):
     Attributes
     ----------
     matrix, low : float64 arrays
-        The matrices, and what their entries are beyond doubles; `low` has no entries if that is not computed.
+        The high and low parts of the entries, which are pairs of doubles; `low` is empty where entries are doubles.
     factors : float64 array
-        What the pivots are multiplied by.
+        The factors of the pivots in the determinant.
     inverse : float64 array
+        The inverse of a triangular factor.
     vectors : float64 array, 3 × …
     listed : int64 array
-        The children that the rows stand for.
+        The children to which the rows of the matrices belong.
     values : float64 array, 2 × children
         f and y of one row.
     """

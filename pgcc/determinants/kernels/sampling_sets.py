@@ -1,13 +1,15 @@
-"""Random sets from determinantal point processes.
+"""Random sets from determinantal point processes with the marginal kernel K.
 
-By eigenvectors (Hough, Krishnapur, Peres & Virág 2006): with K = Σ λ_j·q_j·q_jᵀ, take q_j with probability λ_j, and
-then as many items as vectors, one after another: item i with probability proportional to the square of what is left of
-row i of these vectors when its projection onto the rows of the items taken before is removed. A set of fixed size takes
-a fixed number of vectors.
+Spectral method (Hough, Krishnapur, Peres and Virág, 2006), for symmetric K = Σ λ_j·q_j·q_jᵀ: take eigenvector q_j with
+probability λ_j, and then as many items as vectors, one after another. Item i is taken with probability proportional to
+the squared norm of row i of these vectors, after its projection onto the rows of the items taken before is removed
+(Gram–Schmidt). A set of fixed size takes a fixed number of vectors.
 
-By elimination (Poulson 2019), for kernels that are not symmetric: item i is in with probability K_ii; then the others'
-kernel is the Schur complement of K_ii, or of K_ii − 1 if it is out. The same where a fixed number of some items is in:
-these are drawn first, by the eigenvectors of their own part of K, and then the others.
+Elimination (Poulson, 2019), for any K: item i is in with probability K_ii. The kernel of the other items is then the
+Schur complement of K_ii, or of K_ii − 1 if item i is out.
+
+If a size counts only some of the items, these are drawn first, by the spectral method for their own block of K, and
+then the others by elimination. `pgcc.determinants.samplers` prepares the numbers, `evaluate/kernels/sampling` draws.
 """
 
 from __future__ import annotations
@@ -18,18 +20,20 @@ from pgcc.kernels.policy import kernel
 from pgcc.kernels.random import uniform
 from pgcc.kernels.simd import LANES, larger, load, mul, muladd, peek, splat, store
 
-# Columns of the plan of a determinant: the kind; its children; those that are free (of a tree: nodes); the place in
-# `ints` of what is known of all children, and of the free ones' numbers; the place in `reals` of the numbers of the
-# kind; of eigenvectors: the size (−1: any), the number of vectors, and how many of the free ones they draw.
+# Columns of the plan of a determinant: the kind of sampler; the number of children; the number of free children (of a
+# tree: of nodes); the offsets in `ints` of which children are surely in, and of the indices of the free ones; the
+# offset of the sampler's numbers in `reals`; for the spectral method: the size (−1: any), the number of eigenvectors,
+# and how many of the free children are drawn by it.
 KIND, CHILDREN, FREE, FIXED, ITEMS, REALS, SIZE, RANK, DRAWN, PLAN_COLUMNS = range(10)
 VECTORS, ELIMINATION, WALKS = range(3)
 
 
 @kernel
 def pick_spectral(numbers, size, rank, items, state, picked):
-    """numbers: λ, then the vectors, each padded to whole lanes, then for a fixed size the `count_distribution`.
+    """Draw a set by the spectral method.
 
-    Returns how many numbers these are.
+    numbers : λ, then the eigenvectors, each padded to whole lanes, then, for a fixed size, the `count_distribution`.
+    Returns how many of the numbers were read.
     """
     stride = padded(len(items))
     chosen, after = np.empty(rank, np.int64), rank + rank * stride
@@ -37,22 +41,23 @@ def pick_spectral(numbers, size, rank, items, state, picked):
         k = _choose_any(numbers[:rank], state, chosen)
     else:
         table = numbers[after : after + (rank + 1) * (size + 1)].reshape((rank + 1, size + 1))
-        k = _choose_some(numbers[:rank], table, state, chosen)
+        k = _choose_count(numbers[:rank], table, state, chosen)
         after += (rank + 1) * (size + 1)
     for j in range(k):
-        chosen[j] = rank + chosen[j] * stride  # where the vector is
+        chosen[j] = rank + chosen[j] * stride  # the offset of the vector
     pick_elementary(numbers, chosen[:k], items, state, picked)
     return after
 
 
 @kernel
 def padded(n):
-    """n, up to whole lanes."""
+    """n, rounded up to whole lanes."""
     return -(-n // LANES) * LANES
 
 
 @kernel
 def _choose_any(values, state, chosen):
+    """Eigenvectors, each with the probability λ of its own; returns their number."""
     k = 0
     for j in range(len(values)):
         if uniform(state) < values[j]:
@@ -62,8 +67,8 @@ def _choose_any(values, state, chosen):
 
 
 @kernel
-def _choose_some(values, table, state, chosen):
-    """A fixed number of vectors, Pr(J) ∝ Π_J λ · Π_{not J} (1 − λ): from the last to the first."""
+def _choose_count(values, table, state, chosen):
+    """A fixed number of eigenvectors, Pr(J) ∝ Π_J λ · Π_{not J} (1 − λ), decided from the last to the first."""
     left, k = table.shape[1] - 1, 0
     for j in range(len(values), 0, -1):
         if left > 0 and uniform(state) * table[j, left] < values[j - 1] * table[j - 1, left - 1]:
@@ -75,7 +80,7 @@ def _choose_some(values, table, state, chosen):
 
 @kernel
 def count_distribution(values, size):
-    """table[j, i] = Pr(i of the first j are chosen), each with its own probability, for i ≤ size."""
+    """table[j, i] = Pr(i of the first j vectors are chosen), i ≤ size: Poisson-binomial distributions."""
     table = np.zeros((len(values) + 1, size + 1))
     table[0, 0] = 1.0
     for j in range(len(values)):
@@ -87,12 +92,12 @@ def count_distribution(values, size):
 
 @kernel
 def pick_elementary(numbers, places, items, state, picked):
-    """As many items as vectors, which are orthonormal and start at these places of `numbers`."""
+    """Draw as many items as there are vectors; these are orthonormal and start at the given places of `numbers`."""
     k, n = len(places), padded(len(items))
     width = padded(k)
-    squares = np.zeros(n)  # of what is left of every row
-    parts = np.zeros(k * n)  # the components of all rows in an orthonormal basis of the rows taken so far,
-    basis = np.zeros(k * width)  # which is this
+    squares = np.zeros(n)  # the squared norms of the rows, after projection
+    basis = np.zeros(k * width)  # an orthonormal basis of the rows taken so far
+    parts = np.zeros(k * n)  # the components of all rows in this basis
     starts, minus = np.arange(k) * width, np.empty(k)
     for place in places:
         _add_squares(numbers, place, squares, 1.0)
@@ -115,16 +120,16 @@ def pick_elementary(numbers, places, items, state, picked):
 
 @kernel
 def _draw(weights, total, state):
-    """A place with probability proportional to its weight; `total` is what they add up to but for rounding."""
+    """An index with probability proportional to its weight; `total` is the sum of the weights, up to rounding."""
     u, last = uniform(state) * total, 0
     for first in range(0, len(weights), LANES):
         w = weights[first : first + LANES]
-        some = ((w[0] + w[1]) + (w[2] + w[3])) + ((w[4] + w[5]) + (w[6] + w[7]))
-        if some > 0.0:
+        chunk = ((w[0] + w[1]) + (w[2] + w[3])) + ((w[4] + w[5]) + (w[6] + w[7]))
+        if chunk > 0.0:
             last = first
-            if u < some:
+            if u < chunk:
                 break
-            u -= some
+            u -= chunk
     for i in range(last, last + LANES):
         if weights[i] > 0.0:
             last = i
@@ -136,6 +141,7 @@ def _draw(weights, total, state):
 
 @kernel
 def _normalize(a):
+    """Divide a vector by its norm, unless that is 0."""
     square = 0.0
     for x in a:
         square += x * x
@@ -146,7 +152,7 @@ def _normalize(a):
 
 @kernel
 def _add_rows(rows, places, factors, count, out):
-    """out += Σ_j factors[j] · (the numbers at places[j]), in registers."""
+    """out += Σ_j factors[j] · rows[places[j] : …], accumulated in registers."""
     n, i = len(out), 0
     while i + 4 * LANES <= n:
         x, y, z, w = load(out, i), load(out, i + LANES), load(out, i + 2 * LANES), load(out, i + 3 * LANES)
@@ -171,7 +177,7 @@ def _add_rows(rows, places, factors, count, out):
 
 @kernel
 def _add_squares(part, place, squares, sign):
-    """squares + sign · part², but not below 0."""
+    """squares = max(squares + sign · part², 0)"""
     zero, factor = splat(0.0), splat(sign)
     for i in range(0, len(squares), LANES):
         x = load(part, place + i)
@@ -180,7 +186,7 @@ def _add_squares(part, place, squares, sign):
 
 @kernel
 def eliminate(K, items, known, state, picked):
-    """The items one after another; of so many of the first it is known whether they are picked."""
+    """Decide the items one after another; whether the first `known` items are picked is already decided."""
     K = K.copy()
     n = len(K)
     for i in range(n):

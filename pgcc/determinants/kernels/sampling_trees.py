@@ -1,11 +1,11 @@
-"""Random spanning trees by loop-erased random walks (Wilson 1996).
+"""Random spanning trees by loop-erased random walks (Wilson, 1996), for directed and undirected graphs.
 
-A walk leaves a node by one of its arcs, with probability proportional to the arc's weight. From every node that is not
-in the tree yet, walk until the tree is hit; the last arc taken out of every node on the way is the branch. The tree
-starts as the ground. Works for directed graphs, and for rates of killing, which are arcs to the ground.
+A walk leaves a node by one of its arcs, with probability proportional to the arc's weight. The tree starts as the
+ground alone. From every node that is not in the tree yet, walk until the tree is hit; the last arcs taken out of the
+nodes on the way become a branch of the tree. Killing rates are arcs to the ground.
 
-An edge that must be in is contracted; if it is directed, it is the only arc out of its tail. An edge that is out has no
-arc.
+An undirected edge that must be in is contracted; a directed one is the only arc out of its tail. An edge that is out
+has no arc. `pgcc.determinants.samplers` builds the arcs, `evaluate/kernels/sampling` draws.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ class Arcs(NamedTuple):
     Attributes
     ----------
     start : int64 array, nodes + 2
-        Where those of every node start.
+        The offset of the first arc of every node.
     heads, edges : int64 arrays
-        Where each leads, and the number of its edge, −1 for a rate: there are two for every edge, one for every rate.
+        The head of every arc, and the number of its edge, or −1 for a killing rate. There is memory for two arcs per
+        edge and one per killing rate.
     cumulative : float64 array
-        The probability of the arcs of a node so far.
+        The cumulative probabilities of the arcs of every node.
     """
 
     start: np.ndarray
@@ -40,9 +41,9 @@ class Arcs(NamedTuple):
 
 @kernel
 def arcs_of(graph, inside, arcs):
-    """The arcs out of every node as `random_walks` takes them: how many nodes there are, or −1 if no tree is possible.
+    """Write the arcs out of every contracted node; returns the number of these nodes, or −1 if no tree is possible.
 
-    graph : Graph. inside : which edges must be in; those that cannot be have weight 0. arcs : Arcs.
+    graph : Graph, in which edges that are out have weight 0. inside : which edges must be in. arcs : Arcs.
     """
     directed, tail, head, weight, kill = graph
     start, _, _, cumulative = arcs
@@ -75,13 +76,13 @@ def arcs_of(graph, inside, arcs):
             if a == b:
                 continue
             if a != m:
-                _put(fill, count, a, b, i, weight[i], arcs)
+                _add_arc(fill, count, a, b, i, weight[i], arcs)
             if b != m and not directed:
-                _put(fill, count, b, a, i, weight[i], arcs)
+                _add_arc(fill, count, b, a, i, weight[i], arcs)
         for node in range(r):
             a = label[find_root(parent, node)]
             if kill[node] > 0.0 and a != m and not (directed and forced[node]):
-                _put(fill, count, a, m, -1, kill[node], arcs)
+                _add_arc(fill, count, a, m, -1, kill[node], arcs)
         if fill == 0:
             start[0] = 0
             for node in range(m):
@@ -101,8 +102,8 @@ def arcs_of(graph, inside, arcs):
 
 
 @kernel
-def _put(fill, count, a, b, edge, weight, arcs):
-    """Write an arc from a to b, or only count it."""
+def _add_arc(fill, count, a, b, edge, weight, arcs):
+    """Count an arc from a to b and, if `fill` is set, write it."""
     if fill:
         at = count[a]
         arcs.heads[at], arcs.edges[at], arcs.cumulative[at] = b, edge, weight
@@ -111,13 +112,13 @@ def _put(fill, count, a, b, edge, weight, arcs):
 
 @kernel
 def random_walks(graph, nodes, cumulative, state, picked):
-    """picked[e] = 1 for the edges of a tree. graph: where the arcs of every node start, their heads, their edges."""
+    """Draw a tree: picked[e] = 1 for its edges. graph : `start`, `heads` and `edges` of `Arcs`, concatenated."""
     _walk(graph, nodes, cumulative, state, picked, np.int64(2) ** 62)
 
 
 @kernel
 def _walk(graph, nodes, cumulative, state, picked, most):
-    """The same in at most so many steps: how many there were, or −1."""
+    """`random_walks` in at most `most` steps; returns the number of steps, or −1 if these are not enough."""
     start, arcs = graph[: nodes + 1], graph[nodes]
     heads, edges = graph[nodes + 1 : nodes + 1 + arcs], graph[nodes + 1 + arcs :]
     taken, in_tree = np.empty(nodes, np.int64), np.zeros(nodes + 1, np.bool_)
@@ -143,7 +144,7 @@ def _walk(graph, nodes, cumulative, state, picked, most):
 
 @kernel
 def count_steps(graph, nodes, cumulative, children, trees, most):
-    """Steps that a few trees take, from streams that nothing else reads; −1 if one takes more than `most`."""
+    """The number of steps to draw a few trees, from random streams of their own; −1 if one takes more than `most`."""
     state, picked, total = np.empty(STATE, np.uint64), np.zeros(children, np.uint8), 0
     for tree in range(trees):
         start_stream(np.uint64(0x57117501), tree, 0, state)

@@ -1,4 +1,8 @@
-"""Programs with determinants over scaled numbers, one row after another."""
+"""Programs with determinants over scaled numbers (mantissa and exponent), one row after another.
+
+The counterpart of `staged` for rows that leave the range of float64: `rings/direct` calls `run_scaled_staged`, and
+samplers call `scaled_determinant`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from pgcc.program.program import DET, DETMAG
 from pgcc.rings.kernels.scaled import RADIX, Scaled, normalized, shifted
 from pgcc.rings.kernels.walk import walk
 
-_MOST_UNITS = 0.1 / UNIT  # an error past which nothing is known
+_MOST_UNITS = 0.1 / UNIT  # with larger errors, a determinant is unknown
 
 
 @kernel
@@ -44,13 +48,13 @@ def run_scaled_staged(code, constants, dets, evidence, roots, mantissas, exponen
             size, power, off = 0.0, 0, 0.0
             if is_value or len(slot_list) > 1:
                 if not is_value:
-                    off = error[0]  # that of the value, which was just computed
+                    off = error[0]  # the error of the value, which was computed by the instruction before
                 at_row = flat, row * variables
                 size, power = scaled_determinant(dets.layout, d, slot_list, at_row, dets.wanted, (m, e), error)
                 off += error[0]
             else:
                 size, power, off = m[slot_list[0]], e[slot_list[0]], error[0]
-            if not is_value:  # DETMAG: the law is that of `run_tail`
+            if not is_value:  # DETMAG: as in `run_tail`
                 units = dets.degree[d] + off / UNIT
                 if size != 0.0 or off > 0.0:
                     size = abs(size) * units if units < _MOST_UNITS else math.inf
@@ -62,10 +66,11 @@ def run_scaled_staged(code, constants, dets, evidence, roots, mantissas, exponen
 
 @kernel
 def scaled_determinant(layout, d, slots, at_row, wanted, values, error):
-    """Determinant d of scaled f (the first half of the slots) and y (the others); error[0]: its relative error.
+    """Determinant d at scaled numbers f (the first half of the slots) and y (the second half).
 
-    at_row : padded evidence, and where the row starts in it. values : mantissas and exponents of all slots.
-    (f, y) = 2^(256·p)·(f', y') makes 2^(256·p) times the determinant: a child that must be in may be of any size.
+    error[0] becomes its relative error. at_row : padded evidence, and the offset of the row. values : mantissas and
+    exponents of all slots. D is linear in every pair (f_i, y_i), so each pair is divided by a power of 2^256 that
+    brings it into the range of doubles, and the determinant is multiplied by these powers.
     """
     evidence, start = at_row
     m, e = values
@@ -75,7 +80,7 @@ def scaled_determinant(layout, d, slots, at_row, wanted, values, error):
         f, y = slots[j], slots[k + j]
         top = max(e[f], e[y])
         if (m[f] != 0.0 and top - e[f] > 2) or (m[y] != 0.0 and top - e[y] > 2):
-            error[0] = math.inf  # tiny beside its partner, but perhaps not with what the matrix makes of both
+            error[0] = math.inf  # one of f and y is tiny beside the other, but the matrix may make up for that
             return 0.0, 0
         work[j] = 0.0 if m[f] == 0.0 else shifted(m[f], top - e[f])
         work[k + j] = 0.0 if m[y] == 0.0 else shifted(m[y], top - e[y])

@@ -1,4 +1,8 @@
-"""A program with determinants over float64, a block of rows at a time; the interpreter runs what is between them."""
+"""Programs with determinants over float64, a block of rows at a time.
+
+The float64 interpreter runs the instructions between determinants; `forms.determinant_rows` computes these.
+`pgcc.determinants.staged` calls `run_staged`, and `pgcc.determinants.marginals` calls `run_tail`.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,11 @@ from pgcc.rings.float64.kernels.interpreter import copy_roots, run_block
 
 _RANGE = 1000
 _POWERS = 2.0 ** np.arange(-_RANGE, _RANGE + 1)
-LEAST, MOST = 2.0**-600, 2.0**600  # what is written of a determinant is between them, or 0, or NaN
+LEAST, MOST = 2.0**-600, 2.0**600  # the range of determinants that are written; outside of it they are NaN, or 0 if 0
 
 
 class Determinants(NamedTuple):
-    """The determinants of a program, and what becomes of them in it.
+    """The determinants of a program, with their scaling and accuracy in it.
 
     Attributes
     ----------
@@ -30,9 +34,9 @@ class Determinants(NamedTuple):
     shift : int64 array
         Determinant d is divided by 2^shift[d].
     degree : float64 array
-        How many times the relative error of its children it is off; inf where nobody knows.
+        The factor by which the relative errors of its children are multiplied in a determinant; inf if unknown.
     wanted : float
-        A relative error that is good enough.
+        The relative error to aim at.
     """
 
     layout: Layout
@@ -45,8 +49,8 @@ class Determinants(NamedTuple):
 def run_staged(head, tail, dets, rows, lanes, block, roots, out, unknown):
     """`run_rows` for a program with determinants: its head, in the fast form, and then its tail.
 
-    rows : Rows, with PADDING bytes more. unknown[row] : see `run_tail`. Returns whether the bases at which everything
-    is free would have been smaller somewhere, but are not there.
+    rows : Rows, followed by PADDING bytes. unknown[row] : see `run_tail`. Returns whether a base FREE that has not been
+    computed yet would be cheaper for some determinant (see `determinant_rows`).
     """
     missed = False
     evidence = Rows(rows.codes[: len(rows.codes) - PADDING], rows.variables)
@@ -64,9 +68,9 @@ def run_staged(head, tail, dets, rows, lanes, block, roots, out, unknown):
 def run_tail(program, begin, end, dets, rows, first_row, block, unknown):
     """Instructions begin … end − 1, some of them determinants, for the block of rows from `first_row` on.
 
-    program : FloatProgram. dets : Determinants. rows : Rows, with PADDING bytes more. block : Block, with codes if
-    there are leaves among the instructions. A determinant is NaN where it is out of range, and where float64 does not
-    know it whatever the range: unknown[row]. Returns what `run_staged` does.
+    program : FloatProgram. dets : Determinants. rows : Rows, followed by PADDING bytes. block : Block, with codes if
+    there are leaves among the instructions. A determinant is NaN where it is out of range, and where float64 cannot
+    compute it whatever the range; in the latter case unknown[row] is set. Returns what `run_staged` does.
     """
     lanes, op, start, args, work = len(unknown), program.op, program.start, program.args, block.work
     evidence, variables = rows
@@ -75,7 +79,7 @@ def run_tail(program, begin, end, dets, rows, first_row, block, unknown):
     found = Found(np.empty(lanes), np.empty(lanes, np.int64), np.zeros(lanes))
     error, error_of_value = found.error, np.zeros(lanes)
     at_row = first_row * variables
-    # the last row repeats to the end of the block; its determinants need not
+    # the last row is repeated to the end of the block; its determinants are computed once
     here = lanes if variables == 0 else max(1, min(lanes, (len(evidence) - PADDING - at_row) // variables))
     unknown[:] = False
     i = begin
@@ -101,7 +105,7 @@ def run_tail(program, begin, end, dets, rows, first_row, block, unknown):
         if is_value:
             for lane in range(lanes):
                 error_of_value[lane] = error[lane]  # for its DETMAG, which follows
-        else:  # children off by γ change it by degree·γ; its own error counts in units of roundings
+        else:  # errors γ of children change it by degree·γ; its own error is counted in units of roundings
             for lane in range(lanes):
                 size = abs(work[at + lane])
                 units = degree[d] + (error_of_value[lane] + (error[lane] if k > 0 else 0.0)) / UNIT
@@ -113,7 +117,7 @@ def run_tail(program, begin, end, dets, rows, first_row, block, unknown):
 
 @bare_kernel
 def _write_values(found, rows, shift, work, at, unknown):
-    """work[at + row] = mantissa · 2^(exponent − shift), or NaN where that is out of range or not known at all."""
+    """work[at + row] = mantissa · 2^(exponent − shift), or NaN where that is out of range or unknown."""
     mantissa, exponent, error = found
     binary, power = exponent[0], _power_of_two(exponent[0] - shift)
     for row in range(rows):
@@ -129,8 +133,8 @@ def _write_values(found, rows, shift, work, at, unknown):
 
 @bare_kernel
 def _power_of_two(exponent):
-    """2^exponent, or NaN where that is out of range."""
-    return _POWERS[exponent + _RANGE] if abs(exponent) <= _RANGE else math.nan  # `ldexp` takes ten times as long
+    """2^exponent, or NaN where that is out of range; from a table, ten times as fast as `ldexp`."""
+    return _POWERS[exponent + _RANGE] if abs(exponent) <= _RANGE else math.nan
 
 
 @bare_kernel
