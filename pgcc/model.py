@@ -612,9 +612,10 @@ class Model(KnowsOldSpellings):
             As in every question: see `Model`. If you give a size, log-probabilities are conditional on it. They are not
             conditional on the evidence: subtract ``logprob(evidence, size=…)`` for that.
         time_limit : float
-            Seconds for all rows of evidence together, from the moment you ask. The search has what is left once the
-            model of the given size is prepared; it ends early when it is complete or makes no further progress. It is
-            deterministic, so the answer depends on the machine only if the time runs out.
+            Seconds for all rows of evidence together, from the moment you ask, not counting kernels that must be
+            compiled first. The search has what is left once the model of the given size is prepared; it ends early when
+            it is complete or makes no further progress. It is deterministic, so the answer depends on the machine only
+            if the time runs out.
 
         Returns
         -------

@@ -18,9 +18,15 @@ class Compilation:
 
     A line on standard error says so after a second, if that is a terminal and ``PGCC_QUIET`` is not set, and another
     how long it took; the log ``pgcc.kernels`` has every kernel.
+
+    Attributes
+    ----------
+    seconds : float
+        How long kernels were compiled in this process, by the wall clock.
     """
 
     def __init__(self) -> None:
+        self.seconds = self._since = 0.0
         self._lock = threading.Lock()
         self._began: list[tuple[str, float]] = []  # of one thread: Numba lets one at a time compile
         self._timer: threading.Timer | None = None
@@ -30,6 +36,7 @@ class Compilation:
         """The current thread begins to compile a kernel."""
         with self._lock:
             if not self._began:
+                self._since = time.monotonic()
                 self._timer = threading.Timer(PATIENCE, self._tell)
                 self._timer.daemon = True
                 self._timer.start()
@@ -43,6 +50,7 @@ class Compilation:
             LOG.debug("%s %s in %.1f s", "gave up" if failed else "compiled", name, seconds)
             if self._began:
                 return
+            self.seconds += time.monotonic() - self._since
             if self._timer is not None:
                 self._timer.cancel()
             if self._told and not failed:
@@ -63,3 +71,11 @@ def _say(text: str) -> None:
 
 
 compilation = Compilation()
+
+
+def search_clock() -> float:
+    """Seconds by a clock that stands still while kernels are compiled.
+
+    Searches with a time limit go by it, so that what they find does not depend on whether kernels are in the cache.
+    """
+    return time.monotonic() - compilation.seconds

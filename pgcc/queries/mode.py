@@ -10,7 +10,6 @@ from __future__ import annotations
 import heapq
 import math
 import operator
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, brief
 from pgcc.ir.numbers import UNIT
+from pgcc.kernels.announce import search_clock
 from pgcc.progress import Nothing
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.mode_parts import Structure, by_structure
@@ -114,7 +114,7 @@ def top(distribution: Distribution, given: Evidence, k: int, deadline: float) ->
 def _with_deadlines(given: Evidence, deadline: float) -> Iterator[tuple[int, np.ndarray, float]]:
     """(row number, codes, deadline) for the rows of evidence; the remaining time is divided evenly among them."""
     for row in range(given.rows):
-        now = time.monotonic()
+        now = search_clock()
         yield row, given.chunk(slice(row, row + 1))[0], now + (deadline - now) / (given.rows - row)
 
 
@@ -194,7 +194,7 @@ class _Finder:
         self, codes: np.ndarray, above: float, deadline: float
     ) -> tuple[tuple[np.ndarray, float] | None, float]:
         """An assignment and an upper bound from the structure of the circuit; at worst None and the known bound."""
-        distribution, structure, now = self.distribution, self.structure, time.monotonic()
+        distribution, structure, now = self.distribution, self.structure, search_clock()
         if structure is None:
             return None, above
         share = 1.0 if structure.is_det else 0.5
@@ -290,7 +290,7 @@ class _Partition:
     def _next(self, deadline: float, wanted: int) -> _Best | None:
         """The best known assignment of all parts; its part is removed from the heap."""
         while self.unseen and (not self.seen or -self.unseen[0][0] > -self.seen[0][0]):
-            now = time.monotonic()
+            now = search_clock()
             if now > deadline and (self.seen or self.listed):  # the first part is searched in any case
                 break
             _, _, part = heapq.heappop(self.unseen)
@@ -346,14 +346,14 @@ class _Partition:
 
 
 def until(time_limit: Any) -> float:
-    """The deadline of a question that is asked now, by `time.monotonic`."""
+    """The deadline of a question that is asked now, by `search_clock`."""
     try:
         seconds = -1.0 if isinstance(time_limit, (bool, np.bool_, str)) else float(time_limit)
     except (TypeError, ValueError, OverflowError):
         seconds = -1.0
     if not seconds > 0.0:
         raise PgccError(f"time_limit={brief(time_limit)} is not how long to search: a number of seconds, above 0")
-    return time.monotonic() + seconds
+    return search_clock() + seconds
 
 
 def as_count(k: Any) -> int:

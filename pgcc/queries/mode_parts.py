@@ -9,7 +9,6 @@ left to `mode_trees` and `mode_sets`. Bounds are rounded up at every node. `mode
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,6 +19,7 @@ import numpy as np
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import UNIT, nearest_float
+from pgcc.kernels.announce import search_clock
 from pgcc.program.determinant import DetStructure
 from pgcc.queries.mode_bounds import Region
 from pgcc.queries.mode_sets import find_best
@@ -181,7 +181,7 @@ class _Walk:
     def _det(self, position: int, node: Node) -> tuple[float, int | None] | None:
         structure, items = self.dets[position]
         codes = items.codes(self.codes)
-        now = time.monotonic()
+        now = search_clock()
         share = now + (self.deadline - now) / self.dets_left
         self.dets_left -= 1
         inside, bound = self._best(structure, items, codes, share)

@@ -11,12 +11,12 @@ so that e is pruned if this does not exceed the probability of the best known as
 from __future__ import annotations
 
 import heapq
-import time
 
 import numpy as np
 
 from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
+from pgcc.kernels.announce import search_clock
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.marginals import marginals
 
@@ -43,7 +43,7 @@ class Search:
     tolerance : float
         How much log-probabilities may differ and still count as equal.
     deadline : float
-        The time at which to stop, by `time.monotonic`.
+        The time at which to stop, by `search_clock`.
 
     Attributes
     ----------
@@ -86,15 +86,15 @@ class Search:
     def run(self) -> None:
         """Search until every partial assignment is pruned or time runs out."""
         while self.open and -self.open[0][0] > self.logprob + self.slack:
-            left = self.deadline - time.monotonic()
+            left = self.deadline - search_clock()
             if left <= self.per_row:
                 return
             most = _MOST_EXPANDED if not self.per_row else max(1, int(_SHARE * left / self.per_row))
             most = min(most, max(1, 2 * self.count), _MOST_EXPANDED, len(self.open))
             batch = [heapq.heappop(self.open) for _ in range(most)]
-            start = time.monotonic()
+            start = search_clock()
             self._expand(np.stack([codes for *_, codes in batch]), np.array([log for _, _, log, _ in batch]))
-            self.per_row = (time.monotonic() - start) / most
+            self.per_row = (search_clock() - start) / most
 
     def _expand(self, codes: np.ndarray, logprob: np.ndarray) -> None:
         """Bound partial assignments by their marginals, and branch on the least certain variable of each."""
@@ -127,7 +127,7 @@ def greedy(distribution: Distribution, codes: np.ndarray, deadline: float) -> tu
     From all 0, the best single changes add one item after another; for a DPP, this is greedy MAP inference. The result
     is None if neither start is available.
     """
-    now = time.monotonic()
+    now = search_clock()
     deadline = now + _GREEDY_SHARE * (deadline - now)
     starts = np.stack([*_most_certain_first(distribution, codes, deadline), np.maximum(codes, 0)])
     logs = distribution.logprobs(starts).tolist()
@@ -141,13 +141,13 @@ def _most_certain_first(distribution: Distribution, codes: np.ndarray, deadline:
     """The assignment found by deciding the most certain variables first; an empty list if there is no time."""
     decided = codes.copy()
     while (decided < 0).any():
-        start = time.monotonic()
+        start = search_clock()
         posterior = marginals(distribution, Evidence(distribution.variables, decided))[0]
         certainty = np.where(decided < 0, np.abs(posterior - 0.5), -1.0)
         now = certainty == 0.5  # all variables that are certain
         now[certainty.argmax()] = True
         decided[now] = posterior[now] > 0.5
-        last = time.monotonic()
+        last = search_clock()
         if last + (last - start) * int((decided < 0).sum()) > deadline and (decided < 0).any():
             return []
     return [decided]
@@ -158,7 +158,7 @@ def climb(
 ) -> tuple[np.ndarray, float]:
     """Make the best change of one unobserved variable, or exchange of two, until none improves the assignment."""
     free, (row, logprob) = np.flatnonzero(codes < 0), start
-    while len(free) and time.monotonic() < deadline:
+    while len(free) and search_clock() < deadline:
         near = neighbours(row, free)
         logs = distribution.logprobs(near)
         top = int(logs.argmax())

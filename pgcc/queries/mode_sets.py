@@ -14,12 +14,12 @@ is updated with O(n²) operations.
 from __future__ import annotations
 
 import heapq
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from pgcc.kernels.announce import search_clock
 from pgcc.program.determinant import DetStructure
 from pgcc.queries.mode_bounds import Bounds, Region, Tight, find_bounds, tighten
 
@@ -69,13 +69,13 @@ def find_best(
     region : Region
         A region with a set whose coefficient is not 0.
     deadline : float
-        The time at which to stop, by `time.monotonic`.
+        The time at which to stop, by `search_clock`.
     start : function
         Returns a set of the region with c_S ≠ 0, or None; called if adding items one by one finds none.
     slack : float
         How much better sets may be and still count as equal.
     """
-    now = time.monotonic()
+    now = search_clock()
     climber = Climber(structure, weight, region)
     # changes for which the quotient of coefficients overflows or is NaN are not considered
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -129,7 +129,7 @@ class Climber:
         rng = np.random.default_rng(_SEED)
         self.climb(deadline)
         for _ in range(_RESTARTS):
-            if time.monotonic() > deadline or not self.region.free.any():
+            if search_clock() > deadline or not self.region.free.any():
                 return
             if not self._go_to(self.best):
                 return
@@ -139,7 +139,7 @@ class Climber:
 
     def climb(self, deadline: float) -> None:
         """Make the best change of one or two items until none improves the set; keep the best set."""
-        while time.monotonic() < deadline:
+        while search_clock() < deadline:
             move = self._best_move()
             if move is None or not self._change(*move):
                 break
@@ -313,7 +313,7 @@ class _Regions:
         """Split regions until all are pruned, time runs out, or the gap stops closing."""
         self._bound_region(region.with_codes(region.codes), np.inf, None, _ROOT_STEPS, deadline)
         gap, regions = np.inf, 0
-        while self.open and time.monotonic() < deadline:
+        while self.open and search_clock() < deadline:
             if regions % _REGIONS == 0:
                 if not self.bound - self.climber.value < 0.9 * gap:
                     return
@@ -350,7 +350,7 @@ class _Regions:
         if bound > self.threshold and relaxation is not None:
             start = (region.middle(), relaxation.first_scale()) if above is None else (above.x, above.log_scale)
             found = tighten(
-                relaxation, region, start, steps, lambda b: b <= self.threshold or time.monotonic() > deadline
+                relaxation, region, start, steps, lambda b: b <= self.threshold or search_clock() > deadline
             )
             if found is not None:
                 tight, bound = found, min(bound, found.bound)

@@ -80,3 +80,16 @@ def test_functions_of_others_are_not_announced(said, monkeypatch):
     monkeypatch.setattr(compilation, "begins", begun.append)
     assert numba.njit(lambda x: x + 1)(1) == 2
     assert begun == []
+
+
+def test_the_clock_of_searches_stands_still_while_kernels_are_compiled(said, monkeypatch):
+    compilation, _ = said
+    monkeypatch.setattr(announce, "compilation", compilation)
+    times = iter([10.0, 100.0, 107.0, 110.0])
+    monkeypatch.setattr(announce.time, "monotonic", lambda: next(times))
+    began = announce.search_clock()  # 10
+    compilation.begins("outer")  # 100
+    compilation.begins("inner")
+    compilation.ends()
+    compilation.ends()  # 107
+    assert announce.search_clock() - began == 110.0 - 10.0 - 7.0
