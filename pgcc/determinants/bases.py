@@ -91,7 +91,7 @@ def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
             return _base_of_entries(structure, _entries_of_doubles(structure.floats[2].T), phi, 0.0 * left, left)
         m0, u, v = _balls(structure)
         columns, right = (u, np.abs(structure.floats[1]).sum(axis=0)) if structure.ratio is None else (v, left)
-        inverse, error = None, 0.0
+        inverse, error = None, arb(0)
         if not is_identity:
             n = _at(structure, m0, u, v, phi)
             start = inverse_in_doubles(n, structure.rank)
@@ -100,7 +100,8 @@ def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
             inverse, error = refined_inverse(n, start, _ERROR_OF_PAIRS / _magnification(structure, start, left, right))
         right_factor = columns if inverse is None else inverse if structure.identity_u else inverse * columns
         g = v.transpose() if structure.identity_u and inverse is None else v.transpose() * right_factor
-        return _base_of_entries(structure, _entries_of_balls(g), phi, error * left, right)
+        share = float(error.sqrt()) * 1.0001  # of either side
+        return _base_of_entries(structure, _entries_of_balls(g), phi, share * left, share * right)
 
 
 def base_of_ensemble(structure: DetStructure, whole: IdentityPlus) -> Base | None:
@@ -248,16 +249,19 @@ def inverse_in_doubles(n: arb_mat, r: int) -> np.ndarray | None:
     return inverse if np.isfinite(inverse).all() else None
 
 
-def refined_inverse(n: arb_mat, start: np.ndarray, enough: float) -> tuple[arb_mat, float]:
-    """X ≈ N⁻¹ by Newton's iteration, as exact numbers, and a bound on their errors: inf if N may be singular."""
+def refined_inverse(n: arb_mat, start: np.ndarray, enough: float) -> tuple[arb_mat, arb]:
+    """X ≈ N⁻¹ by Newton's iteration, as exact numbers, and a bound on their errors: inf if N may be singular.
+
+    The bound is a ball, not a double: that of an X of 1e-308 would underflow.
+    """
     r = len(start)
     x, identity = arb_mat(r, r, [arb(value) for value in start.ravel().tolist()]), arb_mat(r, r, 1)
     for step in range(_STEPS + 1):
         residual = identity - n * x
         largest, norm = _sizes(residual, r)
         if norm >= 0.5:
-            return x, np.inf
-        error = _sizes(x, r)[1] * largest / (1.0 - norm) * 1.001
+            return x, arb("inf")
+        error = (arb(_sizes(x, r)[1]) * largest / (1.0 - norm) * 1.001).abs_upper()
         if error <= enough or step == _STEPS:
             break
         x = arb_mat(r, r, [entry.mid() for entry in (x + x * residual).entries()])

@@ -167,7 +167,7 @@ class _CountedDeterminant:
             if fewer is not None:
                 left = right = arb_mat(size, r, [x for row in fewer for x in row] + [0] * (len(given) * r))
         sizes = [sum(float(x.abs_upper()) for x in m.entries()) for m in (left, right)]
-        return left.transpose() * inverse * right, error * sizes[0] * sizes[1] * 1.01
+        return left.transpose() * inverse * right, float(error * sizes[0] * sizes[1]) * 1.01
 
     @cached_property
     def _balls(self) -> tuple[Rows, Rows, Rows, list[arb]]:

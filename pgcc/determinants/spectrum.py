@@ -22,6 +22,8 @@ _ENOUGH = 2.0**-52
 
 # The largest asymmetry, in norm, that is taken for rounding.
 _ASYMMETRY = 2.0**-100
+# The smallest normal number: doubles below it lose digits.
+_LEAST = 2.0**-1022
 
 
 class Spectrum(NamedTuple):
@@ -79,9 +81,12 @@ def _smallest(values: np.ndarray, error: float) -> float:
 
 
 def _norm(matrix: arb_mat) -> float:
-    """The Frobenius norm, rounded up."""
+    """The Frobenius norm, rounded up; at least `_LEAST`, unless it is 0."""
+    if all(x.is_zero() for x in matrix.entries()):
+        return 0.0
     sizes = np.array([float(x.abs_upper()) for x in matrix.entries()])
-    return float(np.linalg.norm(sizes)) * 1.0001
+    top = max(float(sizes.max()), _LEAST)  # the squares of tiny entries would underflow
+    return top * max(float(np.linalg.norm(sizes / top)), 1.0) * 1.0001
 
 
 def _floats(matrix: arb_mat, n: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import sympy
-from flint import arb, arb_mat
+from flint import arb, arb_mat, fmpq, fmpq_mat
 from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -370,6 +370,22 @@ def test_a_tridiagonal_form_is_as_far_off_as_it_says(S):
     assert error < 1e-11 * np.linalg.norm(S)
     # no eigenvalue moves farther than the matrix does
     assert (np.abs(found.value - true.value) <= error + found.off + true.off + 4 * UNIT * np.abs(true.value)).all()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-100, 1e-170, 1e-200])
+def test_eigenvalues_of_tiny_kernels_are_within_their_bounds(scale):
+    """Squares of entries below 1e-162 underflow in a norm, which was 0: nothing was said to be off."""
+    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
+    S = scale * (Q @ np.diag([1.0, 1e-3, 1e-9, 1e-25]) @ Q.T)
+    S = np.tril(S) + np.tril(S, -1).T
+    with precision(BITS):
+        found = find_spectrum(arb_mat(4, 4, S.ravel().tolist()), 0.0)
+    ratios = [Fraction(x).as_integer_ratio() for x in S.ravel().tolist()]
+    characteristic = fmpq_mat(4, 4, [fmpq(*x) for x in ratios]).charpoly()
+    for value in found.value.tolist():
+        off = Fraction(found.off) + 2 * Fraction(UNIT) * abs(Fraction(value))
+        ends = [characteristic(fmpq(*(Fraction(value) + d).as_integer_ratio())) for d in (-off, off)]
+        assert ends[0] * ends[1] <= 0  # a change of sign
 
 
 def test_sums_of_sizes_are_within_their_bounds():

@@ -158,6 +158,15 @@ def test_eigenvalues_of_every_size(seed):
         close(pgcc.compile(circuit).cardinality(), [x / sum(e) for x in e])
 
 
+@pytest.mark.parametrize("size", [1e300, 3e307, 8.9e307, 1e308])
+@pytest.mark.parametrize("n", [1, 2])
+def test_kernels_at_the_end_of_the_range(size, n):
+    """The error of (I + L)⁻¹ underflowed, so that Pr(nothing) = 1e-308 was 8e-17."""
+    expected = elementary(rational(size * np.eye(n)))
+    whole = sum(expected)
+    close(pgcc.compile(pgcc.dpp(L=size * np.eye(n))).cardinality(), [x / whole for x in expected])
+
+
 def test_identical_items_make_clusters_of_eigenvalues():
     block = np.array([[2.0, 1.0], [1.0, 3.0]])
     pmf = pgcc.compile(pgcc.dpp(L=np.kron(np.eye(5), block))).cardinality()
