@@ -346,4 +346,5 @@ def _remove_abandoned(folder: Path, prefix: str) -> None:
         for path in (folder / name for name in os.listdir(folder) if is_temporary(name)):
             with suppress(OSError), open(path, "r+b") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                path.unlink()
+                if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):  # and not a new file of that name
+                    path.unlink()

@@ -354,6 +354,25 @@ def test_many_save_the_same_file_at_a_time(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["x.pgc"]
 
 
+def test_a_new_temporary_file_is_not_taken_for_the_abandoned_one_before_it(tmp_path, monkeypatch):
+    """Two processes remove an abandoned file; its writer makes it again before the second one has the lock."""
+    fcntl = pytest.importorskip("fcntl")
+    abandoned, lock = tmp_path / f".x.pgc.{16 * '0'}.tmp", fcntl.flock
+    abandoned.write_text("old")
+
+    def remove_and_make_again(file, how):
+        abandoned.unlink()
+        abandoned.write_text("new")
+        lock(file, how)
+
+    monkeypatch.setattr(formats_io.fcntl, "flock", remove_and_make_again)
+    formats_io._remove_abandoned(tmp_path, ".x.pgc.")
+    assert abandoned.read_text() == "new"
+    monkeypatch.undo()
+    formats_io._remove_abandoned(tmp_path, ".x.pgc.")
+    assert not abandoned.exists()
+
+
 INTERRUPTED = """
 import signal, sys, numpy as np, pgcc
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which jobs in the background ignore
