@@ -1,9 +1,7 @@
 """det(I + A) and (I + A)⁻¹ of a large positive definite matrix, to more digits than doubles have, at the speed of BLAS.
 
-Ozaki's scheme: a matrix is cut into slices of β bits. The products of two slices are integers (times a power of 2 for
-every row and column), n of which add up to less than 2^53, so that BLAS multiplies slices without any rounding, in
-whatever order it adds. N = I + A is scaled to a diagonal near 1, by powers of 2. With a lower triangular W of doubles,
-W·N·Wᵀ ≈ I, everything follows from one residual:
+Matrices are multiplied in slices, without rounding errors (see `slices`). N = I + A is scaled to a diagonal near 1, by
+powers of 2. With a lower triangular W of doubles, W·N·Wᵀ ≈ I, everything follows from one residual:
 
     C = WᵀW, exactly;   X₀ = C to two slices;   R₀ = I − N·X₀
 
