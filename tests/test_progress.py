@@ -122,3 +122,11 @@ def test_compiling_and_long_questions_say_what_they_do(monkeypatch):
     assert any(what.startswith("compiling, stage homogenized: every term") for what in said)
     assert "computing the total g(1)" in said
     assert "marginals: 2 rows" in said
+
+
+def test_proofs_say_what_they_do(monkeypatch):
+    """A check of a DPP of 400 items was silent for eight seconds."""
+    said = []
+    monkeypatch.setattr("pgcc.validity.check.waiting", lambda what: said.append(what) or nullcontext())
+    assert pgcc.check(pgcc.parse("0.4*a*b + 0.6")).ok
+    assert said == ["looking for a proof that it is a distribution"]

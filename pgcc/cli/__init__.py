@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -22,10 +21,11 @@ from typing import Any
 from pgcc.cli.arguments import UsageError, parse_arguments
 from pgcc.cli.exits import Exit
 from pgcc.errors import PgccError
+from pgcc.interrupts import end_at_once
 
-# Commands that have to clean up when they are interrupted, as do all that write a file. The others end at once: Python
-# would handle Ctrl-C only after the current library call, which may take minutes.
-_TIDYING = ("fit", "warmup")
+# The command that ends its own processes when it is interrupted, and only waits for them. The others end at once:
+# Python would handle Ctrl-C only after the current call of a library, which may take minutes.
+_WITH_PROCESSES = "warmup"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,8 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = None
     try:
         args = parse_arguments(sys.argv[1:] if argv is None else argv)
-        if argv is None and args.command not in _TIDYING and getattr(args, "output", None) is None:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if argv is None and args.command != _WITH_PROCESSES:
+            end_at_once()
         with warnings.catch_warnings():
             warnings.showwarning = partial(_tell_warning, args.parser)
             code = import_module(f"pgcc.cli.{args.command}").run(args)

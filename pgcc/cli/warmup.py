@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -34,12 +36,31 @@ def run(args: argparse.Namespace) -> int:
         progress("compiling", len(JOBS), "kind of question") as bar,
         ProcessPoolExecutor(args.jobs or os.cpu_count(), mp_context=context) as workers,
     ):
-        waiting = {workers.submit(_compile_for, name): name for name in JOBS}
-        for done, job in enumerate(as_completed(waiting), 1):
-            job.result()
-            bar.at(done, note=waiting[job])
+        try:
+            with _deaf_to_interrupts():
+                waiting = {workers.submit(_compile_for, name): name for name in JOBS}
+            for done, job in enumerate(as_completed(waiting), 1):
+                job.result()
+                bar.at(done, note=waiting[job])
+        except BaseException:
+            for process in multiprocessing.active_children():  # otherwise they would be waited for
+                process.kill()
+            raise
     print(f"{len(list(folder().glob('*.kernel')))} compiled kernels in {folder()}")
     return 0
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes that are started in the body leave Ctrl-C to this one."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _compile_for(name: str) -> None:

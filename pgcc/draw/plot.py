@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from pgcc.data.evidence import Evidence
-from pgcc.draw.labels import LOOKS
+from pgcc.draw.labels import LOOKS, shortened
 from pgcc.draw.layout import MARGIN, RADIUS, Drawing, Mark, Wire, lay_out
 from pgcc.draw.part import Around, Stub
 from pgcc.draw.svg import INK, LINE, wire_colour
@@ -405,7 +405,7 @@ def _name_ticks(axis: Any, names: Sequence[str], rotation: float) -> list[Any]:
     """Label the ticks of an axis with names if there is space for them, and otherwise with numbers from 0."""
     if len(names) > MOST_NAMED:
         return []
-    shown = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…" for name in names]
+    shown = [shortened(name, LONGEST_NAME) for name in names]
     axis.set_ticks(np.arange(len(names)), shown, rotation=rotation, parse_math=False)
     return axis.get_ticklabels()
 

@@ -27,6 +27,7 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 
 from pgcc.errors import FormatError, PgccError
+from pgcc.interrupts import tidily
 
 try:
     import fcntl
@@ -289,7 +290,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     _remove_abandoned(target.parent, prefix)
     temporary = target.with_name(f"{prefix}{secrets.token_hex(8)}.tmp")
     try:
-        with _locked(temporary) as file:
+        with tidily(), _locked(temporary) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

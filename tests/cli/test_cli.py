@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import math
@@ -593,20 +592,49 @@ def test_full_disk_is_told_once():
     assert (done.returncode, done.stderr) == (2, "pgcc: No space left on device\n")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "at_once"),
-    [
-        ("query --expr z z=1", True),
-        ("compile --expr z", True),
-        ("compile --expr z -o {}", False),
-        ("warmup --help", False),
-    ],
-)
-def test_an_interrupt_ends_commands_that_only_print(arguments, at_once, monkeypatch, tmp_path):
+INTERRUPTED = """
+import os, signal, sys
+from pgcc.cli import main
+signal.signal(signal.SIGINT, signal.{handler})
+
+def interrupt(*args, **options):
+    os.kill(os.getpid(), signal.SIGINT)
+
+import {module}
+{module}.{function} = interrupt
+sys.exit(main())
+"""
+
+
+def interrupted(where: str, *arguments: object, handler: str = "default_int_handler") -> int:
+    """The exit code of a command that is interrupted when it calls a function."""
+    module, function = where.rsplit(".", 1)
+    text = INTERRUPTED.format(module=module, function=function, handler=handler)
+    return subprocess.run([sys.executable, "-c", text, *map(str, arguments)], stdout=subprocess.DEVNULL).returncode
+
+
+WRITING = ["convert --expr z/2+1/2 {}.pgc", "compile --expr z/2+1/2 -o {}.py", "sample --expr z/2+1/2 -o {}.csv",
+           "explore --expr z/2+1/2 -o {}.html", "show --expr z/2+1/2 --plot {}.svg"]  # fmt: skip
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
+@pytest.mark.parametrize("arguments", ["query --expr z/2+1/2 z=1", *WRITING])
+def test_an_interrupt_ends_commands_at_once(arguments, tmp_path):
     """Python's own handler waits for the call of a library that is under way: minutes, for balls of large kernels."""
-    set_to = []
-    monkeypatch.setattr(signal, "signal", lambda number, action: set_to.append((number, action)))
-    monkeypatch.setattr(sys, "argv", ["pgcc", *arguments.format(tmp_path / "z.pgc").split()])
-    with contextlib.suppress(SystemExit):
-        assert cli.main() == 0
-    assert set_to == ([(signal.SIGINT, signal.SIG_DFL)] if at_once else [])
+    written = arguments.format(tmp_path / "new").split()
+    assert interrupted("pgcc.parse", *written) == -signal.SIGINT
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
+@pytest.mark.parametrize("arguments", WRITING)
+def test_an_interrupt_leaves_no_half_written_file(arguments, tmp_path):
+    assert interrupted("os.fsync", *arguments.format(tmp_path / "new").split()) == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
+def test_an_interrupt_that_is_ignored(tmp_path):
+    """As by a job in the background, which Ctrl-C is not meant for."""
+    assert interrupted("os.fsync", "convert", "--expr", "z", tmp_path / "z.pgc", handler="SIG_IGN") == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["z.pgc"]

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
+
 import pytest
 
 from pgcc.cli import warmup
@@ -30,3 +36,30 @@ def test_every_job_is_done(run, monkeypatch, tmp_path):
 def test_nothing_can_be_kept(fail, monkeypatch):
     monkeypatch.setattr(warmup, "writable", lambda: None)
     assert "cannot be kept" in fail("warmup")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
+def test_an_interrupt_ends_its_processes(tmp_path):
+    """They were waited for until all had compiled what they had to: a minute or two."""
+    command = [sys.executable, "-c", INTERRUPTIBLE, "warmup", "--jobs", "2"]
+    environment = {**os.environ, "PGCC_CACHE_DIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as warming:
+        while not any(tmp_path.iterdir()):  # they have begun
+            assert warming.poll() is None
+            time.sleep(0.1)
+        warming.send_signal(signal.SIGINT)
+        assert warming.communicate() == (b"", b"")  # returns when no process is left that could write
+    assert warming.returncode == 130
+    compiled = {path.name.partition("-")[0] for path in tmp_path.iterdir()}
+    assert "run_staged" not in compiled  # which the first job compiles last
+
+
+# Jobs in the background ignore interrupts.
+INTERRUPTIBLE = """
+import signal, sys
+from pgcc.cli import main
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.exit(main())
+"""

@@ -1,6 +1,7 @@
 """Eigenvalues of large matrices do not hold up an interrupt."""
 
 import _thread
+import signal
 import threading
 import time
 
@@ -13,14 +14,18 @@ from pgcc.ir import interruptible
 def test_an_interrupt_is_delivered_while_lapack_runs(monkeypatch):
     """`pgcc sample` of a kernel of 1,200 items went on for nine seconds after Ctrl-C."""
     monkeypatch.setattr(interruptible, "_FEW_ROWS", 1)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which jobs in the background ignore
     ended = threading.Event()
 
     def long_call(matrix):
         _thread.interrupt_main()
         ended.wait(30.0)
 
-    with pytest.raises(KeyboardInterrupt):
-        interruptible._run(long_call, np.eye(2))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            interruptible._run(long_call, np.eye(2))
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not ended.is_set()
     ended.set()
     time.sleep(0)
