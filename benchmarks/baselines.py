@@ -18,8 +18,8 @@ from benchmarks.common import best_of
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import nearest_float
-from pgcc.passes.padding import homogenize
-from pgcc.program.lower import affine_leaf
+from pgcc.passes.homogenize import homogenize
+from pgcc.program.lower import Form, affine_forms
 
 _LOWEST = np.finfo(float).min
 _SAMPLE = 10_000
@@ -42,10 +42,9 @@ class LevelByLevel:
     def __init__(self, circuit: Circuit, log: bool = True):
         self.log = log
         homogeneous = homogenize(circuit)
-        column = {name: i for i, name in enumerate(circuit.variables)}
         leaves, levels = _levels(homogeneous)
         position = {node: i for i, (node, _) in enumerate(leaves)}
-        self.leaf_column = np.array([column.get(form[0], 0) for _, form in leaves])
+        self.leaf_column = np.array([max(form[0], 0) for _, form in leaves])
         self.leaf_table = np.array([_three_values(*form) for _, form in leaves])
         self.steps = []
         for level in levels:
@@ -111,16 +110,15 @@ class LevelByLevel:
                 out += child
 
 
-def _levels(circuit: Circuit) -> tuple[list[tuple[Node, tuple]], list[dict[tuple[Op, int], list[Node]]]]:
+def _levels(circuit: Circuit) -> tuple[list[tuple[Node, Form]], list[dict[tuple[Op, int], list[Node]]]]:
     """The leaves with their affine forms, and per level the other nodes by operation and fan-in."""
-    needed = _without_leaf_parts(circuit)
-    leaves: list[tuple[Node, tuple]] = []
+    forms = {circuit.order[i]: form for i, form in affine_forms(circuit.flat, circuit.variables).items()}
+    leaves: list[tuple[Node, Form]] = []
     depth: dict[Node, int] = {}
     levels: defaultdict[int, defaultdict[tuple[Op, int], list[Node]]] = defaultdict(lambda: defaultdict(list))
-    for node in needed:
-        form = affine_leaf(node)
-        if form is not None:
-            leaves.append((node, form))
+    for node in _without_leaf_parts(circuit, forms):
+        if node in forms:
+            leaves.append((node, forms[node]))
             depth[node] = 0
         else:
             depth[node] = 1 + max(depth[c] for c in node.children)
@@ -128,11 +126,11 @@ def _levels(circuit: Circuit) -> tuple[list[tuple[Node, tuple]], list[dict[tuple
     return leaves, [levels[d] for d in sorted(levels)]
 
 
-def _without_leaf_parts(circuit: Circuit) -> list[Node]:
+def _without_leaf_parts(circuit: Circuit, forms: dict[Node, Form]) -> list[Node]:
     """The nodes in order, without those that only stand inside affine leaves."""
     used = {circuit.root}
     for node in reversed(circuit.order):
-        if node in used and affine_leaf(node) is None:
+        if node in used and node not in forms:
             used.update(node.children)
     return [node for node in circuit.order if node in used]
 

@@ -14,7 +14,7 @@ from benchmarks.common import DATA, Table, best, best_of, fitted_exponent
 from pgcc.evaluate.counting_long import LongCounting
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Op, product, var, weighted_sum
-from pgcc.passes.padding import homogenize
+from pgcc.passes.homogenize import homogenize
 
 MANY = 100_000
 

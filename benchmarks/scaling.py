@@ -86,7 +86,7 @@ import pgcc, pgcc.model
 from pgcc.rings.direct import Float64
 from pgcc.ir.bulk import collector_paused
 from pgcc.program.lower import lower
-from pgcc.passes.padding import homogenize
+from pgcc.passes.homogenize import homogenize
 from pgcc.passes.pipeline import simplify
 marks["import"] = time.perf_counter() - start, time.process_time() - cpu, peak_megabytes()
 edges, variables = map(int, sys.argv[1:])

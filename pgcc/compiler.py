@@ -38,7 +38,7 @@ from pgcc.ir.facts import multiplications
 from pgcc.ir.node import Node
 from pgcc.kernels.policy import tier
 from pgcc.passes.expand_det import expand_small
-from pgcc.passes.padding import homogenize
+from pgcc.passes.homogenize import homogenize
 from pgcc.passes.pipeline import simplify
 from pgcc.program import strategy
 from pgcc.program.lower import lower, lower_with_nodes

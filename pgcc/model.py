@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 # The smallest relative error that float64 results can promise.
 _SMALLEST_RTOL = 1e-14
 # Above this many multiplications, which may take seconds, a line at the terminal says what is being done.
-_LONG_WORK, _NO_NOTICE = 1e8, nullcontext()
+_LONG_WORK, _NO_NOTICE = 5e7, nullcontext()
 
 
 @dataclass(frozen=True)

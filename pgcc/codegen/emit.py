@@ -94,7 +94,7 @@ def emit(circuit: Circuit, *, name: str = "evaluate", normalize: bool = True, va
     total = _total(compiled) if normalize else 1.0
     # `series` refuses to expand large determinants.
     program = compiled.program if compiled.decomposable else compiled.series.program
-    program = prune(program, (program.value,)).expect(*ARITHMETIC, DET)
+    program = prune(program).expect(*ARITHMETIC, DET)
     check_range(program)
     if not compiled.decomposable:
         method, body = (

@@ -159,12 +159,9 @@ def identifiers(variables: Sequence[str]) -> list[str]:
 # -- programs ---------------------------------------------------------------------------------------------------
 
 
-def prune(program: Program, roots: Sequence[int]) -> Program:
-    """The program with only those instructions that some values (the roots) depend on, and with slots renumbered.
-
-    The first root becomes the program's value, the last one its magnitude.
-    """
-    keep = _needed(program, roots)
+def prune(program: Program) -> Program:
+    """The program with only those instructions that its value depends on, and with slots renumbered."""
+    keep = _needed(program)
     counts = np.diff(program.start)
     weight_counts = np.diff(program.first_weight)
     op, args = program.op[keep], program.args[np.repeat(keep, counts)]
@@ -191,15 +188,15 @@ def prune(program: Program, roots: Sequence[int]) -> Program:
         leaf_table=program.leaf_table[leaves],
         leaf_numbers=[program.leaf_numbers[leaf] for leaf in leaves.tolist()],
         slots=len(made),
-        value=int(new[roots[0]]),
-        magnitude=int(new[roots[-1]]),
+        value=int(new[program.value]),
+        magnitude=int(new[program.value]),
     )
 
 
-def _needed(program: Program, roots: Sequence[int]) -> np.ndarray:
-    """By instruction, whether a root depends on it."""
+def _needed(program: Program) -> np.ndarray:
+    """By instruction, whether the value of the program depends on it."""
     wanted = np.zeros(program.slots, bool)
-    wanted[list(roots)] = True
+    wanted[program.value] = True
     keep = np.zeros(program.instructions, bool)
     op, target, start = program.op.tolist(), program.target.tolist(), program.start.tolist()
     for i in reversed(range(len(op))):

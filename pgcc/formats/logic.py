@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from pgcc.errors import FormatError
 from pgcc.formats.io import read_text, shown
@@ -12,11 +13,13 @@ from pgcc.ir.node import ZERO, Node, Op, var
 from pgcc.ir.printer import describe
 from pgcc.ir.spelling import display_text
 from pgcc.passes.building import product_of, sum_of
-from pgcc.passes.padding import homogenize, smooth
+from pgcc.passes.homogenize import homogenize, smooth
 
 # A variable costs memory and time even if no node mentions it. A file may declare this many variables, or as many as it
 # is long enough to mention: past 10,000, each takes six bytes.
 MANY_VARIABLES, BYTES_PER_VARIABLE = 10_000, 6
+
+N = TypeVar("N")
 
 
 class Lines:
@@ -87,18 +90,21 @@ class Lines:
         return words, lines
 
 
-class Nodes:
-    """The nodes of a file by their ids. Only ids that were defined on an earlier line can be used: no cycles."""
+class Nodes(Generic[N]):
+    """The nodes of a file by their ids. Only ids that were defined on an earlier line can be used: no cycles.
+
+    A node is a `Node`, or its position in a `FlatBuilder`.
+    """
 
     def __init__(self, lines: Lines):
         self.lines = lines
-        self.by_id: dict[int, Node] = {}
+        self.by_id: dict[int, N] = {}
         self.last: int | None = None
         self._line: list[int] = []  # the line of each definition, in the order of by_id
         self._unused: set[int] = set()  # decisions that nothing has used yet
         self._last_is_decision = False
 
-    def add(self, word: str, node: Node, *, decision: bool = False) -> None:
+    def add(self, word: str, node: N, *, decision: bool = False) -> None:
         """Define a node."""
         key = self.lines.integer(word, "the id of a node")
         if key in self.by_id:
@@ -110,17 +116,22 @@ class Nodes:
         if decision:
             self._unused.add(key)
 
-    def get(self, word: str) -> Node:
-        """The node with this id."""
+    def get(self, words: list[str]) -> tuple[list[int], list[N]]:
+        """These ids, and the nodes that have them."""
         try:
-            key = int(word)
-            self._unused.discard(key)
-            return self.by_id[key]
+            keys = list(map(int, words))
+            found = list(map(self.by_id.__getitem__, keys))
         except (ValueError, KeyError):
-            self.lines.integer(word, "the id of a node")
-            raise self.lines.error(f"there is no node {shown(word)} on the lines before") from None
+            raise self._unknown(words) from None
+        self._unused.difference_update(keys)
+        return keys, found
 
-    def root(self, claimed: int) -> Node:
+    def _unknown(self, words: list[str]) -> FormatError:
+        """What is wrong with the first of these ids that no node has."""
+        word = next(word for word in words if self.lines.integer(word, "the id of a node") not in self.by_id)
+        return self.lines.error(f"there is no node {shown(word)} on the lines before")
+
+    def root(self, claimed: int) -> N:
         """The last node.
 
         `claimed` is the number of nodes in the header. Headers are wrong in many files, so that a file with fewer nodes
@@ -136,20 +147,25 @@ class Nodes:
             )
         return self.by_id[self.last]
 
-    def line_of(self, part: Node) -> int | None:
-        """The line of the first node that is `part`, or has it as a child."""
-        found = (i for i, node in enumerate(self.by_id.values()) if node is part or part in node.children)
-        return next((self._line[i] for i in found), None)
+    def line_of(self, part: Node, node_of: Callable[[N], Node]) -> int:
+        """The line of the first node that is `part`, or has it as a child; 0 if there is none."""
+        nodes = map(node_of, self.by_id.values())
+        return next((self._line[i] for i, node in enumerate(nodes) if node is part or part in node.children), 0)
 
 
 def variable_names(numbers: Iterable[int]) -> list[str]:
     """x1, x2, … in numeric order."""
-    return [f"x{i}" for i in sorted(numbers)]
+    return list(map(variable_name, sorted(numbers)))
+
+
+def variable_name(number: int) -> str:
+    """What variable i is called."""
+    return f"x{number}"
 
 
 def literal_node(literal: int) -> Node:
     """x_i for i, and its complement for −i."""
-    return var(f"x{abs(literal)}", complement=literal < 0)
+    return var(variable_name(abs(literal)), complement=literal < 0)
 
 
 def over_literals(circuit: Circuit, form: str) -> Circuit:
@@ -209,13 +225,18 @@ def disjunction(children: Iterable[Node], lines: Lines) -> Node:
     return sum_of((1, term) for term in terms)
 
 
-def decomposable(circuit: Circuit, nodes: Nodes) -> Circuit:
+def decomposable(circuit: Circuit, nodes: Nodes[Node]) -> Circuit:
     """The circuit itself if it is decomposable; else an error with the line of a product that is not."""
-    overlap = circuit.overlap
-    if overlap is not None:
-        line = nodes.line_of(overlap[0])
-        raise nodes.lines.error(f"two factors of this product share the variable {overlap[1]}", line or 0)
+    refuse_overlap(circuit, nodes, lambda node: node)
     return circuit
+
+
+def refuse_overlap(circuit: Circuit, nodes: Nodes[N], node_of: Callable[[N], Node]) -> None:
+    """Refuse a circuit that is not decomposable, with the line of a product whose factors share a variable."""
+    if circuit.overlap is not None:
+        product, name = circuit.overlap
+        line = nodes.line_of(product, node_of)
+        raise nodes.lines.error(f"two factors of this product share the variable {name}", line)
 
 
 def smoothed(circuit: Circuit) -> Circuit:

@@ -146,7 +146,7 @@ def _read_c2d(lines: Lines, variables: int | None) -> Circuit:
     claimed, _, largest = (lines.integer(word, "a count of the header") for word in header[1:])
     if largest > lines.most_variables:
         raise lines.error(f"a file of {lines.size:,} bytes cannot have {largest:,} variables")
-    nodes = Nodes(lines)
+    nodes: Nodes[Node] = Nodes(lines)
     for i, words in enumerate(body):
         nodes.add(str(i), _c2d_node(lines, nodes, words, largest))
     if len(nodes.by_id) != claimed:
@@ -155,7 +155,7 @@ def _read_c2d(lines: Lines, variables: int | None) -> Circuit:
     return smoothed(decomposable(Circuit(nodes.root(claimed), names), nodes))
 
 
-def _c2d_node(lines: Lines, nodes: Nodes, words: list[str], largest: int) -> Node:
+def _c2d_node(lines: Lines, nodes: Nodes[Node], words: list[str], largest: int) -> Node:
     match words[0]:
         case "L":
             lines.need_length(words, 2, "L literal")
@@ -171,13 +171,13 @@ def _c2d_node(lines: Lines, nodes: Nodes, words: list[str], largest: int) -> Nod
             raise lines.error(f"a line of an NNF starts with L, A or O, not {shown(other)}")
 
 
-def _c2d_children(lines: Lines, nodes: Nodes, words: list[str], form: str) -> list[Node]:
+def _c2d_children(lines: Lines, nodes: Nodes[Node], words: list[str], form: str) -> list[Node]:
     if not words:
         raise lines.error(f"this line is cut off: `{form}`")
     count = lines.integer(words[0], "the number of children")
     if count != len(words) - 1:
         raise lines.error(f"this line has {len(words) - 1} children and says that it has {count}")
-    return [nodes.get(word) for word in words[1:]]
+    return nodes.get(words[1:])[1]
 
 
 # -- d4 -------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def _read_d4(lines: Lines, variables: int | None) -> Circuit:
     graph = _Graph(lines)
     if not graph.kind:
         raise lines.error("the file has no node")
-    nodes = Nodes(lines)
+    nodes: Nodes[Node] = Nodes(lines)
     for key in graph.order():
         lines.number = graph.line[key]
         nodes.add(str(key), _d4_node(graph, key, nodes.by_id))

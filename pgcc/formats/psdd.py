@@ -21,16 +21,19 @@ import math
 import os
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from pgcc.formats.io import shown
-from pgcc.formats.logic import Lines, Nodes, decomposable, literal_node, variable_names
+from pgcc.formats.logic import Lines, Nodes, refuse_overlap, variable_name, variable_names
 from pgcc.formats.psdd_writer import LEAST_LOG, write
 from pgcc.formats.vtree import Vtree, VtreeChecker, vtree_of
 from pgcc.ir.bulk import collector_paused
-from pgcc.ir.circuit import Circuit
+from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.facts import find_uneven_sums
-from pgcc.ir.node import Node, product, weighted_sum
+from pgcc.ir.flat_builder import FlatBuilder
+from pgcc.ir.node import Node
 from pgcc.ir.numbers import Number
 
 __all__ = ["read", "write"]
@@ -74,9 +77,12 @@ def read(path: str | os.PathLike[str], vtree: str | os.PathLike[str] | Vtree | N
 
 
 class _Reader:
+    """Reads the lines one by one into a flat circuit: nodes are made when somebody asks for them."""
+
     def __init__(self, path: Path, vtree: Vtree | None):
         self.lines = Lines(path)
-        self.nodes = Nodes(self.lines)
+        self.build = FlatBuilder()
+        self.nodes: Nodes[int] = Nodes(self.lines)
         self.checker = VtreeChecker(self.lines, vtree, normalized=True)
         self.variables: set[int] = set()
 
@@ -93,12 +99,14 @@ class _Reader:
             last = self.lines.number
         root = self.nodes.root(claimed)
         self.checker.root(self.nodes.last or 0, last)
-        return self._checked(decomposable(Circuit(root, variable_names(self.variables)), self.nodes), last)
+        circuit = from_flat(self.build.flat(root), variable_names(self.variables))
+        self._check(circuit, last)
+        return circuit
 
     def _literal(self, words: list[str]) -> None:
         self.lines.need_length(words, 4, "L id vtree literal")
         literal = self.lines.literal(words[3])
-        self._add_leaf(words, abs(literal), literal_node(literal))
+        self._add_leaf(words, abs(literal), self._literal_node(literal))
 
     def _bernoulli(self, words: list[str]) -> None:
         if len(words) != 6:
@@ -109,12 +117,22 @@ class _Reader:
         log_p = self._log(words[-1])
         if len(words) == 6 and abs(math.exp(log_p) + math.exp(self._log(words[4])) - 1) > SUM_TOLERANCE:
             raise self.lines.error(f"the probabilities of a T do not sum to 1: their logs are {words[4]}, {words[5]}")
-        self._add_leaf(words, variable, _bernoulli(variable, log_p))
+        self._add_leaf(words, variable, self._bernoulli_node(variable, log_p))
 
-    def _add_leaf(self, words: list[str], variable: int, node: Node) -> None:
+    def _add_leaf(self, words: list[str], variable: int, node: int) -> None:
         self.nodes.add(words[1], node)
         self.checker.leaf(words[1], words[2], variable)
         self.variables.add(variable)
+
+    def _literal_node(self, literal: int) -> int:
+        return self.build.var(variable_name(abs(literal)), complement=literal < 0)
+
+    def _bernoulli_node(self, variable: int, log_p: float) -> int:
+        """p·x + (1 − p)·x̄"""
+        if log_p == 0 or log_p == -math.inf:
+            return self._literal_node(variable if log_p == 0 else -variable)
+        literals = self._literal_node(variable), self._literal_node(-variable)
+        return self.build.weighted_sum((_exp(log_p), -math.expm1(log_p)), literals)
 
     def _decision(self, words: list[str]) -> None:
         if len(words) < 4:
@@ -122,24 +140,36 @@ class _Reader:
         count = self.lines.integer(words[3], "the number of elements", low=1)
         if len(words) != 4 + 3 * count:
             self.lines.need_length(words, 4 + 3 * count, f"D id vtree {count} " + "{prime sub log(weight)}*")
-        primes, subs = words[4::3], words[5::3]
-        get = self.nodes.get
+        children = words[4:]
+        del children[2::3]  # the weights: primes and subs are left
+        keys, nodes = self.nodes.get(children)
         if count == 1 and words[6] in LOGS_OF_ONE:  # two thirds of all decisions
-            node = product((get(words[4]), get(words[5])))
+            node = self.build.product(nodes)
         else:
-            elements = list(map(product, zip(map(get, primes), map(get, subs), strict=True)))
-            node = self._weighted(list(map(self._log, words[6::3])), elements)
+            elements = list(map(self.build.product, zip(nodes[::2], nodes[1::2], strict=True)))
+            node = self._weighted(self._logs(words[6::3]), elements)
         self.nodes.add(words[1], node, decision=True)
-        self.checker.decision(words[1], words[2], primes, subs)
+        self.checker.decision(words[1], words[2], keys)
 
-    def _weighted(self, logs: list[float], elements: list[Node]) -> Node:
+    def _weighted(self, logs: list[float], elements: list[int]) -> int:
         """Σ exp(log) · element; an element of weight 0 is none, and one of weight 1 is all."""
-        total = sum(map(math.exp, logs))
+        weights: list[Any] = list(map(math.exp, logs))
+        total = sum(weights)
         if abs(total - 1) > SUM_TOLERANCE:
             raise self.lines.error(f"the weights of a decision sum to 1, and these sum to {total:.6g}")
-        terms = [(_exp(log), element) for log, element in zip(logs, elements, strict=True) if log != -math.inf]
-        weights, children = zip(*terms, strict=True)
-        return children[0] if weights == (1.0,) else weighted_sum(weights, children)
+        if min(logs) < FLOAT_LOG:
+            elements = [element for log, element in zip(logs, elements, strict=True) if log != -math.inf]
+            weights = [_exp(log) for log in logs if log != -math.inf]
+        return elements[0] if weights == [1.0] else self.build.weighted_sum(weights, elements)
+
+    def _logs(self, words: list[str]) -> list[float]:
+        """The logarithms of probabilities."""
+        try:
+            values = list(map(float, words))
+        except ValueError:
+            values = [math.nan]
+        regular = all(LEAST_LOG <= value <= 0.0 for value in values)
+        return values if regular else list(map(self._log, words))
 
     def _log(self, word: str) -> float:
         """The logarithm of a probability."""
@@ -153,27 +183,25 @@ class _Reader:
             raise self.lines.error(f"log probability {shown(word)} is below {LEAST_LOG:g}: for zero, write -inf")
         return min(value, 0.0)
 
-    def _checked(self, circuit: Circuit, last: int) -> Circuit:
-        """The circuit if it is smooth, and its last node has all variables of the file."""
+    def _check(self, circuit: Circuit, last: int) -> None:
+        """Refuse a circuit that is not decomposable or not smooth, or whose last node lacks a variable of the file."""
+        refuse_overlap(circuit, self.nodes, self._node_of)
         scopes = circuit.scopes
         if len(scopes.names) < len(circuit.variables):
             lost = next(name for name in circuit.variables if name not in set(scopes.names))
             raise self.lines.error(f"the last node, the root, lacks the variable {lost}: is the file cut off?", last)
         uneven = find_uneven_sums(circuit)
         if len(uneven):
-            line = self.nodes.line_of(circuit.order[uneven[0]]) or 0
+            line = self.nodes.line_of(circuit.order[uneven[0]], self._node_of)
             raise self.lines.error("not a PSDD: the elements of this decision have different variables", line)
-        return circuit
 
+    def _node_of(self, position: int) -> Node:
+        return self._all_nodes[position]
 
-def _bernoulli(variable: int, log_p: float) -> Node:
-    """p·x + (1 − p)·x̄"""
-    if log_p == 0 or log_p == -math.inf:
-        return literal_node(variable if log_p == 0 else -variable)
-    return weighted_sum(
-        (_exp(log_p), -math.expm1(log_p)),
-        (literal_node(variable), literal_node(-variable)),
-    )
+    @cached_property
+    def _all_nodes(self) -> list[Node]:
+        """The nodes of all lines, for messages."""
+        return self.build.nodes()
 
 
 def _exp(log: float) -> Number:

@@ -35,7 +35,7 @@ from pgcc.formats.vtree import Vtree, VtreeChecker, vtree_of
 from pgcc.formats.weights import Weights, literal_weights, weighted
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE, ZERO
+from pgcc.ir.node import ONE, ZERO, Node
 
 __all__ = ["read", "write"]
 
@@ -82,7 +82,7 @@ def read(
 class _Reader:
     def __init__(self, path: Path, vtree: Vtree | None):
         self.lines = Lines(path)
-        self.nodes = Nodes(self.lines)
+        self.nodes: Nodes[Node] = Nodes(self.lines)
         self.checker = VtreeChecker(self.lines, vtree, normalized=False)
         self.vtree = vtree
         self.largest = 0
@@ -117,8 +117,7 @@ class _Reader:
             self.lines.need_length(words, 4, "D id vtree elements …")
         count = self.lines.integer(words[3], "the number of elements", low=1)
         self.lines.need_length(words, 4 + 2 * count, f"D id vtree {count} " + "{prime sub}*")
-        primes, subs = words[4::2], words[5::2]
-        get = self.nodes.get
-        elements = [conjunction((get(prime), get(sub))) for prime, sub in zip(primes, subs, strict=True)]
+        keys, nodes = self.nodes.get(words[4:])
+        elements = list(map(conjunction, zip(nodes[::2], nodes[1::2], strict=True)))
         self.nodes.add(words[1], disjunction(elements, self.lines), decision=True)
-        self.checker.decision(words[1], words[2], primes, subs)
+        self.checker.decision(words[1], words[2], keys)

@@ -152,8 +152,8 @@ class VtreeChecker:
             raise self.lines.error(f"variable {variable} does not fit {self.vtree.path}: {at} is {what}")
         self._at[int(key)] = at
 
-    def decision(self, key: str, place: str, primes: list[str], subs: list[str]) -> None:
-        """The primes of a decision sit left of its vtree node, its subs right."""
+    def decision(self, key: str, place: str, children: list[int]) -> None:
+        """The primes of a decision sit left of its vtree node, its subs right; children : prime, sub, prime, sub, …"""
         if self.vtree is None:
             self.lines.integer(place, "the id of a vtree node")
             return
@@ -161,9 +161,9 @@ class VtreeChecker:
         if at not in self.vtree.children:
             raise self.lines.error(f"a decision does not fit {self.vtree.path}: {at} is a leaf")
         left, right = self.vtree.children[at]
-        for ids, side, name in ((primes, left, "prime"), (subs, right, "sub")):
-            places = map(self._at.get, map(int, ids))
-            if any(place != side for place in places):  # the fast path; then one by one, for the message
+        places = list(map(self._at.get, children))
+        if places != [left, right] * (len(places) // 2):  # the fast path; then one by one, for the message
+            for side, ids, name in ((left, children[::2], "prime"), (right, children[1::2], "sub")):
                 for one in ids:
                     self._need_under(side, one, name)
         self._at[int(key)] = at
@@ -180,11 +180,11 @@ class VtreeChecker:
             raise self.lines.error(f"{self.vtree.path} has no node {at}")
         return at
 
-    def _need_under(self, side: int, key: str, name: str) -> None:
+    def _need_under(self, side: int, key: int, name: str) -> None:
         assert self.vtree is not None
-        at = self._at.get(int(key))
+        at = self._at.get(key)
         if at is None and not self.normalized:  # true and false sit nowhere
             return
         fits = at == side if self.normalized else at is not None and self.vtree.contains(side, at)
         if not fits:
-            raise self.lines.error(f"{name} {shown(key)} does not sit at node {side} of {self.vtree.path}")
+            raise self.lines.error(f"{name} {shown(str(key))} does not sit at node {side} of {self.vtree.path}")

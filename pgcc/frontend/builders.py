@@ -85,14 +85,14 @@ def _tree(above: list[int], given: list[tuple[Number, Number]], labels: Sequence
     below: list[tuple[list[Node], list[Node]]] = [([], []) for _ in above]
     roots: list[Node] = []
     for i in reversed(_topological(above, labels)):
-        terms = [_times(var(labels[i], complement=not x), *below[i][x]) for x in (0, 1)]
+        terms = [product_of([var(labels[i], complement=not x), *below[i][x]]) for x in (0, 1)]
         sums = [_bernoulli(p, *terms) for p in given[i]]
         if above[i] < 0:
             roots.append(sums[0])
         else:
             for x in (0, 1):
                 below[above[i]][x].append(sums[x])
-    return _times(*reversed(roots))
+    return product_of(roots[::-1])
 
 
 def _topological(above: list[int], labels: Sequence[str]) -> list[int]:
@@ -241,7 +241,7 @@ def naive_bayes(weights: Iterable[Any], probs: Iterable[Any], names: Iterable[st
             [_leaf(p, name, f" | component {k}") for p, name in zip(row, labels, strict=True)]
             for k, row in enumerate(rows)
         ]
-        return Circuit(_mixture(shares, [_times(*row) for row in leaves]), labels)
+        return Circuit(_mixture(shares, [product_of(row) for row in leaves]), labels)
 
 
 def hmm(
@@ -305,7 +305,7 @@ def _backward(rows: list[list[Number]], ones: list[Number], labels: Sequence[str
     beta: list[Node] = []
     for name in reversed(labels):
         seen = [_bernoulli(e, var(name, complement=True), var(name)) for e in ones]
-        beta = [_times(now, _mixture(row, beta)) for now, row in zip(seen, rows, strict=True)] if beta else seen
+        beta = [product_of([now, _mixture(row, beta)]) for now, row in zip(seen, rows, strict=True)] if beta else seen
     return beta
 
 
@@ -368,7 +368,7 @@ def _decision(name: Any, p: Any, zero: tuple, one: tuple) -> tuple[Node, dict[st
     positive = var(name)  # raises an error if this cannot be a name
     if name in zero[1]:
         raise CircuitError(f"below the decision on {name!r}, the variable occurs again")
-    terms = [_times(var(name, complement=True), zero[0]), _times(positive, one[0])]
+    terms = [product_of([var(name, complement=True), zero[0]]), product_of([positive, one[0]])]
     return _bernoulli(probability(p, f"Pr({name} = 1)"), *terms), {name: None, **zero[1]}
 
 
@@ -510,10 +510,6 @@ def _bernoulli(p: Number, zero: Node, one: Node) -> Node:
 
 def _mixture(weights: Sequence[Number], nodes: Sequence[Node]) -> Node:
     return sum_of(zip(weights, nodes, strict=True))
-
-
-def _times(*nodes: Node) -> Node:
-    return product_of(nodes)
 
 
 def _distribution(values: Iterable[Any], what: str) -> list[Number]:

@@ -14,6 +14,7 @@ two float entries that should be equal but differ by rounding are replaced by th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import combinations
@@ -276,16 +277,15 @@ def _symmetric_l(kernel: Kernel, nearest: bool, rank: int | str | None) -> Circu
     if is_given and surely_definite(L):  # proved by one Cholesky factorisation: no spectrum can say otherwise
         return _from_l(kernel)
     if not nearest:
-        _check_positive(kernel, "positive semi-definite")
+        _check_spectrum(kernel, "positive semi-definite")
     if isinstance(rank, (int, np.integer)):
         return _from_factor(kernel, _largest_factor(L, int(rank)))
+    B = _clear_factor(L) if rank is None and kernel.rows is None else None
     if nearest:
-        B = _clear_factor(L) if rank is None and kernel.rows is None else None
         if B is None:
             eigenvalues, Q = eigh(L)
             B = Q[:, eigenvalues > 0] * np.sqrt(eigenvalues[eigenvalues > 0])
         return _from_factor(kernel, B)
-    B = _clear_factor(L) if rank is None and kernel.rows is None else None
     if B is None or _is_proved(L):
         return _from_l(kernel)
     return _from_factor(kernel.noted(_rank_warning(kernel, B.shape[1], np.abs(B @ B.T - L).max())), B)
@@ -346,8 +346,7 @@ def _symmetric_k(kernel: Kernel, nearest: bool, rank: int | str | None) -> Circu
     if is_given and surely_definite(K) and surely_definite(np.eye(len(K)) - K):
         return _from_k(kernel)
     if not nearest:
-        _check_positive(kernel, MARGINAL)
-        _check_at_most_one(kernel)
+        _check_spectrum(kernel, MARGINAL, most=1.0)
     r = int(rank) if isinstance(rank, (int, np.integer)) else None
     if r is None and not nearest and (kernel.rows is not None or rank == "full"):
         return _from_k(kernel)
@@ -424,15 +423,13 @@ def _scaled_nullity(A: np.ndarray) -> int:
     return int((spread == 0).sum() + small.sum())
 
 
-def _check_positive(kernel: Kernel, what: str) -> None:
-    eigenvalues = eigvalsh(kernel.floats)
-    if eigenvalues[0] < -max(TOLERANCE, 100 * kernel.rounding) * np.abs(eigenvalues).max():
+def _check_spectrum(kernel: Kernel, what: str, most: float = math.inf) -> None:
+    """Refuse a symmetric kernel with an eigenvalue that is negative, or above `most`, up to rounding."""
+    eigenvalues, tolerance = eigvalsh(kernel.floats), max(TOLERANCE, 100 * kernel.rounding)
+    if eigenvalues[0] < -tolerance * np.abs(eigenvalues).max():
         raise _not_valid(kernel, what, 0)
-
-
-def _check_at_most_one(kernel: Kernel) -> None:
-    if eigvalsh(kernel.floats)[-1] > 1 + max(TOLERANCE, 100 * kernel.rounding):
-        raise _not_valid(kernel, MARGINAL, -1)
+    if eigenvalues[-1] > most + tolerance:
+        raise _not_valid(kernel, what, -1)
 
 
 def _not_valid(kernel: Kernel, what: str, which: int) -> SemanticsError:

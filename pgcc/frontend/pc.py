@@ -27,7 +27,7 @@ from pgcc.ir.node import ONE, Node, Op, var, weighted_sum
 from pgcc.ir.node import product as product_node
 from pgcc.ir.numbers import Number, as_number, is_number, reciprocal
 from pgcc.ir.printer import describe
-from pgcc.passes.padding import homogenize, smooth
+from pgcc.passes.homogenize import homogenize, smooth
 
 if TYPE_CHECKING:
     import networkx

@@ -280,12 +280,9 @@ def _coefficient(node: Node, chosen: Sequence[int]) -> sympy.Rational:
     import sympy
     from sympy.polys.matrices import DomainMatrix
 
-    M0, U, V = (m.exact() for m in node.matrices)
-    r, k = range(len(M0)), range(len(chosen))
-    rows = [[*M0[i], *(U[i][j] * chosen[j] for j in k)] for i in r]
-    rows += [[*(-V[i][j] for i in r), *(Fraction(i == j and not chosen[j]) for i in k)] for j in k]
-    entries = [[sympy.QQ(x.numerator, x.denominator) for x in row] for row in rows]
-    value = DomainMatrix(entries, (len(rows), len(rows)), sympy.QQ).det() if rows else sympy.QQ(1)
+    outside = [sympy.QQ(1 - x) for x in chosen]
+    rows = bordered(node, list(map(sympy.QQ, chosen)), outside, lambda x: sympy.QQ(x.numerator, x.denominator))
+    value = DomainMatrix(rows, (len(rows), len(rows)), sympy.QQ).det() if rows else sympy.QQ(1)
     return sympy.QQ.to_sympy(value)
 
 

@@ -89,7 +89,7 @@ class Circuit(KnowsOldSpellings):
         """Every node once, children before parents."""
         if "flat" in self.__dict__:  # see `from_flat`
             nodes = self.flat.nodes
-            if len(set(nodes)) == len(nodes):
+            if self.flat.distinct or len(set(nodes)) == len(nodes):
                 return list(nodes)
             self.root = nodes[-1]
             del self.__dict__["flat"]  # equal nodes at several positions: it is made again, from the order
@@ -99,9 +99,7 @@ class Circuit(KnowsOldSpellings):
     def links(self) -> list[tuple[int, ...]]:
         """For every node, by position in `order`, the positions of its children."""
         with collector_paused():
-            order = self.order  # of which `flat` then has the positions
-            start, child = self.flat.start.tolist(), self.flat.child.tolist()
-            return [tuple(child[start[i] : start[i + 1]]) for i in range(len(order))]
+            return [children for _, children, _ in distinct_flat(self).entries()]
 
     @cached_property
     def flat(self) -> Flat:
@@ -113,13 +111,12 @@ class Circuit(KnowsOldSpellings):
     def scopes(self) -> Scopes:
         """Which variables each node depends on."""
         with collector_paused():
-            assert self.order  # of which `flat` then has the positions
-            return Scopes(self.flat)
+            return Scopes(distinct_flat(self))
 
     @cached_property
     def overlap(self) -> tuple[Node, str] | None:
         """The first product that is not decomposable, with a variable that two of its factors share; or None."""
-        return find_overlap(self.flat, self.scopes)
+        return find_overlap(distinct_flat(self), self.scopes)
 
     @cached_property
     def _used(self) -> dict[str, None]:
@@ -133,7 +130,7 @@ class Circuit(KnowsOldSpellings):
     @property
     def edges(self) -> int:
         """The number of edges, which is how the paper measures the size of a circuit."""
-        return sum(len(node.children) for node in self.order)
+        return len(distinct_flat(self).child)
 
     # -- building ---------------------------------------------------------------------------------
 
@@ -582,6 +579,13 @@ def from_flat(flat: Flat, variables: Iterable[str]) -> Circuit:
     circuit = Circuit.__new__(Circuit)
     circuit.__dict__["flat"], circuit._variables, circuit._operands = flat, tuple(variables), ()
     return circuit
+
+
+def distinct_flat(circuit: Circuit) -> Flat:
+    """The arrays of a circuit in which equal nodes have one position, the one in `order`."""
+    if not circuit.flat.distinct:
+        assert circuit.order  # of which `flat` then has the positions
+    return circuit.flat
 
 
 def _variables_of(circuit: Circuit) -> tuple[str, ...]:

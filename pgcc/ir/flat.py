@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.ir.node import Node, Op, make_node
+from pgcc.ir.node import Node, Op, identity, intern
 from pgcc.ir.numbers import Number, nearest_float
+
+Entry = tuple[Op, tuple[int, ...], Any]  # operation, positions of the children, data
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,8 @@ class Flat:
         The weights of all sums, one after another; those of node i begin at ``first_weight[i]``.
     data : dict
         By position, what else a node has: the number of a Const, (name, complement) of a Var, the matrices of a Det.
+    distinct : bool
+        Whether it is known that no two positions have equal nodes.
     """
 
     op: np.ndarray
@@ -38,6 +42,7 @@ class Flat:
     child: np.ndarray
     weights: list[Number]
     data: dict[int, Any]
+    distinct: bool = False
 
     @staticmethod
     def of(order: Sequence[Node], position: Mapping[Node, int] | None = None) -> Flat:
@@ -49,7 +54,7 @@ class Flat:
         op = np.fromiter([node.op for node in order], np.uint8, len(order))
         weights = list(chain.from_iterable([node.data for node in order if node.op is Op.SUM]))
         others = np.flatnonzero((op != Op.SUM) & (op != Op.PRODUCT)).tolist()
-        flat = Flat(op, start, child, weights, {i: order[i].data for i in others})
+        flat = Flat(op, start, child, weights, {i: order[i].data for i in others}, distinct=True)
         flat.__dict__["nodes"] = order
         return flat
 
@@ -82,13 +87,29 @@ class Flat:
     @cached_property
     def nodes(self) -> Sequence[Node]:
         """The node at each position."""
-        nodes: list[Node] = []
-        child, start, first_weight = self.child.tolist(), self.start.tolist(), self.first_weight.tolist()
-        for i, op in enumerate(self.op.tolist()):
-            children = [nodes[c] for c in child[start[i] : start[i + 1]]]
-            data = self.weights[first_weight[i] : first_weight[i + 1]] if op == Op.SUM else self.data.get(i)
-            nodes.append(make_node(Op(op), children, data))
-        return nodes
+        return make_nodes(self.entries())
+
+    def entries(self) -> Iterator[Entry]:
+        """Operation, children and data of each node, as `Node` has them; children are positions."""
+        ops = list(Op)
+        child, start, first = self.child.tolist(), self.start.tolist(), self.first_weight.tolist()
+        for i, number in enumerate(self.op.tolist()):
+            op = ops[number]
+            data = tuple(self.weights[first[i] : first[i + 1]]) if op is Op.SUM else self.data.get(i)
+            yield op, tuple(child[start[i] : start[i + 1]]), data
+
+    def equals(self, other: Flat) -> bool:
+        """Whether both have equal nodes at the same positions."""
+        arrays = ((self.op, other.op), (self.start, other.start), (self.child, other.child))
+        return (
+            all(np.array_equal(mine, its) for mine, its in arrays)
+            and self.weights == other.weights
+            and list(map(type, self.weights)) == list(map(type, other.weights))
+            and all(
+                identity(Op(self.op[i]), (), self.data[i]) == identity(Op(self.op[i]), (), other.data[i])
+                for i in self.data
+            )
+        )
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -114,6 +135,14 @@ class Flat:
     def uses(self) -> np.ndarray:
         """The number of edges into each node."""
         return np.bincount(self.child, minlength=len(self.op))
+
+
+def make_nodes(entries: Iterable[Entry]) -> list[Node]:
+    """The nodes with these operations, children and data, which were checked before; children come before parents."""
+    nodes: list[Node] = []
+    for op, children, data in entries:
+        nodes.append(intern(op, tuple([nodes[c] for c in children]), data))
+    return nodes
 
 
 def starts(lengths: Sequence[int] | np.ndarray) -> np.ndarray:

@@ -150,9 +150,16 @@ def _new_node(op: Op, children: tuple[Node, ...], data: Any) -> Node:
     return node
 
 
-def _intern(op: Op, children: tuple[Node, ...], data: Any, kinds: tuple[type, ...] = ()) -> Node:
-    # `kinds` keeps 0.5 and Fraction(1, 2) apart: they are equal in Python, but only one of them was given exactly.
-    key = (op, children, _ratios(data) if Fraction in kinds else data, kinds)
+def identity(op: Op, children: tuple, data: Any) -> tuple:
+    """What makes two nodes equal; children : the nodes, or what stands for them."""
+    # The types keep 0.5 and Fraction(1, 2) apart: they are equal in Python, but only one of them was given exactly.
+    kinds = tuple(map(type, data)) if op is Op.SUM else (type(data),) if op is Op.CONST else ()
+    return (op, children, _ratios(data) if Fraction in kinds else data, kinds)
+
+
+def intern(op: Op, children: tuple[Node, ...], data: Any) -> Node:
+    """The node of data that were checked when a node was first made of them."""
+    key = identity(op, children, data)
     with _lock:
         reference = _interned.get(key)
         node = reference() if reference is not None else None
@@ -170,15 +177,14 @@ def _ratios(data: Any) -> tuple[tuple[int, int], ...]:
 
 def const(value: Any) -> Node:
     """The number `value`."""
-    number = as_number(value)
-    return _intern(Op.CONST, (), number, (type(number),))
+    return intern(Op.CONST, (), as_number(value))
 
 
 def var(name: str, complement: bool = False) -> Node:
     """The variable called `name`, or its complement."""
     if not isinstance(name, str) or not name or not name.isprintable():
         raise CircuitError(f"a variable's name is a non-empty printable string, not {name!r}")
-    return _intern(Op.VAR, (), (name, bool(complement)))
+    return intern(Op.VAR, (), (name, bool(complement)))
 
 
 def weighted_sum(weights: Iterable[Any], children: Iterable[Node]) -> Node:
@@ -187,12 +193,12 @@ def weighted_sum(weights: Iterable[Any], children: Iterable[Node]) -> Node:
     nodes = _nodes(children)
     if len(numbers) != len(nodes):
         raise CircuitError(f"a sum of {len(nodes)} children needs as many weights, not {len(numbers)}")
-    return _intern(Op.SUM, nodes, numbers, tuple(map(type, numbers)))
+    return intern(Op.SUM, nodes, numbers)
 
 
 def product(children: Iterable[Node]) -> Node:
     """Π child_i."""
-    return _intern(Op.PRODUCT, _nodes(children), None)
+    return intern(Op.PRODUCT, _nodes(children), None)
 
 
 def det(
@@ -211,20 +217,27 @@ def det(
     """
     f = _nodes(inside)
     y = (ONE,) * len(f) if outside is None else _nodes(outside)
+    return intern(Op.DET, f + y, det_data(M0, U, V, len(f), len(y), size, counted))
+
+
+def det_data(
+    M0: Any, U: Any, V: Any, inside: int, outside: int, size: int | None, counted: Iterable[Any] | None
+) -> tuple[Matrix, Matrix, Matrix, int | None, tuple[bool, ...] | None]:
+    """What a determinant with so many children and complements has beside them."""
     m0 = Matrix(M0)
-    u, v = Matrix(U, shape=(0, len(f))), Matrix(V, shape=(0, len(f)))
+    u, v = Matrix(U, shape=(0, inside)), Matrix(V, shape=(0, inside))
     r = m0.shape[0]
-    if m0.shape != (r, r) or u.shape != (r, len(f)) or v.shape != (r, len(f)) or len(y) != len(f):
+    if m0.shape != (r, r) or u.shape != (r, inside) or v.shape != (r, inside) or outside != inside:
         raise CircuitError(
-            f"a determinant with {len(f)} children needs M0 of shape r×r and U, V of shape r×{len(f)}: "
-            f"got {m0.shape}, {u.shape}, {v.shape}, and {len(y)} complements"
+            f"a determinant with {inside} children needs M0 of shape r×r and U, V of shape r×{inside}: "
+            f"got {m0.shape}, {u.shape}, {v.shape}, and {outside} complements"
         )
-    which = None if counted is None else _as_counted(counted, len(f), size)
-    n = len(f) if which is None else sum(which)
+    which = None if counted is None else _as_counted(counted, inside, size)
+    n = inside if which is None else sum(which)
     if size is not None and not is_size(size, n):
         of = f"{n} children" if which is None else f"{n} counted children"
         raise CircuitError(f"the size of a determinant of {of} is a number from 0 to {n}, not {size!r}")
-    return _intern(Op.DET, f + y, (m0, u, v, size, which))
+    return m0, u, v, size, which
 
 
 def _as_counted(counted: Iterable[Any], k: int, size: Any) -> tuple[bool, ...] | None:
@@ -312,8 +325,7 @@ def rebuild(node: Node, children: Sequence[Node]) -> Node:
         return node
     if len(children) != len(node.children):
         raise CircuitError(f"{node!r} cannot be rebuilt with {len(children)} children")
-    kinds = tuple(map(type, node.data)) if node.op is Op.SUM else ()
-    return _intern(node.op, tuple(children), node.data, kinds)  # the data were checked when `node` was made
+    return intern(node.op, tuple(children), node.data)
 
 
 def _is(a: object, b: object) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -17,6 +18,8 @@ from pgcc.errors import CircuitError
 
 # The unit roundoff of doubles.
 UNIT = 2.0**-53
+# The smallest normal double; smaller ones have fewer digits.
+_LEAST_NORMAL = 2.0**-1022
 
 Number = int | Fraction | float
 
@@ -116,6 +119,34 @@ def reciprocal(value: Any) -> Number:
 def power(a: Number, k: int) -> Number:
     """a ** k for k ≥ 0, exactly."""
     return a if k == 1 else as_number(Fraction(a) ** k)
+
+
+def log_of(number: Number) -> float:
+    """The logarithm of a number ≥ 0 of any size, with an error of at most 4 roundings of max(|log|, 1); −inf of 0.
+
+    >>> log_of(1), log_of(0), round(log_of(Fraction(1, 10**400)), 3)
+    (0.0, -inf, -921.034)
+    """
+    if not number:
+        return -math.inf
+    value = nearest_float(number)
+    if _LEAST_NORMAL <= value < math.inf:
+        return math.log(value)
+    numerator, denominator = number.as_integer_ratio()
+    exponent = numerator.bit_length() - denominator.bit_length()
+    return math.log(Fraction(numerator, denominator) / Fraction(2) ** exponent) + exponent * math.log(2.0)
+
+
+def as_index(value: Any) -> int | None:
+    """A whole number of any type; None for anything else, truth values included.
+
+    >>> as_index(3), as_index(3.0), as_index(True)
+    (3, None, None)
+    """
+    try:
+        return None if type(value).__name__ in ("bool", "bool_") else operator.index(value)
+    except TypeError:
+        return None
 
 
 def nearest_float(value: Number) -> float:

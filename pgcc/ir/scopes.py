@@ -20,17 +20,12 @@ EMPTY: Scope = ()
 _MOST_BOUNDARIES = 16
 
 
-def of_members(members: Iterable[int]) -> Scope:
-    """The scope with these members.
+def from_intervals(intervals: Iterable[tuple[int, int]]) -> Scope:
+    """The union of intervals [start, stop).
 
-    >>> of_members([3, 1, 2, 7])
+    >>> from_intervals([(3, 4), (1, 2), (2, 3), (7, 8)])
     (1, 4, 7, 8)
     """
-    return from_intervals((m, m + 1) for m in members)
-
-
-def from_intervals(intervals: Iterable[tuple[int, int]]) -> Scope:
-    """The union of intervals [start, stop)."""
     boundaries: list[int] = []
     for start, stop in sorted(intervals):
         if boundaries and start <= boundaries[-1]:

@@ -6,7 +6,7 @@ What `pgcc.compile` runs, in this order (`pgcc.compiler.STAGES` says when):
     pipeline      simplify        the same polynomial by a circuit that is not larger: repeats
       simplify      flatten         Σ w·(Σ v·c) = Σ (w·v)·c and Π a·(Π b) = Π a·b
       simplify      fold            constants, zeros, ones, equal and lone children: the table `rules.RULES`
-    padding       homogenize      the same polynomial where every ȳ_i is 1; every term of a sum names all its variables.
+    homogenize    homogenize      the same polynomial where every ȳ_i is 1; every term of a sum names all its variables.
                                   For decomposable circuits
     expand_det    expand_small    the same polynomial without determinants of one size. For the other circuits
 
@@ -17,7 +17,7 @@ What methods of `Circuit` and the frontends ask for (documented at the methods; 
     sizes         of_size         the terms with k of the variables T: Pr(S, |S ∩ T| = k)
     compose       compose         z_i ↦ f_i, of total 1: hierarchical composition
                   thin, tilt, complement, add, restrict   other substitutions for z_i and ȳ_i
-    padding       smooth          missing variables of a probabilistic circuit as factors z_i + ȳ_i
+    homogenize    smooth          missing variables of a probabilistic circuit as factors z_i + ȳ_i
     total         normalize       g / g(1)
     expand_det    expand_det      the same polynomial without determinants, by Bird's algorithm, as in the paper
     berkowitz     berkowitz       the determinant of a matrix of nodes as sums and products

@@ -30,7 +30,7 @@ from pgcc.passes.arguments import (
     read_names,
 )
 from pgcc.passes.building import sum_of
-from pgcc.passes.padding import homogenize
+from pgcc.passes.homogenize import homogenize
 from pgcc.passes.total import is_one, positive_total
 
 

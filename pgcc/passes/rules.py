@@ -8,43 +8,48 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgcc.ir.flat import Flat
+from pgcc.ir.flat_builder import FlatBuilder
 from pgcc.ir.matrix import Matrix
-from pgcc.ir.node import ONE, ZERO, Node, Op, const, det, product, weighted_sum
+from pgcc.ir.node import Op, det_data
 from pgcc.ir.numbers import Number
 from pgcc.passes.exact import constant_determinant, plus, times
 
 
 class Draft:
-    """factor · op(factors_i · children_i) while the rules work on it; no `factors` means that all are 1."""
+    """factor · op(factors_i · children_i) while the rules work on it; no `factors` means that all are 1.
 
-    __slots__ = ("children", "counted", "factor", "factors", "node", "op", "size", "weights")
+    Children are nodes of `build`. Of a determinant, `matrices` are M0, U and V.
+    """
 
-    def __init__(self, node: Node, factors: Sequence[Number], children: list[Node]):
-        self.node, self.op = node, node.op
+    __slots__ = ("build", "children", "counted", "factor", "factors", "matrices", "op", "size", "weights")
+
+    def __init__(self, build: FlatBuilder, op: Op, data: Any, factors: Sequence[Number], children: list[int]):
+        self.build, self.op = build, op
         self.factor: Number = 1
         self.factors, self.children = factors, children
-        self.weights: list[Number] = list(node.weights) if node.op is Op.SUM else []
-        self.size: int | None = node.size if node.op is Op.DET else None
-        self.counted: Sequence[bool] = node.counted if node.op is Op.DET else ()
+        self.weights: list[Number] = list(data) if op is Op.SUM else []
+        if op is Op.DET:
+            *self.matrices, self.size, counted = data
+            self.counted: Sequence[bool] = (True,) * (len(children) // 2) if counted is None else counted
 
-    def become(self, factor: Number, child: Node) -> None:
+    def become(self, factor: Number, child: int) -> None:
         """Replace the draft by factor · child."""
         self.factor, self.op, self.children = factor, Op.VAR, [child]
 
-    def finish(self) -> Node:
+    def finish(self) -> int:
         """The rewritten node, without its factor."""
         if self.op is Op.SUM:
-            return weighted_sum(self.weights, self.children)
+            return self.build.weighted_sum(self.weights, self.children)
         if self.op is Op.PRODUCT:
-            return product(self.children)
+            return self.build.product(self.children)
         if self.op is Op.VAR:  # `become`
             return self.children[0]
-        raise AssertionError(f"no rule has finished {self.node!r}")
+        raise AssertionError(f"no rule has finished operation {self.op!r}")
 
 
 class Rule(NamedTuple):
@@ -62,7 +67,7 @@ def never(flat: Flat) -> np.ndarray:
 
 
 def is_constant(flat: Flat, number: int) -> np.ndarray:
-    """Which nodes are the constant 0 or 1, given as an integer: the nodes `ZERO` and `ONE`."""
+    """Which nodes are the constant 0 or 1, given as an integer."""
     found = np.zeros(len(flat.op), bool)
     found[[i for i, data in flat.data.items() if type(data) is int and data == number]] = True
     return found
@@ -93,39 +98,40 @@ def few_children(flat: Flat) -> np.ndarray:
     return flat.lengths < 2
 
 
-def any_determinant(matches: Callable[[Node], bool]) -> Callable[[Flat], np.ndarray]:
-    """The same for a test of one determinant."""
+def any_determinant(matches: Callable[[Any, np.ndarray], bool]) -> Callable[[Flat], np.ndarray]:
+    """The same for a test of one determinant, given its data and which of its children are 0."""
 
     def found(flat: Flat) -> np.ndarray:
-        marks = np.zeros(len(flat.op), bool)
+        marks, zero = np.zeros(len(flat.op), bool), is_constant(flat, 0)
         for i in np.flatnonzero(flat.op == Op.DET).tolist():
-            marks[i] = matches(flat.nodes[i])
+            marks[i] = matches(flat.data[i], zero[flat.child[flat.start[i] : flat.start[i + 1]]])
         return marks
 
     return found
 
 
-def scaled(factor: Number, node: Node) -> Node:
+def scaled(build: FlatBuilder, factor: Number, node: int) -> int:
     """factor · node, as a node."""
-    if node is ONE:
-        return const(factor)
-    if node is ZERO or (type(factor) is not Fraction and factor == 1):
+    if node == build.one:
+        return build.const(factor)
+    if node == build.zero or (type(factor) is not Fraction and factor == 1):
         return node
-    return weighted_sum((factor,), (node,))
+    return build.weighted_sum((factor,), (node,))
 
 
 def take_into_weights(draft: Draft) -> None:
     for i, factor in enumerate(draft.factors):
         weight = times(draft.weights[i], factor)
         if weight is None:
-            draft.children[i] = scaled(factor, draft.children[i])
+            draft.children[i] = scaled(draft.build, factor, draft.children[i])
         else:
             draft.weights[i] = weight
 
 
 def drop_zero_terms(draft: Draft) -> None:
-    if not all(draft.weights) or ZERO in draft.children:
-        kept = [i for i, c in enumerate(draft.children) if draft.weights[i] and c is not ZERO]
+    zero = draft.build.zero
+    if not all(draft.weights) or zero in draft.children:
+        kept = [i for i, c in enumerate(draft.children) if draft.weights[i] and c != zero]
         draft.weights = [draft.weights[i] for i in kept]
         draft.children = [draft.children[i] for i in kept]
 
@@ -134,8 +140,8 @@ def merge_equal_terms(draft: Draft) -> None:
     if len(set(draft.children)) == len(draft.children):
         return
     weights: list[Number] = []
-    children: list[Node] = []
-    first: dict[Node, int] = {}
+    children: list[int] = []
+    first: dict[int, int] = {}
     for weight, child in zip(draft.weights, draft.children, strict=True):
         place = first.setdefault(child, len(children))
         total = plus(weights[place], weight) if place < len(children) else None
@@ -150,7 +156,7 @@ def merge_equal_terms(draft: Draft) -> None:
 
 def collapse_sum(draft: Draft) -> None:
     if not draft.children:
-        draft.become(1, ZERO)
+        draft.become(1, draft.build.zero)
     elif len(draft.children) == 1:
         draft.become(draft.weights[0], draft.children[0])
 
@@ -167,75 +173,85 @@ def hand_up_factors(draft: Draft) -> None:
 
 
 def annihilate(draft: Draft) -> None:
-    if ZERO in draft.children:
-        draft.become(1, ZERO)
+    if draft.build.zero in draft.children:
+        draft.become(1, draft.build.zero)
 
 
 def drop_ones(draft: Draft) -> None:
-    if ONE in draft.children:
-        draft.children = [c for c in draft.children if c is not ONE]
+    one = draft.build.one
+    if one in draft.children:
+        draft.children = [c for c in draft.children if c != one]
 
 
 def collapse_product(draft: Draft) -> None:
     if len(draft.children) < 2:
-        draft.become(draft.factor, draft.children[0] if draft.children else ONE)
+        draft.become(draft.factor, draft.children[0] if draft.children else draft.build.one)
 
 
 def keep_factors(draft: Draft) -> None:
     if draft.factors:
-        draft.children = list(map(scaled, draft.factors, draft.children))
+        pairs = zip(draft.factors, draft.children, strict=True)
+        draft.children = [scaled(draft.build, factor, child) for factor, child in pairs]
 
 
-def sizes_possible(inside: Sequence[Node], outside: Sequence[Node], counted: Sequence[bool]) -> tuple[int, int]:
-    """The least and the largest |T ∩ counted| of the terms that are not 0: y_i = 0 says "in", f_i = 0 says "out"."""
-    surely_in = sum(y is ZERO and c for y, c in zip(outside, counted, strict=True))
-    return surely_in, sum(f is not ZERO and c for f, c in zip(inside, counted, strict=True))
+def sizes_possible(zero: Sequence[bool] | np.ndarray, counted: Sequence[bool]) -> tuple[int, int]:
+    """The least and the largest |T ∩ counted| of the terms that are not 0: y_i = 0 says "in", f_i = 0 says "out".
+
+    zero : which of f_1..f_k, y_1..y_k are 0.
+    """
+    k = len(counted)
+    surely_in = sum(bool(y) and c for y, c in zip(zero[k:], counted, strict=True))
+    return surely_in, sum(not f and c for f, c in zip(zero[:k], counted, strict=True))
 
 
-def size_is_decided(node: Node) -> bool:
-    if node.size is None:
+def size_is_decided(data: Any, zero: np.ndarray) -> bool:
+    m0, _, _, size, counted = data
+    if size is None:
         return False
-    least, largest = sizes_possible(node.inside, node.outside, node.counted)
-    return not least < node.size < largest or node.size > node.matrices[0].shape[0]
+    least, largest = sizes_possible(zero, (True,) * (len(zero) // 2) if counted is None else counted)
+    return not least < size < largest or size > m0.shape[0]
+
+
+def some_are_absent(data: Any, zero: np.ndarray) -> bool:
+    return not len(zero) or bool(zero[: len(zero) // 2].any())
 
 
 def decide_size(draft: Draft) -> None:
     if draft.size is None:
         return
-    k = len(draft.children) // 2
+    k, zero = len(draft.children) // 2, draft.build.zero
     inside, outside, counted = draft.children[:k], draft.children[k:], draft.counted
-    least, largest = sizes_possible(inside, outside, counted)
-    if not least <= draft.size <= min(largest, draft.node.matrices[0].shape[0]):
-        draft.become(1, ZERO)
+    least, largest = sizes_possible([c == zero for c in draft.children], counted)
+    if not least <= draft.size <= min(largest, draft.matrices[0].shape[0]):
+        draft.become(1, zero)
     elif draft.size == least:
         pairs = zip(inside, outside, counted, strict=True)
-        draft.children = [ZERO if c and y is not ZERO else f for f, y, c in pairs] + outside
+        draft.children = [zero if c and y != zero else f for f, y, c in pairs] + outside
         draft.size = None
     elif draft.size == largest:
         pairs = zip(inside, outside, counted, strict=True)
-        draft.children = inside + [ZERO if c and f is not ZERO else y for f, y, c in pairs]
+        draft.children = inside + [zero if c and f != zero else y for f, y, c in pairs]
         draft.size = None
 
 
 def delete_absent(draft: Draft) -> None:
-    k = len(draft.children) // 2
-    absent = [i for i in range(k) if draft.children[i] is ZERO]
-    kept = [i for i in range(k) if draft.children[i] is not ZERO]
-    m0, u, v = draft.node.matrices
+    k, build = len(draft.children) // 2, draft.build
+    absent = [i for i in range(k) if draft.children[i] == build.zero]
+    kept = [i for i in range(k) if draft.children[i] != build.zero]
+    m0, u, v = draft.matrices
     inside, outside = [draft.children[i] for i in kept], [draft.children[k + i] for i in kept]
     if absent:
         u, v = _columns(u, kept), _columns(v, kept)
     counted = None if draft.size is None else [draft.counted[i] for i in kept]
-    smaller = det(m0, u, v, inside, outside, draft.size, counted)
-    value = constant_determinant(smaller.matrices[0]) if not smaller.children else None
-    if value is not None:
-        smaller = const(value)
+    data = det_data(m0, u, v, len(kept), len(kept), draft.size, counted)
+    value = constant_determinant(data[0]) if not kept else None
+    smaller = build.add(Op.DET, (*inside, *outside), data) if value is None else build.const(value)
     if value == 0 or not absent:
         draft.become(1, smaller)
         return
     # y_i·…·det: a product like any other
-    factors = [draft.children[k + i] for i in absent if draft.children[k + i] is not ONE]
-    draft.become(1, product((*factors, smaller)) if factors else smaller)
+    factors = [draft.children[k + i] for i in absent if draft.children[k + i] != build.one]
+    draft.become(1, build.product((*factors, smaller)) if factors else smaller)
 
 
 def _columns(matrix: Matrix, kept: Sequence[int]) -> Matrix:
@@ -271,7 +287,7 @@ RULES: dict[Op, tuple[Rule, ...]] = {
         Rule(
             "delete what is absent",
             "f_i = 0: det = y_i·(det without i); without children it is the number det M0",
-            any_determinant(lambda node: not node.children or ZERO in node.inside),
+            any_determinant(some_are_absent),
             delete_absent,
         ),
     ),

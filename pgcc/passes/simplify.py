@@ -10,16 +10,18 @@ applied. A node that no rule matches is kept as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
 from pgcc.ir.bulk import collector_paused
-from pgcc.ir.circuit import Circuit
-from pgcc.ir.flat import Flat
-from pgcc.ir.node import ONE, ZERO, Node, Op, count_uses, product, rebuild, weighted_sum
+from pgcc.ir.circuit import Circuit, distinct_flat, from_flat
+from pgcc.ir.flat import Entry, Flat
+from pgcc.ir.flat_builder import FlatBuilder
+from pgcc.ir.node import Op
 from pgcc.ir.numbers import Number
 from pgcc.passes.exact import times
 from pgcc.passes.rules import APPLY, Draft, find_matches, is_constant, scaled
@@ -37,12 +39,12 @@ def fold(circuit: Circuit) -> Circuit:
     6*a*b
     """
     with collector_paused():
-        order = circuit.order
-        matches = find_matches(circuit.flat) | _other_constants(circuit.flat)
-        if not matches.any() and not _may_share(circuit.flat):
+        flat = distinct_flat(circuit)
+        matches = find_matches(flat) | _other_constants(flat)
+        if not matches.any() and not _may_share(flat):
             return circuit
-        root = _Folding(circuit).run(zip(order, matches.tolist(), strict=True))
-        return circuit if root is circuit.root else Circuit(root, circuit.variables)
+        folded = _Folding(flat).run(matches.tolist())
+        return circuit if folded.equals(flat) else from_flat(folded, circuit.variables)
 
 
 def _other_constants(flat: Flat) -> np.ndarray:
@@ -71,75 +73,87 @@ def _scrambled(bits: np.ndarray) -> np.ndarray:
 
 
 class _Folding:
-    def __init__(self, circuit: Circuit):
-        self.circuit = circuit
-        self.new: dict[Node, Node] = {}  # only of nodes that changed
-        self.factor: dict[Node, Number] = {}  # node = factor · new; only where it is not 1
-        self.stuck = cannot_hand_up(circuit)
-        self.share = Sharing().representative
+    """The folded circuit, built anew. Its nodes are known by their positions in `build`.
 
-    def run(self, order: Iterable[tuple[Node, bool]]) -> Node:
-        """The new root; order : all nodes, children first, and whether some rule matches each."""
-        changed, share = self.new.keys(), self.share
-        for node, matches in order:
-            op = node.op
+    Attributes
+    ----------
+    new, factor : list, dict
+        By position in the old circuit: node = factor · new. Factors are left out where they are 1.
+    changed : set
+        The positions of old nodes that may have become others.
+    """
+
+    def __init__(self, flat: Flat):
+        self.flat, self.build = flat, FlatBuilder()
+        self.new: list[int] = []
+        self.factor: dict[int, Number] = {}
+        self.changed: set[int] = set()
+        self.stuck = cannot_hand_up(flat)
+        self.share = Sharing(self.build).representative
+
+    def run(self, matches: list[bool]) -> Flat:
+        """The new circuit; matches : whether some rule matches each node."""
+        for i, (op, children, data) in enumerate(self.flat.entries()):
             if op is Op.VAR:
-                continue
-            if op is Op.CONST:
-                self.constant(node)
-            elif not matches and changed.isdisjoint(node.children):
-                first = share(node)
-                if first is not node:
-                    self.new[node] = first
+                self.new.append(self.build.add(op, children, data))
+            elif op is Op.CONST:
+                self.constant(i, data)
+            elif not matches[i] and self.changed.isdisjoint(children):
+                copy = self.build.add(op, tuple([self.new[c] for c in children]), data)
+                self.new.append(self.share(copy))
+                if self.new[i] != copy:
+                    self.changed.add(i)
             else:
-                self.rewrite(node)
-        root = self.circuit.root
-        return scaled(self.factor.get(root, 1), self.new.get(root, root))
+                self.rewrite(i, op, children, data)
+        root = len(self.new) - 1
+        return self.build.flat(scaled(self.build, self.factor.get(root, 1), self.new[root]))
 
-    def constant(self, node: Node) -> None:
+    def constant(self, i: int, number: Number) -> None:
         """c = c·1"""
-        if node.value == 0:
-            if node is not ZERO:
-                self.new[node] = ZERO
-        elif node is not ONE:
-            self.new[node] = ONE
-            self.factor[node] = node.value
+        zero, one = self.build.zero, self.build.one
+        self.new.append(zero if number == 0 else one)
+        if self.build.const(number) != self.new[i]:
+            self.changed.add(i)
+            if number != 0:
+                self.factor[i] = number
 
-    def rewrite(self, node: Node) -> None:
-        children, new, factor_of = node.children, self.new, self.factor
-        changed = [new.get(c, c) for c in children]
-        unscaled = factor_of.keys().isdisjoint(children)
-        draft = Draft(node, () if unscaled else [factor_of.get(c, 1) for c in children], changed)
-        for apply in APPLY[node.op]:
+    def rewrite(self, i: int, op: Op, children: tuple[int, ...], data: Any) -> None:
+        """Apply the rules of this operation, until it becomes another one."""
+        unscaled = self.factor.keys().isdisjoint(children)
+        factors = () if unscaled else [self.factor.get(c, 1) for c in children]
+        draft = Draft(self.build, op, data, factors, [self.new[c] for c in children])
+        for apply in APPLY[op]:
             apply(draft)
-            if draft.op is not node.op:
+            if draft.op is not op:
                 break
-        self.record(node, draft.factor, self.share(draft.finish()))
+        self.record(i, draft.factor, self.share(draft.finish()))
 
-    def record(self, node: Node, factor: Number, result: Node) -> None:
-        """node = factor · result"""
+    def record(self, i: int, factor: Number, result: int) -> None:
+        """Node i = factor · result"""
         if type(factor) is Fraction or factor != 1:
-            if node not in self.stuck or result is ONE:
-                self.factor[node] = factor
+            if i not in self.stuck or result == self.build.one:
+                self.factor[i] = factor
             else:
-                result = scaled(factor, result)
-        if result is not node:
-            self.new[node] = result
+                result = scaled(self.build, factor, result)
+        self.new.append(result)
+        self.changed.add(i)
 
 
-def cannot_hand_up(circuit: Circuit) -> set[Node]:
+def cannot_hand_up(flat: Flat) -> set[int]:
     """Nodes that keep their factor, because some parent could not take it without growing.
 
     A sum takes a factor into its weights. A product takes it if it hands it up itself, or if it is the only parent
     (then it keeps the factor in the child's place). A determinant does not take it, and nothing is above the root.
     """
-    uses = count_uses(circuit.order)
-    stuck = {circuit.root}
-    for node in reversed(circuit.order):
-        if node.op is Op.DET:
-            stuck.update(node.children)
-        elif node.op is Op.PRODUCT and node in stuck:
-            stuck.update(c for c in node.children if uses[c] > 1)
+    root, uses = len(flat.op) - 1, flat.uses.tolist()
+    start, child = flat.start.tolist(), flat.child.tolist()
+    stuck = {root}
+    parents = np.flatnonzero((flat.op == Op.DET) | (flat.op == Op.PRODUCT))[::-1]
+    for i, is_det in zip(parents.tolist(), (flat.op[parents] == Op.DET).tolist(), strict=True):
+        if is_det:
+            stuck.update(child[start[i] : start[i + 1]])
+        elif i in stuck:
+            stuck.update([c for c in child[start[i] : start[i + 1]] if uses[c] > 1])
     return stuck
 
 
@@ -147,38 +161,34 @@ _FIRST = itemgetter(0)
 
 
 class Sharing:
-    """a + b = b + a and a·b = b·a: of the nodes that differ only in the order of their children, the first.
+    """a + b = b + a and a·b = b·a: of the nodes that differ only in the order of their children, the first."""
 
-    The order of addresses is only used to compare sets, so that the outcome does not depend on it.
-    """
+    def __init__(self, build: FlatBuilder) -> None:
+        self.build = build
+        self._products: dict[tuple[int, ...], int] = {}
+        self._sums: dict[tuple[int, ...], int] = {}
+        self._by_weights: dict[tuple[int, ...], dict[tuple, int]] = {}
 
-    def __init__(self) -> None:
-        self._products: dict[tuple[Node, ...], Node] = {}
-        self._sums: dict[tuple[Node, ...], Node] = {}
-        self._by_weights: dict[tuple[Node, ...], dict[tuple, Node]] = {}
-
-    def representative(self, node: Node) -> Node:
+    def representative(self, node: int) -> int:
         """The first node seen that is equal to this one."""
-        if node.op is Op.PRODUCT:
-            return self._products.setdefault(tuple(sorted(node.children, key=id)), node)
-        if node.op is not Op.SUM:
+        op, children = self.build.op[node], self.build.children[node]
+        if op is Op.PRODUCT:
+            return self._products.setdefault(tuple(sorted(children)), node)
+        if op is not Op.SUM:
             return node
-        key = tuple(sorted(node.children, key=id))
+        key = tuple(sorted(children))
         first = self._sums.setdefault(key, node)
-        if first is node:
+        if first == node:
             return node
         group = self._by_weights.get(key)  # sums of the same children; only now weights are looked at
         if group is None:
-            group = self._by_weights[key] = {_weights_by_child(first): first}
-        return group.setdefault(_weights_by_child(node), node)
+            group = self._by_weights[key] = {self._weights_by_child(first): first}
+        return group.setdefault(self._weights_by_child(node), node)
 
-
-def _weights_by_child(node: Node) -> tuple[tuple[int, int], ...]:
-    """The weights in the order of the children's addresses, as ratios (a Fraction is slow to hash)."""
-    if len(node.children) == 1:
-        return (node.weights[0].as_integer_ratio(),)
-    edges = sorted(zip(map(id, node.children), node.weights, strict=True), key=_FIRST)
-    return tuple([weight.as_integer_ratio() for _, weight in edges])
+    def _weights_by_child(self, node: int) -> tuple[tuple[int, int], ...]:
+        """The weights in the order of the children's positions, as ratios (a Fraction is slow to hash)."""
+        edges = sorted(zip(self.build.children[node], self.build.data[node], strict=True), key=_FIRST)
+        return tuple([weight.as_integer_ratio() for _, weight in edges])
 
 
 # -- flatten ------------------------------------------------------------------------------------------------
@@ -194,69 +204,77 @@ def flatten(circuit: Circuit) -> Circuit:
     4
     """
     with collector_paused():
-        if not _may_nest(circuit.flat):
-            return circuit
-        inner, weights = _nested(circuit)
-        if not inner:
-            return circuit
-        new: dict[Node, Node] = {}
-        for node in circuit.order:
-            if node in inner:
+        nests = _Nests(distinct_flat(circuit))
+        return from_flat(nests.opened(), circuit.variables) if nests.inner else circuit
+
+
+class _Nests:
+    """Sums in sums and products in products, where the inner node has no other parent.
+
+    Attributes
+    ----------
+    inner : set
+        The positions of the nodes to open.
+    weights : dict
+        The weights of the sums among them, multiplied by those above them.
+    """
+
+    def __init__(self, flat: Flat):
+        self.flat = flat
+        only_child = (flat.uses == 1)[flat.child]
+        of_sum, of_product = ((flat.op == op)[flat.parent] & only_child for op in (Op.SUM, Op.PRODUCT))
+        is_sum, is_product = (
+            (flat.op == op)[flat.child] & (flat.lengths > 0)[flat.child] for op in (Op.SUM, Op.PRODUCT)
+        )
+        self.inner = set(flat.child[of_product & is_product].tolist())
+        self.weights: dict[int, list[Number]] = {}
+        # w·c in a product: `fold` hands the w up, which leaves the weights below as they are
+        lone = np.zeros(len(flat.op), bool)
+        lone[flat.child[of_product & is_sum & (flat.lengths == 1)[flat.child]]] = True
+        self._multiply_weights(np.flatnonzero(of_sum & is_sum & ~lone[flat.parent]))
+
+    def _multiply_weights(self, edges: np.ndarray) -> None:
+        """Open sums in sums, given by the edges between them, unless a weight would become enormous."""
+        flat, weights = self.flat, self.weights
+        first, place = flat.first_weight.tolist(), (edges - flat.start[flat.parent[edges]]).tolist()
+        for parent, child, k in reversed(
+            list(zip(flat.parent[edges].tolist(), flat.child[edges].tolist(), place, strict=True))
+        ):  # parents first
+            weight = weights[parent][k] if parent in weights else flat.weights[first[parent] + k]
+            multiplied = [times(weight, v) for v in flat.weights[first[child] : first[child + 1]]]
+            if None not in multiplied:
+                self.inner.add(child)
+                weights[child] = multiplied  # type: ignore[assignment]
+
+    def opened(self) -> Flat:
+        """The circuit with all nests opened."""
+        build, inner = FlatBuilder(), self.inner
+        entries = list(self.flat.entries())
+        new: list[int] = []
+        for i, (op, children, data) in enumerate(entries):
+            if i in inner:
+                new.append(-1)  # it has no node of its own
                 continue
-            if inner.isdisjoint(node.children):
-                if not new.keys().isdisjoint(node.children):
-                    new[node] = rebuild(node, [new.get(c, c) for c in node.children])
-                continue
-            edges = list(_open(node, inner, weights))
-            children = [new.get(c, c) for _, c in edges]
-            new[node] = weighted_sum([w for w, _ in edges], children) if node.op is Op.SUM else product(children)
-        return Circuit(new[circuit.root], circuit.variables)
+            if not inner.isdisjoint(children):
+                edges = list(self._edges_out(i, entries))
+                children = tuple([c for _, c in edges])
+                data = tuple([w for w, _ in edges]) if op is Op.SUM else None
+            new.append(build.add(op, tuple([new[c] for c in children]), data))
+        return build.flat(new[-1])
 
+    def _edges_out(self, head: int, entries: list[Entry]) -> Iterator[tuple[Number, int]]:
+        """The edges out of the nest below `head`, left to right; iterative, for nests a million deep."""
+        stack = [self._edges(head, entries[head])]
+        while stack:
+            for weight, child in stack[-1]:
+                if child in self.inner:
+                    stack.append(self._edges(child, entries[child]))
+                    break
+                yield weight, child
+            else:
+                stack.pop()
 
-def _may_nest(flat: Flat) -> bool:
-    """Whether some sum is the child of a sum only, or some product that of a product."""
-    same = (flat.op[flat.child] == flat.op[flat.parent]) & (flat.uses[flat.child] == 1) & (flat.lengths[flat.child] > 0)
-    return bool((same & (flat.op[flat.parent] != Op.DET)).any())
-
-
-def _nested(circuit: Circuit) -> tuple[set[Node], dict[Node, list[Number]]]:
-    """The nodes to open, and for sums their weights, multiplied by those above them."""
-    uses = count_uses(circuit.order)
-    single = {node for node, count in uses.items() if count == 1 and node.children}
-    inner: set[Node] = set()
-    weights: dict[Node, list[Number]] = {}
-    lone: set[Node] = set()  # w·c in a product: `fold` hands the w up, which leaves the weights below as they are
-    for node in reversed(circuit.order):  # parents first
-        op = node.op
-        if (op is not Op.SUM and op is not Op.PRODUCT) or single.isdisjoint(node.children) or node in lone:
-            continue
-        if op is Op.PRODUCT:
-            own = [c for c in node.children if c in single]
-            inner.update(c for c in own if c.op is op)
-            lone.update(c for c in own if c.op is Op.SUM and len(c.children) == 1)
-            continue
-        for weight, child in zip(weights.get(node, node.weights), node.children, strict=True):
-            if child.op is op and child in single:
-                multiplied = [times(weight, v) for v in child.weights]
-                if None not in multiplied:
-                    inner.add(child)
-                    weights[child] = multiplied  # type: ignore[assignment]
-    return inner, weights
-
-
-def _open(head: Node, inner: set[Node], weights: dict[Node, list[Number]]) -> Iterator[tuple[Number, Node]]:
-    """The edges out of the nest below `head`, left to right; iterative, for nests a million deep."""
-    stack = [_edges(head, weights)]
-    while stack:
-        for weight, child in stack[-1]:
-            if child in inner:
-                stack.append(_edges(child, weights))
-                break
-            yield weight, child
-        else:
-            stack.pop()
-
-
-def _edges(node: Node, weights: dict[Node, list[Number]]) -> Iterator[tuple[Number, Node]]:
-    own: Sequence[Number] = weights.get(node, node.weights) if node.op is Op.SUM else [1] * len(node.children)
-    return zip(own, node.children, strict=True)
+    def _edges(self, i: int, entry: Entry) -> Iterator[tuple[Number, int]]:
+        op, children, data = entry
+        weights: Sequence[Number] = self.weights.get(i) or data if op is Op.SUM else [1] * len(children)
+        return zip(weights, children, strict=True)

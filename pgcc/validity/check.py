@@ -17,6 +17,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
 from pgcc.ir.node import Op
 from pgcc.kernels.policy import tier
+from pgcc.progress import waiting
 from pgcc.rings.balls import Exact
 from pgcc.validity.coefficients import scan_coefficients
 from pgcc.validity.dependence import judge_dependence
@@ -228,7 +229,8 @@ def check(
     (False, {'x': 0}, Fraction(-1, 2))
     """
     _check_arguments(circuit, time, tolerance)
-    with collector_paused(), tier(multiplications(circuit)):
+    proving = waiting("looking for a proof that it is a distribution")
+    with proving, collector_paused(), tier(multiplications(circuit)):
         multiaffine = _judge_multiaffine(circuit)
         total = find_total(circuit)
         nonnegative, certificate = _Nonnegative(circuit, multiaffine, total, float(time), float(tolerance), rng).judge()

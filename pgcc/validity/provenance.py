@@ -59,14 +59,10 @@ class Rule(NamedTuple):
         As the checker knows it (`proof.RULES`).
     law : str
         The fact of mathematics behind it.
-    sign : callable
-        From the node and the signs of its children to its own, None where the rule does not apply. (Of determinants,
-        the matrices have to have a witness, too.)
     """
 
     name: str
     law: str
-    sign: Callable[[Node, Signs], Sign]
 
 
 # -- the rules -------------------------------------------------------------------------------------------------------
@@ -136,41 +132,33 @@ DETERMINANTS: dict[str, Callable[[Rows, Rows, Rows], list[Any]]] = {
 }
 
 
+# From a node and the signs of its children to its own; None if that does not follow from them.
+SIGNS: dict[Op, Callable[[Node, Signs], Sign]] = {
+    Op.CONST: _of_number,
+    Op.VAR: _of_variable,
+    Op.SUM: _of_sum,
+    Op.PRODUCT: _of_product,
+    Op.DET: _of_det,
+}
+# The rules behind these signs. Of those for determinants one is needed, with a witness for the matrices.
 RULES: dict[Op, tuple[Rule, ...]] = {
-    Op.CONST: (Rule("number", "a number is its own coefficient", _of_number),),
-    Op.VAR: (Rule("variable", "the coefficient of a variable is 1", _of_variable),),
-    Op.SUM: (
-        Rule("weighted sum", "coefficients add up: nonnegative weights of nonnegative terms", _of_sum),
-    ),
-    Op.PRODUCT: (
-        Rule("product", "coefficients of a product are sums of products of coefficients", _of_product),
-    ),
+    Op.CONST: (Rule("number", "a number is its own coefficient"),),
+    Op.VAR: (Rule("variable", "the coefficient of a variable is 1"),),
+    Op.SUM: (Rule("weighted sum", "coefficients add up: nonnegative weights of nonnegative terms"),),
+    Op.PRODUCT: (Rule("product", "coefficients of a product are sums of products of coefficients"),),
     Op.DET: (
-        Rule("matrix-tree theorem", "the coefficients of a Laplacian's determinant are weights of trees",
-             _of_det),
-        Rule("Gram determinant", "det(M0 + Σ f_i·s_i·v_i·v_iᵀ), M0 ⪰ 0: mixed discriminants are nonnegative",
-             _of_det),
+        Rule("matrix-tree theorem", "the coefficients of a Laplacian's determinant are weights of trees"),
+        Rule("Gram determinant", "det(M0 + Σ f_i·s_i·v_i·v_iᵀ), M0 ⪰ 0: mixed discriminants are nonnegative"),
         Rule("positive semidefinite kernel", "the coefficients of det(D + diag(f)·L) are principal minors of L, and "
-             "L + Lᵀ ⪰ 0", _of_det),
-        Rule("marginal kernel", "det(I − K + diag(f)·K) with 0 ⪯ K ⪯ I is a determinantal point process",
-             _of_det),
+             "L + Lᵀ ⪰ 0"),
+        Rule("marginal kernel", "det(I − K + diag(f)·K) with 0 ⪯ K ⪯ I is a determinantal point process"),
     ),
 }  # fmt: skip
-
-
-def _by_expansion(node: Node, below: Signs) -> Sign:
-    raise NotImplementedError  # it looks at more than the children: see `_Expansion`, and `extraction`
-
-
-EXPANSION = Rule(
-    "multiplied out", "its coefficients, computed exactly, in variables and parts that are proved", _by_expansion
-)
-
-
+# These look at more than the children: see `_Expansion`, and `extraction`.
+EXPANSION = Rule("multiplied out", "its coefficients, computed exactly, in variables and parts that are proved")
 EXTRACTION = Rule(
-    "part of a determinant", "Σ_j w_j·D(s_j) = Σ_d (Σ_j w_j·s_j^d)·[s^d] D, and D(s) has nonnegative coefficients",
-    _by_expansion,
-)  # fmt: skip
+    "part of a determinant", "Σ_j w_j·D(s_j) = Σ_d (Σ_j w_j·s_j^d)·[s^d] D, and D(s) has nonnegative coefficients"
+)
 
 
 # -- the walk --------------------------------------------------------------------------------------------------------
@@ -257,10 +245,10 @@ def prove_nonnegative(circuit: Circuit) -> Certificate:
 
 
 def _apply(node: Node, below: Signs, witnesses: Witnesses) -> tuple[Sign, Rule | None, Any]:
-    for rule in RULES.get(node.op, ()):
-        sign = rule.sign(node, below)
-        found = [None] if sign is None or node.op is not Op.DET else witnesses.of(rule.name, node)
-        if sign is not None and found:
+    sign = SIGNS[node.op](node, below)
+    for rule in RULES[node.op] if sign is not None else ():
+        found = witnesses.of(rule.name, node) if node.op is Op.DET else [None]
+        if found:
             return sign, rule, found[0]
     return None, None, None
 

@@ -10,7 +10,7 @@ import numpy as np
 from pgcc.compiler import Compiled
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op, var
-from pgcc.ir.numbers import UNIT, Number, exact
+from pgcc.ir.numbers import UNIT, log_of
 from pgcc.program.determinant import DetStructure
 
 # The most terms of a sum to examine, counted again for every variable by which they are split.
@@ -44,7 +44,7 @@ def least_log_coefficient(compiled: Compiled) -> float:
         below = [least[c] for c in circuit.links[i]]
         match node.op:
             case Op.CONST:
-                least.append(_log(node.value))
+                least.append(log_of(node.value))
             case Op.VAR:
                 least.append(-math.inf)
             case Op.PRODUCT:
@@ -86,7 +86,7 @@ def _of_sum(circuit: Circuit, i: int, least: list[float]) -> float:
         literals = frozenset((node.name, node.is_complement) for node in nodes if node.op is Op.VAR)
         rest = sum(least[factor] for factor, node in zip(factors, nodes, strict=True) if node.op is not Op.VAR)
         if rest > -math.inf and weight:
-            terms.append((_log(weight) + rest, literals))
+            terms.append((log_of(weight) + rest, literals))
     return _of_terms(terms, [_MOST_TERMS])
 
 
@@ -120,8 +120,3 @@ def _of_kernel(node: Node) -> float:
     spectrum = np.linalg.eigvalsh(L)
     low = float(spectrum[0]) - 8 * k * k * UNIT * float(np.abs(spectrum).max(initial=0.0))
     return k * min(0.0, math.log(low)) if low > 0.0 else -math.inf
-
-
-def _log(number: Number) -> float:
-    ratio = exact(number)
-    return math.log(ratio.numerator) - math.log(ratio.denominator) if ratio > 0 else -math.inf

@@ -7,12 +7,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from how_many import some
 from real_data import DATA
 
 import pgcc
 from pgcc.errors import FormatError
 from pgcc.formats import nnf, psdd, sdd, vtree
 from pgcc.formats.weights import literal_weights
+from pgcc.ir.node import postorder, product, var, weighted_sum
 
 CIRCUITS = DATA / "circuits"
 needs_data = pytest.mark.skipif(not CIRCUITS.is_dir(), reason=f"the circuits made by others are not at {CIRCUITS}")
@@ -136,6 +138,61 @@ def test_psdd_of_special_numbers(tmp_path):
     assert both[0] == both[1]
     certain = PSDD.replace("T 2 2 2 -0.5", "T 2 2 2 0").replace("T 3 2 2 -0.25", "T 3 2 2 -inf")
     assert pgcc.compile(psdd.read(write(tmp_path, "d.psdd", certain))).prob({"x1": 1, "x2": 0}) == 0.0
+
+
+def by_nodes(path):
+    """The root of a PSDD, by the definition of its lines, of interned nodes."""
+    nodes = {}
+    for words in words_of(path):
+        if words[0] == "D":
+            logs = [min(float(word), 0.0) for word in words[6::3]]
+            pairs = zip(words[4::3], words[5::3], strict=True)
+            elements = [product((nodes[int(prime)], nodes[int(sub)])) for prime, sub in pairs]
+            node = elements[0] if logs == [0.0] else weighted_sum(map(math.exp, logs), elements)
+        else:
+            x, log = var(f"x{abs(int(words[3]))}"), float(words[-1])
+            bar = var(x.name, complement=True)
+            if words[0] == "L":
+                node = x if log > 0 else bar
+            else:
+                node = weighted_sum((math.exp(log), -math.expm1(log)), (x, bar))
+        nodes[int(words[1])] = node
+    return node
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["little_4var", "nltcs", "nltcs.clt", "mnist"])
+def test_a_psdd_is_the_circuit_of_its_lines(name):
+    path = CIRCUITS / f"{name}.psdd"
+    circuit = psdd.read(path)
+    assert len(circuit.scopes.of) == len(circuit.order)  # made before any node is
+    assert circuit.root is by_nodes(path)
+    assert circuit.order == postorder(circuit.root)
+
+
+@pytest.mark.parametrize("seed", range(some(30)))
+def test_random_psdds_are_the_circuits_of_their_lines(tmp_path, seed):
+    rng = random.Random(seed)
+    n = rng.randrange(2, 6)
+    lines, below = [], []  # below: the ids of nodes over the variables 1..i
+    for i in range(1, n + 1):
+        first = len(lines)
+        logs = [math.log(rng.choice([0.25, 0.5, 0.3])) for _ in range(2)]
+        lines += [f"L {first} 0 {i}", f"L {first + 1} 0 -{i}", *(f"T {first + 2 + k} 0 {i} {logs[k]}" for k in (0, 1))]
+        own, before = list(range(first, first + 4)), below
+        below = list(own)
+        if before:
+            below = []
+            for _ in range(rng.randrange(1, 5)):  # some of them are equal
+                count = rng.randrange(1, 4)
+                weight = math.log(1 / count)
+                elements = [f"{rng.choice(own[:2])} {rng.choice(before)} {weight}" for _ in range(count)]
+                below.append(len(lines))
+                lines.append(f"D {len(lines)} 0 {count} " + " ".join(elements))
+    path = write(tmp_path, "a.psdd", "\n".join(["psdd 1", *lines]) + "\n")
+    circuit = psdd.read(path)
+    assert circuit.root is by_nodes(path)
+    assert circuit.order == postorder(circuit.root)
 
 
 # -- .vtree ---------------------------------------------------------------------------------------

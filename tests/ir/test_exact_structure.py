@@ -16,7 +16,7 @@ from pgcc.ir.definite import surely_definite
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import det, var
 from pgcc.passes.balls import is_definite
-from pgcc.passes.padding import homogenize
+from pgcc.passes.homogenize import homogenize
 from pgcc.passes.total import total
 from pgcc.program.determinant import DetStructure
 from pgcc.program.lower import lower

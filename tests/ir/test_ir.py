@@ -337,7 +337,7 @@ index_sets = st.sets(st.integers(0, 200), max_size=40)
 
 
 def as_scope(elements):
-    return scopes.of_members(elements)
+    return scopes.from_intervals((m, m + 1) for m in elements)
 
 
 def as_set(scope):

@@ -1,4 +1,4 @@
-"""Padding sums: give every child of a sum a factor for each variable of the sum that it misses.
+"""Homogenise and smooth: give every child of a sum a factor for each variable of the sum that it misses.
 
 *Homogenise*: the factor is ȳ_i, which is 1 in every generating polynomial.
 

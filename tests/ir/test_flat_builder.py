@@ -1,0 +1,65 @@
+"""Flat circuits built one node at a time are the circuits of the same nodes, in the same order."""
+
+import random
+
+from how_many import some
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from pgcc.ir.circuit import Circuit, distinct_flat, from_flat
+from pgcc.ir.flat import Flat
+from pgcc.ir.flat_builder import FlatBuilder
+from pgcc.ir.node import postorder
+from pgcc.passes.homogenize import homogenize
+from pgcc.testing import circuits
+
+thorough = settings(max_examples=some(100), deadline=None)
+anything = st.one_of(circuits(dets=True, multiaffine=False, floats=True, max_size=12), circuits(max_size=12))
+
+
+def some_order(circuit, seed):
+    """The nodes in an order in which children come before parents, not that of `postorder`."""
+    rng, waiting, done, order = random.Random(seed), list(circuit.order), set(), []
+    while waiting:
+        ready = [node for node in waiting if done.issuperset(node.children)]
+        order.append(rng.choice(ready))
+        done.add(order[-1])
+        waiting.remove(order[-1])
+    return order
+
+
+@thorough
+@given(anything, st.integers(0, 99))
+def test_a_built_circuit_is_that_of_its_nodes_in_postorder(circuit, seed):
+    build, position = FlatBuilder(), {}
+    for node in 2 * some_order(circuit, seed):  # equal nodes have one position
+        position[node] = build.add(node.op, tuple(position[c] for c in node.children), node.data)
+    assert len(build.op) == len(circuit.order)
+    build.const(12345)  # what the root does not need is left out
+    built = build.flat(position[circuit.root])
+    assert built.distinct
+    assert built.equals(Flat.of(postorder(circuit.root)))
+    assert list(built.nodes) == postorder(circuit.root)
+    assert [build.nodes()[position[node]] for node in circuit.order] == circuit.order
+    assert from_flat(built, circuit.variables) == circuit
+
+
+def test_numbers_of_other_types_are_other_nodes():
+    build = FlatBuilder()
+    x = build.var("x")
+    assert build.weighted_sum((1,), (x,)) != build.weighted_sum((1.0,), (x,))
+    one, other = (build.flat(build.weighted_sum((weight,), (x,))) for weight in (1, 1.0))
+    assert not one.equals(other)
+    assert not build.flat(build.one).equals(build.flat(build.const(1.0)))
+
+
+@thorough
+@given(circuits(max_variables=4, max_size=10))
+def test_positions_are_those_of_the_order(circuit):
+    """Also of a homogenized circuit, which may have equal nodes at two positions until somebody asks for its order."""
+    assume(circuit.overlap is None)
+    for one in (circuit, homogenize(circuit), homogenize(Circuit(circuit.root, circuit.variables)).simplify()):
+        assert one.edges == sum(len(node.children) for node in one.order)
+        assert len(one.scopes.of) == len(one.order)
+        assert list(distinct_flat(one).nodes) == one.order
+        assert one.links == [tuple(one.order.index(c) for c in node.children) for node in one.order]
