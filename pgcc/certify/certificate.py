@@ -14,14 +14,14 @@ from typing import Protocol
 
 import numpy as np
 
-from pgcc.certify.kernels.analysis import ENDLESS, LEAST_NORMAL, LOSS, Arithmetic, Read, State, nothing_known, walk
+from pgcc.certify.kernels.analysis import ENDLESS, LEAST_NORMAL, LOSS, ErrorAnalysis, State, nothing_known
 from pgcc.determinants.kernels.staged import LEAST
 from pgcc.errors import PgccError
 from pgcc.ir.numbers import UNIT, Number, absolute, add, exact
 from pgcc.program.condense import Condensed
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import DET, DETBAR, DETIN, DETMAG, NAMES, Code, Program
-from pgcc.rings.kernels.walk import instructions_of
+from pgcc.rings.kernels.walk import instructions_of, walk
 from pgcc.rings.values import rounding_bound
 
 # The largest ratio magnitude / value of a known determinant: its error, at most a tenth of it, in units of roundings.
@@ -55,14 +55,14 @@ class DetBounds(Protocol):
         """log of an upper bound on magnitude / value of determinant d."""
 
 
-class Walk:
+class Analysis:
     """The error analysis of programs that run one after another over the same slots: the states of all slots."""
 
     def __init__(self, slots: int, dets: DetBounds | None = None, weight_first: bool = False):
         self.state = nothing_known(slots)
         self.dets, self.weight_first = dets, weight_first
 
-    def run(self, program: Program, length: int = 1) -> Walk:
+    def run(self, program: Program, length: int = 1) -> Analysis:
         """Analyse a program made by `lower`, `reverse`, `flows` or `schedule`.
 
         length : the number of coefficients per value.
@@ -70,15 +70,14 @@ class Walk:
         leaves = leaf_states(program)
         if length > 1:  # a coefficient may be arbitrarily small
             leaves = leaves._replace(low=np.full(len(leaves.low), -ENDLESS))
-        self._run(program, leaves, nothing_known(0), length)
+        self._run(program, leaves, 0, length)
         return self
 
-    def run_condensed(self, condensed: Condensed) -> Walk:
+    def run_condensed(self, condensed: Condensed) -> Analysis:
         """Analyse a condensed program and the programs that fill its tables."""
         tables = [condensed.tables, *condensed.wide]
-        found = [_picked(Walk(one.program.slots).run(one.program).state, one.roots) for one in tables]
-        wide = State(*map(np.concatenate, zip(nothing_known(0), *found[1:], strict=True)))
-        self._run(condensed, found[0], wide, 1)
+        found = [_picked(Analysis(one.program.slots).run(one.program).state, one.roots) for one in tables]
+        self._run(condensed, State(*map(np.concatenate, zip(*found, strict=True))), len(condensed.tables.roots), 1)
         return self
 
     def certificate(self, values: Sequence[int] | np.ndarray, magnitudes: Sequence[int] | np.ndarray) -> Certificate:
@@ -95,14 +94,14 @@ class Walk:
             return Certificate(gamma, 0.0)
         return Certificate(gamma, _bounded_exp(error + 1.0) + min(gamma, 1.0) * _bounded_exp(beside + 1.0) + 2.0**-1074)
 
-    def _run(self, program: Code, leaves: State, lookups: State, length: int) -> None:
-        read = Read(log_weights_of(program), program.weights < 0.0, leaves, lookups)
-        arithmetic, code = Arithmetic(length, self.weight_first), instructions_of(program)
-        begin, end = 0, program.instructions
+    def _run(self, program: Code, leaves: State, lookups: int, length: int) -> None:
+        log_weights, negative = log_weights_of(program), program.weights < 0.0
+        system = ErrorAnalysis(
+            log_weights, negative, leaves, lookups, self.state, length, math.log(length), self.weight_first, np.zeros(1)
+        )
+        begin, end, code = 0, program.instructions, instructions_of(program)
         for i in [*_determinants(program), end]:
-            stopped = walk(code, begin, i, read, arithmetic, self.state)
-            if stopped < i:
-                raise PgccError(f"the errors of an instruction {NAMES[program.op[stopped]]} are not known")
+            walk(code, system, begin, i)
             if i < end:
                 self._determinant(program, i)
             begin = i + 1
@@ -148,7 +147,7 @@ class Walk:
 
 def rounding_counts(program: Program) -> np.ndarray:
     """By slot, a bound on the number of roundings in any term of its final value."""
-    return Walk(program.slots).run(program).state.rounds
+    return Analysis(program.slots).run(program).state.rounds
 
 
 def gamma_of(program: Program, slots: Sequence[int] | np.ndarray) -> float:

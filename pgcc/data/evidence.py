@@ -14,10 +14,7 @@ from pgcc.arrays import as_array, is_frame, is_pandas, is_sparse
 from pgcc.data.text import parse_evidence, parse_names
 from pgcc.errors import EvidenceError, brief
 from pgcc.ir.names import find_variable, hint, some
-from pgcc.rings.float64.kernels.evidence import are_codes
 
-# Tables of at most this many entries are checked by numpy: loading a compiled kernel would take longer.
-_SMALL = 10_000
 _MEANING = "1 (in), 0 (out) or −1 / None / NaN (unobserved)"
 
 
@@ -112,6 +109,8 @@ class Evidence:
         table = self._table[rows]
         if self._checked:
             return table
+        if not table.flags.writeable:  # another type to Numba, for which it would compile every kernel anew
+            table = table.copy()
         if not checked and table.dtype == np.int8 and table.flags.c_contiguous:
             return table
         return as_codes(table, self.variables, rows.indices(self.rows)[0])
@@ -320,13 +319,6 @@ def as_codes(table: np.ndarray, variables: Sequence[str], first_row: int) -> np.
     kind = table.dtype.kind
     if kind == "b":  # converted, not viewed: the bytes of a boolean array may be others than 0 and 1
         return np.ascontiguousarray(table, dtype=np.int8)
-    if (
-        table.dtype == np.int8
-        and table.size > _SMALL
-        and table.flags.c_contiguous
-        and are_codes(_flat(table), 0, table.size)
-    ):
-        return table
     if kind == "f":
         table = np.where(np.isnan(table), -1.0, table)
         good = (table == 0.0) | (table == 1.0) | (table == -1.0)
@@ -340,8 +332,3 @@ def as_codes(table: np.ndarray, variables: Sequence[str], first_row: int) -> np.
             f"row {first_row + row}, variable {variables[column]!r} is {table[row, column]}: evidence is {_MEANING}"
         )
     return np.ascontiguousarray(table, dtype=np.int8)
-
-
-def _flat(table: np.ndarray) -> np.ndarray:
-    """A table of codes as one array of bytes."""
-    return table.reshape(-1).view(np.uint8)

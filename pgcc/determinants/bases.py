@@ -19,6 +19,7 @@ from pgcc.determinants.pencil import BALLS, as_ball
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.numbers import UNIT
 from pgcc.program.determinant import DetStructure
+from pgcc.progress import waiting
 from pgcc.rings.precision import ball_parts, precision
 
 _BITS = 192
@@ -86,7 +87,7 @@ def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
         return None
     is_identity = structure.identity_m0 if not phi.any() else structure.is_marginal_kernel and (phi == 1.0).all()
     left = np.abs(structure.floats[2]).sum(axis=0)
-    with precision(_BITS):
+    with waiting(f"the kernel of a determinant of {len(phi):,} children"), precision(_BITS):
         if is_identity and structure.identity_u and structure.doubles[2]:  # G = Vᵀ
             return _base_of_entries(structure, _entries_of_doubles(structure.floats[2].T), phi, 0.0 * left, left)
         m0, u, v = _balls(structure)

@@ -25,7 +25,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import UNIT, Number
 from pgcc.program.determinant import DetStructure
-from pgcc.program.lower import affine_leaf
+from pgcc.program.lower import Form, affine_forms
 from pgcc.rings.kernels.counting import linear_factors
 from pgcc.rings.kernels.scaled import RADIX
 from pgcc.rings.precision import precision
@@ -55,11 +55,12 @@ class CountedDeterminants:
     def of(circuit: Circuit, compile: Callable[[Circuit], Evaluator]) -> CountedDeterminants | None:
         """None if a determinant is not symmetric or has other children than variables, or if a weight is negative."""
         each: list[_CountedDeterminant] = []
-        for node in circuit.order:
+        forms = affine_forms(circuit.flat, circuit.variables)
+        for node, below in zip(circuit.order, circuit.links, strict=True):
             if (node.op is Op.SUM and min(node.weights, default=0) < 0) or (node.op is Op.CONST and node.value < 0):
                 return None
             if node.op is Op.DET:
-                one = _read(node, circuit, compile)
+                one = _read(node, [forms.get(c) for c in below], circuit, compile)
                 if one is None:
                     return None
                 each.append(one)
@@ -71,19 +72,22 @@ class CountedDeterminants:
         return None if None in found else found  # type: ignore[return-value]
 
 
-def _read(node: Node, circuit: Circuit, compile: Callable[[Circuit], Evaluator]) -> _CountedDeterminant | None:
-    """The determinant of a node, if its children are φ_i·z_i with complements ȳ_i; None otherwise."""
+def _read(
+    node: Node, forms: list[Form | None], circuit: Circuit, compile: Callable[[Circuit], Evaluator]
+) -> _CountedDeterminant | None:
+    """The determinant of a node, if its children are φ_i·z_i with complements ȳ_i; None otherwise.
+
+    forms : of its children; None for those that are not affine.
+    """
     structure = DetStructure.of(node)
     if node.size is not None or not structure.in_range or not structure.symmetric:
         return None
-    column = {name: i for i, name in enumerate(circuit.variables)}
     columns: list[int] = []
     phi: list[Number] = []
-    for f, y in zip(node.inside, node.outside, strict=True):
-        inside, outside = affine_leaf(f), affine_leaf(y)
-        if inside is None or outside is None or inside[0] is None or outside != (inside[0], 1, 0) or inside[1]:
+    for inside, outside in zip(forms[: len(forms) // 2], forms[len(forms) // 2 :], strict=True):
+        if inside is None or inside[0] < 0 or inside[1] or outside != (inside[0], 1, 0):
             return None
-        columns.append(column[inside[0]])
+        columns.append(inside[0])
         phi.append(inside[2])
     if any(x <= 0 for x in phi):
         return None

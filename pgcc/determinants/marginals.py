@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from pgcc.certify import budget
-from pgcc.certify.certificate import Certificate, Walk
+from pgcc.certify.certificate import Analysis, Certificate
 from pgcc.certify.kernels.bounds import smallest
 from pgcc.determinants.kernels.partials import write_partials
 from pgcc.determinants.kernels.plan import Children
@@ -58,14 +58,14 @@ class StagedMarginals:
         return reverse(self.staged.unscheduled)
 
     @cached_property
-    def _walk(self) -> Walk:
-        return self.staged.walk(self.program)
+    def _analysis(self) -> Analysis:
+        return self.staged.analysis(self.program)
 
     @cached_property
     def certificate(self) -> Certificate:
         """The certificate of the joint probabilities and the root."""
         read = result_slots(self.program)
-        return self._walk.certificate(read[: len(read) // 2], read[len(read) // 2 :])
+        return self._analysis.certificate(read[: len(read) // 2], read[len(read) // 2 :])
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
         """Posteriors for int8 rows of evidence (1, 0, −1)."""
@@ -124,4 +124,4 @@ class StagedMarginals:
         # the certificate assumes that magnitudes, which include the errors of derivatives, are within these bounds
         sizes = slice(int(program.target[i]) + k, int(program.target[i]) + 2 * k)
         here = work.reshape(-1, lanes)[sizes]
-        here[~(here <= np.exp(np.minimum(self._walk.state.high[sizes], 709.0))[:, None])] = np.nan
+        here[~(here <= np.exp(np.minimum(self._analysis.state.high[sizes], 709.0))[:, None])] = np.nan

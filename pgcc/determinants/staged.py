@@ -1,6 +1,6 @@
 """Programs with determinants in float64: planning, scaling and certificates.
 
-A `Staged` program runs in two stages, by `run_staged` of `kernels/staged`: the head, which needs no determinant, in the
+A `Staged` program runs in two parts, by `run_staged` of `kernels/staged`: the head, which needs no determinant, in the
 fast form, and then the tail. Determinants are scaled by powers of two to stay in the range of doubles. `rings/direct`
 makes and runs it.
 """
@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from pgcc.certify import budget
-from pgcc.certify.certificate import MOST_UNITS, Certificate, Walk, log_determinant_bound
+from pgcc.certify.certificate import MOST_UNITS, Analysis, Certificate, log_determinant_bound
 from pgcc.certify.kernels.analysis import ENDLESS, State, nothing_known
 from pgcc.determinants.forms import Determinant, Determinants
 from pgcc.determinants.kernels import staged as kernels
@@ -22,7 +22,8 @@ from pgcc.determinants.kernels.observed import PADDING
 from pgcc.determinants.kernels.staged import run_staged, run_tail
 from pgcc.ir.numbers import add
 from pgcc.program.program import DET, DETMAG, LEAF, TIMES, Program
-from pgcc.program.stages import stages
+from pgcc.program.schedule import needed_slots
+from pgcc.program.split import split_at_determinants
 from pgcc.rings.float64.kernels.evidence import STEP, Rows
 from pgcc.rings.float64.kernels.interpreter import FloatProgram
 from pgcc.rings.float64.loop import condensed_program, new_block, uncondensed_program
@@ -53,14 +54,14 @@ class Staged:
         self.where = np.flatnonzero(program.op == DET)
         self.dets = self._plan(program)
         self.degree = self._degrees(program)
-        below = _under_determinants(program)
+        below = needed_slots(program, np.concatenate([np.zeros(0, np.int64), *program.det_children]))
         exponents = np.array([e for _, e, _ in self._totals], np.int64)
         self.shift = np.where([bool(below[program.target[i]]) for i in self.where], 0, exponents)
         weights, self.exponent = _shifted_weights(program, self.shift)
         self.unscheduled = replace(program, weights=weights)
         # Variables that only determinants read are read straight from the evidence.
         unread = _unread_leaves(program, [one.columns is not None for one in self.dets.each])
-        both = stages(self.unscheduled, unread)
+        both = split_at_determinants(self.unscheduled, unread)
         self.program, self.head = both.tail, both.head
 
     def _plan(self, program: Program) -> Determinants:
@@ -72,12 +73,11 @@ class Staged:
         work = block.work
         work[:] = 0.0
         begin = 0
-        for d, i in enumerate(self.where.tolist()):
+        for d, (i, slots) in enumerate(zip(self.where.tolist(), program.det_children, strict=True)):
             unscaled = kernels.Determinants(
                 Determinants(each).layout, np.zeros(d, np.int64), np.zeros(d), _PLANNING_ERROR
             )
             run_tail(uncondensed_program(program), begin, i, unscaled, free, 0, block, unknown)
-            slots = program.args[program.start[i] + 1 : program.start[i + 1]]
             k = len(slots) // 2
             columns = _variable_columns(program, slots[:k], slots[k:])
             each.append(Determinant(self.structures[d], work[slots[:k] * STEP], columns, program.n_variables))
@@ -91,8 +91,7 @@ class Staged:
         """
         exact, binary = _exact_values(program)
         degree = np.empty(len(self.where))
-        for d, i in enumerate(self.where.tolist()):
-            slots = program.args[program.start[i] + 1 : program.start[i + 1]]
+        for d, slots in enumerate(program.det_children):
             structure, k = self.structures[d], len(slots) // 2
             if not binary[slots[k:]].all():
                 degree[d] = math.inf
@@ -109,12 +108,12 @@ class Staged:
     @cached_property
     def certificate(self) -> Certificate:
         """The certificate of the head and then the tail, with determinants scaled as they are."""
-        walk = Walk(self.program.slots, _Bounds(self)).run_condensed(self.head).run(self.program)
-        return walk.certificate([self.program.value], [self.program.magnitude])
+        analysis = Analysis(self.program.slots, _Bounds(self)).run_condensed(self.head).run(self.program)
+        return analysis.certificate([self.program.value], [self.program.magnitude])
 
-    def walk(self, program: Program) -> Walk:
-        """The certifying walk over another program with the same determinants, in which no two values share a slot."""
-        return Walk(program.slots, _Bounds(self)).run(program)
+    def analysis(self, program: Program) -> Analysis:
+        """The error analysis of another program with the same determinants, in which no two values share a slot."""
+        return Analysis(program.slots, _Bounds(self)).run(program)
 
     def run(self, rtol: float, evidence: np.ndarray, lanes: int) -> tuple[np.ndarray, np.ndarray]:
         """Value and, if signed, magnitude of every row, and in which rows float64 cannot compute a determinant.
@@ -130,7 +129,7 @@ class Staged:
         missed = True
         while missed:
             dets = self.determinants(wanted)
-            missed = run_staged(*self._parts, dets, flat, lanes, block, roots, out, unknown)
+            missed = run_staged.call_alike(*self._parts, dets, flat, lanes, block, roots, out, unknown)
             if missed:
                 self.dets.find_free_bases()
                 missed = self.dets.layout is not dets.layout  # another thread may have found them
@@ -218,19 +217,19 @@ def _exact_values(program: Program) -> tuple[np.ndarray, np.ndarray]:
 def _variable_columns(program: Program, inside: np.ndarray, outside: np.ndarray) -> np.ndarray | None:
     """The columns of the variables z_i, if the children are c_i·z_i, c_i > 0, of distinct variables and their ȳ_i."""
     leaf = np.full(program.slots, -1)
-    leaves = program.op == LEAF
-    leaf[program.target[leaves]] = program.args[program.start[:-1][leaves]]
+    slots, numbers = program.leaves
+    leaf[slots] = numbers
     f, y = leaf[inside], leaf[outside]
     if (f < 0).any() or (y < 0).any():
         return None
     columns = program.leaf_variable[f]
     if (columns < 0).any() or len(np.unique(columns)) < len(columns) or (program.leaf_variable[y] != columns).any():
         return None
-    numbers, one = program.leaf_numbers, program.leaf_table[f, 1]
+    pairs, one = program.leaf_numbers, program.leaf_table[f, 1]
     if not ((one > 2.0**-960) & (one < 2.0**960)).all():
         return None
     # compare the exact numbers: as doubles, z + 10⁻⁴⁰⁰ would be the variable z
-    if any(numbers[i][0] != 0 for i in f.tolist()) or any(numbers[i] != (1, 0) for i in y.tolist()):
+    if any(pairs[i][0] != 0 for i in f.tolist()) or any(pairs[i] != (1, 0) for i in y.tolist()):
         return None
     return columns.astype(np.int64)
 
@@ -244,17 +243,6 @@ def _unread_leaves(program: Program, of_variables: list[bool]) -> np.ndarray:
         if program.op[i] < DET or not of_variables[program.args[first]] or program.op[i] == DETMAG:
             read[program.args[first + (program.op[i] >= DET) : program.start[i + 1]]] = True
     return (program.op == LEAF) & ~read[program.target]
-
-
-def _under_determinants(program: Program) -> np.ndarray:
-    """Which values are used, directly or indirectly, by a determinant."""
-    under = np.zeros(program.slots, bool)
-    if (program.op == DET).sum() > 1:
-        for i in range(program.instructions - 1, -1, -1):
-            if program.op[i] == DET or (program.op[i] != LEAF and under[program.target[i]]):
-                first = program.start[i] + (program.op[i] >= DET)
-                under[program.args[first : program.start[i + 1]]] = True
-    return under
 
 
 def _shifted_weights(program: Program, shift: np.ndarray) -> tuple[np.ndarray, int]:

@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgcc.certify.certificate import Walk, log_leaves_of, log_weights_of, rounding_counts
+from pgcc.certify.certificate import Analysis, log_leaves_of, log_weights_of, rounding_counts
 from pgcc.certify.kernels.analysis import LOSS
 from pgcc.determinants.cofactors import Derivatives, Matrices, determinant_derivatives
 from pgcc.errors import PrecisionError
 from pgcc.evaluate.kernels.gradients import add_float64_gradients, add_scaled_gradients
 from pgcc.ir.numbers import UNIT, absolute
-from pgcc.program.program import ARITHMETIC, DET, DETBAR, LEAF, SUM, Program
-from pgcc.program.reverse import adjoints
+from pgcc.program.program import ARITHMETIC, DET, DETBAR, Program
+from pgcc.program.reverse import adjoints, terms_of
 from pgcc.rings.direct import split_constants, split_doubles
 from pgcc.rings.float64.kernels.evidence import STEP, Rows, pack_block
 from pgcc.rings.float64.kernels.interpreter import run_block
@@ -129,18 +129,15 @@ class Differentiator:
         self.matrices: list[Matrices] = [structure.floats for structure in program.structures]
         found = adjoints(program)
         self.reversed, self.adjoint, self._source = found.program.expect(*_KNOWN), found.slot, found.weight
-        sums = np.flatnonzero(program.op == SUM)
-        lengths = np.diff(program.start)[sums]
-        owner = np.repeat(sums, lengths)
-        within = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         # the derivative by the weight of a term w·x of a sum p is p'·x, that by a constant c is c'·1 (' : adjoints)
-        constants = np.flatnonzero((program.op == LEAF) & (program.leaf_variable[_leaves(program)] < 0))
+        terms = terms_of(program)
+        weighted = terms.weight >= 0
+        slots, numbers = program.leaves
+        constants = slots[program.leaf_variable[numbers] < 0]
         one = np.full(len(constants), self.reversed.args[-1])
-        self.child = np.concatenate([program.args[program.start[owner] + within], one]).astype(np.int64)
-        self.above = self.adjoint[program.target[np.concatenate([owner, constants])]]
-        self.place = np.concatenate(
-            [program.first_weight[owner] + within, len(program.weights) + program.target[constants]]
-        )
+        self.child = np.concatenate([terms.x[weighted], one]).astype(np.int64)
+        self.above = self.adjoint[np.concatenate([terms.of[weighted], constants])]
+        self.place = np.concatenate([terms.weight[weighted], len(program.weights) + constants])
 
     def absolute(self) -> Differentiator:
         """The same with absolute numbers, for programs without determinants: rounding is relative to its values."""
@@ -195,13 +192,13 @@ class Differentiator:
 
         ∂F/∂θ is the product of an adjoint and a value.
         """
-        walk = Walk(self.reversed.slots).run(self.reversed)
-        high, error = walk.state.high, walk.state.error
+        analysis = Analysis(self.reversed.slots).run(self.reversed)
+        high, error = analysis.state.high, analysis.state.error
         found = self.above >= 0
         above, child, place = self.above[found], self.child[found], self.place[found]
         constants = np.full(self.program.slots, -np.inf)
-        leaves = self.program.op == LEAF
-        constants[self.program.target[leaves]] = log_leaves_of(self.program)[_leaves(self.program)[leaves]]
+        slots, numbers = self.program.leaves
+        constants[slots] = log_leaves_of(self.program)[numbers]
         sizes = np.concatenate([log_weights_of(self.program), constants])[place]
         off = np.logaddexp(np.logaddexp(high[above] + error[child], error[above] + high[child]), LOSS)
         off = np.logaddexp(off, error[above] + error[child])
@@ -300,7 +297,7 @@ class ScaledGradients:
         program, (evidence, share) = of.reversed, some
         codes = np.ascontiguousarray(evidence)
         m, e = np.zeros((len(codes), program.slots)), np.zeros((len(codes), program.slots), np.int64)
-        op, target, start, args, *_ = program.arrays
+        op, target, start, args = program.op, program.target, program.start, program.args
         begin, derivatives = 0, {}
         for i in [*np.flatnonzero((op == DET) | (op == DETBAR)).tolist(), len(op)]:
             run_scaled_rows(instructions_of(program), of.constants, begin, i, codes, m, e)
@@ -360,12 +357,6 @@ class ScaledGradients:
             )
         for total, part in zip(found.matrices[which], derivative.found.by_matrices, strict=True):
             total += np.tensordot(factor, part[alive], 1)
-
-
-def _leaves(program: Program) -> np.ndarray:
-    """By instruction, the number of the leaf that it reads; 0 if it reads none."""
-    first = np.minimum(program.start[:-1], max(0, len(program.args) - 1))
-    return np.where(program.op == LEAF, program.args[first], 0)
 
 
 class _Rescaled:

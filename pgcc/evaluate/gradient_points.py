@@ -22,7 +22,7 @@ from pgcc.evaluate.gradient import Differentiator, Gradients, WeightedRows
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import DET, DETBAR, Program
 from pgcc.rings.degrees import FormalDegrees
-from pgcc.rings.kernels.walk import Operations, complete, number_system, walk_in_python
+from pgcc.rings.kernels.walk import Operations, number_system, walk_in_python
 
 # Radii are searched between 2^-40 and 2^40, on grids of 17 exponents.
 _WIDEST, _GRID = 40.0, 17
@@ -182,7 +182,7 @@ def _determinant(system: _AtPoints, i: int, at: int, op: int, args: list[int]) -
         raise ValueError("an instruction has no value at points")
 
 
-number_system(_AtPoints, Operations(_leaf, _one, _times, _zero, _add, _add_product, complete, complete, _determinant))
+number_system(_AtPoints, Operations(_leaf, _one, _times, _zero, _add, _add_product, determinant=_determinant))
 
 
 def circle(

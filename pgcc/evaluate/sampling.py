@@ -7,6 +7,7 @@ from collections import OrderedDict
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from pgcc.program.builder import starts
 from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, Program
 from pgcc.rings.direct import Float64, split_constants
 from pgcc.rings.kernels.scaled import RADIX, Constants, Scaled
-from pgcc.rings.kernels.walk import Operations, complete, instructions_of, number_system, walk, walk_in_python
+from pgcc.rings.kernels.walk import Operations, instructions_of, number_system, walk, walk_in_python
 
 # The relative error of determinants that occur in the probabilities of a choice.
 _RTOL = 1e-9
@@ -35,29 +36,11 @@ _MOST_KEPT, _MOST_KEPT_SIZE = 8, 1 << 21
 _MOST_WORK = 1 << 29
 
 
-@dataclass(frozen=True)
-class Nodes:
+class Nodes(NamedTuple):
     """The nodes of a program by slot, as the sampling kernel reads them."""
 
-    kind: np.ndarray
-    first: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    which: np.ndarray
-    weight: np.ndarray
-    weight_exponent: np.ndarray
-    table: np.ndarray
-    table_exponent: np.ndarray
-
-    @property
-    def links(self) -> Links:
-        """The nodes and terms."""
-        return Links(self.kind, self.first, self.left, self.right, self.which)
-
-    @property
-    def numbers(self) -> Numbers:
-        """The numbers of the nodes and terms."""
-        return Numbers(self.weight, self.weight_exponent, self.table, self.table_exponent)
+    links: Links
+    numbers: Numbers
 
 
 @dataclass(frozen=True)
@@ -140,23 +123,23 @@ class TopDown:
             walk_down(self.nodes.links, self.program.value, choices, ready.dets, ready.codes, stream, out)
 
     def _prepare(self, codes: np.ndarray) -> Ready | None:
-        nodes = self.nodes
+        links, numbers = self.nodes
         values = self._values(codes)
         if values is None:
             return None
-        live, one = np.zeros(len(nodes.kind), np.uint8), np.zeros(len(nodes.kind))
-        cumulative = np.zeros(len(nodes.left))
+        live, one = np.zeros(len(links.kind), np.uint8), np.zeros(len(links.kind))
+        cumulative = np.zeros(len(links.left))
         choices = Choices(live, cumulative, one)
-        choice_tables(nodes.links, nodes.numbers, codes, *values, choices)
+        choice_tables(links, numbers, codes, *values, choices)
         tables: list[Tables | None] = [None] * len(self.sets)
         if self.sets:
             reached = np.zeros_like(live)
-            mark_reached(nodes.links, choices, self.program.value, reached)
-            for s in np.flatnonzero((nodes.kind == DET) & (reached == 1)).tolist():
+            mark_reached(links, choices, self.program.value, reached)
+            for s in np.flatnonzero((links.kind == DET) & (reached == 1)).tolist():
                 found = self._tables(s, *values)
                 if found is None:
                     return None
-                tables[nodes.which[s]] = found
+                tables[links.which[s]] = found
         steps = sum(found.steps for found in tables if found is not None)
         return Ready(codes.copy(), live, cumulative, one, lay_out(tables), steps)
 
@@ -193,8 +176,8 @@ class TopDown:
 
     def _tables(self, s: int, m: np.ndarray, e: np.ndarray) -> Tables | None:
         """The tables of the determinant at node s; None if its odds are out of range."""
-        nodes = self.nodes
-        f, y = nodes.left[nodes.first[s] : nodes.first[s + 1]], nodes.right[nodes.first[s] : nodes.first[s + 1]]
+        _, first, left, right, which = self.nodes.links
+        f, y = left[first[s] : first[s + 1]], right[first[s] : first[s + 1]]
         inside, outside = m[y] == 0.0, m[f] == 0.0
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             phi = np.ldexp(m[f] / m[y], (np.clip(e[f] - e[y], -4, 4) * RADIX).astype(np.int32))
@@ -202,12 +185,12 @@ class TopDown:
         certain = inside | outside
         if (inside & outside).any() or not ((phi < _MOST_ODDS) & (phi > 1.0 / _MOST_ODDS))[~certain].all():
             return None
-        return self.sets[nodes.which[s]].prepare(phi, inside)
+        return self.sets[which[s]].prepare(phi, inside)
 
     def __repr__(self) -> str:
         names = sorted({one.name for one in self.sets})
         dets = f", determinants by {' and '.join(names)}" if names else ""
-        return f"<TopDown: {len(self.nodes.kind)} nodes{dets}>"
+        return f"<TopDown: {self.program.slots} nodes{dets}>"
 
 
 def find_top_down(float64: Float64) -> TopDown | str:
@@ -268,7 +251,7 @@ def _determinant(system: _Terms, i: int, at: int, op: int, args: list[int]) -> N
         raise PgccError(f"internal error: there is no rule to sample from {NAMES[op]}; please report it")
 
 
-number_system(_Terms, Operations(_leaf, _one, _times, _zero, _add, _add_product, complete, complete, _determinant))
+number_system(_Terms, Operations(_leaf, _one, _times, _zero, _add, _add_product, determinant=_determinant))
 
 
 def _nodes(program: Program, constants: Constants) -> Nodes:
@@ -284,14 +267,11 @@ def _nodes(program: Program, constants: Constants) -> Nodes:
     table, table_exponent = np.zeros((program.slots, 2)), np.zeros((program.slots, 2), np.int64)
     table[is_leaf] = constants.leaf_table[leaf[is_leaf], :2]
     table_exponent[is_leaf] = constants.leaf_exponents[leaf[is_leaf], :2]
-    return Nodes(
+    links = Links(
         np.array(found.kind, np.uint8),
         starts([len(node) for node in found.terms]),
         left.astype(np.int32),
         right.astype(np.int32),
         np.array(found.which, np.int32),
-        weight,
-        weight_exponent,
-        table,
-        table_exponent,
     )
+    return Nodes(links, Numbers(weight, weight_exponent, table, table_exponent))

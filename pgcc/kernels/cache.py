@@ -31,6 +31,7 @@ import numpy as np
 from numba import types
 from numba.core import event
 
+from pgcc.interrupts import tidily
 from pgcc.kernels.announce import compilation
 from pgcc.kernels.folder import DAY, LOG, writable
 from pgcc.kernels.numba_private import Cache, can_be_kept, from_bytes, to_bytes
@@ -63,7 +64,6 @@ class KernelCache(Cache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The kernel compiled for these types, or None: then Numba compiles it, and `save_overload` follows."""
-        target_context.refresh()
         path = self._path(sig, target_context.codegen())
         content = None if path is None else _read(path)
         if path is None or content is None:
@@ -176,14 +176,15 @@ def _read(path: Path) -> bytes | None:
 
 def _write(path: Path, content: bytes) -> None:
     """Write a file that appears when it is complete, whoever else writes it at the same time."""
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(content).digest() + content)
-        os.replace(name, path)
-    except OSError:
-        _delete(Path(name))
-        raise
+    with tidily():
+        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(content).digest() + content)
+            os.replace(name, path)
+        except BaseException:
+            _delete(Path(name))
+            raise
 
 
 def _delete(path: Path) -> None:

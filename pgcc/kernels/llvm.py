@@ -7,6 +7,8 @@ imported when the first kernel is compiled.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +21,7 @@ from pgcc.kernels import simd
 from pgcc.kernels.numba_private import define
 from pgcc.kernels.simd import FRACTION, LANES, LEAST_FRACTION, STEPS, WORD
 
-_INTEGERS, _LINE = ir.VectorType(ir.IntType(64), LANES), ir.VectorType(ir.IntType(8), 64)
+_INTEGERS, _LINE = ir.VectorType(ir.IntType(64), LANES), ir.VectorType(ir.IntType(8), WORD)
 _DOUBLE, _VECTOR, _BYTES = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.IntType(8), LANES)
 
 
@@ -43,15 +45,31 @@ def operation(definition: Callable[..., Any]) -> Any:
     return definition
 
 
+def on_vectors(instructions: Callable[..., Any]) -> Any:
+    """The same for an operation whose arguments and result are vectors, given by `instructions(builder, *vectors)`."""
+    kind = vector8(*[vector8] * (len(inspect.signature(instructions).parameters) - 1))
+
+    @functools.wraps(instructions)
+    def definition(typingctx: Any, *vectors: Any) -> Any:
+        return kind, lambda context, builder, signature, args: instructions(builder, *args)
+
+    return operation(definition)
+
+
 def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any, element: ir.Type) -> Any:
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), element.as_pointer())
 
 
+def _all(vector: ir.VectorType, constant: float) -> Any:
+    """A vector of equal constants."""
+    return ir.Constant(vector, [constant] * vector.count)
+
+
 def _splat(builder: Any, scalar: Any, vector: ir.VectorType) -> Any:
-    one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
-    mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), mask)
+    undefined = ir.Constant(vector, ir.Undefined)
+    one = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, undefined, _all(ir.VectorType(ir.IntType(32), vector.count), 0))
 
 
 def _call(builder: Any, name: str, arguments: Sequence[Any]) -> Any:
@@ -139,74 +157,46 @@ def splat(typingctx: Any, scalar: Any) -> Any:
     return vector8(types.float64), codegen
 
 
-@operation
-def mul(typingctx: Any, a: Any, b: Any) -> Any:
+@on_vectors
+def mul(builder: Any, a: Any, b: Any) -> Any:
     """a · b"""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fmul(args[0], args[1], flags=("contract",))
-
-    return vector8(vector8, vector8), codegen
+    return builder.fmul(a, b, flags=("contract",))
 
 
-@operation
-def muladd(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+@on_vectors
+def muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
     """a · b + c, with one rounding where the machine can."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fadd(builder.fmul(args[0], args[1], flags=("contract",)), args[2], flags=("contract",))
-
-    return vector8(vector8, vector8, vector8), codegen
+    return builder.fadd(builder.fmul(a, b, flags=("contract",)), c, flags=("contract",))
 
 
-@operation
-def plus(typingctx: Any, a: Any, b: Any) -> Any:
+@on_vectors
+def plus(builder: Any, a: Any, b: Any) -> Any:
     """a + b, never contracted with anything"""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fadd(args[0], args[1])
-
-    return vector8(vector8, vector8), codegen
+    return builder.fadd(a, b)
 
 
-@operation
-def minus(typingctx: Any, a: Any, b: Any) -> Any:
+@on_vectors
+def minus(builder: Any, a: Any, b: Any) -> Any:
     """a − b, never contracted with anything"""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fsub(args[0], args[1])
-
-    return vector8(vector8, vector8), codegen
+    return builder.fsub(a, b)
 
 
-@operation
-def sub(typingctx: Any, a: Any, b: Any) -> Any:
+@on_vectors
+def sub(builder: Any, a: Any, b: Any) -> Any:
     """a − b; of a product with one rounding where the machine can."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fsub(args[0], args[1], flags=("contract",))
-
-    return vector8(vector8, vector8), codegen
+    return builder.fsub(a, b, flags=("contract",))
 
 
-@operation
-def times(typingctx: Any, a: Any, b: Any) -> Any:
+@on_vectors
+def times(builder: Any, a: Any, b: Any) -> Any:
     """a · b, never contracted with anything"""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fmul(args[0], args[1])
-
-    return vector8(vector8, vector8), codegen
+    return builder.fmul(a, b)
 
 
-@operation
-def fused(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+@on_vectors
+def fused(builder: Any, a: Any, b: Any, c: Any) -> Any:
     """a · b + c with one rounding, on every machine"""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _call(builder, "llvm.fma.v8f64", args)
-
-    return vector8(vector8, vector8, vector8), codegen
+    return _call(builder, "llvm.fma.v8f64", [a, b, c])
 
 
 @operation
@@ -222,25 +212,21 @@ def add_up(typingctx: Any, a: Any) -> Any:
     return types.float64(vector8), codegen
 
 
-@operation
-def quotient(typingctx: Any, a: Any, b: Any) -> Any:
+@on_vectors
+def quotient(builder: Any, a: Any, b: Any) -> Any:
     """a / b; 0 where b is smaller than every normal number."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        smallest, zero = ir.Constant(_VECTOR, [2.0**-1022] * LANES), ir.Constant(_VECTOR, [0.0] * LANES)
-        small = builder.fcmp_ordered("<", args[1], smallest)
-        return builder.select(small, zero, builder.fdiv(args[0], args[1]))
-
-    return vector8(vector8, vector8), codegen
+    smallest, zero = _all(_VECTOR, 2.0**-1022), _all(_VECTOR, 0.0)
+    small = builder.fcmp_ordered("<", b, smallest)
+    return builder.select(small, zero, builder.fdiv(a, b))
 
 
 def _gather(builder: Any, first: Any, offsets: Any) -> Any:
     """The eight doubles at these offsets from an address."""
     pointers = ir.VectorType(_DOUBLE.as_pointer(), LANES)
     start = _splat(builder, builder.ptrtoint(first, ir.IntType(64)), _INTEGERS)
-    bytes_away = builder.shl(offsets, ir.Constant(_INTEGERS, [3] * LANES))
+    bytes_away = builder.shl(offsets, _all(_INTEGERS, 3))
     addresses = builder.inttoptr(builder.add(start, bytes_away), pointers)
-    all_lanes, align = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [1] * LANES), ir.Constant(ir.IntType(32), 8)
+    all_lanes, align = _all(ir.VectorType(ir.IntType(1), LANES), 1), ir.Constant(ir.IntType(32), 8)
     undefined = ir.Constant(_VECTOR, ir.Undefined)
     return _call(builder, "llvm.masked.gather.v8f64.v8p0f64", [addresses, align, all_lanes, undefined])
 
@@ -280,11 +266,8 @@ def add_planes(typingctx: Any, codes: Any, index: Any, low: Any, high: Any, resu
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         def plane(bit: int, power: Any) -> Any:
-            one = builder.and_(builder.lshr(code, ir.Constant(wide, [bit] * 32)), ir.Constant(wide, [1] * 32))
-            first = builder.trunc(power, ir.IntType(16))
-            lane = builder.insert_element(ir.Constant(wide, ir.Undefined), first, ir.Constant(ir.IntType(32), 0))
-            every = ir.Constant(ir.VectorType(ir.IntType(32), 32), [0] * 32)
-            return builder.shl(one, builder.shuffle_vector(lane, ir.Constant(wide, ir.Undefined), every))
+            one = builder.and_(builder.lshr(code, _all(wide, bit)), _all(wide, 1))
+            return builder.shl(one, _splat(builder, builder.trunc(power, ir.IntType(16)), wide))
 
         source = _address(context, builder, signature.args[0], args[0], args[1], ir.VectorType(ir.IntType(8), 32))
         code = builder.zext(builder.load(source, align=1), wide)
@@ -301,13 +284,9 @@ def equal_bytes(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     """Which of the 64 bytes of a flat array that start at `index` equal `value`: one bit each, the first the lowest."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word = ir.VectorType(ir.IntType(8), WORD)
-        found = builder.load(_address(context, builder, signature.args[0], args[0], args[1], word), align=1)
-        wanted = builder.trunc(args[2], ir.IntType(8))
-        one = builder.insert_element(ir.Constant(word, ir.Undefined), wanted, ir.Constant(ir.IntType(32), 0))
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), WORD), [0] * WORD)
-        every = builder.shuffle_vector(one, ir.Constant(word, ir.Undefined), mask)
-        return builder.bitcast(builder.icmp_signed("==", found, every), ir.IntType(64))
+        found = builder.load(_address(context, builder, signature.args[0], args[0], args[1], _LINE), align=1)
+        wanted = _splat(builder, builder.trunc(args[2], ir.IntType(8)), _LINE)
+        return builder.bitcast(builder.icmp_signed("==", found, wanted), ir.IntType(64))
 
     return types.uint64(array, types.intp, types.intp), codegen
 
@@ -318,7 +297,7 @@ def no_codes(typingctx: Any, array: Any, index: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         found = builder.load(_address(context, builder, signature.args[0], args[0], args[1], _LINE), align=1)
-        one, two = (ir.Constant(_LINE, [k] * WORD) for k in (1, 2))
+        one, two = (_all(_LINE, k) for k in (1, 2))
         return builder.bitcast(builder.icmp_unsigned(">", builder.add(found, one), two), ir.IntType(64))
 
     return types.uint64(array, types.intp), codegen
@@ -344,52 +323,36 @@ def count_bits(typingctx: Any, bits: Any) -> Any:
     return types.int64(types.uint64), codegen
 
 
-@operation
-def div(typingctx: Any, a: Any, b: Any) -> Any:
+@on_vectors
+def div(builder: Any, a: Any, b: Any) -> Any:
     """a / b"""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fdiv(args[0], args[1])
-
-    return vector8(vector8, vector8), codegen
+    return builder.fdiv(a, b)
 
 
-@operation
-def if_less(typingctx: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
+@on_vectors
+def if_less(builder: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
     """`yes` where a < b, else `no`; nothing is less than NaN, nor NaN than anything."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_ordered("<", args[0], args[1]), args[2], args[3])
-
-    return vector8(vector8, vector8, vector8, vector8), codegen
+    return builder.select(builder.fcmp_ordered("<", a, b), yes, no)
 
 
 def _from_least_fraction(builder: Any, a: Any) -> Any:
     """The bits of doubles, counted from those of the least m: k in the highest twelve, and below it how m is above."""
-    return builder.sub(builder.bitcast(a, _INTEGERS), ir.Constant(_INTEGERS, [LEAST_FRACTION] * LANES))
+    return builder.sub(builder.bitcast(a, _INTEGERS), _all(_INTEGERS, LEAST_FRACTION))
 
 
-@operation
-def binary_exponent(typingctx: Any, a: Any) -> Any:
+@on_vectors
+def binary_exponent(builder: Any, a: Any) -> Any:
     """k of a = 2^k · m with 0.698 ≤ m < 1.396, for positive normal numbers."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        k = builder.ashr(_from_least_fraction(builder, args[0]), ir.Constant(_INTEGERS, [FRACTION] * LANES))
-        return builder.sitofp(k, _VECTOR)
-
-    return vector8(vector8), codegen
+    k = builder.ashr(_from_least_fraction(builder, a), _all(_INTEGERS, FRACTION))
+    return builder.sitofp(k, _VECTOR)
 
 
-@operation
-def binary_fraction(typingctx: Any, a: Any) -> Any:
+@on_vectors
+def binary_fraction(builder: Any, a: Any) -> Any:
     """m of a = 2^k · m with 0.698 ≤ m < 1.396, for positive normal numbers."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        above = _from_least_fraction(builder, args[0])
-        above = builder.and_(above, ir.Constant(_INTEGERS, [(1 << FRACTION) - 1] * LANES))
-        return builder.bitcast(builder.add(above, ir.Constant(_INTEGERS, [LEAST_FRACTION] * LANES)), _VECTOR)
-
-    return vector8(vector8), codegen
+    above = _from_least_fraction(builder, a)
+    above = builder.and_(above, _all(_INTEGERS, (1 << FRACTION) - 1))
+    return builder.bitcast(builder.add(above, _all(_INTEGERS, LEAST_FRACTION)), _VECTOR)
 
 
 @operation
@@ -397,7 +360,7 @@ def by_fraction(typingctx: Any, tables: Any, at: Any, a: Any) -> Any:
     """Entries of the table of sixteen at `at`, by the step that m is in, for positive normal numbers a = 2^k · m."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        steps = ir.Constant(_INTEGERS, [FRACTION - STEPS] * LANES)
+        steps = _all(_INTEGERS, FRACTION - STEPS)
         step = builder.lshr(_from_least_fraction(builder, args[2]), steps)
         return _entries(context, builder, signature.args[0], args[0], args[1], step)
 
@@ -410,9 +373,9 @@ def _entries(context: Any, builder: Any, array_type: Any, tables: Any, at: Any, 
         low = builder.load(_address(context, builder, array_type, tables, at, _VECTOR), align=8)
         after = builder.add(at, ir.Constant(at.type, LANES))
         high = builder.load(_address(context, builder, array_type, tables, after, _VECTOR), align=8)
-        return _permuted(builder, "llvm.x86.avx512.vpermi2var.pd.512", low, numbers, high)
+        return _call(builder, "llvm.x86.avx512.vpermi2var.pd.512", [low, numbers, high])
     result = ir.Constant(_VECTOR, ir.Undefined)
-    numbers = builder.and_(numbers, ir.Constant(_INTEGERS, [15] * LANES))
+    numbers = builder.and_(numbers, _all(_INTEGERS, 15))
     for i in range(LANES):
         lane = ir.Constant(ir.IntType(32), i)
         place = builder.add(at, builder.extract_element(numbers, lane))
@@ -421,87 +384,52 @@ def _entries(context: Any, builder: Any, array_type: Any, tables: Any, at: Any, 
     return result
 
 
-def _permuted(builder: Any, name: str, low: Any, numbers: Any, high: Any) -> Any:
-    """Elements of two vectors by number, in one instruction."""
-    kind = ir.FunctionType(low.type, [low.type, numbers.type, high.type])
-    permute = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-    return builder.call(permute, [low, numbers, high])
-
-
 def _has(context: Any, feature: str) -> bool:
     """Whether the machine that is compiled for has a feature."""
     return f"+{feature}" in context.codegen().magic_tuple()[2].split(",")
 
 
-@operation
-def magnitude(typingctx: Any, a: Any) -> Any:
+@on_vectors
+def magnitude(builder: Any, a: Any) -> Any:
     """|a|"""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _call(builder, "llvm.fabs.v8f64", args)
-
-    return vector8(vector8), codegen
+    return _call(builder, "llvm.fabs.v8f64", [a])
 
 
-@operation
-def root(typingctx: Any, a: Any) -> Any:
+@on_vectors
+def root(builder: Any, a: Any) -> Any:
     """√a"""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _call(builder, "llvm.sqrt.v8f64", args)
-
-    return vector8(vector8), codegen
+    return _call(builder, "llvm.sqrt.v8f64", [a])
 
 
-@operation
-def nearest(typingctx: Any, a: Any) -> Any:
+@on_vectors
+def nearest(builder: Any, a: Any) -> Any:
     """The nearest whole number."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _call(builder, "llvm.nearbyint.v8f64", args)
-
-    return vector8(vector8), codegen
+    return _call(builder, "llvm.nearbyint.v8f64", [a])
 
 
-@operation
-def times_power(typingctx: Any, a: Any, exponent: Any) -> Any:
+@on_vectors
+def times_power(builder: Any, a: Any, exponent: Any) -> Any:
     """a · 2^exponent, for whole numbers; a and the result are normal."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        power = builder.shl(builder.fptosi(args[1], _INTEGERS), ir.Constant(_INTEGERS, [FRACTION] * LANES))
-        return builder.bitcast(builder.add(builder.bitcast(args[0], _INTEGERS), power), _VECTOR)
-
-    return vector8(vector8, vector8), codegen
+    power = builder.shl(builder.fptosi(exponent, _INTEGERS), _all(_INTEGERS, FRACTION))
+    return builder.bitcast(builder.add(builder.bitcast(a, _INTEGERS), power), _VECTOR)
 
 
-@operation
-def zero_below(typingctx: Any, a: Any, limit: Any, b: Any) -> Any:
+@on_vectors
+def zero_below(builder: Any, a: Any, limit: Any, b: Any) -> Any:
     """b, but 0 where a < limit."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_ordered("<", args[0], args[1]), ir.Constant(_VECTOR, [0.0] * LANES), args[2])
-
-    return vector8(vector8, vector8, vector8), codegen
+    return builder.select(builder.fcmp_ordered("<", a, limit), _all(_VECTOR, 0.0), b)
 
 
-@operation
-def smaller(typingctx: Any, a: Any, b: Any) -> Any:
+@on_vectors
+def smaller(builder: Any, a: Any, b: Any) -> Any:
     """a where a < b, else b."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_ordered("<", args[0], args[1]), args[0], args[1])
-
-    return vector8(vector8, vector8), codegen
+    return builder.select(builder.fcmp_ordered("<", a, b), a, b)
 
 
-@operation
-def larger(typingctx: Any, a: Any, b: Any) -> Any:
+@on_vectors
+def larger(builder: Any, a: Any, b: Any) -> Any:
     """a where a > b, else b."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[0], args[1])
-
-    return vector8(vector8, vector8), codegen
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
 @operation
@@ -510,8 +438,8 @@ def choose(typingctx: Any, codes: Any, index: Any, zero: Any, one: Any, free: An
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = builder.load(_address(context, builder, signature.args[0], args[0], args[1], _BYTES), align=1)
-        is_zero = builder.icmp_signed("==", code, ir.Constant(_BYTES, [0] * LANES))
-        is_one = builder.icmp_signed("==", code, ir.Constant(_BYTES, [1] * LANES))
+        is_zero = builder.icmp_signed("==", code, _all(_BYTES, 0))
+        is_one = builder.icmp_signed("==", code, _all(_BYTES, 1))
         zero, one, free = (_splat(builder, x, _VECTOR) for x in args[2:])
         return builder.select(is_zero, zero, builder.select(is_one, one, free))
 
@@ -525,7 +453,7 @@ def join_codes(typingctx: Any, columns: Any, x: Any, y: Any, to: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         first, second, place = (_address(context, builder, signature.args[0], args[0], at, some) for at in args[1:])
-        two, three = (ir.Constant(some, [k] * 32) for k in (2, 3))
+        two, three = (_all(some, k) for k in (2, 3))
         high, low = (builder.and_(builder.load(pointer, align=1), three) for pointer in (first, second))
         builder.store(builder.or_(builder.shl(high, two), low), place, align=1)
         return context.get_dummy_value()

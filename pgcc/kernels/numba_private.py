@@ -9,14 +9,25 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import binding
-from numba import types
+from numba import typeof, types
 from numba.core import serialize
 from numba.core.caching import _Cache as Cache
 from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
 from numba.core.typing.templates import infer, infer_global, make_intrinsic_template
 from numba.extending import models, register_model
 
-__all__ = ["Cache", "KernelType", "SeparateKernelType", "can_be_kept", "define", "from_bytes", "keep", "to_bytes"]
+__all__ = [
+    "Cache",
+    "KernelType",
+    "SeparateKernelType",
+    "can_be_kept",
+    "define",
+    "entry_point",
+    "from_bytes",
+    "keep",
+    "to_bytes",
+]
 
 # Kernels that others call at their address, by symbol: the module, the name and the types of arguments.
 _symbols: dict[str, tuple[str, str, Any]] = {}
@@ -60,6 +71,13 @@ def keep(dispatcher: Any, cache: Cache) -> Any:
     return dispatcher
 
 
+def entry_point(dispatcher: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
+    """The machine code for arguments of these types, as a function that does not look at the types of its arguments."""
+    found = tuple(map(typeof, args))
+    dispatcher.compile(found)
+    return dispatcher.overloads[found].entry_point
+
+
 def can_be_kept(result: Any) -> bool:
     """Whether a compiled function holds nothing that only this process has, such as addresses."""
     return not result.library.has_dynamic_globals and not result.lifted
@@ -73,7 +91,12 @@ def to_bytes(result: Any) -> bytes:
 
 
 def from_bytes(target_context: Any, content: bytes) -> CompileResult:
-    """The compiled function: `content` is what `to_bytes` gave, from a file of which the digest was right."""
+    """The compiled function: `content` is what `to_bytes` gave, from a file of which the digest was right.
+
+    Of the target it needs only the runtime, which counts references. All else that `target_context.refresh()` would
+    import, as Numba's own cache does, is there to compile, and takes longer than loading all kernels of a model.
+    """
+    rtsys.initialize(target_context)
     called, reduced = pickle.loads(content)
     for module, name, args in called:
         _give_symbol(getattr(importlib.import_module(module), name).dispatcher, args)

@@ -18,7 +18,6 @@ Errors are those of what comes out: `pgcc.certify.certificate` goes through the 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -28,25 +27,11 @@ import numpy as np
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.flat import spread, starts
 from pgcc.ir.numbers import Number
-from pgcc.program.program import ARITHMETIC, LEAF, LOOKUP, PAIR, QUOTIENT, TIMES, Code, Program
-from pgcc.program.schedule import needed_slots, share_slots
+from pgcc.program.program import ARITHMETIC, LEAF, LOOKUP, MOST_VARIABLES, PAIR, QUOTIENT, TIMES, Code, Program
+from pgcc.program.schedule import needed_slots, share_slots, values_read
+from pgcc.program.table_choice import Scope, scopes_of, worth_tables
 
-ENTRIES = 16  # of a table of two variables
-MOST_VARIABLES = 7  # of a wide one
 _MOST_READERS = 3
-# How many arguments of other instructions are read in the time that it takes to number states, and to look up a value:
-# in the nearest cache, where tables of five variables at most mostly are; in the next, which has room for so many
-# entries; or farther away.
-_TO_NUMBER, _NEAREST, _NEXT, _FAR = 12, 8, 24, 40
-_FIVE, _NEXT_ENTRIES = 5, 3 << 16
-# And in the time that it takes to pack evidence for states: for any, and for every variable.
-_TO_PACK, _TO_PACK_VARIABLE = 100, 3
-# Entries of all wide tables at most, and arguments that are read to fill them: less than a tenth of a second.
-_MOST_ENTRIES, _MOST_WORK = 1 << 20, 1 << 28
-
-Scope = tuple[int, ...]  # variables in order
-_NONE: Scope = ()
-_MANY: Scope = (-1,)  # more variables than any table has
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +127,7 @@ def condense(program: Program, kept: Sequence[int]) -> Condensed:
     --------
     >>> import pgcc
     >>> from pgcc.program.lower import lower
-    >>> from pgcc.passes.padding import homogenize
+    >>> from pgcc.passes.homogenize import homogenize
     >>> program = lower(homogenize(pgcc.parse("(0.5*a*b + 0.5)*(0.5*c*d + 0.5)")))
     >>> program, condense(program, [program.value])
     (<Program: 11 instructions, 18 operations, 11 slots>, <Condensed: 3 instructions, 4 operations, 3 slots>)
@@ -200,19 +185,16 @@ class _Condenser:
         The instruction that writes each value.
     lengths : int array
         How many values each instruction reads.
-    scope : int array
-        The scope of each value.
-    sizes : int array
-        How many variables each scope has; more than `MOST_VARIABLES` for `_MANY`.
+    scopes, scope, sizes
+        The distinct scopes, the scope of each value, and the sizes of scopes (see `ValueScopes`).
     """
 
     def __init__(self, program: Program, kept: Sequence[int]):
         self.program, self.kept = program.expect(*ARITHMETIC, QUOTIENT), np.array(kept, np.int64)
         self.writer = np.full(program.slots, program.instructions)
         self.writer[program.target] = np.arange(program.instructions)
-        self.lengths = np.where(program.op == LEAF, 0, np.diff(program.start))
-        self.scopes, self.scope = _scopes(program)
-        self.sizes = np.array([MOST_VARIABLES + 1 if scope is _MANY else len(scope) for scope in self.scopes])
+        self.lengths = values_read(program)
+        self.scopes, self.scope, self.sizes = self.value_scopes = scopes_of(program)
 
     def run(self) -> Condensed:
         looked_up, computed = self._split()
@@ -244,7 +226,7 @@ class _Condenser:
 
     def _split(self) -> tuple[np.ndarray, np.ndarray]:
         """The values that are looked up and the instructions that are run, both in the order of instructions."""
-        worth = _Work(self).worth_tables(self.program.n_variables)
+        worth = worth_tables(self.program, self.kept, self.value_scopes)
         tabulated = np.array([scope in worth for scope in self.scopes]) | (self.sizes <= 2)
         looked_up = tabulated[self.scope[self.program.target]]
         needed = needed_slots(self.program, self.kept, ~looked_up)[self.program.target]
@@ -410,27 +392,6 @@ class _Condenser:
         return listing.code(self.program.weights, self.program.numbers, self.program.slots)
 
 
-def _scopes(program: Program) -> tuple[list[Scope], np.ndarray]:
-    """The scopes of all values, `_MANY` for those that no table has; and for each value the place of its scope."""
-    unions = _Unions()
-    variables = [unions.number((v,) if v >= 0 else _NONE) for v in program.leaf_variable.tolist()]
-    scope = [0] * program.slots
-    args, start = program.args.tolist(), program.start.tolist()
-    for op, value, first, last in zip(program.op.tolist(), program.target.tolist(), start, start[1:], strict=False):
-        if op == LEAF:
-            scope[value] = variables[args[first]]
-            continue
-        here = 0
-        for x in args[first:last]:
-            there = scope[x]
-            if there != here:
-                here = unions[here, there]
-                if here == 1:
-                    break
-        scope[value] = here
-    return unions.scopes, np.array(scope, np.int64)
-
-
 def _spans(program: Program) -> np.ndarray:
     """The first and the last variable of each value, ranked by first use; not of the values of a reverse pass."""
     slots, leaf_variable = program.slots, program.leaf_variable.tolist()
@@ -485,110 +446,3 @@ def _deposited(bits: np.ndarray, places: np.ndarray, most: int) -> np.ndarray:
 def _lowest_bit(places: np.ndarray) -> np.ndarray:
     """The first of a set of places; −1 if it is empty."""
     return np.log2(np.maximum(places & -places, 0.5)).astype(np.int64)
-
-
-class _Unions(dict[tuple[int, int], int]):
-    """The union of two scopes. Scopes are known by their places in `scopes`: 0 is the empty one, 1 is `_MANY`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.scopes = [_NONE, _MANY]
-        self._place = {_NONE: 0, _MANY: 1}
-
-    def number(self, scope: Scope) -> int:
-        """The place of a scope."""
-        place = self._place.setdefault(scope, len(self.scopes))
-        if place == len(self.scopes):
-            self.scopes.append(scope)
-        return place
-
-    def __missing__(self, two: tuple[int, int]) -> int:
-        both = tuple(sorted({*self.scopes[two[0]], *self.scopes[two[1]]}))
-        many = 1 in two or len(both) > MOST_VARIABLES
-        self[two] = union = 1 if many else self.number(both)
-        return union
-
-
-class _Work:
-    """What it takes to compute values of few variables, in arguments that are read: which scopes are worth tables.
-
-    Attributes
-    ----------
-    own : dict
-        What it takes to compute all values of a scope from those of others.
-    parts : dict
-        These others.
-    read : dict
-        How many values of a scope are read elsewhere.
-    """
-
-    def __init__(self, condenser: _Condenser):
-        program, scopes, scope, sizes = condenser.program, condenser.scopes, condenser.scope, condenser.sizes
-        of = scope[program.target]  # the scope of each instruction
-        lengths = np.where(sizes[of] > 2, condenser.lengths, 0)
-        reader = np.repeat(of, lengths)
-        x = program.args[spread(program.start[:-1], lengths)]
-        part = scope[x]
-        other = part != reader
-        self.own: dict[Scope, int] = defaultdict(int)
-        for s, count in enumerate(np.bincount(of, lengths, len(scopes)).tolist()):
-            self.own[scopes[s]] += int(count)
-        self.parts: dict[Scope, set[Scope]] = {_MANY: {scopes[s] for s in scope[condenser.kept].tolist()}}
-        for pair in np.unique(reader[other] * len(scopes) + part[other]).tolist():
-            self.parts.setdefault(scopes[pair // len(scopes)], set()).add(scopes[pair % len(scopes)])
-        elsewhere = np.zeros(program.slots, bool)
-        elsewhere[x[other]] = elsewhere[condenser.kept] = True
-        self.read: dict[Scope, int] = defaultdict(int)
-        for s, count in enumerate(np.bincount(scope[elsewhere], minlength=len(scopes)).tolist()):
-            if count:
-                self.read[scopes[s]] = count
-                if sizes[s] <= 2:
-                    self.own[scopes[s]] += 2 * count  # each is looked up in a table of two variables
-
-    def worth_tables(self, variables: int) -> set[Scope]:
-        """As many variables at a time as leave the tables near, and whatever is worth them if they are far.
-
-        None, if all of them save less than it takes to pack evidence for them.
-        """
-        most = MOST_VARIABLES
-        while True:
-            chosen, entries, saved = self._chosen(most)
-            if entries <= _NEXT_ENTRIES:
-                return chosen if saved > _TO_PACK + _TO_PACK_VARIABLE * variables else set()
-            most -= 1
-
-    def _chosen(self, most: int) -> tuple[set[Scope], int, int]:
-        """What is worth tables, if so many variables may be near; entries that are to be near; and what is saved."""
-        chosen: set[Scope] = set()
-        near = entries = work = saved = 0
-        needed: list[dict[Scope, None]] = [{} for _ in range(MOST_VARIABLES + 1)]
-
-        def need(scope: Scope) -> None:
-            for part in self.parts.get(scope, ()):
-                if part is not _MANY:
-                    needed[len(part)][part] = None
-
-        need(_MANY)
-        # what reads a scope has more variables: all that need it are known when it is its turn
-        for size in range(MOST_VARIABLES, 2, -1):
-            for scope in needed[size]:
-                values, arguments, states = self.read[scope], self._all(scope), 3**size
-                far = arguments <= _TO_NUMBER + _FAR * values
-                cost = _TO_NUMBER + (_NEAREST if size <= _FIVE else _NEXT) * values
-                worth = not far or (size <= most and arguments > cost)
-                if worth and entries + values * states <= _MOST_ENTRIES and work + arguments * states <= _MOST_WORK:
-                    chosen.add(scope)
-                    entries, work = entries + values * states, work + arguments * states
-                    near, saved = near + (values * states if far else 0), saved + arguments - cost
-                else:
-                    need(scope)
-        return chosen, near, saved
-
-    def _all(self, scope: Scope) -> int:
-        """What it takes to compute all values of a scope, and of its parts."""
-        seen, wanted = {scope}, [scope]
-        for here in wanted:
-            new = self.parts.get(here, set()) - seen
-            wanted += new
-            seen |= new
-        return sum(self.own[here] for here in wanted)

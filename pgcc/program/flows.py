@@ -16,7 +16,7 @@ import numpy as np
 
 from pgcc.ir.flat import spread
 from pgcc.program.builder import Builder, BySlot
-from pgcc.program.program import ARITHMETIC, LEAF, QUOTIENT, SUM, TIMES, Program
+from pgcc.program.program import ARITHMETIC, QUOTIENT, SUM, TIMES, Program
 from pgcc.program.reverse import joint_sums, terms_of
 from pgcc.program.schedule import needed_slots
 
@@ -72,12 +72,11 @@ class _Flows:
         program = self.program
         needed = np.append(needed_slots(program, [program.value]), False)
         lengths = np.diff(program.start)
-        self.product, self.wide, self.leaf = np.zeros((3, self.sized), bool)
+        self.product, self.wide, leaf = np.zeros((3, self.sized), bool)
         self.product[program.target[program.op == TIMES]] = True
         wide = (program.op == TIMES) & (lengths != 2) & needed[program.target]
         self.wide[program.target[wide]] = True
-        leaves = np.flatnonzero(program.op == LEAF)
-        self.leaf[program.target[leaves]] = True
+        leaf[program.leaves[0]] = True
         terms = terms_of(program)
         kept = needed[terms.of] & ~self.wide[terms.of]
         of, x, y, weight = terms.of[kept], terms.x[kept], terms.y[kept], terms.weight[kept]
@@ -92,15 +91,8 @@ class _Flows:
         self.single = np.bincount(self.to[self.other < 0], minlength=self.sized)
         self.paired = np.bincount(self.to[self.other >= 0], minlength=self.sized)
         self.flowing = np.bincount(self.flow_to, minlength=self.sized)
-        self.wanted = needed & ~self.leaf  # values whose adjoint or flow somebody needs
-        self.wanted[self._leaves_read(leaves)] = True
-
-    def _leaves_read(self, leaves: np.ndarray) -> np.ndarray:
-        """The slots of leaves a·ȳ + b·z with b ≠ 0: their adjoints are what is read."""
-        program = self.program
-        number = program.args[program.start[leaves]]
-        reads = [program.leaf_numbers[k][1] != 0 for k in number.tolist()]
-        return program.target[leaves[np.array(reads, bool) & (program.leaf_variable[number] >= 0)]]
+        self.wanted = needed & ~leaf  # values whose adjoint or flow somebody needs
+        self.wanted[program.literals] = True
 
     # -- what is written for it -----------------------------------------------------------------------
 

@@ -17,8 +17,7 @@ from pgcc.program.builder import BySlot, leaf_table
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import DET, DETMAG, LEAF, SUM, TIMES, Program
 
-Leaf = tuple[str | None, Number, Number]  # a·ȳ + b·z: name, a, b
-Form = tuple[int, Number, Number]  # the same with the variable's column, −1 for a constant
+Form = tuple[int, Number, Number]  # a·ȳ + b·z: the column of the variable, a, b; (−1, a, 0) is the constant a
 
 
 def lower(circuit: Circuit) -> Program:
@@ -62,7 +61,7 @@ class _Lowering:
     def __init__(self, circuit: Circuit):
         self.flat, self.variables = circuit.flat, circuit.variables
         flat = self.flat
-        forms = _affine_forms(flat, self.variables)
+        forms = affine_forms(flat, self.variables)
         self.leaf = np.zeros(len(flat.op), bool)
         self.leaf[list(forms)] = True
         single = np.bincount(flat.child[np.repeat(flat.op == Op.SUM, flat.lengths)], minlength=len(flat.op)) == 1
@@ -197,8 +196,11 @@ def _structure(data: Any) -> DetStructure:
     return DetStructure((m0, u, v), size, (True,) * u.shape[1] if counted is None else counted)
 
 
-def _affine_forms(flat: Flat, variables: Sequence[str]) -> dict[int, Form]:
-    """The nodes that are affine forms in one variable, by position (see `affine_leaf`)."""
+def affine_forms(flat: Flat, variables: Sequence[str]) -> dict[int, Form]:
+    """The nodes that are affine forms a·ȳ + b·z in one variable, or constants, by position.
+
+    A constant term counts as a·ȳ: in a generating polynomial ȳ is 1, and a homogenised sum has no constants.
+    """
     columns = {name: i for i, name in enumerate(variables)}
     op, empty = flat.op.tolist(), (flat.op == Op.PRODUCT) & (flat.lengths == 0)
     forms: dict[int, Form] = dict.fromkeys(np.flatnonzero(empty).tolist(), (-1, 1, 0))
@@ -239,38 +241,3 @@ def _affine_sums(flat: Flat, column: np.ndarray) -> tuple[np.ndarray, np.ndarray
     constant_or_same = (below == -1) | (below == np.repeat(variable, lengths))
     affine = (variable >= 0) & np.logical_and.reduceat(constant_or_same, begin)
     return sums[affine], variable[affine]
-
-
-def affine_leaf(node: Node) -> Leaf | None:
-    """(name, a, b) if the node is a·ȳ + b·z in one variable, (None, a, 0) if it is the constant a, else None.
-
-    A constant term counts as a·ȳ: in a generating polynomial ȳ is 1, and a homogenised sum has no constants.
-    """
-    match node.op:
-        case Op.CONST:
-            return None, node.value, 0
-        case Op.VAR:
-            return (node.name, 1, 0) if node.is_complement else (node.name, 0, 1)
-        case Op.SUM if len(node.children) <= 3:
-            return _affine_sum(node)
-        case Op.PRODUCT if not node.children:
-            return None, 1, 0
-    return None
-
-
-def _affine_sum(node: Node) -> Leaf | None:
-    name: str | None = None
-    a: Number = 0
-    b: Number = 0
-    for weight, child in zip(node.weights, node.children, strict=True):
-        if child.op is Op.CONST:
-            a = add(a, mul(weight, child.value))
-        elif child.op is Op.VAR and name in (None, child.name):
-            name = child.name
-            if child.is_complement:
-                a = add(a, weight)
-            else:
-                b = add(b, weight)
-        else:
-            return None
-    return None if name is None else (name, a, b)

@@ -2,7 +2,7 @@
 
 `lower` folds weights into tables of leaves and reads products in place, and a simplified or homogenised circuit shares
 nodes that were two before. Here nothing is folded, fused or shared: instruction by instruction the circuit as it was
-written, with padding (see `passes.padding`) between a sum and its children if the circuit is decomposable.
+written, with padding (see `passes.homogenize`) between a sum and its children if the circuit is decomposable.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import assert_never
 
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
-from pgcc.passes.padding import Fillers
+from pgcc.passes.homogenize import Fillers
 from pgcc.program.builder import Builder
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import DET, SUM, Program

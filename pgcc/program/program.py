@@ -38,6 +38,8 @@ NAMES = ("LEAF", "SUM", "TIMES", "QUOTIENT", "DET", "DETMAG", "DETBAR", "DETIN",
 # What a polynomial is made of, without determinants; and what `lower` makes.
 ARITHMETIC = (LEAF, SUM, TIMES)
 LOWERED = (*ARITHMETIC, DET, DETMAG)
+# The entries of a table that PAIR reads, and the most variables of one that LOOKUP reads.
+ENTRIES, MOST_VARIABLES = 16, 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +148,24 @@ class Program(Code):
         return len(self.structures) > 0
 
     @cached_property
+    def leaves(self) -> tuple[np.ndarray, np.ndarray]:
+        """The slots that leaves are written to, and the number of the leaf in each."""
+        where = np.flatnonzero(self.op == LEAF)
+        return self.target[where], self.args[self.start[where]]
+
+    @cached_property
+    def literals(self) -> np.ndarray:
+        """The slots of the leaves a·ȳ + b·z with b ≠ 0, which depend on a variable z."""
+        slots, numbers = self.leaves
+        dependent = [self.leaf_numbers[k][1] != 0 for k in numbers.tolist()]
+        return slots[np.array(dependent, bool) & (self.leaf_variable[numbers] >= 0)]
+
+    @property
+    def det_children(self) -> list[np.ndarray]:
+        """The slots of the children f_1..f_k and y_1..y_k of every DET."""
+        return [self.args[self.start[i] + 1 : self.start[i + 1]] for i in np.flatnonzero(self.op == DET).tolist()]
+
+    @cached_property
     def det_shape(self) -> np.ndarray:
         """(r, k) of every determinant."""
         return np.array([(s.rank, s.children) for s in self.structures], np.int64).reshape(-1, 2)
@@ -154,20 +174,6 @@ class Program(Code):
     def det_numbers(self) -> list[Number]:
         """M0, U and V of every determinant, row by row, one after another."""
         return [x for s in self.structures for matrix in s.matrices for row in matrix.numbers() for x in row]
-
-    @cached_property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """What every kernel takes, in the order in which it takes it."""
-        return (
-            self.op,
-            self.target,
-            self.start,
-            self.args,
-            self.first_weight,
-            self.weights,
-            self.leaf_variable,
-            self.leaf_table,
-        )
 
     @cached_property
     def det_start(self) -> np.ndarray:
@@ -179,8 +185,3 @@ class Program(Code):
     def det_data(self) -> np.ndarray:
         """`det_numbers` as doubles."""
         return np.concatenate([np.zeros(0), *(m.ravel() for s in self.structures for m in s.floats)])
-
-    @property
-    def dets(self) -> tuple[np.ndarray, ...]:
-        """What kernels take that make nothing special of determinants."""
-        return self.det_shape, self.det_start, self.det_data

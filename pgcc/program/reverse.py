@@ -22,6 +22,7 @@ import numpy as np
 from pgcc.ir.flat import starts
 from pgcc.program.builder import Builder, Sum
 from pgcc.program.program import DET, DETBAR, DETIN, DETMAG, LEAF, LOWERED, SUM, TIMES, Program
+from pgcc.program.schedule import needed_slots
 
 
 @dataclass(frozen=True)
@@ -67,28 +68,15 @@ def variables_in_complements(program: Program) -> bool:
 
     >>> import pgcc
     >>> from pgcc.program.lower import lower
-    >>> from pgcc.passes.padding import homogenize
+    >>> from pgcc.passes.homogenize import homogenize
     >>> d = pgcc.dpp(L=[[2, 1], [1, 3]])
     >>> [variables_in_complements(lower(homogenize(c))) for c in (d, d.complement())]
     [False, True]
     """
     if not program.structures:
         return False
-    depends = np.zeros(program.slots, bool)
-    for i, op in enumerate(program.op.tolist()):
-        args, at = program.args[program.start[i] : program.start[i + 1]], program.target[i]
-        if op == LEAF:
-            depends[at] = program.leaf_variable[args[0]] >= 0 and program.leaf_numbers[args[0]][1] != 0
-        elif op in (DET, DETMAG):
-            children = args[1:]
-            if op == DET and depends[children[len(children) // 2 :]].any():
-                return True
-            depends[at] = depends[children].any()
-        elif op in (SUM, TIMES):
-            depends[at] = depends[args].any()
-        else:
-            raise ValueError(f"operation {op} is none of a circuit's program")
-    return False
+    complements = np.concatenate([children[len(children) // 2 :] for children in program.det_children])
+    return bool(needed_slots(program.expect(*LOWERED), complements)[program.literals].any())
 
 
 @dataclass(frozen=True)
@@ -165,7 +153,7 @@ def binarized(program: Program) -> Program:
 
 
 def terms_of(program: Program) -> Terms:
-    """The terms of a binarised program."""
+    """The terms of sums, and of products of at most two, as a binarised program has no others."""
     lengths, weights = np.diff(program.start), np.diff(program.first_weight)
     counts = np.select([program.op == SUM, program.op == TIMES], [weights, lengths > 0], 0)
     owner = np.repeat(np.arange(program.instructions), counts)
@@ -184,11 +172,10 @@ def joint_sums(builder: Builder, program: Program, adjoint: np.ndarray) -> list[
 
     adjoint : the slot of each value's adjoint; −1 where there is none.
     """
-    leaves = np.flatnonzero(program.op == LEAF)
-    number = program.args[program.start[leaves]]
-    slot, variable = program.target[leaves], program.leaf_variable[number]
+    slots, numbers = program.leaves
     of_variable = [Sum() for _ in range(program.n_variables)]
-    for above, v, leaf in zip(adjoint[slot].tolist(), variable.tolist(), number.tolist(), strict=True):
+    columns = (adjoint[slots], program.leaf_variable[numbers], numbers)
+    for above, v, leaf in zip(*(column.tolist() for column in columns), strict=True):
         b = program.leaf_numbers[leaf][1]
         if v >= 0 and above >= 0 and b != 0:
             of_variable[v].add(b, above)
@@ -295,9 +282,8 @@ class _Reverse:
                         reached[x] = 1
             needed = np.frombuffer(reached, np.bool_).copy()
         if not constants:
-            leaves = np.flatnonzero(program.op == LEAF)
-            constant = program.leaf_variable[program.args[program.start[leaves]]] < 0
-            needed[program.target[leaves[constant]]] = False
+            slots, numbers = program.leaves
+            needed[slots[program.leaf_variable[numbers] < 0]] = False
             needed[root] = True
         return needed
 

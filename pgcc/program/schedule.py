@@ -89,6 +89,11 @@ def value_arguments(program: Code) -> np.ndarray:
     return is_value
 
 
+def values_read(program: Code) -> np.ndarray:
+    """How many values each instruction reads."""
+    return np.diff(program.start) - ~_begins_with_value(program)
+
+
 def _begins_with_value(program: Code) -> np.ndarray:
     """Whether the first argument of each instruction is a value."""
     return (program.op != LEAF) & (program.op < DET)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from pgcc.data.evidence import Evidence, read_names
 from pgcc.errors import SemanticsError
 from pgcc.evaluate.parallel import for_chunks
 from pgcc.ir.circuit import Circuit
-from pgcc.queries.probability import probabilities
+from pgcc.queries.probability import Plan, probabilities
 from pgcc.rings.posteriors import shares
 from pgcc.rings.values import Values
 
@@ -42,6 +42,8 @@ class Distribution:
         The number of threads to use.
     proved : bool
         Whether it is proved that no coefficient is negative; otherwise every answer is checked.
+    plans : dict
+        How probabilities are computed, by what was asked (see `probabilities`).
     """
 
     circuit: Circuit
@@ -50,6 +52,7 @@ class Distribution:
     rtol: float
     threads: int
     proved: bool = False
+    plans: dict[tuple[Any, ...], Plan] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
 from pgcc.errors import EvidenceError, PgccError
+from pgcc.evaluate.distinct import number_rows
 from pgcc.ir.numbers import UNIT
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.sampling import sample
@@ -97,7 +98,7 @@ def _sampled_entropy(drawn: np.ndarray, logs: np.ndarray, free: int, rtol: float
     of the unseen assignments is known, so this encloses the entropy between two numbers. And a set of u ≈ 1/samples,
     which may well be missed entirely, shifts the mean by that much without adding to the scatter.
     """
-    seen = logs[_distinct(drawn)]
+    seen = logs[number_rows(drawn)[0]]
     mass, part = np.exp(seen), float(-(np.exp(seen) @ seen))
     u = _enclosed(1.0 - float(mass.sum()), rtol)
     least = part - rtol * (1.0 + part) + min(map(_times_log, u))
@@ -151,7 +152,7 @@ def _sampled_divergence(drawn: np.ndarray, log_p: np.ndarray, log_q: np.ndarray,
     """
     if np.isneginf(log_q).any():
         return Estimate(np.inf)
-    first = _distinct(drawn)
+    first, _ = number_rows(drawn)
     mass, terms = np.exp(log_p[first]), (log_p - log_q)[first]
     part, slack = float(mass @ terms), rtol * float(1.0 + mass @ np.abs(terms))
     u = _enclosed(1.0 - float(mass.sum()), rtol)
@@ -272,11 +273,6 @@ def _mean(terms: np.ndarray, missed: float) -> Estimate:
     """The mean; missed : what an event that no sample has seen would add to it."""
     scatter = float(terms.std(ddof=1) / np.sqrt(len(terms)))
     return Estimate(float(terms.mean()), float(np.hypot(scatter, missed)), exact=False, scatter=scatter)
-
-
-def _distinct(drawn: np.ndarray) -> np.ndarray:
-    """The first position of each distinct row."""
-    return np.unique(drawn, axis=0, return_index=True)[1]
 
 
 def _enclosed(probability: float, error: float) -> tuple[float, float]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ import numpy as np
 from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, brief
-from pgcc.ir.numbers import UNIT
+from pgcc.ir.numbers import UNIT, as_index
 from pgcc.kernels.announce import search_clock
 from pgcc.progress import Nothing
 from pgcc.queries.distribution import Distribution
@@ -358,10 +357,7 @@ def until(time_limit: Any) -> float:
 
 def as_count(k: Any) -> int:
     """How many assignments to list."""
-    try:
-        count = 0 if isinstance(k, (bool, np.bool_)) else operator.index(k)
-    except TypeError:
-        count = 0
-    if count < 1:
+    count = as_index(k)
+    if count is None or count < 1:
         raise PgccError(f"k={brief(k)} is not how many assignments to list: a number, 1 or more")
     return count

@@ -11,14 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
-from pgcc.ir.numbers import UNIT, nearest_float
+from pgcc.ir.numbers import UNIT, Number, log_of
 from pgcc.kernels.announce import search_clock
 from pgcc.program.determinant import DetStructure
 from pgcc.queries.mode_bounds import Region
@@ -28,8 +27,6 @@ from pgcc.queries.mode_trees import are_trees, heaviest
 # The most edges of a circuit for which bounds are computed.
 _MOST_EDGES = 200_000
 _LOG_ZERO = -math.inf
-# The smallest normal double; smaller ones have fewer digits.
-_LEAST_NORMAL = 2.0**-1022
 
 
 @dataclass(frozen=True)
@@ -196,19 +193,7 @@ class _Walk:
     ) -> tuple[np.ndarray | None, float]:
         """The best set of children that was found, or None, and an upper bound on the logarithms of all sets."""
         if are_trees(structure):
-            inside = heaviest(structure, items.weight, codes)
-            if inside is None:
-                return None, _LOG_ZERO
-            assert structure.laplacian is not None
-            logs = (np.log(structure.laplacian.weight) + items.weight)[inside]
-            roots = structure.laplacian.kill
-            if structure.laplacian.directed and roots.any():  # add the weights κ of the nodes that are roots
-                has_edge = np.zeros(len(roots), bool)
-                has_edge[structure.laplacian.tail[inside]] = True
-                logs = np.concatenate([logs, np.log(roots[~has_edge])])
-            largest = float(np.abs(np.log(structure.laplacian.weight) + items.weight).max(initial=0.0))
-            largest = max(largest, float(np.abs(logs).max(initial=0.0)))
-            return inside, math.fsum(logs.tolist()) + 8.0 * UNIT * structure.rank * (largest + 4.0)
+            return heaviest(structure, items.weight, codes)
         everything = np.ones(len(codes), bool)
         counted = everything if structure.counted is None else np.array(structure.counted, bool)
         region = Region(codes, structure.size, counted, structure.rank)
@@ -236,7 +221,7 @@ class _Walk:
             elif node.op is Op.PRODUCT:
                 stack.extend(below)
             elif node.op is Op.SUM and below:
-                terms = [_log(w) + self.upper[c] for w, c in zip(node.weights, below, strict=True)]
+                terms = [log_of(w) + self.upper[c] for w, c in zip(node.weights, below, strict=True)]
                 stack.append(below[max(range(len(terms)), key=terms.__getitem__)])
             elif node.op is Op.DET:
                 for column, value in self.rows.get(position, {}).items():
@@ -324,31 +309,19 @@ def _literal(node: Node) -> tuple[str | None, int, float] | None:
     """The variable of a literal, its value and the logarithm of its weight; the variable of a constant is None."""
     log = 0.0
     if node.op is Op.SUM and len(node.children) == 1 and node.weights[0] > 0:
-        log, node = _log(node.weights[0]), node.children[0]
+        log, node = log_of(node.weights[0]), node.children[0]
     if node.op is Op.VAR:
         return node.name, int(not node.is_complement), log
     if node.op is Op.CONST and node.value >= 0:
-        return None, 1, log + _log(node.value)
+        return None, 1, log + log_of(node.value)
     return None
 
 
-def _log(number: Any) -> float:
-    """log of a number ≥ 0 of any type and size, with an error of at most 4 roundings of max(|log|, 1)."""
-    if not number:
-        return _LOG_ZERO
-    value = nearest_float(number)
-    if _LEAST_NORMAL <= value < math.inf:
-        return math.log(value)
-    numerator, denominator = number.as_integer_ratio()
-    exponent = numerator.bit_length() - denominator.bit_length()
-    return math.log(Fraction(numerator, denominator) / Fraction(2) ** exponent) + exponent * math.log(2.0)
-
-
-def _log_above(number: Any) -> float:
+def _log_above(number: Number) -> float:
     """An upper bound on the logarithm of a number."""
     if not number or number == 1:
         return 0.0 if number else _LOG_ZERO
-    return _up(_log(number))
+    return _up(log_of(number))
 
 
 def _up(x: float, more: float = 0.0) -> float:

@@ -260,8 +260,8 @@ def exchanges(structure: DetStructure, inside: np.ndarray) -> tuple[np.ndarray, 
     >>> from pgcc.ir.matrix import Matrix
     >>> one, L = np.eye(2), np.array([[2.0, 1.0], [1.0, 3.0]])
     >>> G, log = exchanges(DetStructure((Matrix(one), Matrix(one), Matrix(L))), np.array([True, False]))
-    >>> round(np.exp(log), 6), round(G[1, 1], 6)  # {1} has 2, {1, 2} has 5
-    (np.float64(2.0), np.float64(2.5))
+    >>> round(float(np.exp(log)), 6), round(float(G[1, 1]), 6)  # {1} has 2, {1, 2} has 5
+    (2.0, 2.5)
     """
     _, u, v = structure.floats
     r, items = structure.rank, np.flatnonzero(inside)

@@ -17,11 +17,14 @@ import math
 
 import numpy as np
 
+from pgcc.ir.numbers import UNIT
 from pgcc.program.determinant import DetStructure, Laplacian
 
 
-def heaviest(structure: DetStructure, weight: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
-    """The edges of a heaviest tree, by log w + weight, among those that agree with the codes; None if there is none.
+def heaviest(structure: DetStructure, weight: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray | None, float]:
+    """The edges of a heaviest tree, by log w + weight, among those that agree with the codes, and a bound on all these.
+
+    The bound is on the logarithms of trees, roundings included; without any tree, it is −inf, and there are no edges.
 
     Parameters
     ----------
@@ -35,7 +38,16 @@ def heaviest(structure: DetStructure, weight: np.ndarray, codes: np.ndarray) -> 
     graph = structure.laplacian
     assert graph is not None
     logs = np.log(graph.weight) + weight
-    return _arborescence(graph, logs, codes) if graph.directed else _tree(graph, logs, codes)
+    inside = _arborescence(graph, logs, codes) if graph.directed else _tree(graph, logs, codes)
+    if inside is None:
+        return None, -math.inf
+    terms = logs[inside]
+    if graph.directed and graph.kill.any():  # add the weights κ of the nodes that are roots
+        has_edge = np.zeros(len(graph.kill), bool)
+        has_edge[graph.tail[inside]] = True
+        terms = np.concatenate([terms, np.log(graph.kill[~has_edge])])
+    largest = float(np.abs(np.concatenate([logs, terms])).max(initial=0.0))
+    return inside, math.fsum(terms.tolist()) + 8.0 * UNIT * structure.rank * (largest + 4.0)
 
 
 def are_trees(structure: DetStructure) -> bool:

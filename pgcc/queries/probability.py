@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pgcc.certify import budget
-from pgcc.compiler import Compiled, climb
+from pgcc.compiler import Compiled, Rung, climb
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.evaluate.distinct import number_rows
 from pgcc.evaluate.parallel import for_chunks
 from pgcc.ir.numbers import UNIT, nearest_float
 from pgcc.kernels.policy import tier
+from pgcc.rings.float64.kernels.rows import Answer
 from pgcc.rings.values import Values
 
 if TYPE_CHECKING:
@@ -83,6 +84,26 @@ def exact_prob(
     return (found, np.zeros(given.rows)) if bound else found
 
 
+@dataclass(frozen=True)
+class Plan:
+    """How probabilities, or their logarithms, are computed for any number of rows.
+
+    Attributes
+    ----------
+    ladder : list of Rung
+        The rungs that the rows climb.
+    rtol : float
+        The relative error that these must guarantee.
+    at_once : Answer or None
+        What one float64 kernel writes straight to the answers, for the rows that it certifies. None if it cannot: it
+        is for decomposable circuits without determinants, and writes no bounds.
+    """
+
+    ladder: list[Rung]
+    rtol: float
+    at_once: Answer | None
+
+
 def probabilities(
     distribution: Distribution,
     evidence: Evidence,
@@ -99,9 +120,13 @@ def probabilities(
     certainly negative or certainly above 1 is refused, naming its row. Logarithms have the absolute error that follows
     from `rtol`, or, with `relative`, are themselves accurate to a relative error `rtol`.
     """
-    compiled, total, proved = distribution.compiled, distribution.total, distribution.proved
-    ladder = compiled.ladder(method)
-    rtol = budget.of_value(distribution.rtol if rtol is None else rtol)
+    compiled, total = distribution.compiled, distribution.total
+    asked = method, rtol, logs, bounds, relative
+    plan = distribution.plans.get(asked)
+    if plan is None:
+        plan = _make_plan(distribution, *asked)
+        if rtol is None:
+            distribution.plans[asked] = plan
     answers = Answers(np.empty(evidence.rows), np.empty(evidence.rows) if bounds else None, {})
     lock = Lock()
 
@@ -111,17 +136,17 @@ def probabilities(
         if some is not None:
             codes = codes[some]
         with tier(compiled.work * len(codes)):
-            values, used = climb(ladder, compiled, codes, rtol)
+            values, used = climb(plan.ladder, compiled, codes, plan.rtol)
         if total is not None:
             negative = values.divide_by(total)
             if negative >= 0:
                 raise SemanticsError(_negative(values.floats()[negative], describe(rows, some, negative)))
-            if not proved:
+            if not distribution.proved:
                 for bad in np.flatnonzero(values.floats() > (1.0 + values.bound) * (1.0 + 4.0 * UNIT))[:1].tolist():
                     raise SemanticsError(_above_one(float(values.floats()[bad]), describe(rows, some, bad)))
         numbers = values.logs() if logs else values.floats()
         if relative and method == "auto":
-            numbers = relative_logs(compiled, codes, values, total, rtol, numbers)
+            numbers = relative_logs(compiled, codes, values, total, plan.rtol, numbers)
         answers.numbers[rows][slice(None) if some is None else some] = numbers
         if answers.bounds is not None:
             answers.bounds[rows] = values.bound if logs else values.float_bounds()
@@ -133,36 +158,48 @@ def probabilities(
         """Row i of `some` of the rows, in words."""
         return evidence.describe(rows.start + (i if some is None else int(some[i])))
 
-    # Many rows of a decomposable circuit: one float64 kernel evaluates, certifies, divides and writes straight to the
-    # answers. It writes no bounds. A few probabilities are the same by the ladder, sooner than that kernel is loaded;
-    # logarithms always take it where they can, for they might be rounded differently.
-    fast = method in ("auto", "direct") and not bounds and (logs or evidence.rows > _FEW)
-    fast = fast and compiled.decomposable and not compiled.circuit.facts.dets
-    divisor = (1.0 if total is None else total.divisor()) if fast else None
-    if divisor is None:
-        for_chunks(evidence.rows, len(evidence.variables), distribution.threads, climb_ladder)
-        return answers
-    # The interval of values that the ladder answers in any case.
-    fast_rtol, left_from, left_to = rtol, math.inf, math.inf
-    if relative:  # logarithms near 0 are recomputed
-        near = _near_zero(compiled, total, rtol)
-        fast_rtol, left_from = near * rtol, divisor * math.exp(-near) * (1.0 - _ROUNDED)
-        left_to = math.exp(near) * (1.0 + _ROUNDED) if total is None else math.inf
-    elif not (proved or total is None):  # probabilities above 1 are refused
-        left_from = divisor * (1.0 + rtol)
-
     def run_kernel(rows: slice) -> None:
         """Answer the rows that a float64 kernel certifies by that kernel, and the others by the ladder."""
         codes = evidence.chunk(rows, checked=False)  # codes that are no evidence are not certified, and refused below
-        interval = left_from, left_to
-        left = compiled.float64.write_certified(codes, fast_rtol, divisor, logs, answers.numbers[rows], interval)
+        assert plan.at_once is not None
+        left = compiled.float64.write_certified(codes, plan.at_once, answers.numbers[rows])
         with lock:
             answers.at_once += len(codes) - len(left)
         if len(left):
             climb_ladder(rows, left)
 
-    for_chunks(evidence.rows, len(evidence.variables), distribution.threads, run_kernel, _ROWS, _BYTES)
+    # A few probabilities are the same by the ladder, sooner than the kernel is loaded. Logarithms always take the
+    # kernel where they can, for those of the ladder might be rounded differently.
+    if plan.at_once is None or not (logs or evidence.rows > _FEW):
+        for_chunks(evidence.rows, len(evidence.variables), distribution.threads, climb_ladder)
+    else:
+        for_chunks(evidence.rows, len(evidence.variables), distribution.threads, run_kernel, _ROWS, _BYTES)
     return answers
+
+
+def _make_plan(
+    distribution: Distribution, method: str, rtol: float | None, logs: bool, bounds: bool, relative: bool
+) -> Plan:
+    """The plan for the arguments of `probabilities`."""
+    compiled, total = distribution.compiled, distribution.total
+    ladder = compiled.ladder(method)
+    rtol = budget.of_value(distribution.rtol if rtol is None else rtol)
+    divisor = 1.0 if total is None else total.divisor()
+    if method not in ("auto", "direct") or bounds or divisor is None:
+        return Plan(ladder, rtol, None)
+    if not compiled.decomposable or compiled.program.has_det:
+        return Plan(ladder, rtol, None)
+    # The interval of values that the ladder answers in any case.
+    kernel_rtol, left_from, left_to = rtol, math.inf, math.inf
+    if relative:  # logarithms near 0 are recomputed
+        near = _near_zero(compiled, total, rtol)
+        kernel_rtol, left_from = near * rtol, divisor * math.exp(-near) * (1.0 - _ROUNDED)
+        left_to = math.exp(near) * (1.0 + _ROUNDED) if total is None else math.inf
+    elif not (distribution.proved or total is None):  # probabilities above 1 are refused
+        left_from = divisor * (1.0 + rtol)
+    certificate = compiled.float64.certificate
+    answer = Answer(certificate.gamma, certificate.floor, kernel_rtol, divisor, logs, left_from, left_to)
+    return Plan(ladder, rtol, answer)
 
 
 # -- logarithms near 0 -----------------------------------------------------------------------------------------------
@@ -187,6 +224,8 @@ def relative_logs(
     a sum without cancellation: Σ_i Pr(the first i − 1 of the observed variables are as observed, the i-th is not).
     """
     size = np.abs(logs)
+    if size.min(initial=math.inf) >= 1.0:  # as accurate as the probability
+        return logs
     doubtful = np.flatnonzero(~(values.bound + 4.0 * UNIT <= rtol * size) & (size < 1.0))
     if not len(doubtful):
         return logs

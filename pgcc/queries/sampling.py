@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -14,6 +13,7 @@ from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, SemanticsError, brief
 from pgcc.evaluate.parallel import MOST_ROWS, for_chunks
 from pgcc.evaluate.sampling import Ready, TopDown
+from pgcc.ir.numbers import as_index
 from pgcc.kernels.random import STATE, start_streams, uniforms
 from pgcc.progress import Bar, progress
 from pgcc.queries.distribution import Distribution
@@ -145,11 +145,8 @@ def _told(count: int) -> str:
 
 
 def _as_count(n: Any) -> int:
-    try:
-        count = -1 if isinstance(n, (bool, np.bool_)) else operator.index(n)
-    except TypeError:
-        count = -1
-    if count < 0:
+    count = as_index(n)
+    if count is None or count < 0:
         raise PgccError(f"n={brief(n)}: the number of samples is an integer, 0 or more")
     return count
 
@@ -158,10 +155,7 @@ def _as_seed(rng: Any) -> int:
     """64 bits from a seed, a Generator, or the operating system."""
     if isinstance(rng, np.random.Generator):
         return int(rng.integers(2**64, dtype=np.uint64))
-    try:
-        seed = None if rng is None else -1 if isinstance(rng, (bool, np.bool_)) else operator.index(rng)
-    except TypeError:
-        seed = -1
-    if seed is not None and seed < 0:
+    seed = as_index(rng)
+    if rng is not None and (seed is None or seed < 0):
         raise PgccError(f"rng={brief(rng)} is no seed: that is an integer, 0 or more; a numpy Generator will do, too")
     return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])

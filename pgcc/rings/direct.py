@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 
 import numpy as np
@@ -78,23 +77,13 @@ class Float64:
         scale = np.ldexp(1.0, np.clip(values.exponent, -2000, 2000).astype(np.int32))
         return values.floats(), np.where(np.isnan(errors), np.inf, errors) * scale
 
-    def write_certified(
-        self,
-        evidence: np.ndarray,
-        rtol: float,
-        total: float,
-        logs: bool,
-        numbers: np.ndarray,
-        left: tuple[float, float] = (math.inf, math.inf),
-    ) -> np.ndarray:
-        """Write value / total, or its logarithm, for the rows that float64 certifies to `rtol`; return the other rows.
+    def write_certified(self, evidence: np.ndarray, answer: Answer, numbers: np.ndarray) -> np.ndarray:
+        """Write value / total, or its logarithm, for the rows that float64 certifies; return the other rows.
 
         Only for programs without determinants. The numbers are those that `evaluate` computes, written by one kernel
         without arrays in between. Evidence need not have been checked: no row with a code other than 1, 0 and −1 is
-        certified, nor is any with a value in the interval `left`.
+        certified.
         """
-        certificate = self.certificate
-        answer = Answer(certificate.gamma, certificate.floor, rtol, total, logs, *left)
         every = self.loop.write_certified(evidence, answer, numbers)
         return _NO_ROWS if every else np.flatnonzero(np.isnan(numbers))
 

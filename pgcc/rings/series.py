@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgcc.certify.certificate import Certificate, Walk
+from pgcc.certify.certificate import Analysis, Certificate
 from pgcc.certify.kernels.bounds import certify
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node
@@ -55,8 +55,8 @@ class Series:
         No coefficient of a magnitude is larger than the sum of all, its value at t = 1.
         """
         if length not in self._certificates:
-            walk = Walk(self.program.slots, weight_first=True).run(self.program, length=length)
-            self._certificates[length] = walk.certificate([self.program.value], [self.program.magnitude])
+            analysis = Analysis(self.program.slots, weight_first=True).run(self.program, length=length)
+            self._certificates[length] = analysis.certificate([self.program.value], [self.program.magnitude])
         return self._certificates[length]
 
     def lengths(self, evidence: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from flint import arb, fmpq, fmpq_mat
 
-from pgcc.certify.certificate import Walk, _log_growth
+from pgcc.certify.certificate import Analysis, _log_growth
 from pgcc.certify.kernels.analysis import ENDLESS, _quotient, nothing_known
 from pgcc.certify.kernels.bounds import absolute_error, certify, divide, posteriors
 from pgcc.evaluate.counting import _certified
@@ -22,7 +22,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.definite import surely_definite
 from pgcc.ir.node import Node, const, product, var, weighted_sum
 from pgcc.passes.balls import is_definite
-from pgcc.passes.padding import homogenize
+from pgcc.passes.homogenize import homogenize
 from pgcc.program.flows import flows
 from pgcc.program.lower import lower
 from pgcc.program.program import LEAF, QUOTIENT, SUM, TIMES, Program
@@ -128,7 +128,7 @@ def test_balls_as_doubles_keep_their_radius(radius):
 
 
 def rounding_counts(program: Program, length: int = 1) -> np.ndarray:
-    return Walk(program.slots).run(program, length=length).state.rounds
+    return Analysis(program.slots).run(program, length=length).state.rounds
 
 
 def least_counts(program: Program, length: int = 1) -> list[int]:
@@ -311,7 +311,7 @@ def test_no_loss_is_left_out(length, weight_first):
             quotients += int((program.op == QUOTIENT).sum())
             sums = [program.terms(i) for i in np.flatnonzero(program.op == SUM)]
             both += sum(len(values) > 0 and len(pairs) > 0 for values, pairs in sums)
-            state = Walk(program.slots, weight_first=weight_first).run(program, length=length).state
+            state = Analysis(program.slots, weight_first=weight_first).run(program, length=length).state
             for slot, (high, low, error, sign) in enumerate(least_ends(program, length, weight_first)):
                 told = seed, slot, log(high), log(low), log(error), [column[slot] for column in state]
                 if high == 0:
@@ -333,15 +333,15 @@ def test_no_loss_is_left_out(length, weight_first):
 def test_a_floor_has_what_is_lost_of_values_and_of_magnitudes(rounds):
     """2·E + 2·γ·E', and something for rounding the floor itself."""
     for value, magnitude in ((1e-300, 1e-300), (1e-300, 1e-280), (0.0, 1e-290), (1e-310, 1e-200)):
-        walk = Walk(2)
-        walk.state.rounds[:] = rounds, rounds / 2
-        walk.state.error[:] = [math.log(x) if x else -math.inf for x in (value, magnitude)]
-        found = walk.certificate([0], [1])
+        analysis = Analysis(2)
+        analysis.state.rounds[:] = rounds, rounds / 2
+        analysis.state.error[:] = [math.log(x) if x else -math.inf for x in (value, magnitude)]
+        found = analysis.certificate([0], [1])
         assert found.gamma == rounding_bound(rounds)
         worst = 2 * Exact(value) + 2 * Exact(found.gamma) * Exact(magnitude) + LOST
         assert worst <= Exact(found.floor) <= 2 * worst
-    walk.state.error[:] = -800.0  # below the smallest double, but not 0
-    assert walk.certificate([0], [1]).floor >= 2.0**-1074
+    analysis.state.error[:] = -800.0  # below the smallest double, but not 0
+    assert analysis.certificate([0], [1]).floor >= 2.0**-1074
 
 
 @pytest.mark.parametrize("low", [-ENDLESS, -1021.5 * math.log(2.0), -1074 * math.log(2.0)])

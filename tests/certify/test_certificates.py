@@ -13,7 +13,7 @@ import pytest
 
 import pgcc
 from pgcc import compiler
-from pgcc.certify.certificate import Walk, log_determinant_bound
+from pgcc.certify.certificate import Analysis, log_determinant_bound
 from pgcc.compiler import Compiled, climb
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
@@ -21,8 +21,8 @@ from pgcc.ir.interpret import evaluate
 from pgcc.ir.node import ONE, Node, const, det, product, var, weighted_sum
 from pgcc.ir.numbers import UNIT
 from pgcc.passes import pipeline
-from pgcc.passes.padding import homogenize
-from pgcc.program import condense
+from pgcc.passes.homogenize import homogenize
+from pgcc.program import table_choice
 from pgcc.program.determinant import DetStructure
 from pgcc.program.flows import flows
 from pgcc.program.lower import lower
@@ -116,7 +116,7 @@ def test_marginals_of_flows_that_underflow(text: str) -> None:
 def test_a_quotient_has_three_roundings() -> None:
     program = flows(lower(homogenize(pgcc.parse("(a + 1)*(b + 1)*(c + 1) + (a + 2)*(b + 3)*(c + 5)"))))
     assert (program.op == QUOTIENT).any()
-    count = Walk(program.slots).run(program).state.rounds
+    count = Analysis(program.slots).run(program).state.rounds
     for i in np.flatnonzero(program.op == QUOTIENT).tolist():
         x, y = program.args[program.start[i] : program.start[i + 1]]
         assert count[program.target[i]] == count[x] + count[y] + 3.0
@@ -126,7 +126,7 @@ def test_operations_that_nobody_knows_are_errors() -> None:
     whole = adjoints(lower(homogenize(pgcc.dpp(L=[[2, 1], [1, 2]])))).program
     assert (whole.op == DETBAR).any()
     with pytest.raises(PgccError, match="DETBAR"):
-        Walk(whole.slots).run(whole)
+        Analysis(whole.slots).run(whole)
     with pytest.raises(PgccError, match="QUOTIENT"):
         flows(lower(homogenize(pgcc.parse("a*b*c + (a + 1)*(b + 1)*(c + 1)")))).expect(*ARITHMETIC)
 
@@ -247,8 +247,8 @@ def anything(rng: random.Random, names: list[str], signed: bool, dets: bool, sum
 @pytest.mark.parametrize("kind", ["monotone", "signed", "determinants"])
 def test_numbers_at_the_ends_of_the_range(kind: str, wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if wide:  # tables for everything that has few variables
-        for name in ("_TO_PACK", "_TO_PACK_VARIABLE", "_TO_NUMBER", "_NEAREST", "_NEXT", "_FAR"):
-            monkeypatch.setattr(condense, name, -1)
+        for name in ("_PACKING", "_PACKING_VARIABLE", "_NUMBERING", "_FIRST_LEVEL", "_SECOND_LEVEL", "_MEMORY"):
+            monkeypatch.setattr(table_choice, name, -1)
     values = posteriors = unknown = 0
     for seed in range(40):
         rng = random.Random(f"{kind}{seed}")

@@ -15,7 +15,7 @@ from pgcc.determinants.pencil import BALLS, RATIONALS, Determinant, Layout
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import probability
 from pgcc.ir.node import det, var
-from pgcc.passes.padding import homogenize
+from pgcc.passes.homogenize import homogenize
 from pgcc.rings.balls import Exact
 from pgcc.testing import evidence, random_det
 

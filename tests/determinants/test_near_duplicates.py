@@ -119,7 +119,7 @@ def test_marginal_kernels_next_to_the_ends_of_their_range(gap):
         assert abs(Fraction(value) - exact) <= Fraction(bound) * exact
 
 
-@settings(max_examples=some(40))
+@settings(max_examples=some(40), deadline=None)
 @given(
     st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), min_size=2, max_size=2),
     st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), min_size=2, max_size=2),

@@ -28,7 +28,7 @@ from pgcc.ir.numbers import UNIT
 from pgcc.ir.verify import verify
 from pgcc.passes.balls import ball
 from pgcc.passes.expand_det import expand_det
-from pgcc.passes.padding import homogenize
+from pgcc.passes.homogenize import homogenize
 from pgcc.passes.sizes import of_size
 from pgcc.passes.total import _ball_det, total
 from pgcc.rings.paper import evaluate_literally

@@ -11,7 +11,7 @@ import pgcc
 from pgcc.evaluate.counting_long import LongCounting, _balanced_product
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, product, var, weighted_sum
-from pgcc.passes.padding import homogenize
+from pgcc.passes.homogenize import homogenize
 from pgcc.program.lower import lower
 from pgcc.rings.direct import Float64, Scaled
 from pgcc.rings.fourier import multiply

@@ -18,12 +18,13 @@ import pgcc
 from pgcc.certify.kernels.bounds import relative_bound
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, product, var, weighted_sum
-from pgcc.passes.padding import homogenize
-from pgcc.program.condense import MOST_VARIABLES, Condensed, _Condenser, _Work, condense, state_numbers, states
+from pgcc.passes.homogenize import homogenize
+from pgcc.program.condense import Condensed, _Condenser, condense, state_numbers, states
 from pgcc.program.flows import flows
 from pgcc.program.lower import lower
-from pgcc.program.program import LEAF, LOOKUP, PAIR, QUOTIENT, SUM, TIMES, Code, Program
+from pgcc.program.program import LEAF, LOOKUP, MOST_VARIABLES, PAIR, QUOTIENT, SUM, TIMES, Code, Program
 from pgcc.program.reverse import result_slots
+from pgcc.program.table_choice import Scope, ValueScopes, _Work, worth_tables
 from pgcc.rings.direct import Float64
 from pgcc.rings.float64.kernels.evidence import Rows, are_codes, read_block
 from pgcc.rings.float64.kernels.interpreter import PairTables
@@ -32,6 +33,15 @@ from pgcc.rings.float64.loop import Loop, new_block, uncondensed_program
 from pgcc.testing import circuits, random_circuit
 
 CODES = (0, 1, -1)
+WORTH = "pgcc.program.condense.worth_tables"
+
+
+def no_scopes(program: Program, kept: np.ndarray, scopes: ValueScopes) -> set[Scope]:
+    return set()
+
+
+def all_scopes(program: Program, kept: np.ndarray, scopes: ValueScopes) -> set[Scope]:
+    return {scope for scope in _Work(program, kept, scopes).read if len(scope) > 2}
 
 
 def run(
@@ -130,7 +140,7 @@ class TestCondense:
         }
         kept = result_slots(program).tolist()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_Work, "worth_tables", lambda self, variables: set())
+            patch.setattr(WORTH, no_scopes)
             found = Loop(program, kept, False).values(np.full((1, 4), -1, np.int8))[:, 0]
         slots = run(program, {})
         np.testing.assert_allclose(found, [float(slots[x]) for x in kept], rtol=1e-14)
@@ -146,8 +156,7 @@ class TestCondense:
     @pytest.mark.parametrize("worth", [False, True])
     @pytest.mark.parametrize("seed", range(3))
     def test_whatever_is_looked_up(self, seed: int, worth: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-        all_scopes = lambda self, variables: {scope for scope in self.read if len(scope) > 2}  # noqa: E731
-        monkeypatch.setattr(_Work, "worth_tables", all_scopes if worth else lambda self, variables: set())
+        monkeypatch.setattr(WORTH, all_scopes if worth else no_scopes)
         self.test_keeps_whatever_is_asked_for(seed)
         circuit = random_circuit(seed, 9, size=60, negative=False)
         program = lower(homogenize(circuit.simplify()))
@@ -262,8 +271,7 @@ class TestLoop:
     @pytest.mark.parametrize("worth", [False, True])
     @pytest.mark.parametrize("n", [4, 7, 11])
     def test_tables_of_any_width(self, n: int, worth: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-        all_scopes = lambda self, variables: {scope for scope in self.read if len(scope) > 2}  # noqa: E731
-        monkeypatch.setattr(_Work, "worth_tables", all_scopes if worth else lambda self, variables: set())
+        monkeypatch.setattr(WORTH, all_scopes if worth else no_scopes)
         self.test_a_row_does_not_depend_on_how_rows_are_cut(n)
 
     @pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 17])
@@ -297,9 +305,9 @@ class TestLoop:
             magnitude=program.slots,
         )
         rows = np.array(list(itertools.product(CODES, repeat=3)), np.int8)
-        for tables in (lambda self, variables: set(), _Work.worth_tables):
+        for tables in (no_scopes, worth_tables):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(_Work, "worth_tables", tables)
+                patch.setattr(WORTH, tables)
                 found, plain = Loop(alone, [alone.value], False), Loop(program, [program.value], False)
                 np.testing.assert_array_equal(found.values(rows), plain.values(rows))
 
@@ -317,6 +325,11 @@ def certified(value: np.ndarray, magnitude: np.ndarray, *answer: float) -> tuple
     every = certify_block(work.reshape(-1), 0, size, len(value), Answer(*answer), numbers, 3)
     assert (numbers[:3] == 7.0).all()
     return every, numbers[3:]
+
+
+def probabilities_by(evaluator: Float64) -> Answer:
+    """Values to 1e-9, with a total of 1."""
+    return Answer(evaluator.certificate.gamma, evaluator.certificate.floor, 1e-9, 1.0, False)
 
 
 class TestCertifyBlock:
@@ -370,7 +383,7 @@ class TestCertifyBlock:
             direct = Float64(lower(homogenize(circuit.simplify())))
             rows = np.random.default_rng(seed).choice(CODES, size=(77, 7)).astype(np.int8)
             values, out = direct.evaluate(rows, 1e-9), np.empty(77)
-            left = direct.write_certified(rows, 1e-9, 1.0, False, out)
+            left = direct.write_certified(rows, probabilities_by(direct), out)
             here = np.setdiff1d(np.arange(77), left)
             np.testing.assert_array_equal(out[here], values.floats()[here])
             assert (values.bound[here] <= 1e-9).all()
@@ -382,7 +395,7 @@ class TestCertifyBlock:
         rows = np.random.default_rng(1).choice(CODES, size=(1000, 7)).astype(np.int8)
         rows[600, 3] = code
         out = np.empty(1000)
-        left = direct.write_certified(rows, 1e-9, 1.0, False, out)
+        left = direct.write_certified(rows, probabilities_by(direct), out)
         assert 600 in left
         assert len(left) < 1000  # those of its block
         assert np.isnan(out[left]).all()

@@ -16,8 +16,8 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate, probability
 from pgcc.ir.node import ONE, Node, Op, const, det, product, var, weighted_sum
 from pgcc.ir.verify import verify
-from pgcc.passes.padding import aligned_blocks, homogenize
-from pgcc.program.lower import affine_leaf, lower, lower_with_nodes
+from pgcc.passes.homogenize import aligned_blocks, homogenize
+from pgcc.program.lower import affine_forms, lower, lower_with_nodes
 from pgcc.program.program import DET, DETMAG, LEAF, SUM, TIMES, Program
 from pgcc.program.schedule import schedule
 from pgcc.program.strategy import choose
@@ -175,23 +175,29 @@ class TestProgram:
     def test_every_instruction_knows_its_node(self) -> None:
         circuit = homogenize(random_circuit(5, 6, size=30).simplify())
         program, nodes = lower_with_nodes(circuit)
+        affine = {circuit.order[i] for i in affine_forms(circuit.flat, circuit.variables)}
         for op, node in zip(program.op.tolist(), nodes, strict=True):
             if op == SUM:
                 assert node.op is Op.SUM
             elif op == TIMES:
                 assert node.op is Op.PRODUCT
             else:
-                assert affine_leaf(node) is not None
+                assert node in affine
 
     def test_affine_leaves(self) -> None:
+        def form(node: Node) -> tuple | None:
+            circuit = Circuit(node, ["w", "z"])
+            return affine_forms(circuit.flat, circuit.variables).get(len(circuit.order) - 1)
+
         z, y = var("z"), var("z", complement=True)
-        assert affine_leaf(z) == ("z", 0, 1)
-        assert affine_leaf(y) == ("z", 1, 0)
-        assert affine_leaf(const(3)) == (None, 3, 0)
-        assert affine_leaf(weighted_sum((2, 3), (z, ONE))) == ("z", 3, 2)
-        assert affine_leaf(weighted_sum((2, 3, 4), (z, y, ONE))) == ("z", 7, 2)
-        assert affine_leaf(weighted_sum((2, 3), (z, var("w")))) is None
-        assert affine_leaf(product((z, ONE))) is None
+        assert form(z) == (1, 0, 1)
+        assert form(y) == (1, 1, 0)
+        assert form(const(3)) == (-1, 3, 0)
+        assert form(product(())) == (-1, 1, 0)
+        assert form(weighted_sum((2, 3), (z, ONE))) == (1, 3, 2)
+        assert form(weighted_sum((2, 3, 4), (z, y, ONE))) == (1, 7, 2)
+        assert form(weighted_sum((2, 3), (z, var("w")))) is None
+        assert form(product((z, ONE))) is None
 
 
 def test_the_choice_of_a_method_by_degree() -> None:

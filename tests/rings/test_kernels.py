@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgcc
-from pgcc.certify.certificate import Walk
+from pgcc.certify.certificate import Analysis
 from pgcc.certify.kernels.bounds import certify
 from pgcc.compiler import Compiled
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, product, var, weighted_sum
 from pgcc.kernels.policy import kernel
 from pgcc.kernels.simd import LANES, load, store
-from pgcc.passes.padding import homogenize
+from pgcc.passes.homogenize import homogenize
 from pgcc.program.lower import lower
 from pgcc.program.program import SUM
 from pgcc.rings.direct import Float64, Scaled, split_number
@@ -204,7 +204,7 @@ class TestBounds:
         def floor(weight: float) -> float:
             inner = product((weighted_sum((1e-200,), (var("a"),)), weighted_sum((1e-200,), (var("b"),))))
             program = lower(homogenize(Circuit(weighted_sum((weight,), (product((inner, var("c"))),)))))
-            return Walk(program.slots).run(program).certificate([program.value], [program.magnitude]).floor
+            return Analysis(program.slots).run(program).certificate([program.value], [program.magnitude]).floor
 
         assert floor(1.0) < 1e-320
         assert floor(1e300) == pytest.approx(floor(1e200) * 1e100, rel=1e-3)

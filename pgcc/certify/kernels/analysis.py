@@ -1,7 +1,8 @@
-"""Error analysis of a program before it runs: one walk over its instructions, in the order in which they run.
+"""Error analysis of a program before it runs, as a number system: bounds on values and on their errors.
 
 Every slot has a `State`, which bounds the value that it holds at that moment of the run, for any evidence. An
-instruction computes the state of its result from those of its arguments, so slots may be reused.
+instruction computes the state of its result from those of its arguments, so slots may be reused. (Determinants are
+analysed between two stretches of other instructions: see `pgcc.certify.certificate`.)
 
 A computed value is the true one with factors (1 + δ), |δ| ≤ 2⁻⁵³, on its terms, plus an absolute error by underflow: a
 product below 2⁻¹⁰²² is rounded to a multiple of 2⁻¹⁰⁷⁴. Logarithms are natural ones.
@@ -14,8 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgcc.kernels.policy import kernel
-from pgcc.program.program import LEAF, LOOKUP, PAIR, QUOTIENT, SUM, TIMES
+from pgcc.kernels.policy import bare_kernel, kernel
+from pgcc.program.program import PAIR
+from pgcc.rings.kernels.walk import Operations, number_system
 
 # log of a bound above which products are normal numbers, even if they are off by a factor of two; and log 2⁻¹⁰²².
 _NORMAL, LEAST_NORMAL = -1021 * math.log(2.0), -1022 * math.log(2.0)
@@ -104,103 +106,124 @@ def _quotient(x_high, x_low, x_error, y_high, y_low, y_error):
     return x_high - y_low, low, error
 
 
-class Read(NamedTuple):
-    """The operands of instructions other than slots.
+class ErrorAnalysis(NamedTuple):
+    """The number system of error bounds.
 
     Attributes
     ----------
     log_weights, negative : float64 and bool arrays
         log |w| of every weight, and whether it is negative.
-    leaves, lookups : State
-        The states of the operands of LEAF (or PAIR) and of LOOKUP.
+    leaves : State
+        The operands of LEAF or PAIR, and then those of LOOKUP, which begin at `lookups`.
+    state : State
+        The bounds of every slot. Those of an unfinished sum or product are bounds of what has been added or multiplied.
+    length, log_length : int, float
+        The most coefficients of a value, and its logarithm; 1 for numbers.
+    weight_first : bool
+        Whether w·x·y is computed as (w·x)·y; otherwise as w·(x·y).
+    terms : float64 array of one
+        The additions of an unfinished sum, or the factors of an unfinished product.
     """
 
     log_weights: np.ndarray
     negative: np.ndarray
     leaves: State
-    lookups: State
-
-
-class Arithmetic(NamedTuple):
-    """How values are computed.
-
-    Attributes
-    ----------
-    length : int
-        The most coefficients of a value; 1 for numbers.
-    weight_first : bool
-        Whether w·x·y is computed as (w·x)·y; otherwise as w·(x·y).
-    """
-
+    lookups: int
+    state: State
     length: int
+    log_length: float
     weight_first: bool
+    terms: np.ndarray
 
 
-@kernel
-def walk(code, begin, end, read, arithmetic, state):
-    """Update the states of the slots that instructions begin … end − 1 write, none of them a determinant.
+@bare_kernel
+def _copy(state, at, states, number):
+    state.rounds[at], state.high[at], state.low[at] = states.rounds[number], states.high[number], states.low[number]
+    state.error[at], state.positive[at] = states.error[number], states.positive[number]
 
-    code : Instructions. read : Read. arithmetic : Arithmetic. Returns the first instruction of an unknown kind, or
-    `end` if there is none.
-    """
-    op, target, start, args, first_weight = code
-    log_weights, negative, leaves, lookups = read
-    length, weight_first = arithmetic
-    count, high, low, error, positive = state
-    log_length = math.log(length)
-    for i in range(begin, end):
-        kind, first, last, at, k = op[i], start[i], start[i + 1], target[i], first_weight[i]
-        if kind in (LEAF, PAIR):
-            x = args[first]
-            count[at], high[at], low[at] = leaves.rounds[x], leaves.high[x], leaves.low[x]
-            error[at], positive[at] = leaves.error[x], leaves.positive[x]
-        elif kind == LOOKUP:
-            x = args[first]
-            count[at], high[at], low[at] = lookups.rounds[x], lookups.high[x], lookups.low[x]
-            error[at], positive[at] = lookups.error[x], lookups.positive[x]
-        elif kind == TIMES:  # from left to right
-            total, h, least, e, sign = 0.0, 0.0, 0.0, -math.inf, 1
-            for j in range(first, last):
-                x = args[j]
-                total, sign = total + count[x] + length, sign & positive[x]
-                if j == first:
-                    h, least, e = high[x], low[x], error[x]
-                else:
-                    h, least, e = _product(h, least, e, high[x], low[x], error[x], log_length)
-            count[at], high[at], low[at], error[at], positive[at] = total, h, least, e, sign
-        elif kind == QUOTIENT:  # three roundings: the division, the weight, and the product with it
-            x, y = args[first], args[first + 1]
-            h, least, e = _quotient(high[x], low[x], error[x], high[y], low[y], error[y])
-            high[at], low[at], error[at] = _weighted(log_weights[k], h, least, e)
-            count[at], positive[at] = count[x] + count[y] + 3.0, positive[x] & positive[y] & (not negative[k])
-        elif kind == SUM:
-            # a term has the roundings of its weight, of a product, and of as many additions as there are terms
-            total, h, least, e, sign = 0.0, -math.inf, ENDLESS, -math.inf, 1
-            terms, j = first_weight[i + 1] - k, first
-            alone = 2 * terms - (last - first)  # terms w·x; the others are w·x·y
-            for term in range(terms):
-                x, w = args[j], log_weights[k]
-                here, th, tl, te = count[x] + 2.0, high[x], low[x], error[x]
-                plus = positive[x] & (not negative[k])
-                if term < alone:
-                    th, tl, te = _weighted(w, th, tl, te)
-                    total, j = max(total, here), j + 1
-                else:
-                    y = args[j + 1]
-                    if weight_first:
-                        th, tl, te = _weighted(w, th, tl, te)
-                        th, tl, te = _product(th, tl, te, high[y], low[y], error[y], log_length)
-                    else:
-                        th, tl, te = _product(th, tl, te, high[y], low[y], error[y], log_length)
-                        th, tl, te = _weighted(w, th, tl, te)
-                    total, plus, j = max(total, here + count[y] + length), plus & positive[y], j + 2
-                if th > -math.inf:
-                    h, least, e, sign = log_add(h, th), min(least, tl), log_add(e, te), sign & plus
-                k += 1
-            # a coefficient of a product of two series is a sum of up to `length` terms
-            count[at] = total + alone + (terms - alone) * length
-            high[at], error[at], positive[at] = h, e, sign
-            low[at] = least if sign and e == -math.inf else -ENDLESS if h > -math.inf else ENDLESS
-        else:
-            return i
-    return end
+
+def _leaf(system, i, at, number):
+    _copy(system.state, at, system.leaves, number)
+
+
+def _table(system, at, op, number):
+    _copy(system.state, at, system.leaves, number if op == PAIR else system.lookups + number)
+
+
+def _one(system, i, at):
+    s = system.state
+    s.rounds[at], s.high[at], s.low[at], s.error[at], s.positive[at] = 0.0, 0.0, 0.0, -math.inf, 1
+    system.terms[0] = 0.0
+
+
+def _times(system, at, x):
+    """Multiply from left to right. The first factor is copied, not rounded."""
+    rounds, high, low, error, positive = system.state
+    if system.terms[0] == 0.0:
+        high[at], low[at], error[at] = high[x], low[x], error[x]
+    else:
+        long = system.log_length
+        high[at], low[at], error[at] = _product(high[at], low[at], error[at], high[x], low[x], error[x], long)
+    rounds[at] += rounds[x] + system.length
+    positive[at] &= positive[x]
+    system.terms[0] += 1.0
+
+
+def _quotient_of(system, at, k, x, y):
+    """w·(x / y). Three roundings: the division, the weight, and the product with it."""
+    s = system.state
+    high, low, error = _quotient(s.high[x], s.low[x], s.error[x], s.high[y], s.low[y], s.error[y])
+    s.high[at], s.low[at], s.error[at] = _weighted(system.log_weights[k], high, low, error)
+    s.rounds[at] = s.rounds[x] + s.rounds[y] + 3.0
+    s.positive[at] = s.positive[x] & s.positive[y] & (not system.negative[k])
+
+
+def _zero(system, i, at):
+    s = system.state
+    s.rounds[at], s.high[at], s.low[at], s.error[at], s.positive[at] = 0.0, -math.inf, ENDLESS, -math.inf, 1
+    system.terms[0] = 0.0
+
+
+@bare_kernel
+def _add_term(s, at, rounds, high, low, error, positive):
+    s.rounds[at] = max(s.rounds[at], rounds)
+    if high > -math.inf:
+        s.high[at], s.low[at] = log_add(s.high[at], high), min(s.low[at], low)
+        s.error[at], s.positive[at] = log_add(s.error[at], error), s.positive[at] & positive
+
+
+def _add(system, at, k, x):
+    """A term has the roundings of its weight and of the product with it, and `_end_sum` adds those of additions."""
+    s = system.state
+    high, low, error = _weighted(system.log_weights[k], s.high[x], s.low[x], s.error[x])
+    _add_term(s, at, s.rounds[x] + 2.0, high, low, error, s.positive[x] & (not system.negative[k]))
+    system.terms[0] += 1.0
+
+
+def _add_product(system, at, k, x, y):
+    """A coefficient of a product of two series is a sum of up to `length` terms."""
+    s, w, long = system.state, system.log_weights[k], system.log_length
+    high, low, error = s.high[x], s.low[x], s.error[x]
+    if system.weight_first:
+        high, low, error = _weighted(w, high, low, error)
+        high, low, error = _product(high, low, error, s.high[y], s.low[y], s.error[y], long)
+    else:
+        high, low, error = _product(high, low, error, s.high[y], s.low[y], s.error[y], long)
+        high, low, error = _weighted(w, high, low, error)
+    rounds, positive = s.rounds[x] + s.rounds[y] + 2.0 + system.length, s.positive[x] & s.positive[y]
+    _add_term(s, at, rounds, high, low, error, positive & (not system.negative[k]))
+    system.terms[0] += system.length
+
+
+def _end_sum(system, i, at):
+    """No term has more roundings by additions than there are additions. Only what cannot cancel has a least value."""
+    s = system.state
+    s.rounds[at] += system.terms[0]
+    if not (s.positive[at] and s.error[at] == -math.inf):
+        s.low[at] = -ENDLESS if s.high[at] > -math.inf else ENDLESS
+
+
+number_system(
+    ErrorAnalysis,
+    Operations(_leaf, _one, _times, _zero, _add, _add_product, end_sum=_end_sum, quotient=_quotient_of, table=_table),
+)

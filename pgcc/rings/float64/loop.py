@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pgcc.certify.certificate import Certificate, Walk
+from pgcc.certify.certificate import Analysis, Certificate
 from pgcc.program.condense import MOST_VARIABLES, Condensed, Tables, condense, state_numbers, states
 from pgcc.program.program import Code, Program
 from pgcc.rings.float64.kernels.evidence import STEP
@@ -56,14 +56,14 @@ class Loop:
         lanes = self._lanes_for(evidence)
         kept = self.condensed.kept
         out = np.empty((len(kept), -(-len(evidence) // lanes) * lanes))
-        run_rows(self.float_program, evidence, lanes, self._block(lanes), kept, out)
+        run_rows.call_alike(self.float_program, evidence, lanes, self._block(lanes), kept, out)
         return out
 
     def write_certified(self, evidence: np.ndarray, answer: Answer, numbers: np.ndarray) -> bool:
         """Write the first value of every row that is certified with the last value as magnitude (see the kernel)."""
         lanes = self._lanes_for(evidence)
         block, kept = self._block(lanes), self.condensed.kept
-        return write_certified(self.float_program, evidence, lanes, block, kept, answer, numbers)
+        return write_certified.call_alike(self.float_program, evidence, lanes, block, kept, answer, numbers)
 
     @cached_property
     def condensed(self) -> Condensed:
@@ -75,8 +75,8 @@ class Loop:
         """The certificate of the kept values, with their magnitudes (see `signed`)."""
         kept = self.condensed.kept
         half = len(kept) // 2 if self._signed else 0
-        walk = Walk(self.condensed.slots).run_condensed(self.condensed)
-        return walk.certificate(kept[: half or None], kept[half:])
+        analysis = Analysis(self.condensed.slots).run_condensed(self.condensed)
+        return analysis.certificate(kept[: half or None], kept[half:])
 
     @cached_property
     def float_program(self) -> FloatProgram:
@@ -143,7 +143,7 @@ def _filled(tables: Tables, rows: np.ndarray) -> np.ndarray:
     program, count = tables.program, len(tables.roots)
     out = np.empty((count, -(-len(rows) // STEP) * STEP))
     block = new_block(None, program.slots, tables.variables, STEP)
-    run_rows(uncondensed_program(program), rows, STEP, block, tables.roots, out)
+    run_rows.call_alike(uncondensed_program(program), rows, STEP, block, tables.roots, out)
     filled = aligned(count * len(rows))
     filled.reshape(-1, len(rows))[:] = out[:, : len(rows)]
     return filled

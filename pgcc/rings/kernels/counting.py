@@ -17,7 +17,7 @@ import numpy as np
 
 from pgcc.kernels.policy import bare_kernel, kernel
 from pgcc.rings.kernels.scaled import Constants, normalized, shifted
-from pgcc.rings.kernels.walk import Operations, complete, number_system, walk
+from pgcc.rings.kernels.walk import Operations, number_system, walk
 
 _NOTHING = -(2**61)  # the common exponent of 0
 _MIXED = 2**61  # there is no common exponent
@@ -266,7 +266,9 @@ def _end_sum(system, i, at):
     _write(system, at, system.now[at])
 
 
-number_system(Polynomials, Operations(_leaf, _one, _times, _zero, _add, _add_product, complete, _end_sum, _determinant))
+number_system(
+    Polynomials, Operations(_leaf, _one, _times, _zero, _add, _add_product, end_sum=_end_sum, determinant=_determinant)
+)
 
 
 @kernel

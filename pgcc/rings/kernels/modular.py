@@ -12,7 +12,7 @@ import numpy as np
 from pgcc.kernels.policy import kernel
 from pgcc.kernels.simd import LANES, fused, if_less, load, minus, nearest, plus, splat, store, times
 from pgcc.program.program import DET, DETMAG
-from pgcc.rings.kernels.walk import Operations, complete, number_system, walk
+from pgcc.rings.kernels.walk import Operations, number_system, walk
 
 MOST_BITS = 50  # the bits of a prime: see `mul_mod`
 
@@ -192,7 +192,7 @@ def _determinant(system, i, at, op, args):
         raise ValueError("an instruction has no value modulo a prime")
 
 
-number_system(Modular, Operations(_leaf, _one, _times, _zero, _add, _add_product, complete, complete, _determinant))
+number_system(Modular, Operations(_leaf, _one, _times, _zero, _add, _add_product, determinant=_determinant))
 
 
 @kernel

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.kernels.policy import bare_kernel, kernel
-from pgcc.rings.kernels.walk import Operations, complete, no_determinant, number_system, walk
+from pgcc.rings.kernels.walk import Operations, number_system, walk
 
 RADIX = 256
 _HIGH, _LOW = 2.0**128, 2.0**-128
@@ -118,7 +118,7 @@ def _end_sum(system, i, at):
     system.m[at], system.e[at] = normalized(system.m[at], system.e[at])
 
 
-number_system(Scaled, Operations(_leaf, _one, _times, _zero, _add, _add_product, complete, _end_sum, no_determinant))
+number_system(Scaled, Operations(_leaf, _one, _times, _zero, _add, _add_product, end_sum=_end_sum))
 
 
 @kernel

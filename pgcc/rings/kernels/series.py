@@ -14,7 +14,7 @@ import numpy as np
 
 from pgcc.kernels.policy import bare_kernel, kernel
 from pgcc.program.program import LEAF, TIMES
-from pgcc.rings.kernels.walk import Operations, complete, no_determinant, number_system, walk
+from pgcc.rings.kernels.walk import Operations, number_system, walk
 
 HUGE = 2**40  # stands for all degrees from here on
 
@@ -88,10 +88,9 @@ def _cap_degree(system, i, at):
 number_system(
     Degrees,
     Operations(
-        _leaf_degree, _no_degree, _times_degree, _no_degree, _add_degree, _add_product_degree, _cap_degree, _cap_degree,
-        no_determinant,
+        _leaf_degree, _no_degree, _times_degree, _no_degree, _add_degree, _add_product_degree, _cap_degree, _cap_degree
     ),
-)  # fmt: skip
+)
 
 
 class Numbers(NamedTuple):
@@ -190,7 +189,7 @@ def _empty(system, i, at):
     _zero(system, i, at)
 
 
-number_system(Series, Operations(_leaf, _one, _times, _empty, _add, _add_product, complete, complete, no_determinant))
+number_system(Series, Operations(_leaf, _one, _times, _empty, _add, _add_product))
 
 
 @kernel

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgcc.kernels.policy import OPTIONS, before_compiling, kernel
-from pgcc.program.program import DET, DETBAR, DETMAG, LEAF, SUM, TIMES, Code
+from pgcc.program.program import DET, DETBAR, DETMAG, LEAF, LOOKUP, PAIR, QUOTIENT, SUM, TIMES, Code
 
 
 class Instructions(NamedTuple):
@@ -27,8 +27,29 @@ class Instructions(NamedTuple):
     first_weight: np.ndarray
 
 
+def complete(system, i, at):
+    """The operations `end_product` and `end_sum` of number systems in which nothing is left to do at the end."""
+
+
+def no_determinant(system, i, at, op, args):
+    """The operation `determinant` of number systems that have none."""
+    raise ValueError("a determinant is no operation of this number system")
+
+
+def no_quotient(system, at, k, x, y):
+    """The operation `quotient` of number systems that have none."""
+    raise ValueError("a quotient is no operation of this number system")
+
+
+def no_table(system, at, op, number):
+    """The operation `table` of number systems that do not run the fast form of programs."""
+    raise ValueError("a table is no operation of this number system")
+
+
 class Operations(NamedTuple):
     """The operations of a number system. `at` is the slot that instruction i writes.
+
+    The last five may be left out. Only `determinant` may allocate memory.
 
     Attributes
     ----------
@@ -48,6 +69,10 @@ class Operations(NamedTuple):
         The product or sum is complete.
     determinant : (system, i, at, op, args)
         Put a DET, DETMAG or DETBAR with these arguments.
+    quotient : (system, at, k, x, y)
+        Put weight number k times slot x over slot y.
+    table : (system, at, op, table)
+        Put an entry of the PAIR or LOOKUP table with this number.
     """
 
     leaf: Callable[..., None]
@@ -56,9 +81,11 @@ class Operations(NamedTuple):
     zero: Callable[..., None]
     add: Callable[..., None]
     add_product: Callable[..., None]
-    end_product: Callable[..., None]
-    end_sum: Callable[..., None]
-    determinant: Callable[..., None]
+    end_product: Callable[..., None] = complete
+    end_sum: Callable[..., None] = complete
+    determinant: Callable[..., None] = no_determinant
+    quotient: Callable[..., None] = no_quotient
+    table: Callable[..., None] = no_table
 
 
 _KNOWN: dict[type, Operations] = {}
@@ -67,15 +94,6 @@ _KNOWN: dict[type, Operations] = {}
 def number_system(kind: type, operations: Operations) -> None:
     """Register the operations of a number system. To be compiled, its class must be one of named tuples."""
     _KNOWN[kind] = operations
-
-
-def no_determinant(system, i, at, op, args):
-    """The operation `determinant` of number systems that have none."""
-    raise ValueError("a determinant is no operation of this number system")
-
-
-def complete(system, i, at):
-    """The operations `end_product` and `end_sum` of number systems in which nothing is left to do at the end."""
 
 
 def instructions_of(program: Code) -> Instructions:
@@ -120,6 +138,14 @@ def determinant(system: Any, i: int, at: int, op: int, args: np.ndarray) -> None
     _KNOWN[type(system)].determinant(system, i, at, op, args)
 
 
+def quotient(system: Any, at: int, k: int, x: int, y: int) -> None:
+    _KNOWN[type(system)].quotient(system, at, k, x, y)
+
+
+def table(system: Any, at: int, op: int, number: int) -> None:
+    _KNOWN[type(system)].table(system, at, op, number)
+
+
 @before_compiling
 def _tell_numba() -> None:
     """Compile a call of an operation as a call of the function that the class of its number system registered."""
@@ -128,8 +154,9 @@ def _tell_numba() -> None:
     def chosen(name: str) -> Any:
         return lambda system, *args: getattr(_KNOWN[system.instance_class], name)
 
-    inlined: Any = {"error_model": OPTIONS["error_model"], "forceinline": True}
-    for operation in (leaf, one, times, zero, add, add_product, end_product, end_sum, determinant):
+    for operation in (leaf, one, times, zero, add, add_product, end_product, end_sum, determinant, quotient, table):
+        # "_nrt": what allocates nothing need not count references to arrays, which takes longer than most operations
+        inlined: Any = {"error_model": OPTIONS["error_model"], "forceinline": True, "_nrt": operation is determinant}
         overload(operation, jit_options=inlined, strict=False)(chosen(operation.__name__))
 
 
@@ -159,6 +186,10 @@ def walk(code, system, begin, end):
             end_sum(system, i, at)
         elif kind in (DET, DETMAG, DETBAR):
             determinant(system, i, at, kind, args[first:last])
+        elif kind == QUOTIENT:
+            quotient(system, at, first_weight[i], args[first], args[first + 1])
+        elif kind in (PAIR, LOOKUP):
+            table(system, at, kind, args[first])
         else:
             raise ValueError("an instruction that no number system knows")
 

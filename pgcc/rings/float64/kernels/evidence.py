@@ -12,7 +12,7 @@ import numpy as np
 
 from pgcc.kernels.policy import bare_kernel
 from pgcc.kernels.simd import WORD, add_planes, join_codes, no_codes, transpose
-from pgcc.program.condense import MOST_VARIABLES
+from pgcc.program.program import MOST_VARIABLES
 
 STEP = 32  # the number of rows in a block is a multiple of it
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from pgcc.kernels.policy import bare_kernel, kernel
 from pgcc.kernels.simd import choose, entries, load, lookup, mul, peek, quotient, splat, store
-from pgcc.program.condense import ENTRIES
-from pgcc.program.program import LEAF, LOOKUP, PAIR, QUOTIENT, SUM, TIMES
+from pgcc.program.program import ENTRIES, LEAF, LOOKUP, PAIR, QUOTIENT, SUM, TIMES
 from pgcc.rings.float64.kernels.evidence import STEP
 from pgcc.rings.float64.kernels.sums import add_products, add_values, fill, multiply
 

@@ -9,10 +9,10 @@ import pytest
 
 import pgcc
 from pgcc.ir.circuit import Circuit
-from pgcc.passes.padding import homogenize
+from pgcc.passes.homogenize import homogenize
 from pgcc.program.lower import lower
 from pgcc.program.program import DET, LEAF, SUM
-from pgcc.program.stages import stages
+from pgcc.program.split import split_at_determinants
 from pgcc.testing import random_circuit
 
 CODES = (0, 1, -1)
@@ -80,7 +80,7 @@ def test_both_parts_are_the_whole(name: str) -> None:
 
 def test_what_only_determinants_name_is_not_computed() -> None:
     program = lower(homogenize(pgcc.dpp(L=kernel(4, 0))))
-    both = stages(program, program.op == LEAF)
+    both = split_at_determinants(program, program.op == LEAF)
     assert len(both.head.op) == len(both.head.kept) == 0
     assert both.tail.slots == 2  # the determinant, and how far to trust it
 
@@ -88,7 +88,7 @@ def test_what_only_determinants_name_is_not_computed() -> None:
 def test_a_sum_that_goes_on_with_a_determinant_is_late() -> None:
     # some terms of a SUM read only what is early, and others a determinant: all of it is late
     program = lower(homogenize(cases()["a sum whose first terms need none"]))
-    both = stages(program, np.zeros(program.instructions, bool))
+    both = split_at_determinants(program, np.zeros(program.instructions, bool))
     late: set[int] = set()
     for i in np.flatnonzero(program.op != LEAF).tolist():
         read = program.args[program.start[i] : program.start[i + 1]].tolist()

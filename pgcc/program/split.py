@@ -14,8 +14,8 @@ from pgcc.program.schedule import schedule, value_arguments
 
 
 @dataclass(frozen=True, eq=False)
-class Stages:
-    """What `stages` makes.
+class Split:
+    """What `split_at_determinants` makes.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Stages:
     tail: Program
 
 
-def stages(program: Program, unread: np.ndarray) -> Stages:
+def split_at_determinants(program: Program, unread: np.ndarray) -> Split:
     """The two parts of a program that shares no slots.
 
     Parameters
@@ -42,9 +42,9 @@ def stages(program: Program, unread: np.ndarray) -> Stages:
     --------
     >>> import pgcc
     >>> from pgcc.program.lower import lower
-    >>> from pgcc.passes.padding import homogenize
+    >>> from pgcc.passes.homogenize import homogenize
     >>> program = lower(homogenize(pgcc.dpp(L=[[2, 1], [1, 2]])))
-    >>> both = stages(program, np.zeros(program.instructions, bool))
+    >>> both = split_at_determinants(program, np.zeros(program.instructions, bool))
     >>> both.head, both.tail
     (<Condensed: 4 instructions, 4 operations, 4 slots>, <Program: 2 instructions, 7 operations, 6 slots>)
     """
@@ -58,7 +58,7 @@ def stages(program: Program, unread: np.ndarray) -> Stages:
     read = np.append(tail.args[value_arguments(tail)], [tail.value, tail.magnitude])
     inputs = np.setdiff1d(read, [*np.flatnonzero(late), nothing])
     head = condense(without(program, is_late | unread), inputs.tolist())
-    return Stages(head, _after(head, inputs, nothing, tail))
+    return Split(head, _after(head, inputs, nothing, tail))
 
 
 def without(program: Program, left_out: np.ndarray) -> Program:
