@@ -47,9 +47,6 @@ class Crew(Protocol):
     def keep(self, prepare: Callable[[Any], Any], blocks: Sequence[Any]) -> Sequence[Any]:
         """Send blocks, each of which is prepared where it is stored. They can be `parts` of any number of calls."""
 
-    def map(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[Any]:
-        """function(part, *common) of every part, in their order."""
-
     def as_completed(
         self, function: Callable[..., Any], parts: Sequence[Any], *common: Any
     ) -> Iterator[tuple[int, Any]]:
@@ -86,20 +83,20 @@ class _ThisProcess:
     def keep(self, prepare: Callable[[Any], Any], blocks: Sequence[Any]) -> Sequence[Any]:
         return [prepare(block) for block in blocks] if len(blocks) <= _PREPARED else _Prepared(prepare, blocks)
 
-    def map(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[Any]:
+    def as_completed(
+        self, function: Callable[..., Any], parts: Sequence[Any], *common: Any
+    ) -> Iterator[tuple[int, Any]]:
+        return enumerate(self._map(function, parts, *common))
+
+    def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
+        return _add_in_pairs(self._map(function, parts, *common), add)
+
+    def _map(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[Any]:
         if self._threads == 1:
             yield from (function(part, *common) for part in parts)
         else:
             with ThreadPoolExecutor(self._threads) as pool:
                 yield from pool.map(lambda part: function(part, *common), parts)
-
-    def as_completed(
-        self, function: Callable[..., Any], parts: Sequence[Any], *common: Any
-    ) -> Iterator[tuple[int, Any]]:
-        return enumerate(self.map(function, parts, *common))
-
-    def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
-        return _add_in_pairs(self.map(function, parts, *common), add)
 
 
 def _add_in_pairs(terms: Iterable[T], plus: Callable[[T, T], T]) -> T:
@@ -161,22 +158,14 @@ class _DaskWorkers:
         # one by one: blocks may lie on disk, and all of them need not fit into the memory of this process
         return [_Remote(partial(send, i)) for i in range(len(blocks))]
 
-    def map(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[Any]:
-        futures = [self._submit(function, part, *common) for part in parts]
-        try:
-            for part, future in zip(parts, futures, strict=True):
-                yield self._with_retries(partial(self._submit, function, part, *common), future, part, *common)
-        finally:
-            self._client.cancel(futures)
-
     def stream(self, function: Callable[..., T], parts: Iterable[Any], *common: Any) -> Iterator[T]:
-        """`map` for parts that arrive one by one, with a few queued at a time."""
+        """function(part, *common) of parts that arrive one by one, in their order, with a few queued at a time."""
         waiting: deque[tuple[Any, Any]] = deque()
         most = max(1, _AHEAD * sum(self._client.nthreads().values()))
 
         def first() -> T:
             part, future = waiting.popleft()
-            return self._with_retries(partial(self._submit, function, part, *common), future, *common)
+            return self._with_retries(partial(self._submit, function, part, *common), future, part, *common)
 
         for part in parts:
             waiting.append((part, self._submit(function, part, *common)))

@@ -26,12 +26,12 @@ from pgcc.errors import CircuitError, PrecisionError, SemanticsError, brief
 from pgcc.evaluate.gradient import Gradients
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
-from pgcc.ir.node import Node, Op, det, rebuild, var, weighted_sum
+from pgcc.ir.node import Node, Op, det, var
 from pgcc.ir.numbers import nearest_float
 from pgcc.ir.printer import describe
 from pgcc.kernels.policy import tier
 from pgcc.learn.matrices import graph_of
-from pgcc.learn.parameters import TrainableParameters, nodes_with_weights_only
+from pgcc.learn.parameters import TrainableParameters, nodes_with_weights_only, with_numbers
 from pgcc.program.determinant import DetStructure, Laplacian
 from pgcc.program.parameters import Parametrized
 from pgcc.queries.gradient import GradientFunction, certain_logs
@@ -420,16 +420,8 @@ class _Parts:
     def circuit(self, circuit: Circuit, theta: np.ndarray) -> Circuit:
         """The circuit with the numbers of θ."""
         weights, matrices = self.numbers(theta)
-        new: list[Node] = []
-        for node, below in zip(circuit.order, circuit.links, strict=True):
-            children, k = [new[c] for c in below], len(below) // 2
-            if node in self.sums:
-                new.append(weighted_sum(weights[self.sums[node]].tolist(), children))
-            elif node in self.dets:
-                new.append(det(*matrices[self.dets[node]], children[:k], children[k:], node.size, node.counted))
-            else:
-                new.append(rebuild(node, children))
-        return Circuit(new[-1], circuit.variables)
+        of_sums = {node: weights[at].tolist() for node, at in self.sums.items()}
+        return with_numbers(circuit, of_sums, {node: matrices[i] for node, i in self.dets.items()})
 
     def gradient(self, theta: np.ndarray, by_weights: np.ndarray, by_matrices: list[Matrices]) -> np.ndarray:
         """Part after part."""

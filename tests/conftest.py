@@ -13,14 +13,15 @@ from mutations import digest_of_code
 
 from pgcc import cli
 from pgcc.kernels.folder import has_kernels
-from pgcc.kernels.policy import choose_tier
+from pgcc.kernels.policy import check_types, choose_tier
 
 
 def pytest_configure(config):
-    """Choose how many random cases there are, and compile kernels.
+    """Have the types of kernels' arguments checked, choose how many random cases there are, and compile kernels.
 
     Where nothing has been compiled yet, that is done once, on all cores: every worker would do it for itself.
     """
+    check_types(True)
     how_many.thorough = config.option.markexpr != "not slow"
     settings.register_profile("pgcc", max_examples=how_many.some(100))
     settings.load_profile("pgcc")

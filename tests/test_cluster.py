@@ -49,7 +49,7 @@ def test_errors_come_back(cluster):
 def test_what_a_worker_held_is_sent_again(cluster):
     with crew(cluster) as workers:
         parts, power = workers.keep(abs, [-1, -2, -3]), workers.send(2)
-        for ask in (lambda: list(workers.map(pow, parts, power)), lambda: [workers.total(pow, parts, power)]):
+        for ask in (lambda: list(workers.stream(pow, parts, power)), lambda: [workers.total(pow, parts, power)]):
             expected = ask()
             cluster.cancel([parts[1].future, power.future])
             assert ask() == expected
@@ -60,7 +60,7 @@ def test_what_is_lost_again_and_again_is_told(cluster, monkeypatch):
     with crew(cluster) as workers:
         monkeypatch.setattr("pgcc.cluster._result_of", _always_lost)
         with pytest.raises(PgccError, match="lost a worker 4 times"):
-            list(workers.map(abs, [-1]))
+            list(workers.stream(abs, [-1]))
         assert list(workers.as_completed(abs, [-1, -2])) == [(0, Lost("gone")), (1, Lost("gone"))]
 
 

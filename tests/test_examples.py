@@ -48,7 +48,7 @@ def test_quickstart(capsys):
 
 def test_certified(capsys):
     lines = dict(line.split(":", 1) for line in run("certified.py", capsys).splitlines())
-    number = r"([\d.]+e[+-]\d+|inf)"
+    number = r"(-?[\d.]+e[+-]\d+|inf)"
     shape = rf"\s*{number}, relative error at most {number}, in truth {number}"
     alone, certified = (
         [float(x) for x in re.fullmatch(shape, lines[key]).groups()] for key in ("float64 alone", "certified")

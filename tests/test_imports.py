@@ -36,7 +36,7 @@ LAYERS = [
     {"passes"},
     {"ir"},
     {"arrays"},
-    {"errors", "progress"},
+    {"errors", "interrupts", "progress"},
 ]
 # A ring takes determinants, and determinants are computed in rings; both keep certificates.
 ENGINE = {"rings", "determinants", "certify"}

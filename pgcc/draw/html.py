@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pgcc.draw.labels import shortened
 from pgcc.draw.svg import circuit_svg
 from pgcc.errors import PgccError, plural
 from pgcc.ir.circuit import Circuit
@@ -61,7 +62,7 @@ def model_html(model: Model) -> str:
         ("size", _size_text(facts.edges, facts.dets, facts.depth)),
         ("evaluated", _way(model)),
         ("accuracy", f"relative error below {model._asked.rtol:.0e}, certified"),
-        ("a distribution", escape(_shortened(str(model._standing), LONGEST_TEXT))),
+        ("a distribution", escape(shortened(str(model._standing), LONGEST_TEXT))),
         ("more", _code("model.explain()")),
     ]
     try:
@@ -101,8 +102,7 @@ def _marginals(model: Model) -> str:
     values = np.asarray(model.marginals(names=False))
     n = len(values)
     shown = range(n) if n <= MOST_BARS else np.argsort(-values, kind="stable")[:MOST_BARS]
-    rows = "".join(_bar(model.variables[i], float(values[i])) for i in shown)
-    table = f'<table style="{_TABLE}"><tbody>{rows}</tbody></table>'
+    table = _table(_bar(model.variables[i], float(values[i])) for i in shown)
     said = [f"on average {values.sum():.4g} of {n:,} are 1"]
     if n > MOST_BARS:
         said.insert(0, f"the {MOST_BARS} most probable variables")
@@ -116,10 +116,7 @@ def _bar(name: str, probability: float) -> str:
     bar = f'<div style="width: {width:.2f}%; height: 100%; background: {BAR}; border-radius: 2px"></div>'
     size = "width: 160px; height: 0.8em; margin-top: 0.3em"
     track = f'<div style="{size}; background: {FAINT}; border-radius: 2px">{bar}</div>'
-    return (
-        f'<tr style="background: transparent"><th scope="row" style="{_HEAD}">{_name(name)}</th>'
-        f'<td style="{_CELL}">{track}</td><td style="{_CELL}">{_probability(probability)}</td></tr>'
-    )
+    return _row(_name(name), track, _probability(probability))
 
 
 def _probability(p: float) -> str:
@@ -160,17 +157,12 @@ def report_html(report: Report) -> str:
             f'<span style="color: {_COLOURS[verdict.state]}; font-weight: 600; white-space: nowrap">'
             f"{_SIGNS[verdict.state]} {verdict.state}</span>"
         )
-        reason = escape(_shortened(verdict.reason, LONGEST_TEXT))
-        rows.append(
-            f'<tr style="background: transparent"><th scope="row" style="{_HEAD}">{claim}</th>'
-            f'<td style="{_CELL}">{meaning}</td>'
-            f'<td style="{_CELL}">{badge}</td><td style="{_CELL}; min-width: 9em">{reason}</td></tr>'
-        )
+        reason = f'<div style="min-width: 9em">{escape(shortened(verdict.reason, LONGEST_TEXT))}</div>'
+        rows.append(_row(claim, meaning, badge, reason))
     n, edges = len(report.circuit.variables), report.circuit.edges
     size = f"{plural(n, 'variable')}, {_size_text(edges)}"
     more = f"{_code('report.verify()')} checks the proofs; {_code('print(report.certificate)')} shows the rules"
-    table = f'<table style="{_TABLE}"><tbody>{"".join(rows)}</tbody></table>'
-    parts = [table, _negative_coefficient(report.nonnegative), _note(f"{size}. {more}", safe=True)]
+    parts = [_table(rows), _negative_coefficient(report.nonnegative), _note(f"{size}. {more}", safe=True)]
     return _card(_HEADS[report.state], *parts, colour=_COLOURS[report.state])
 
 
@@ -326,7 +318,7 @@ def estimator_html(name: str, parameters: dict[str, Any], changed: set[str], fit
 
 
 def _said(value: Any) -> str:
-    return escape(_shortened(repr(value), LONGEST_TEXT))
+    return escape(shortened(repr(value), LONGEST_TEXT))
 
 
 # -- the pieces -------------------------------------------------------------------------------------------------------
@@ -336,6 +328,7 @@ padding: 0.5em 0.8em; line-height: 1.45"
 _TABLE = "border-collapse: collapse; margin: 0.3em 0; border: none; width: auto; font-size: 0.92em"
 _CELL = "text-align: left; vertical-align: top; padding: 0.1em 0.9em 0.1em 0; border: none; color: inherit"
 _HEAD = f"{_CELL}; font-weight: 600; white-space: nowrap"
+_ROW = '<tr style="background: transparent">'
 
 
 def _card(head: str, *parts: str, colour: str = "inherit") -> str:
@@ -345,25 +338,27 @@ def _card(head: str, *parts: str, colour: str = "inherit") -> str:
 
 def _facts(rows: Iterable[tuple[str, str]]) -> str:
     """A table of names and their descriptions, which are HTML."""
-    body = "".join(
-        f'<tr style="background: transparent"><th scope="row" style="{_HEAD}">{escape(head)}</th>'
-        f'<td style="{_CELL}">{text}</td></tr>'
-        for head, text in rows
-    )
-    return f'<table style="{_TABLE}"><tbody>{body}</tbody></table>'
+    return _table(_row(escape(head), text) for head, text in rows)
+
+
+def _table(rows: Iterable[str], head: str = "") -> str:
+    return f'<table style="{_TABLE}">{head}<tbody>{"".join(rows)}</tbody></table>'
+
+
+def _row(head: str, *cells: str) -> str:
+    return f'{_ROW}<th scope="row" style="{_HEAD}">{head}</th>{"".join(map(_cell, cells))}</tr>'
+
+
+def _cell(text: str) -> str:
+    return f'<td style="{_CELL}">{text}</td>'
 
 
 def _listing(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of plain text with a heading row."""
     rule = f"{_CELL}; border-bottom: 1px solid {LINE}"
     head = "".join(f'<th scope="col" style="{rule}; font-weight: 600">{escape(text)}</th>' for text in heads)
-    body = "".join(
-        '<tr style="background: transparent">'
-        + "".join(f'<td style="{_CELL}">{escape(text)}</td>' for text in row)
-        + "</tr>"
-        for row in rows
-    )
-    return f'<table style="{_TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    body = (f"{_ROW}{''.join(_cell(escape(text)) for text in row)}</tr>" for row in rows)
+    return _table(body, f"<thead><tr>{head}</tr></thead>")
 
 
 def _folded(head: str, body: str, opened: bool = False) -> str:
@@ -382,11 +377,7 @@ def _name(name: str) -> str:
     """A user's name, escaped. Only the beginning of a long name is shown, and all of it in a tooltip."""
     if len(name) <= LONGEST_NAME:
         return escape(name)
-    return f'<span title="{escape(_shortened(name, LONGEST_TEXT))}">{escape(_shortened(name, LONGEST_NAME))}</span>'
-
-
-def _shortened(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return f'<span title="{escape(shortened(name, LONGEST_TEXT))}">{escape(shortened(name, LONGEST_NAME))}</span>'
 
 
 def _size_text(edges: int, determinants: int = 0, depth: int | None = None) -> str:

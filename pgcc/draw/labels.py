@@ -66,3 +66,8 @@ def labelled_edges(node: Node, number: Callable[[Number], str] = display_text) -
     else:
         for child in node.children:
             yield child, ""
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of at most this many characters: the beginning of a longer one."""
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from unicodedata import east_asian_width
 
-from pgcc.draw.labels import LOOKS, labelled_edges, node_label
+from pgcc.draw.labels import LOOKS, labelled_edges, node_label, shortened
 from pgcc.draw.part import Around, Part, Stub, check_most, neighbourhood, top, whole
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node
@@ -42,10 +42,6 @@ BENDS_PER_NODE = 40  # a drawing with more is too tangled to read
 def _brief_number(value: Number) -> str:
     text = display_text(value)
     return text if len(text) <= LONGEST_NUMBER or "**" in text else f"{float(value):.3g}"
-
-
-def _shortened(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def text_width(text: str, letter: float) -> float:
@@ -127,14 +123,14 @@ def lay_out(circuit: Circuit, most_nodes: int = 80, around: Around = None) -> Dr
 
 
 def _place(graph: _Graph) -> Drawing:
-    labels = [_shortened(_label(one), LONGEST_LABEL) for one in graph.drawn]
+    labels = [shortened(_label(one), LONGEST_LABEL) for one in graph.drawn]
     grid = _Grid(graph.depths, list(graph.edges), list(map(_width, graph.drawn, labels)))
     x = grid.places()
     width = MARGIN + max(place + wide / 2 for place, wide in zip(x, grid.widths, strict=True))
     step = min(max(STEPS[0], width / 12), STEPS[1])
     y = [MARGIN + RADIUS + step * depth for depth in grid.depths]
     marks = [
-        Mark(one, x[i], y[i], grid.widths[i], labels[i], _shortened(_title(one), LONGEST_TITLE))
+        Mark(one, x[i], y[i], grid.widths[i], labels[i], shortened(_title(one), LONGEST_TITLE))
         for i, one in enumerate(graph.drawn)
     ]
     paths = [tuple((x[i], y[i]) for i in path) for path in grid.paths]
@@ -181,7 +177,7 @@ class _Graph:
         for node in reversed(part.nodes):
             for child, (briefs, fulls) in _edges_below(node).items():
                 if child in number:
-                    labels = _shortened(_together(briefs), LONGEST_LABEL), _shortened(_together(fulls), LONGEST_TITLE)
+                    labels = shortened(_together(briefs), LONGEST_LABEL), shortened(_together(fulls), LONGEST_TITLE)
                     self.edges[number[node], number[child]] = labels
         self.edges |= {(number[stub.node], number[stub]): ("", "") for stub in below}
         self.depths = _depths(len(self.drawn), self.edges)

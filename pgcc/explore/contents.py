@@ -48,7 +48,7 @@ def page_program(compiled: Compiled) -> Program:
             f"{n:,} variables are too many for a page, which shows {MOST_VARIABLES:,} at most: explore a part of them, "
             "circuit.restrict(names), or given evidence, model.condition(evidence)"
         )
-    program = prune(compiled.program, [compiled.program.value]).expect(*ARITHMETIC, DET)
+    program = prune(compiled.program).expect(*ARITHMETIC, DET)
     _check_size(program)
     if not all(one.in_range for one in program.structures):
         raise PgccError("a determinant has entries beyond the range of doubles, which the page computes with: scale it")

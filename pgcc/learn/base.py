@@ -7,8 +7,9 @@ import math
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -23,17 +24,24 @@ from pgcc.learn.renamed import NEW_NAMES, new_names, with_new_names
 from pgcc.learn.rows import Rows, hold_out, slices
 from pgcc.model import Model, compile
 
+Kind = TypeVar("Kind", bound="type[Parameters]")
+
 
 class Parameters:
-    """scikit-learn's `get_params` and `set_params`: parameters are the constructor's arguments, stored unchanged."""
+    """scikit-learn's `get_params` and `set_params`: parameters are the constructor's arguments, stored unchanged.
+
+    The estimators of pgcc declare them as the fields of a dataclass; see `with_parameters`.
+    """
 
     @classmethod
-    def _parameter_names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+    def _parameters(cls) -> dict[str, Any]:
+        """The names of the parameters, and their default values."""
+        arguments = inspect.signature(cls.__init__).parameters
+        return {name: argument.default for name, argument in arguments.items() if name != "self"}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments of the constructor by name; if `deep`, those of nested estimators too, as `name__its_name`."""
-        found = {name: getattr(self, name) for name in self._parameter_names()}
+        found = {name: getattr(self, name) for name in self._parameters()}
         if deep:
             for name, value in list(found.items()):
                 if hasattr(value, "get_params") and not isinstance(value, type):
@@ -42,7 +50,7 @@ class Parameters:
 
     def set_params(self, **params: Any) -> Self:
         """Change arguments of the constructor; `name__its_name` changes one of a nested estimator."""
-        names = self._parameter_names()
+        names = list(self._parameters())
         for name, value in new_names(params, names).items():
             outer, nested, inner = name.partition("__")
             if outer not in names or (nested and not hasattr(getattr(self, outer), "set_params")):
@@ -59,8 +67,7 @@ class Parameters:
 
     def _changed(self) -> dict[str, Any]:
         """The parameters that do not have their default values."""
-        defaults = inspect.signature(type(self).__init__).parameters
-        return {k: v for k, v in self.get_params(deep=False).items() if not _is_same(v, defaults[k].default)}
+        return {k: getattr(self, k) for k, v in self._parameters().items() if not _is_same(getattr(self, k), v)}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self._changed().items())})"
@@ -85,6 +92,14 @@ class Parameters:
             message = f"{type(self).__name__} has no attribute {name!r}"
             new = NEW_NAMES.get(name)
             raise AttributeError(message if new is None else f"{message}: it is called {new} now, as in scikit-learn")
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+def with_parameters(kind: Kind) -> Kind:
+    """Make the constructor of a class: the annotated fields are its parameters, and their old names are refused."""
+    dataclass(eq=False, repr=False)(kind)
+    kind.__init__ = with_new_names(kind.__init__)  # type: ignore[method-assign]
+    return kind
 
 
 class Estimator(Parameters):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -31,27 +32,38 @@ class Failed(NamedTuple):
     kind: type[PgccError]
 
 
-def fit_each(
+class Fitted(NamedTuple):
+    """A candidate, and the result of its evaluation; if it failed, None and the reason."""
+
+    candidate: Estimator
+    answer: Any = None
+    failure: str | None = None
+
+
+def fit_all(
     candidates: Sequence[Estimator],
     data: DataSplit,
     evaluate: Evaluation,
     checkpoint: CheckpointPath | None,
     cluster: Any,
+    verbose: bool | None,
+    report: Callable[[Any], str],
     threads: int = 1,
-    bar: bool | None = False,
-) -> Iterator[tuple[int, Estimator, Any]]:
-    """Fit every candidate. Yields its index, the fitted candidate, and the result of `evaluate`, as each is done.
+) -> list[Fitted]:
+    """Fit every candidate, and evaluate it.
 
-    The result of a candidate that fails is `Failed`, with a warning, and the others continue. If all fail, an error of
-    the kind of the first is raised. Errors of checkpoints and of the cluster are raised at once.
+    A candidate that fails is left out, with a warning, and the others continue. If all fail, an error of the kind of
+    the first is raised. Errors of checkpoints and of the cluster are raised at once.
 
     Each candidate keeps the state of its run in the folder `checkpoint`. Workers of a cluster do not see that folder:
-    they are sent its files, and the files that they write come back with the fitted candidate. `bar` says whether to
-    show a progress bar; None shows it on a terminal.
+    they are sent its files, and the files that they write come back with the fitted candidate. If `verbose`, a line on
+    standard error says of every candidate what `report` makes of its result; None shows a bar, on a terminal.
     """
     places = [part_of(checkpoint, i) for i in range(len(candidates))]
+    results = [Fitted(candidate) for candidate in candidates]
     failed: list[Failed] = []
-    with crew(cluster, threads) as workers, progress("candidates", len(candidates), "candidate", bar) as shown:
+    bar = progress("candidates", len(candidates), "candidate", None if verbose is None else False)
+    with crew(cluster, threads) as workers, bar as shown:
         common = workers.send(data), evaluate
         if cluster is None:
             done = workers.as_completed(_fit, list(zip(candidates, places, strict=True)), *common)
@@ -62,10 +74,15 @@ def fit_each(
             candidate, answer = (candidates[i], Failed(found.reason, PgccError)) if isinstance(found, Lost) else found
             if isinstance(answer, Failed):
                 failed.append(Failed(f"{candidate}: {answer.reason}", answer.kind))
-                warnings.warn(f"a candidate failed and is left out: {failed[-1].reason}", stacklevel=3)
-            yield i, candidate, answer
+                warnings.warn(f"a candidate failed and is left out: {failed[-1].reason}", stacklevel=4)
+                results[i] = Fitted(candidates[i], failure=answer.reason)
+                continue
+            results[i] = Fitted(candidate, answer)
+            if verbose:
+                print(f"{candidate}: {report(answer)}", file=sys.stderr, flush=True)
     if len(failed) == len(candidates):
         raise failed[0].kind(f"every candidate failed; the first one was {failed[0].reason}")
+    return results
 
 
 def _fit(part: tuple[Estimator, Path | None], data: DataSplit, evaluate: Evaluation) -> tuple[Estimator, Any]:

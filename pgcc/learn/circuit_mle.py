@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any
 
@@ -10,14 +11,13 @@ from pgcc.cluster import crew
 from pgcc.errors import EvidenceError, PgccError, brief
 from pgcc.formats.npz import to_arrays
 from pgcc.ir.circuit import Circuit
-from pgcc.learn.base import Estimator, check_positive, check_whole, has_names, seed_of
+from pgcc.learn.base import Estimator, check_positive, check_whole, has_names, seed_of, with_parameters
 from pgcc.learn.checkpoint import Checkpoint, CheckpointPath, State
 from pgcc.learn.circuit_likelihood import CircuitLikelihood
 from pgcc.learn.circuit_trainers import CircuitBatches, ExpectationMaximization, FullBatch
 from pgcc.learn.data import read_rows
 from pgcc.learn.data_split import DataSplit
 from pgcc.learn.optimizers import Adam, MiniBatches
-from pgcc.learn.renamed import with_new_names
 from pgcc.learn.rows import Rows
 from pgcc.learn.training import RunPlan, Trainer, train
 
@@ -26,6 +26,7 @@ OPTIMIZERS = ("auto", "adam", "lbfgs", "em")
 _NOT_SETTINGS = ("circuit", "binarize", "verbose")
 
 
+@with_parameters
 class CircuitMLE(Estimator):
     """Learn the numbers of a circuit from data, keeping its structure.
 
@@ -88,35 +89,19 @@ class CircuitMLE(Estimator):
     (0.5, 1.0)
     """
 
-    @with_new_names
-    def __init__(
-        self,
-        circuit: Circuit | Callable[[list[str]], Circuit],
-        optimizer: str = "auto",
-        *,
-        max_iter: int = 100,
-        n_iter_no_change: int = 10,
-        smoothing: float = 0.1,
-        learning_rate: float = 0.01,
-        weight_decay: float = 0.0,
-        batch_size: int = 128,
-        free_matrices: bool = False,
-        binarize: float | None = None,
-        random_state: Any = 0,
-        verbose: bool | None = None,
-    ):
-        self.circuit = circuit
-        self.optimizer = optimizer
-        self.max_iter = max_iter
-        self.n_iter_no_change = n_iter_no_change
-        self.smoothing = smoothing
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.free_matrices = free_matrices
-        self.binarize = binarize
-        self.random_state = random_state
-        self.verbose = verbose
+    circuit: Circuit | Callable[[list[str]], Circuit]
+    optimizer: str = "auto"
+    _: KW_ONLY
+    max_iter: int = 100
+    n_iter_no_change: int = 10
+    smoothing: float = 0.1
+    learning_rate: float = 0.01
+    weight_decay: float = 0.0
+    batch_size: int = 128
+    free_matrices: bool = False
+    binarize: float | None = None
+    random_state: Any = 0
+    verbose: bool | None = None
 
     def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
         """Learn the numbers of the circuit. Workers share the rows of every epoch of EM and every step of L-BFGS."""

@@ -9,10 +9,11 @@ from functools import partial
 import numpy as np
 
 from pgcc.errors import PgccError
+from pgcc.evaluate.distinct import number_rows
 from pgcc.learn.checkpoint import State
 from pgcc.learn.circuit_likelihood import CircuitLikelihood
 from pgcc.learn.optimizers import LBFGS, Function
-from pgcc.learn.rows import batches, distinct_rows
+from pgcc.learn.rows import batches
 
 # L-BFGS stops if a step gains less than this in the mean log-likelihood; EM keeps weights at least this large.
 _TOLERANCE, _SMALLEST = 1e-9, 1e-300
@@ -97,8 +98,9 @@ class CircuitBatches:
 
     def _value_and_gradient(self, drawn: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Σ log p(row), and the gradient of the mean."""
-        distinct, where = distinct_rows(self._likelihood.rows.codes(drawn))
-        value, gradient = self._likelihood.of(theta, distinct, np.bincount(where) / len(drawn))
+        codes = self._likelihood.rows.codes(drawn)
+        first, number = number_rows(codes)
+        value, gradient = self._likelihood.of(theta, codes[first], np.bincount(number) / len(drawn))
         if value == -math.inf:
             raise _impossible()
         return value * len(drawn), gradient

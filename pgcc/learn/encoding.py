@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.evaluate.distinct import number_rows
 from pgcc.learn.kernels.tables import Table
-from pgcc.learn.rows import BLOCK, FEW, Rows, batches, distinct_rows, shuffled, tally, unpack
+from pgcc.learn.rows import BLOCK, FEW, Rows, batches, shuffled, tally, unpack
 
 
 @dataclass(frozen=True)
@@ -100,10 +101,10 @@ def encode(codes: np.ndarray, groups: Sequence[Sequence[int]]) -> Encoded:
 
     >>> encoded = encode(np.array([[1, 0, 0], [1, 1, 1], [0, 0, 0]], np.int8), [[0, 1], [2]])
     >>> [encoded.table.codes[encoded.table.seen].tolist(), encoded.table.row.tolist()]
-    [[0, 2, 3], [0, 0, 1, 3]]
+    [[0, 2, 3], [0, 1, 3, 3]]
     """
-    rows, where = distinct_rows(codes)
-    return Encoded(tabulate(rows, groups), where)
+    first, where = number_rows(codes)
+    return Encoded(tabulate(codes[first], groups), where)
 
 
 def leaf_starts(groups: Sequence[Sequence[int]]) -> np.ndarray:

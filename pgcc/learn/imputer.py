@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from importlib import import_module
 from typing import Any, Self
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from pgcc.errors import EvidenceError, PgccError, brief
 from pgcc.evaluate.distinct import number_rows
-from pgcc.learn.base import Estimator, Parameters, not_fitted, refuse_validation_as_target, seed_of
+from pgcc.learn.base import Estimator, Parameters, not_fitted, refuse_validation_as_target, seed_of, with_parameters
 from pgcc.learn.trees import MixtureOfTrees
 from pgcc.model import Model
 
@@ -19,6 +20,7 @@ from pgcc.model import Model
 Fill = Callable[[Model, np.ndarray, Any], np.ndarray]
 
 
+@with_parameters
 class Imputer(Parameters):
     """Fill missing values in tables of 0 and 1: a scikit-learn transformer for the start of a pipeline.
 
@@ -64,16 +66,10 @@ class Imputer(Parameters):
     array([[1.  , 0.95]])
     """
 
-    estimator_: Estimator
-    n_features_in_: int
-    feature_names_in_: np.ndarray
-
-    def __init__(
-        self, estimator: Estimator | None = None, *, strategy: str = "most_frequent", random_state: Any = None
-    ):
-        self.estimator = estimator
-        self.strategy = strategy
-        self.random_state = random_state
+    estimator: Estimator | None = None
+    _: KW_ONLY
+    strategy: str = "most_frequent"
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None, **options: Any) -> Self:
         """Fit the model to data with gaps (−1, NaN, None).

@@ -15,7 +15,7 @@ have negative coefficients.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -30,38 +30,30 @@ _ROUNDING = 1e-9
 _NEARLY_SINGULAR = 1e-10
 
 
-class Parametrization(Protocol):
-    """A map from unconstrained parameters θ to the matrices of a determinant."""
-
-    def start(self) -> np.ndarray:
-        """The θ that gives the matrices as they are in the circuit."""
-
-    def matrices(self, theta: np.ndarray) -> Matrices:
-        """M0, U and V for θ."""
-
-    def gradient(self, theta: np.ndarray, grads: Matrices) -> np.ndarray:
-        """The gradient with respect to θ, from the gradients with respect to M0, U and V."""
-
-    def exact(self, theta: np.ndarray) -> tuple[Any, Any, Any]:
-        """M0, U and V for θ, with entries that need not be doubles."""
-
-
-class _Parametrization:
-    """The base class: keeps the determinant of the circuit."""
+class Parametrization:
+    """A map from unconstrained parameters θ to the matrices of a determinant of a circuit."""
 
     def __init__(self, structure: DetStructure):
         self.structure = structure
+
+    def start(self) -> np.ndarray:
+        """The θ that gives the matrices as they are in the circuit."""
+        raise NotImplementedError
 
     def matrices(self, theta: np.ndarray) -> Matrices:
         """M0, U and V for θ."""
         raise NotImplementedError
 
+    def gradient(self, theta: np.ndarray, grads: Matrices) -> np.ndarray:
+        """The gradient with respect to θ, from the gradients with respect to M0, U and V."""
+        raise NotImplementedError
+
     def exact(self, theta: np.ndarray) -> tuple[Any, Any, Any]:
-        """The same as `matrices`: doubles are exact."""
+        """M0, U and V for θ, with entries that need not be doubles."""
         return self.matrices(theta)
 
 
-class Kernel(_Parametrization):
+class Kernel(Parametrization):
     """det(I + diag(f)·L), with L = B·Bᵀ if symmetric, and L = B·Bᵀ + C − Cᵀ otherwise (`skew`)."""
 
     def __init__(self, structure: DetStructure, skew: bool):
@@ -101,7 +93,7 @@ class Kernel(_Parametrization):
         return B, theta[self.n**2 :].reshape(self.n, self.n) if self.skew else np.zeros((self.n, self.n))
 
 
-class _ByMarginalKernel(_Parametrization):
+class _ByMarginalKernel(Parametrization):
     """det(I − K + diag(f)·K), a DPP by its marginal kernel K."""
 
     def kernel(self, theta: np.ndarray) -> np.ndarray:
@@ -176,7 +168,7 @@ class SkewMarginalKernel(_ByMarginalKernel):
         return self.by_l.gradient_by(theta, rest @ (grads[2].T - grads[0]) @ rest)
 
 
-class Factor(_Parametrization):
+class Factor(Parametrization):
     """det(M0 + Bᵀ·diag(f)·B) with a constant M0 ⪰ 0 and an n × r matrix B."""
 
     def start(self) -> np.ndarray:
@@ -199,7 +191,7 @@ class Factor(_Parametrization):
         return (grads[1] + grads[2]).T.ravel()
 
 
-class Edges(_Parametrization):
+class Edges(Parametrization):
     """The positive edge weights and killing rates of a graph; those that are 0 stay 0."""
 
     def __init__(self, structure: DetStructure):
@@ -233,7 +225,7 @@ class Edges(_Parametrization):
         return np.concatenate([by_weights, np.diag(grads[0] * m0)[self.killed]])
 
 
-class Free(_Parametrization):
+class Free(Parametrization):
     """All nonzero entries, except those of identity matrices: nothing keeps the coefficients from being negative."""
 
     def __init__(self, structure: DetStructure):

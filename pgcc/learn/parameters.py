@@ -7,6 +7,7 @@ with `free_matrices`). All other numbers are constants: the weights of sums with
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from pgcc.determinants.cofactors import Matrices
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, Op, det, rebuild, weighted_sum
-from pgcc.ir.numbers import mul
+from pgcc.ir.numbers import Number, mul
 from pgcc.learn.matrices import parametrization_of
 from pgcc.program.parameters import Parametrized
 
@@ -111,19 +112,25 @@ class TrainableParameters:
         for simplex, part in zip(self.sums, of_sums, strict=True):
             for place, weight in zip(simplex.which.tolist(), simplex.numbers(part).tolist(), strict=True):
                 numbers[place] = weight
-        learned = {self.parametrized.dets[i]: param.exact(of_dets[i]) for i, param in self.dets.items()}
-        at = dict(self.parametrized.sums)
-        new: list[Node] = []
-        for node, below in zip(circuit.order, circuit.links, strict=True):
-            children = [new[c] for c in below]
-            if node.op is Op.SUM:
-                new.append(weighted_sum(numbers[at[node] :][: len(children)], children))
-            elif node in learned:
-                k = len(children) // 2
-                new.append(det(*learned[node], children[:k], children[k:], node.size, node.counted))
-            else:
-                new.append(rebuild(node, children))
-        return Circuit(new[-1], circuit.variables)
+        weights = {node: numbers[first : first + len(node.weights)] for node, first in self.parametrized.sums}
+        matrices = {self.parametrized.dets[i]: param.exact(of_dets[i]) for i, param in self.dets.items()}
+        return with_numbers(circuit, weights, matrices)
+
+
+def with_numbers(
+    circuit: Circuit, weights: Mapping[Node, Sequence[Number]], matrices: Mapping[Node, tuple[Any, Any, Any]]
+) -> Circuit:
+    """The circuit with other weights of some sums, and other matrices (M0, U, V) of some determinants."""
+    new: list[Node] = []
+    for node, below in zip(circuit.order, circuit.links, strict=True):
+        children, k = [new[c] for c in below], len(below) // 2
+        if node in weights:
+            new.append(weighted_sum(weights[node], children))
+        elif node in matrices:
+            new.append(det(*matrices[node], children[:k], children[k:], node.size, node.counted))
+        else:
+            new.append(rebuild(node, children))
+    return Circuit(new[-1], circuit.variables)
 
 
 def with_weights_only(circuit: Circuit) -> Circuit:

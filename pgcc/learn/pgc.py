@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import sys
+import math
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
 from pgcc.errors import PgccError, brief
-from pgcc.learn.base import Estimator, seed_of, thread_count
-from pgcc.learn.candidates import Failed, fit_each
+from pgcc.learn.base import Estimator, seed_of, thread_count, with_parameters
+from pgcc.learn.candidates import fit_all
 from pgcc.learn.checkpoint import CheckpointPath
 from pgcc.learn.data_split import DataSplit
 from pgcc.learn.mixing import mixture_of_learned
-from pgcc.learn.renamed import with_new_names
 from pgcc.learn.simple_pgc import SimplePGC
 from pgcc.learn.trees import MixtureOfTrees
 
@@ -23,6 +23,7 @@ _LEAST_WEIGHT = 0.005
 _ITERATIONS = 1000
 
 
+@with_parameters
 class PGC(Estimator):
     """Learn the best density model that pgcc offers: mixtures of trees and of determinantal PGCs, stacked.
 
@@ -73,47 +74,32 @@ class PGC(Estimator):
     1.0
     """
 
-    @with_new_names
-    def __init__(
-        self,
-        candidates: Sequence[Estimator] | None = None,
-        *,
-        binarize: float | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool | None = None,
-    ):
-        self.candidates = candidates
-        self.binarize = binarize
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    candidates: Sequence[Estimator] | None = None
+    _: KW_ONLY
+    binarize: float | None = None
+    random_state: Any = 0
+    n_jobs: int | None = None
+    verbose: bool | None = None
 
     def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
         """Fit the candidates and find the weights of their best mixture. Workers fit the candidates."""
         seed, threads = seed_of(self.random_state, checkpoint), thread_count(self.n_jobs)
         data = self._read(X, validation, seed)
-        fitted = _copies(self.candidates, seed, threads)
-        logs = np.full((len(fitted), len(data.held_out)), np.nan)
-        failures: list[str | None] = [None] * len(fitted)
-        bar = None if self.verbose is None else False
-        for i, candidate, scores in fit_each(fitted, data, _score_held_out, checkpoint, cluster, bar=bar):
-            if isinstance(scores, Failed):
-                failures[i] = scores.reason
-                continue
-            fitted[i], logs[i] = candidate, scores
-            if self.verbose:
-                print(f"{candidate}: validation {scores.mean():.4f}", file=sys.stderr, flush=True)
+        candidates = _copies(self.candidates, seed, threads)
+        fitted = fit_all(
+            candidates, data, _score_held_out, checkpoint, cluster, self.verbose, lambda x: f"validation {x.mean():.4f}"
+        )
         self.history_: dict[str, list[Any]] = {
-            "candidate": [repr(candidate) for candidate in fitted],
-            "validation": [float(scores.mean()) for scores in logs],
-            "failure": failures,
+            "candidate": [repr(one.candidate) for one in fitted],
+            "validation": [math.nan if one.failure else float(one.answer.mean()) for one in fitted],
+            "failure": [one.failure for one in fitted],
         }
-        succeeded = np.array([i for i, failure in enumerate(failures) if failure is None])
-        weights = stacking_weights(logs[succeeded])
-        kept = succeeded[weights >= min(_LEAST_WEIGHT, weights.max())]
+        succeeded = [one for one in fitted if one.failure is None]
+        logs = np.array([one.answer for one in succeeded])
+        weights = stacking_weights(logs)
+        kept = np.flatnonzero(weights >= min(_LEAST_WEIGHT, weights.max()))
         self.weights_ = stacking_weights(logs[kept])
-        self.members_ = [fitted[i] for i in kept]
+        self.members_ = [succeeded[i].candidate for i in kept]
         circuits = [member.circuit_ for member in self.members_]
         self.circuit_ = mixture_of_learned(self.weights_.tolist(), circuits, data.rows.names)
 

@@ -70,18 +70,6 @@ def _unpack_keys(keys: np.ndarray, width: int) -> np.ndarray:
     return np.ascontiguousarray(keys.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - width :])
 
 
-def distinct_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct rows, in ascending order, and for every row the index of its distinct row.
-
-    >>> rows, where = distinct_rows(np.array([[1, 0], [0, 1], [1, 0]], np.int8))
-    >>> rows.tolist(), where.tolist()
-    ([[0, 1], [1, 0]], [1, 0, 1])
-    """
-    packed = pack(codes)
-    keys, where = np.unique(_keys(packed), return_inverse=True)
-    return unpack(_unpack_keys(keys, packed.shape[1]), codes.shape[1]), where.reshape(-1)
-
-
 # -- rows ---------------------------------------------------------------------------------------------------
 
 

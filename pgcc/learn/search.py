@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from pgcc.errors import PgccError, brief
-from pgcc.learn.base import Estimator, seed_of, thread_count
-from pgcc.learn.candidates import Failed, fit_each
+from pgcc.learn.base import Estimator, seed_of, thread_count, with_parameters
+from pgcc.learn.candidates import Fitted, fit_all
 from pgcc.learn.checkpoint import CheckpointPath
 from pgcc.learn.data_split import DataSplit
-from pgcc.learn.renamed import with_new_names
 
 # The grid of the paper, for SimplePGC.
 PAPER_GRID = {"max_group": (1, 2, 5, 7), "n_components": (1, 4, 7, 10, 20)}
 
 
+@with_parameters
 class GridSearch(Estimator):
     """Fit an estimator with every combination of some parameters, and keep the one that is best on validation data.
 
@@ -77,21 +77,12 @@ class GridSearch(Estimator):
     True
     """
 
-    @with_new_names
-    def __init__(
-        self,
-        estimator: Estimator,
-        param_grid: Mapping[str, Sequence[Any]] | None = None,
-        *,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool | None = None,
-    ):
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    estimator: Estimator
+    param_grid: Mapping[str, Sequence[Any]] | None = None
+    _: KW_ONLY
+    random_state: Any = 0
+    n_jobs: int | None = None
+    verbose: bool | None = None
 
     def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
         """Fit every candidate and keep the best. A candidate that fails is left out, with a warning.
@@ -103,21 +94,14 @@ class GridSearch(Estimator):
         threads, seed = thread_count(self.n_jobs), seed_of(self.random_state, checkpoint)
         data = self._read(X, validation, seed)
         settings = self._settings()
-        candidates = [self._candidate(params) for params in settings]
-        scores = [math.nan] * len(candidates)
-        failures: list[str | None] = [None] * len(candidates)
-        bar = None if self.verbose is None else False
-        for i, candidate, score in fit_each(candidates, data, _validation_score, checkpoint, cluster, threads, bar):
-            if isinstance(score, Failed):
-                failures[i] = score.reason
-                continue
-            candidates[i], scores[i] = candidate, score
-            if self.verbose:
-                print(f"{candidate}: {score:.6f}", file=sys.stderr, flush=True)
-        self.cv_results_ = _results(settings, np.array(scores), failures)
+        candidates = [self.estimator._copy().set_params(**params) for params in settings]
+        fitted = fit_all(
+            candidates, data, _validation_score, checkpoint, cluster, self.verbose, "{:.6f}".format, threads
+        )
+        self.cv_results_ = _results(settings, fitted)
         self.best_index_ = int(np.argmin(self.cv_results_["rank_test_score"]))
-        self.best_estimator_, self.best_params_ = candidates[self.best_index_], settings[self.best_index_]
-        self.best_score_ = scores[self.best_index_]
+        self.best_estimator_, self.best_score_, _ = fitted[self.best_index_]
+        self.best_params_ = settings[self.best_index_]
         self.circuit_ = self.best_estimator_.circuit_
 
     @property
@@ -140,15 +124,13 @@ class GridSearch(Estimator):
             )
         return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
-    def _candidate(self, params: dict[str, Any]) -> Estimator:
-        return self.estimator._copy().set_params(**params)
-
     def __sklearn_tags__(self) -> Any:
         return self.estimator.__sklearn_tags__()
 
 
-def _results(settings: list[dict[str, Any]], scores: np.ndarray, failures: list[str | None]) -> dict[str, Any]:
+def _results(settings: list[dict[str, Any]], fitted: Sequence[Fitted]) -> dict[str, Any]:
     """`cv_results_`: a column for every parameter, and the scores. Failed candidates rank last; equal scores tie."""
+    scores = np.array([math.nan if one.failure else one.answer for one in fitted])
     failed = np.isnan(scores)
     better = [(~failed & (failed[i] | (scores > score))).sum() for i, score in enumerate(scores)]
     columns: dict[str, Any] = {f"param_{name}": [one[name] for one in settings] for name in settings[0]}
@@ -157,7 +139,7 @@ def _results(settings: list[dict[str, Any]], scores: np.ndarray, failures: list[
         "split0_test_score": scores,
         "mean_test_score": scores,
         "rank_test_score": np.array(better) + 1,
-        "failure": failures,
+        "failure": [one.failure for one in fitted],
     }
 
 

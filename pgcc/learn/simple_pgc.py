@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import KW_ONLY, asdict, field, replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from pgcc.frontend.det_pgc import det_pgc
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, var
-from pgcc.learn.base import Estimator, check_positive, check_whole, seed_of, thread_count
+from pgcc.learn.base import Estimator, check_positive, check_whole, seed_of, thread_count, with_parameters
 from pgcc.learn.checkpoint import Checkpoint, CheckpointPath
 from pgcc.learn.encoding import leaf_starts
 from pgcc.learn.mixing import mixture_of_learned
@@ -23,11 +23,11 @@ from pgcc.learn.mixture_likelihood import log_leaf_tables, log_weights
 from pgcc.learn.mixture_training import MixtureProblem, make_trainer
 from pgcc.learn.partition import check_group
 from pgcc.learn.recipes import RECIPES, Recipe
-from pgcc.learn.renamed import with_new_names
 from pgcc.learn.training import Run, RunPlan, best_of, train
 from pgcc.passes.building import product_of, sum_of
 
 
+@with_parameters
 class SimplePGC(Estimator):
     """Learn the paper's SimplePGC, a mixture of determinantal PGCs (Zhang, Juba, Van den Broeck 2021, Section 6).
 
@@ -96,37 +96,20 @@ class SimplePGC(Estimator):
     True
     """
 
-    @with_new_names
-    def __init__(
-        self,
-        max_group: int = 5,
-        n_components: int = 7,
-        recipe: str = "auto",
-        *,
-        max_iter: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        weight_decay: float | None = None,
-        n_iter_no_change: int | None = None,
-        n_init: int = 1,
-        binarize: float | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool | None = None,
-    ):
-        self.max_group = max_group
-        self.n_components = n_components
-        self.recipe = recipe
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.n_iter_no_change = n_iter_no_change
-        self.n_init = n_init
-        self.binarize = binarize
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    max_group: int = 5
+    n_components: int = 7
+    recipe: str = "auto"
+    _: KW_ONLY
+    max_iter: int | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    weight_decay: float | None = None
+    n_iter_no_change: int | None = None
+    n_init: int = 1
+    binarize: float | None = None
+    random_state: Any = 0
+    n_jobs: int | None = None
+    verbose: bool | None = None
 
     def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
         """Learn groups, kernels, leaves and weights. Workers do the runs (recipes and restarts) in parallel."""
@@ -184,6 +167,7 @@ class SimplePGC(Estimator):
         return [(recipe, seed + i) for i in range(runs) for recipe in recipes]
 
 
+@with_parameters
 class DPP(SimplePGC):
     """Learn a determinantal point process (DPP) by maximum likelihood: `SimplePGC` with one component and no groups.
 
@@ -203,27 +187,8 @@ class DPP(SimplePGC):
     True
     """
 
-    @with_new_names
-    def __init__(
-        self,
-        recipe: str = "auto",
-        *,
-        max_iter: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        weight_decay: float | None = None,
-        n_iter_no_change: int | None = None,
-        n_init: int = 1,
-        binarize: float | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool | None = None,
-    ):
-        super().__init__(
-            1, 1, recipe, max_iter=max_iter, batch_size=batch_size, learning_rate=learning_rate,
-            weight_decay=weight_decay, n_iter_no_change=n_iter_no_change, n_init=n_init, binarize=binarize,
-            random_state=random_state, n_jobs=n_jobs, verbose=verbose,
-        )  # fmt: skip
+    max_group: int = field(default=1, init=False)
+    n_components: int = field(default=1, init=False)
 
 
 def simple_pgc_circuit(

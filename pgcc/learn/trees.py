@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any
 
 from pgcc.cluster import crew
 from pgcc.frontend.chow_liu import PairCounts
-from pgcc.learn.base import Estimator, check_positive, check_whole, has_names, seed_of, thread_count
+from pgcc.learn.base import Estimator, check_positive, check_whole, has_names, seed_of, thread_count, with_parameters
 from pgcc.learn.checkpoint import Checkpoint, CheckpointPath
 from pgcc.learn.data import read_rows
 from pgcc.learn.data_split import DataSplit
-from pgcc.learn.renamed import with_new_names
 from pgcc.learn.training import RunPlan, train
 from pgcc.learn.tree_em import MixtureEM, SingleTreeEM
 from pgcc.learn.tree_mixture import Trees
@@ -20,6 +20,7 @@ from pgcc.learn.tree_mixture import Trees
 _STEPS = 50
 
 
+@with_parameters
 class MixtureOfTrees(Estimator):
     """Learn a mixture of Chow–Liu trees by expectation–maximisation (Meilă and Jordan 2000).
 
@@ -70,27 +71,15 @@ class MixtureOfTrees(Estimator):
     True
     """
 
-    @with_new_names
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        smoothing: float = 10.0,
-        max_iter: int = 100,
-        n_iter_no_change: int = 5,
-        binarize: float | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool | None = None,
-    ):
-        self.n_components = n_components
-        self.smoothing = smoothing
-        self.max_iter = max_iter
-        self.n_iter_no_change = n_iter_no_change
-        self.binarize = binarize
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_components: int = 10
+    _: KW_ONLY
+    smoothing: float = 10.0
+    max_iter: int = 100
+    n_iter_no_change: int = 5
+    binarize: float | None = None
+    random_state: Any = 0
+    n_jobs: int | None = None
+    verbose: bool | None = None
 
     def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
         """Learn trees and weights by EM. Workers share the rows."""
@@ -112,6 +101,7 @@ class MixtureOfTrees(Estimator):
         self.circuit_ = self.trees_.circuit(data.rows.names)
 
 
+@with_parameters
 class ChowLiu(Estimator):
     """Learn the Chow–Liu tree of data: of all trees, the one with the largest likelihood.
 
@@ -134,9 +124,9 @@ class ChowLiu(Estimator):
     array([0.375, 0.125])
     """
 
-    def __init__(self, smoothing: float = 1.0, *, binarize: float | None = None):
-        self.smoothing = smoothing
-        self.binarize = binarize
+    smoothing: float = 1.0
+    _: KW_ONLY
+    binarize: float | None = None
 
     def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
         """Learn the tree. There is nothing to choose, so `validation` is not read.

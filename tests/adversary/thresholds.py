@@ -19,11 +19,11 @@ SMALL: list[tuple[str, str, Any]] = [
     ("passes.total", "_MOST_EXACT", 1),  # rows of a float determinant that is computed in fractions
     ("rings.identity", "_MOST_SCOPE", 6),  # of sums known to be multiaffine
     ("program.condense", "_MOST_READERS", 1),
-    ("program.condense", "_TO_NUMBER", 0),  # wide tables, however little they save
-    ("program.condense", "_NEAREST", 0),
-    ("program.condense", "_NEXT", 0),
-    ("program.condense", "_TO_PACK", 0),
-    ("program.condense", "_TO_PACK_VARIABLE", 0),
+    ("program.table_choice", "_NUMBERING", 0),  # wide tables, however little they save
+    ("program.table_choice", "_FIRST_LEVEL", 0),
+    ("program.table_choice", "_SECOND_LEVEL", 0),
+    ("program.table_choice", "_PACKING", 0),
+    ("program.table_choice", "_PACKING_VARIABLE", 0),
     ("program.determinant", "_MOST_EXACT", 2),
     ("rings.float64.loop", "_KEPT", 1),
     ("rings.float64.loop", "_NEAR", 1),
@@ -47,7 +47,7 @@ SMALL: list[tuple[str, str, Any]] = [
     ("evaluate.marginals", "_QUERIES", 4),
     ("queries.information", "MOST_LISTED", 2),  # above it, estimates from samples
     ("queries.mode", "_MOST_LISTED", 1),  # above it, by parts
-    ("queries.mode_search", "_TOGETHER", 1),
+    ("queries.mode_search", "_MOST_EXPANDED", 1),
     ("queries.mode_search", "_MOST_SWAPS", 1),
     ("queries.sampling", "_MANY", 2),
     ("queries.counts", "_LARGE", 0.5),

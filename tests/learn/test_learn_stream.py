@@ -23,7 +23,7 @@ from pgcc.learn.data import read_chunks, read_rows
 from pgcc.learn.data_split import DataSplit
 from pgcc.learn.encoding import Grouped
 from pgcc.learn.mixture_likelihood import MixtureLikelihood, log_likelihoods
-from pgcc.learn.rows import Rows, batches, distinct_rows, hold_out, pack, pack_rows, shuffled, unpack
+from pgcc.learn.rows import Rows, batches, hold_out, pack, pack_rows, shuffled, unpack
 from pgcc.learn.training import Run
 
 N = 6
@@ -148,10 +148,10 @@ TABLES = st.integers(1, 40).flatmap(
 @settings(max_examples=some(50), deadline=None)
 def test_packing(codes):
     assert (unpack(pack(codes), codes.shape[1]) == codes).all()
-    rows, where = distinct_rows(codes)
     expected, index = np.unique(codes, axis=0, return_inverse=True)
-    assert (rows == expected).all()
-    assert (where == index.reshape(-1)).all()
+    rows = pack_rows([f"x{i + 1}" for i in range(codes.shape[1])], [codes])
+    assert (unpack(rows.packed, rows.n) == expected).all()
+    assert (rows.where == index.reshape(-1)).all()
 
 
 @given(TABLES, st.integers(1, 9), st.integers(0, 2))

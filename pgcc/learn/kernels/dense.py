@@ -186,46 +186,26 @@ def sweep_two(a, start, n, k, ratio, inverse, other, scratch, u, v):
 
 @bare_kernel
 def row_times_eight(a, row, b, n, first, out, to):
-    """A row of eight matrices `a` times eight n × n matrices `b`, from column `first` on, four rows of b at a time."""
+    """A row of eight matrices `a` times eight n × n matrices `b`, from column `first` on."""
     for j in range(first, n):
         store(out, to + LANES * j, splat(0.0))
-    k = 0
-    while k + 4 <= n:
-        at, under = row + LANES * k, LANES * n
-        x, y, z, w = load(a, at), load(a, at + LANES), load(a, at + 2 * LANES), load(a, at + 3 * LANES)
-        for j in range(first, n):
-            at = LANES * (k * n + j)
-            total = muladd(x, load(b, at), load(out, to + LANES * j))
-            total = muladd(y, load(b, at + under), total)
-            total = muladd(z, load(b, at + 2 * under), total)
-            store(out, to + LANES * j, muladd(w, load(b, at + 3 * under), total))
-        k += 4
-    while k < n:
+    for k in range(n):
         x = load(a, row + LANES * k)
         for j in range(first, n):
             store(out, to + LANES * j, muladd(x, load(b, LANES * (k * n + j)), load(out, to + LANES * j)))
-        k += 1
 
 
 @kernel
 def multiply(a, b, out):
-    """a·b, square; four rows of b at a time."""
+    """a·b, square."""
     n = len(a)
     for i in range(n):
         row = out[i]
         row[:] = 0.0
-        k = 0
-        while k + 4 <= n:
-            x, y, z, w = a[i, k], a[i, k + 1], a[i, k + 2], a[i, k + 3]
-            first, second, third, fourth = b[k], b[k + 1], b[k + 2], b[k + 3]
+        for k in range(n):
+            x, other = a[i, k], b[k]
             for j in range(n):
-                row[j] += x * first[j] + y * second[j] + z * third[j] + w * fourth[j]
-            k += 4
-        while k < n:
-            x, first = a[i, k], b[k]
-            for j in range(n):
-                row[j] += x * first[j]
-            k += 1
+                row[j] += x * other[j]
 
 
 @kernel
