@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from pgcc.ir.numbers import add
 from pgcc.program.program import DETIN, DETMAG, Program
 from pgcc.program.reverse import result_slots, reverse, variables_in_complements
 from pgcc.rings.float64.kernels.evidence import STEP, Rows, pack_block
-from pgcc.rings.float64.kernels.interpreter import run_block
+from pgcc.rings.float64.kernels.interpreter import FloatProgram, run_block
 from pgcc.rings.float64.loop import new_block, uncondensed_program
 from pgcc.rings.posteriors import Posteriors, read_posteriors
 
@@ -87,41 +88,74 @@ class StagedMarginals:
 
     def _run(self, evidence: np.ndarray, rtol: float) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         """(first row, the result slots of every row, the smallest nonzero number of every row), block by block."""
-        program, staged, n = self.program, self.staged, evidence.shape[1]
+        code, staged, n = self._code, self.staged, evidence.shape[1]
+        slots, instructions = self.program.slots, self.program.instructions
         wanted = budget.of_determinant(rtol)
         staged.dets.refine(wanted)
-        lanes = STEP * max(1, min(_STEPS, _BYTES // (8 * STEP * program.slots), -(-len(evidence) // STEP)))
+        lanes = STEP * max(1, min(_STEPS, _BYTES // (8 * STEP * slots), -(-len(evidence) // STEP)))
         given, flat = Rows(evidence.reshape(-1).view(np.uint8), n), Rows(padded(evidence), n)
-        code, block, unknown = (
-            uncondensed_program(program),
-            new_block(None, program.slots, n, lanes),
-            np.zeros(lanes, bool),
-        )
+        block, unknown = new_block(None, slots, n, lanes), np.zeros(lanes, bool)
         work = block.work
         work[:] = 0.0
-        read = result_slots(program)
-        inside = np.flatnonzero(program.op == DETIN)
+        partials = self._partials
         for first in range(0, len(evidence), lanes):
             rows = min(lanes, len(evidence) - first)
-            pack_block(given, first, lanes, block.columns)
-            run_tail(code, 0, int(inside[0]), staged.determinants(wanted), flat, first, block, unknown)
-            for i in inside.tolist():
-                self._put_partials(i, flat.codes, first * n, rows, lanes, wanted, work)
-            run_block(code, int(inside[-1]) + 1, program.instructions, lanes, block)
+            pack_block.call_alike(given, first, lanes, block.columns)
+            dets = staged.determinants(wanted)
+            run_tail.call_alike(code, 0, partials[0].instruction, dets, flat, first, block, unknown)
+            for one in partials:
+                children = Children(one.inside, one.outside, work, lanes, flat.codes, first * n, rows)
+                write_partials.call_alike(dets, one.det, children, one.target)
+                magnitudes = work.reshape(-1, lanes)[one.magnitudes]
+                magnitudes[~(magnitudes <= one.most)] = np.nan
+            run_block.call_alike(code, partials[-1].instruction + 1, instructions, lanes, block)
             least = np.empty(rows)
             smallest(work, lanes, least)
-            yield first, work.reshape(-1, lanes)[read], least
+            yield first, work.reshape(-1, lanes)[self._results], least
 
-    def _put_partials(
-        self, i: int, flat: np.ndarray, start: int, rows: int, lanes: int, wanted: float, work: np.ndarray
-    ) -> None:
-        """Write the derivatives of a determinant and their magnitudes to the slots of instruction i."""
-        program = self.program
+    @cached_property
+    def _code(self) -> FloatProgram:
+        return uncondensed_program(self.program)
+
+    @cached_property
+    def _results(self) -> np.ndarray:
+        return result_slots(self.program)
+
+    @cached_property
+    def _partials(self) -> list[_Partials]:
+        """The instructions between the forward and the reverse pass."""
+        inside = np.flatnonzero(self.program.op == DETIN).tolist()
+        return [_Partials.of(self.program, i, self._analysis.state.high) for i in inside]
+
+
+class _Partials(NamedTuple):
+    """An instruction that writes the derivatives of a determinant by its children, and their magnitudes.
+
+    Attributes
+    ----------
+    instruction, target, det : int
+        Its number, the first slot that it writes, and the number of the determinant.
+    inside, outside : int32 arrays
+        The slots of the children and of their complements.
+    magnitudes : slice
+        The slots of the magnitudes, which include the errors of the derivatives.
+    most : array
+        What the certificate assumes that each magnitude does not exceed.
+    """
+
+    instruction: int
+    target: int
+    det: int
+    inside: np.ndarray
+    outside: np.ndarray
+    magnitudes: slice
+    most: np.ndarray
+
+    @staticmethod
+    def of(program: Program, i: int, high: np.ndarray) -> _Partials:
+        """Instruction i; high : bounds on the logarithms of all slots."""
         args = program.args[program.start[i] : program.start[i + 1]]
-        d, k = int(args[0]), len(args) // 2
-        children = Children(args[1 : 1 + k], args[1 + k :], work, lanes, flat, start, rows)
-        write_partials(self.staged.determinants(wanted), d, children, int(program.target[i]))
-        # the certificate assumes that magnitudes, which include the errors of derivatives, are within these bounds
-        sizes = slice(int(program.target[i]) + k, int(program.target[i]) + 2 * k)
-        here = work.reshape(-1, lanes)[sizes]
-        here[~(here <= np.exp(np.minimum(self._analysis.state.high[sizes], 709.0))[:, None])] = np.nan
+        k, target = len(args) // 2, int(program.target[i])
+        magnitudes = slice(target + k, target + 2 * k)
+        most = np.exp(np.minimum(high[magnitudes], 709.0))[:, None]
+        return _Partials(i, target, int(args[0]), args[1 : 1 + k], args[1 + k :], magnitudes, most)
