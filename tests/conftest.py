@@ -12,7 +12,7 @@ from hypothesis import is_hypothesis_test, settings
 from mutations import digest_of_code
 
 from pgcc import cli
-from pgcc.kernels.folder import has_kernels
+from pgcc.kernels.folder import kept_kernels
 from pgcc.kernels.policy import check_types, choose_tier
 
 
@@ -25,7 +25,7 @@ def pytest_configure(config):
     how_many.thorough = config.option.markexpr != "not slow"
     settings.register_profile("pgcc", max_examples=how_many.some(100))
     settings.load_profile("pgcc")
-    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput") and not has_kernels():
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput") and not kept_kernels():
         subprocess.run([sys.executable, "-m", "pgcc", "warmup"], check=True, stdout=subprocess.DEVNULL)
 
 

@@ -66,9 +66,10 @@ def _delete_unused(path: Path) -> None:
             continue
 
 
-def has_kernels() -> bool:
-    """Whether some kernels have been compiled before."""
+@functools.cache
+def kept_kernels() -> frozenset[str]:
+    """The names of the kernels that were compiled before this process asked for the first time."""
     try:
-        return any(folder().glob("*.kernel"))
+        return frozenset(file.name.rpartition("-")[0] for file in folder().glob("*.kernel"))
     except (OSError, RuntimeError):
-        return False
+        return frozenset()

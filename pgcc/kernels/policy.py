@@ -2,13 +2,14 @@
 
 Compiling takes seconds, and importing Numba half of one. So small work is *interpreted*: inside of ``with tier(work)``
 kernels that are not compiled yet run as the Python functions that they are, in the same arithmetic, until that has
-taken as long as compiling would (`patience`). ``PGCC_TIER=compiled`` or ``interpreted`` decides it for all work;
-``NUMBA_DISABLE_JIT=1`` interprets, too.
+taken as long as compiling them would, or loading them if they were compiled before (`Patience`).
+``PGCC_TIER=compiled`` or ``interpreted`` decides it for all work; ``NUMBA_DISABLE_JIT=1`` interprets, too.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import os
 import threading
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgcc.kernels.folder import has_kernels
+from pgcc.kernels.folder import kept_kernels
 
 # nogil: Python threads run kernels side by side, which survives fork and concurrent calls, unlike Numba's own.
 # Wrappers for callers in C, which Numba adds unless told not to, nobody needs: a tenth of the time to compile a kernel.
@@ -29,9 +30,9 @@ _making = threading.RLock()
 
 
 class _Tier(threading.local):
-    """Whether kernels of this thread are interpreted: because of the work, and because their caller is."""
+    """The work that this thread is doing, in multiplications; and whether kernels are called by an interpreted one."""
 
-    interpreted = False
+    work = math.inf
     inside = False
 
 
@@ -62,10 +63,8 @@ class Patience(NamedTuple):
     seconds: float
 
 
-@functools.cache
-def patience() -> Patience:
-    """About as much as it takes to load kernels that were compiled before, or to compile them."""
-    return Patience(5_000, 1.0) if has_kernels() else Patience(50_000, 10.0)
+# About as much as it takes to load a kernel that was compiled before, and to compile one.
+TO_LOAD, TO_COMPILE = Patience(5_000, 1.0), Patience(50_000, 10.0)
 
 
 def seconds_interpreted() -> float:
@@ -82,11 +81,11 @@ class tier:  # noqa: N801 - it reads as a statement: with tier(work)
         self._work = work
 
     def __enter__(self) -> None:
-        self._before = _tier.interpreted
-        _tier.interpreted = _chosen == "auto" and self._work <= patience().work and _seconds < patience().seconds
+        self._before = _tier.work
+        _tier.work = self._work
 
     def __exit__(self, *error: object) -> None:
-        _tier.interpreted = self._before
+        _tier.work = self._before
 
 
 class Kernel:
@@ -154,7 +153,12 @@ class Kernel:
         return self._entry(*args)
 
     def _is_interpreted(self) -> bool:
-        return _tier.inside or _chosen == "interpreted" or (self._dispatcher is None and _tier.interpreted)
+        return _tier.inside or _chosen == "interpreted" or (self._dispatcher is None and self._is_small_work())
+
+    def _is_small_work(self) -> bool:
+        """Whether interpreting the present work takes less time than loading or compiling this kernel."""
+        patience = TO_LOAD if self.py_func.__qualname__ in kept_kernels() else TO_COMPILE
+        return _chosen == "auto" and _tier.work <= patience.work and _seconds < patience.seconds
 
     def _only_entry(self, args: tuple[Any, ...]) -> Callable[..., Any]:
         from pgcc.kernels.numba_private import entry_point

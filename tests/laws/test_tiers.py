@@ -60,25 +60,29 @@ def test_samples(family, ask):
 # -- which tier runs -------------------------------------------------------------------------------------------------
 
 
-def test_small_work_is_interpreted_until_patience_ends(ask, monkeypatch):
+@pytest.mark.parametrize("was_compiled", [False, True])
+def test_small_work_is_interpreted_until_patience_ends(ask, monkeypatch, was_compiled):
+    """Patience is for each kernel: after a first `fit`, a first DPP waited half a minute for kernels of its own."""
+    patience = policy.TO_LOAD if was_compiled else policy.TO_COMPILE
+
     @kernel
-    def is_interpreted():
-        return interpreted()
+    def one():
+        return 1
 
-    def interpreted():
-        return True
-
-    def run(work):
+    def is_interpreted(work):
         with tier(work):
-            return policy._tier.interpreted
+            return one._is_interpreted()
 
+    kept = frozenset([one.py_func.__qualname__] if was_compiled else ["forward"])
+    monkeypatch.setattr(policy, "kept_kernels", lambda: kept)
     monkeypatch.setattr(policy, "_seconds", 0.0)
-    assert ask("interpreted", is_interpreted)
-    assert ask("auto", lambda: run(policy.patience().work))
-    assert not ask("auto", lambda: run(policy.patience().work + 1))
-    assert not ask("compiled", lambda: run(1))
-    monkeypatch.setattr(policy, "_seconds", policy.patience().seconds)
-    assert not ask("auto", lambda: run(1))
+    assert ask("interpreted", lambda: is_interpreted(1e9))
+    assert ask("auto", lambda: is_interpreted(patience.work))
+    assert not ask("auto", lambda: is_interpreted(patience.work + 1))
+    assert not ask("auto", one._is_interpreted)  # any work
+    assert not ask("compiled", lambda: is_interpreted(1))
+    monkeypatch.setattr(policy, "_seconds", patience.seconds)
+    assert not ask("auto", lambda: is_interpreted(1))
 
 
 def test_threads_wait_until_everything_is_registered(monkeypatch):
