@@ -34,7 +34,7 @@ def best_block(run: Callable[[np.ndarray, int], Any], rows: np.ndarray, blocks: 
 
 
 class LevelByLevel:
-    """A homogenised circuit by numpy: all nodes of a level that have the same fan-in at once, for a block of rows.
+    """A homogenized circuit by numpy: all nodes of a level that have the same fan-in at once, for a block of rows.
 
     Values stand as nodes × rows, so that a gather copies whole lines. Leaves a·ȳ + b·z are read from a table.
     """

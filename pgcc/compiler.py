@@ -1,25 +1,36 @@
 """How a circuit becomes answers: the stages from a circuit to evaluators, and the ladders from rows to numbers.
 
-A circuit computes a polynomial g in z_1 … z_n, of degree at most 1 in each (no *squares*), whose coefficient of
-Π_{i∈S} z_i is proportional to Pr(S). A *row* of evidence has a code for every variable: 1 (in), 0 (out) or −1
-(unobserved). Let A be the set of variables that are in. We want g(row), the sum of the coefficients of all sets that
-agree with the row: the coefficient of t^|A| in g, where z_i is t if variable i is in, 0 if it is out, and 1 if it is
-unobserved. A circuit is *decomposable* if the factors of every product share no variable. Then no polynomials in t are
-needed: a single evaluation with numbers computes g(row), once the circuit is *homogenized*, so that all terms of a sum
-have the same variables (a term that lacks z_i gets its complement ȳ_i as a factor, which is 0 if variable i is in, and
-1 otherwise). Most circuits are decomposable, and are compiled as follows:
+A circuit is a directed acyclic graph of constants, variables, weighted sums, products and determinants (`ir/node.py`).
+It computes a polynomial g in z_1 … z_n that is *multiaffine*: of degree at most 1 in each variable (it has no
+*squares*). For every set S of variables, the coefficient of Π_{i∈S} z_i is proportional to Pr(S).
 
-    given ─simplify→ circuit ─homogenize→ homogenized ─lower→ program ─condense, certify→ float64 → scaled
-                                               homogenized ─────────────────────────────→ exact
-    rows ─float64→ Values ─rows out of range→ scaled ─┐
-                          └──────all uncertain rows──→ exact → Values, to be divided by g(1)
+A *row* of evidence has a code for every variable: 1 (in), 0 (out) or −1 (unobserved). We write g(row) for the sum of
+the coefficients of all sets that agree with the row. Let A be the set of variables that are in. Then g(row) is the
+coefficient of t^|A| in the polynomial in t that g becomes if z_i is t where variable i is in, 0 where it is out, and 1
+where it is unobserved. If nothing is observed, this is g(1, …, 1), the *total*, written g(1): Pr(row) = g(row) / g(1).
+
+A circuit is *decomposable* if the factors of every product share no variable. Then no polynomials in t are needed: one
+evaluation with numbers computes g(row), once the circuit is *homogenized* (smoothed, in the language of probabilistic
+circuits), so that all terms of a sum have the same variables. A term that lacks z_i gets its complement ȳ_i as a
+factor, which is 0 if variable i is in, and 1 otherwise. Most circuits are decomposable. Their stages, and the way of
+their rows:
+
+    stages: given ─simplify→ circuit ─homogenize→ homogenized ─lower→ program ─condense, analyse→ float64 → scaled
+                                                       └───────────────────────────────────────→ exact
+    rows:   float64 ─(out of range)→ scaled ─(still uncertain)→ exact;  the values are then divided by g(1)
 
 A *stage* is a function of earlier stages. It runs once, when its result is first needed: `compiled.program` is the
-result of the stage "program". The last stages are *evaluators*: `evaluate(rows, rtol)`, with further arguments for
-some questions, returns answers with bounds on their errors, computed in some number system. A *rung* names an evaluator
-and the rows that it takes. A *ladder* is a list of rungs, cheapest first: rows climb it until their bound is good
-enough. There is a ladder for every kind of question, and one function, `climb`, for all ladders. `Model.explain` prints
-these tables.
+result of the stage "program". Some stages are *evaluators*: they have a method `evaluate(rows, rtol)`, with further
+arguments for some questions, which returns answers with bounds on their relative errors, computed in some number system
+(float64, scaled numbers, polynomials in t, balls: see `rings/`). An answer is *certain* if its bound is at most `rtol`.
+
+A *rung* names an evaluator and the rows that it takes. A *ladder* is a list of rungs, cheapest first: rows climb it
+until their answers are certain. There are four ladders, for values g(row), marginals, counts and gradients, and one
+function, `climb`, for all of them. `Model.explain` prints the stages made so far and the ladders.
+
+(Large batches of a decomposable circuit without determinants, and all logarithms of its values, take a shortcut: one
+kernel evaluates, certifies and divides, and only the rows that it does not certify climb the ladder. See
+`queries.probability.Plan`.)
 """
 
 from __future__ import annotations
@@ -37,10 +48,10 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
 from pgcc.ir.node import Node
 from pgcc.kernels.policy import tier
+from pgcc.methods import check_method
 from pgcc.passes.expand_det import expand_small
 from pgcc.passes.homogenize import homogenize
 from pgcc.passes.pipeline import simplify
-from pgcc.program import strategy
 from pgcc.program.lower import lower, lower_with_nodes
 from pgcc.program.program import Program
 from pgcc.progress import waiting
@@ -50,6 +61,9 @@ from pgcc.rings.identity import Multiaffinity, multiaffine_sums, refuse_squares,
 from pgcc.rings.paper import evaluate_literally
 from pgcc.rings.series import Series
 from pgcc.rings.values import Values
+
+# Where an absolute error is allowed, more variables than these are counted without the negligible tails.
+LONG_COUNT = 1024
 
 # -- from a circuit to evaluators ------------------------------------------------------------------------------------
 
@@ -62,90 +76,91 @@ class Stage(NamedTuple):
     name : str
         The name of the stage.
     inputs : str
-        Attributes of `Compiled`, separated by spaces: earlier stages, `given`, `tested`, `degree`, `values` or
-        `values_of_part`.
+        Attributes of `Compiled`, separated by spaces: earlier stages, `given`, `tested`, `degree`, or the functions
+        `values` and `values_of_part`, which evaluators may call.
     make : function, or str
-        A text "module:function" is imported when the stage runs, because not every question needs it.
-    law : str
-        What is true of the result.
+        A text "module:function" is imported when the stage runs, because not every question needs it. The result is
+        None if the stage does not apply to the circuit; rungs on it are then skipped.
+    result : str
+        What the result is, or what is true of it.
     """
 
     name: str
     inputs: str
     make: Callable[..., Any] | str
-    law: str
+    result: str
 
 
 # fmt: off
-# Any circuit: g(row) is a coefficient of a polynomial in t. Of these stages, decomposable circuits need only "circuit",
-# unless a method is asked for by name.
-ANY = [
+# Any circuit: g(row) is a coefficient of a polynomial in t. Decomposable circuits need only the first of these stages,
+# and the others for method="top" and "bottom".
+FOR_ANY_CIRCUIT = [
     Stage("circuit", "given", simplify,
-          "the same polynomial, by a circuit that is not larger"),
+          "the same polynomial, as a circuit that is no larger"),
     Stage("expanded", "circuit", partial(expand_small, sized_only=True),
-          "determinants of which exactly k children are in (k-DPPs), if they are small, as sums and products"),
+          "small determinants of a fixed size (k-DPPs) are expanded into sums and products"),
     Stage("lowered", "expanded", lower_with_nodes,
-          "at most one instruction per node, for polynomials in t; and the node of each instruction"),
+          "the program for polynomials in t, with at most one instruction per node; and the node of each instruction"),
     Stage("squares", "expanded lowered", squares_of,
           "which values contain the square of a variable, by a test modulo random primes"),
     Stage("sums", "expanded lowered tested", multiaffine_sums,
-          "the sums without squares although products below them share variables: they bound the degree in t"),
+          "the sums that are known to be multiaffine although not decomposable: they bound degrees in t"),
     Stage("series", "circuit lowered sums", Series.of,
-          "the program over truncated polynomials in t"),
+          "evaluates the program over truncated polynomials in t"),
 ]
 # Decomposable circuits: one number per node is enough.
 IF_DECOMPOSABLE = [
     Stage("homogenized", "circuit", homogenize,
           "every term of a sum names every variable of the sum"),
     Stage("program", "homogenized", lower,
-          "at most one instruction per node, one slot per value"),
+          "at most one instruction per node, one slot of memory per value"),
     Stage("float64", "program", Float64,
-          "the program, and its values in fewer, larger instructions and shared slots, with their certificate"),
+          "evaluates a condensed form of the program in float64; bounds on its rounding errors are its certificate"),
     Stage("scaled", "float64", Scaled,
-          "the program, not condensed, over numbers m·2^(256·e)"),
+          "evaluates the program over scaled numbers m·2^(256·e), which do not overflow"),
     Stage("exact", "homogenized", partial(Exact, homogeneous=True),
-          "the circuit in balls and rationals"),
+          "evaluates the circuit in ball arithmetic (midpoint ± radius, of any precision) and in rationals"),
     Stage("reverse", "float64", "pgcc.evaluate.marginals:find_reverse",
-          "the program, not condensed, with its derivatives by every leaf; then condensed, in float64"),
+          "the reverse pass: derivatives with respect to every leaf, condensed, in float64"),
     Stage("scaled_reverse", "float64", "pgcc.evaluate.marginals:find_scaled_reverse",
-          "the same over scaled numbers"),
+          "the reverse pass over scaled numbers"),
     Stage("one_by_one", "values", "pgcc.evaluate.marginals:OneByOne",
-          "a marginal is a quotient of two values"),
+          "computes each marginal as a quotient of two values"),
     Stage("counting", "scaled homogenized values_of_part", "pgcc.evaluate.counting:find_counting",
-          "the program over polynomials in t of scaled numbers, with t·z_i for every z_i that counts"),
+          "evaluates the program over polynomials in t of scaled numbers, with t·z_i for every variable i to count"),
     Stage("long_counting", "scaled", "pgcc.evaluate.counting_long:find_long",
-          "the same over long polynomials without their negligible tails"),
+          "the same for many variables: polynomials are cut off where their tails are negligible"),
     Stage("exact_counting", "exact", "pgcc.evaluate.counting_exact:CountingExact",
           "the same in balls and rationals"),
     Stage("sampler", "float64", "pgcc.evaluate.sampling:find_top_down",
-          "one choice at every sum, from the root down"),
+          "draws samples from the root down, by one choice at every sum"),
 ]
 # All other circuits: every value is a polynomial in t.
 IF_NOT_DECOMPOSABLE = [
     Stage("exact", "circuit degree", lambda circuit, degree: Exact(circuit, False, degree),
-          "the circuit in balls and rationals, at one point more than its degree in t"),
+          "evaluates the circuit in balls and rationals at one point more than its degree in t, and interpolates"),
     Stage("one_by_one", "values", "pgcc.evaluate.marginals:OneByOne",
-          "a marginal is a quotient of two values"),
+          "computes each marginal as a quotient of two values"),
     Stage("exact_counting", "exact", "pgcc.evaluate.counting_exact:CountingExact",
-          "the circuit over polynomials in t of balls and rationals, with t·z_i for every z_i that counts"),
+          "evaluates the circuit over polynomials in t of balls and rationals, with t·z_i for every variable to count"),
 ]
 # fmt: on
-# The stages by whether a circuit is decomposable.
+# The stages by name. (Key: is the circuit decomposable?)
 STAGES = {
-    True: {stage.name: stage for stage in ANY + IF_DECOMPOSABLE},
-    False: {stage.name: stage for stage in ANY + IF_NOT_DECOMPOSABLE},
+    True: {stage.name: stage for stage in FOR_ANY_CIRCUIT + IF_DECOMPOSABLE},
+    False: {stage.name: stage for stage in FOR_ANY_CIRCUIT + IF_NOT_DECOMPOSABLE},
 }
 
 
 class Compiled:
-    """A circuit with the results of its stages, each made when it is first needed, and its values by the ladders.
+    """A circuit with the results of its stages, each made when it is first needed.
 
     Parameters
     ----------
     circuit : Circuit
         The circuit to compile.
     validate : bool
-        Test a circuit that is not decomposable for squares, and refuse it if it has one.
+        Whether to test a circuit that is not decomposable for squares, and to refuse it if it has one.
 
     Attributes
     ----------
@@ -159,6 +174,7 @@ class Compiled:
         The stages made so far, and how long each took, not counting earlier stages.
     """
 
+    # the stages that are used elsewhere
     circuit: Circuit
     expanded: Circuit
     lowered: tuple[Program, list[Node]]
@@ -173,9 +189,9 @@ class Compiled:
     def __init__(self, circuit: Circuit, validate: bool = True):
         self.given, self.validate = circuit, validate
         self.seconds: dict[str, float] = {}
-        self._make(ANY[0])
+        self._make(FOR_ANY_CIRCUIT[0])  # before it is known which stages there are
         self.work = multiplications(self.circuit)
-        self.decomposable = self.circuit.overlap is None
+        self.decomposable = self.circuit.overlap is None  # no two factors of a product share a variable
         if validate and not self.decomposable:
             refuse_squares(self.circuit, self.squares)
 
@@ -183,7 +199,7 @@ class Compiled:
         """Make the result of a stage, which is an ordinary attribute from then on."""
         stage = STAGES[self.decomposable].get(name) if "decomposable" in self.__dict__ else None
         if stage is None:
-            raise AttributeError(f"a circuit of this kind has no stage {name!r}")
+            raise AttributeError(f"a compiled circuit of this kind has no stage {name!r}")
         return self._make(stage)
 
     def _make(self, stage: Stage) -> Any:
@@ -192,44 +208,44 @@ class Compiled:
         if isinstance(make, str):
             module, function = make.split(":")
             make = getattr(import_module(module), function)
-        with waiting(f"compiling, stage {stage.name}: {stage.law}"):
+        with waiting(f"compiling, stage {stage.name}: {stage.result}"):
             result = self.__dict__[stage.name] = make(*inputs)
         self.seconds[stage.name] = perf_counter() - start
         return result
 
     @property
     def tested(self) -> Multiaffinity | None:
-        """The result of the test for squares; None if the circuit is decomposable or should not be tested."""
+        """The result of the test for squares; None if the circuit is decomposable, or `validate` is False."""
         return self.squares if self.validate and not self.decomposable else None
 
     @property
     def multiaffine(self) -> bool:
-        """Whether no variable is squared, by structure or by the test; False if it should not be tested."""
+        """Whether no variable is squared, by structure or by the test; False also if that is unknown."""
         return self.decomposable or (self.tested is not None and not self.tested.squared)
 
     @property
     def degree(self) -> int | None:
-        """None if no variable is squared, so that the degree in t is at most |A|; otherwise the circuit's degree."""
+        """The degree in t to assume: None stands for |A|, which holds if no variable is squared."""
         return None if self.multiaffine else self.circuit.facts.degree
 
     @staticmethod
     def values_of_part(part: Circuit) -> Callable[[np.ndarray, float], Values]:
-        """The function `values` of a part of a circuit, compiled by itself."""
+        """The function `values` of a subcircuit, compiled by itself."""
         return Compiled(part, validate=False).values
 
     # -- answers: see the ladders below ------------------------------------------------------------------------------
 
     def values(self, rows: np.ndarray, rtol: float, method: str = "auto") -> Values:
-        """g of int8 rows of evidence (1, 0, −1), to `rtol` and not divided by the total.
+        """g(row) for int8 rows of evidence (1, 0, −1), to `rtol` and not divided by the total.
 
-        By a single method, nothing falls back on another, so check the bounds.
+        With a single method, no other is used as a fallback, so check the bounds.
         """
         with tier(self.work * len(rows)):
             return climb(self.ladder(method), self, rows, rtol)[0]
 
     def ladder(self, method: str) -> list[Rung]:
         """The rungs that compute values: all of them by "auto", or those of one method."""
-        if strategy.check_method(method) == "auto":
+        if check_method(method) == "auto":
             return VALUES[self.decomposable]
         rungs = BY_METHOD[method]
         if any(rung.stage not in STAGES[self.decomposable] for rung in rungs):
@@ -253,58 +269,60 @@ class Compiled:
 
 
 class Rung(NamedTuple):
-    """An evaluator on a ladder, `compiled.<stage>`; skipped if that is None, because it does not apply to the circuit.
+    """An evaluator on a ladder.
 
     Attributes
     ----------
     method : str
-        Its name in reports; that of a rung for values is also a `method=`.
+        Its name in reports. For a rung of `VALUES`, it is also a value of `method=`, and stands in `pgcc.methods`.
     stage : str
-        The stage that evaluates.
-    who : str
+        The attribute of `compiled` that evaluates. If that is None, the rung is skipped.
+    which : str
         Which rows climb to it, in words.
     takes : function, optional
-        Which of the rows that are still uncertain it takes: (compiled, rung, rows, known, *asked) → mask, where `known`
-        is what earlier rungs have found, or None. By default, it takes all of them.
+        Which of the rows that are still uncertain it takes: (compiled, rung, rows, known, *extra) → mask, where `known`
+        is what earlier rungs have found for these rows, or None. By default, it takes all of them.
     run : function, optional
-        (stage, rows, rtol, known, *asked) → answers. By default, `stage.evaluate(rows, rtol, *asked)`.
+        (evaluator, rows, rtol, known, *extra) → answers. By default, `evaluator.evaluate(rows, rtol, *extra)`.
     """
 
     method: str
     stage: str
-    who: str
+    which: str
     takes: Callable[..., np.ndarray] | None = None
     run: Callable[..., Any] | None = None
 
 
 def left_the_range(compiled: Any, rung: Rung, rows: np.ndarray, known: Values) -> np.ndarray:
-    """Rows whose bound failed because of overflow or underflow: a wider range does not help those that `known.lost`
-    marks, which have lost too many digits by cancellation."""
+    """Rows that a wider range of exponents may help. `known.lost` marks the others, which failed by cancellation."""
     return np.ones(len(rows), bool) if known.lost is None else ~known.lost
 
 
 def needs_fewest(compiled: Compiled, rung: Rung, rows: np.ndarray, known: Values | None) -> np.ndarray:
-    """Rows for which this method needs the fewest coefficients in t: "top" the highest powers, "bottom" the lowest.
+    """Rows for which this method needs fewer coefficients: "top" takes the highest powers of t, "bottom" the lowest.
 
-    No rows if there are determinants: float64 certifies no determinant of polynomials.
+    With D the formal degree in t, these are the top D − |A| + 1 coefficients (fewer if subcircuits are known to be
+    multiaffine), or the bottom |A| + 1. No rows if there are determinants: float64 cannot certify those of polynomials.
     """
     if compiled.circuit.facts.dets:
         return np.zeros(len(rows), bool)
-    return strategy.choose((rows == 1).sum(axis=1), compiled.series.lengths(rows)) == rung.method
+    fewer_at_the_top = compiled.series.lengths(rows) <= (rows == 1).sum(axis=1) + 1
+    return fewer_at_the_top if rung.method == "top" else ~fewer_at_the_top
 
 
 def counts_many(
     compiled: Any, rung: Rung, rows: np.ndarray, known: Any, counted: np.ndarray, atol: float | None
 ) -> np.ndarray:
-    """Rows that count many unobserved variables, where an absolute error is allowed."""
-    many = (counted & (rows < 0)).sum(axis=1) > strategy.LONG_COUNT
+    """Rows in which many of the counted variables are unobserved, if an absolute error is allowed."""
+    many = (counted & (rows < 0)).sum(axis=1) > LONG_COUNT
     return many & (atol is not None)
 
 
-# The ladder of each question, by whether the circuit is decomposable.
+# The four ladders. (Key: is the circuit decomposable?)
 # fmt: off
-_BALLS = Rung("ball", "exact", "whatever is left, with as many bits as it takes")
-# g(row). A determinant that loses digits in float64 is recomputed in pairs of doubles, on the same rung.
+_BALLS = Rung("ball", "exact", "whatever is left, in arbitrary precision")
+# g(row). The method "direct" is one number per node. A determinant that loses digits in float64 is recomputed in
+# double-double arithmetic, on the same rung.
 VALUES = {
     True: [
         Rung("direct", "float64", "all rows"),
@@ -330,33 +348,35 @@ MARGINALS = {
     ],
     False: [_ONE_BY_ONE],
 }
-# Pr(row, |S ∩ T| = k) of every k; `asked` is T, as a mask of the variables, and an absolute error or None.
-_BALL_COUNTS = Rung("ball", "exact_counting", "whatever is left, with as many bits as it takes")
+# Pr(row, |S ∩ T| = k) of every k. The extra arguments are the set T of variables to count, as a mask, and `atol`, an
+# absolute error, or None.
+_BALL_COUNTS = Rung("ball", "exact_counting", "whatever is left, in arbitrary precision")
 COUNTS = {
     True: [
-        Rung("tails cut off", "long_counting", "rows of many variables, where an absolute error is allowed",
+        Rung("truncated", "long_counting", "rows of many variables, where an absolute error is allowed",
              counts_many),
         Rung("polynomials", "counting", "all other rows"),
         _BALL_COUNTS,
     ],
     False: [_BALL_COUNTS],
 }
-# Σ share · ∂ log g(row). The rungs are attributes of a `pgcc.evaluate.gradient.Differentiator`, not of a `Compiled`:
-# training changes the weights of a circuit at every step, and would have to compile it each time.
+# Σ_row share[row] · ∂ log g(row) by the numbers of the circuit. The rungs name attributes of a
+# `pgcc.evaluate.gradient.Differentiator`, not of a `Compiled`: training changes the weights of a circuit at every step,
+# so that it would have to be compiled each time.
 GRADIENTS = {
     True: [
         Rung("adjoints", "float64", "all rows"),
-        Rung("adjoints", "scaled", "uncertain rows; all rows if there are determinants, where there is no rung below"),
+        Rung("adjoints", "scaled", "uncertain rows; all rows if there are determinants, for which `float64` is None"),
     ],
-    False: [Rung("points", "points", "all rows: derivatives of coefficients are means over complex points")],
+    False: [Rung("points", "points", "all rows: coefficients of t by a discrete Fourier transform over points")],
 }
-# The paper's own evaluation, for comparison only: no ladder falls back on it.
+# The evaluation in the paper (Zhang, Juba, Van den Broeck, ICML 2021), for comparison: no ladder falls back on it.
 _PAPER = Rung("fft", "circuit", "all rows", run=lambda circuit, rows, *_: evaluate_literally(circuit, rows))
 # fmt: on
 
 
 def _by_method() -> dict[str, list[Rung]]:
-    """The rungs of every method for values. The first one of a method takes all rows."""
+    """The rungs of every method for values. The first one of a method takes all rows, as none comes before it."""
     found: dict[str, list[Rung]] = {}
     for rung in dict.fromkeys([*VALUES[True], *VALUES[False], _PAPER]):
         rungs = found.setdefault(rung.method, [])
@@ -367,27 +387,34 @@ def _by_method() -> dict[str, list[Rung]]:
 BY_METHOD = _by_method()
 
 
-def climb(ladder: Sequence[Rung], compiled: Any, rows: Any, rtol: float, *asked: Any) -> tuple[Any, dict[str, int]]:
-    """Answer all rows to `rtol`: each rung takes rows that the rungs below could not guarantee.
+def climb(ladder: Sequence[Rung], compiled: Any, rows: Any, rtol: float, *extra: Any) -> tuple[Any, dict[str, int]]:
+    """Answer rows to `rtol`: each rung takes rows whose answers are still uncertain.
 
     Parameters
     ----------
     ladder : sequence of Rung
-        The rungs, lowest first.
+        The rungs, cheapest first.
     compiled : Compiled
         A compiled circuit, or anything else with the stages of the ladder.
     rows : int8 array
         Evidence (1, 0, −1), or anything else with a length that can be indexed by row numbers.
     rtol : float
         The relative error to guarantee.
-    asked
+    extra
         Further arguments of the question, which are passed to every rung.
 
     Returns
     -------
-    Values, Posteriors, Counts or Gradients, and the number of rows by method (rungs of one method share their rows).
-    Rows that are uncertain after the last rung keep their bound, so check it. Answers are indexed by rows, and have
-    `put`, `unknown(rows)` and `uncertain(rtol)`. Without rows, the answers are empty `Values`.
+    answers : Values, Posteriors, Counts or Gradients
+        One answer per row. Those that are uncertain after the last rung keep their bounds, so check these. Without
+        rows, the answers are empty `Values`, whatever the ladder.
+    used : dict
+        The number of rows by method; of a method with several rungs, those that its largest took.
+
+    Notes
+    -----
+    Answers are indexed by row numbers, and have `uncertain(rtol)`: the numbers of the rows whose bounds are larger,
+    `unknown(rows)`: as many answers of the same kind of which nothing is known, and `put(numbers, answers)`.
     """
     answers: Any = None
     used: dict[str, int] = {}
@@ -397,16 +424,16 @@ def climb(ladder: Sequence[Rung], compiled: Any, rows: Any, rtol: float, *asked:
         taken = uncertain
         if rung.takes is not None and len(uncertain):
             known = None if answers is None else answers[uncertain]
-            taken = uncertain[rung.takes(compiled, rung, rows[uncertain], known, *asked)]
-        stage = getattr(compiled, rung.stage) if len(taken) else None
-        if stage is None:
+            taken = uncertain[rung.takes(compiled, rung, rows[uncertain], known, *extra)]
+        evaluator = getattr(compiled, rung.stage) if len(taken) else None
+        if evaluator is None:
             continue
         used[rung.method] = max(used[rung.method], len(taken))
-        some = rows if len(taken) == len(rows) else rows[taken]
+        subset = rows if len(taken) == len(rows) else rows[taken]
         if rung.run is None:
-            found = stage.evaluate(some, rtol, *asked)
+            found = evaluator.evaluate(subset, rtol, *extra)
         else:
-            found = rung.run(stage, some, rtol, None if answers is None else answers[taken], *asked)
+            found = rung.run(evaluator, subset, rtol, None if answers is None else answers[taken], *extra)
         if answers is None and len(taken) < len(rows):
             answers = found.unknown(len(rows))
         if answers is None:

@@ -37,8 +37,8 @@ from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
 from pgcc.kernels.policy import tier
+from pgcc.methods import check_method
 from pgcc.passes.sizes import read_size
-from pgcc.program.strategy import check_method
 from pgcc.progress import waiting
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.explain import Explanation, explain
@@ -986,7 +986,7 @@ def compile(
     circuit : Circuit
         The generating polynomial of the distribution, from `pgcc.parse`, `pgcc.dpp`, `pgcc.load` or any other source.
     method : str
-        How to evaluate the circuit. "auto" chooses a strategy for each query; `pgcc.program.strategy.METHODS` lists the
+        How to evaluate the circuit. "auto" chooses a strategy for each query; `pgcc.methods.METHODS` lists the
         strategies by name.
     rtol : float
         Every number returned has a relative error below this. What float64 cannot guarantee is recomputed with balls

@@ -21,10 +21,11 @@ from pgcc.compiler import (
     Rung,
     climb,
     left_the_range,
+    needs_fewest,
 )
 from pgcc.evaluate.gradient import Differentiator
 from pgcc.evaluate.gradient_points import PointDifferentiator
-from pgcc.program.strategy import METHODS
+from pgcc.methods import METHODS
 from pgcc.rings.values import Values
 
 KINDS = {True: "0.4*a*b + 0.3*a + 0.3", False: "((a + b)**2 - (a - b)**2)/8 + 1/2"}
@@ -126,3 +127,15 @@ def test_explain_tells_the_stages_that_were_made():
     made = [stage for stage in STAGES[True] if stage in model._compiled.seconds]
     assert len(re.findall(r"^stage: .* \d\S* ms\)$", str(told), re.MULTILINE)) == len(made)
     assert told.as_dict()["stages"][0]["name"] == "circuit"
+
+
+def test_the_choice_of_a_method_by_degree():
+    """Of a row with |A| ones, "bottom" needs |A| + 1 coefficients."""
+    observed, top = np.array([3, 3, 0, 100, 100]), np.array([1, 9, 1, 60, 2])
+    rows = (np.arange(100) < observed[:, None]).astype(np.int8)
+    compiled = SimpleNamespace(
+        circuit=pgcc.parse("a").simplify(), series=SimpleNamespace(lengths=lambda some: top[: len(some)])
+    )
+    taken = {rung.method: needs_fewest(compiled, rung, rows, None) for rung in VALUES[False][:2]}
+    np.testing.assert_array_equal(taken["top"], [True, False, True, True, True])
+    np.testing.assert_array_equal(taken["bottom"], ~taken["top"])

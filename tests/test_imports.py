@@ -35,7 +35,7 @@ LAYERS = [
     {"frontend"},
     {"passes"},
     {"ir"},
-    {"arrays"},
+    {"arrays", "methods"},
     {"errors", "interrupts", "progress"},
 ]
 # A ring takes determinants, and determinants are computed in rings; both keep certificates.

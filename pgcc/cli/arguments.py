@@ -12,9 +12,7 @@ from pgcc import __version__
 from pgcc.cli import exits, texts
 from pgcc.cli.terms import in_own_terms
 from pgcc.errors import PgccError
-
-# The methods of evaluation, repeated from pgcc.program.strategy because that takes long to import.
-METHODS = ("auto", "direct", "top", "bottom", "fft", "ball")
+from pgcc.methods import METHODS
 
 
 class UsageError(PgccError):
@@ -157,7 +155,7 @@ COMMANDS = (
         )),
         JSON.but(help="print a JSON object per line, with all digits; null means infinity"),
         RTOL,
-        _value("--method", choices=METHODS, metavar="NAME", help=texts.METHODS),
+        _value("--method", choices=("auto", *METHODS), metavar="NAME", help=texts.METHOD),
         THREADS_FOR_TABLES,
         *COMPILE,
     )),

@@ -1,5 +1,7 @@
 """The help texts of the command line."""
 
+from pgcc.methods import METHODS
+
 EXAMPLES = """\
 examples:
   pgcc query examples/beta.pgc "z2=0, z3=0"             the probability that z2 and z3 are out
@@ -90,7 +92,7 @@ Missing values (? or nothing) are summed out. The table is read once, in pieces,
 CSV = """a CSV file whose first line names variables, followed by rows of 1, 0 and (for unobserved) nothing, ? or -1;
 variables without a column are unobserved; - reads standard input"""
 
-METHODS = "auto (the default), direct, top, bottom, fft or ball; 'pgcc show' says which of them auto uses"
+METHOD = f"auto (the default), {', '.join(METHODS)}; 'pgcc show' says which of them auto uses"
 
 COMPLETION = """\
 Print a script that lets your shell complete commands, options and their values. For bash, put this in ~/.bashrc:

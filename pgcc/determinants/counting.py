@@ -21,7 +21,8 @@ from flint import arb, arb_mat
 from pgcc.determinants.bases import as_arb, inverse_in_doubles, refined_inverse
 from pgcc.determinants.pencil import as_ball
 from pgcc.determinants.spectrum import BITS, Spectrum, find_spectrum
-from pgcc.ir.circuit import Circuit
+from pgcc.ir.circuit import Circuit, built_flat
+from pgcc.ir.facts import is_monotone
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import UNIT, Number
 from pgcc.program.determinant import DetStructure
@@ -46,7 +47,7 @@ class Enclosed(NamedTuple):
 
 
 class CountedDeterminants:
-    """All determinants of a homogenised circuit without negative weights, in the order of its nodes."""
+    """All determinants of a homogenized circuit without negative weights, in the order of its program's structures."""
 
     def __init__(self, each: list[_CountedDeterminant]):
         self.each = each
@@ -55,15 +56,16 @@ class CountedDeterminants:
     def of(circuit: Circuit, compile: Callable[[Circuit], Evaluator]) -> CountedDeterminants | None:
         """None if a determinant is not symmetric or has other children than variables, or if a weight is negative."""
         each: list[_CountedDeterminant] = []
-        forms = affine_forms(circuit.flat, circuit.variables)
-        for node, below in zip(circuit.order, circuit.links, strict=True):
-            if (node.op is Op.SUM and min(node.weights, default=0) < 0) or (node.op is Op.CONST and node.value < 0):
-                return None
+        flat = built_flat(circuit)  # which `lower` reads, too
+        forms = affine_forms(flat, circuit.variables)
+        for node, (_, below, _) in zip(flat.nodes, flat.entries(), strict=True):
             if node.op is Op.DET:
                 one = _read(node, [forms.get(c) for c in below], circuit, compile)
                 if one is None:
                     return None
                 each.append(one)
+            elif not is_monotone(node):
+                return None
         return CountedDeterminants(each)
 
     def enclose(self, codes: np.ndarray, counted: np.ndarray, rtol: float) -> list[Enclosed] | None:

@@ -47,7 +47,7 @@ def has_partials(program: Program) -> bool:
 
 
 class StagedMarginals:
-    """The evaluator of all marginals of a homogenised program with determinants."""
+    """The evaluator of all marginals of a homogenized program with determinants."""
 
     def __init__(self, staged: Staged):
         self.staged = staged

@@ -246,7 +246,7 @@ def explanation_html(explanation: Explanation) -> str:
         rows.append(("this query", escape(", ".join(f"{key} {value}" for key, value in said.query.items()))))
     stages = _listing(
         ("stage", "made from", "what holds of it", "size", "ms"),
-        ((s.name, ", ".join(s.inputs.split()), s.law, s.size, f"{1e3 * s.seconds:.2f}") for s in said.stages),
+        ((s.name, ", ".join(s.inputs.split()), s.result, s.size, f"{1e3 * s.seconds:.2f}") for s in said.stages),
     )
     ladder = _listing(("", "how rows are answered"), ((str(i), rung) for i, rung in enumerate(said.rungs, 1)))
     others = _note("; ".join(said.ladders))

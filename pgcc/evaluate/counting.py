@@ -1,6 +1,6 @@
 """The distribution of a count, over scaled numbers: Σ_k Pr(evidence, |S ∩ T| = k)·t^k, with bounds.
 
-In the homogenised circuit, z_i becomes t·z_i for the unobserved variables in T, and every value a polynomial in t with
+In the homogenized circuit, z_i becomes t·z_i for the unobserved variables in T, and every value a polynomial in t with
 scaled numbers as coefficients (`rings.kernels.counting`; for determinants, `determinants.counting`).
 """
 

@@ -1,6 +1,6 @@
 """The distribution of a count, in balls and rationals: the circuit is evaluated over flint's polynomials in t.
 
-z_i is t for the unobserved variables in T. In a circuit that is not homogenised, z_i is t^(d + 1) for the variables
+z_i is t for the unobserved variables in T. In a circuit that is not homogenized, z_i is t^(d + 1) for the variables
 observed in (the set A), where d is the largest degree that the variables in T can add. Then the wanted coefficients are
 those of t^(|A|·(d + 1)) and the powers after it.
 

@@ -1,4 +1,4 @@
-"""All marginals of a circuit: from one forward and one reverse pass of a homogenised program, or one by one.
+"""All marginals of a circuit: from one forward and one reverse pass of a homogenized program, or one by one.
 
 A reverse pass runs in float64 or over scaled numbers. It propagates *flows* (the probability that a node is used) if
 nothing can cancel, and *adjoints* (derivatives of the root) otherwise. A marginal whose bound is too large is marked as
@@ -52,7 +52,7 @@ def find_scaled_reverse(float64: Float64) -> ScaledReverse | None:
 
 
 class Reverse:
-    """All marginals of a homogenised program without determinants (as `lower` makes it), in float64."""
+    """All marginals of a homogenized program without determinants (as `lower` makes it), in float64."""
 
     def __init__(self, program: Program):
         self.forward = program
@@ -79,7 +79,7 @@ class Reverse:
 
 
 class ScaledReverse:
-    """All marginals of a homogenised program without determinants, over scaled numbers."""
+    """All marginals of a homogenized program without determinants, over scaled numbers."""
 
     def __init__(self, program: Program):
         self.forward = program

@@ -75,7 +75,7 @@ class Ready:
 
 
 class TopDown:
-    """The sampler of a homogenised program without negative numbers; sets : the samplers of its determinants."""
+    """The sampler of a homogenized program without negative numbers; sets : the samplers of its determinants."""
 
     def __init__(self, float64: Float64, sets: list[SetSampler]):
         self.program, self.float64, self.sets = float64.program, float64, sets
@@ -194,7 +194,7 @@ class TopDown:
 
 
 def find_top_down(float64: Float64) -> TopDown | str:
-    """The sampler of a homogenised program, or why there is none."""
+    """The sampler of a homogenized program, or why there is none."""
     program = float64.program
     if min(program.numbers, default=0) < 0 or any(a < 0 or b < 0 for a, b in program.leaf_numbers):
         return "a number is negative"

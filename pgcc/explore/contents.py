@@ -1,6 +1,6 @@
 """The contents of the page: the program that pgcc itself runs, as arrays, and the names of a model.
 
-The program is that of the homogenised circuit (`pgcc.program.lower`), without the instructions for magnitudes. Instead,
+The program is that of the homogenized circuit (`pgcc.program.lower`), without the instructions for magnitudes. Instead,
 the page computes a bound on the error along with every value.
 """
 

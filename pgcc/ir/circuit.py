@@ -51,6 +51,8 @@ class Circuit(KnowsOldSpellings):
     (('a', 'b'), 9)
     """
 
+    _built: Flat | None = None  # what a pass or a reader has made instead of nodes: see `from_flat`
+
     def __init__(self, root: Node, variables: Iterable[str] | None = None):
         if type(root) is not Node:
             raise CircuitError(f"the root of a circuit is a node, not {type(root).__name__}")
@@ -63,7 +65,8 @@ class Circuit(KnowsOldSpellings):
     @cached_property
     def root(self) -> Node:
         """The node whose polynomial the circuit computes."""
-        return self.flat.nodes[-1]
+        assert self._built is not None
+        return self._built.nodes[-1]
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -87,36 +90,37 @@ class Circuit(KnowsOldSpellings):
     @cached_property
     def order(self) -> list[Node]:
         """Every node once, children before parents."""
-        if "flat" in self.__dict__:  # see `from_flat`
-            nodes = self.flat.nodes
-            if self.flat.distinct or len(set(nodes)) == len(nodes):
+        if self._built is not None:
+            nodes = self._built.nodes
+            if self._built.distinct or len(set(nodes)) == len(nodes):
                 return list(nodes)
-            self.root = nodes[-1]
-            del self.__dict__["flat"]  # equal nodes at several positions: it is made again, from the order
         return postorder(self.root)
 
     @cached_property
     def links(self) -> list[tuple[int, ...]]:
         """For every node, by position in `order`, the positions of its children."""
         with collector_paused():
-            return [children for _, children, _ in distinct_flat(self).entries()]
+            return [children for _, children, _ in self.flat.entries()]
 
     @cached_property
     def flat(self) -> Flat:
-        """The nodes as flat arrays. Their positions are those in `order`, once somebody has asked for that."""
+        """The nodes as flat arrays, in the order of `order`."""
         with collector_paused():
+            built = self._built
+            if built is not None and (built.distinct or len(self.order) == len(built.op)):
+                return built
             return Flat.of(self.order)
 
     @cached_property
     def scopes(self) -> Scopes:
         """Which variables each node depends on."""
         with collector_paused():
-            return Scopes(distinct_flat(self))
+            return Scopes(self.flat)
 
     @cached_property
     def overlap(self) -> tuple[Node, str] | None:
         """The first product that is not decomposable, with a variable that two of its factors share; or None."""
-        return find_overlap(distinct_flat(self), self.scopes)
+        return find_overlap(self.flat, self.scopes)
 
     @cached_property
     def _used(self) -> dict[str, None]:
@@ -130,7 +134,7 @@ class Circuit(KnowsOldSpellings):
     @property
     def edges(self) -> int:
         """The number of edges, which is how the paper measures the size of a circuit."""
-        return len(distinct_flat(self).child)
+        return len(self.flat.child)
 
     # -- building ---------------------------------------------------------------------------------
 
@@ -577,15 +581,16 @@ class Circuit(KnowsOldSpellings):
 def from_flat(flat: Flat, variables: Iterable[str]) -> Circuit:
     """The circuit of flat arrays; its nodes are made when somebody asks for them."""
     circuit = Circuit.__new__(Circuit)
-    circuit.__dict__["flat"], circuit._variables, circuit._operands = flat, tuple(variables), ()
+    circuit._built, circuit._variables, circuit._operands = flat, tuple(variables), ()
     return circuit
 
 
-def distinct_flat(circuit: Circuit) -> Flat:
-    """The arrays of a circuit in which equal nodes have one position, the one in `order`."""
-    if not circuit.flat.distinct:
-        assert circuit.order  # of which `flat` then has the positions
-    return circuit.flat
+def built_flat(circuit: Circuit) -> Flat:
+    """The arrays of a circuit as a pass made them, for whoever needs neither `order` nor `flat`, which take longer.
+
+    Equal nodes may have several positions here, so that positions are not those in `order` or `flat`.
+    """
+    return circuit.flat if circuit._built is None else circuit._built
 
 
 def _variables_of(circuit: Circuit) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ def find_facts(circuit: Circuit) -> Facts:
         degree=degree[-1],
         decomposable=overlap is None,
         smooth=not len(find_uneven_sums(circuit)),
-        monotone=all(map(_is_monotone, order)),
+        monotone=all(map(is_monotone, order)),
         exact=all(map(_is_exact, order)),
         dets=sum(node.op is Op.DET for node in order),
         overlap=overlap,
@@ -146,7 +146,13 @@ def find_uneven_sums(circuit: Circuit) -> np.ndarray:
     return np.unique(flat.parent[uneven])
 
 
-def _is_monotone(node: Node) -> bool:
+def is_monotone(node: Node) -> bool:
+    """Whether a node has no negative number and is no determinant, so that nothing cancels in it.
+
+    >>> from pgcc.ir.node import var, weighted_sum
+    >>> is_monotone(weighted_sum((0.5, -0.5), (var("a"), var("b"))))
+    False
+    """
     match node.op:
         case Op.CONST:
             return node.value >= 0

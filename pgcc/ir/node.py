@@ -12,7 +12,7 @@ With a `size` k only the terms with |T| = k are kept: the coefficient of s^k whe
 some children are `counted`, the terms with |T ∩ counted| = k: the coefficient where f is s·f for these.
 
 A variable has a *complement* ȳ (`Var(z, complement=True)`), which is 1 in every generating polynomial and
-only stands in homogenised circuits: z = (1, 0, 1) and ȳ = (0, 1, 1) for observed 1, observed 0, free.
+only stands in homogenized circuits: z = (1, 0, 1) and ȳ = (0, 1, 1) for observed 1, observed 0, free.
 
 Equal nodes are one object: compare with `is`. Nodes hold no names of parents, no caches, no facts.
 """

@@ -6,7 +6,7 @@
     complement    z_i ↔ ȳ_i                    what is in goes out, and what is out comes in
     addition      ȳ_i ↦ p·z_i + (1 − p)·ȳ_i    what is out comes in with probability p
 
-The last two need to know what is out: the circuit is homogenised, and for that it has to be decomposable. All of them
+The last two need to know what is out: the circuit is homogenized, and for that it has to be decomposable. All of them
 are one walk over the circuit, through determinants as through sums and products.
 """
 
@@ -129,7 +129,7 @@ def add(circuit: Circuit, probabilities: Mapping[str, Number]) -> Circuit:
 
 
 def _with_literals(circuit: Circuit, leaf: Any, why: str) -> Circuit:
-    """The homogenised circuit, with its literals replaced."""
+    """The homogenized circuit, with its literals replaced."""
     if circuit.overlap is not None:
         raise CircuitError(
             f"{why} in a decomposable circuit, but here {circuit.overlap[1]!r} stands in two factors of a product"

@@ -1,6 +1,6 @@
-"""Homogenise and smooth: give every child of a sum a factor for each variable of the sum that it misses.
+"""Homogenize and smooth: give every child of a sum a factor for each variable of the sum that it misses.
 
-*Homogenise*: the factor is ȳ_i, which is 1 in every generating polynomial.
+*Homogenize*: the factor is ȳ_i, which is 1 in every generating polynomial.
 
     g(z)  ↦  ĝ(z, ȳ) = Σ_S g_S · Π_{i∈S} z_i · Π_{i∉S} ȳ_i
 
@@ -31,7 +31,7 @@ from pgcc.ir.scopes import Scope, difference, from_intervals, runs, size
 
 
 def homogenize(circuit: Circuit) -> Circuit:
-    """The homogenised circuit of a decomposable one; its root mentions every variable of the circuit.
+    """The homogenized circuit of a decomposable one; its root mentions every variable of the circuit.
 
     Examples
     --------
@@ -154,12 +154,19 @@ class _Padding:
         flat, scopes = self.old, self.fillers.scopes
         of = np.array(scopes.of)
         have = of[self.child]
-        want = np.where(np.append(flat.op == Op.SUM, False)[self.parent], np.append(of, 0)[self.parent], have)
+        want = have.copy()
         want[-1] = self.fillers.everything
-        for i in np.flatnonzero(flat.op == Op.DET).tolist():
-            edges = slice(flat.start[i], flat.start[i + 1])
-            inside, outside = have[edges].reshape(2, -1).tolist()
-            want[edges] = 2 * [scopes.union(f, y)[0] for f, y in zip(inside, outside, strict=True)]
+        for op in map(Op, np.unique(flat.op).tolist()):
+            if op is Op.SUM:
+                terms = np.flatnonzero((flat.op == op)[flat.parent])
+                want[terms] = of[flat.parent[terms]]
+            elif op is Op.DET:
+                for i in np.flatnonzero(flat.op == op).tolist():
+                    edges = slice(flat.start[i], flat.start[i + 1])
+                    inside, outside = have[edges].reshape(2, -1).tolist()
+                    want[edges] = 2 * [scopes.union(f, y)[0] for f, y in zip(inside, outside, strict=True)]
+            elif op not in (Op.CONST, Op.VAR, Op.PRODUCT):
+                raise CircuitError(f"{op.name} cannot be homogenized")
         return have, want
 
     def padded(self) -> Flat:

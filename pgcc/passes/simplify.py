@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.ir.bulk import collector_paused
-from pgcc.ir.circuit import Circuit, distinct_flat, from_flat
+from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.flat import Entry, Flat
 from pgcc.ir.flat_builder import FlatBuilder
 from pgcc.ir.node import Op
@@ -39,7 +39,7 @@ def fold(circuit: Circuit) -> Circuit:
     6*a*b
     """
     with collector_paused():
-        flat = distinct_flat(circuit)
+        flat = circuit.flat
         matches = find_matches(flat) | _other_constants(flat)
         if not matches.any() and not _may_share(flat):
             return circuit
@@ -204,7 +204,7 @@ def flatten(circuit: Circuit) -> Circuit:
     4
     """
     with collector_paused():
-        nests = _Nests(distinct_flat(circuit))
+        nests = _Nests(circuit.flat)
         return from_flat(nests.opened(), circuit.variables) if nests.inner else circuit
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pgcc.errors import PgccError
 from pgcc.ir.bulk import collector_paused
-from pgcc.ir.circuit import Circuit
+from pgcc.ir.circuit import Circuit, built_flat
 from pgcc.ir.flat import Flat, spread, starts
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import Number, absolute, add, mul
@@ -37,7 +37,7 @@ def lower_with_nodes(circuit: Circuit) -> tuple[Program, list[Node]]:
     """The program of a circuit, and for every instruction the node whose value or magnitude it computes."""
     with collector_paused():
         lowering = _Lowering(circuit)
-        nodes = circuit.flat.nodes
+        nodes = lowering.flat.nodes
         return lowering.program(), [nodes[i] for i in lowering.node.tolist()]
 
 
@@ -59,7 +59,7 @@ class _Lowering:
     """
 
     def __init__(self, circuit: Circuit):
-        self.flat, self.variables = circuit.flat, circuit.variables
+        self.flat, self.variables = built_flat(circuit), circuit.variables
         flat = self.flat
         forms = affine_forms(flat, self.variables)
         self.leaf = np.zeros(len(flat.op), bool)
@@ -173,7 +173,7 @@ class _Lowering:
             leaf_variable=np.array([column for column, _, _ in self.leaves], np.int32),
             leaf_table=leaf_table(leaf_numbers),
             leaf_numbers=leaf_numbers,
-            structures=[_structure(flat.data[i]) for i in np.flatnonzero(dets).tolist()],
+            structures=[_structure(flat.data[i]) for i in np.flatnonzero(dets).tolist()],  # in the order of `flat`
             value=int(self.value[-1]),
             magnitude=int(self.magnitude[-1]),
             n_variables=len(self.variables),
@@ -199,7 +199,7 @@ def _structure(data: Any) -> DetStructure:
 def affine_forms(flat: Flat, variables: Sequence[str]) -> dict[int, Form]:
     """The nodes that are affine forms a·ȳ + b·z in one variable, or constants, by position.
 
-    A constant term counts as a·ȳ: in a generating polynomial ȳ is 1, and a homogenised sum has no constants.
+    A constant term counts as a·ȳ: in a generating polynomial ȳ is 1, and a homogenized sum has no constants.
     """
     columns = {name: i for i, name in enumerate(variables)}
     op, empty = flat.op.tolist(), (flat.op == Op.PRODUCT) & (flat.lengths == 0)

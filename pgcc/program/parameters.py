@@ -1,6 +1,6 @@
 """Circuit → Program with every number of the circuit in a place of its own: what gradients are taken of.
 
-`lower` folds weights into tables of leaves and reads products in place, and a simplified or homogenised circuit shares
+`lower` folds weights into tables of leaves and reads products in place, and a simplified or homogenized circuit shares
 nodes that were two before. Here nothing is folded, fused or shared: instruction by instruction the circuit as it was
 written, with padding (see `passes.homogenize`) between a sum and its children if the circuit is decomposable.
 """
@@ -25,7 +25,7 @@ class Parametrized:
     Attributes
     ----------
     program : Program
-        If the circuit is decomposable, its value is homogenised: any marginal is one evaluation.
+        If the circuit is decomposable, its value is homogenized: any marginal is one evaluation.
     sums : list of (node, int)
         The sums, and where the weights of each start in `program.weights`.
     dets : list of node

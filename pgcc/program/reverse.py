@@ -9,7 +9,7 @@ so an adjoint is again a sum of weighted products, of adjoints and values, and w
 does the same for their derivatives. Products of many are first written as products of two, which is what keeps a
 reverse pass from dividing by a child that may be 0, at twice the cost of the forward one.
 
-F is homogenised: F = z_i·A + ȳ_i·B, and A = ∂F/∂z_i = Σ b·l' over the leaves l = a·ȳ_i + b·z_i is Pr(evidence, X_i = 1)
+F is homogenized: F = z_i·A + ȳ_i·B, and A = ∂F/∂z_i = Σ b·l' over the leaves l = a·ȳ_i + b·z_i is Pr(evidence, X_i = 1)
 for an unobserved X_i: all marginals from one pass.
 """
 

@@ -13,8 +13,8 @@ from pgcc.errors import plural
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
 from pgcc.kernels.policy import seconds_interpreted
+from pgcc.methods import METHODS
 from pgcc.program.program import Program
-from pgcc.program.strategy import METHODS
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.probability import probabilities
 from pgcc.rings.direct import Float64
@@ -23,17 +23,17 @@ from pgcc.validity.standing import Standing
 
 @dataclass(frozen=True)
 class Made:
-    """A stage of the compiler that has run: its inputs, its law, the size of its result, and the time it took."""
+    """A stage of the compiler that has run: its inputs, what it makes, the size of its result, and the time it took."""
 
     name: str
     inputs: str
-    law: str
+    result: str
     size: str
     seconds: float
 
     def __str__(self) -> str:
         figures = ", ".join(filter(None, [self.size, f"{1e3 * self.seconds:.1f} ms"]))
-        return f"{self.name} ← {', '.join(self.inputs.split())}: {self.law} ({figures})"
+        return f"{self.name} ← {', '.join(self.inputs.split())}: {self.result} ({figures})"
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def explain(distribution: Distribution, evidence: Evidence | None, standing: Sta
         query=query,
         notes=_notes(circuit),
         stages=_stages(compiled),
-        rungs=tuple(f"{rung.method} by {rung.stage}: {rung.who}" for rung in VALUES[compiled.decomposable]),
+        rungs=tuple(f"{rung.method} by {rung.stage}: {rung.which}" for rung in VALUES[compiled.decomposable]),
         ladders=tuple(
             f"{name} by {', then '.join(rung.stage for rung in ladder[compiled.decomposable])}"
             for name, ladder in (("marginals", MARGINALS), ("counts", COUNTS))
@@ -150,7 +150,7 @@ def explain(distribution: Distribution, evidence: Evidence | None, standing: Sta
 def _stages(compiled: Compiled) -> tuple[Made, ...]:
     """The stages made so far, in the order of `pgcc.compiler`."""
     return tuple(
-        Made(stage.name, stage.inputs, stage.law, _told(getattr(compiled, stage.name)), compiled.seconds[stage.name])
+        Made(stage.name, stage.inputs, stage.result, _told(getattr(compiled, stage.name)), compiled.seconds[stage.name])
         for stage in STAGES[compiled.decomposable].values()
         if stage.name in compiled.seconds
     )

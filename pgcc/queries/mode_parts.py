@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 import numpy as np
 
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.facts import is_monotone
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import UNIT, Number, log_of
 from pgcc.kernels.announce import search_clock
@@ -61,15 +62,12 @@ class Structure:
     def _read(self, position: int) -> bool:
         """Whether a node is known not to be negative, and a bound can be computed for it."""
         node = self.order[position]
-        if node.op is Op.CONST:
-            return node.value >= 0
-        if node.op is Op.SUM:
-            return min(node.weights, default=0) >= 0
-        if node.op is Op.DET:
-            items, structure = _read_items(node, self.column), DetStructure.of(node)
-            if items is None or not structure.nonnegative:
-                return False
-            self.dets[position] = _Det(structure, items)
+        if node.op is not Op.DET:
+            return is_monotone(node)
+        items, structure = _read_items(node, self.column), DetStructure.of(node)
+        if items is None or not structure.nonnegative:
+            return False
+        self.dets[position] = _Det(structure, items)
         return True
 
     @property
@@ -153,7 +151,9 @@ class _Walk:
             return self._product(below)
         if node.op is Op.SUM:
             return self._sum(node, below)
-        return self._det(position, node)
+        if node.op is Op.DET:
+            return self._det(position, node)
+        assert_never(node.op)
 
     def _product(self, below: tuple[int, ...]) -> tuple[float, int | None]:
         sizes = [self.size[c] for c in below]
@@ -220,12 +220,14 @@ class _Walk:
                 row[self.column[node.name]] = 0 if node.is_complement else 1
             elif node.op is Op.PRODUCT:
                 stack.extend(below)
-            elif node.op is Op.SUM and below:
+            elif node.op is Op.SUM:
                 terms = [log_of(w) + self.upper[c] for w, c in zip(node.weights, below, strict=True)]
-                stack.append(below[max(range(len(terms)), key=terms.__getitem__)])
+                stack += below[terms.index(max(terms)) :][:1] if terms else ()
             elif node.op is Op.DET:
                 for column, value in self.rows.get(position, {}).items():
                     row[column] = value
+            elif node.op is not Op.CONST:
+                assert_never(node.op)
         return Suggestion(self.upper[-1], row)
 
 

@@ -1,6 +1,6 @@
 """Balls and exact rationals (python-flint): the last resort of queries for which float64 is not accurate enough.
 
-The circuit is evaluated in Python, one flint number per node. A homogenised circuit is evaluated once; any other at
+The circuit is evaluated in Python, one flint number per node. A homogenized circuit is evaluated once; any other at
 |A| + 1 points, from which the coefficient of t^|A| is interpolated: roots of unity for balls, small integers for
 rationals. Determinants are in `pgcc.determinants.pencil`.
 """
@@ -48,7 +48,7 @@ class Exact:
     ----------
     circuit : Circuit
     homogeneous : bool
-        Whether the circuit is homogenised, so that one evaluation at 0s and 1s is the answer.
+        Whether the circuit is homogenized, so that one evaluation at 0s and 1s is the answer.
     degree : int or None
         For other circuits: a bound on the degree in t; None if it is |A| because the polynomial is multiaffine.
     """
@@ -206,7 +206,7 @@ class Exact:
         return wanted, n_points
 
     def _literals(self, codes: Codes, inside: Any, zero: Any) -> dict[tuple[str, bool], Any]:
-        """z and ȳ of every variable. `inside` is z of a variable observed 1: t, or 1 if the circuit is homogenised."""
+        """z and ȳ of every variable. `inside` is z of a variable observed 1: t, or 1 if the circuit is homogenized."""
         one = zero + 1
         outside = zero if self.homogeneous else one  # ȳ of a variable observed 1
         values = {}

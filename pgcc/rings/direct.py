@@ -1,4 +1,4 @@
-"""One number per node: g(row) of a homogenised circuit is a single evaluation, in float64 or over scaled numbers."""
+"""One number per node: g(row) of a homogenized circuit is a single evaluation, in float64 or over scaled numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ANY = 0.5  # the relative error of determinants if any absolute error will do
 
 
 class Float64:
-    """The evaluator in float64 of a homogenised program.
+    """The evaluator in float64 of a homogenized program.
 
     Parameters
     ----------

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from types import SimpleNamespace
+from typing import assert_never
 
 import numpy as np
 
@@ -92,10 +93,15 @@ def magnitudes(circuit: Circuit) -> Circuit:
     new: dict[Node, Node] = {}
     for node in circuit.order:
         children = [new[c] for c in node.children]
-        if node.op is Op.SUM:
-            new[node] = weighted_sum(map(absolute, node.weights), children)
-        else:
-            new[node] = const(absolute(node.value)) if node.op is Op.CONST else rebuild(node, children)
+        match node.op:
+            case Op.SUM:
+                new[node] = weighted_sum(map(absolute, node.weights), children)
+            case Op.CONST:
+                new[node] = const(absolute(node.value))
+            case Op.VAR | Op.PRODUCT | Op.DET:
+                new[node] = rebuild(node, children)
+            case _:
+                assert_never(node.op)
     return Circuit(new[circuit.root], circuit.variables)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from pgcc.compiler import Compiled
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.facts import is_monotone
 from pgcc.ir.node import Op
 from pgcc.rings.values import Values
 
@@ -116,9 +117,8 @@ def _by_signs(compiled: Compiled) -> Standing | None:
         return None
     else:
         structures = []
-    for node in compiled.circuit.order:
-        if (node.op is Op.SUM and min(node.weights, default=0) < 0) or (node.op is Op.CONST and node.value < 0):
-            return None
+    if not all(node.op is Op.DET or is_monotone(node) for node in compiled.circuit.order):
+        return None
     if all(structure.nonnegative for structure in structures):
         return BY_KERNELS if structures else MONOTONE
     return None

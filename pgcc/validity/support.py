@@ -20,7 +20,7 @@ _MOST_TERMS = 20_000
 def least_log_coefficient(compiled: Compiled) -> float:
     """The logarithm of a lower bound on all coefficients; −inf if none is known, or if a coefficient may be 0.
 
-    The bound is computed node by node in the homogenised circuit, for all assignments of a node's variables, provided
+    The bound is computed node by node in the homogenized circuit, for all assignments of a node's variables, provided
     that no part can be negative. A product of factors without common variables is at least the product of their bounds.
     A sum is at least any of its terms; if some of its terms have the factor z and others the factor z̄, then for either
     value of z it is at least those that are not 0.

@@ -16,7 +16,7 @@ from flint import arb, fmpq
 
 import pgcc
 from pgcc.ir.node import ONE, Op, product, var, weighted_sum
-from pgcc.program.strategy import METHODS
+from pgcc.methods import METHODS
 
 from .oracle import BITS, Table, ball, log, rational, weight_derivatives
 from .runner import Asking

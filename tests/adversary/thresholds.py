@@ -30,7 +30,7 @@ SMALL: list[tuple[str, str, Any]] = [
     ("rings.float64.loop", "_NEXT", 1),
     ("rings.direct", "_BESIDE_MATRICES", 1),
     ("validity.coefficients", "_FEW", 2),
-    ("program.strategy", "LONG_COUNT", 1),  # counts by FFT
+    ("compiler", "LONG_COUNT", 1),  # counts by FFT
     ("evaluate.counting_exact", "_FEW_EXACT_BITS", 8),
     ("evaluate.counting_exact", "_FEW_POINTS", 1),
     ("determinants.forms", "_MOST_CHILDREN", 2),

@@ -15,7 +15,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import MOST_DEGREE
 from pgcc.ir.interpret import probability
 from pgcc.ir.node import Node, const, det, product, var, weighted_sum
-from pgcc.program.strategy import METHODS
+from pgcc.methods import METHODS
 
 F = Fraction
 Z1, Z2, Z3 = (var(f"z{i}") for i in (1, 2, 3))

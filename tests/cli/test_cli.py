@@ -20,7 +20,7 @@ import pgcc
 from pgcc import cli
 from pgcc.data.text import parse_evidence, read_csv
 from pgcc.errors import EvidenceError
-from pgcc.program.strategy import METHODS
+from pgcc.methods import METHODS
 from pgcc.validity.standing import NOT_ASKED
 
 BETA = "(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)"

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.cli.arguments import METHODS, build_parser
+from pgcc.cli.arguments import build_parser
 from pgcc.cli.completion import _commands
 from pgcc.cli.terms import PARAMETERS, in_own_terms
-from pgcc.program import strategy
 
 ROOT = Path(pgcc.__file__).parent
 COMMANDS = _commands()
@@ -173,10 +172,6 @@ def test_what_the_user_wrote_stays(fail):
 def test_only_the_first_line_is_translated():
     text = "line 1, column 3: this is wrong\n  rtol=2 + x\n    ^"
     assert say("query", text) == text
-
-
-def test_methods_are_those_that_there_are():
-    assert set(METHODS) == {"auto", *strategy.METHODS}
 
 
 def test_quotes_are_told_from_apostrophes():

@@ -352,3 +352,18 @@ def test_more_than_the_determinant_s_variables():
     """Leaves that count to a higher degree are still taken apart at points, or refused."""
     circuit = Circuit(counting(None, None)).compose({"a": pgcc.parse("0.5*p*q + 0.5*p")})
     assert brute_force(circuit.observe(size=2, over=["p", "q", "b"])) == given_count(circuit, ["p", "q", "b"], {2})
+
+
+def test_beside_equal_nodes_at_two_positions():
+    """The count of d was that of u: columns of a determinant were looked up by positions of another order."""
+
+    def block(i):
+        one = pgcc.parse(f"1/2*a{i}*b{i} + 1/2*c{i}")
+        other = pgcc.parse(f"1/3*(a{i}*b{i}*~c{i}) + 2/3*(c{i}*~a{i}*~b{i})")
+        x, y = pgcc.variables(f"x{i} y{i}")
+        return one * x / 2 + other * y / 2
+
+    dets = pgcc.dpp(L=[[2]], names=["d"]).normalize() * pgcc.dpp(L=[[3]], names=["e"]).normalize()
+    model = pgcc.compile(block(0) * block(1) * block(2) * pgcc.parse("1/10*u + 9/10") * dets)
+    for name, p in (("d", 2 / 3), ("e", 3 / 4), ("u", 1 / 10), ("x0", 1 / 2)):
+        np.testing.assert_allclose(model.cardinality(over=name), [1 - p, p], rtol=1e-9)

@@ -6,7 +6,9 @@ from how_many import some
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pgcc.ir.circuit import Circuit, distinct_flat, from_flat
+import pgcc
+from pgcc import pc
+from pgcc.ir.circuit import Circuit, built_flat, from_flat
 from pgcc.ir.flat import Flat
 from pgcc.ir.flat_builder import FlatBuilder
 from pgcc.ir.node import postorder
@@ -61,5 +63,30 @@ def test_positions_are_those_of_the_order(circuit):
     for one in (circuit, homogenize(circuit), homogenize(Circuit(circuit.root, circuit.variables)).simplify()):
         assert one.edges == sum(len(node.children) for node in one.order)
         assert len(one.scopes.of) == len(one.order)
-        assert list(distinct_flat(one).nodes) == one.order
+        assert list(one.flat.nodes) == one.order
         assert one.links == [tuple(one.order.index(c) for c in node.children) for node in one.order]
+
+
+def duplicated():
+    """A circuit that has equal nodes at two positions once it is homogenized: a·b·c̄ is there, and made of a·b."""
+    one, other = pgcc.parse("1/2*a*b + 1/2*c"), pgcc.parse("1/3*(a*b*~c) + 2/3*(c*~a*~b)")
+    x, y = pgcc.variables("x y")
+    return one * x / 2 + other * y / 2
+
+
+def test_equal_nodes_at_two_positions():
+    homogenized = homogenize(duplicated())
+    assert len(set(built_flat(homogenized).nodes)) < len(built_flat(homogenized).nodes)
+    assert homogenize(duplicated()).flat.equals(Flat.of(homogenized.order))
+
+
+def test_evidence_on_a_circuit_with_equal_nodes_at_two_positions():
+    """It was an internal error: the scopes were those of one order, and the nodes those of another."""
+    a, b, c, x, y = map(pc.pos, "abcxy")
+    first = 0.5 * (a * b) + 0.5 * c
+    second = 0.25 * (a * b * (c + pc.neg("c"))) + 0.75 * (c * pc.neg("a") * pc.neg("b"))
+    smoothed = (0.5 * first * x + 0.5 * second * y).to_pgc()
+    observed = smoothed.observe({"a": 1})
+    assert pgcc.compile(observed, normalize=False).prob(exact=True) == pgcc.compile(
+        Circuit(smoothed.root, smoothed.variables), normalize=False
+    ).prob({"a": 1}, exact=True)

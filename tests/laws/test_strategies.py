@@ -12,7 +12,7 @@ import pgcc
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import probability
 from pgcc.ir.node import det
-from pgcc.program.strategy import METHODS
+from pgcc.methods import METHODS
 from pgcc.testing import DET_KINDS, random_circuit, random_det
 
 RTOL = 1e-9

@@ -275,7 +275,7 @@ def test_constant_determinant(rows):
 
 
 def test_complements_are_left_alone():
-    """ȳ is 1 in a generating polynomial, but a homogenised circuit means more by it."""
+    """ȳ is 1 in a generating polynomial, but a homogenized circuit means more by it."""
     bar = var("x", complement=True)
     g = Circuit(plus((HALF, times(X, Y)), (HALF, times(bar, Y))))
     assert simplify(g) is g

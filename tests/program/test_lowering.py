@@ -1,4 +1,4 @@
-"""Homogenising, lowering and scheduling: the same polynomial, in fewer slots."""
+"""Homogenizing, lowering and scheduling: the same polynomial, in fewer slots."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ from pgcc.passes.homogenize import aligned_blocks, homogenize
 from pgcc.program.lower import affine_forms, lower, lower_with_nodes
 from pgcc.program.program import DET, DETMAG, LEAF, SUM, TIMES, Program
 from pgcc.program.schedule import schedule
-from pgcc.program.strategy import choose
 from pgcc.testing import circuits, random_circuit, random_det
 
 LITERALS = {1: (1, 0), 0: (0, 1), -1: (1, 1)}  # z and ȳ of a variable observed 1, observed 0, free
 
 
 def at_literals(circuit: Circuit, codes: dict[str, int]) -> Fraction:
-    """A homogenised circuit at numbers: complements are renamed to variables of their own."""
+    """A homogenized circuit at numbers: complements are renamed to variables of their own."""
     renamed = circuit.rewrite(lambda node: var(f"~{node.name}") if node.is_complement else node)
     values = {}
     for name in circuit.variables:
@@ -198,8 +197,3 @@ class TestProgram:
         assert form(weighted_sum((2, 3, 4), (z, y, ONE))) == (1, 7, 2)
         assert form(weighted_sum((2, 3), (z, var("w")))) is None
         assert form(product((z, ONE))) is None
-
-
-def test_the_choice_of_a_method_by_degree() -> None:
-    observed, top = np.array([3, 3, 0, 100, 100]), np.array([1, 9, 1, 60, 2])
-    assert choose(observed, top).tolist() == ["top", "bottom", "top", "top", "top"]

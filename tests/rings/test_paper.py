@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.program.strategy import METHODS
+from pgcc.methods import METHODS
 
 COMPACT = "(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2)*(0.8*z3 + 0.2)"
 EXPANDED = "0.16*z1*z2*z3 + 0.04*z1*z2 + 0.08*z1*z3 + 0.02*z1 + 0.48*z2*z3 + 0.12*z2 + 0.08*z3 + 0.02"  # Equation 2
