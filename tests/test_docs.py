@@ -265,3 +265,5 @@ def test_what_raises_an_error_about_an_operation_is_not_needed_for_answers():
     modules = {name.rsplit(".", n)[0].replace(".", "/") for name in called for n in (1, 2)}
     assert not others & modules
     assert len(needed - modules) == 2  # the definition of the semantics, and the verifier, which tests run
+    counts = re.findall(r"\((\d+) files\)", section("To add an operation of the IR"))
+    assert counts == [str(len(needed)), str(len(others))]
