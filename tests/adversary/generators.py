@@ -643,6 +643,22 @@ def _substituted(root: Node, leaves: dict[str, Node]) -> Node:
     return new[root]
 
 
+def homogenized_parts(pick: Picker) -> Case:
+    """Sums beside their homogenized forms: once all are homogenized, equal nodes stand at several positions."""
+    names = [f"z{i}" for i in range(7)]
+    a, b, c, x, y, *rest = [names[i] for i in pick.rng.permutation(7)]
+    both, single = product((var(a), var(b))), var(c)
+    without = [var(name, complement=True) for name in (a, b, c)]
+    part = weighted_sum((pick.number(), pick.number()), (both, single))
+    terms = product((var(a), var(b), without[2])), product((single, without[0], without[1]))
+    homogenized = weighted_sum((pick.number(), pick.number()), terms)
+    block = weighted_sum((pick.number(), pick.number()), (product((part, var(x))), product((homogenized, var(y)))))
+    free = pick(len(rest) + 1)
+    dets = [pgcc.dpp(L=[[pick.fraction()]], names=[name]).root for name in rest[free:]]
+    factors = [block, *(_affine(pick, name, 0) for name in rest[:free]), *dets]
+    return _case(product([factors[i] for i in pick.rng.permutation(len(factors))]), names)
+
+
 def entangled_determinant(pick: Picker) -> Case:
     """A determinant inside of squares that cancel."""
     n = pick.between(1, 3)
@@ -782,7 +798,7 @@ GENERATORS: dict[str, Generator] = {
             underflowing_signs,
             growing_pivots,
         ),
-        *(normalised, trees, composed, entangled_determinant, not_a_distribution),
+        *(normalised, trees, composed, homogenized_parts, entangled_determinant, not_a_distribution),
         *(long_series, many_points, many_edges, many_terms, large_dpp, many_variables),
     )
 }
