@@ -19,7 +19,7 @@ Errors are those of what comes out: `pgcc.certify.certificate` goes through the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -27,8 +27,9 @@ import numpy as np
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.flat import spread, starts
 from pgcc.ir.numbers import Number
+from pgcc.program.dependence import needed_slots
 from pgcc.program.program import ARITHMETIC, LEAF, LOOKUP, MOST_VARIABLES, PAIR, QUOTIENT, TIMES, Code, Program
-from pgcc.program.schedule import needed_slots, share_slots, values_read
+from pgcc.program.schedule import share_slots
 from pgcc.program.table_choice import Scope, scopes_of, worth_tables
 
 _MOST_READERS = 3
@@ -158,16 +159,9 @@ class _Listing(NamedTuple):
 
     def code(self, weights: np.ndarray, numbers: Sequence[Number], slots: int) -> Code:
         """The instructions as code, with weights and numbers taken from these."""
-        return Code(
-            op=self.op.astype(np.uint8),
-            target=self.value.astype(np.int32),
-            start=starts(self.lengths),
-            args=self.args.astype(np.int32),
-            first_weight=starts(self.counts),
-            weights=weights[self.weights],
-            numbers=[numbers[w] for w in self.weights.tolist()],
-            slots=slots,
-        )
+        op, value, lengths, args, counts, used = self
+        picked = [numbers[w] for w in used.tolist()]
+        return Code.assemble(op, value, lengths, args, counts, weights[used], picked, slots)
 
 
 def _looking_up(op: int, values: np.ndarray) -> _Listing:
@@ -193,7 +187,7 @@ class _Condenser:
         self.program, self.kept = program.expect(*ARITHMETIC, QUOTIENT), np.array(kept, np.int64)
         self.writer = np.full(program.slots, program.instructions)
         self.writer[program.target] = np.arange(program.instructions)
-        self.lengths = values_read(program)
+        self.lengths = program.arity
         self.scopes, self.scope, self.sizes = self.value_scopes = scopes_of(program)
 
     def run(self) -> Condensed:
@@ -204,17 +198,10 @@ class _Condenser:
         pairs, joint = _numbered(self.scope[narrow])
         scopes, wide_scope = _numbered(self.scope[wide])
         listing = self._in_best_order(_looking_up(PAIR, narrow), _looking_up(LOOKUP, wide), self._computing(computed))
-        code, kept = share_slots(self._code(listing), self.kept)
+        code, kept = share_slots(self._code(listing, self.program.slots), self.kept)
         by_size = [(k, wide[self.sizes[self.scope[wide]] == k]) for k in range(3, MOST_VARIABLES + 1)]
         return Condensed(
-            code.op,
-            code.target,
-            code.start,
-            code.args,
-            code.first_weight,
-            code.weights,
-            code.numbers,
-            code.slots,
+            **code.columns,
             joint=joint.astype(np.int32),
             kept=kept,
             pairs=np.array([_ends(self.scopes[s]) for s in pairs], np.int32).reshape(-1, 2),
@@ -255,20 +242,13 @@ class _Condenser:
         counts = np.diff(program.first_weight)[which]
         weights = spread(program.first_weight[which], counts)
         listing = _Listing(program.op[which], np.arange(len(copies)), lengths, args, counts, weights)
-        code = self._code(listing)
-        table = replace(
-            program,
-            op=code.op,
-            target=code.target,
-            start=code.start,
-            args=code.args,
-            first_weight=code.first_weight,
-            weights=code.weights,
-            numbers=code.numbers,
-            slots=len(copies),
+        code = self._code(listing, len(copies))
+        table = Program(
+            **code.columns,
             leaf_variable=_lowest_bit(places[leaf]).astype(np.int32),
             leaf_table=program.leaf_table[leaves],
             leaf_numbers=[program.leaf_numbers[leaf] for leaf in leaves.tolist()],
+            structures=[],
             value=0,
             magnitude=0,
             n_variables=variables,
@@ -388,8 +368,8 @@ class _Condenser:
         deaths = np.bincount(last_read[listing.value], minlength=count + 1)
         return int((np.arange(1, count + 1) - np.cumsum(deaths[:count]) + deaths[:count]).max(initial=0))
 
-    def _code(self, listing: _Listing) -> Code:
-        return listing.code(self.program.weights, self.program.numbers, self.program.slots)
+    def _code(self, listing: _Listing, slots: int) -> Code:
+        return listing.code(self.program.weights, self.program.numbers, slots)
 
 
 def _spans(program: Program) -> np.ndarray:

@@ -16,9 +16,9 @@ import numpy as np
 
 from pgcc.ir.flat import spread
 from pgcc.program.builder import Builder, BySlot
+from pgcc.program.dependence import needed_slots
 from pgcc.program.program import ARITHMETIC, QUOTIENT, SUM, TIMES, Program
 from pgcc.program.reverse import joint_sums, terms_of
-from pgcc.program.schedule import needed_slots
 
 _ONE = -1  # the position of a weight that is 1
 
@@ -195,8 +195,8 @@ class _Flows:
         (read, lengths), (used, counts) = args.sorted(first, count), weights.sorted(first, count)
         numbers = self.program.numbers
         self.builder.emit_all(
-            op, first + np.arange(count), read, lengths,
-            [1 if w < 0 else numbers[w] for w in used.tolist()], np.append(self.program.weights, 1.0)[used], counts,
+            op, first + np.arange(count), lengths, read, counts, np.append(self.program.weights, 1.0)[used],
+            [1 if w < 0 else numbers[w] for w in used.tolist()],
         )  # fmt: skip
 
     def finish(self) -> Program:

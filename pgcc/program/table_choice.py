@@ -14,7 +14,6 @@ import numpy as np
 
 from pgcc.ir.flat import spread
 from pgcc.program.program import LEAF, MOST_VARIABLES, Program
-from pgcc.program.schedule import values_read
 
 # What it costs to number the states of a scope; and to look up a value in a table that is in the first-level cache, in
 # the second-level cache, or in memory. Tables of up to `_SMALL` variables are mostly in the first-level cache, and the
@@ -123,7 +122,7 @@ class _Work:
     def __init__(self, program: Program, kept: np.ndarray, values: ValueScopes):
         scopes, scope, sizes = values
         of = scope[program.target]  # the scope of each instruction
-        lengths = np.where(sizes[of] > 2, values_read(program), 0)
+        lengths = np.where(sizes[of] > 2, program.arity, 0)
         reader = np.repeat(of, lengths)
         x = program.args[spread(program.start[:-1], lengths)]
         part = scope[x]
