@@ -5,9 +5,9 @@ With F the root, every value v has an adjoint v' = ∂F/∂v:
     p = Σ w·x·y    gives  x' += w·p'·y,  y' += w·p'·x
     p = Σ w·x      gives  x' += w·p'
 
-so an adjoint is again a sum of weighted products, of adjoints and values, and what runs, schedules and bounds programs
-does the same for their derivatives. Products of many are first written as products of two, which is what keeps a
-reverse pass from dividing by a child that may be 0, at twice the cost of the forward one.
+so an adjoint is again a sum of weighted products of adjoints and values, and derivatives are run, scheduled and
+bounded like any other program. Products of more than two factors are first written as products of two. So the reverse
+pass need not divide by a factor, which may be 0; it costs twice as much as the forward pass.
 
 F is homogenized: F = z_i·A + ȳ_i·B, and A = ∂F/∂z_i = Σ b·l' over the leaves l = a·ȳ_i + b·z_i is Pr(evidence, X_i = 1)
 for an unobserved X_i: all marginals from one pass.
@@ -28,9 +28,9 @@ from pgcc.program.program import DETBAR, DETIN, DETMAG, LOWERED, SUM, TIMES, Cod
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of all values: number j is weight[j]·x[j]·y[j] of the value `of[j]`; y = −1 for weight[j]·x[j] alone.
+    """The terms of all values: weight·x·y, or weight·x if y is −1, is a term of the value `of`.
 
-    weight : positions in the weights of a program; −1 for 1.
+    of, x, y : slots. weight : positions in the weights of a program; −1 for 1.
     """
 
     of: np.ndarray
@@ -42,11 +42,11 @@ class Terms:
 def reverse(program: Program) -> Program:
     """Values and adjoints of a program, in slots of their own.
 
-    The children of its determinants have no negative numbers, and their complements y depend on no variable z (see
-    `variables_in_complements`): a determinant D adds D'·∂D/∂f to the adjoint of child f,
-    and the same of their magnitudes to that of its magnitude, which is f too. The last instruction adds up all results,
-    and so names their slots (`result_slots`): Pr(evidence, X_i = 1) for every variable i, and the root; then their
-    magnitudes if the program is signed.
+    The children of its determinants must have no negative numbers, so that the magnitude of a child f is f, and their
+    complements y must depend on no variable z (see `variables_in_complements`). A determinant D adds D'·∂D/∂f to the
+    adjoint of child f, and likewise for magnitudes. The arguments of the last instruction are the slots of all results
+    (`result_slots`): Pr(evidence, X_i = 1) for every variable i, and the root; then their magnitudes if the program is
+    signed.
 
     Examples
     --------
@@ -84,8 +84,8 @@ def variables_in_complements(program: Program) -> bool:
 class Adjoints:
     """The program of values and adjoints, in slots of their own.
 
-    slot : of the adjoint of every value; −1 where there is none. weight : which weight of the program that was reversed
-    each weight is; −1 for 1.
+    slot : by slot of the given program, the slot of the adjoint of its value; −1 where there is none. weight : by
+    weight of the new program, the position of the same weight in the given program; −1 for 1.
     """
 
     program: Program
@@ -96,8 +96,8 @@ class Adjoints:
 def adjoints(program: Program) -> Adjoints:
     """The derivatives of a program's value by every other value.
 
-    A determinant D is affine in every child: what reaches it goes to child x times ∂D/∂x, which DETBAR computes. The
-    last instruction reads the root and a constant 1.
+    A determinant D adds D'·∂D/∂x to the adjoint of every child x; DETBAR computes ∂D/∂x. The arguments of the last
+    instruction are the root and a constant 1.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def binarized(program: Program) -> Program:
 
 
 def terms_of(program: Program) -> Terms:
-    """The terms of sums, and of products of at most two, as a binarised program has no others."""
+    """The terms of sums, and of products of at most two factors: a binarized program has no other products."""
     lengths, weights = np.diff(program.start), np.diff(program.first_weight)
     counts = np.select([program.op == SUM, program.op == TIMES], [weights, lengths > 0], 0)
     owner = np.repeat(np.arange(program.instructions), counts)
@@ -295,5 +295,5 @@ class _Reverse:
 
     def finish(self, read: list[int]) -> Program:
         """The program; `read` : the slots of what it computes."""
-        total = self.builder.emit(SUM, read, [1] * len(read))
+        total = self.builder.sum(read, [1] * len(read))
         return self.builder.finish(total, total)
