@@ -1,9 +1,9 @@
 """The fast form of a program, for the float64 loop: fewer instructions, each of which does more, in fewer slots.
 
-It exists for speed alone. Compared with the scheduled program, on one core of a shared machine: random circuits over
-region trees (`benchmarks/circuits.py`, 100 to 10,000 edges) run 2.1 to 3.2 times as fast, and their reverse passes 1.05
-to 1.4 times. PSDDs gain little, because most of their values depend on many variables: nltcs and plants run 1.0 to 1.05
-times as fast, and their reverse passes 1.0 and 1.1 to 1.25 times.
+It exists for speed alone. Compared with the scheduled program, with the best number of rows per block for that: random
+circuits over region trees (`benchmarks/circuits.py`, 100 to 10,000 edges) run 2.1 to 3.2 times as fast, and their
+reverse passes 1.05 to 1.4 times. PSDDs gain little, because most of their values depend on many variables: nltcs.psdd
+and plants.psdd, with the same rows per block, run 1.0 times as fast, and their reverse passes 1.0 and 1.2 times.
 
 Four rewrites save loads and stores, which are what the loop spends its time on:
 

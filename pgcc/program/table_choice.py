@@ -1,8 +1,8 @@
 """Which values of a program the fast form looks up in wide tables (`condense`): those where that saves time.
 
 It exists for speed alone. Compared with the fast form without wide tables, random circuits (`benchmarks/circuits.py`)
-run 1.1 times (10,000 edges over 100 variables), 1.3 times (10,000 over 20) or 1.6 times (3,000 over 12) as fast; in
-reverse passes, which need most values anyway, nothing is gained.
+run 1.3 times (10,000 edges over 20 or 100 variables) to 2.4 times (3,000 edges over 12) as fast. A reverse pass, which
+needs most values anyway, takes as long or up to a tenth longer.
 
 A value that depends on k variables takes at most 3^k different values, which can be computed beforehand. That pays
 where many operations depend on few variables. Costs are counted in arguments read by instructions, which is what the
