@@ -8,7 +8,7 @@ order of operations, so the bounds of one program say nothing about another that
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,7 +20,7 @@ from pgcc.errors import PgccError
 from pgcc.ir.numbers import UNIT, Number, absolute, add, exact
 from pgcc.program.condense import Condensed
 from pgcc.program.determinant import DetStructure
-from pgcc.program.program import DET, DETBAR, DETIN, DETMAG, NAMES, Code, Program
+from pgcc.program.program import DET, DETIN, DETMAG, NAMES, Code, DetInstruction, Program
 from pgcc.rings.kernels.walk import instructions_of, walk
 from pgcc.rings.values import rounding_bound
 
@@ -99,17 +99,15 @@ class Analysis:
         system = ErrorAnalysis(
             log_weights, negative, leaves, lookups, self.state, length, math.log(length), self.weight_first, np.zeros(1)
         )
-        begin, end, code = 0, program.instructions, instructions_of(program)
-        for i in [*_determinants(program), end]:
-            walk(code, system, begin, i)
-            if i < end:
-                self._determinant(program, i)
-            begin = i + 1
+        code = instructions_of(program)
+        for begin, end, det in program.segments():
+            walk(code, system, begin, end)
+            if det is not None:
+                self._determinant(det)
 
-    def _determinant(self, program: Code, i: int) -> None:
+    def _determinant(self, det: DetInstruction) -> None:
         """The state of a determinant. (Its magnitude covers the relative errors of its children: see `run_staged`.)"""
-        op, at = int(program.op[i]), int(program.target[i])
-        which, *slots = program.args[program.start[i] : program.start[i + 1]].tolist()
+        _, op, which, slots, at = det
         below = _picked(self.state, slots)
         if op == DETMAG and len(slots) == 1:  # a computed determinant times its error in roundings
             self._put(at, below.rounds.max() + 1.0, below.high[0], below.error[0], self._log_units(which), True)
@@ -124,7 +122,7 @@ class Analysis:
         elif op == DETMAG:
             self._put(at, count, bound, off, self._log_units(which), True)
         elif op == DETIN:  # the bound on D is affine in f, so ∂D/∂f is at most bound / f at the largest f
-            k = len(slots) // 2
+            k = len(det.inside)
             for j, child in enumerate(below.high[:k].tolist()):
                 less = child if child > -math.inf else math.inf
                 self._put(at + j, count, bound - less, off - less, 0.0, False)
@@ -234,7 +232,3 @@ def _bounded_exp(log: float) -> float:
 
 def _picked(state: State, slots: Sequence[int] | np.ndarray) -> State:
     return State(*(column[np.asarray(slots, np.int64)] for column in state))
-
-
-def _determinants(program: Code) -> Iterator[int]:
-    return iter(np.flatnonzero((program.op >= DET) & (program.op <= DETBAR) | (program.op == DETIN)).tolist())

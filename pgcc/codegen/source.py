@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from pgcc.errors import PgccError
-from pgcc.program.builder import starts
+from pgcc.program.dependence import needed_slots
 from pgcc.program.program import DET, LEAF, NAMES, Program
 from pgcc.rings.kernels.walk import Operations, number_system, walk_in_python
 
@@ -160,51 +160,23 @@ def identifiers(variables: Sequence[str]) -> list[str]:
 
 
 def prune(program: Program) -> Program:
-    """The program with only those instructions that its value depends on, and with slots renumbered."""
-    keep = _needed(program)
-    counts = np.diff(program.start)
-    weight_counts = np.diff(program.first_weight)
-    op, args = program.op[keep], program.args[np.repeat(keep, counts)]
-    start = starts(counts[keep])
-    is_value = np.ones(len(args), bool)
-    is_value[start[:-1][(op == LEAF) | (op >= DET)]] = False
-    leaf_at = start[:-1][op == LEAF]
-    leaves, args[leaf_at] = np.unique(args[leaf_at], return_inverse=True)
+    """The program with only those instructions and leaves that its value depends on, and with slots renumbered.
+
+    No two values may share a slot.
+    """
+    used = program.select(needed_slots(program, [program.value])[program.target])
+    args, leaf = used.args.copy(), used.start[:-1][used.op == LEAF]
+    leaves, args[leaf] = np.unique(args[leaf], return_inverse=True)
     new = np.full(program.slots, -1, np.int32)
-    made = list(dict.fromkeys(program.target[keep].tolist()))
-    new[made] = np.arange(len(made))
-    args[is_value] = new[args[is_value]]
-    weight_keep = np.repeat(keep, weight_counts)
+    new[used.target] = np.arange(used.instructions)
     return replace(
-        program,
-        op=op,
-        target=new[program.target[keep]],
-        start=start,
+        used,
         args=args,
-        first_weight=starts(weight_counts[keep]),
-        weights=program.weights[weight_keep],
-        numbers=[x for x, kept in zip(program.numbers, weight_keep.tolist(), strict=True) if kept],
         leaf_variable=program.leaf_variable[leaves],
         leaf_table=program.leaf_table[leaves],
         leaf_numbers=[program.leaf_numbers[leaf] for leaf in leaves.tolist()],
-        slots=len(made),
-        value=int(new[program.value]),
-        magnitude=int(new[program.value]),
-    )
-
-
-def _needed(program: Program) -> np.ndarray:
-    """By instruction, whether the value of the program depends on it."""
-    wanted = np.zeros(program.slots, bool)
-    wanted[program.value] = True
-    keep = np.zeros(program.instructions, bool)
-    op, target, start = program.op.tolist(), program.target.tolist(), program.start.tolist()
-    for i in reversed(range(len(op))):
-        if wanted[target[i]]:
-            keep[i] = True
-            if op[i] != LEAF:
-                wanted[program.args[start[i] + (op[i] >= DET) : start[i + 1]]] = True
-    return keep
+        magnitude=program.value,
+    ).renamed(new, used.instructions)
 
 
 def check_range(program: Program) -> None:

@@ -20,7 +20,7 @@ from pgcc.determinants.kernels.plan import Children
 from pgcc.determinants.kernels.staged import run_tail
 from pgcc.determinants.staged import Staged, padded
 from pgcc.ir.numbers import add
-from pgcc.program.program import DETIN, DETMAG, Program
+from pgcc.program.program import DETIN, DETMAG, DetInstruction, Program
 from pgcc.program.reverse import result_slots, reverse, variables_in_complements
 from pgcc.rings.float64.kernels.evidence import STEP, Rows, pack_block
 from pgcc.rings.float64.kernels.interpreter import FloatProgram, run_block
@@ -39,9 +39,8 @@ def has_partials(program: Program) -> bool:
     variable z (but only ȳ), as in `Circuit.complement` of a determinant: derivatives are taken by the children f alone,
     and there those by y would be needed, too.
     """
-    trusts = np.flatnonzero(program.op == DETMAG)
-    steady = (np.diff(program.start)[trusts] == 2).all()
-    if not steady or not all(s.size is None and s.children for s in program.structures):
+    magnitudes_are_values = all(len(one.slots) == 1 for one in program.det_instructions if one.op == DETMAG)
+    if not magnitudes_are_values or not all(s.size is None and s.children for s in program.structures):
         return False
     return not variables_in_complements(program)
 
@@ -102,13 +101,13 @@ class StagedMarginals:
             rows = min(lanes, len(evidence) - first)
             pack_block.call_alike(given, first, lanes, block.columns)
             dets = staged.determinants(wanted)
-            run_tail.call_alike(code, 0, partials[0].instruction, dets, flat, first, block, unknown)
+            run_tail.call_alike(code, 0, partials[0].place, dets, flat, first, block, unknown)
             for one in partials:
                 children = Children(one.inside, one.outside, work, lanes, flat.codes, first * n, rows)
                 write_partials.call_alike(dets, one.det, children, one.target)
                 magnitudes = work.reshape(-1, lanes)[one.magnitudes]
                 magnitudes[~(magnitudes <= one.most)] = np.nan
-            run_block.call_alike(code, partials[-1].instruction + 1, instructions, lanes, block)
+            run_block.call_alike(code, partials[-1].place + 1, instructions, lanes, block)
             least = np.empty(rows)
             smallest(work, lanes, least)
             yield first, work.reshape(-1, lanes)[self._results], least
@@ -123,18 +122,18 @@ class StagedMarginals:
 
     @cached_property
     def _partials(self) -> list[_Partials]:
-        """The instructions between the forward and the reverse pass."""
-        inside = np.flatnonzero(self.program.op == DETIN).tolist()
-        return [_Partials.of(self.program, i, self._analysis.state.high) for i in inside]
+        """The instructions between the forward and the reverse pass, one after another."""
+        high = self._analysis.state.high
+        return [_Partials.of(one, high) for one in self.program.det_instructions if one.op == DETIN]
 
 
 class _Partials(NamedTuple):
-    """An instruction that writes the derivatives of a determinant by its children, and their magnitudes.
+    """An instruction DETIN, which writes the derivatives of a determinant by its children, and their magnitudes.
 
     Attributes
     ----------
-    instruction, target, det : int
-        Its number, the first slot that it writes, and the number of the determinant.
+    place, target, det : int
+        Its position, the first slot that it writes, and the number of the determinant.
     inside, outside : int32 arrays
         The slots of the children and of their complements.
     magnitudes : slice
@@ -143,7 +142,7 @@ class _Partials(NamedTuple):
         What the certificate assumes that each magnitude does not exceed.
     """
 
-    instruction: int
+    place: int
     target: int
     det: int
     inside: np.ndarray
@@ -152,10 +151,9 @@ class _Partials(NamedTuple):
     most: np.ndarray
 
     @staticmethod
-    def of(program: Program, i: int, high: np.ndarray) -> _Partials:
-        """Instruction i; high : bounds on the logarithms of all slots."""
-        args = program.args[program.start[i] : program.start[i + 1]]
-        k, target = len(args) // 2, int(program.target[i])
-        magnitudes = slice(target + k, target + 2 * k)
+    def of(one: DetInstruction, high: np.ndarray) -> _Partials:
+        """Of an instruction; high : bounds on the logarithms of all slots."""
+        k = len(one.inside)
+        magnitudes = slice(one.target + k, one.target + 2 * k)
         most = np.exp(np.minimum(high[magnitudes], 709.0))[:, None]
-        return _Partials(i, target, int(args[0]), args[1 : 1 + k], args[1 + k :], magnitudes, most)
+        return _Partials(one.place, one.target, one.det, one.inside, one.outside, magnitudes, most)

@@ -20,9 +20,10 @@ from pgcc.determinants.forms import Determinant, Determinants
 from pgcc.determinants.kernels import staged as kernels
 from pgcc.determinants.kernels.observed import PADDING
 from pgcc.determinants.kernels.staged import run_staged, run_tail
+from pgcc.errors import PgccError
 from pgcc.ir.numbers import add
-from pgcc.program.program import DET, DETMAG, LEAF, TIMES, Program
-from pgcc.program.schedule import needed_slots
+from pgcc.program.dependence import needed_slots
+from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, Program
 from pgcc.program.split import split_at_determinants
 from pgcc.rings.float64.kernels.evidence import STEP, Rows
 from pgcc.rings.float64.kernels.interpreter import FloatProgram
@@ -51,12 +52,11 @@ class Staged:
 
     def __init__(self, program: Program):
         self.structures = program.structures
-        self.where = np.flatnonzero(program.op == DET)
         self.dets = self._plan(program)
         self.degree = self._degrees(program)
-        below = needed_slots(program, np.concatenate([np.zeros(0, np.int64), *program.det_children]))
+        below = needed_slots(program, np.concatenate([np.zeros(0, np.int64), *(det.slots for det in program.dets)]))
         exponents = np.array([e for _, e, _ in self._totals], np.int64)
-        self.shift = np.where([bool(below[program.target[i]]) for i in self.where], 0, exponents)
+        self.shift = np.where([bool(below[det.target]) for det in program.dets], 0, exponents)
         weights, self.exponent = _shifted_weights(program, self.shift)
         self.unscheduled = replace(program, weights=weights)
         # Variables that only determinants read are read straight from the evidence.
@@ -73,15 +73,14 @@ class Staged:
         work = block.work
         work[:] = 0.0
         begin = 0
-        for d, (i, slots) in enumerate(zip(self.where.tolist(), program.det_children, strict=True)):
+        for d, det in enumerate(program.dets):
             unscaled = kernels.Determinants(
                 Determinants(each).layout, np.zeros(d, np.int64), np.zeros(d), _PLANNING_ERROR
             )
-            run_tail(uncondensed_program(program), begin, i, unscaled, free, 0, block, unknown)
-            k = len(slots) // 2
-            columns = _variable_columns(program, slots[:k], slots[k:])
-            each.append(Determinant(self.structures[d], work[slots[:k] * STEP], columns, program.n_variables))
-            begin = i
+            run_tail(uncondensed_program(program), begin, det.place, unscaled, free, 0, block, unknown)
+            columns = _variable_columns(program, det.inside, det.outside)
+            each.append(Determinant(self.structures[d], work[det.inside * STEP], columns, program.n_variables))
+            begin = det.place
         return Determinants(each)
 
     def _degrees(self, program: Program) -> np.ndarray:
@@ -90,15 +89,15 @@ class Staged:
         Without negative coefficients, it is the largest number of children in a set. Exact children have no error.
         """
         exact, binary = _exact_values(program)
-        degree = np.empty(len(self.where))
-        for d, slots in enumerate(program.det_children):
-            structure, k = self.structures[d], len(slots) // 2
-            if not binary[slots[k:]].all():
+        degree = np.empty(len(program.dets))
+        for d, det in enumerate(program.dets):
+            structure = self.structures[d]
+            if not binary[det.outside].all():
                 degree[d] = math.inf
-            elif exact[slots[:k]].all():
+            elif exact[det.inside].all():
                 degree[d] = 1.0
             else:
-                degree[d] = 1.0 + min(structure.rank, k) if structure.nonnegative else math.inf
+                degree[d] = 1.0 + min(structure.rank, len(det.inside)) if structure.nonnegative else math.inf
         return degree
 
     @property
@@ -202,7 +201,7 @@ def padded(codes: np.ndarray) -> np.ndarray:
 def _exact_values(program: Program) -> tuple[np.ndarray, np.ndarray]:
     """Which slots hold exact values in doubles, and which hold only 0 or 1; no two values may share a slot."""
     exact, binary = np.zeros(program.slots, bool), np.zeros(program.slots, bool)
-    for i in np.flatnonzero((program.op == LEAF) | (program.op == TIMES)).tolist():
+    for i in np.flatnonzero(np.isin(program.op, (LEAF, TIMES))).tolist():  # all others may round
         slots, at = program.args[program.start[i] : program.start[i + 1]], program.target[i]
         if program.op[i] == TIMES:
             exact[at] = binary[at] = binary[slots].all()
@@ -235,13 +234,16 @@ def _variable_columns(program: Program, inside: np.ndarray, outside: np.ndarray)
 
 
 def _unread_leaves(program: Program, of_variables: list[bool]) -> np.ndarray:
-    """Which instructions are leaves that are read only by determinants of variables."""
+    """Which instructions are leaves that only determinants of variables have as arguments.
+
+    of_variables : by determinant, whether all its children are variables, which it reads from the evidence.
+    """
+    reads_slots = np.ones(program.instructions, bool)
+    reads_slots[[det.place for det in program.dets if of_variables[det.det]]] = False
+    others = program.select(reads_slots)
     read = np.zeros(program.slots, bool)
+    read[others.args[others.is_slot]] = True
     read[[program.value, program.magnitude]] = True
-    for i in np.flatnonzero(program.op != LEAF).tolist():
-        first = program.start[i]
-        if program.op[i] < DET or not of_variables[program.args[first]] or program.op[i] == DETMAG:
-            read[program.args[first + (program.op[i] >= DET) : program.start[i + 1]]] = True
     return (program.op == LEAF) & ~read[program.target]
 
 
@@ -253,11 +255,11 @@ def _shifted_weights(program: Program, shift: np.ndarray) -> tuple[np.ndarray, i
     power = np.zeros(program.slots, np.int64)
     for i in range(program.instructions):
         first, last, at, kind = program.start[i], program.start[i + 1], program.target[i], program.op[i]
-        if kind >= DET:
+        if kind in (DET, DETMAG):
             power[at] = shift[program.args[first]]
         elif kind == TIMES:
             power[at] = power[program.args[first:last]].sum()
-        elif kind != LEAF:
+        elif kind == SUM:
             values, pairs = program.terms(i)
             terms = np.append(power[values], power[pairs].sum(axis=1))
             power[at] = terms.max()
@@ -265,4 +267,6 @@ def _shifted_weights(program: Program, shift: np.ndarray) -> tuple[np.ndarray, i
             shifted = np.ldexp(weights[span], np.maximum(terms - power[at], -_FAR))
             lost = (np.abs(shifted) < _SMALLEST) & (weights[span] != 0.0)
             weights[span] = np.where(lost, np.nan, shifted)  # rows with NaN are computed over scaled numbers
+        elif kind != LEAF:
+            raise PgccError(f"internal error: there is no rule to scale {NAMES[kind]}; please report it")
     return weights, int(power[program.value])

@@ -18,10 +18,10 @@ import numpy as np
 from pgcc.certify.certificate import Analysis, log_leaves_of, log_weights_of, rounding_counts
 from pgcc.certify.kernels.analysis import LOSS
 from pgcc.determinants.cofactors import Derivatives, Matrices, determinant_derivatives
-from pgcc.errors import PrecisionError
+from pgcc.errors import PgccError, PrecisionError
 from pgcc.evaluate.kernels.gradients import add_float64_gradients, add_scaled_gradients
 from pgcc.ir.numbers import UNIT, absolute
-from pgcc.program.program import ARITHMETIC, DET, DETBAR, Program
+from pgcc.program.program import ARITHMETIC, DET, DETBAR, NAMES, DetInstruction, Program
 from pgcc.program.reverse import adjoints, terms_of
 from pgcc.rings.direct import split_constants, split_doubles
 from pgcc.rings.float64.kernels.evidence import STEP, Rows, pack_block
@@ -297,18 +297,11 @@ class ScaledGradients:
         program, (evidence, share) = of.reversed, some
         codes = np.ascontiguousarray(evidence)
         m, e = np.zeros((len(codes), program.slots)), np.zeros((len(codes), program.slots), np.int64)
-        op, target, start, args = program.op, program.target, program.start, program.args
-        begin, derivatives = 0, {}
-        for i in [*np.flatnonzero((op == DET) | (op == DETBAR)).tolist(), len(op)]:
-            run_scaled_rows(instructions_of(program), of.constants, begin, i, codes, m, e)
-            if i < len(op):
-                which, children = int(args[start[i]]), args[start[i] + 1 : start[i + 1]]
-                if op[i] == DET:
-                    derivatives[which] = self._differentiate(which, children, m, e)
-                    _put(derivatives[which].value[:, None], 0, target[i], derivatives[which].exponent, m, e)
-                else:
-                    self._put_partials(derivatives[which], int(target[i]), m, e)
-            begin = i + 1
+        derivatives: dict[int, _Rescaled] = {}
+        for begin, end, det in program.segments():
+            run_scaled_rows(instructions_of(program), of.constants, begin, end, codes, m, e)
+            if det is not None:
+                self._run_determinant(det, derivatives, m, e)
         root = of.program.value
         with np.errstate(divide="ignore", invalid="ignore"):
             found.logs[at] = np.log(m[:, root]) + np.where(m[:, root] == 0.0, 0.0, e[:, root] * RADIX * np.log(2.0))
@@ -318,6 +311,18 @@ class ScaledGradients:
         numbers[of.place] += total
         for which, derivative in derivatives.items():
             self._add_matrices(which, derivative, m, e, alive, share, found)
+
+    def _run_determinant(
+        self, det: DetInstruction, derivatives: dict[int, _Rescaled], m: np.ndarray, e: np.ndarray
+    ) -> None:
+        """Write a determinant, and keep its derivatives; or write those."""
+        if det.op == DET:
+            found = derivatives[det.det] = self._differentiate(det.det, det.slots, m, e)
+            _put(found.value[:, None], 0, det.target, found.exponent, m, e)
+        elif det.op == DETBAR:
+            self._put_partials(derivatives[det.det], det.target, m, e)
+        else:
+            raise PgccError(f"internal error: there is no rule to differentiate {NAMES[det.op]}; please report it")
 
     def _differentiate(self, which: int, children: np.ndarray, m: np.ndarray, e: np.ndarray) -> _Rescaled:
         """A determinant and its derivatives.
@@ -348,8 +353,7 @@ class ScaledGradients:
     ) -> None:  # fmt: skip
         """Add Σ share · D' · ∂D/∂M / F over rows, with D' the adjoint of the determinant D."""
         of, program = self.differentiator, self.differentiator.program
-        i = np.flatnonzero((program.op == DET) & (program.args[program.start[:-1]] == which))[0]
-        above, root = of.adjoint[program.target[i]], program.value
+        above, root = of.adjoint[program.dets[which].target], program.value
         gap = (e[alive, above] - e[alive, root]) * RADIX + derivative.exponent[alive]
         with np.errstate(over="ignore", under="ignore"):
             factor = share[alive] * np.ldexp(

@@ -19,9 +19,9 @@ from pgcc.determinants.staged import padded
 from pgcc.determinants.tables import SetSampler, Tables, lay_out
 from pgcc.errors import PgccError
 from pgcc.evaluate.kernels.sampling import Choices, Links, Numbers, Stream, choice_tables, mark_reached, walk_down
+from pgcc.ir.flat import starts
 from pgcc.kernels.policy import tier
-from pgcc.program.builder import starts
-from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, Program
+from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, DetInstruction, Program
 from pgcc.rings.direct import Float64, split_constants
 from pgcc.rings.kernels.scaled import RADIX, Constants, Scaled
 from pgcc.rings.kernels.walk import Operations, instructions_of, number_system, walk, walk_in_python
@@ -146,32 +146,29 @@ class TopDown:
     def _values(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """The values of all nodes as scaled numbers m · 2^(256·e); None if a determinant is not accurate enough."""
         program = self.program
-        op, target = program.op, program.target
         m, e = np.zeros(program.slots), np.zeros(program.slots, np.int64)
-        begin = 0
         flat = padded(codes)
-        for i in (*np.flatnonzero(op >= DET).tolist(), program.instructions):
-            walk(instructions_of(program), Scaled(self._scaled, codes, m, e), begin, i)
-            begin = i + 1
-            if i < program.instructions and op[i] == DET:
-                value = self._determinant(i, flat, m, e)
+        for begin, end, det in program.segments():
+            walk(instructions_of(program), Scaled(self._scaled, codes, m, e), begin, end)
+            if det is not None and det.op == DET:  # no sample visits a magnitude
+                value = self._determinant(det, flat, m, e)
                 if value is None:
                     return None
-                m[target[i]], e[target[i]] = value
+                m[det.target], e[det.target] = value
         return m, e
 
-    def _determinant(self, i: int, flat: np.ndarray, m: np.ndarray, e: np.ndarray) -> tuple[float, int] | None:
-        program = self.program
-        if not self._valued[program.target[i]]:
+    def _determinant(
+        self, det: DetInstruction, flat: np.ndarray, m: np.ndarray, e: np.ndarray
+    ) -> tuple[float, int] | None:
+        if not self._valued[det.target]:
             return 1.0, 0
         staged = self.float64.staged
         assert staged is not None
-        first, error = program.start[i], np.zeros(1)
-        slots = program.args[first + 1 : program.start[i + 1]]
-        wanted = budget.of_determinant(_RTOL)
+        error, wanted = np.zeros(1), budget.of_determinant(_RTOL)
         staged.dets.refine(wanted)
-        d = np.int64(program.args[first])
-        value = scaled_determinant(staged.dets.layout, d, slots, (flat, 0), wanted, (m, e), error)
+        value = scaled_determinant(
+            staged.dets.layout, np.int64(det.det), det.slots, (flat, 0), wanted, (m, e), error
+        )  # fmt: skip
         return value if error[0] <= _RTOL else None
 
     def _tables(self, s: int, m: np.ndarray, e: np.ndarray) -> Tables | None:

@@ -3,48 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from pgcc.ir.flat import doubles, starts
+from pgcc.ir.flat import doubles
 from pgcc.ir.numbers import Number, add, nearest_float
 from pgcc.program.determinant import DetStructure
-from pgcc.program.program import LEAF, SUM, TIMES, Program
-
-
-@dataclass
-class Sum:
-    """The terms of a SUM in the order in which it has them: values with their weights, and pairs with theirs."""
-
-    values: list[int] = field(default_factory=list)
-    value_weights: list[Number] = field(default_factory=list)
-    pairs: list[int] = field(default_factory=list)
-    pair_weights: list[Number] = field(default_factory=list)
-
-    def add(self, weight: Number, x: int, y: int = -1) -> None:
-        """Add weight·x or, if there is a y, weight·x·y."""
-        if y < 0:
-            self.values.append(x)
-            self.value_weights.append(weight)
-        else:
-            self.pairs += (x, y)
-            self.pair_weights.append(weight)
-
-    def __len__(self) -> int:
-        return len(self.value_weights) + len(self.pair_weights)
+from pgcc.program.program import LEAF, SUM, TIMES, Code, Program
 
 
 class _Chunk(NamedTuple):
-    """Instructions one after another; lengths, counts : of the arguments and of the weights of each."""
+    """Instructions one after another, in columns (see `Code.assemble`)."""
 
     op: Sequence[int] | np.ndarray
     target: Sequence[int] | np.ndarray
-    args: Sequence[int] | np.ndarray
     lengths: Sequence[int] | np.ndarray
-    weights: Sequence[float] | np.ndarray
+    args: Sequence[int] | np.ndarray
     counts: Sequence[int] | np.ndarray
+    weights: Sequence[float] | np.ndarray
 
 
 class Builder:
@@ -71,11 +49,11 @@ class Builder:
     def _begin_chunk(self) -> None:
         self._op: list[int] = []
         self._target: list[int] = []
-        self._args: list[int] = []
         self._lengths: list[int] = []
-        self._weights: list[float] = []
+        self._args: list[int] = []
         self._counts: list[int] = []
-        self._chunks.append(_Chunk(self._op, self._target, self._args, self._lengths, self._weights, self._counts))
+        self._weights: list[float] = []
+        self._chunks.append(_Chunk(self._op, self._target, self._lengths, self._args, self._counts, self._weights))
 
     def new_slots(self, count: int) -> int:
         """Reserve this many consecutive slots; the first of them."""
@@ -96,11 +74,11 @@ class Builder:
         return target
 
     def emit_all(
-        self, op: np.ndarray, target: np.ndarray, args: np.ndarray, lengths: np.ndarray,
-        numbers: list[Number], weights: np.ndarray, counts: np.ndarray,
+        self, op: np.ndarray, target: np.ndarray, lengths: np.ndarray, args: np.ndarray,
+        counts: np.ndarray, weights: np.ndarray, numbers: list[Number],
     ) -> None:  # fmt: skip
-        """Many instructions, which write slots reserved by `new_slots`; lengths, counts : of args and weights."""
-        self._chunks.append(_Chunk(op, target, args, lengths, weights, counts))
+        """Many instructions, in columns (see `Code.assemble`), which write slots reserved by `new_slots`."""
+        self._chunks.append(_Chunk(op, target, lengths, args, counts, weights))
         self.numbers += numbers
         self._begin_chunk()
 
@@ -110,9 +88,9 @@ class Builder:
         self._leaf_numbers.append((a, b))
         return self.emit(LEAF, [self._leaves_before + len(self._leaf_numbers) - 1])
 
-    def sum(self, terms: Sum) -> int:
-        """Σ w·x + Σ w·x·y"""
-        return self.emit(SUM, [*terms.values, *terms.pairs], [*terms.value_weights, *terms.pair_weights])
+    def sum(self, values: Sequence[int], weights: Sequence[Number]) -> int:
+        """Σ w·x"""
+        return self.emit(SUM, values, weights)
 
     def product(self, factors: Sequence[int]) -> int:
         """Π x"""
@@ -120,16 +98,10 @@ class Builder:
 
     def finish(self, value: int, magnitude: int, flow_of: np.ndarray | None = None) -> Program:
         """The program of all instructions, with its root in these slots."""
-        op, target, args, lengths, weights, counts = map(np.concatenate, zip(*self._chunks, strict=True))
+        op, target, lengths, args, counts, weights = map(np.concatenate, zip(*self._chunks, strict=True))
+        code = Code.assemble(op, target, lengths, args, counts, weights, self.numbers, self.slots)
         new = Program(
-            op=op.astype(np.uint8),
-            target=target.astype(np.int32),
-            start=starts(lengths),
-            args=args.astype(np.int32),
-            first_weight=starts(counts),
-            weights=weights.astype(np.float64),
-            numbers=self.numbers,
-            slots=self.slots,
+            **code.columns,
             leaf_variable=np.array(self._leaf_variable, np.int32),
             leaf_table=leaf_table(self._leaf_numbers),
             leaf_numbers=self._leaf_numbers,
@@ -155,31 +127,23 @@ class BySlot:
         self._entries.append(np.stack(columns, axis=1).reshape(-1))
 
     def sorted(self, first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """All entries by slot, for so many slots from the first on; and how many each slot has."""
+        """All entries, sorted by slot; and how many of them each of the slots first … first + count − 1 has."""
         slots = np.concatenate(self._slots) - first
         order = np.argsort(slots, kind="stable")
         return np.concatenate(self._entries)[order], np.bincount(slots, minlength=count)
 
 
 def _joined(first: Program, then: Program) -> Program:
-    """The instructions of one program, then those of another over the same slots, whose root it has."""
-    return Program(
-        op=np.concatenate([first.op, then.op]),
-        target=np.concatenate([first.target, then.target]),
-        start=np.concatenate([first.start, first.start[-1] + then.start[1:]]),
-        args=np.concatenate([first.args, then.args]),
-        first_weight=np.concatenate([first.first_weight, first.first_weight[-1] + then.first_weight[1:]]),
-        weights=np.concatenate([first.weights, then.weights]),
-        numbers=[*first.numbers, *then.numbers],
-        slots=then.slots,
+    """The program `then`, with the instructions and leaves of another one before its own.
+
+    The leaves of `then` are numbered from the last leaf of `first` on, and it has the determinants of both.
+    """
+    return replace(
+        then,
+        **first.followed_by(then).columns,
         leaf_variable=np.concatenate([first.leaf_variable, then.leaf_variable]),
         leaf_table=np.concatenate([first.leaf_table, then.leaf_table]),
         leaf_numbers=[*first.leaf_numbers, *then.leaf_numbers],
-        structures=then.structures,
-        value=then.value,
-        magnitude=then.magnitude,
-        n_variables=then.n_variables,
-        flow_of=then.flow_of,
     )
 
 

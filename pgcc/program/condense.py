@@ -1,25 +1,33 @@
-"""A program in the form that the float64 loop runs fastest: fewer instructions, each doing more, in fewer slots.
+"""The fast form of a program, for the float64 loop: fewer instructions, each of which does more, in fewer slots.
 
-Four rewrites, each of which only saves loads and stores:
+It exists for speed alone. Compared with the scheduled program, with the best number of rows per block for that: random
+circuits over region trees (`benchmarks/circuits.py`, 100 to 10,000 edges) run 2.1 to 3.2 times as fast, and their
+reverse passes 1.05 to 1.4 times. PSDDs gain little, because most of their values depend on many variables: nltcs.psdd
+and plants.psdd, with the same rows per block, run 1.0 times as fast, and their reverse passes 1.0 and 1.2 times.
 
-- *Tables.* A value that depends on two variables takes 9 values at most. They are computed once, and an instruction
-  looks them up by the joint code of the two: 4·code(x) + code(y), where codes are 0, 1 and, for free, 3.
-- *Wide tables.* One of k variables takes 3^k. Eight rows at a time need eight loads, so that pays only where much is
-  computed of few variables, as in the leaves of a determinantal PGC. They are looked up by the number of the state.
-- *Products in place.* A product x·y that k sums read costs 2 + k reads and a write; w·x·y in each of them costs 2·k
-  reads. Up to k = 3, sums multiply themselves.
-- *Regions one after another.* Variables are ranked by first use. Sorted by (last variable, −first variable), values
-  over the same variables come together, as in the order of a vtree, and children die soon. (What a value reads has a
-  part of its variables, so it never comes later.) A reverse pass takes them the other way round, so that what was made
-  last is read first. Taken where it needs fewer slots.
+Four rewrites save loads and stores, which are what the loop spends its time on:
 
-Errors are those of what comes out: `pgcc.certify.certificate` goes through the condensed program and its tables.
+- *Tables.* A value that depends on at most two variables takes at most 9 different values. These are computed once, and
+  an instruction PAIR looks them up by the joint code of the two variables: 4·code(x) + code(y), where the code of a
+  variable is 0 (observed 0), 1 (observed 1) or 3 (unobserved).
+- *Wide tables.* A value that depends on k variables takes 3^k. An instruction LOOKUP finds them by the number of the
+  state of the k variables (`state_numbers`). That takes a load for every row, while arithmetic is done for eight rows
+  at a time, so it pays only where many operations depend on few variables (`table_choice`).
+- *Products in place.* A product x·y that k sums read costs 2 + k reads and a write; terms w·x·y in each of the sums
+  cost 2·k reads. For k ≤ 3, the product is replaced by such terms.
+- *Order by scope.* Variables are ranked by first use, and instructions sorted by (last variable, −first variable) of
+  their values. Then values over the same variables come one after another, as in the order of a vtree, and are read
+  soon. (A value never comes before its arguments, whose variables are among its own.) The instructions of a reverse
+  pass come in the opposite order, because it reads first what the forward pass wrote last. The new order is taken if
+  it needs fewer slots than the old one.
+
+Rewriting changes the rounding errors: `pgcc.certify.certificate` analyses the fast form itself, and its tables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -27,8 +35,9 @@ import numpy as np
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.flat import spread, starts
 from pgcc.ir.numbers import Number
+from pgcc.program.dependence import needed_slots
 from pgcc.program.program import ARITHMETIC, LEAF, LOOKUP, MOST_VARIABLES, PAIR, QUOTIENT, TIMES, Code, Program
-from pgcc.program.schedule import needed_slots, share_slots, values_read
+from pgcc.program.schedule import share_slots
 from pgcc.program.table_choice import Scope, scopes_of, worth_tables
 
 _MOST_READERS = 3
@@ -36,10 +45,17 @@ _MOST_READERS = 3
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Values of so many variables as a program of these: variable i is the one at place i of the value's own.
+    """The tables of values that depend on at most k variables: a program that computes their entries.
 
+    Attributes
+    ----------
+    variables : int
+        The number of variables k.
+    program : Program
+        A program in k variables that computes one entry of every table. Its variable i stands for the i-th of the
+        variables that the value of a table depends on, in ascending order. No two values share a slot.
     roots : int64 array
-        The slot of each value in the program, which shares no slots.
+        By table, the slot of its entry in the program.
     """
 
     variables: int
@@ -49,27 +65,28 @@ class Tables:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Condensed(Code):
-    """What `condense` makes: instructions that read tables where those of a program read leaves.
+    """The fast form of a program: its instructions read tables where those of a program read leaves.
 
-    PAIR t reads table t of two variables by joint code number ``joint[t]``, LOOKUP t reads wide table t by the number
-    of the state of the variables ``scopes[wide_scope[t]]``.
+    PAIR t looks up table t of two variables by the joint code of the variables ``pairs[joint[t]]``. LOOKUP t looks up
+    wide table t by the number of the state of the variables ``scopes[wide_scope[t]]``.
 
     Attributes
     ----------
     joint : int32 array
-        The number of the joint code of each table of two variables.
+        By table of two variables, the row of `pairs` with its variables.
     kept : int64 array
-        The slots of what was to be kept.
-    pairs : int32 array, joint codes × 2
-        The two variables of each.
+        The slots of the values that were to be kept, in the order in which they were given to `condense`.
+    pairs : int32 array, n × 2
+        The distinct pairs of variables.
     tables : Tables
-        Those of two variables: at their codes i and j they have the entries 4·i + j.
+        The tables of two variables. The entry for the codes i and j is number 4·i + j.
     wide : list of Tables
-        The wide ones, in order of their numbers; they have an entry for each of the `states`.
+        The wide tables, grouped by their numbers of variables, in ascending order; tables are numbered through all
+        groups. A table of k variables has an entry for each of the `states` of k variables.
     wide_scope : int32 array
-        The number of the scope of each wide table.
-    scopes : int32 array, scopes × `MOST_VARIABLES`
-        The variables of each, then −1.
+        By wide table, the row of `scopes` with its variables.
+    scopes : int32 array, n × `MOST_VARIABLES`
+        The distinct sets of variables of wide tables, each filled up with −1.
     """
 
     joint: np.ndarray
@@ -82,7 +99,7 @@ class Condensed(Code):
 
 
 def states(variables: int) -> np.ndarray:
-    """The 3^k states of k variables (1, 0, −1), in the order of wide tables: those with nothing free come first.
+    """The 3^k states of k variables (1, 0, −1), in the order of wide tables: first those with nothing unobserved.
 
     Examples
     --------
@@ -96,8 +113,9 @@ def states(variables: int) -> np.ndarray:
 
 
 def state_numbers(variables: int) -> np.ndarray:
-    """The number of the state of k variables by its bits: bit i is set where variable i is not 0, bit k + i where it is
-    free.
+    """The number of a state of k variables, by its 2·k bits; 0 for bits that are those of no state.
+
+    Bit i is set if variable i is not observed 0, and bit k + i if it is unobserved.
 
     Examples
     --------
@@ -109,19 +127,19 @@ def state_numbers(variables: int) -> np.ndarray:
 
 
 def _is_state(variables: int) -> np.ndarray:
-    """Which bits are those of a state: what is free is not 0."""
+    """Which numbers of 2·k bits are those of a state (see `state_numbers`): bit k + i is set only if bit i is."""
     bits = np.arange(1 << 2 * variables)
     return bits >> variables & ~bits == 0
 
 
 def condense(program: Program, kept: Sequence[int]) -> Condensed:
-    """The form for the fast loop of a program that shares no slots and has no determinants.
+    """The fast form of a program without determinants, in which no two values share a slot.
 
     Parameters
     ----------
     program : Program
-    kept : slots
-        The values that are wanted.
+    kept : sequence of int
+        The slots of the values to compute.
 
     Examples
     --------
@@ -137,9 +155,10 @@ def condense(program: Program, kept: Sequence[int]) -> Condensed:
 
 
 class _Listing(NamedTuple):
-    """Instructions in some order: the value that each writes, and how many arguments and weights it has.
+    """Instructions in columns (see `Code.assemble`), which can be concatenated and sorted.
 
-    weights : positions in the weights of the program that is condensed.
+    value : by instruction, the slot that it writes, in the program that is condensed; args are slots of this, too.
+    weights : positions in the weights of this program.
     """
 
     op: np.ndarray
@@ -157,21 +176,14 @@ class _Listing(NamedTuple):
         return _Listing(self.op[order], self.value[order], lengths, args, counts, weights)
 
     def code(self, weights: np.ndarray, numbers: Sequence[Number], slots: int) -> Code:
-        """The instructions as code, with weights and numbers taken from these."""
-        return Code(
-            op=self.op.astype(np.uint8),
-            target=self.value.astype(np.int32),
-            start=starts(self.lengths),
-            args=self.args.astype(np.int32),
-            first_weight=starts(self.counts),
-            weights=weights[self.weights],
-            numbers=[numbers[w] for w in self.weights.tolist()],
-            slots=slots,
-        )
+        """The instructions as code; weights, numbers : those of the program that is condensed."""
+        op, value, lengths, args, counts, used = self
+        picked = [numbers[w] for w in used.tolist()]
+        return Code.assemble(op, value, lengths, args, counts, weights[used], picked, slots)
 
 
 def _looking_up(op: int, values: np.ndarray) -> _Listing:
-    """An instruction for every value, which reads the table of the same number."""
+    """An instruction PAIR or LOOKUP for every one of some values, which reads the table with the same number."""
     count, nothing = len(values), np.zeros(len(values), np.int64)
     return _Listing(np.full(count, op), values, nothing + 1, np.arange(count), nothing, nothing[:0])
 
@@ -193,7 +205,7 @@ class _Condenser:
         self.program, self.kept = program.expect(*ARITHMETIC, QUOTIENT), np.array(kept, np.int64)
         self.writer = np.full(program.slots, program.instructions)
         self.writer[program.target] = np.arange(program.instructions)
-        self.lengths = values_read(program)
+        self.lengths = program.arity
         self.scopes, self.scope, self.sizes = self.value_scopes = scopes_of(program)
 
     def run(self) -> Condensed:
@@ -204,17 +216,10 @@ class _Condenser:
         pairs, joint = _numbered(self.scope[narrow])
         scopes, wide_scope = _numbered(self.scope[wide])
         listing = self._in_best_order(_looking_up(PAIR, narrow), _looking_up(LOOKUP, wide), self._computing(computed))
-        code, kept = share_slots(self._code(listing), self.kept)
+        code, kept = share_slots(self._code(listing, self.program.slots), self.kept)
         by_size = [(k, wide[self.sizes[self.scope[wide]] == k]) for k in range(3, MOST_VARIABLES + 1)]
         return Condensed(
-            code.op,
-            code.target,
-            code.start,
-            code.args,
-            code.first_weight,
-            code.weights,
-            code.numbers,
-            code.slots,
+            **code.columns,
             joint=joint.astype(np.int32),
             kept=kept,
             pairs=np.array([_ends(self.scopes[s]) for s in pairs], np.int32).reshape(-1, 2),
@@ -225,7 +230,7 @@ class _Condenser:
         )
 
     def _split(self) -> tuple[np.ndarray, np.ndarray]:
-        """The values that are looked up and the instructions that are run, both in the order of instructions."""
+        """The values that are looked up in tables, and the instructions that are run, in the order of instructions."""
         worth = worth_tables(self.program, self.kept, self.value_scopes)
         tabulated = np.array([scope in worth for scope in self.scopes]) | (self.sizes <= 2)
         looked_up = tabulated[self.scope[self.program.target]]
@@ -235,11 +240,11 @@ class _Condenser:
     # -- tables -------------------------------------------------------------------------------------
 
     def _tables(self, roots: np.ndarray, variables: int) -> Tables:
-        """These values as functions of the codes at so many places: the variables of each, in order, begin at place 0.
+        """The tables of some values, the roots, each of which depends on at most `variables` variables.
 
-        Below a root, a value is computed from the codes at the places that its own variables have among those of the
-        root. It has an instruction for every such set of places. *Copy* p + (i << variables) is instruction i for the
-        places that are bits of p.
+        The program of the tables has *places* 0, 1, … as its variables: place i is the i-th variable of a root. A value
+        below several roots may depend on other places in each of them. Its instruction is then copied for every such
+        set of places: the copy of instruction i for the set p of places (as bits) is number i << variables | p.
         """
         program = self.program
         copies, top = self._copies(roots, variables)
@@ -255,20 +260,13 @@ class _Condenser:
         counts = np.diff(program.first_weight)[which]
         weights = spread(program.first_weight[which], counts)
         listing = _Listing(program.op[which], np.arange(len(copies)), lengths, args, counts, weights)
-        code = self._code(listing)
-        table = replace(
-            program,
-            op=code.op,
-            target=code.target,
-            start=code.start,
-            args=code.args,
-            first_weight=code.first_weight,
-            weights=code.weights,
-            numbers=code.numbers,
-            slots=len(copies),
+        code = self._code(listing, len(copies))
+        table = Program(
+            **code.columns,
             leaf_variable=_lowest_bit(places[leaf]).astype(np.int32),
             leaf_table=program.leaf_table[leaves],
             leaf_numbers=[program.leaf_numbers[leaf] for leaf in leaves.tolist()],
+            structures=[],
             value=0,
             magnitude=0,
             n_variables=variables,
@@ -276,7 +274,7 @@ class _Condenser:
         return Tables(variables, table, np.searchsorted(copies, top))
 
     def _copies(self, roots: np.ndarray, variables: int) -> tuple[np.ndarray, np.ndarray]:
-        """All copies that these values need, in order, and those of the values themselves."""
+        """The copies (see `_tables`) needed to compute these values, in ascending order, and those of the values."""
         program = self.program
         below = needed_slots(program, roots, self.sizes[self.scope[program.target]] <= variables)[program.target]
         rank = np.cumsum(below) - 1
@@ -294,7 +292,7 @@ class _Condenser:
         return np.sort(np.concatenate(found)), top
 
     def _read_copies(self, copies: np.ndarray, variables: int) -> tuple[np.ndarray, np.ndarray]:
-        """How many values each of the copies reads; and the copies that these are, one after another."""
+        """How many copies each of some copies reads, and which, one after another."""
         program, which = self.program, copies >> variables
         lengths = self.lengths[which]
         reader = np.repeat(np.arange(len(which)), lengths)
@@ -304,7 +302,7 @@ class _Condenser:
         return lengths, self.writer[x] << variables | _deposited(inside, places, variables)
 
     def _variables_inside(self, inner: np.ndarray, outer: np.ndarray) -> np.ndarray:
-        """For pairs of scopes, bits that say which variables of the outer one the inner one has."""
+        """For pairs of scopes, as bits, which variables of the outer scope are in the inner one."""
         both, which = np.unique(outer * len(self.scopes) + inner, return_inverse=True)
         bits = []
         for pair in both.tolist():
@@ -312,10 +310,14 @@ class _Condenser:
             bits.append(sum(1 << i for i, variable in enumerate(outside) if variable in within))
         return np.array(bits, np.int64)[which]
 
-    # -- the rest -----------------------------------------------------------------------------------
+    # -- instructions -------------------------------------------------------------------------------
 
     def _computing(self, computed: np.ndarray) -> _Listing:
-        """These instructions, with products in place: terms w·x, then w·x·y of such products, then those of its own."""
+        """These instructions with products in place.
+
+        The terms of a SUM are then: its terms w·x, but without products in place; terms w·x·y for these products; the
+        terms w·x·y that it had before.
+        """
         program = self.program
         in_place = self._products_in_place(computed)
         which = computed[~in_place[program.target[computed]]]
@@ -324,7 +326,7 @@ class _Condenser:
         x = program.args[spread(program.start[which], lengths)].astype(np.int64)
         single = np.arange(len(x)) - np.repeat(starts(lengths)[:-1], lengths) < alone[owner]  # x of a term w·x
         product = single & in_place[x]  # only of a SUM
-        # within an instruction: 0 for single values, 1 for products in place, 2 for all that follows
+        # the order within an instruction: terms w·x (0), products in place (1), all other arguments (2)
         group = np.where(single, product, 2)
         order = np.argsort(3 * owner + group, kind="stable")
         x, product = x[order], product[order]
@@ -343,7 +345,7 @@ class _Condenser:
         return _Listing(program.op[which], program.target[which].astype(np.int64), lengths, args, counts, weights)
 
     def _products_in_place(self, computed: np.ndarray) -> np.ndarray:
-        """Which values are products of two that only sums read, and few of them."""
+        """By slot, whether it is a product of two that is read only by terms w·x of sums, at most `_MOST_READERS`."""
         program = self.program
         lengths = self.lengths[computed]
         x = program.args[spread(program.start[computed], lengths)]
@@ -356,17 +358,20 @@ class _Condenser:
         return in_place & (readers <= _MOST_READERS)
 
     def _in_best_order(self, *listings: _Listing) -> _Listing:
-        """All instructions in the order that needs fewer slots."""
+        """All instructions, in the one of the `_orders` that needs fewest slots."""
         listing = _Listing(*map(np.concatenate, zip(*listings, strict=True)))
         return listing.in_order(min(self._orders(listing.value), key=lambda order: self._slots_needed(listing, order)))
 
     def _orders(self, values: np.ndarray) -> list[np.ndarray]:
-        """As they were made, and by regions."""
+        """Orders of the instructions that write these values: that of the program, and the order by scope."""
         made = self.writer[values]
-        return [np.argsort(made), np.lexsort((made, *self._regions(values)))]
+        return [np.argsort(made), np.lexsort((made, *self._scope_keys(values)))]
 
-    def _regions(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Keys, the last one first, that sort values by their spans; those of a reverse pass the other way round."""
+    def _scope_keys(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Sort keys of the order by scope, the primary one last, as `np.lexsort` takes them.
+
+        The values of a reverse pass have the keys of the values that they are the adjoints or flows of, negated.
+        """
         span = _spans(self.program)
         low, high = span[:, values]
         if self.program.flow_of is None:
@@ -376,7 +381,7 @@ class _Condenser:
         return np.where(back, own[0], -low), np.where(back, -own[1], high), np.where(of == -2, 2, back)
 
     def _slots_needed(self, listing: _Listing, order: np.ndarray) -> int:
-        """How many values are alive at once, at most, if the instructions are run in this order."""
+        """The largest number of values alive at the same time, if the instructions are run in this order."""
         count = len(order)
         time = np.empty(count, np.int64)
         time[order] = np.arange(count)
@@ -388,12 +393,12 @@ class _Condenser:
         deaths = np.bincount(last_read[listing.value], minlength=count + 1)
         return int((np.arange(1, count + 1) - np.cumsum(deaths[:count]) + deaths[:count]).max(initial=0))
 
-    def _code(self, listing: _Listing) -> Code:
-        return listing.code(self.program.weights, self.program.numbers, self.program.slots)
+    def _code(self, listing: _Listing, slots: int) -> Code:
+        return listing.code(self.program.weights, self.program.numbers, slots)
 
 
 def _spans(program: Program) -> np.ndarray:
-    """The first and the last variable of each value, ranked by first use; not of the values of a reverse pass."""
+    """By slot, the first and the last of its variables, which are ranked by first use; only of the forward pass."""
     slots, leaf_variable = program.slots, program.leaf_variable.tolist()
     low, high = [slots] * slots, [-1] * slots
     lowest, highest = low.__getitem__, high.__getitem__
@@ -412,7 +417,7 @@ def _spans(program: Program) -> np.ndarray:
 
 
 def _numbered(scopes: np.ndarray) -> tuple[list[int], np.ndarray]:
-    """The distinct scopes in order of first appearance, and for each scope its place among them."""
+    """The distinct scopes in order of first appearance, and for each of the given scopes its place among them."""
     distinct, first, which = np.unique(scopes, return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty(len(order), np.int64)
@@ -421,7 +426,7 @@ def _numbered(scopes: np.ndarray) -> tuple[list[int], np.ndarray]:
 
 
 def _ends(scope: Scope) -> Scope:
-    """The two variables of a table. A constant has none: any will do."""
+    """The two variables of a table: one of them twice if the value depends on one only, and any for a constant."""
     return (scope[0], scope[-1]) if scope else (0, 0)
 
 
@@ -430,7 +435,7 @@ def _padded(scope: Scope) -> list[int]:
 
 
 def _deposited(bits: np.ndarray, places: np.ndarray, most: int) -> np.ndarray:
-    """The set of the places whose bits are set: bit i belongs to the i-th of the places, which are below `most`.
+    """Bit deposit: the i-th lowest set bit of `places`, which has bits below `most`, is kept if bit i of `bits` is set.
 
     >>> _deposited(np.array([0b101]), np.array([0b11010]), 5).tolist() == [0b10010]
     True

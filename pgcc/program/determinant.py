@@ -1,7 +1,7 @@
-"""What is special about the matrices of a determinant: symmetry, Laplacians, coefficients that cannot be negative.
+"""Properties of the matrices of a determinant: symmetry, Laplacians, coefficients that cannot be negative.
 
-Everything here is read off the numbers M0, U, V of  det(M0 + Σ f_i·u_i·v_iᵀ), and decides which forms of it are right:
-off the numbers themselves, for matrices may differ whose nearest doubles do not.
+They are read off the matrices M0, U, V of  det(M0 + Σ f_i·u_i·v_iᵀ), and decide which ways of computing it are right.
+They are properties of the exact numbers: two different matrices may have the same nearest doubles.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pgcc.ir.node import Node
 from pgcc.ir.numbers import UNIT
 
 _NORMAL, _ORDINARY = 2.0**-960, 2.0**-400
-# Numbers in matrices that are still compared as rationals.
+# The most numbers in matrices that are compared as rationals.
 _MOST_EXACT = 1 << 16
-# Above it, what the product of two doubles loses is a double.
+# If the product of two doubles is at least this, its rounding error is a double.
 _SMALLEST_EXACT = 2.0**-900
 
 Column = tuple[Fraction, ...]
@@ -40,15 +40,15 @@ class Laplacian:
 
 @dataclass(frozen=True, eq=False)
 class DetStructure:
-    """One determinant's matrices, and what is special about them."""
+    """The matrices of a determinant, and their properties."""
 
     matrices: tuple[Matrix, Matrix, Matrix]
     size: int | None = None
-    counted: tuple[bool, ...] | None = None  # what the size counts; None: all children
+    counted: tuple[bool, ...] | None = None  # by child, whether it counts for the size; None if all do
 
     @staticmethod
     def of(node: Node) -> DetStructure:
-        """That of a Det; the same object for as long as there is the node, because what it finds out takes time."""
+        """The structure of a Det node: one object per node, because its properties are computed once and kept."""
         found = _KNOWN.get(node)
         if found is None:
             found = _KNOWN[node] = DetStructure(node.matrices, node.size, node.counted)
@@ -78,10 +78,9 @@ class DetStructure:
 
     @cached_property
     def in_range(self) -> bool:
-        """Whether doubles hold every entry without loss of range.
+        """Whether no entry overflows or underflows when it is rounded to a double.
 
-        What a tiny entry of a kernel loses does not count beside the diagonal entries of its row and column, which is
-        what errors are relative to.
+        A tiny entry of a kernel may underflow: errors are relative to the diagonal entries of its row and column.
         """
         for matrix, rounded in zip(self.matrices, self.floats, strict=True):
             size = np.abs(rounded)
@@ -188,7 +187,7 @@ class DetStructure:
         if r == 0 or k == 0 or not self.doubles[2] or not (self.diagonal_m0 and (np.diag(m0) >= 0).all()):
             return None
         if not (self.doubles[1] or np.array_equal(u == 0.0, _zeros(self.matrices[1], u))):
-            return None  # what is 0 only as a double
+            return None  # an entry is 0 only as a double
         count_u, count_v = (np.count_nonzero(m, axis=0) for m in (u, v))
         if (count_v == 0).any() or (count_v > 2).any() or (count_u == 0).any() or (count_u > 2).any():
             return None
@@ -215,7 +214,7 @@ class DetStructure:
         return Laplacian(tail.astype(np.int64), head.astype(np.int64), alpha * beta, np.diag(m0).copy(), directed)
 
     def _exact_ends(self, edges: np.ndarray) -> list[list[Fraction]]:
-        """The entries of U in the columns of these edges: those of an edge add up to 0."""
+        """The entries of U in the columns of these edges, row by row. (Those of a column must add up to 0.)"""
         return [[row[i] for i in np.flatnonzero(edges).tolist()] for row in self.matrices[1].exact()]
 
     @cached_property

@@ -1,9 +1,9 @@
-"""The reverse pass of a program without negative numbers: flows.
+"""The reverse pass of a program without negative numbers, by flows.
 
-The flow of a value is the part of the root that comes through it, v·v' with v' its adjoint. A product passes its flow
-to every factor as it is, so that nothing is multiplied twice; where a value is needed as a factor, its adjoint is its
-flow over itself. Nothing cancels, so a quotient is as accurate as what it divides; it is 0 where the value is, whose
-flow is 0 then. About as many operations as the forward pass, where `reverse`, which divides by nothing, takes twice as
+The *flow* of a value v with the adjoint v' is v·v': the part of the root's value that comes from terms with v as a
+factor. The flow of a product is also the flow of each of its factors, so products need no multiplications. The adjoint
+of a value is its flow divided by the value, or 0 where both are 0. Nothing cancels, so the quotient is as accurate as
+the flow. This takes about as many operations as the forward pass; `reverse`, which does not divide, takes twice as
 many.
 
     p = Σ w·x·y           x' += w·p'·y,  y' += w·p'·x
@@ -16,9 +16,9 @@ import numpy as np
 
 from pgcc.ir.flat import spread
 from pgcc.program.builder import Builder, BySlot
+from pgcc.program.dependence import needed_slots
 from pgcc.program.program import ARITHMETIC, QUOTIENT, SUM, TIMES, Program
 from pgcc.program.reverse import joint_sums, terms_of
-from pgcc.program.schedule import needed_slots
 
 _ONE = -1  # the position of a weight that is 1
 
@@ -26,7 +26,8 @@ _ONE = -1  # the position of a weight that is 1
 def flows(program: Program) -> Program:
     """Values and Pr(evidence, X_i = 1) for every variable i, of a program without negative numbers or determinants.
 
-    Its last instruction names the slots, as in `reverse`: one for every variable, then the root.
+    The arguments of its last instruction are the slots of the results, as in `reverse`: one for every variable, then
+    the root.
 
     Examples
     --------
@@ -42,18 +43,19 @@ def flows(program: Program) -> Program:
 class _Flows:
     """Appends the instructions of flows to those of a program, for all values at once.
 
-    A value gets *terms* of its adjoint from sums and from products of two, and terms of its *flow* from other products.
-    What has to be written for it follows from how many there are (see `_choose`). Arrays are indexed by slot, and have
-    an entry more for the 1 that is the adjoint of the root.
+    The adjoint of a value is a sum, with a term for every sum or product of two that reads it, and the quotient
+    flow / value as a last term. Here, the flow is a sum with a term for every other product that reads the value. The
+    numbers of these terms decide which instructions are written (see `_choose`). Arrays are indexed by slot. They have
+    one more entry, for the constant 1: the adjoint of the root.
 
     Attributes
     ----------
     to, of, other, weight : int arrays
-        The adjoint of `to` gets weight · (adjoint of `of`) · other; `other` is −1 for 1.
+        The terms of adjoints: weight · (adjoint of `of`) · other is a term of the adjoint of `to`; −1 for 1.
     flow_to, flow_of : int arrays
-        The flow of `flow_to` gets that of the product `flow_of`.
+        The terms of flows: the flow of the product `flow_of` is a term of the flow of `flow_to`.
     single, paired, flowing : int arrays
-        How many terms each value gets: without `other` and with it, and of its flow.
+        By value, the number of terms of its adjoint without and with `other`, and of terms of its flow.
     """
 
     def __init__(self, program: Program):
@@ -66,9 +68,10 @@ class _Flows:
         self._place()
         self._write()
 
-    # -- what reaches every value ---------------------------------------------------------------------
+    # -- the terms of adjoints and flows --------------------------------------------------------------
 
     def _collect(self) -> None:
+        """Collect the terms, and the values whose adjoints or flows are needed (`wanted`)."""
         program = self.program
         needed = np.append(needed_slots(program, [program.value]), False)
         lengths = np.diff(program.start)
@@ -91,21 +94,21 @@ class _Flows:
         self.single = np.bincount(self.to[self.other < 0], minlength=self.sized)
         self.paired = np.bincount(self.to[self.other >= 0], minlength=self.sized)
         self.flowing = np.bincount(self.flow_to, minlength=self.sized)
-        self.wanted = needed & ~leaf  # values whose adjoint or flow somebody needs
+        self.wanted = needed & ~leaf
         self.wanted[program.literals] = True
 
-    # -- what is written for it -----------------------------------------------------------------------
+    # -- which instructions are needed, and their slots -----------------------------------------------
 
     def _choose(self) -> None:
-        """Which instructions are written for every value.
+        """Decide which instructions are written for every value.
 
-        adds_flows : Σ of the terms of its flow, if there are several
-        divides : that flow / value, a term of its adjoint
-        adds, multiplies : its adjoint, as a SUM, or as a product of two if it is one term x·y
-        flows_on : the flow of a product of more than two, adjoint · value
+        adds_flows : SUM, of the terms of its flow, if there are several
+        divides : QUOTIENT, of its flow and its value: a term of its adjoint
+        adds, multiplies : SUM, its adjoint; or TIMES, if that has only one term, x·y
+        flows_on : TIMES, the flow of a product of more than two: adjoint · value
 
-        The adjoint of a value with a single term w·p' is none of these if w is 1, or if the value is a product, which
-        hands w on to its factors: `source` is then p, and `factor` is w.
+        If the adjoint of a value is a single term w·p', no instruction is needed if w is 1, or if the value is a
+        product: then the terms of its factors have the weight w. In both cases, `source` is p and `factor` is w.
         """
         there, one_term = self.single + self.paired > 0, self.single + self.paired == 1
         only = np.zeros(self.sized, np.int64)
@@ -145,7 +148,7 @@ class _Flows:
         own = np.where(self.divides & ~self.adds, self.quotient, self.own)
         own[-1] = self.one
         self.adjoint = own[_ends(self.source)]
-        # a product with one term of its flow, and none of its adjoint, passes that on
+        # if a product has one term of its flow, and none of its adjoint, its flow is that term
         passes_on = (self.wide & ~self.flows_on & ~self.adds_flows)[self.flow_to]
         source = np.arange(self.sized)
         source[self.flow_to[passes_on]] = self.flow_of[passes_on]
@@ -195,15 +198,15 @@ class _Flows:
         (read, lengths), (used, counts) = args.sorted(first, count), weights.sorted(first, count)
         numbers = self.program.numbers
         self.builder.emit_all(
-            op, first + np.arange(count), read, lengths,
-            [1 if w < 0 else numbers[w] for w in used.tolist()], np.append(self.program.weights, 1.0)[used], counts,
+            op, first + np.arange(count), lengths, read, counts, np.append(self.program.weights, 1.0)[used],
+            [1 if w < 0 else numbers[w] for w in used.tolist()],
         )  # fmt: skip
 
     def finish(self) -> Program:
         """The program, with the sums over the leaves of every variable."""
         program, builder = self.program, self.builder
         read = [*joint_sums(builder, program, np.where(self.wanted, self.adjoint, -1)), program.value]
-        total = builder.emit(SUM, read, [1] * len(read))
+        total = builder.sum(read, [1] * len(read))
         flow_of = np.full(builder.slots, -2)
         flow_of[: self.one + 1] = -1
         flow_of[self.one + 1 :][: len(self.belongs_to)] = self.belongs_to
@@ -211,7 +214,7 @@ class _Flows:
 
 
 def _ends(source: np.ndarray) -> np.ndarray:
-    """Where one gets from each place by going to its source again and again, until that is the place itself."""
+    """By place, the end of the chain source[place], source[source[place]], …: a place that is its own source."""
     while True:
         further = source[source]
         if (further == source).all():

@@ -15,7 +15,7 @@ from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import Number, absolute, add, mul
 from pgcc.program.builder import BySlot, leaf_table
 from pgcc.program.determinant import DetStructure
-from pgcc.program.program import DET, DETMAG, LEAF, SUM, TIMES, Program
+from pgcc.program.program import DET, DETMAG, LEAF, SUM, TIMES, Code, Program
 
 Form = tuple[int, Number, Number]  # a·ȳ + b·z: the column of the variable, a, b; (−1, a, 0) is the constant a
 
@@ -161,15 +161,12 @@ class _Lowering:
         numbers = [*flat.weights, *map(absolute, flat.weights)] if signed else flat.weights
         rounded = np.concatenate([flat.doubles, np.abs(flat.doubles)]) if signed else flat.doubles
         leaf_numbers = [(a, b) for _, a, b in self.leaves]
+        code = Code.assemble(
+            op, np.arange(self.slots), lengths, read, counts, rounded[used], [numbers[k] for k in used.tolist()],
+            self.slots,
+        )  # fmt: skip
         return Program(
-            op=op,
-            target=np.arange(self.slots, dtype=np.int32),
-            start=starts(lengths),
-            args=read.astype(np.int32),
-            first_weight=starts(counts),
-            weights=rounded[used],
-            numbers=[numbers[k] for k in used.tolist()],
-            slots=self.slots,
+            **code.columns,
             leaf_variable=np.array([column for column, _, _ in self.leaves], np.int32),
             leaf_table=leaf_table(leaf_numbers),
             leaf_numbers=leaf_numbers,

@@ -15,7 +15,7 @@ from pgcc.ir.node import Node, Op
 from pgcc.passes.homogenize import Fillers
 from pgcc.program.builder import Builder
 from pgcc.program.determinant import DetStructure
-from pgcc.program.program import DET, SUM, Program
+from pgcc.program.program import DET, Program
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class _Parametrization:
             case Op.SUM:
                 missing = [fillers.missing(of[c], scope) if fillers else None for c in below]
                 self.sums.append((node, len(self.builder.numbers)))
-                return self.builder.emit(SUM, list(map(self._pad, (slot[c] for c in below), missing)), node.weights)
+                return self.builder.sum(list(map(self._pad, (slot[c] for c in below), missing)), node.weights)
             case Op.DET:
                 missing = fillers.missing_from_pairs(below) if fillers else [None] * len(below)
                 children = list(map(self._pad, (slot[c] for c in below), missing))

@@ -5,9 +5,9 @@ With F the root, every value v has an adjoint v' = ∂F/∂v:
     p = Σ w·x·y    gives  x' += w·p'·y,  y' += w·p'·x
     p = Σ w·x      gives  x' += w·p'
 
-so an adjoint is again a sum of weighted products, of adjoints and values, and what runs, schedules and bounds programs
-does the same for their derivatives. Products of many are first written as products of two, which is what keeps a
-reverse pass from dividing by a child that may be 0, at twice the cost of the forward one.
+so an adjoint is again a sum of weighted products of adjoints and values, and derivatives are run, scheduled and
+bounded like any other program. Products of more than two factors are first written as products of two. So the reverse
+pass need not divide by a factor, which may be 0; it costs twice as much as the forward pass.
 
 F is homogenized: F = z_i·A + ȳ_i·B, and A = ∂F/∂z_i = Σ b·l' over the leaves l = a·ȳ_i + b·z_i is Pr(evidence, X_i = 1)
 for an unobserved X_i: all marginals from one pass.
@@ -20,16 +20,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pgcc.ir.flat import starts
-from pgcc.program.builder import Builder, Sum
-from pgcc.program.program import DET, DETBAR, DETIN, DETMAG, LEAF, LOWERED, SUM, TIMES, Program
-from pgcc.program.schedule import needed_slots
+from pgcc.ir.numbers import Number
+from pgcc.program.builder import Builder
+from pgcc.program.dependence import needed_slots
+from pgcc.program.program import DETBAR, DETIN, DETMAG, LOWERED, SUM, TIMES, Code, Program
 
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of all values: number j is weight[j]·x[j]·y[j] of the value `of[j]`; y = −1 for weight[j]·x[j] alone.
+    """The terms of all values: weight·x·y, or weight·x if y is −1, is a term of the value `of`.
 
-    weight : positions in the weights of a program; −1 for 1.
+    of, x, y : slots. weight : positions in the weights of a program; −1 for 1.
     """
 
     of: np.ndarray
@@ -41,11 +42,11 @@ class Terms:
 def reverse(program: Program) -> Program:
     """Values and adjoints of a program, in slots of their own.
 
-    The children of its determinants have no negative numbers, and their complements y depend on no variable z (see
-    `variables_in_complements`): a determinant D adds D'·∂D/∂f to the adjoint of child f,
-    and the same of their magnitudes to that of its magnitude, which is f too. The last instruction adds up all results,
-    and so names their slots (`result_slots`): Pr(evidence, X_i = 1) for every variable i, and the root; then their
-    magnitudes if the program is signed.
+    The children of its determinants must have no negative numbers, so that the magnitude of a child f is f, and their
+    complements y must depend on no variable z (see `variables_in_complements`). A determinant D adds D'·∂D/∂f to the
+    adjoint of child f, and likewise for magnitudes. The arguments of the last instruction are the slots of all results
+    (`result_slots`): Pr(evidence, X_i = 1) for every variable i, and the root; then their magnitudes if the program is
+    signed.
 
     Examples
     --------
@@ -75,7 +76,7 @@ def variables_in_complements(program: Program) -> bool:
     """
     if not program.structures:
         return False
-    complements = np.concatenate([children[len(children) // 2 :] for children in program.det_children])
+    complements = np.concatenate([det.outside for det in program.dets])
     return bool(needed_slots(program.expect(*LOWERED), complements)[program.literals].any())
 
 
@@ -83,8 +84,8 @@ def variables_in_complements(program: Program) -> bool:
 class Adjoints:
     """The program of values and adjoints, in slots of their own.
 
-    slot : of the adjoint of every value; −1 where there is none. weight : which weight of the program that was reversed
-    each weight is; −1 for 1.
+    slot : by slot of the given program, the slot of the adjoint of its value; −1 where there is none. weight : by
+    weight of the new program, the position of the same weight in the given program; −1 for 1.
     """
 
     program: Program
@@ -95,8 +96,8 @@ class Adjoints:
 def adjoints(program: Program) -> Adjoints:
     """The derivatives of a program's value by every other value.
 
-    A determinant D is affine in every child: what reaches it goes to child x times ∂D/∂x, which DETBAR computes. The
-    last instruction reads the root and a constant 1.
+    A determinant D adds D'·∂D/∂x to the adjoint of every child x; DETBAR computes ∂D/∂x. The arguments of the last
+    instruction are the root and a constant 1.
 
     Examples
     --------
@@ -141,19 +142,16 @@ def binarized(program: Program) -> Program:
     place = program.start[source[owner]] + within + np.where(chained[owner], step[owner], 0)
     so_far = chained[owner] & (within == 0) & (step[owner] > 0)
     args = np.where(so_far, target[owner - 1], program.args[place])
-    return replace(
-        program,
-        op=program.op[source],
-        target=target.astype(np.int32),
-        start=start,
-        args=args.astype(np.int32),
-        first_weight=np.append(program.first_weight[source], program.first_weight[-1]),
-        slots=program.slots + int(partial.sum()),
-    )
+    code = Code.assemble(
+        program.op[source], target, length, args,
+        np.diff(program.first_weight)[source], program.weights, program.numbers,  # a product has no weights
+        program.slots + int(partial.sum()),
+    )  # fmt: skip
+    return replace(program, **code.columns)
 
 
 def terms_of(program: Program) -> Terms:
-    """The terms of sums, and of products of at most two, as a binarised program has no others."""
+    """The terms of sums, and of products of at most two factors: a binarized program has no other products."""
     lengths, weights = np.diff(program.start), np.diff(program.first_weight)
     counts = np.select([program.op == SUM, program.op == TIMES], [weights, lengths > 0], 0)
     owner = np.repeat(np.arange(program.instructions), counts)
@@ -173,54 +171,65 @@ def joint_sums(builder: Builder, program: Program, adjoint: np.ndarray) -> list[
     adjoint : the slot of each value's adjoint; −1 where there is none.
     """
     slots, numbers = program.leaves
-    of_variable = [Sum() for _ in range(program.n_variables)]
+    read: list[list[int]] = [[] for _ in range(program.n_variables)]
+    weights: list[list[Number]] = [[] for _ in range(program.n_variables)]
     columns = (adjoint[slots], program.leaf_variable[numbers], numbers)
     for above, v, leaf in zip(*(column.tolist() for column in columns), strict=True):
         b = program.leaf_numbers[leaf][1]
         if v >= 0 and above >= 0 and b != 0:
-            of_variable[v].add(b, above)
-    return [builder.sum(terms) for terms in of_variable]
+            read[v].append(above)
+            weights[v].append(b)
+    return list(map(builder.sum, read, weights))
 
 
 class _Reverse:
-    """Writes adjoints after the instructions of a program."""
+    """Writes adjoints after the instructions of a program.
+
+    Attributes
+    ----------
+    born : int array
+        By slot, the instruction that writes it.
+    sources : list of int arrays
+        Which weight of the program each weight of an adjoint is; −1 for 1.
+    determinants : Terms
+        The determinants as terms of a sum: D = 1·x·y for every child x that it is differentiated by, with y = ∂D/∂x.
+        (The adjoint of x gets D'·y; that of y gets nothing, as y is no value of the forward pass.)
+    one : int
+        The slot of a constant 1, the adjoint of the root.
+    """
 
     def __init__(self, program: Program):
         self.program, self.terms = program.expect(*LOWERED), terms_of(program)
         self.builder = Builder(program.n_variables, program)
-        self.born = np.zeros(program.slots, np.int64)  # which instruction writes each value
+        self.born = np.zeros(program.slots, np.int64)
         self.born[program.target] = np.arange(program.instructions)
-        self.sources: list[np.ndarray] = []  # of the weights of adjoints
-        self.determinants: tuple[np.ndarray, ...] = (np.zeros(0, np.int64),) * 4  # of, to, derivative, weight
-        self.below: dict[int, list[int]] = {}  # by slot of a determinant, the children that it is differentiated by
+        self.sources: list[np.ndarray] = []
+        self.determinants = Terms(*np.zeros((4, 0), np.int64))
         self.one = self.builder.leaf(-1, 1, 0)
 
     def differentiate_by_children(self) -> None:
-        """Every determinant's derivatives by f and by y."""
-        for at, args in self._determinants(DET):
-            first = self.builder.emit(DETBAR, args.tolist(), width=len(args) - 1)
-            self._contribute(at, args[1:], first)
+        """Compute the derivatives of every determinant by its children f and their complements y."""
+        for det in self.program.dets:
+            first = self.builder.emit(DETBAR, [det.det, *det.slots.tolist()], width=len(det.slots))
+            self._differentiate(det.target, det.slots, first)
 
     def differentiate_by_inside(self) -> None:
-        """Its derivatives by f, and their magnitudes, which are what reaches f from the magnitude of a determinant."""
-        magnitude = {int(args[1]): at for at, args in self._determinants(DETMAG)}
-        for at, args in self._determinants(DET):
-            k = len(args) // 2
-            first = self.builder.emit(DETIN, args.tolist(), width=2 * k)
-            self._contribute(at, args[1 : 1 + k], first)
-            self._contribute(magnitude[at], args[1 : 1 + k], first + k)
+        """Compute the derivatives of every determinant by its children f, and the magnitudes of these derivatives.
 
-    def _determinants(self, op: int) -> list[tuple[int, np.ndarray]]:
-        """Targets and arguments."""
-        program = self.program
-        where = np.flatnonzero(program.op == op).tolist()
-        return [(int(program.target[i]), program.args[program.start[i] : program.start[i + 1]]) for i in where]
+        The derivative of the magnitude of a determinant by f is the magnitude of its derivative by f.
+        """
+        magnitude = {int(one.slots[0]): one.target for one in self.program.det_instructions if one.op == DETMAG}
+        for det in self.program.dets:
+            k = len(det.inside)
+            first = self.builder.emit(DETIN, [det.det, *det.slots.tolist()], width=2 * k)
+            self._differentiate(det.target, det.inside, first)
+            self._differentiate(magnitude[det.target], det.inside, first + k)
 
-    def _contribute(self, at: int, children: np.ndarray, derivative: int) -> None:
-        """What reaches the determinant at a slot reaches every child times its derivative."""
-        self.below[at] = children.tolist()
-        columns = (np.full(len(children), at), children, derivative + np.arange(len(children)))
-        self.determinants = tuple(map(np.append, self.determinants, (*columns, np.full(len(children), -1))))
+    def _differentiate(self, at: int, children: np.ndarray, first: int) -> None:
+        """The derivatives of the value in slot `at` by these children are in as many slots from `first` on."""
+        k, known = len(children), self.determinants
+        columns = (np.full(k, at), children, first + np.arange(k), np.full(k, -1))
+        self.determinants = Terms(*map(np.append, (known.of, known.x, known.y, known.weight), columns))
 
     def joints(self, root: int) -> list[int]:
         """Slots of ∂root/∂z_i for every variable i."""
@@ -246,48 +255,45 @@ class _Reverse:
         numbers = self.program.numbers
         self.sources.append(weight)
         self.builder.emit_all(
-            np.where(product, TIMES, SUM), adjoint[to[begin]], args, lengths,
+            np.where(product, TIMES, SUM), adjoint[to[begin]], lengths, args, np.where(product, 0, counts),
+            np.append(self.program.weights, 1.0)[weight],  # may differ from the numbers by powers of two (`Staged`)
             [1 if w < 0 else numbers[w] for w in weight.tolist()],
-            np.append(self.program.weights, 1.0)[weight],  # as they are: they may be scaled (`Staged`)
-            np.where(product, 0, counts),
         )  # fmt: skip
         return adjoint
 
     def _contributions(self, root: int, constants: bool) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-        """(to, of, other, weight): the adjoint of `to` gets weight · (adjoint of `of`) · other."""
-        terms, needed = self.terms, self._needed(root, constants)
-        adjoint = np.full(self.program.slots, -1)
-        adjoint[needed] = self.builder.new_slots(int(needed.sum())) + np.arange(needed.sum())
-        adjoint[root] = self.one
-        second, dets = terms.y >= 0, self.determinants
-        of = np.concatenate([terms.of, terms.of[second], dets[0]])
-        to = np.concatenate([terms.x, terms.y[second], dets[1]])
-        other = np.concatenate([terms.y, terms.x[second], dets[2]])
-        weight = np.concatenate([terms.weight, terms.weight[second], dets[3]])
-        kept = needed[to] & needed[of] & (to != root)
-        return adjoint, (to[kept], of[kept], other[kept], weight[kept])
+        """The slots of adjoints, and (to, of, other, weight): the adjoint of `to` gets weight · (that of `of`) · other.
 
-    def _needed(self, root: int, constants: bool) -> np.ndarray:
-        """The values that the root depends on, with or without constants."""
-        program = self.program
-        needed = np.ones(program.slots, bool)
-        if program.signed:
-            reached = bytearray(program.slots)
-            reached[root] = 1
-            start, args = program.start.tolist(), program.args.tolist()
-            above = zip(program.op.tolist()[::-1], program.target.tolist()[::-1], strict=True)
-            for i, (op, at) in zip(range(program.instructions - 1, -1, -1), above, strict=True):
-                if op != LEAF and reached[at]:
-                    for x in self.below[at] if op >= DET else args[start[i] : start[i + 1]]:
-                        reached[x] = 1
-            needed = np.frombuffer(reached, np.bool_).copy()
+        constants : whether the adjoints of constants are wanted.
+        """
+        program, terms, dets = self.program, self.terms, self.determinants
+        second = terms.y >= 0
+        of = np.concatenate([terms.of, terms.of[second], dets.of])
+        to = np.concatenate([terms.x, terms.y[second], dets.x])
+        other = np.concatenate([terms.y, terms.x[second], dets.y])
+        weight = np.concatenate([terms.weight, terms.weight[second], dets.weight])
+        needed = self._reachable(root, of, to) if program.signed else np.ones(program.slots, bool)
         if not constants:
             slots, numbers = program.leaves
             needed[slots[program.leaf_variable[numbers] < 0]] = False
             needed[root] = True
-        return needed
+        adjoint = np.full(program.slots, -1)
+        adjoint[needed] = self.builder.new_slots(int(needed.sum())) + np.arange(needed.sum())
+        adjoint[root] = self.one
+        kept = needed[to] & needed[of] & (to != root)
+        return adjoint, (to[kept], of[kept], other[kept], weight[kept])
+
+    def _reachable(self, root: int, of: np.ndarray, to: np.ndarray) -> np.ndarray:
+        """The values that the root depends on: those that a path of edges of[j] → to[j] leads to."""
+        reached = bytearray(self.program.slots)
+        reached[root] = 1
+        order = np.argsort(-self.born[of])  # parents first
+        for above, below in zip(of[order].tolist(), to[order].tolist(), strict=True):
+            if reached[above]:
+                reached[below] = 1
+        return np.frombuffer(reached, np.bool_).copy()
 
     def finish(self, read: list[int]) -> Program:
         """The program; `read` : the slots of what it computes."""
-        total = self.builder.emit(SUM, read, [1] * len(read))
+        total = self.builder.sum(read, [1] * len(read))
         return self.builder.finish(total, total)

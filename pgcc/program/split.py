@@ -1,28 +1,33 @@
-"""A program with determinants in two parts: what comes before all of them, condensed, and the rest."""
+"""A program with determinants in two parts: a head without them, in the fast form, and a tail.
+
+It exists for speed alone, and for as much as the fast form brings: compared with the whole program in one part, a DPP
+of 12 items times a random circuit of 3,000 or 10,000 edges (`benchmarks/circuits.py`) runs 1.6 or 2.6 times as fast, a
+determinantal PGC of 8 leaves with 200 edges each 1.4 times, and a DPP alone, or times nltcs.psdd, 1.0 to 1.1 times.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import compress
 
 import numpy as np
 
-from pgcc.ir.flat import starts
 from pgcc.program.condense import Condensed, condense
-from pgcc.program.program import DET, LEAF, Program
-from pgcc.program.schedule import schedule, value_arguments
+from pgcc.program.dependence import slots_of_determinants
+from pgcc.program.program import LEAF, Code, Program
+from pgcc.program.schedule import schedule
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """What `split_at_determinants` makes.
+    """The result of `split_at_determinants`.
 
     Attributes
     ----------
     head : Condensed
-        What no determinant is needed for. What it keeps, the tail reads.
+        The instructions that do not depend on a determinant. The values that it keeps are those that the tail reads.
     tail : Program
-        The other instructions. Its slots are those of the head, and more. It has no leaves.
+        The determinants, and all instructions that depend on one. It runs after the head, over the slots of the head
+        and some more, and has no leaves.
     """
 
     head: Condensed
@@ -30,13 +35,14 @@ class Split:
 
 
 def split_at_determinants(program: Program, unread: np.ndarray) -> Split:
-    """The two parts of a program that shares no slots.
+    """The two parts of a program in which no two values share a slot.
 
     Parameters
     ----------
     program : Program
     unread : bool array
-        Which instructions make values that only determinants name, which do not read them.
+        By instruction, whether its value need not be computed: only determinants of variables have it as an argument,
+        and those read the evidence instead.
 
     Examples
     --------
@@ -48,74 +54,31 @@ def split_at_determinants(program: Program, unread: np.ndarray) -> Split:
     >>> both.head, both.tail
     (<Condensed: 4 instructions, 4 operations, 4 slots>, <Program: 2 instructions, 7 operations, 6 slots>)
     """
-    late = _late_values(program)
-    is_late = late[program.target]
-    # all that is not read is one value, which nobody makes
-    nothing = program.slots
-    name = np.arange(program.slots + 1)
-    name[program.target[unread]] = nothing
-    tail = _renamed(without(program, ~is_late), name)
-    read = np.append(tail.args[value_arguments(tail)], [tail.value, tail.magnitude])
-    inputs = np.setdiff1d(read, [*np.flatnonzero(late), nothing])
-    head = condense(without(program, is_late | unread), inputs.tolist())
-    return Split(head, _after(head, inputs, nothing, tail))
+    late = slots_of_determinants(program)
+    in_tail = late[program.target]
+    unused = program.slots  # one slot, which is never written, for all values that are not computed
+    new = np.arange(program.slots + 1)
+    new[program.target[unread]] = unused
+    tail = program.select(in_tail).renamed(new, program.slots + 1)
+    read = np.append(tail.args[tail.is_slot], [tail.value, tail.magnitude])
+    inputs = np.setdiff1d(read, [*np.flatnonzero(late), unused])
+    head = condense(program.select(~in_tail & ~unread), inputs.tolist())
+    return Split(head, _scheduled_after(head, inputs, unused, tail))
 
 
-def without(program: Program, left_out: np.ndarray) -> Program:
-    """The program without these instructions."""
-    kept = ~left_out
-    lengths, counts = np.diff(program.start), np.diff(program.first_weight)
-    weighs = np.repeat(kept, counts)
-    return replace(
-        program,
-        op=program.op[kept],
-        target=program.target[kept],
-        start=starts(lengths[kept]),
-        args=program.args[np.repeat(kept, lengths)],
-        first_weight=starts(counts[kept]),
-        weights=program.weights[weighs],
-        numbers=list(compress(program.numbers, weighs.tolist())),
-    )
+def _scheduled_after(head: Condensed, inputs: np.ndarray, unused: int, tail: Program) -> Program:
+    """The tail with dead values sharing slots, and with its inputs in the slots where the head keeps them.
 
-
-def _late_values(program: Program) -> np.ndarray:
-    """Which values need a determinant, or are one."""
-    late = np.zeros(program.slots, bool)
-    for i in np.flatnonzero(program.op != LEAF).tolist():
-        if program.op[i] >= DET or late[program.args[program.start[i] : program.start[i + 1]]].any():
-            late[program.target[i]] = True
-    return late
-
-
-def _after(head: Condensed, inputs: np.ndarray, nothing: int, tail: Program) -> Program:
-    """The tail with dead values sharing slots; what it reads of the head stands where that has put it."""
-    given = np.append(inputs, nothing)
-    first = len(given)
-    with_given = replace(
-        tail,
-        op=np.concatenate([np.full(first, LEAF, np.uint8), tail.op]),
-        target=np.concatenate([given, tail.target]).astype(np.int32),
-        start=np.concatenate([np.arange(first), first + tail.start]),
-        args=np.concatenate([np.zeros(first, np.int32), tail.args]),
-        first_weight=np.concatenate([np.zeros(first, np.int64), tail.first_weight]),
-    )
-    shared = schedule(with_given)
-    # what is given is all alive at once, in slots of its own; every other slot is new
-    new = head.slots - len(inputs)
-    slot = np.arange(shared.slots) + new
-    slot[shared.target[: len(inputs)]] = head.kept
-    is_given = np.arange(len(shared.op)) < first
-    return replace(_renamed(without(shared, is_given), slot), slots=shared.slots + new)
-
-
-def _renamed(program: Program, name: np.ndarray) -> Program:
-    """The same with other slots."""
-    args, is_value = program.args.copy(), value_arguments(program)
-    args[is_value] = name[args[is_value]]
-    return replace(
-        program,
-        target=name[program.target].astype(np.int32),
-        args=args,
-        value=int(name[program.value]),
-        magnitude=int(name[program.magnitude]),
-    )
+    For the scheduler, the inputs and the unused slot are leaves that are written before all else.
+    """
+    given = np.append(inputs, unused)
+    count = len(given)
+    ones, zeros = np.ones(count, np.int64), np.zeros(count, np.int64)
+    leaves = Code.assemble(LEAF * ones, given, ones, zeros, zeros, np.zeros(0), [], tail.slots)
+    shared = schedule(replace(tail, **leaves.followed_by(tail).columns))
+    # The inputs are alive at the same time, so each has a slot of its own: the one that the head keeps it in. All other
+    # slots come after those of the head.
+    more = head.slots - len(inputs)
+    new = np.arange(shared.slots) + more
+    new[shared.target[: len(inputs)]] = head.kept
+    return shared.select(np.arange(shared.instructions) >= count).renamed(new, shared.slots + more)

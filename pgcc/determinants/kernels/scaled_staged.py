@@ -15,7 +15,7 @@ from pgcc.determinants.kernels.observed import PADDING
 from pgcc.determinants.kernels.plan import VARIABLES, Children, Found
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import kernel
-from pgcc.program.program import DET, DETMAG
+from pgcc.program.program import DET, DETERMINANTS, DETMAG
 from pgcc.rings.kernels.scaled import RADIX, Scaled, normalized, shifted
 from pgcc.rings.kernels.walk import walk
 
@@ -36,7 +36,7 @@ def run_scaled_staged(code, constants, dets, evidence, roots, mantissas, exponen
         i = 0
         while i < len(op):
             begin = i
-            while i < len(op) and op[i] < DET:
+            while i < len(op) and op[i] not in DETERMINANTS:
                 i += 1
             walk(code, Scaled(constants, evidence[row], m, e), begin, i)
             if i == len(op):

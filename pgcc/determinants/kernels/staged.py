@@ -16,7 +16,7 @@ from pgcc.determinants.kernels.observed import PADDING
 from pgcc.determinants.kernels.plan import Children, Found, Layout
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
-from pgcc.program.program import DET, DETMAG
+from pgcc.program.program import DET, DETERMINANTS, DETMAG
 from pgcc.rings.float64.kernels.evidence import Rows, read_block
 from pgcc.rings.float64.kernels.interpreter import copy_roots, run_block
 
@@ -84,13 +84,13 @@ def run_tail(program, begin, end, dets, rows, first_row, block, unknown):
     unknown[:] = False
     i = begin
     while i < end:
-        if op[i] < DET:
+        if op[i] not in DETERMINANTS:
             first = i
-            while i < end and op[i] < DET:
+            while i < end and op[i] not in DETERMINANTS:
                 i += 1
             run_block(program, first, i, lanes, block)
             continue
-        if op[i] > DETMAG:
+        if op[i] not in (DET, DETMAG):
             raise ValueError("an instruction that is not known between determinants")
         d, first, k = np.int64(args[start[i]]), start[i] + 1, (start[i + 1] - start[i] - 1) // 2
         at, is_value = program.target[i] * lanes, op[i] == DET

@@ -28,6 +28,7 @@ from pgcc.determinants.kernels.sampling_sets import (
     REALS,
     SIZE,
     VECTORS,
+    WALKS,
     eliminate,
     pick_spectral,
 )
@@ -240,5 +241,7 @@ def pick_children(plan, ints, reals, d, state, picked):
         used = pick_spectral(numbers, p[SIZE], p[RANK], items[:drawn], state, picked)
         if drawn < count:
             eliminate(numbers[used : used + count * count].reshape((count, count)), items, drawn, state, picked)
-    else:
+    elif p[KIND] == WALKS:
         random_walks(ints[p[ITEMS] :], count, numbers, state, picked)
+    else:
+        raise ValueError("there is no sampler of this kind")

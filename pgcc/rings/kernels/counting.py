@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.kernels.policy import bare_kernel, kernel
+from pgcc.program.program import DET, DETMAG
 from pgcc.rings.kernels.scaled import Constants, normalized, shifted
 from pgcc.rings.kernels.walk import Operations, number_system, walk
 
@@ -82,8 +83,16 @@ def _note(system, i, at):
 
 
 def _determinant_size(system, i, at, op, args):
+    _expect_determinant(op)
     system.now[at], system.rounds[at] = system.det_lengths[args[0]], 2.0
     _note_size(system, i, at)
+
+
+@bare_kernel
+def _expect_determinant(op):
+    """The polynomials of DETMAG are those of DET: given determinants, the error bounds do not need magnitudes."""
+    if op not in (DET, DETMAG):
+        raise ValueError("an instruction that polynomials do not know")
 
 
 @bare_kernel
@@ -216,6 +225,7 @@ def _leaf(system, i, at, number):
 
 
 def _determinant(system, i, at, op, args):
+    _expect_determinant(op)
     d, length = system.dets.starts[args[0]], system.lengths[i]
     for k in range(length):
         system.acc_m[k], system.acc_e[k] = system.dets.m[d + k], system.dets.e[d + k]

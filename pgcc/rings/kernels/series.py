@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.kernels.policy import bare_kernel, kernel
-from pgcc.program.program import LEAF, TIMES
+from pgcc.program.program import LEAF, SUM, TIMES
 from pgcc.rings.kernels.walk import Operations, number_system, walk
 
 HUGE = 2**40  # stands for all degrees from here on
@@ -213,7 +213,7 @@ def find_slack(code, degree, roots, observed, slack):
                 total += degree[args[j]]
             for j in range(first, last):
                 slack[args[j]] = max(slack[args[j]], total - lowest)
-        else:
+        elif kind == SUM:
             pairs = first + 2 * (first_weight[i + 1] - first_weight[i]) - (last - first)  # where terms w·x·y begin
             for j in range(first, pairs):
                 slack[args[j]] = max(slack[args[j]], degree[args[j]] - lowest)
@@ -221,6 +221,8 @@ def find_slack(code, degree, roots, observed, slack):
                 x, y = args[j], args[j + 1]
                 slack[x] = max(slack[x], degree[x] + degree[y] - lowest)
                 slack[y] = max(slack[y], degree[x] + degree[y] - lowest)
+        else:
+            raise ValueError("an instruction that truncated polynomials do not know")
     most = -1
     for value in slack:
         most = max(most, value)
