@@ -9,11 +9,11 @@ the coefficients of all sets that agree with the row. Let A be the set of variab
 coefficient of t^|A| in the polynomial in t that g becomes if z_i is t where variable i is in, 0 where it is out, and 1
 where it is unobserved. If nothing is observed, this is g(1, …, 1), the *total*, written g(1): Pr(row) = g(row) / g(1).
 
-A circuit is *decomposable* if the factors of every product share no variable. Then no polynomials in t are needed: one
-evaluation with numbers computes g(row), once the circuit is *homogenized* (smoothed, in the language of probabilistic
-circuits), so that all terms of a sum have the same variables. A term that lacks z_i gets its complement ȳ_i as a
-factor, which is 0 if variable i is in, and 1 otherwise. Most circuits are decomposable. Their stages, and the way of
-their rows:
+A circuit is *decomposable* if the factors of every product share no variable (nor do the children of a determinant).
+Then no polynomials in t are needed: one evaluation with numbers computes g(row), once the circuit is *homogenized*
+(smoothed, in the language of probabilistic circuits), so that all terms of a sum have the same variables. A term that
+lacks z_i gets its complement ȳ_i as a factor, which is 0 if variable i is in, and 1 otherwise. Most circuits are
+decomposable. Their stages, and the way of their rows:
 
     stages: given ─simplify→ circuit ─homogenize→ homogenized ─lower→ program ─condense, analyse→ float64 → scaled
                                                        └───────────────────────────────────────→ exact
@@ -215,7 +215,7 @@ class Compiled:
 
     @property
     def tested(self) -> Multiaffinity | None:
-        """The result of the test for squares; None if the circuit is decomposable, or `validate` is False."""
+        """`squares`, where that test is needed and wanted: None if decomposable, or if `validate` is False."""
         return self.squares if self.validate and not self.decomposable else None
 
     @property
@@ -225,12 +225,12 @@ class Compiled:
 
     @property
     def degree(self) -> int | None:
-        """The degree in t to assume: None stands for |A|, which holds if no variable is squared."""
+        """A bound on the degree in t, for interpolation. None: |A|, row by row, which holds if nothing is squared."""
         return None if self.multiaffine else self.circuit.facts.degree
 
     @staticmethod
     def values_of_part(part: Circuit) -> Callable[[np.ndarray, float], Values]:
-        """The function `values` of a subcircuit, compiled by itself."""
+        """The function `values` of a subcircuit, compiled by itself: counts need the values of single determinants."""
         return Compiled(part, validate=False).values
 
     # -- answers: see the ladders below ------------------------------------------------------------------------------
@@ -247,10 +247,9 @@ class Compiled:
         """The rungs that compute values: all of them by "auto", or those of one method."""
         if check_method(method) == "auto":
             return VALUES[self.decomposable]
-        rungs = BY_METHOD[method]
-        if any(rung.stage not in STAGES[self.decomposable] for rung in rungs):
+        if method not in methods_for(self.decomposable):
             raise PgccError(f"method {method!r} needs a decomposable circuit: this one is not (see explain())")
-        return rungs
+        return BY_METHOD[method]
 
     def total(self, rtol: float, method: str = "auto") -> Values:
         """g(1) to `rtol`; it must be positive."""
@@ -276,7 +275,7 @@ class Rung(NamedTuple):
     method : str
         Its name in reports. For a rung of `VALUES`, it is also a value of `method=`, and stands in `pgcc.methods`.
     stage : str
-        The attribute of `compiled` that evaluates. If that is None, the rung is skipped.
+        The attribute of `compiled` that evaluates, as `run` says. If that is None, the rung is skipped.
     which : str
         Which rows climb to it, in words.
     takes : function, optional
@@ -301,8 +300,9 @@ def left_the_range(compiled: Any, rung: Rung, rows: np.ndarray, known: Values) -
 def needs_fewest(compiled: Compiled, rung: Rung, rows: np.ndarray, known: Values | None) -> np.ndarray:
     """Rows for which this method needs fewer coefficients: "top" takes the highest powers of t, "bottom" the lowest.
 
-    With D the formal degree in t, these are the top D − |A| + 1 coefficients (fewer if subcircuits are known to be
-    multiaffine), or the bottom |A| + 1. No rows if there are determinants: float64 cannot certify those of polynomials.
+    If the polynomial in t has degree at most D, by the degrees of sums and products, these are its top D − |A| + 1
+    coefficients (fewer if subcircuits are known to be multiaffine), or its bottom |A| + 1. A row takes one of the two.
+    No rows if there are determinants: float64 cannot certify those of polynomials.
     """
     if compiled.circuit.facts.dets:
         return np.zeros(len(rows), bool)
@@ -360,9 +360,9 @@ COUNTS = {
     ],
     False: [_BALL_COUNTS],
 }
-# Σ_row share[row] · ∂ log g(row) by the numbers of the circuit. The rungs name attributes of a
-# `pgcc.evaluate.gradient.Differentiator`, not of a `Compiled`: training changes the weights of a circuit at every step,
-# so that it would have to be compiled each time.
+# Σ_row share[row] · ∂ log g(row), where the user gives each row its share of the sum, with respect to the weights and
+# constants of the circuit. The rungs name attributes of a `pgcc.evaluate.gradient.Differentiator`, not of a `Compiled`:
+# training changes the weights of a circuit at every step, so that it would have to be compiled each time.
 GRADIENTS = {
     True: [
         Rung("adjoints", "float64", "all rows"),
@@ -370,7 +370,7 @@ GRADIENTS = {
     ],
     False: [Rung("points", "points", "all rows: coefficients of t by a discrete Fourier transform over points")],
 }
-# The evaluation in the paper (Zhang, Juba, Van den Broeck, ICML 2021), for comparison: no ladder falls back on it.
+# The evaluation in the paper (Zhang, Juba, Van den Broeck, ICML 2021), for comparison: a method that is on no ladder.
 _PAPER = Rung("fft", "circuit", "all rows", run=lambda circuit, rows, *_: evaluate_literally(circuit, rows))
 # fmt: on
 
@@ -385,6 +385,11 @@ def _by_method() -> dict[str, list[Rung]]:
 
 
 BY_METHOD = _by_method()
+
+
+def methods_for(decomposable: bool) -> list[str]:
+    """The methods for circuits of this kind."""
+    return [name for name, rungs in BY_METHOD.items() if all(rung.stage in STAGES[decomposable] for rung in rungs)]
 
 
 def climb(ladder: Sequence[Rung], compiled: Any, rows: Any, rtol: float, *extra: Any) -> tuple[Any, dict[str, int]]:
@@ -409,7 +414,8 @@ def climb(ladder: Sequence[Rung], compiled: Any, rows: Any, rtol: float, *extra:
         One answer per row. Those that are uncertain after the last rung keep their bounds, so check these. Without
         rows, the answers are empty `Values`, whatever the ladder.
     used : dict
-        The number of rows by method; of a method with several rungs, those that its largest took.
+        How many rows each method took; if it has several rungs, the most that one of them took, so that no row counts
+        twice.
 
     Notes
     -----

@@ -29,7 +29,8 @@ LEADS = {
 }
 SHARED = ["over", "size", "rtol", "threads"]
 # Answers are about variables.
-NAMED = {"marginals", "log_odds", "pairwise", "covariance", "sample"}
+BY_VARIABLE = {"marginals", "log_odds"}  # a number for every variable
+NAMED = {*BY_VARIABLE, "pairwise", "covariance", "sample"}
 # Public, but no questions about the distribution.
 OTHERS = {"condition", "explain", "explore", "grad", "standing"}
 
@@ -176,7 +177,7 @@ def test_one_piece_of_evidence_has_one_answer_in_its_form(question: str) -> None
     answers = [ask(MODEL, question, form) for form in FORMS]
     for answer in answers:
         same(answer, answers[0])
-    if question in ("marginals", "log_odds"):
+    if question in BY_VARIABLE:
         kinds = [dict, dict, np.ndarray, np.ndarray, pandas.Series]
         assert list(answers[0]) == list(MODEL.variables) == list(answers[4].index)
     else:
@@ -196,13 +197,13 @@ def test_a_table_has_one_answer_for_each_row(question: str) -> None:
     framed = answers[3]
     if question == "moments":
         assert all(list(part.index) == ["r1", "r2"] for part in framed)
-    elif question in NAMED - {"marginals", "log_odds"}:
+    elif question in NAMED - BY_VARIABLE:
         assert list(framed.columns) == list(MODEL.variables)
         assert [label for label, _ in framed.index][:: len(framed) // 2] == ["r1", "r2"]
     else:
         assert list(framed.index) == ["r1", "r2"]
-        assert isinstance(framed, pandas.DataFrame) == (question in ("marginals", "log_odds", "cardinality"))
-    if question in ("marginals", "log_odds"):
+        assert isinstance(framed, pandas.DataFrame) == (question in {*BY_VARIABLE, "cardinality"})
+    if question in BY_VARIABLE:
         assert list(map(list, answers[0])) == [list(MODEL.variables)] * 2
         assert list(framed.columns) == list(MODEL.variables)
 
@@ -214,7 +215,7 @@ def test_names_come_back_or_do_not(question: str) -> None:
         assert type(bare) is np.ndarray
         labelled = ask(MODEL, question, evidence, names=True)
         same(labelled, bare)
-        if question in ("marginals", "log_odds"):
+        if question in BY_VARIABLE:
             single, table = (dict, dict), (list, pandas.DataFrame)
             assert type(labelled) in (single if bare.ndim == 1 else table)
         else:

@@ -33,6 +33,8 @@ from pgcc.rings.values import Values
 _ROWS, _POINTS = 1 << 15, 1 << 11
 # The sign of a value with a relative error below this is certain.
 _CERTAIN = 0.5
+# The rungs that compute in doubles; what these leave uncertain is decided by fractions and residues.
+_IN_DOUBLES = [rung for rung in VALUES[True] if rung.stage in ("float64", "scaled")]
 # Up to this many undecided coefficients are computed as fractions before any residues.
 _FEW = 512
 # The largest error of a value that underflows.
@@ -214,7 +216,7 @@ class _Scanner:
 
     def _at_corners(self, rows: np.ndarray) -> Values:
         float64 = self._corners_in_float64
-        return climb(VALUES[True][:2], SimpleNamespace(float64=float64, scaled=Scaled(float64)), rows, _CERTAIN)[0]
+        return climb(_IN_DOUBLES, SimpleNamespace(float64=float64, scaled=Scaled(float64)), rows, _CERTAIN)[0]
 
     # -- the rest -----------------------------------------------------------------------------------
 

@@ -15,8 +15,8 @@ import numpy as np
 from flint import arb, fmpq
 
 import pgcc
+from pgcc.compiler import methods_for
 from pgcc.ir.node import ONE, Op, product, var, weighted_sum
-from pgcc.methods import METHODS
 
 from .oracle import BITS, Table, ball, log, rational, weight_derivatives
 from .runner import Asking
@@ -30,9 +30,7 @@ LEAST_NORMAL = 2.0**-1022
 
 def prob(asking: Asking) -> None:
     """A bound on the relative error of the float, by every method; by "auto" it is below rtol."""
-    for method in ("auto", *METHODS):
-        if method == "direct" and asking.circuit.simplify().overlap is not None:
-            continue
+    for method in ("auto", *methods_for(asking.circuit.simplify().overlap is None)):
         found = asking.attempt_rows(
             method, lambda rows, method=method: _pairs(asking.model.prob(rows, bound=True, method=method)), asking.rows
         )
@@ -47,9 +45,7 @@ def raw(asking: Asking) -> None:
     """The same of the polynomial as it stands."""
     if not asking.case.raw:
         return
-    for method in ("auto", *METHODS):
-        if method == "direct" and asking.circuit.simplify().overlap is not None:
-            continue
+    for method in ("auto", *methods_for(asking.circuit.simplify().overlap is None)):
         found = asking.attempt(
             method, lambda method=method: _pairs(asking.raw_model.prob(asking.rows, bound=True, method=method)),
             len(asking.rows),

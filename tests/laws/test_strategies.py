@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import pgcc
+from pgcc.compiler import methods_for
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import probability
 from pgcc.ir.node import det
-from pgcc.methods import METHODS
 from pgcc.testing import DET_KINDS, random_circuit, random_det
 
 RTOL = 1e-9
@@ -100,7 +100,7 @@ def test_determinants(kind: str, decomposable: bool) -> None:
     rng = np.random.default_rng([DET_KINDS.index(kind), decomposable])
     for _ in range(12):
         circuit = random_det(rng, int(rng.integers(2, 6)), kind=kind, decomposable=decomposable)
-        methods = tuple(m for m in METHODS if decomposable or m != "direct")
+        methods = tuple(methods_for(decomposable))
         check(circuit, rows_for(rng, len(circuit.variables), 8), methods)
 
 
