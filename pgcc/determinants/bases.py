@@ -15,12 +15,11 @@ import numpy as np
 from flint import arb, arb_mat
 
 from pgcc.determinants.definite import IdentityPlus
-from pgcc.determinants.pencil import BALLS, as_ball
-from pgcc.ir.matrix import Matrix
+from pgcc.exact.balls import ball, ball_determinant, ball_matrix
+from pgcc.exact.precision import ball_parts, precision
 from pgcc.ir.numbers import UNIT
 from pgcc.program.determinant import DetStructure
 from pgcc.progress import waiting
-from pgcc.rings.precision import ball_parts, precision
 
 _BITS = 192
 _STEPS = 3  # of Newton's iteration, at most
@@ -174,7 +173,7 @@ def _base_of_entries(
     gap, gap_low = np.full(k, np.nan), np.full(k, np.nan)
     for i in range(k):
         if phi[i] > 0.0:
-            distance = 1 / (as_ball(float(phi[i])) * as_ball(ratio[i])) - entries.diagonal[i]
+            distance = 1 / (ball(float(phi[i])) * ball(ratio[i])) - entries.diagonal[i]
             middle = float(distance.mid())
             off = float(distance.rad()) + left[i] * right[i]
             # beside a smaller gap, the errors of the other entries of the row would no longer be negligible
@@ -215,7 +214,7 @@ def determinant_at(structure: DetStructure, phi: np.ndarray) -> tuple[float, int
     """det(M0 + U·diag(φ)·Vᵀ) as mantissa, binary exponent and relative error, which is inf where it may be 0."""
     with precision(_BITS):
         n = _at(structure, *_balls(structure), phi)
-        return ball_parts(BALLS.det(n) if structure.rank else arb(1))
+        return ball_parts(ball_determinant(n) if structure.rank else arb(1))
 
 
 def _at(structure: DetStructure, m0: arb_mat, u: arb_mat, v: arb_mat, phi: np.ndarray) -> arb_mat:
@@ -232,13 +231,8 @@ def _balls(structure: DetStructure) -> tuple[arb_mat, arb_mat, arb_mat]:
     """M0, U and V in balls."""
     one = arb_mat(structure.rank, structure.rank, 1)
     m0, u, v = structure.matrices
-    return one if structure.identity_m0 else as_arb(m0), one if structure.identity_u else as_arb(u), as_arb(v)
-
-
-def as_arb(matrix: Matrix) -> arb_mat:
-    """The matrix in balls of the working precision."""
-    rows, columns = matrix.shape
-    return arb_mat(rows, columns, [as_ball(x) for row in matrix.numbers() for x in row])
+    top = one if structure.identity_m0 else ball_matrix(m0)
+    return top, one if structure.identity_u else ball_matrix(u), ball_matrix(v)
 
 
 def inverse_in_doubles(n: arb_mat, r: int) -> np.ndarray | None:

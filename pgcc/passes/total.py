@@ -19,14 +19,15 @@ from weakref import WeakKeyDictionary
 from flint import arb, arb_mat
 
 from pgcc.errors import PrecisionError, SemanticsError
+from pgcc.exact.ball_coefficients import ball_coefficient
+from pgcc.exact.balls import ball, ball_determinant, ball_matrix
+from pgcc.exact.bounded import constant_determinant, interpolation_weights, plus, times
+from pgcc.exact.precision import doubled, precision
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op, iter_edges
 from pgcc.ir.numbers import Number, as_number
 from pgcc.ir.spelling import display_text
-from pgcc.passes.ball_coefficients import ball_coefficient
-from pgcc.passes.balls import ball, ball_determinant, precision
-from pgcc.passes.exact import constant_determinant, interpolation_weights, plus, times
 
 TOLERANCE = 1e-9  # how far the total of floats may be from 1
 ACCURACY = 1e-12  # the relative error of a total that is no exact number
@@ -219,18 +220,17 @@ def _in_balls(root: Node) -> arb:
 
     A total that may be 0 is computed in fractions, where that is possible: a ball does not prove that a number is 0.
     """
-    bits = _FIRST_BITS
-    while True:
+    for bits in doubled(_FIRST_BITS, _MOST_BITS):
         first = bits == _FIRST_BITS
         with precision(bits):
             found = _ball_total(_postorder(root, rounded=first), rounded=first)
-        if found.is_exact() or found.rel_accuracy_bits() >= _ENOUGH or bits == _MOST_BITS:
+        if found.is_exact() or found.rel_accuracy_bits() >= _ENOUGH:
             return found
         if bits >= _ZERO_BITS and found.contains(0):
             exact = _exactly(_postorder(root, rounded=False), floats=True)
             with precision(_MOST_BITS):
                 return found if exact is None else ball(exact)
-        bits *= 2
+    return found
 
 
 def _ball_total(order: Sequence[Node], rounded: bool) -> arb:
@@ -287,7 +287,7 @@ def _ball_node(node: Node, at: dict[Node, arb]) -> arb:
 
 def _ball_det(node: Node, f: list[arb], y: list[arb]) -> arb:
     """Of a sized one, the coefficient of s^size where f is s·f for what counts."""
-    m0, u, v = (_ball_matrix(m) for m in node.matrices)
+    m0, u, v = (ball_matrix(m) for m in node.matrices)
     if node.size is None:
         return ball_determinant(_ball_rows(m0, u, v, f, y))
     degree = min(sum(node.counted), m0.nrows())
@@ -299,10 +299,6 @@ def _ball_det(node: Node, f: list[arb], y: list[arb]) -> arb:
     else:
         Q = _ball_rows(m0 * 0, u, v * 0, counted, [arb(0)] * len(y))
     return arb(ball_coefficient(_ball_rows(m0, u, v, rest, y), Q, node.size, degree))
-
-
-def _ball_matrix(matrix: Matrix) -> arb_mat:
-    return arb_mat(*matrix.shape, [ball(x) for row in matrix.numbers() for x in row])
 
 
 def _ball_rows(m0: arb_mat, u: arb_mat, v: arb_mat, f: list[arb], y: list[arb]) -> arb_mat:

@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from flint import arb
+from flint import arb, ctx
 
 from pgcc.ir.numbers import UNIT
-from pgcc.passes.balls import flint_lock, precision
 
-__all__ = ["ball_parts", "flint_lock", "precision"]
+# flint's precision is one number for the whole process.
+flint_lock = threading.RLock()
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Set flint's working precision, for one thread at a time."""
+    with flint_lock, ctx.workprec(bits):
+        yield
+
+
+def doubled(first: int, most: int) -> Iterator[int]:
+    """Working precisions to try one after another, in bits: the first, twice as many, … up to the most.
+
+    >>> list(doubled(128, 1024))
+    [128, 256, 512, 1024]
+    """
+    while first <= most:
+        yield first
+        first *= 2
 
 
 def ball_parts(ball: Any) -> tuple[float, int, float]:
