@@ -22,7 +22,7 @@ from pgcc.errors import PrecisionError
 from pgcc.exact.ball_coefficients import elementary_symmetric
 from pgcc.exact.balls import fraction
 from pgcc.exact.pencil import BALLS, Determinant, Pencil, interpolated
-from pgcc.exact.precision import ball_parts, doubled, flint_lock, precision
+from pgcc.exact.precision import ball_parts, doubled, flint_lock, fraction_parts, precision
 from pgcc.exact.tape import Tape, run_tape
 from pgcc.ir.node import Op
 from pgcc.rings.balls import (
@@ -31,7 +31,6 @@ from pgcc.rings.balls import (
     MOST_EXACT_BITS,
     ZERO_BITS,
     Exact,
-    split_fraction,
 )
 from pgcc.rings.counts import Counts
 from pgcc.rings.values import Values
@@ -82,7 +81,7 @@ class CountingExact:
             found = self._polynomial(self.exact.rationals, row, mask, size, fmpq, fmpq_poly)
         values = Values.empty(size)
         for k, x in enumerate(map(fmpq, found)):
-            values.mantissa[k], values.exponent[k], values.bound[k] = split_fraction(fraction(x))
+            values.mantissa[k], values.exponent[k], values.bound[k] = fraction_parts(fraction(x))
         return values
 
     def _polynomial(

@@ -6,11 +6,12 @@ import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import Any
 
 from flint import arb, ctx
 
-from pgcc.ir.numbers import UNIT
+from pgcc.ir.numbers import UNIT, frexp
 
 # flint's precision is one number for the whole process.
 flint_lock = threading.RLock()
@@ -52,10 +53,12 @@ def ball_parts(ball: Any) -> tuple[float, int, float]:
 
 
 def _mantissa_exponent(x: Any) -> tuple[float, int]:
-    """A midpoint as (m, e) with ½ ≤ |m| < 1, to one rounding."""
+    """A midpoint or radius as (m, e) with ½ ≤ |m| < 1, to one rounding; (0, 0) for 0."""
     whole, exponent = (int(part) for part in x.man_exp())
-    if not whole:
-        return 0.0, 0
-    extra = max(0, abs(whole).bit_length() - 64)  # a double holds no more than 64 bits
-    mantissa, binary = math.frexp(float(whole >> extra))
-    return mantissa, binary + extra + exponent
+    mantissa, binary = frexp(whole)
+    return mantissa, binary + exponent if mantissa else 0
+
+
+def fraction_parts(value: Fraction) -> tuple[float, int, float]:
+    """A fraction as mantissa, exponent and relative error bound."""
+    return *frexp(value), UNIT if value else 0.0

@@ -20,13 +20,13 @@ from flint import arb
 from pgcc.errors import PrecisionError, SemanticsError
 from pgcc.exact.balls import ball, rational
 from pgcc.exact.bounded import LARGEST
-from pgcc.exact.precision import doubled, precision
+from pgcc.exact.precision import ball_parts, doubled, precision
 from pgcc.exact.tape import Layouts, rational_total, total_in_balls
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import is_exact
 from pgcc.ir.node import Node, Op
-from pgcc.ir.numbers import Number, as_number
+from pgcc.ir.numbers import Number, as_number, frexp, ldexp
 from pgcc.ir.spelling import display_text
 
 TOLERANCE = 1e-9  # how far the total of floats may be from 1
@@ -94,19 +94,7 @@ def positive_total(circuit: Circuit, what: str) -> Number:
 def quotient(weight: Number, value: Number) -> Number:
     """weight / value: exact if both are, else rounded once."""
     ratio = Fraction(weight) / Fraction(value)
-    return as_number(ratio) if float not in (type(weight), type(value)) else _float_like(ratio)
-
-
-def _float_like(value: Fraction) -> Number:
-    """The nearest float; beyond their range, the nearest number with as many bits.
-
-    >>> _float_like(Fraction(1, 3)), _float_like(Fraction(3) ** -1000) * 2**1600
-    (0.3333333333333333, Fraction(4622194136202043, 137438953472))
-    """
-    if not value or -1000 < (exponent := value.numerator.bit_length() - value.denominator.bit_length()) < 1000:
-        return float(value)
-    unit = Fraction(2) ** (exponent - 53)
-    return as_number(round(value / unit) * unit)
+    return as_number(ratio) if float not in (type(weight), type(value)) else ldexp(*frexp(ratio))
 
 
 def _find(root: Node) -> Number | arb:
@@ -171,21 +159,11 @@ def _is_small(node: Node) -> bool:
 
 def _rounded(value: arb) -> Number:
     """The nearest number of a float's bits, if the ball is small enough."""
-    if value.is_zero():
-        return 0.0
-    parts = (value.mid(), value.rad()) if value.is_finite() else (arb(0), arb(1))
-    middle, radius = map(_dyadic, parts)
-    if radius > Fraction(ACCURACY) * abs(middle):
+    mantissa, exponent, bound = ball_parts(value)
+    if abs(exponent) > _MOST_DIGITS * math.log2(10):
+        raise PrecisionError(f"its total g(1), about 2**{exponent}, has more than {_MOST_DIGITS:,} digits")
+    if bound > ACCURACY:
         raise PrecisionError(
             f"its total g(1) = {value.str(4)} cannot be computed to a relative error of 1e-12 with {_MOST_BITS:,} bits"
         )
-    return _float_like(middle)
-
-
-def _dyadic(x: arb) -> Fraction:
-    """A midpoint or a radius: m·2^e."""
-    mantissa, exponent = (int(part) for part in x.man_exp())
-    binary = exponent + mantissa.bit_length()
-    if mantissa and abs(binary) > _MOST_DIGITS * math.log2(10):
-        raise PrecisionError(f"its total g(1), about 2**{binary}, has more than {_MOST_DIGITS:,} digits")
-    return mantissa * Fraction(2) ** exponent
+    return ldexp(mantissa, exponent)

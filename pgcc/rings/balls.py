@@ -20,10 +20,9 @@ from pgcc.errors import PrecisionError
 from pgcc.exact.ball_coefficients import coefficient_from_roots
 from pgcc.exact.balls import ball, fraction
 from pgcc.exact.pencil import BALLS, RATIONALS, Ring, interpolated
-from pgcc.exact.precision import ball_parts, doubled, flint_lock, precision
+from pgcc.exact.precision import ball_parts, doubled, flint_lock, fraction_parts, precision
 from pgcc.exact.tape import Layouts, Tape, bits_of_value, make_tape, run_tape
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.numbers import UNIT
 from pgcc.rings.values import Values
 
 FIRST_BITS, MOST_BITS = 128, 1 << 15
@@ -71,7 +70,7 @@ class Exact:
             if bound <= rtol:
                 return mantissa, exponent, bound
             if bits >= ZERO_BITS and self.exact_bits <= MOST_EXACT_BITS:
-                return split_fraction(self.rational(codes))
+                return fraction_parts(self.rational(codes))
         raise PrecisionError(
             f"a value is still uncertain with {MOST_BITS} bits, and its exact fraction would have more than "
             f"{MOST_EXACT_BITS} bits: raise `rtol`, or rewrite the circuit so that less cancels"
@@ -170,12 +169,3 @@ class Exact:
             values[name, False] = inside if code == 1 else zero if code == 0 else one
             values[name, True] = outside if code == 1 else one
         return values
-
-
-def split_fraction(value: Fraction) -> tuple[float, int, float]:
-    """A fraction as mantissa, exponent and relative error bound."""
-    if not value:
-        return 0.0, 0, 0.0
-    shift = value.numerator.bit_length() - value.denominator.bit_length()
-    scaled = value / (1 << shift) if shift >= 0 else value * (1 << -shift)
-    return float(scaled), shift, UNIT
