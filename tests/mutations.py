@@ -334,7 +334,7 @@ BOUNDS = [
     ),
     Mutant(
         "roundings beyond the first order",
-        "rings/values.py",
+        "certify/certificate.py",
         "    return total / (1.0 - total) if total < 0.5 else np.inf",
         "    return total if total < 0.5 else np.inf",
         "certify/test_bounds.py",

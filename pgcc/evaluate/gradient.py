@@ -15,22 +15,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgcc.certify.certificate import Analysis, log_leaves_of, log_weights_of, rounding_counts
+from pgcc.certify.certificate import Analysis, log_leaves_of, log_weights_of, rounding_bound, rounding_counts
 from pgcc.certify.kernels.analysis import LOSS
 from pgcc.determinants.cofactors import Derivatives, Matrices, determinant_derivatives
 from pgcc.errors import PrecisionError
+from pgcc.evaluate.direct import split_constants
 from pgcc.evaluate.kernels.gradients import add_float64_gradients, add_scaled_gradients
 from pgcc.ir.numbers import UNIT, absolute
 from pgcc.ir.scaled_numbers import split_doubles
+from pgcc.kernels.walk import instructions_of
 from pgcc.program.program import ARITHMETIC, DET, DETBAR, Program
 from pgcc.program.reverse import adjoints, terms_of
-from pgcc.rings.direct import split_constants
 from pgcc.rings.float64.kernels.evidence import STEP, Rows, pack_block
 from pgcc.rings.float64.kernels.interpreter import run_block
 from pgcc.rings.float64.loop import new_block, uncondensed_program
 from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled_rows
-from pgcc.rings.kernels.walk import instructions_of
-from pgcc.rings.values import rounding_bound
 
 _KNOWN = (*ARITHMETIC, DET, DETBAR)  # operations
 # Rows per block, in steps of 32, unless their values and adjoints take more than this many bytes.

@@ -28,7 +28,7 @@ SMALL: list[tuple[str, str, Any]] = [
     ("rings.float64.loop", "_KEPT", 1),
     ("rings.float64.loop", "_NEAR", 1),
     ("rings.float64.loop", "_NEXT", 1),
-    ("rings.direct", "_BESIDE_MATRICES", 1),
+    ("evaluate.direct", "_BESIDE_MATRICES", 1),
     ("validity.coefficients", "_FEW", 2),
     ("compiler", "LONG_COUNT", 1),  # counts by FFT
     ("evaluate.counting_exact", "_FEW_EXACT_BITS", 8),

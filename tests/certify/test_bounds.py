@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from flint import arb, fmpq, fmpq_mat
 
-from pgcc.certify.certificate import Analysis, _log_growth
+from pgcc.certify.certificate import Analysis, _log_growth, rounding_bound
 from pgcc.certify.kernels.analysis import ENDLESS, _quotient, nothing_known
 from pgcc.certify.kernels.bounds import absolute_error, certify, divide, posteriors
 from pgcc.evaluate.counting import _certified
@@ -30,7 +30,7 @@ from pgcc.program.program import LEAF, QUOTIENT, SUM, TIMES, Program
 from pgcc.program.reverse import reverse
 from pgcc.queries.information import _sampled_divergence, _sampled_entropy
 from pgcc.rings import paper as literal
-from pgcc.rings.values import Values, rounding_bound
+from pgcc.rings.values import Values
 
 UNIT = Exact(1, 2**53)
 

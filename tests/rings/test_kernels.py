@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgcc
-from pgcc.certify.certificate import Analysis
+from pgcc.certify.certificate import Analysis, rounding_bound
 from pgcc.certify.kernels.bounds import certify
 from pgcc.compiler import Compiled
+from pgcc.evaluate.direct import Float64, Scaled
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, product, var, weighted_sum
 from pgcc.ir.scaled_numbers import split_number
@@ -23,13 +24,12 @@ from pgcc.kernels.simd import LANES, load, store
 from pgcc.passes.homogenize import homogenize
 from pgcc.program.lower import lower
 from pgcc.program.program import SUM
-from pgcc.rings.direct import Float64, Scaled
 from pgcc.rings.float64.kernels.evidence import Rows, pack_block
 from pgcc.rings.identity import find_squares
 from pgcc.rings.kernels.modular import divide_mod, mul_mod
 from pgcc.rings.kernels.scaled import normalized
 from pgcc.rings.residues import random_prime, residues, rounds
-from pgcc.rings.values import Values, rounding_bound
+from pgcc.rings.values import Values
 from pgcc.testing import random_circuit, random_det
 
 # The least and the greatest primes that are drawn, and a few between them.

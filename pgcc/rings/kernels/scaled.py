@@ -13,7 +13,7 @@ import numpy as np
 
 from pgcc.ir.scaled_numbers import ZERO_EXPONENT
 from pgcc.kernels.policy import bare_kernel, kernel
-from pgcc.rings.kernels.walk import Operations, number_system, walk
+from pgcc.kernels.walk import Operations, number_system, walk
 
 RADIX = 256
 _HIGH, _LOW = 2.0**128, 2.0**-128

@@ -13,13 +13,13 @@ from pgcc.determinants.kernels.scaled_staged import run_scaled_staged
 from pgcc.determinants.staged import Staged
 from pgcc.ir.numbers import add
 from pgcc.ir.scaled_numbers import split_numbers
+from pgcc.kernels.walk import instructions_of
 from pgcc.program.program import LOWERED, Program
 from pgcc.program.schedule import schedule
 from pgcc.rings.float64.kernels.evidence import STEP
 from pgcc.rings.float64.kernels.rows import Answer
 from pgcc.rings.float64.loop import Loop
 from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled
-from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import Values
 
 # Bytes of the second-level cache that the slots of a block may take; matrices of determinants need the rest.
