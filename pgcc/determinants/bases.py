@@ -15,7 +15,7 @@ import numpy as np
 from flint import arb, arb_mat
 
 from pgcc.determinants.definite import IdentityPlus
-from pgcc.exact.balls import ball, ball_determinant, ball_matrix
+from pgcc.exact.balls import ball, ball_determinant, ball_matrix, floats, midpoints
 from pgcc.exact.precision import ball_parts, precision
 from pgcc.ir.numbers import UNIT
 from pgcc.program.determinant import DetStructure
@@ -94,7 +94,7 @@ def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
         inverse, error = None, arb(0)
         if not is_identity:
             n = _at(structure, m0, u, v, phi)
-            start = inverse_in_doubles(n, structure.rank)
+            start = inverse_in_doubles(n)
             if start is None:
                 return None
             inverse, error = refined_inverse(n, start, _ERROR_OF_PAIRS / _magnification(structure, start, left, right))
@@ -140,8 +140,7 @@ def _entries_of_doubles(kernel: np.ndarray) -> _Entries:
 
 
 def _entries_of_balls(g: arb_mat) -> _Entries:
-    k, balls = g.nrows(), g.entries()
-    high = np.array([float(x) for x in balls]).reshape(k, k)
+    k, balls, high = g.nrows(), g.entries(), floats(g)
     radii = np.array([float(x.rad()) for x in balls]).reshape(k, k)
     return _Entries(high, radii, lambda: _low_parts(g, high), lambda i, j: g[i, j] == 0, balls[:: k + 1])
 
@@ -235,10 +234,10 @@ def _balls(structure: DetStructure) -> tuple[arb_mat, arb_mat, arb_mat]:
     return top, one if structure.identity_u else ball_matrix(u), ball_matrix(v)
 
 
-def inverse_in_doubles(n: arb_mat, r: int) -> np.ndarray | None:
-    """An approximate inverse of an r × r matrix; None if that is not finite."""
+def inverse_in_doubles(n: arb_mat) -> np.ndarray | None:
+    """An approximate inverse; None if that is not finite."""
     try:
-        inverse = np.linalg.inv(np.array([float(x) for x in n.entries()]).reshape(r, r))
+        inverse = np.linalg.inv(floats(n))
     except np.linalg.LinAlgError:
         return None
     return inverse if np.isfinite(inverse).all() else None
@@ -259,7 +258,7 @@ def refined_inverse(n: arb_mat, start: np.ndarray, enough: float) -> tuple[arb_m
         error = (arb(_sizes(x, r)[1]) * largest / (1.0 - norm) * 1.001).abs_upper()
         if error <= enough or step == _STEPS:
             break
-        x = arb_mat(r, r, [entry.mid() for entry in (x + x * residual).entries()])
+        x = midpoints(x + x * residual)
     return x, error
 
 

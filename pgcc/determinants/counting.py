@@ -159,7 +159,7 @@ class _CountedDeterminant:
         rows = [[*row, *(factors[i][c] for c in given)] for i, row in enumerate(top.tolist())]
         rows += [[-v[i][c] for i in range(r)] + [arb(0)] * len(given) for c in given]
         N = arb_mat(size, size, [x for row in rows for x in row])
-        start = inverse_in_doubles(N, size)
+        start = inverse_in_doubles(N)
         if start is None:
             return None
         inverse, error = refined_inverse(N, start, _ERROR)

@@ -42,6 +42,16 @@ def ball_matrix(matrix: Matrix) -> arb_mat:
     return arb_mat(*matrix.shape, [ball(x) for x in flat(matrix.numbers())])
 
 
+def floats(matrix: Any) -> np.ndarray:
+    """The midpoints of a matrix of balls, as doubles."""
+    return np.array([float(x) for x in matrix.entries()]).reshape(matrix.nrows(), matrix.ncols())
+
+
+def midpoints(matrix: arb_mat) -> arb_mat:
+    """The midpoints of a matrix of balls, as exact numbers: not the same matrix."""
+    return arb_mat(matrix.nrows(), matrix.ncols(), [x.mid() for x in matrix.entries()])
+
+
 def flat(rows: Iterable[Iterable[Any]]) -> list[Any]:
     """The entries of a matrix, row by row, as flint takes them."""
     return [x for row in rows for x in row]
