@@ -22,16 +22,10 @@ from pgcc.errors import PrecisionError
 from pgcc.exact.ball_coefficients import elementary_symmetric
 from pgcc.exact.balls import fraction
 from pgcc.exact.pencil import BALLS, Determinant, Pencil, interpolated
-from pgcc.exact.precision import ball_parts, doubled, flint_lock, fraction_parts, precision
+from pgcc.exact.precision import FIRST_BITS, ZERO_BITS, ball_parts, doubled, flint_lock, fraction_parts, precision
 from pgcc.exact.tape import Tape, run_tape
 from pgcc.ir.node import Op
-from pgcc.rings.balls import (
-    FIRST_BITS,
-    MOST_BITS,
-    MOST_EXACT_BITS,
-    ZERO_BITS,
-    Exact,
-)
+from pgcc.rings.balls import MOST_BITS, MOST_EXACT_BITS, Exact
 from pgcc.rings.counts import Counts
 from pgcc.rings.values import Values
 

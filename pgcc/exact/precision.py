@@ -13,6 +13,10 @@ from flint import arb, ctx
 
 from pgcc.ir.numbers import UNIT, frexp
 
+# The first working precision that is tried, in bits.
+FIRST_BITS = 128
+# If a ball with this many bits still contains 0, the value is probably 0, which only rationals can prove.
+ZERO_BITS = 1024
 # flint's precision is one number for the whole process.
 flint_lock = threading.RLock()
 

@@ -20,7 +20,7 @@ from flint import arb
 from pgcc.errors import PrecisionError, SemanticsError
 from pgcc.exact.balls import ball, rational
 from pgcc.exact.bounded import LARGEST
-from pgcc.exact.precision import ball_parts, doubled, precision
+from pgcc.exact.precision import FIRST_BITS, ZERO_BITS, ball_parts, doubled, precision
 from pgcc.exact.tape import Layouts, rational_total, total_in_balls
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
@@ -31,11 +31,10 @@ from pgcc.ir.spelling import display_text
 
 TOLERANCE = 1e-9  # how far the total of floats may be from 1
 ACCURACY = 1e-12  # the relative error of a total that is no exact number
-# The working precision in bits: the first that is tried, the last, and how many correct bits are enough.
-_FIRST_BITS, _MOST_BITS, _ENOUGH = 128, 1 << 13, 64
-# From this many bits on, a total that may be 0 is computed in fractions, if no determinant has more rows or columns
-# than the second number.
-_ZERO_BITS, _MOST_EXACT = 1024, 40
+# The last working precision that is tried, in bits, and how many correct bits are enough.
+_MOST_BITS, _ENOUGH = 1 << 13, 64
+# A total that may be 0 is computed in fractions, if no determinant has more rows or columns.
+_MOST_EXACT = 40
 _MOST_DIGITS = 39_000  # of a total, as many as MAX_BITS make
 
 _known: WeakKeyDictionary[Node, Number | arb] = WeakKeyDictionary()
@@ -138,14 +137,14 @@ def _in_balls(order: Sequence[Node], known: Mapping[Node, Number | arb]) -> arb:
     A total that may be 0 is computed in fractions, where that is possible: a ball does not prove that a number is 0.
     """
     layouts = Layouts()
-    for bits in doubled(_FIRST_BITS, _MOST_BITS):
+    for bits in doubled(FIRST_BITS, _MOST_BITS):
         with precision(bits):
             balls = {node: x if isinstance(x, arb) else ball(x) for node, x in known.items()}
             found = total_in_balls(order, layouts, balls)
         if found.is_exact() or found.rel_accuracy_bits() >= _ENOUGH:
             return found
         order, known = _down_to_known(order[-1], rounded=False)
-        if bits >= _ZERO_BITS and found.contains(0):
+        if bits >= ZERO_BITS and found.contains(0):
             exact = _exactly(order, known) if all(map(_is_small, order)) else None
             with precision(_MOST_BITS):
                 return found if exact is None else ball(exact)

@@ -20,14 +20,12 @@ from pgcc.errors import PrecisionError
 from pgcc.exact.ball_coefficients import coefficient_from_roots
 from pgcc.exact.balls import ball, fraction
 from pgcc.exact.pencil import BALLS, RATIONALS, Ring, interpolated
-from pgcc.exact.precision import ball_parts, doubled, flint_lock, fraction_parts, precision
+from pgcc.exact.precision import FIRST_BITS, ZERO_BITS, ball_parts, doubled, flint_lock, fraction_parts, precision
 from pgcc.exact.tape import Layouts, Tape, bits_of_value, make_tape, run_tape
 from pgcc.ir.circuit import Circuit
 from pgcc.rings.values import Values
 
-FIRST_BITS, MOST_BITS = 128, 1 << 15
-# If a ball with this many bits still contains 0, the value is probably 0, which only rationals can prove.
-ZERO_BITS = 1024
+MOST_BITS = 1 << 15  # of the working precision
 _MOST_EXPONENT = 1 << 60
 # Rationals with more bits are not computed.
 MOST_EXACT_BITS = 1 << 27
