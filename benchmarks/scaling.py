@@ -83,7 +83,7 @@ start, cpu = time.perf_counter(), time.process_time()
 from benchmarks.circuits import random_circuit, random_evidence
 from benchmarks.common import peak_megabytes
 import pgcc, pgcc.model
-from pgcc.rings.direct import Float64
+from pgcc.evaluate.direct import Float64
 from pgcc.ir.bulk import collector_paused
 from pgcc.program.lower import lower
 from pgcc.passes.homogenize import homogenize

@@ -44,6 +44,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgcc.errors import PgccError, SemanticsError
+from pgcc.evaluate.direct import Float64, Scaled
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
 from pgcc.ir.node import Node
@@ -56,7 +57,6 @@ from pgcc.program.lower import lower, lower_with_nodes
 from pgcc.program.program import Program
 from pgcc.progress import waiting
 from pgcc.rings.balls import Exact
-from pgcc.rings.direct import Float64, Scaled
 from pgcc.rings.identity import Multiaffinity, multiaffine_sums, refuse_squares, squares_of
 from pgcc.rings.paper import evaluate_literally
 from pgcc.rings.series import Series

@@ -185,7 +185,7 @@ MUTANTS = [
     ),
     Mutant(
         "complements of what is absent are forgotten",
-        "determinants/pencil.py",
+        "exact/pencil.py",
         "        factor = math.prod([y[i] for i in absent], start=self.one)",
         "        factor = self.one",
         "determinants/test_exact_det.py",
@@ -334,7 +334,7 @@ BOUNDS = [
     ),
     Mutant(
         "roundings beyond the first order",
-        "rings/values.py",
+        "certify/certificate.py",
         "    return total / (1.0 - total) if total < 0.5 else np.inf",
         "    return total if total < 0.5 else np.inf",
         "certify/test_bounds.py",
@@ -758,7 +758,7 @@ BOUNDS = [
             ),
             (
                 "balls: their radius",
-                "rings/precision.py",
+                "exact/precision.py",
                 "ratio / (1 - ratio) + 2 * UNIT if ratio < 0.5",
                 "2 * UNIT if ratio < 0.5",
                 "certify/test_bounds.py",

@@ -15,17 +15,22 @@ from typing import Protocol
 import numpy as np
 
 from pgcc.certify.kernels.analysis import ENDLESS, LEAST_NORMAL, LOSS, ErrorAnalysis, State, nothing_known
-from pgcc.determinants.kernels.staged import LEAST
+from pgcc.certify.kernels.bounds import LEAST_DET
 from pgcc.errors import PgccError
 from pgcc.ir.numbers import UNIT, Number, absolute, add, exact
+from pgcc.kernels.walk import instructions_of, walk
 from pgcc.program.condense import Condensed
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import DET, DETIN, DETMAG, NAMES, Code, DetInstruction, Program
-from pgcc.rings.kernels.walk import instructions_of, walk
-from pgcc.rings.values import rounding_bound
 
 # The largest ratio magnitude / value of a known determinant: its error, at most a tenth of it, in units of roundings.
 MOST_UNITS = 0.2 / UNIT
+
+
+def rounding_bound(count: float) -> float:
+    """γ = (1 + u)^count − 1 ≤ count·u / (1 − count·u), the relative error after `count` roundings."""
+    total = count * UNIT * 1.01
+    return total / (1.0 - total) if total < 0.5 else np.inf
 
 
 @dataclass(frozen=True)
@@ -134,13 +139,13 @@ class Analysis:
         return ENDLESS if self.dets is None else self.dets.log_units(which)
 
     def _put(self, at: int, count: float, high: float, error: float, log_units: float, positive: bool) -> None:
-        """Set the state of a determinant. Kernels write 0, at least `LEAST` in absolute value, or NaN if unknown."""
+        """Set the state of a determinant. Kernels write 0, `LEAST_DET` or more in absolute value, or NaN."""
         state = self.state
         if high == -math.inf:
             error = -math.inf
         state.rounds[at], state.high[at], state.positive[at] = count, min(high + log_units, ENDLESS), positive
         state.error[at] = min(error + log_units, ENDLESS)
-        state.low[at] = ENDLESS if high == -math.inf else math.log(LEAST) if error == -math.inf else -ENDLESS
+        state.low[at] = ENDLESS if high == -math.inf else math.log(LEAST_DET) if error == -math.inf else -ENDLESS
 
 
 def rounding_counts(program: Program) -> np.ndarray:

@@ -15,12 +15,11 @@ import numpy as np
 from flint import arb, arb_mat
 
 from pgcc.determinants.definite import IdentityPlus
-from pgcc.determinants.pencil import BALLS, as_ball
-from pgcc.ir.matrix import Matrix
+from pgcc.exact.balls import ball, ball_determinant, ball_matrix, floats, midpoints
+from pgcc.exact.precision import ball_parts, precision
 from pgcc.ir.numbers import UNIT
 from pgcc.program.determinant import DetStructure
 from pgcc.progress import waiting
-from pgcc.rings.precision import ball_parts, precision
 
 _BITS = 192
 _STEPS = 3  # of Newton's iteration, at most
@@ -95,7 +94,7 @@ def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
         inverse, error = None, arb(0)
         if not is_identity:
             n = _at(structure, m0, u, v, phi)
-            start = inverse_in_doubles(n, structure.rank)
+            start = inverse_in_doubles(n)
             if start is None:
                 return None
             inverse, error = refined_inverse(n, start, _ERROR_OF_PAIRS / _magnification(structure, start, left, right))
@@ -141,8 +140,7 @@ def _entries_of_doubles(kernel: np.ndarray) -> _Entries:
 
 
 def _entries_of_balls(g: arb_mat) -> _Entries:
-    k, balls = g.nrows(), g.entries()
-    high = np.array([float(x) for x in balls]).reshape(k, k)
+    k, balls, high = g.nrows(), g.entries(), floats(g)
     radii = np.array([float(x.rad()) for x in balls]).reshape(k, k)
     return _Entries(high, radii, lambda: _low_parts(g, high), lambda i, j: g[i, j] == 0, balls[:: k + 1])
 
@@ -174,7 +172,7 @@ def _base_of_entries(
     gap, gap_low = np.full(k, np.nan), np.full(k, np.nan)
     for i in range(k):
         if phi[i] > 0.0:
-            distance = 1 / (as_ball(float(phi[i])) * as_ball(ratio[i])) - entries.diagonal[i]
+            distance = 1 / (ball(float(phi[i])) * ball(ratio[i])) - entries.diagonal[i]
             middle = float(distance.mid())
             off = float(distance.rad()) + left[i] * right[i]
             # beside a smaller gap, the errors of the other entries of the row would no longer be negligible
@@ -215,7 +213,7 @@ def determinant_at(structure: DetStructure, phi: np.ndarray) -> tuple[float, int
     """det(M0 + U·diag(φ)·Vᵀ) as mantissa, binary exponent and relative error, which is inf where it may be 0."""
     with precision(_BITS):
         n = _at(structure, *_balls(structure), phi)
-        return ball_parts(BALLS.det(n) if structure.rank else arb(1))
+        return ball_parts(ball_determinant(n) if structure.rank else arb(1))
 
 
 def _at(structure: DetStructure, m0: arb_mat, u: arb_mat, v: arb_mat, phi: np.ndarray) -> arb_mat:
@@ -232,19 +230,14 @@ def _balls(structure: DetStructure) -> tuple[arb_mat, arb_mat, arb_mat]:
     """M0, U and V in balls."""
     one = arb_mat(structure.rank, structure.rank, 1)
     m0, u, v = structure.matrices
-    return one if structure.identity_m0 else as_arb(m0), one if structure.identity_u else as_arb(u), as_arb(v)
+    top = one if structure.identity_m0 else ball_matrix(m0)
+    return top, one if structure.identity_u else ball_matrix(u), ball_matrix(v)
 
 
-def as_arb(matrix: Matrix) -> arb_mat:
-    """The matrix in balls of the working precision."""
-    rows, columns = matrix.shape
-    return arb_mat(rows, columns, [as_ball(x) for row in matrix.numbers() for x in row])
-
-
-def inverse_in_doubles(n: arb_mat, r: int) -> np.ndarray | None:
-    """An approximate inverse of an r × r matrix; None if that is not finite."""
+def inverse_in_doubles(n: arb_mat) -> np.ndarray | None:
+    """An approximate inverse; None if that is not finite."""
     try:
-        inverse = np.linalg.inv(np.array([float(x) for x in n.entries()]).reshape(r, r))
+        inverse = np.linalg.inv(floats(n))
     except np.linalg.LinAlgError:
         return None
     return inverse if np.isfinite(inverse).all() else None
@@ -265,7 +258,7 @@ def refined_inverse(n: arb_mat, start: np.ndarray, enough: float) -> tuple[arb_m
         error = (arb(_sizes(x, r)[1]) * largest / (1.0 - norm) * 1.001).abs_upper()
         if error <= enough or step == _STEPS:
             break
-        x = arb_mat(r, r, [entry.mid() for entry in (x + x * residual).entries()])
+        x = midpoints(x + x * residual)
     return x, error
 
 

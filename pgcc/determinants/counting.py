@@ -18,9 +18,10 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb, arb_mat
 
-from pgcc.determinants.bases import as_arb, inverse_in_doubles, refined_inverse
-from pgcc.determinants.pencil import as_ball
+from pgcc.determinants.bases import inverse_in_doubles, refined_inverse
 from pgcc.determinants.spectrum import BITS, Spectrum, find_spectrum
+from pgcc.exact.balls import ball, ball_matrix
+from pgcc.exact.precision import precision
 from pgcc.ir.circuit import Circuit, built_flat
 from pgcc.ir.facts import is_monotone
 from pgcc.ir.node import Node, Op
@@ -29,7 +30,6 @@ from pgcc.program.determinant import DetStructure
 from pgcc.program.lower import Form, affine_forms
 from pgcc.rings.kernels.counting import linear_factors
 from pgcc.rings.kernels.scaled import RADIX
-from pgcc.rings.precision import precision
 from pgcc.rings.values import Values
 
 # The error to aim at in the entries of N⁻¹.
@@ -155,11 +155,11 @@ class _CountedDeterminant:
         unobserved, given, items = (np.flatnonzero(x).tolist() for x in (seen < 0, seen == 1, free))
         r, size = self.structure.rank, self.structure.rank + len(given)
         added = _columns(factors, unobserved, r) * _columns(v, unobserved, r).transpose()
-        top = as_arb(self.structure.matrices[0]) + added
+        top = ball_matrix(self.structure.matrices[0]) + added
         rows = [[*row, *(factors[i][c] for c in given)] for i, row in enumerate(top.tolist())]
         rows += [[-v[i][c] for i in range(r)] + [arb(0)] * len(given) for c in given]
         N = arb_mat(size, size, [x for row in rows for x in row])
-        start = inverse_in_doubles(N, size)
+        start = inverse_in_doubles(N)
         if start is None:
             return None
         inverse, error = refined_inverse(N, start, _ERROR)
@@ -178,10 +178,10 @@ class _CountedDeterminant:
     @cached_property
     def _balls(self) -> tuple[Rows, Rows, Rows, list[arb]]:
         """V, U (or V, if U = V·diag(σ)), U·diag(φ), row by row, and √(σ_i·φ_i)."""
-        phi = [as_ball(x) for x in self.phi]
-        u, v = ([[as_ball(x) for x in row] for row in m.numbers()] for m in self.structure.matrices[1:])
+        phi = [ball(x) for x in self.phi]
+        u, v = ([[ball(x) for x in row] for row in m.numbers()] for m in self.structure.matrices[1:])
         factors = [[x * p for x, p in zip(row, phi, strict=True)] for row in u]
-        root = [(p * as_ball(s)).sqrt() for p, s in zip(phi, self.structure.exact_ratio, strict=True)]
+        root = [(p * ball(s)).sqrt() for p, s in zip(phi, self.structure.exact_ratio, strict=True)]
         return v, u if self.structure.ratio is None else v, factors, root
 
 

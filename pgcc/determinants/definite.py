@@ -21,9 +21,9 @@ import numpy as np
 from flint import arb
 
 from pgcc.determinants.slices import MOST_ROWS, UP, Sum, cut, largest, minus_product, rounding, row_sum
+from pgcc.exact.precision import ball_parts, precision
 from pgcc.ir.numbers import UNIT
 from pgcc.progress import waiting
-from pgcc.rings.precision import ball_parts, precision
 
 # Slices of W, of the inverse, and of every correction to it.
 _SLICES = 2

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb, arb_mat
 
+from pgcc.exact.balls import floats, midpoints
 from pgcc.ir.interruptible import eigh
 
 BITS = 256
@@ -42,7 +43,7 @@ class Spectrum(NamedTuple):
 def find_spectrum(A: arb_mat, off: float) -> Spectrum | None:
     """The eigenvalues of a symmetric matrix with an error of norm `off`; the working precision is `BITS` or more."""
     n = A.nrows()
-    middle = _floats(A, n)
+    middle = floats(A)
     if not np.isfinite(middle).all() or not np.isfinite(off) or not _norm(A - A.transpose()) <= _ASYMMETRY:
         return None
     _, vectors = eigh(0.5 * (middle + middle.T))
@@ -59,7 +60,7 @@ def find_spectrum(A: arb_mat, off: float) -> Spectrum | None:
         found = Spectrum(np.array([float(x) for x in values]), np.array([float(1 - x) for x in values]), error)
         if error <= _ENOUGH * min(_smallest(found.value, error), _smallest(found.rest, error)):
             break
-        X = _midpoints(X + X * _step(_floats(off_diagonal, n), -_floats(nonorthogonality, n), found.value, error))
+        X = midpoints(X + X * _step(floats(off_diagonal), -floats(nonorthogonality), found.value, error))
     if not np.isfinite(best):
         return None
     order = np.argsort(found.value, kind="stable")
@@ -87,14 +88,6 @@ def _norm(matrix: arb_mat) -> float:
     sizes = np.array([float(x.abs_upper()) for x in matrix.entries()])
     top = max(float(sizes.max()), _LEAST)  # the squares of tiny entries would underflow
     return top * max(float(np.linalg.norm(sizes / top)), 1.0) * 1.0001
-
-
-def _floats(matrix: arb_mat, n: int) -> np.ndarray:
-    return np.array([float(x) for x in matrix.entries()]).reshape(n, n)
-
-
-def _midpoints(matrix: arb_mat) -> arb_mat:
-    return arb_mat(matrix.nrows(), matrix.ncols(), [x.mid() for x in matrix.entries()])
 
 
 def _diagonal(values: list[arb]) -> arb_mat:

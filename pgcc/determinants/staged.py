@@ -1,8 +1,8 @@
 """Programs with determinants in float64: planning, scaling and certificates.
 
 A `Staged` program runs in two parts, by `run_staged` of `kernels/staged`: the head, which needs no determinant, in the
-fast form, and then the tail. Determinants are scaled by powers of two to stay in the range of doubles. `rings/direct`
-makes and runs it.
+fast form, and then the tail. Determinants are scaled by powers of two to stay in the range of doubles.
+`evaluate/direct` makes and runs it.
 """
 
 from __future__ import annotations

@@ -11,16 +11,17 @@ from collections.abc import Callable
 import numpy as np
 
 from pgcc.certify import budget
+from pgcc.certify.certificate import rounding_bound
 from pgcc.determinants.counting import CountedDeterminants, Enclosed, Evaluator
 from pgcc.errors import PrecisionError
+from pgcc.evaluate.direct import Scaled
 from pgcc.ir.circuit import Circuit
+from pgcc.kernels.walk import instructions_of
 from pgcc.program.program import LOWERED
 from pgcc.rings.counts import Counts
-from pgcc.rings.direct import Scaled
 from pgcc.rings.kernels.counting import Dets, plan_polynomials, run_polynomials
 from pgcc.rings.kernels.scaled import RADIX
-from pgcc.rings.kernels.walk import instructions_of
-from pgcc.rings.values import Values, rounding_bound
+from pgcc.rings.values import Values
 
 # The most coefficients in memory at a time.
 _MOST_COEFFICIENTS = 1 << 28

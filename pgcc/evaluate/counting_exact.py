@@ -13,28 +13,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from flint import acb, arb, arb_poly, fmpq, fmpq_mat, fmpq_poly
 
-from pgcc.determinants.pencil import BALLS, Determinant, Pencil
 from pgcc.errors import PrecisionError
+from pgcc.exact.ball_coefficients import elementary_symmetric
+from pgcc.exact.balls import fraction
+from pgcc.exact.pencil import BALLS, Determinant, Pencil, interpolated
+from pgcc.exact.precision import FIRST_BITS, ZERO_BITS, ball_parts, doubled, flint_lock, fraction_parts, precision
+from pgcc.exact.tape import Tape, run_tape
 from pgcc.ir.node import Op
-from pgcc.passes.ball_coefficients import elementary_symmetric
-from pgcc.rings.balls import (
-    FIRST_BITS,
-    MOST_BITS,
-    MOST_EXACT_BITS,
-    ZERO_BITS,
-    Exact,
-    Tape,
-    run_tape,
-    split_fraction,
-)
+from pgcc.rings.balls import MOST_BITS, MOST_EXACT_BITS, Exact
 from pgcc.rings.counts import Counts
-from pgcc.rings.precision import ball_parts, flint_lock, precision
 from pgcc.rings.values import Values
 
 # Rationals with fewer bits are computed as soon as a ball is uncertain: mostly, its value is 0.
@@ -61,9 +53,8 @@ class CountingExact:
         """The coefficients of t^0, …, t^f for one row, with f its unobserved variables in T, each to `rtol`."""
         row, mask = codes.tolist(), counted.tolist()
         size = int((counted & (codes < 0)).sum()) + 1
-        bits = FIRST_BITS + size
         values = Values.empty(size)
-        while bits <= MOST_BITS:
+        for bits in doubled(FIRST_BITS + size, MOST_BITS):
             with precision(bits):
                 found = self._polynomial(self.exact.balls(bits), row, mask, size, arb, arb_poly)
                 parts = [ball_parts(x) for x in found]
@@ -74,7 +65,6 @@ class CountingExact:
                 return values
             if self.exact.exact_bits * size <= (_FEW_EXACT_BITS if bits < ZERO_BITS else MOST_EXACT_BITS):
                 return self._fractions(row, mask, size)
-            bits *= 2
         raise PrecisionError(
             f"a coefficient of the distribution of a count is still uncertain with {MOST_BITS} bits: raise `rtol`, or "
             "ask for absolute accuracy with atol=1e-12"
@@ -85,7 +75,7 @@ class CountingExact:
             found = self._polynomial(self.exact.rationals, row, mask, size, fmpq, fmpq_poly)
         values = Values.empty(size)
         for k, x in enumerate(map(fmpq, found)):
-            values.mantissa[k], values.exponent[k], values.bound[k] = split_fraction(Fraction(int(x.p), int(x.q)))
+            values.mantissa[k], values.exponent[k], values.bound[k] = fraction_parts(fraction(x))
         return values
 
     def _polynomial(
@@ -194,7 +184,7 @@ class _CountedDet:
             half = [acb(at(acb(fmpq(2 * k, n)).exp_pi_i())) for k in range(n // 2 + 1)]
             rest = [half[n - k].conjugate() for k in range(n // 2 + 1, n)]  # the coefficients are real
             return self.poly([x.real for x in acb.dft([*half, *rest])]) * (arb(1) / n)
-        return _interpolate([at(fmpq(k)) for k in range(n)])
+        return interpolated([at(fmpq(k)) for k in range(n)])
 
 
 def _trimmed(x: Any) -> list[Any]:
@@ -202,19 +192,6 @@ def _trimmed(x: Any) -> list[Any]:
     found = _coefficients(x)
     while found and found[-1] == 0:
         found.pop()
-    return found
-
-
-def _interpolate(values: list[Any]) -> fmpq_poly:
-    """The polynomial with these values at 0, 1, 2, …: Newton's form."""
-    n = len(values)
-    differences = list(values)
-    for level in range(1, n):
-        for i in range(n - 1, level - 1, -1):
-            differences[i] = (differences[i] - differences[i - 1]) / fmpq(level)
-    found = fmpq_poly([0])
-    for i in range(n - 1, -1, -1):
-        found = found * fmpq_poly([-i, 1]) + differences[i]
     return found
 
 

@@ -17,16 +17,17 @@ import math
 import numpy as np
 
 from pgcc.certify import budget
+from pgcc.certify.certificate import rounding_bound
 from pgcc.errors import PrecisionError
+from pgcc.evaluate.direct import Scaled
 from pgcc.evaluate.kernels.counting_long import Evidence, LongValues, Pieces, fold_product, put, run_long
+from pgcc.kernels.walk import instructions_of
 from pgcc.program.program import ARITHMETIC, TIMES
 from pgcc.rings.counts import Counts
-from pgcc.rings.direct import Scaled
 from pgcc.rings.fourier import multiply
 from pgcc.rings.kernels.counting import plan_polynomials
 from pgcc.rings.kernels.scaled import RADIX, Constants
-from pgcc.rings.kernels.walk import instructions_of
-from pgcc.rings.values import Values, rounding_bound
+from pgcc.rings.values import Values
 
 _MOST_COEFFICIENTS = 1 << 28
 _LEAST_EXPONENT = -(2**42)  # of 0, as an exponent of 2^256

@@ -15,21 +15,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgcc.certify.certificate import Analysis, log_leaves_of, log_weights_of, rounding_counts
+from pgcc.certify.certificate import Analysis, log_leaves_of, log_weights_of, rounding_bound, rounding_counts
 from pgcc.certify.kernels.analysis import LOSS
 from pgcc.determinants.cofactors import Derivatives, Matrices, determinant_derivatives
 from pgcc.errors import PgccError, PrecisionError
+from pgcc.evaluate.direct import split_constants
 from pgcc.evaluate.kernels.gradients import add_float64_gradients, add_scaled_gradients
 from pgcc.ir.numbers import UNIT, absolute
+from pgcc.ir.scaled_numbers import split_doubles
+from pgcc.kernels.walk import instructions_of
 from pgcc.program.program import ARITHMETIC, DET, DETBAR, NAMES, DetInstruction, Program
 from pgcc.program.reverse import adjoints, terms_of
-from pgcc.rings.direct import split_constants, split_doubles
 from pgcc.rings.float64.kernels.evidence import STEP, Rows, pack_block
 from pgcc.rings.float64.kernels.interpreter import run_block
 from pgcc.rings.float64.loop import new_block, uncondensed_program
 from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled_rows
-from pgcc.rings.kernels.walk import instructions_of
-from pgcc.rings.values import rounding_bound
 
 _KNOWN = (*ARITHMETIC, DET, DETBAR)  # operations
 # Rows per block, in steps of 32, unless their values and adjoints take more than this many bytes.
@@ -167,7 +167,7 @@ class Differentiator:
         self.matrices = matrices
         leaves = self.constants[2:]
         self.__dict__.pop("floor", None)
-        self.constants = Constants(*split_doubles(self.reversed.weights), *leaves)
+        self.constants = Constants(*split_doubles(self.reversed.weights, RADIX), *leaves)
 
     @contextmanager
     def roundings(self, count: int, rng: np.random.Generator) -> Iterator[None]:
@@ -375,10 +375,5 @@ def _put(
     numbers: np.ndarray, less: np.ndarray | int, first: int, exponent: np.ndarray, m: np.ndarray, e: np.ndarray
 ) -> None:
     """Write numbers · 2^(exponent − less), rows × slots, as scaled numbers from slot `first` on."""
-    fraction, binary = np.frexp(numbers)
-    binary = binary + exponent[:, None] - less
-    high = (binary + RADIX // 2) // RADIX
-    zero = fraction == 0.0
     span = slice(first, first + numbers.shape[1])
-    m[:, span] = np.ldexp(fraction, np.where(zero, 0, binary - high * RADIX).astype(np.int32))
-    e[:, span] = np.where(zero, -(2**60), high)
+    m[:, span], e[:, span] = split_doubles(numbers, RADIX, exponent[:, None] - less)

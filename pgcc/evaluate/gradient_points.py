@@ -19,10 +19,10 @@ import numpy as np
 from pgcc.determinants.cofactors import Derivatives, Matrices, determinant_derivatives, determinant_logs
 from pgcc.errors import PgccError
 from pgcc.evaluate.gradient import Differentiator, Gradients, WeightedRows
+from pgcc.kernels.walk import Operations, number_system, walk_in_python
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import DET, DETBAR, Program
 from pgcc.rings.degrees import FormalDegrees
-from pgcc.rings.kernels.walk import Operations, number_system, walk_in_python
 
 # Radii are searched between 2^-40 and 2^40, on grids of 17 exponents.
 _WIDEST, _GRID = 40.0, 17

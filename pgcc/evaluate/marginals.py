@@ -15,15 +15,15 @@ import numpy as np
 from pgcc.certify import budget
 from pgcc.certify.certificate import gamma_of
 from pgcc.determinants.marginals import StagedMarginals, has_partials
+from pgcc.evaluate.direct import Float64, split_constants
+from pgcc.kernels.walk import instructions_of
 from pgcc.program.flows import flows
 from pgcc.program.program import ARITHMETIC, Program
 from pgcc.program.reverse import result_slots, reverse
 from pgcc.program.schedule import schedule
-from pgcc.rings.direct import Float64, split_constants
 from pgcc.rings.float64.kernels.evidence import STEP
 from pgcc.rings.float64.loop import Loop
 from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled
-from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.posteriors import Posteriors, read_posteriors, shares
 from pgcc.rings.values import Values
 

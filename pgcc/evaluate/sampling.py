@@ -18,13 +18,13 @@ from pgcc.determinants.samplers import find_set_sampler
 from pgcc.determinants.staged import padded
 from pgcc.determinants.tables import SetSampler, Tables, lay_out
 from pgcc.errors import PgccError
+from pgcc.evaluate.direct import Float64, split_constants
 from pgcc.evaluate.kernels.sampling import Choices, Links, Numbers, Stream, choice_tables, mark_reached, walk_down
 from pgcc.ir.flat import starts
 from pgcc.kernels.policy import tier
+from pgcc.kernels.walk import Operations, instructions_of, number_system, walk, walk_in_python
 from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, DetInstruction, Program
-from pgcc.rings.direct import Float64, split_constants
 from pgcc.rings.kernels.scaled import RADIX, Constants, Scaled
-from pgcc.rings.kernels.walk import Operations, instructions_of, number_system, walk, walk_in_python
 
 # The relative error of determinants that occur in the probabilities of a choice.
 _RTOL = 1e-9

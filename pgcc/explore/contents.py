@@ -77,9 +77,9 @@ def _multiplications(det: DetStructure) -> int:
 
 def program_arrays(program: Program) -> dict[str, np.ndarray]:
     """The instructions, weights, leaves and matrices of a program."""
-    weight, weight_exponent = as_scaled(program.numbers, program.weights)
+    weight, weight_exponent = as_scaled(program.numbers)
     leaves = [x for a, b in program.leaf_numbers for x in (a, b, add(a, b))]
-    leaf, leaf_exponent = as_scaled(leaves, program.leaf_table.ravel())
+    leaf, leaf_exponent = as_scaled(leaves)
     return {
         "op": program.op,
         "start": np.diff(program.start).astype(np.int32),

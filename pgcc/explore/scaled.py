@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 
 from pgcc.ir.numbers import Number
+from pgcc.ir.scaled_numbers import split_numbers
 
-STEP, HALF = 64, 32
-# A double beyond these may have lost digits, or stand for a number out of range.
-_LEAST, _MOST = 2.0**-1000, 2.0**1000
+_RADIX = 64
 
 
-def as_scaled(numbers: Sequence[Number], rounded: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mantissas and exponents of numbers, given the doubles nearest to them.
+def as_scaled(numbers: Sequence[Number]) -> tuple[np.ndarray, np.ndarray]:
+    """Mantissas and exponents of numbers; those of 0 are 0.
 
     Examples
     --------
-    >>> m, e = as_scaled([0.5, Fraction(2) ** 3000, 0], np.array([0.5, np.inf, 0.0]))
+    >>> m, e = as_scaled([0.5, 2**3000, 0])
     >>> m.tolist(), e.tolist()
     ([0.5, 0.00390625, 0.0], [0, 47, 0])
     """
-    with np.errstate(invalid="ignore"):
-        mantissa, binary = np.frexp(np.where(np.isfinite(rounded), rounded, 0.0))  # |mantissa| in [½, 1)
-    exponent = (binary + HALF - 1) // STEP
-    mantissa = np.ldexp(mantissa, binary - STEP * exponent)
-    size = np.abs(rounded)
-    for i in np.flatnonzero(~((size > _LEAST) & (size < _MOST))).tolist():
-        mantissa[i], exponent[i] = _exactly(Fraction(numbers[i]))
-    return mantissa, exponent.astype(np.int32)
-
-
-def _exactly(number: Fraction) -> tuple[float, int]:
-    if not number:
-        return 0.0, 0
-    binary = number.numerator.bit_length() - number.denominator.bit_length()
-    exponent = (binary + HALF - 1) // STEP
-    return float(number / Fraction(2) ** (STEP * exponent)), exponent
+    mantissa, exponent = split_numbers(numbers, _RADIX)
+    return mantissa, np.where(mantissa == 0.0, 0, exponent).astype(np.int32)

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.errors import CircuitError, SemanticsError
+from pgcc.exact.balls import is_definite
 from pgcc.frontend.kernel import Kernel, Rows, read_kernel
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.definite import surely_definite
@@ -30,7 +31,6 @@ from pgcc.ir.interruptible import eigh, eigvalsh
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, det, var
 from pgcc.ir.numbers import Number, add, nearest_float, one_minus
-from pgcc.passes.balls import is_definite
 
 # These tolerances are relative to the largest eigenvalue, or to the size of the numbers being compared.
 ASYMMETRY = 1e-10  # entries that differ by less are one number

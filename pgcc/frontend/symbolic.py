@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, assert_never
 
 from pgcc.errors import CircuitError
+from pgcc.exact.bounded import interpolation_weights
 from pgcc.frontend.terms import Term, Terms, node_of, sealed
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
@@ -16,7 +17,6 @@ from pgcc.ir.interpret import bordered
 from pgcc.ir.node import ONE, Node, Op, det, iter_edges, var
 from pgcc.ir.numbers import Number, as_number, exact, is_number
 from pgcc.ir.spelling import MAX_BITS
-from pgcc.passes.exact import interpolation_weights
 
 if TYPE_CHECKING:
     import sympy

@@ -73,7 +73,7 @@ def find_facts(circuit: Circuit) -> Facts:
         decomposable=overlap is None,
         smooth=not len(find_uneven_sums(circuit)),
         monotone=all(map(is_monotone, order)),
-        exact=all(map(_is_exact, order)),
+        exact=all(map(is_exact, order)),
         dets=sum(node.op is Op.DET for node in order),
         overlap=overlap,
     )
@@ -165,7 +165,8 @@ def is_monotone(node: Node) -> bool:
     assert_never(node.op)
 
 
-def _is_exact(node: Node) -> bool:
+def is_exact(node: Node) -> bool:
+    """Whether no number of a node was given as a float."""
     match node.op:
         case Op.CONST:
             return type(node.value) is not float

@@ -132,9 +132,37 @@ def log_of(number: Number) -> float:
     value = nearest_float(number)
     if _LEAST_NORMAL <= value < math.inf:
         return math.log(value)
+    mantissa, exponent = frexp(number)
+    return math.log(mantissa) + exponent * math.log(2.0)
+
+
+def frexp(number: Number) -> tuple[float, int]:
+    """`math.frexp` for numbers of any size: m and e with number = m·2^e to one rounding, and ½ ≤ |m| < 1 or m = 0.
+
+    >>> frexp(0.75), frexp(Fraction(3) ** 1000)
+    ((0.75, 0), (0.9743423782435513, 1585))
+    """
+    if type(number) is float:
+        return math.frexp(number)
     numerator, denominator = number.as_integer_ratio()
-    exponent = numerator.bit_length() - denominator.bit_length()
-    return math.log(Fraction(numerator, denominator) / Fraction(2) ** exponent) + exponent * math.log(2.0)
+    shift = numerator.bit_length() - denominator.bit_length()
+    # The quotient of two integers, however long, is rounded once.
+    near = numerator / (denominator << shift) if shift >= 0 else (numerator << -shift) / denominator
+    mantissa, exponent = math.frexp(near)  # ½ < |near| < 2
+    return mantissa, exponent + shift if mantissa else 0
+
+
+def ldexp(mantissa: float, exponent: int) -> Number:
+    """m·2^e: a float, or beyond their range (or next to its ends) an exact number.
+
+    >>> ldexp(0.75, 1), ldexp(0.75, 1100) == 3 * 2**1098, ldexp(*frexp(Fraction(3) ** -1000)) * 2**1600
+    (1.5, True, Fraction(4622194136202043, 137438953472))
+    """
+    mantissa, shift = math.frexp(mantissa)
+    exponent += shift
+    if mantissa and not -1000 < exponent < 1000:
+        return as_number(Fraction(mantissa) * Fraction(2) ** exponent)
+    return math.ldexp(mantissa, exponent)
 
 
 def as_index(value: Any) -> int | None:

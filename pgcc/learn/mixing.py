@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from fractions import Fraction
 
 from pgcc.errors import PrecisionError
 from pgcc.frontend.combine import mixture
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.numbers import Number
+from pgcc.ir.numbers import Number, ldexp
 from pgcc.model import compile
 from pgcc.passes.building import sum_of
 
@@ -49,7 +48,4 @@ def _log_total(part: Circuit) -> float:
 def _divided(weight: float, log_total: float) -> Number:
     """weight / exp(log_total): a float, or an exact m·2^e if it is out of the range of floats."""
     exponent = round(log_total / math.log(2.0))
-    mantissa = weight / math.exp(log_total - exponent * math.log(2.0))
-    if abs(exponent) < 900 and mantissa > 2.0**-100:
-        return math.ldexp(mantissa, -exponent)
-    return Fraction(mantissa) / Fraction(2) ** exponent
+    return ldexp(weight / math.exp(log_total - exponent * math.log(2.0)), -exponent)

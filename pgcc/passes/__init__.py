@@ -22,10 +22,10 @@ What methods of `Circuit` and the frontends ask for (documented at the methods; 
     expand_det    expand_det      the same polynomial without determinants, by Bird's algorithm, as in the paper
     berkowitz     berkowitz       the determinant of a matrix of nodes as sums and products
 
-What passes compute with: `building` (sums and products without zeros and ones), `exact` (rational numbers that do not
-become enormous), `balls` and `ball_coefficients` (interval arithmetic), `arguments` (what callers gave).
+What passes compute with: `building` (sums and products without zeros and ones), `arguments` (what callers gave), and
+`pgcc.exact` (rational numbers that do not become enormous, and interval arithmetic).
 
 There are four exact determinants, each for another purpose: `pgcc.ir.interpret.determinant` is the specification, over
-any ring, and shares no code with the others on purpose; `exact.constant_determinant` eliminates (numbers only, and
-fast); `expand_det.bird` and `berkowitz.berkowitz` build circuits, of which the smaller one is taken.
+any ring, and shares no code with the others on purpose; `pgcc.exact.bounded.constant_determinant` eliminates (numbers
+only, and fast); `expand_det.bird` and `berkowitz.berkowitz` build circuits, of which the smaller one is taken.
 """

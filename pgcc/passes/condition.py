@@ -17,6 +17,7 @@ from itertools import accumulate
 from typing import Any, assert_never
 
 from pgcc.errors import EvidenceError
+from pgcc.exact.bounded import interpolation_weights
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.names import hint
@@ -24,7 +25,6 @@ from pgcc.ir.node import ONE, ZERO, Node, Op, const, iter_edges, postorder, rebu
 from pgcc.ir.recursion import resolve
 from pgcc.ir.scopes import Scopes, size
 from pgcc.passes.building import product_of, sum_of
-from pgcc.passes.exact import interpolation_weights
 from pgcc.passes.pipeline import simplify
 from pgcc.passes.simplify import fold
 

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pgcc.exact.bounded import constant_determinant, plus, times
 from pgcc.ir.flat import Flat
 from pgcc.ir.flat_builder import FlatBuilder
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Op, det_data
 from pgcc.ir.numbers import Number
-from pgcc.passes.exact import constant_determinant, plus, times
 
 
 class Draft:

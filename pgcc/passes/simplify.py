@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.exact.bounded import times
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.flat import Entry, Flat
 from pgcc.ir.flat_builder import FlatBuilder
 from pgcc.ir.node import Op
 from pgcc.ir.numbers import Number
-from pgcc.passes.exact import times
 from pgcc.passes.rules import APPLY, Draft, find_matches, is_constant, scaled
 
 # -- fold ---------------------------------------------------------------------------------------------------

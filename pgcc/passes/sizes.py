@@ -16,12 +16,12 @@ from itertools import accumulate
 from typing import Any, NamedTuple, assert_never
 
 from pgcc.errors import CircuitError, brief
+from pgcc.exact.bounded import interpolation_weights
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node, Op, det
 from pgcc.passes.arguments import read_names
 from pgcc.passes.building import product_of, sum_of
-from pgcc.passes.exact import interpolation_weights
 
 MOST_POINTS = 256  # determinants that one is made of, where its degree is at most this less one
 Range = tuple[int, int]  # the least and the largest degree

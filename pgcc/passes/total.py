@@ -11,30 +11,30 @@ mixtures walks over every part once.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import assert_never
 from weakref import WeakKeyDictionary
 
-from flint import arb, arb_mat
+from flint import arb
 
 from pgcc.errors import PrecisionError, SemanticsError
+from pgcc.exact.balls import ball, rational
+from pgcc.exact.bounded import LARGEST
+from pgcc.exact.precision import FIRST_BITS, ZERO_BITS, ball_parts, doubled, precision
+from pgcc.exact.tape import Layouts, rational_total, total_in_balls
+from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.matrix import Matrix
-from pgcc.ir.node import Node, Op, iter_edges
-from pgcc.ir.numbers import Number, as_number
+from pgcc.ir.facts import is_exact
+from pgcc.ir.node import Node, Op
+from pgcc.ir.numbers import Number, as_number, frexp, ldexp
 from pgcc.ir.spelling import display_text
-from pgcc.passes.ball_coefficients import ball_coefficient
-from pgcc.passes.balls import ball, ball_determinant, precision
-from pgcc.passes.exact import constant_determinant, interpolation_weights, plus, times
 
 TOLERANCE = 1e-9  # how far the total of floats may be from 1
 ACCURACY = 1e-12  # the relative error of a total that is no exact number
-# The working precision in bits: the first that is tried, the last, and how many correct bits are enough.
-_FIRST_BITS, _MOST_BITS, _ENOUGH = 128, 1 << 13, 64
-# From this many bits on, a total that may be 0 is computed in fractions, if no determinant has more rows or columns
-# than the second number.
-_ZERO_BITS, _MOST_EXACT = 1024, 40
+# The last working precision that is tried, in bits, and how many correct bits are enough.
+_MOST_BITS, _ENOUGH = 1 << 13, 64
+# A total that may be 0 is computed in fractions, if no determinant has more rows or columns.
+_MOST_EXACT = 40
 _MOST_DIGITS = 39_000  # of a total, as many as MAX_BITS make
 
 _known: WeakKeyDictionary[Node, Number | arb] = WeakKeyDictionary()
@@ -57,10 +57,8 @@ def total(circuit: Circuit) -> Number:
     root = circuit.root
     found = _known.get(root)
     if found is None:
-        found = _exactly(_postorder(root))
-        if found is None:
-            found = _in_balls(root)
-        _known[root] = found
+        with collector_paused():
+            found = _known[root] = _find(root)
     return _rounded(found) if isinstance(found, arb) else found
 
 
@@ -95,23 +93,18 @@ def positive_total(circuit: Circuit, what: str) -> Number:
 def quotient(weight: Number, value: Number) -> Number:
     """weight / value: exact if both are, else rounded once."""
     ratio = Fraction(weight) / Fraction(value)
-    return as_number(ratio) if float not in (type(weight), type(value)) else _float_like(ratio)
+    return as_number(ratio) if float not in (type(weight), type(value)) else ldexp(*frexp(ratio))
 
 
-def _float_like(value: Fraction) -> Number:
-    """The nearest float; beyond their range, the nearest number with as many bits.
-
-    >>> _float_like(Fraction(1, 3)), _float_like(Fraction(3) ** -1000) * 2**1600
-    (0.3333333333333333, Fraction(4622194136202043, 137438953472))
-    """
-    if not value or -1000 < (exponent := value.numerator.bit_length() - value.denominator.bit_length()) < 1000:
-        return float(value)
-    unit = Fraction(2) ** (exponent - 53)
-    return as_number(round(value / unit) * unit)
+def _find(root: Node) -> Number | arb:
+    order, known = _down_to_known(root)
+    exact = _exactly(order, known) if all(node in known or is_exact(node) for node in order) else None
+    return _in_balls(order, known) if exact is None else exact
 
 
-def _postorder(root: Node, rounded: bool = True) -> list[Node]:
+def _down_to_known(root: Node, rounded: bool = True) -> tuple[list[Node], dict[Node, Number | arb]]:
     """The nodes, children first, down to those whose totals are known: only exactly, unless `rounded`."""
+    known: dict[Node, Number | arb] = {}
     order: list[Node] = []
     seen = {root}
     path = [(root, iter(root.children))]
@@ -120,200 +113,56 @@ def _postorder(root: Node, rounded: bool = True) -> list[Node]:
         for child in children:
             if child not in seen:
                 seen.add(child)
-                path.append((child, iter(() if _is_known(child, rounded) else child.children)))
+                found = _known.get(child)
+                if found is not None and (rounded or not isinstance(found, arb)):
+                    known[child] = found
+                path.append((child, iter(() if child in known else child.children)))
                 break
         else:
             order.append(node)
             path.pop()
-    return order
+    return order, known
 
 
-def _is_known(node: Node, rounded: bool) -> bool:
-    return node in _known and (rounded or not isinstance(_known[node], arb))
+def _exactly(order: Sequence[Node], known: Mapping[Node, Number | arb]) -> Number | None:
+    """The total of the last node as an exact number; None if it becomes enormous, or a known one is rounded."""
+    rationals = {node: rational(x) for node, x in known.items() if not isinstance(x, arb)}
+    found = rational_total(order, LARGEST, rationals) if len(rationals) == len(known) else None
+    return None if found is None else as_number(found)
 
 
-# -- exact numbers -------------------------------------------------------------------------------------------
-
-
-def _exactly(order: Sequence[Node], floats: bool = False) -> Number | None:
-    """The total of the last node as an exact number; None if it becomes enormous, or a float stands in the way.
-
-    floats : these are the rationals that they stand for, and do not stand in the way.
-    """
-    at: dict[Node, Number] = {}
-    for node in order:
-        value = _known[node] if _is_known(node, not floats) else _exact_node(node, at, floats)
-        if value is None or isinstance(value, arb):
-            return None
-        at[node] = value
-    return at[order[-1]]
-
-
-def _exact_node(node: Node, at: dict[Node, Number], floats: bool) -> Number | None:
-    value: Number | None
-    match node.op:
-        case Op.CONST:
-            return _exact_number(node.value, floats)
-        case Op.VAR:
-            return 1
-        case Op.SUM:
-            value = 0
-            for weight, child in iter_edges(node):
-                factor = _exact_number(weight, floats)
-                term = times(factor, at[child]) if factor is not None else None
-                value = plus(value, term) if term is not None and value is not None else None
-            return value
-        case Op.PRODUCT:
-            value = 1
-            for child in node.children:
-                value = times(value, at[child]) if value is not None else None
-            return value
-        case Op.DET:
-            if floats:
-                if max(node.matrices[1].shape) > _MOST_EXACT:
-                    return None
-            elif not all(matrix.is_exact for matrix in node.matrices):
-                return None
-            return _exact_det(node, [Fraction(at[c]) for c in node.inside], [Fraction(at[c]) for c in node.outside])
-    assert_never(node.op)
-
-
-def _exact_number(value: Number, floats: bool) -> Number | None:
-    """An exact number; a float as a rational, or None."""
-    return value if type(value) is not float else as_number(Fraction(value)) if floats else None
-
-
-def _exact_det(node: Node, f: list[Fraction], y: list[Fraction]) -> Number | None:
-    """By elimination; of a sized one, the coefficient of s^size where f is s·f for what counts, by interpolation."""
-    if node.size is None:
-        return constant_determinant(Matrix(_rows(node, f, y)))
-    points = range(1 + min(sum(node.counted), node.matrices[0].shape[0]))
-    if node.size >= len(points):
-        return 0
-    found = Fraction(0)
-    for weight, s in zip(interpolation_weights(points, node.size), points, strict=True):
-        s_f = [s * x if counts else x for x, counts in zip(f, node.counted, strict=True)]
-        value = constant_determinant(Matrix(_rows(node, s_f, y)))
-        if value is None:
-            return None
-        found += weight * Fraction(value)
-    return as_number(found)
-
-
-def _rows(node: Node, f: list[Fraction], y: list[Fraction]) -> list[list[Fraction]]:
-    """M0 + U·diag(f)·Vᵀ where all of y are 1, else [[M0, U·diag(f)], [−Vᵀ, diag(y)]]"""
-    m0, u, v = (m.exact() for m in node.matrices)
-    rows, k = range(len(m0)), range(len(f))
-    if all(x == 1 for x in y):
-        scaled = [[u[i][j] * f[j] for j in k] for i in rows]
-        return [[m0[a][b] + sum(scaled[a][j] * v[b][j] for j in k if v[b][j]) for b in rows] for a in rows]
-    top = [[*m0[i], *(u[i][j] * f[j] for j in k)] for i in rows]
-    return top + [[*(-v[i][j] for i in rows), *(y[j] if i == j else Fraction(0) for i in k)] for j in k]
-
-
-# -- balls -----------------------------------------------------------------------------------------------------
-
-
-def _in_balls(root: Node) -> arb:
+def _in_balls(order: Sequence[Node], known: Mapping[Node, Number | arb]) -> arb:
     """The total as a ball with 64 correct bits, or with fewer if the most bits of working precision do not give them.
 
     A total that may be 0 is computed in fractions, where that is possible: a ball does not prove that a number is 0.
     """
-    bits = _FIRST_BITS
-    while True:
-        first = bits == _FIRST_BITS
+    layouts = Layouts()
+    for bits in doubled(FIRST_BITS, _MOST_BITS):
         with precision(bits):
-            found = _ball_total(_postorder(root, rounded=first), rounded=first)
-        if found.is_exact() or found.rel_accuracy_bits() >= _ENOUGH or bits == _MOST_BITS:
+            balls = {node: x if isinstance(x, arb) else ball(x) for node, x in known.items()}
+            found = total_in_balls(order, layouts, balls)
+        if found.is_exact() or found.rel_accuracy_bits() >= _ENOUGH:
             return found
-        if bits >= _ZERO_BITS and found.contains(0):
-            exact = _exactly(_postorder(root, rounded=False), floats=True)
+        order, known = _down_to_known(order[-1], rounded=False)
+        if bits >= ZERO_BITS and found.contains(0):
+            exact = _exactly(order, known) if all(map(_is_small, order)) else None
             with precision(_MOST_BITS):
                 return found if exact is None else ball(exact)
-        bits *= 2
+    return found
 
 
-def _ball_total(order: Sequence[Node], rounded: bool) -> arb:
-    """The total of the last node, to the working precision."""
-    at: dict[Node, arb] = {}
-    for node in order:
-        if _is_known(node, rounded):
-            known = _known[node]
-            at[node] = known if isinstance(known, arb) else ball(known)
-        else:
-            at[node] = _ball_node(node, at)
-    return at[order[-1]]
+def _is_small(node: Node) -> bool:
+    """Whether it is no large determinant."""
+    return node.op is not Op.DET or max(node.matrices[1].shape) <= _MOST_EXACT
 
 
 def _rounded(value: arb) -> Number:
     """The nearest number of a float's bits, if the ball is small enough."""
-    if value.is_zero():
-        return 0.0
-    parts = (value.mid(), value.rad()) if value.is_finite() else (arb(0), arb(1))
-    middle, radius = map(_dyadic, parts)
-    if radius > Fraction(ACCURACY) * abs(middle):
+    mantissa, exponent, bound = ball_parts(value)
+    if abs(exponent) > _MOST_DIGITS * math.log2(10):
+        raise PrecisionError(f"its total g(1), about 2**{exponent}, has more than {_MOST_DIGITS:,} digits")
+    if bound > ACCURACY:
         raise PrecisionError(
             f"its total g(1) = {value.str(4)} cannot be computed to a relative error of 1e-12 with {_MOST_BITS:,} bits"
         )
-    return _float_like(middle)
-
-
-def _dyadic(x: arb) -> Fraction:
-    """A midpoint or a radius: m·2^e."""
-    mantissa, exponent = (int(part) for part in x.man_exp())
-    binary = exponent + mantissa.bit_length()
-    if mantissa and abs(binary) > _MOST_DIGITS * math.log2(10):
-        raise PrecisionError(f"its total g(1), about 2**{binary}, has more than {_MOST_DIGITS:,} digits")
-    return mantissa * Fraction(2) ** exponent
-
-
-def _ball_node(node: Node, at: dict[Node, arb]) -> arb:
-    match node.op:
-        case Op.CONST:
-            return ball(node.value)
-        case Op.VAR:
-            return arb(1)
-        case Op.SUM:
-            return sum((ball(weight) * at[child] for weight, child in iter_edges(node)), arb(0))
-        case Op.PRODUCT:
-            value = arb(1)
-            for child in node.children:
-                value *= at[child]
-            return value
-        case Op.DET:
-            return _ball_det(node, [at[c] for c in node.inside], [at[c] for c in node.outside])
-    assert_never(node.op)
-
-
-def _ball_det(node: Node, f: list[arb], y: list[arb]) -> arb:
-    """Of a sized one, the coefficient of s^size where f is s·f for what counts."""
-    m0, u, v = (_ball_matrix(m) for m in node.matrices)
-    if node.size is None:
-        return ball_determinant(_ball_rows(m0, u, v, f, y))
-    degree = min(sum(node.counted), m0.nrows())
-    if node.size > degree:
-        return arb(0)
-    rest, counted = ([x if c == own else arb(0) for x, c in zip(f, node.counted, strict=True)] for own in (False, True))
-    if all(x == 1 for x in y):
-        Q = _ball_rows(m0 * 0, u, v, counted, y)
-    else:
-        Q = _ball_rows(m0 * 0, u, v * 0, counted, [arb(0)] * len(y))
-    return arb(ball_coefficient(_ball_rows(m0, u, v, rest, y), Q, node.size, degree))
-
-
-def _ball_matrix(matrix: Matrix) -> arb_mat:
-    return arb_mat(*matrix.shape, [ball(x) for row in matrix.numbers() for x in row])
-
-
-def _ball_rows(m0: arb_mat, u: arb_mat, v: arb_mat, f: list[arb], y: list[arb]) -> arb_mat:
-    """M0 + U·diag(f)·Vᵀ where all of y are 1, else [[M0, U·diag(f)], [−Vᵀ, diag(y)]]"""
-    r, k = u.nrows(), u.ncols()
-    scaled = [x * f[i % k] for i, x in enumerate(u.entries())]
-    if all(x == 1 for x in y):
-        return m0 + arb_mat(r, k, scaled) * v.transpose()
-    entries: list[arb] = []
-    for i in range(r):
-        entries += [m0[i, j] for j in range(r)] + scaled[i * k : (i + 1) * k]
-    for j in range(k):
-        entries += [-v[i, j] for i in range(r)] + [y[j] if i == j else arb(0) for i in range(k)]
-    return arb_mat(r + k, r + k, entries)
+    return ldexp(mantissa, exponent)

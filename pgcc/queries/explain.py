@@ -10,6 +10,7 @@ import numpy as np
 from pgcc.compiler import COUNTS, MARGINALS, STAGES, VALUES, Compiled
 from pgcc.data.evidence import Evidence
 from pgcc.errors import plural
+from pgcc.evaluate.direct import Float64
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
 from pgcc.kernels.policy import seconds_interpreted
@@ -17,7 +18,6 @@ from pgcc.methods import METHODS
 from pgcc.program.program import Program
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.probability import probabilities
-from pgcc.rings.direct import Float64
 from pgcc.validity.standing import Standing
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pgcc.kernels.walk import Operations, number_system, walk_in_python
 from pgcc.program.program import DET, DETMAG, Program
-from pgcc.rings.kernels.walk import Operations, number_system, walk_in_python
 
 HUGE = 1 << 49  # stands for all degrees from here on
 

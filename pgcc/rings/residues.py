@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from pgcc.kernels.simd import LANES
+from pgcc.kernels.walk import instructions_of
 from pgcc.program.program import LOWERED, Program
 from pgcc.rings.kernels.modular import MOST_BITS, divide_mod, run_modular
-from pgcc.rings.kernels.walk import instructions_of
 
 LEAST_PRIME = 1 << (MOST_BITS - 1)
 ROUNDS = 3

@@ -10,11 +10,11 @@ from pgcc.certify.certificate import Analysis, Certificate
 from pgcc.certify.kernels.bounds import certify
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node
+from pgcc.kernels.walk import instructions_of
 from pgcc.passes.expand_det import expand_small
 from pgcc.program.lower import lower
 from pgcc.program.program import ARITHMETIC, Program
 from pgcc.rings.kernels.series import Numbers, run_series, top_lengths
-from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import Values
 
 # The most bytes for the coefficients of all values of a row.

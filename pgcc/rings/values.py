@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgcc.certify.kernels.bounds import LARGE, SMALL, all_within, divide
-from pgcc.ir.numbers import UNIT
 
 _NONE = np.zeros(0, np.int64)
 
@@ -111,9 +110,3 @@ class Values:
         """Mantissas between ½ and 2, and exponents."""
         (m, binary), (by, by_binary) = np.frexp(self.mantissa), np.frexp(other.mantissa)
         return m / by, self.exponent + binary - other.exponent - by_binary
-
-
-def rounding_bound(count: float) -> float:
-    """γ = (1 + u)^count − 1 ≤ count·u / (1 − count·u), the relative error after `count` roundings."""
-    total = count * UNIT * 1.01
-    return total / (1.0 - total) if total < 0.5 else np.inf

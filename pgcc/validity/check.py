@@ -12,6 +12,7 @@ import numpy as np
 
 from pgcc.compiler import Compiled
 from pgcc.errors import PgccError, ProofError, circuit_from, plural
+from pgcc.exact.tape import rational_total
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
@@ -301,36 +302,8 @@ def find_total(circuit: Circuit) -> Fraction | Enclosure:
     >>> find_total(pgcc.parse("0.1*x + 0.2"))
     Fraction(3, 10)
     """
-    exact = _det_total(circuit) if circuit.facts.dets else _plain_total(circuit)
+    exact = _det_total(circuit) if circuit.facts.dets else rational_total(circuit.order, _MOST_BITS)
     return _enclosed_total(circuit) if exact is None else exact
-
-
-def _plain_total(circuit: Circuit) -> Fraction | None:
-    """g(1), computed node by node in fractions; None if these become too long."""
-    one = Fraction(1)
-    totals: list[Fraction] = []
-    for node, children in zip(circuit.order, circuit.links, strict=True):
-        match node.op:
-            case Op.CONST:
-                total = Fraction(node.value)
-            case Op.VAR:
-                total = one
-            case Op.SUM:
-                total = sum((_scaled(w, totals[c]) for w, c in zip(node.weights, children, strict=True)), Fraction(0))
-            case Op.PRODUCT:
-                total = one
-                for c in children:
-                    total = total if totals[c] == 1 else total * totals[c]
-            case _:
-                raise PgccError(f"the total of {node!r} is not known")
-        if total.denominator.bit_length() + total.numerator.bit_length() > _MOST_BITS:
-            return None
-        totals.append(total)
-    return totals[-1]
-
-
-def _scaled(weight: int | float | Fraction, total: Fraction) -> Fraction:
-    return Fraction(weight) if total == 1 else Fraction(weight) * total
 
 
 def _det_total(circuit: Circuit) -> Fraction | None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from flint import fmpq
 
+from pgcc.exact.balls import rational
 from pgcc.validity.proof.determinants import is_semidefinite, is_symmetric
 from pgcc.validity.proof.values import Rows
 
@@ -29,7 +30,7 @@ def find_witness(rows: Rows) -> list[Any]:
     >>> find_witness([[2, 1], [1, 2]]), find_witness([[1, 2], [2, 1]])
     ([None], [])
     """
-    exact = [[x if type(x) is fmpq else fmpq(*x.as_integer_ratio()) for x in row] for row in rows]
+    exact = [[x if type(x) is fmpq else rational(x) for x in row] for row in rows]
     if not is_symmetric(exact) or any(row[i] < 0 for i, row in enumerate(exact)):
         return []
     return next(([x] for x in _candidates(exact) if is_semidefinite(exact, x)), [])
@@ -55,8 +56,7 @@ def _by_cholesky(rows: list[list[fmpq]]) -> list[list[Plain]] | None:
     if not np.isfinite(inverse).all() or not np.diag(inverse).all():
         return None
     return [
-        [plain(fmpq(*x.as_integer_ratio()) * half[j]) for j, x in enumerate(row[: i + 1])]
-        for i, row in enumerate(inverse.tolist())
+        [plain(rational(x) * half[j]) for j, x in enumerate(row[: i + 1])] for i, row in enumerate(inverse.tolist())
     ]
 
 
@@ -102,4 +102,4 @@ def plain(x: fmpq) -> Plain:
     if x.q == 1:
         return int(x.p)
     near = _nearest(x)
-    return near if math.isfinite(near) and fmpq(*near.as_integer_ratio()) == x else str(x)
+    return near if math.isfinite(near) and rational(near) == x else str(x)

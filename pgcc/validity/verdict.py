@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from flint import fmpq
-
+from pgcc.exact.balls import rational
 from pgcc.validity.proof import Proof
 
 PROVED, REFUTED, NOT_PROVEN = "proved", "refuted", "not proven"
@@ -81,7 +80,7 @@ def _told(value: Any) -> str:
 
 def exact_text(value: Fraction | None) -> str:
     """A fraction of any length as text; "" for None. (Python itself refuses to write more than 4,300 digits.)"""
-    return "" if value is None else str(fmpq(value.numerator, value.denominator))
+    return "" if value is None else str(rational(value))
 
 
 def number_text(value: Fraction) -> str:

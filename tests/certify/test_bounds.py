@@ -14,14 +14,15 @@ import numpy as np
 import pytest
 from flint import arb, fmpq, fmpq_mat
 
-from pgcc.certify.certificate import Analysis, _log_growth
+from pgcc.certify.certificate import Analysis, _log_growth, rounding_bound
 from pgcc.certify.kernels.analysis import ENDLESS, _quotient, nothing_known
 from pgcc.certify.kernels.bounds import absolute_error, certify, divide, posteriors
 from pgcc.evaluate.counting import _certified
+from pgcc.exact.balls import is_definite
+from pgcc.exact.precision import ball_parts
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.definite import surely_definite
 from pgcc.ir.node import Node, const, product, var, weighted_sum
-from pgcc.passes.balls import is_definite
 from pgcc.passes.homogenize import homogenize
 from pgcc.program.flows import flows
 from pgcc.program.lower import lower
@@ -29,8 +30,7 @@ from pgcc.program.program import LEAF, QUOTIENT, SUM, TIMES, Program
 from pgcc.program.reverse import reverse
 from pgcc.queries.information import _sampled_divergence, _sampled_entropy
 from pgcc.rings import paper as literal
-from pgcc.rings.precision import ball_parts
-from pgcc.rings.values import Values, rounding_bound
+from pgcc.rings.values import Values
 
 UNIT = Exact(1, 2**53)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import pgcc
 from pgcc.determinants import elementary
 from pgcc.determinants.elementary import elementary_symmetric
-from pgcc.passes.ball_coefficients import elementary_symmetric as in_balls
+from pgcc.exact.ball_coefficients import elementary_symmetric as in_balls
 
 BITS = 4000
 

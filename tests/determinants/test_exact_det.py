@@ -11,7 +11,7 @@ from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgcc.determinants.pencil import BALLS, RATIONALS, Determinant, Layout
+from pgcc.exact.pencil import BALLS, RATIONALS, Determinant, Layout
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import probability
 from pgcc.ir.node import det, var

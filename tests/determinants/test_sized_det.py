@@ -19,6 +19,9 @@ from pgcc.determinants.kernels.sized import tridiagonal
 from pgcc.determinants.spectrum import BITS, find_spectrum
 from pgcc.draw.dot import dot_text
 from pgcc.errors import CircuitError, FormatError, ParseError, PgccError
+from pgcc.exact.balls import ball
+from pgcc.exact.pencil import BALLS, Determinant, Layout
+from pgcc.exact.precision import precision
 from pgcc.formats import npz
 from pgcc.frontend.symbolic import to_sympy
 from pgcc.ir.circuit import Circuit
@@ -26,13 +29,11 @@ from pgcc.ir.interpret import evaluate, probability
 from pgcc.ir.node import ONE, ZERO, Op, const, det, product, rebuild, var, weighted_sum
 from pgcc.ir.numbers import UNIT
 from pgcc.ir.verify import verify
-from pgcc.passes.balls import ball
 from pgcc.passes.expand_det import expand_det
 from pgcc.passes.homogenize import homogenize
 from pgcc.passes.sizes import of_size
-from pgcc.passes.total import _ball_det, total
+from pgcc.passes.total import total
 from pgcc.rings.paper import evaluate_literally
-from pgcc.rings.precision import precision
 from pgcc.testing import brute_force, circuits, random_det
 
 A, B, C = var("a"), var("b"), var("c")
@@ -435,4 +436,5 @@ def test_totals_of_sizes_in_balls(seed):
     )
     true = evaluate(Circuit(exact), {})
     with precision(256):
-        assert _ball_det(node, [arb(x) for x in f], [arb(x) for x in y]).contains(ball(true))
+        found = Determinant(Layout(node), BALLS).at([arb(x) for x in f], [arb(x) for x in y])
+        assert arb(found).contains(ball(true))

@@ -9,11 +9,11 @@ import pytest
 
 import pgcc
 from pgcc.evaluate.counting_long import LongCounting, _balanced_product
+from pgcc.evaluate.direct import Float64, Scaled
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, product, var, weighted_sum
 from pgcc.passes.homogenize import homogenize
 from pgcc.program.lower import lower
-from pgcc.rings.direct import Float64, Scaled
 from pgcc.rings.fourier import multiply
 from pgcc.testing import random_circuit
 

@@ -559,6 +559,13 @@ def test_total_of_a_dpp(n):
     assert math.log(total(d)) == pytest.approx(np.linalg.slogdet(np.eye(n) + B @ B.T / n)[1], abs=1e-11)
 
 
+def test_long_numbers_that_only_ones_multiply_stay_exact():
+    assert total(pgcc.parse("x") * 10**2000) == 10**2000
+    long = 10**2000 * 3**1000
+    assert 0 < abs(total((pgcc.parse("x") * 10**2000) * (pgcc.parse("y") * 3**1000)) - long) < long // 10**12
+    assert total(pgcc.parse("x") * 10**100 * pgcc.parse("y") * 3**50) == 10**100 * 3**50
+
+
 def test_totals_that_cannot_be_had():
     g = pgcc.dpp(L=1e300 * np.eye(140))
     with pytest.raises(PrecisionError, match=r"circuit 1 of the mixture: its total .* more than 39,000 digits"):
@@ -566,10 +573,14 @@ def test_totals_that_cannot_be_had():
     zero = Circuit(weighted_sum([0.3, -0.1, -0.2], [var("a")] * 3))  # not 0 in binary: 0.3 − 0.1 − 0.2 = −2.8e-17
     assert total(zero) == pytest.approx(float(Fraction(0.3) - Fraction(0.1) - Fraction(0.2)), rel=1e-12)
     rng = np.random.default_rng(0)
-    B = rng.normal(size=(80, 79))
-    singular = Circuit(det(np.zeros((80, 80)), B, B, [var(f"x{i}") for i in range(79)]))
+    B = rng.integers(-1000, 1000, (80, 80)) / 1024
+    B[-1] = B[0] + B[1]
+    singular = Circuit(det(np.zeros((80, 80)), B, B, [var(f"x{i}") for i in range(80)]))
     with pytest.raises(PrecisionError):
         singular.normalize()
+    too_few = Circuit(det(np.zeros((80, 80)), B[:, 1:], B[:, 1:], [var(f"x{i}") for i in range(79)]))
+    with pytest.raises(SemanticsError, match=r"the total 0\.0"):  # of rank 79 at most, whatever the numbers are
+        too_few.normalize()
 
 
 @pytest.mark.parametrize("scale", [1e9, 1e-30])

@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pgcc.errors import EvidenceError
+from pgcc.exact.bounded import interpolation_weights
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit, variables
 from pgcc.ir.interpret import evaluate, probability
 from pgcc.ir.node import ONE, ZERO, Op, const, det, product, var, weighted_sum
 from pgcc.ir.verify import verify
 from pgcc.passes.condition import condition, marginalize
-from pgcc.passes.exact import interpolation_weights
 from pgcc.testing import brute_force, circuits, evidence, polarize, random_circuit, random_det, random_evidence
 
 thorough = settings(max_examples=some(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -11,18 +11,18 @@ import pgcc
 from pgcc.determinants.kernels.sampling_sets import KIND, PLAN_COLUMNS
 from pgcc.determinants.staged import _shifted_weights
 from pgcc.errors import PgccError
+from pgcc.evaluate.direct import Float64, Scaled
 from pgcc.evaluate.gradient import Differentiator
 from pgcc.evaluate.kernels.sampling import pick_children
+from pgcc.kernels.walk import instructions_of
 from pgcc.passes.homogenize import homogenize
 from pgcc.program.dependence import needed_slots, slots_of_determinants
 from pgcc.program.lower import lower
 from pgcc.program.parameters import parametrize
 from pgcc.program.program import DET, DETBAR, DETERMINANTS, DETIN, DETMAG, LEAF, NAMES, NUMBERED, QUOTIENT, Program
 from pgcc.program.reverse import adjoints, reverse
-from pgcc.rings.direct import Float64, Scaled
 from pgcc.rings.kernels.counting import Dets, plan_polynomials, run_polynomials
 from pgcc.rings.kernels.series import find_slack
-from pgcc.rings.kernels.walk import instructions_of
 from pgcc.testing import random_circuit
 
 

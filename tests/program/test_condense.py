@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import pgcc
 from pgcc.certify.kernels.bounds import relative_bound
+from pgcc.evaluate.direct import Float64
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, product, var, weighted_sum
 from pgcc.passes.homogenize import homogenize
@@ -25,7 +26,6 @@ from pgcc.program.lower import lower
 from pgcc.program.program import LEAF, LOOKUP, MOST_VARIABLES, PAIR, QUOTIENT, SUM, TIMES, Code, Program
 from pgcc.program.reverse import result_slots
 from pgcc.program.table_choice import Scope, ValueScopes, _Work, worth_tables
-from pgcc.rings.direct import Float64
 from pgcc.rings.float64.kernels.evidence import Rows, are_codes, read_block
 from pgcc.rings.float64.kernels.interpreter import PairTables
 from pgcc.rings.float64.kernels.rows import Answer, certify_block

@@ -672,7 +672,7 @@ def test_the_checker_stands_alone():
     modules = {node.module for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     used = {name for name in modules if name.startswith("pgcc")}
     assert {name for name in used if not name.startswith("pgcc.validity.proof.")} == {
-        "pgcc.rings.precision", "pgcc.errors", "pgcc.ir.circuit", "pgcc.ir.matrix", "pgcc.ir.node", "pgcc.ir.numbers",
+        "pgcc.exact.precision", "pgcc.errors", "pgcc.ir.circuit", "pgcc.ir.matrix", "pgcc.ir.node", "pgcc.ir.numbers",
     }  # fmt: skip
 
 

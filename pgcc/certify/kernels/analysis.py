@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.kernels.policy import bare_kernel, kernel
+from pgcc.kernels.walk import Operations, number_system
 from pgcc.program.program import PAIR
-from pgcc.rings.kernels.walk import Operations, number_system
 
 # log of a bound above which products are normal numbers, even if they are off by a factor of two; and log 2⁻¹⁰²².
 _NORMAL, LEAST_NORMAL = -1021 * math.log(2.0), -1022 * math.log(2.0)

@@ -9,6 +9,8 @@ from pgcc.kernels.policy import kernel
 
 # The quotient of two numbers between these is in the range of doubles.
 SMALL, LARGE = 2.0**-500, 2.0**500
+# The range of determinants that kernels write; outside of it they are NaN, or 0 if 0.
+LEAST_DET, MOST_DET = 2.0**-600, 2.0**600
 _LEAST = 2.0**-1072
 
 

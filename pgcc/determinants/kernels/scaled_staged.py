@@ -1,6 +1,6 @@
 """Programs with determinants over scaled numbers (mantissa and exponent), one row after another.
 
-The counterpart of `staged` for rows that leave the range of float64: `rings/direct` calls `run_scaled_staged`, and
+The counterpart of `staged` for rows that leave the range of float64: `evaluate/direct` calls `run_scaled_staged`, and
 samplers call `scaled_determinant`.
 """
 
@@ -15,9 +15,9 @@ from pgcc.determinants.kernels.observed import PADDING
 from pgcc.determinants.kernels.plan import VARIABLES, Children, Found
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import kernel
+from pgcc.kernels.walk import walk
 from pgcc.program.program import DET, DETERMINANTS, DETMAG
 from pgcc.rings.kernels.scaled import RADIX, Scaled, normalized, shifted
-from pgcc.rings.kernels.walk import walk
 
 _MOST_UNITS = 0.1 / UNIT  # with larger errors, a determinant is unknown
 

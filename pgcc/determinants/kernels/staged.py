@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgcc.certify.kernels.bounds import LEAST_DET, MOST_DET
 from pgcc.determinants.kernels.forms import determinant_rows
 from pgcc.determinants.kernels.observed import PADDING
 from pgcc.determinants.kernels.plan import Children, Found, Layout
@@ -22,7 +23,6 @@ from pgcc.rings.float64.kernels.interpreter import copy_roots, run_block
 
 _RANGE = 1000
 _POWERS = 2.0 ** np.arange(-_RANGE, _RANGE + 1)
-LEAST, MOST = 2.0**-600, 2.0**600  # the range of determinants that are written; outside of it they are NaN, or 0 if 0
 
 
 class Determinants(NamedTuple):
@@ -126,7 +126,7 @@ def _write_values(found, rows, shift, work, at, unknown):
         value, zero = mantissa[row] * power, mantissa[row] == 0.0
         known = error[row] < 0.1
         unknown[row] |= not known
-        work[at + row] = 0.0 if zero and known else value if known and LEAST < abs(value) < MOST else math.nan
+        work[at + row] = 0.0 if zero and known else value if known and LEAST_DET < abs(value) < MOST_DET else math.nan
     for row in range(rows, len(unknown)):
         unknown[row], work[at + row] = True, math.nan
 
@@ -143,4 +143,4 @@ def in_range(mantissa, exponent):
     if mantissa == 0.0:
         return 0.0
     value = mantissa * _power_of_two(exponent)
-    return value if LEAST < abs(value) < MOST else math.nan
+    return value if LEAST_DET < abs(value) < MOST_DET else math.nan

@@ -33,12 +33,12 @@ from pgcc.determinants.kernels.sampling_sets import (
     pick_spectral,
 )
 from pgcc.determinants.kernels.sampling_trees import random_walks
+from pgcc.ir.scaled_numbers import ZERO_EXPONENT
 from pgcc.kernels.policy import kernel
 from pgcc.kernels.random import STATE, first_above, start_stream, uniform
 from pgcc.program.program import DET, LEAF, SUM, TIMES
 from pgcc.rings.kernels.scaled import shifted
 
-_NEVER = -(2**60)
 _DOWN = 2.0**-256
 _CERTAIN = 2.0  # a cumulative probability above every uniform number
 
@@ -125,7 +125,7 @@ def _accumulate(links, numbers, begin, end, m, e, cumulative):
     A term is a product of at most three mantissas, between 2⁻³⁸⁴ and 2³⁸⁴; all are brought to a common exponent.
     """
     left, right, weight, weight_exponent = links.left, links.right, numbers.weight, numbers.weight_exponent
-    top = _NEVER
+    top = ZERO_EXPONENT
     for t in range(begin, end):
         x, p = weight[t] * m[left[t]], weight_exponent[t] + e[left[t]]
         if right[t] >= 0:

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.kernels.policy import bare_kernel, kernel
+from pgcc.kernels.walk import Operations, number_system, walk
 from pgcc.program.program import DET, DETMAG
 from pgcc.rings.kernels.scaled import Constants, normalized, shifted
-from pgcc.rings.kernels.walk import Operations, number_system, walk
 
 _NOTHING = -(2**61)  # the common exponent of 0
 _MIXED = 2**61  # there is no common exponent

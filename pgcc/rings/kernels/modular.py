@@ -11,8 +11,8 @@ import numpy as np
 
 from pgcc.kernels.policy import kernel
 from pgcc.kernels.simd import LANES, fused, if_less, load, minus, nearest, plus, splat, store, times
+from pgcc.kernels.walk import Operations, number_system, walk
 from pgcc.program.program import DET, DETMAG
-from pgcc.rings.kernels.walk import Operations, number_system, walk
 
 MOST_BITS = 50  # the bits of a prime: see `mul_mod`
 

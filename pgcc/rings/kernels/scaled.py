@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgcc.ir.scaled_numbers import ZERO_EXPONENT
 from pgcc.kernels.policy import bare_kernel, kernel
-from pgcc.rings.kernels.walk import Operations, number_system, walk
+from pgcc.kernels.walk import Operations, number_system, walk
 
 RADIX = 256
 _HIGH, _LOW = 2.0**128, 2.0**-128
 _UP, _DOWN, _DOWN2 = 2.0**256, 2.0**-256, 2.0**-512
-_NEVER = -(2**60)  # the exponent of 0
 _MOST = 2**50
 
 
@@ -25,7 +25,7 @@ _MOST = 2**50
 def normalized(m, e):
     """The same number with its mantissa in range."""
     if m == 0.0:
-        return 0.0, _NEVER
+        return 0.0, ZERO_EXPONENT
     while abs(m) >= _HIGH and abs(m) < math.inf:
         m *= _DOWN
         e += 1
@@ -84,7 +84,7 @@ def _times(system, at, x):
 
 
 def _zero(system, i, at):
-    system.m[at], system.e[at] = 0.0, _NEVER
+    system.m[at], system.e[at] = 0.0, ZERO_EXPONENT
 
 
 @bare_kernel

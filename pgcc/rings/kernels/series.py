@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.kernels.policy import bare_kernel, kernel
+from pgcc.kernels.walk import Operations, number_system, walk
 from pgcc.program.program import LEAF, SUM, TIMES
-from pgcc.rings.kernels.walk import Operations, number_system, walk
 
 HUGE = 2**40  # stands for all degrees from here on
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, NoReturn
 from flint import arb, arb_mat, fmpq, fmpq_mat, fmpq_poly, fmpz, fmpz_mod_ctx, fmpz_mod_mat
 
 from pgcc.errors import ProofError
+from pgcc.exact.precision import precision
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op
-from pgcc.rings.precision import precision
 
 _MOST_SIZE_BITS = 96
 

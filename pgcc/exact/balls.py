@@ -1,22 +1,20 @@
-"""Balls of flint: its working precision, determinants, and whether a matrix is definite."""
+"""Numbers and matrices as balls and rationals of flint; determinants, and whether a matrix is definite."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from flint import arb, arb_mat, ctx, fmpq
 
+from pgcc.exact.precision import precision
 from pgcc.ir.definite import surely_definite
 from pgcc.ir.interruptible import eigh
+from pgcc.ir.matrix import Matrix
 from pgcc.ir.numbers import Number, nearest_float
 
-# flint's precision is one number for the whole process.
-flint_lock = threading.RLock()
 # Matrices of balls are eliminated in blocks of this many rows: the first block, and the rest.
 _BLOCK = 100
 _HEAD, _TAIL = slice(_BLOCK), slice(_BLOCK, None)
@@ -24,11 +22,39 @@ _HEAD, _TAIL = slice(_BLOCK), slice(_BLOCK, None)
 _DEFINITE_BITS = 256
 
 
-@contextmanager
-def precision(bits: int) -> Iterator[None]:
-    """Set flint's working precision, for one thread at a time."""
-    with flint_lock, ctx.workprec(bits):
-        yield
+def ball(number: Number) -> arb:
+    """A number in the working precision; integers and floats exactly."""
+    return arb(rational(number) if isinstance(number, Fraction) else number)
+
+
+def rational(number: Number) -> fmpq:
+    """A number, exactly."""
+    return fmpq(number) if type(number) is int else fmpq(*number.as_integer_ratio())
+
+
+def fraction(number: fmpq) -> Fraction:
+    """A rational of flint as one of Python."""
+    return Fraction(int(number.p), int(number.q))
+
+
+def ball_matrix(matrix: Matrix) -> arb_mat:
+    """A matrix in balls of the working precision."""
+    return arb_mat(*matrix.shape, [ball(x) for x in flat(matrix.numbers())])
+
+
+def floats(matrix: Any) -> np.ndarray:
+    """The midpoints of a matrix of balls, as doubles."""
+    return np.array([float(x) for x in matrix.entries()]).reshape(matrix.nrows(), matrix.ncols())
+
+
+def midpoints(matrix: arb_mat) -> arb_mat:
+    """The midpoints of a matrix of balls, as exact numbers: not the same matrix."""
+    return arb_mat(matrix.nrows(), matrix.ncols(), [x.mid() for x in matrix.entries()])
+
+
+def flat(rows: Iterable[Iterable[Any]]) -> list[Any]:
+    """The entries of a matrix, row by row, as flint takes them."""
+    return [x for row in rows for x in row]
 
 
 def ball_determinant(matrix: Any) -> Any:
@@ -48,16 +74,11 @@ def _by_blocks(matrix: Any) -> Any:
     while matrix.nrows() > _BLOCK:
         rows, n = matrix.tolist(), matrix.nrows() - _BLOCK
         top, low = rows[:_BLOCK], rows[_BLOCK:]
-        A, B = (kind(_BLOCK, m, _flat([row[part] for row in top])) for m, part in ((_BLOCK, _HEAD), (n, _TAIL)))
-        C, D = (kind(n, m, _flat([row[part] for row in low])) for m, part in ((_BLOCK, _HEAD), (n, _TAIL)))
+        A, B = (kind(_BLOCK, m, flat([row[part] for row in top])) for m, part in ((_BLOCK, _HEAD), (n, _TAIL)))
+        C, D = (kind(n, m, flat([row[part] for row in low])) for m, part in ((_BLOCK, _HEAD), (n, _TAIL)))
         value = A.det() * value
         matrix = D - C * A.solve(B)
     return matrix.det() * value
-
-
-def ball(number: Number) -> arb:
-    """A number to the working precision; integers and floats are exact."""
-    return arb(fmpq(number.numerator, number.denominator)) if isinstance(number, Fraction) else arb(number)
 
 
 def is_definite(rows: Sequence[Sequence[Number]]) -> bool:
@@ -81,14 +102,10 @@ def is_definite(rows: Sequence[Sequence[Number]]) -> bool:
         return False
     X = np.ldexp((Q / np.sqrt(values)).T, power)
     with precision(_DEFINITE_BITS):
-        A = arb_mat(n, n, [ball(x) for row in rows for x in row])
+        A = arb_mat(n, n, [ball(x) for x in flat(rows)])
         left = arb_mat(n, n, [arb(x) for x in X.ravel().tolist()])
         near = (left * A * left.transpose()).entries()
         middle = np.array([float(x.mid()) for x in near]).reshape(n, n)
         radius = np.array([float(x.rad()) for x in near]).reshape(n, n)
     lower = np.tril(middle)
     return surely_definite(lower + np.tril(middle, -1).T, np.maximum(radius, radius.T))
-
-
-def _flat(rows: list[list[Any]]) -> list[Any]:
-    return [x for row in rows for x in row]

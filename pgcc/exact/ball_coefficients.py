@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from flint import acb, acb_mat, arb, arb_mat, ctx, fmpq
 
-from pgcc.passes.balls import ball_determinant
+from pgcc.exact.balls import ball_determinant
 
 # Newton's identities cancel: they are computed with this many times the bits. And the most entries of powers of the
 # matrix that are kept.

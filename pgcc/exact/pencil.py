@@ -16,7 +16,7 @@ A DPP with an L-ensemble kernel (M0 = U = I) has as many rows as items that are 
 
 If a determinant is asked for repeatedly, with most children and complements equal to 1, a base is cheaper: with
 N = M0 + U·Vᵀ, G = Vᵀ·N⁻¹·U and d = f − y, it is det N · det(diag(y) + G·diag(d)) over the other children. The rings of
-balls and rationals (`rings/balls`) and exact counts (`evaluate/counting_exact`) call this.
+balls and rationals (`rings/balls`, by `exact/tape`) and exact counts (`evaluate/counting_exact`) call this.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from flint import acb, acb_mat, arb, arb_mat, fmpq, fmpq_mat
+from flint import acb, acb_mat, arb, arb_mat, fmpq, fmpq_mat, fmpq_poly
 
+from pgcc.exact.ball_coefficients import ball_coefficient
+from pgcc.exact.balls import ball, ball_determinant, flat, rational
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node
-from pgcc.ir.numbers import Number, exact
-from pgcc.passes.ball_coefficients import ball_coefficient
-from pgcc.passes.balls import ball_determinant
+from pgcc.ir.numbers import Number
 
 Sparse = list[tuple[int, Any]]  # the indices and values of the nonzero entries of a vector
 Term = tuple[Any, Sparse, Sparse]  # f·u·vᵀ
@@ -66,20 +66,7 @@ class Ring(NamedTuple):
     coefficient: Callable[[Any, Any, int, int], Any]
 
 
-def as_rational(number: Number) -> fmpq:
-    """A number of a circuit, exactly."""
-    if type(number) is int:
-        return fmpq(number)
-    ratio = exact(number)
-    return fmpq(ratio.numerator, ratio.denominator)
-
-
-def as_ball(number: Number) -> arb:
-    """A number of a circuit in the working precision; integers and floats exactly."""
-    return arb(as_rational(number) if type(number) is not float and type(number) is not int else number)
-
-
-def _ball_matrix(rows: int, columns: int, entries: list[Any]) -> Any:
+def _matrix_of_balls(rows: int, columns: int, entries: list[Any]) -> Any:
     is_complex = any(isinstance(x, acb) for x in entries)
     return (acb_mat if is_complex else arb_mat)(rows, columns, entries)
 
@@ -87,7 +74,7 @@ def _ball_matrix(rows: int, columns: int, entries: list[Any]) -> Any:
 def _rational_coefficient(P: Any, Q: Any, wanted: int, degree: int) -> Any:
     if _is_identity(P):  # det(x·1 + Q) = Σ_j (the coefficient of s^j)·x^(n − j)
         return (Q * fmpq(-1)).charpoly()[P.nrows() - wanted]
-    return interpolated_coefficient([(P + Q * fmpq(s)).det() for s in range(degree + 1)], wanted)
+    return interpolated([(P + Q * fmpq(s)).det() for s in range(degree + 1)])[wanted]
 
 
 def _is_identity(matrix: fmpq_mat) -> bool:
@@ -95,23 +82,21 @@ def _is_identity(matrix: fmpq_mat) -> bool:
     return matrix == fmpq_mat(n, n, [int(i == j) for i in range(n) for j in range(n)])
 
 
-def interpolated_coefficient(values: Sequence[Any], wanted: int) -> Any:
-    """The coefficient of t^wanted of the polynomial with these values at 0, 1, 2, …, by Newton interpolation."""
+def interpolated(values: Sequence[Any]) -> fmpq_poly:
+    """The polynomial with these rational values at 0, 1, 2, …: Newton interpolation."""
     differences = list(values)
     n = len(values)
     for level in range(1, n):
         for i in range(n - 1, level - 1, -1):
             differences[i] = (differences[i] - differences[i - 1]) / fmpq(level)
-    coefficients: list[Any] = [fmpq(0)] * n
-    for i in range(n - 1, -1, -1):  # p := p · (t − i) + differences[i]
-        shifted = [fmpq(0), *coefficients[:-1]]
-        coefficients = [s - i * c for s, c in zip(shifted, coefficients, strict=True)]
-        coefficients[0] += differences[i]
-    return coefficients[wanted]
+    found = fmpq_poly([0])
+    for i in range(n - 1, -1, -1):
+        found = found * fmpq_poly([-i, 1]) + differences[i]
+    return found
 
 
-BALLS = Ring(as_ball, _ball_matrix, ball_determinant, ball_coefficient)
-RATIONALS = Ring(as_rational, fmpq_mat, fmpq_mat.det, _rational_coefficient)
+BALLS = Ring(ball, _matrix_of_balls, ball_determinant, ball_coefficient)
+RATIONALS = Ring(rational, fmpq_mat, fmpq_mat.det, _rational_coefficient)
 
 
 # -- determinants -------------------------------------------------------------------------------------------------
@@ -235,7 +220,7 @@ def _dense(columns: list[Sparse], r: int, zero: Any) -> arb_mat:
     for j, column in enumerate(columns):
         for i, x in column:
             rows[i][j] = x
-    return arb_mat(r, len(columns), _flat(rows))
+    return arb_mat(r, len(columns), flat(rows))
 
 
 class Pencil:
@@ -305,14 +290,14 @@ class Pencil:
         ring, zero, n, k = self.det.ring, self.det.zero, len(to), len(terms)
         if sum(len(left) * len(right) for _, left, right in terms) <= 2 * n * k:
             _add(terms, to)
-            return ring.matrix(n, n, _flat(to))
+            return ring.matrix(n, n, flat(to))
         U, V = [[zero] * k for _ in range(n)], [[zero] * n for _ in range(k)]
         for j, (f, left, right) in enumerate(terms):
             for p, x in left:
                 U[p][j] = f * x
             for q, x in right:
                 V[j][q] = x
-        return ring.matrix(n, n, _flat(to)) + ring.matrix(n, k, _flat(U)) * ring.matrix(k, n, _flat(V))
+        return ring.matrix(n, n, flat(to)) + ring.matrix(n, k, flat(U)) * ring.matrix(k, n, flat(V))
 
 
 def _add(terms: Iterable[Term], to: list[list[Any]]) -> None:
@@ -322,7 +307,3 @@ def _add(terms: Iterable[Term], to: list[list[Any]]) -> None:
             row, fx = to[p], f * x
             for q, z in right:
                 row[q] += fx * z
-
-
-def _flat(rows: list[list[Any]]) -> list[Any]:
-    return [x for row in rows for x in row]

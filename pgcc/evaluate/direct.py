@@ -11,14 +11,15 @@ from pgcc.certify.certificate import Certificate, gamma_of
 from pgcc.certify.kernels.bounds import absolute_errors, certify
 from pgcc.determinants.kernels.scaled_staged import run_scaled_staged
 from pgcc.determinants.staged import Staged
-from pgcc.ir.numbers import Number, add, exact
+from pgcc.ir.numbers import add
+from pgcc.ir.scaled_numbers import split_numbers
+from pgcc.kernels.walk import instructions_of
 from pgcc.program.program import LOWERED, Program
 from pgcc.program.schedule import schedule
 from pgcc.rings.float64.kernels.evidence import STEP
 from pgcc.rings.float64.kernels.rows import Answer
 from pgcc.rings.float64.loop import Loop
 from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled
-from pgcc.rings.kernels.walk import instructions_of
 from pgcc.rings.values import Values
 
 # Bytes of the second-level cache that the slots of a block may take; matrices of determinants need the rest.
@@ -170,35 +171,7 @@ def roots_of(program: Program) -> np.ndarray:
 
 def split_constants(program: Program) -> Constants:
     """The weights and the table of leaves as scaled numbers: mantissas and exponents of each."""
-    weights, weight_exponents = split_numbers(program.numbers)
-    leaves, leaf_exponents = split_numbers([x for a, b in program.leaf_numbers for x in (a, b, add(a, b))])
+    weights, weight_exponents = split_numbers(program.numbers, RADIX)
+    leaves, leaf_exponents = split_numbers([x for a, b in program.leaf_numbers for x in (a, b, add(a, b))], RADIX)
     table, table_exponents = leaves.reshape(-1, 3), leaf_exponents.reshape(-1, 3)
     return Constants(weights, weight_exponents, program.leaf_variable, table, table_exponents)
-
-
-def split_numbers(numbers: list[Number]) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of any size as m · 2^(256·e) with 2⁻¹²⁸ ≤ |m| < 2¹²⁸; 0 has an exponent below all others."""
-    mantissas, exponents = np.zeros(len(numbers)), np.full(len(numbers), -(2**60), np.int64)
-    for i, number in enumerate(numbers):
-        if number:
-            mantissas[i], exponents[i] = split_number(number)
-    return mantissas, exponents
-
-
-def split_doubles(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Doubles as m · 2^(256·e), as `split_numbers` has them."""
-    fraction, binary = np.frexp(numbers)
-    exponents = (binary.astype(np.int64) + RADIX // 2) // RADIX
-    mantissas = np.ldexp(fraction, binary - exponents * RADIX)
-    return mantissas, np.where(fraction == 0.0, -(2**60), exponents)
-
-
-def split_number(number: Number) -> tuple[float, int]:
-    """One nonzero number as (m, e) with number ≈ m · 2^(256·e) to one rounding."""
-    if isinstance(number, float) and 2.0**-128 <= abs(number) < 2.0**128:
-        return number, 0
-    ratio = exact(number)
-    e = (ratio.numerator.bit_length() - ratio.denominator.bit_length() + RADIX // 2) // RADIX
-    shift = e * RADIX
-    scaled = ratio / (1 << shift) if shift >= 0 else ratio * (1 << -shift)
-    return float(scaled), e

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from pgcc.ir.matrix import Matrix
@@ -43,34 +43,20 @@ def _ratio(numerator: int, denominator: int) -> Number:
 
 
 def constant_determinant(matrix: Matrix) -> Number | None:
-    """det of a constant matrix, or None if it could become enormous (Hadamard's bound).
+    """det of a constant matrix, or None if it could become enormous."""
+    from flint import fmpq, fmpq_mat  # simplifying a circuit without determinants does not need it
 
-    Rows are scaled to integers; then Bareiss' elimination, in which every division is exact.
-    """
     rows = matrix.exact()
-    if sum(max(map(bits, row)) + len(row).bit_length() for row in rows) > LARGEST:
+    if determinant_bits(map(bits, row) for row in rows) > LARGEST:
         return None
-    scale = 1
-    integers: list[list[int]] = []
-    for row in rows:
-        common = math.lcm(*(x.denominator for x in row))
-        scale *= common
-        integers.append([int(x * common) for x in row])
-    return as_number(Fraction(_bareiss(integers), scale))
+    value = fmpq_mat(len(rows), len(rows), [fmpq(x.numerator, x.denominator) for row in rows for x in row]).det()
+    return as_number(Fraction(int(value.p), int(value.q)))
 
 
-def _bareiss(a: list[list[int]]) -> int:
-    sign, before = 1, 1
-    for k in range(len(a)):
-        pivot = next((i for i in range(k, len(a)) if a[i][k]), None)
-        if pivot is None:
-            return 0
-        if pivot != k:
-            a[k], a[pivot], sign = a[pivot], a[k], -sign
-        for i in range(k + 1, len(a)):
-            a[i] = [(a[k][k] * x - a[i][k] * y) // before for x, y in zip(a[i], a[k], strict=True)]
-        before = a[k][k]
-    return sign * before
+def determinant_bits(rows: Iterable[Iterable[int]]) -> int:
+    """A bound on the bits of a determinant, given those of the entries of every row (Hadamard)."""
+    lengths = [list(row) for row in rows]
+    return sum(max(row) + len(row).bit_length() for row in lengths)
 
 
 def interpolation_weights(points: Sequence[int], k: int) -> list[Fraction]:
