@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pgcc.draw.labels import labelled_edges
-from pgcc.errors import PgccError
+from pgcc.errors import PgccError, plural
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 
@@ -79,12 +79,12 @@ def neighbourhood(circuit: Circuit, around: str | Node | Circuit, most_nodes: in
     parents = _parents(circuit)
     nodes = _nearest(centres, most_nodes, AROUND_LEVELS, lambda node: [*_children(node), *parents.get(node, {})])
     what = repr(around) if isinstance(around, str) else "a node"
-    note = f"{len(nodes):,} nodes around {what}, of {_size_text(circuit)}"
+    note = f"{plural(len(nodes), 'node')} around {what}, of {_size_text(circuit)}"
     return _cut(circuit, nodes, note, parents)
 
 
 def _size_text(circuit: Circuit) -> str:
-    return f"{len(circuit.order):,} nodes and {circuit.edges:,} edges"
+    return f"{plural(len(circuit.order), 'node')} and {plural(circuit.edges, 'edge')}"
 
 
 def _children(node: Node) -> list[Node]:

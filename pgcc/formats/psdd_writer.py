@@ -18,7 +18,7 @@ from itertools import combinations
 from typing import BinaryIO
 
 from pgcc.errors import FormatError
-from pgcc.formats.logic import over_literals
+from pgcc.formats.logic import need_variables, over_literals
 from pgcc.frontend.structure import CommonSupport
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
@@ -59,8 +59,7 @@ def write(circuit: Circuit, file: BinaryIO) -> dict[str, bytes]:
     """
     with collector_paused(), localcontext(_DIGITS):
         full = over_literals(circuit, "a PSDD")
-        if not full.variables:
-            raise FormatError("a PSDD has at least one variable, and this circuit has none")
+        need_variables(full, "a PSDD")
         if not full.facts.monotone:
             raise FormatError("a PSDD has no negative weights, and this circuit has some: .pgc and .npz keep them")
         writer = _Writer(full)
@@ -174,7 +173,7 @@ class _Writer:
             largest.append(top / total[i] if node.op is Op.SUM and value else top)
         if abs(total[-1] - 1) > ROUNDINGS:
             raise FormatError(
-                f"a PSDD is normalised, and the total of this circuit is {_shown(total[-1])}: circuit.normalize()"
+                f"a PSDD is normalised, and the total of this circuit is {_few_digits(total[-1])}: circuit.normalize()"
             )
         return total
 
@@ -281,7 +280,7 @@ class _Writer:
             raise FormatError(
                 "a PSDD has log(p) of a probability p, which is 0 as a double if p is nearly 1, and in "
                 f"{describe(self.order[position])} x{variable} is 0 with a probability of about "
-                f"{_shown(outside / (inside + outside))}"
+                f"{_few_digits(outside / (inside + outside))}"
             )
         return "T", f"{variable} {math.log1p(-rest)!r}"
 
@@ -330,11 +329,11 @@ def _log(weight: Decimal) -> str:
     if log < LEAST_LOG:
         raise FormatError(
             f"a PSDD has logarithms of weights down to {LEAST_LOG:g}, and this circuit has a weight of about "
-            f"{_shown(weight)}"
+            f"{_few_digits(weight)}"
         )
     return repr(min(0.0, log))
 
 
-def _shown(number: Decimal) -> str:
+def _few_digits(number: Decimal) -> str:
     """A few digits of a number of any size."""
     return f"{+number.normalize(Context(prec=6, Emin=MIN_EMIN, Emax=MAX_EMAX)):g}".replace("E", "e")

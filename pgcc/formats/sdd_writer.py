@@ -18,7 +18,7 @@ from operator import or_
 from typing import Any, BinaryIO
 
 from pgcc.errors import FormatError
-from pgcc.formats.logic import over_literals, refuse_weights, signed_number
+from pgcc.formats.logic import need_variables, over_literals, refuse_weights, signed_number
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.names import some
@@ -49,8 +49,7 @@ def write(circuit: Circuit, file: BinaryIO) -> dict[str, bytes]:
     """
     with collector_paused():
         full = over_literals(circuit, "an SDD")
-        if not full.variables:
-            raise FormatError("an SDD has at least one variable, and this circuit has none")
+        need_variables(full, "an SDD")
         refuse_weights(full, "an SDD")
         vtree = _Vtree(len(full.variables), _products(full))
         diagram = _Diagram(vtree)

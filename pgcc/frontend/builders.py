@@ -17,7 +17,7 @@ import numpy as np
 
 from pgcc.arrays import as_array
 from pgcc.errors import CircuitError, brief, plural
-from pgcc.frontend.chow_liu import PairCounts
+from pgcc.frontend.chow_liu import PairCounts, parents_first
 from pgcc.frontend.elimination import Factor, eliminate
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
@@ -72,8 +72,8 @@ def chow_liu(parents: Iterable[int | None], probs: Iterable[Any], names: Iterabl
     """
     listed, tables = as_list(parents, "parents"), as_list(probs, "probs")
     if len(tables) != len(listed):
-        raise CircuitError(f"{len(listed)} variables, but probabilities for {len(tables)}")
-    labels = _names(names, len(listed))
+        raise CircuitError(f"{plural(len(listed), 'variable')}, but probabilities for {len(tables)}")
+    labels = _labels(names, len(listed))
     above = [_parent(p, i, labels) for i, p in enumerate(listed)]
     given = [_pair(p, above[i] < 0, labels[i]) for i, p in enumerate(tables)]
     with collector_paused():
@@ -84,7 +84,11 @@ def _tree(above: list[int], given: list[tuple[Number, Number]], labels: Sequence
     """S_i(v) = Σ_x Pr(x_i = x | parent = v) · lit_x · Π_{children c} S_c(x); for a root both v are the same."""
     below: list[tuple[list[Node], list[Node]]] = [([], []) for _ in above]
     roots: list[Node] = []
-    for i in reversed(_topological(above, labels)):
+    order = parents_first(above)
+    if len(order) < len(above):
+        stuck = min(set(range(len(above))) - set(order))
+        raise CircuitError(f"the parents of {labels[stuck]!r} form a cycle")
+    for i in reversed(order):
         terms = [product_of([var(labels[i], complement=not x), *below[i][x]]) for x in (0, 1)]
         sums = [_bernoulli(p, *terms) for p in given[i]]
         if above[i] < 0:
@@ -93,21 +97,6 @@ def _tree(above: list[int], given: list[tuple[Number, Number]], labels: Sequence
             for x in (0, 1):
                 below[above[i]][x].append(sums[x])
     return product_of(roots[::-1])
-
-
-def _topological(above: list[int], labels: Sequence[str]) -> list[int]:
-    """The variables in an order with parents before children."""
-    below: list[list[int]] = [[] for _ in above]
-    for i, parent in enumerate(above):
-        if parent >= 0:
-            below[parent].append(i)
-    order = [i for i, parent in enumerate(above) if parent < 0]
-    for i in order:
-        order += below[i]
-    if len(order) < len(above):
-        stuck = min(set(range(len(above))) - set(order))
-        raise CircuitError(f"the parents of {labels[stuck]!r} form a cycle")
-    return order
 
 
 def _parent(parent: Any, i: int, labels: Sequence[str]) -> int:
@@ -232,10 +221,10 @@ def naive_bayes(weights: Iterable[Any], probs: Iterable[Any], names: Iterable[st
     shares = _distribution(weights, "the weights of the components")
     rows = [as_list(row, "a row of probs") for row in as_list(probs, "probs")]
     if len(rows) != len(shares):
-        raise CircuitError(f"{len(shares)} weights, but probabilities for {len(rows)} components")
+        raise CircuitError(f"{plural(len(shares), 'weight')}, but probabilities for {plural(len(rows), 'component')}")
     if len({len(row) for row in rows}) > 1:
         raise CircuitError("the components have probabilities for different numbers of variables")
-    labels = _names(names, len(rows[0]))
+    labels = _labels(names, len(rows[0]))
     with collector_paused():
         leaves = [
             [_leaf(p, name, f" | component {k}") for p, name in zip(row, labels, strict=True)]
@@ -295,7 +284,7 @@ def hmm(
     ones = [probability(e, f"Pr(observation = 1 | state {s})") for s, e in enumerate(as_list(emission, "emission"))]
     if len(rows) != k or any(len(row) != k for row in rows) or len(ones) != k:
         raise CircuitError(f"{k} initial probabilities need transitions {k}×{k} and {k} emissions")
-    labels = _names(names, steps)
+    labels = _labels(names, steps)
     with collector_paused():
         return Circuit(_mixture(first, _backward(rows, ones, labels)), labels)
 
@@ -334,7 +323,7 @@ def cutset_network(spec: Any, names: Iterable[str] | None = None) -> Circuit:
     """
     with collector_paused():
         root, scope = _cutset(spec)
-        labels = _names(list(scope) if names is None else names, len(scope))
+        labels = _labels(list(scope) if names is None else names, len(scope))
         if set(labels) != set(scope):
             raise CircuitError(f"the names are not those of the network: {sorted(set(labels) ^ set(scope))[0]!r}")
         return Circuit(root, labels)
@@ -436,7 +425,7 @@ def bayesian_network(G: networkx.DiGraph, cpt: str = "cpt", keep: Iterable[str] 
         raise CircuitError(
             "a Bayesian network has no directed cycle: " + " → ".join(str(u) for u, _ in nx.find_cycle(G))
         )
-    labels = _names([str(node) for node in G], len(G))
+    labels = _labels([str(node) for node in G], len(G))
     index = {node: i for i, node in enumerate(G)}
     factors = []
     for node, i in index.items():
@@ -520,14 +509,14 @@ def _distribution(values: Iterable[Any], what: str) -> list[Number]:
     return numbers
 
 
-def _names(names: Iterable[str] | None, count: int) -> list[str]:
+def _labels(names: Iterable[str] | None, count: int) -> list[str]:
     if count < 1:
         raise CircuitError("a model has at least one variable")
     if names is None:
         return default_names(count)
     labels = as_list(names, "names")
     if len(labels) != count:
-        raise CircuitError(f"{count} variables, but {len(labels)} names")
+        raise CircuitError(f"{plural(count, 'variable')}, but {plural(len(labels), 'name')}")
     return new_names(labels)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pgcc.arrays import as_array
-from pgcc.errors import CircuitError
+from pgcc.errors import CircuitError, plural
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, const, det, var
@@ -113,7 +113,8 @@ def _expanded(matrix: Any) -> Circuit:
     for i, row in enumerate(rows):
         if len(row) != n:
             raise CircuitError(
-                f"a determinant needs a square matrix: row {i} has {len(row)} entries, and there are {n} rows"
+                f"a determinant needs a square matrix: row {i} has {plural(len(row), 'entry', 'entries')}, "
+                f"and the matrix has {plural(n, 'row')}"
             )
     if n > MOST_EXPANDED:
         raise CircuitError(

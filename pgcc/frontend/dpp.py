@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.errors import CircuitError, SemanticsError
+from pgcc.errors import CircuitError, SemanticsError, plural
 from pgcc.frontend.kernel import Kernel, Rows, read_kernel
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.definite import surely_definite
@@ -148,7 +148,9 @@ def dpp(
     if len(kernel.items) != kernel.floats.shape[1]:
         n, m = kernel.floats.shape
         hint = "; an n×r matrix B with L = B·Bᵀ is given as factor=B" if what == "L" else ""
-        raise CircuitError(f"the kernel {what} has to be square: it has {n} rows and {m} columns{hint}")
+        raise CircuitError(
+            f"the kernel {what} has to be square: it has {plural(n, 'row')} and {plural(m, 'column')}{hint}"
+        )
     if symmetric:
         kernel = _symmetrised(kernel)
         return _symmetric_l(kernel, nearest, rank) if what == "L" else _symmetric_k(kernel, nearest, rank)

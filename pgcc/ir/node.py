@@ -28,7 +28,7 @@ from fractions import Fraction
 from itertools import chain
 from typing import Any, assert_never
 
-from pgcc.errors import CircuitError
+from pgcc.errors import CircuitError, plural
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.numbers import Number, as_number
 
@@ -192,7 +192,9 @@ def weighted_sum(weights: Iterable[Any], children: Iterable[Node]) -> Node:
     numbers = tuple(map(as_number, weights))
     nodes = _nodes(children)
     if len(numbers) != len(nodes):
-        raise CircuitError(f"a sum of {len(nodes)} children needs as many weights, not {len(numbers)}")
+        raise CircuitError(
+            f"a sum of {plural(len(nodes), 'child', 'children')} needs as many weights, not {len(numbers)}"
+        )
     return intern(Op.SUM, nodes, numbers)
 
 
@@ -229,13 +231,13 @@ def det_data(
     r = m0.shape[0]
     if m0.shape != (r, r) or u.shape != (r, inside) or v.shape != (r, inside) or outside != inside:
         raise CircuitError(
-            f"a determinant with {inside} children needs M0 of shape r×r and U, V of shape r×{inside}: "
-            f"got {m0.shape}, {u.shape}, {v.shape}, and {outside} complements"
+            f"a determinant with {plural(inside, 'child', 'children')} needs M0 of shape r×r and U, V of shape "
+            f"r×{inside}: got {m0.shape}, {u.shape}, {v.shape}, and {outside} complements"
         )
     which = None if counted is None else _as_counted(counted, inside, size)
     n = inside if which is None else sum(which)
     if size is not None and not is_size(size, n):
-        of = f"{n} children" if which is None else f"{n} counted children"
+        of = plural(n, "child", "children") if which is None else plural(n, "counted child", "counted children")
         raise CircuitError(f"the size of a determinant of {of} is a number from 0 to {n}, not {size!r}")
     return m0, u, v, size, which
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pgcc.arrays import as_array
-from pgcc.errors import CircuitError, SemanticsError, brief
+from pgcc.errors import CircuitError, PgccError, SemanticsError, brief
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.names import hint
 from pgcc.ir.node import var
@@ -37,7 +37,7 @@ def check_disjoint(circuits: Iterable[Circuit], what: str) -> None:
         claim_variables(owners, circuit, f"{what} {i}")
 
 
-def read_names(circuit: Circuit, names: Iterable[str] | None, verb: str) -> list[str]:
+def list_variables(circuit: Circuit, names: Iterable[str] | None, verb: str) -> list[str]:
     """Variables of the circuit, each once; all of them for None."""
     if names is None:
         return list(circuit.variables)
@@ -49,17 +49,15 @@ def read_names(circuit: Circuit, names: Iterable[str] | None, verb: str) -> list
     return listed
 
 
-def check_known(circuit: Circuit, names: Iterable[Any], verb: str) -> None:
+def check_known(circuit: Circuit, names: Iterable[Any], verb: str, error: type[PgccError] = CircuitError) -> None:
     """Refuse names that are no variables of the circuit."""
     known = set(circuit.variables)
     for name in names:
         if name not in known:
-            raise CircuitError(
-                f"cannot {verb} {name!r}: the circuit has no such variable{hint(name, circuit.variables)}"
-            )
+            raise error(f"cannot {verb} {name!r}: the circuit has no such variable{hint(name, circuit.variables)}")
 
 
-# -- names for new variables -------------------------------------------------------------------------------------------
+# -- sequences, and names for new variables ----------------------------------------------------------------------------
 
 
 def as_list(values: Any, what: str) -> list:
@@ -69,6 +67,18 @@ def as_list(values: Any, what: str) -> list:
         return list(values if array is None else array)
     except TypeError:
         raise CircuitError(f"{what}: a sequence is needed, not {brief(values)}") from None
+
+
+def need_sequence(values: Any, what: str) -> list:
+    """The elements of a sequence that is not text, called `what` ("the names are a sequence").
+
+    >>> need_sequence("abc", "the names are a sequence")
+    Traceback (most recent call last):
+    pgcc.errors.CircuitError: the names are a sequence, not 'abc'
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise CircuitError(f"{what}, not {values!r}")
+    return list(values)
 
 
 def new_names(names: Iterable[Any], what: str = "variables") -> list[str]:

@@ -25,9 +25,9 @@ from pgcc.passes.arguments import (
     check_circuit,
     check_known,
     claim_variables,
+    list_variables,
     positive,
     probability,
-    read_names,
 )
 from pgcc.passes.building import sum_of
 from pgcc.passes.homogenize import homogenize
@@ -100,7 +100,7 @@ def tilt(circuit: Circuit, weights: Mapping[str, Any]) -> Circuit:
 
 def complement(circuit: Circuit, names: Iterable[str] | None = None) -> Circuit:
     """`Circuit.complement`: Π z_i · g(1/z), with a complement ȳ_i (which is 1) wherever a variable is out."""
-    swapped = set(read_names(circuit, names, "swap"))
+    swapped = set(list_variables(circuit, names, "swap"))
 
     def leaf(node: Node) -> Node:
         return var(node.name, not node.is_complement) if node.name in swapped else node
@@ -140,7 +140,7 @@ def _with_literals(circuit: Circuit, leaf: Any, why: str) -> Circuit:
 
 def restrict(circuit: Circuit, names: Iterable[str]) -> Circuit:
     """`Circuit.restrict`."""
-    kept = read_names(circuit, names, "keep")
+    kept = list_variables(circuit, names, "keep")
     held = set(kept)
     rest = circuit.marginalize([name for name in circuit.variables if name not in held])
     return Circuit(rest.root, kept)

@@ -19,10 +19,10 @@ from typing import Any, assert_never
 from pgcc.errors import EvidenceError
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.names import hint
 from pgcc.ir.node import ONE, ZERO, Node, Op, const, iter_edges, postorder, rebuild
 from pgcc.ir.recursion import resolve
 from pgcc.ir.scopes import Scopes, size
+from pgcc.passes.arguments import check_known
 from pgcc.passes.building import product_of, sum_of
 from pgcc.passes.exact import interpolation_weights
 from pgcc.passes.pipeline import simplify
@@ -48,17 +48,10 @@ def condition(circuit: Circuit, observed: Mapping[str, int]) -> Circuit:
 def marginalize(circuit: Circuit, names: Iterable[str]) -> Circuit:
     """`Circuit.marginalize`, of any circuit: z = 1 for the variables that are named."""
     gone = dict.fromkeys([names] if isinstance(names, str) else names, ONE)
-    _check_known(circuit, gone)
+    check_known(circuit, gone, "sum out", EvidenceError)
     rest = [name for name in circuit.variables if name not in gone]
     with collector_paused():
         return simplify(Circuit(_substitute(circuit, gone).root, rest))
-
-
-def _check_known(circuit: Circuit, names: Iterable[str]) -> None:
-    known = set(circuit.variables)
-    for name in names:
-        if name not in known:
-            raise EvidenceError(f"{name!r} is not a variable of the circuit{hint(name, circuit.variables)}")
 
 
 def _substitute(circuit: Circuit, leaves: Mapping[str, Node]) -> Circuit:

@@ -19,7 +19,7 @@ from pgcc.errors import CircuitError, brief
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node, Op, det
-from pgcc.passes.arguments import read_names
+from pgcc.passes.arguments import list_variables
 from pgcc.passes.building import product_of, sum_of
 from pgcc.passes.exact import interpolation_weights
 
@@ -40,7 +40,7 @@ def of_size(circuit: Circuit, size: Any, over: Iterable[str] | None = None) -> C
     >>> print(of_size(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2"), (1, 2)).simplify())
     3/10*a + 1/10*b + 2/5*a*b
     """
-    counted = read_names(circuit, over, "count")
+    counted = list_variables(circuit, over, "count")
     least, most = read_size(size)
     if most > len(counted):
         raise CircuitError(

@@ -25,7 +25,7 @@ from pgcc.validity.proof import TOTAL_TOLERANCE, Proof, verify
 from pgcc.validity.proof.values import coefficient
 from pgcc.validity.provenance import Certificate, prove_nonnegative
 from pgcc.validity.search import TermSampler, find_negative
-from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, assignment_text, exact_text, number_text
+from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, assignment_text, exact_text, short_text
 
 # All coefficients are computed for at most this many variables.
 MOST_EXHAUSTIVE = 22
@@ -369,7 +369,7 @@ def _judge_one(circuit: Circuit, total: Fraction | Enclosure) -> Verdict:
         off = abs(total - 1)
         if off > tolerance:
             divided = "; compile divides by it" if total > 0 else ""
-            return Verdict(REFUTED, f"g(1) = {number_text(total)}{divided}", total, total)
+            return Verdict(REFUTED, f"g(1) = {short_text(total)}{divided}", total, total)
         text = "g(1) = 1" if not off else f"g(1) = 1 to {float(off):.1e}; {TOTAL_TOLERANCE:.0e} is tolerated of floats"
         return Verdict(PROVED, text)
     off_most, off_least = abs(total.middle - 1) + total.radius, abs(total.middle - 1) - total.radius
@@ -382,7 +382,7 @@ def _judge_one(circuit: Circuit, total: Fraction | Enclosure) -> Verdict:
 
 def _judge_positive(total: Fraction | Enclosure) -> Verdict:
     if isinstance(total, Fraction):
-        sign, text = (total > 0) - (total < 0), number_text(total)
+        sign, text = (total > 0) - (total < 0), short_text(total)
     else:
         sign, text = total.sign, f"{total.middle:.9g}"
         if not sign:
@@ -463,7 +463,7 @@ class _Nonnegative:
             return Verdict(NOT_PROVEN, f"no rule proves it, and a search could not be made ({error})")
         if found.row is not None and found.value is not None:
             return self._refuted(found.row, found.value)
-        least = f"; the lowest is {number_text(found.smallest)}" if found.smallest is not None else ""
+        least = f"; the lowest is {short_text(found.smallest)}" if found.smallest is not None else ""
         return Verdict(
             NOT_PROVEN,
             f"no rule proves it, and none of {found.looked_at:,} coefficients is negative{least}{self.tolerated}",
@@ -471,7 +471,7 @@ class _Nonnegative:
 
     def _refuted(self, row: list[int], value: Fraction) -> Verdict:
         assignment = dict(zip(self.circuit.variables, row, strict=True))
-        text = f"the coefficient of {assignment_text(assignment)} is {number_text(value)}{self.tolerated}"
+        text = f"the coefficient of {assignment_text(assignment)} is {short_text(value)}{self.tolerated}"
         if not self.is_slack_known:
             return Verdict(NOT_PROVEN, f"{text}, which is tolerated of floats if the total is large enough")
         data = {**self.data, "row": assignment, "value": exact_text(value)}

@@ -169,7 +169,7 @@ def test_csv_line_endings_and_marks():
         ("a,d\n1,1\n", "x.csv, line 1: column 'd' is not a variable"),
         ("a,\n1,1\n", "x.csv, line 1: column '' is not a variable"),
         ("a,b,a\n1,1,1\n", "x.csv, line 1: column 'a' occurs twice"),
-        ("a,b\n1,1\n1\n", "x.csv, line 3: 1 entries, but there are 2 columns"),
+        ("a,b\n1,1\n1\n", "x.csv, line 3: 1 entry, but the table has 2 columns"),
         ("a,b\n1,1\n1,7\n", "x.csv, line 3: 'b' is '7': evidence is"),
         ("a\n" + "x" * 200_000 + "\n", "x.csv, line 2: not CSV"),
     ],
@@ -322,7 +322,9 @@ def test_table_errors_name_the_place(run, beta, table, monkeypatch):
     assert beta("--evidence", table("z1,z2\n1,0\n1,5\n")).error.endswith(
         "rows.csv, line 3: 'z2' is '5': evidence is 1 (in), 0 (out) or ? (unobserved)"
     )
-    assert "is not text in UTF-8" in beta("--evidence", table("z1\n\u00e9\n", "latin-1")).error
+    for before in (0, 3, 5000):  # in the first bytes that are decoded together, and in later ones
+        bad = table("z1\n" + "1\n" * before + "\u00e9\n", "latin-1")
+        assert f"rows.csv, line {before + 2}: this is not text in UTF-8" in beta("--evidence", bad).error
     assert beta("--evidence", "nosuch.csv").error == "nosuch.csv: No such file or directory"
     monkeypatch.setattr("pgcc.data.text._AT_A_TIME", 4)
     monkeypatch.setattr("pgcc.model.find_standing", lambda *_: NOT_ASKED)  # as if no search had found the coefficient

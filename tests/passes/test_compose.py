@@ -674,7 +674,7 @@ MALFORMED = [
     ),
     (lambda: pgcc.superpose([SQUARES, X]), CircuitError, "in a decomposable circuit"),
     (lambda: pgcc.superpose([pgcc.parse("2*x - 1"), X]), SemanticsError, "no distribution of 'x'"),
-    (lambda: pgcc.det_pgc([[1, 0], [0, 1]], [X]), CircuitError, "the kernel has 2 rows, but there are 1 leaves"),
+    (lambda: pgcc.det_pgc([[1, 0], [0, 1]], [X]), CircuitError, "the kernel has 2 rows, but the list has 1 leaf"),
     (lambda: pgcc.det_pgc([[1, 0], [0, 1]], [X, X]), SemanticsError, "leaf 0 and leaf 1 share the variable 'x'"),
     (lambda: pgcc.det_pgc([[1, 2], [2, 1]], [X, Y]), SemanticsError, "to which 'leaf 0' and 'leaf 1' contribute"),
     (lambda: pgcc.det_pgc([[1, 0], [0, 1]], [X, 3]), CircuitError, "leaf 1 is a circuit, not 3"),
