@@ -50,7 +50,8 @@ class CircuitMLE(Estimator):
     smoothing : float
         For EM: the number of rows added to every sum, in proportion to its initial weights.
     learning_rate, weight_decay, batch_size
-        For Adam; `batch_size` is the number of rows per step.
+        For Adam; `batch_size` is the number of rows per step. The weight decay is decoupled (as in AdamW): a step
+        multiplies the parameters by 1 − learning_rate · weight_decay. It is not an L2 penalty, as in `SimplePGC`.
     free_matrices : bool
         Also learn determinants for which no parametrisation guarantees a distribution. They are normalised by their
         total, but their coefficients may become negative: check the result with `pgcc.check`.

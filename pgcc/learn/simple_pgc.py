@@ -46,6 +46,7 @@ class SimplePGC(Estimator):
         different rates; "paper" trains as in the paper. Both start from a mixture found by EM.
     max_iter, batch_size, learning_rate, weight_decay, n_iter_no_change : optional
         Hyper-parameters that replace those of the recipe; see `pgcc.learn.recipes.Recipe`. An iteration is an epoch.
+        The weight decay is an L2 penalty on a mini-batch, weight_decay/2 · |parameters|²; it is not decoupled.
     n_init : int
         The number of runs of every recipe, with different seeds. The run that is best on the validation data is kept.
     binarize : float, optional

@@ -337,7 +337,7 @@ class _Expansion:
                 return {frozenset() if node.is_complement else frozenset({(node.name, 1)}): Fraction(1)}
             case Op.SUM | Op.PRODUCT:
                 pass
-            case _:  # a determinant
+            case _:  # a determinant, or an operation without a rule: not multiplied out, so that it proves nothing
                 return None
         total: Terms = {} if node.op is Op.SUM else {frozenset(): Fraction(1)}
         for k, terms in enumerate(below):
