@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from pgcc.errors import FormatError
 from pgcc.formats.logic import need_variables, over_literals
-from pgcc.frontend.structure import CommonSupport
+from pgcc.frontend.common_support import CommonSupport
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op

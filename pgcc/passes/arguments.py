@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from pgcc.arrays import as_array
-from pgcc.errors import CircuitError, PgccError, SemanticsError, brief
+from pgcc.errors import CircuitError, PgccError, SemanticsError, brief, plural
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.names import hint
+from pgcc.ir.names import default_names, hint
 from pgcc.ir.node import var
 from pgcc.ir.numbers import Number, as_number
 
@@ -94,6 +94,18 @@ def new_names(names: Iterable[Any], what: str = "variables") -> list[str]:
     if len(set(listed)) < len(listed):
         raise CircuitError(f"two {what} are called {next(x for x in listed if listed.count(x) > 1)!r}")
     return [str(name) for name in listed]
+
+
+def model_names(names: Iterable[str] | None, count: int) -> list[str]:
+    """The names of the variables of a new model, of which there have to be `count`; x1, x2, … for None."""
+    if count < 1:
+        raise CircuitError("a model has at least one variable")
+    if names is None:
+        return default_names(count)
+    labels = as_list(names, "names")
+    if len(labels) != count:
+        raise CircuitError(f"{plural(count, 'variable')}, but {plural(len(labels), 'name')}")
+    return new_names(labels)
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------
