@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pgcc.model import Model
     from pgcc.queries.explain import Explanation
     from pgcc.queries.mode import Mode
-    from pgcc.validity.check import Report
+    from pgcc.validity.report import Report
     from pgcc.validity.verdict import Verdict
 
 MOST_BARS = 24  # variables whose marginals are shown

@@ -231,7 +231,7 @@ class _Graph:
             raise self.lines.error(f"node {parent} is {KINDS[self.kind[parent]]}, which has no children", line)
 
     def order(self) -> Iterator[int]:
-        """Children before parents: the nodes whose children are done, again and again; what is left is a cycle."""
+        """A topological order, children before parents (Kahn's algorithm); an error if there is a cycle."""
         parents: dict[int, list[int]] = {key: [] for key in self.kind}
         waiting = {key: len(edges) for key, edges in self.edges.items()}
         for parent, edges in self.edges.items():

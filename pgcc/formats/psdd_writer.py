@@ -27,9 +27,10 @@ from pgcc.ir.numbers import Number
 from pgcc.ir.printer import brief_text, describe
 from pgcc.ir.scopes import members
 
-# The weights of a decision that add up to 1 but for this are written as they are: files have as few as six digits, and
-# what is read again is the same polynomial, unless a weight is above 1, which has no place in a file. Over one
-# variable, where p says what 1 − p is, nothing but rounding may be; and a total of 1 may be off by some of it.
+# TOLERANCE: the weights of a decision are written unchanged, not divided by their sum, if that is so close to 1 (files
+# have as few as six digits) and none of them is above 1, which a file cannot have: the same polynomial is read again.
+# ROUNDING: over one variable, a file has only p, so that the other weight must be 1 − p up to rounding.
+# ROUNDINGS: a total that is so close to 1 counts as 1.
 TOLERANCE, ROUNDING, ROUNDINGS = Decimal("5e-4"), Decimal("4e-16"), Decimal("1e-12")
 # Logarithms of weights that are read are not below it.
 LEAST_LOG = -2000.0

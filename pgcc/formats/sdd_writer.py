@@ -82,8 +82,9 @@ def _is_either_value(node: Node) -> bool:
 class _Vtree:
     """A vtree that separates the factors of all products; nodes are numbered from left to right, as in libsdd.
 
-    It is built from the root down (Aho, Sagiv, Szymanski and Ullman, 1981): variables that stand together in a factor,
-    while another factor has some of the others, stay together; what is not held together is split.
+    It is built from the root down (Aho, Sagiv, Szymanski and Ullman, 1981). Two variables of a node stay on one side if
+    some product has both in one factor, and other variables of the node in another factor. Of the sets of variables
+    that are held together in this way, one is the left side, and the others are the right side.
     """
 
     def __init__(self, count: int, products: list[Factors]):

@@ -1,4 +1,4 @@
-"""A circuit as flat arrays: what passes read that count, test, renumber or copy nodes, without touching one of them."""
+"""A circuit as flat arrays, for passes that count, test, renumber or copy nodes: no `Node` is made for them."""
 
 from __future__ import annotations
 

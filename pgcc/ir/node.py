@@ -214,8 +214,8 @@ def det(
 ) -> Node:
     """det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]; with `outside` left out, det(M0 + U·diag(f)·Vᵀ).
 
-    With a `size`, only the terms of its expansion with that many of the f; of those that are `counted` (True, or 1), if
-    that is given.
+    With a `size`, only the terms of its expansion that have that many factors f_i. If `counted` is given, only the f_i
+    marked by True (or 1) count.
     """
     f = _nodes(inside)
     y = (ONE,) * len(f) if outside is None else _nodes(outside)
@@ -225,7 +225,7 @@ def det(
 def det_data(
     M0: Any, U: Any, V: Any, inside: int, outside: int, size: int | None, counted: Iterable[Any] | None
 ) -> tuple[Matrix, Matrix, Matrix, int | None, tuple[bool, ...] | None]:
-    """What a determinant with so many children and complements has beside them."""
+    """The data of a determinant: its checked matrices, its size, and which of its `inside` children count."""
     m0 = Matrix(M0)
     u, v = Matrix(U, shape=(0, inside)), Matrix(V, shape=(0, inside))
     r = m0.shape[0]

@@ -200,7 +200,8 @@ def bare_kernel(function: Any) -> Any:
 
 
 def inlined_kernel(function: Any) -> Any:
-    """The same, compiled into its callers: passing an array takes seven words, more than a small matrix is worth."""
+    """The same for small functions, inlined into their callers: a call passes seven words for every array, which takes
+    longer than the work on a small matrix."""
     return Kernel(function, {**OPTIONS, "_nrt": False, "forceinline": True})
 
 

@@ -98,14 +98,15 @@ class Fillers:
         return self._missing[key]
 
     def missing_from_pairs(self, below: tuple[int, ...]) -> list[Node | None]:
-        """The same for the children f_1..f_k, y_1..y_k of a determinant (by position): what f_i or y_i alone has."""
+        """For every child f_1..f_k, y_1..y_k of a determinant (given by positions): the factors of the variables that
+        its partner has (y_i for f_i, f_i for y_i) and it lacks; None if there are none."""
         k = len(below) // 2
         of = [self.scopes.of[c] for c in below]
         both = [self.scopes.union(of[i], of[k + i])[0] for i in range(k)]
         return [self.missing(scope, both[i % k]) for i, scope in enumerate(of)]
 
     def absent_from_root(self) -> Node | None:
-        """The same for the variables of the circuit that its root lacks."""
+        """Π of the factors of the circuit's variables that its root lacks; None if there are none."""
         return self.missing(self.scopes.of[-1], self.everything)
 
     def absent(self, scope: Scope) -> Node:
@@ -179,14 +180,14 @@ class _Padding:
         time = self._times(everything, len(nodes), products)
         alive = everything.uses > 0
         alive[root] = True
-        # at the same time: variables, fillers, padded children, and the node that reads them
+        # among nodes of the same time, the order is: variables, fillers, padded children, the node that reads them
         rank = np.repeat([3, 1, 2], [len(old.op), len(nodes), len(products)])
         rank[everything.op == Op.VAR] = 0
         order = np.argsort(4 * time + rank, kind="stable")
         return everything.arranged(order[alive[order]])
 
     def _filler_nodes(self) -> tuple[list[Node], np.ndarray]:
-        """New nodes for what children miss, and for each edge that lacks variables the position of what it misses."""
+        """New nodes with the factors that children lack; and the position of its node for each edge to such a child."""
         count = len(self.fillers.scopes.distinct)
         distinct, which = np.unique(self.have[self.lacking] * count + self.want[self.lacking], return_inverse=True)
         missing = [self.fillers.missing(*divmod(both, count)) for both in distinct.tolist()]

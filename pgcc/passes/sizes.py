@@ -192,17 +192,18 @@ def _at_point(node: Node, children: list[Components], s: int) -> Node:
 
 
 class _Counting(NamedTuple):
-    """The children of a Det that count: its degree is how many of them are in; or are out, after a complement."""
+    """The children of a Det that count. Its degree is the number of those that are in (after a complement: out)."""
 
     counted: list[bool]
-    when_all_out: int  # the degree then: 0, or how many there are
+    when_all_out: int  # the degree if all of them are out: 0, or (after a complement) their number
     range: Range
 
 
 def _counting(node: Node, below: list[Range]) -> _Counting | None:
-    """Which children count, where each pair (f_i, y_i) has the degrees (1, 0), or each (0, 1), or (0, 0); else None.
+    """Which children of a Det count, if every pair (f_i, y_i) has the degrees (1, 0) or (0, 0), or every one has (0, 1)
+    or (0, 0); else None.
 
-    A Det that has a size has one degree, if what it counts is what counts here, but for children that are surely in.
+    A Det with a size has a single degree if it counts the same children, apart from children that are surely in.
     """
     pairs = list(zip(below[: len(below) // 2], below[len(below) // 2 :], strict=True))
     surely_in, degrees = [f != NOTHING and y == NOTHING for f, y in pairs], set[tuple[int, int]]()

@@ -305,7 +305,10 @@ class _Expansion:
         return None if len(found) > 1 else found.pop() if found else 0
 
     def _terms(self, root: int) -> Terms | None:
-        """Iterative, so that depth does not matter; what is below a node that is too large is not looked at again."""
+        """The terms of a node; None if it has too many, or a node below it has.
+
+        There is no recursion, so that depth does not matter.
+        """
         stack = [root]
         while stack and self.left > 0:
             i = stack[-1]
