@@ -174,7 +174,7 @@ class _Writer:
             largest.append(top / total[i] if node.op is Op.SUM and value else top)
         if abs(total[-1] - 1) > ROUNDINGS:
             raise FormatError(
-                f"a PSDD is normalised, and the total of this circuit is {_few_digits(total[-1])}: circuit.normalize()"
+                f"a PSDD is normalized, and the total of this circuit is {_few_digits(total[-1])}: circuit.normalize()"
             )
         return total
 

@@ -22,7 +22,7 @@ def determinant(M0: Any, U: Any = None, V: Any = None, children: Iterable[Any] |
     """A determinant with circuits in it, as a circuit.
 
     ``determinant(M0, U, V, children)`` is det(M0 + U·diag(f₁, …, f_k)·Vᵀ), a single node that is computed by matrix
-    factorisation. ``determinant(matrix)`` is the determinant of a matrix whose entries are circuits, names and numbers.
+    factorization. ``determinant(matrix)`` is the determinant of a matrix whose entries are circuits, names and numbers.
     It is expanded into sums and products, without divisions, with O(n⁴) edges: 0.75·n⁴ by Berkowitz' algorithm and n⁴
     by Bird's. For up to 12 rows, where zeros in the matrix matter, the smaller of the two is chosen.
 

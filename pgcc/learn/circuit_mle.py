@@ -53,7 +53,7 @@ class CircuitMLE(Estimator):
         For Adam; `batch_size` is the number of rows per step. The weight decay is decoupled (as in AdamW): a step
         multiplies the parameters by 1 − learning_rate · weight_decay. It is not an L2 penalty, as in `SimplePGC`.
     free_matrices : bool
-        Also learn determinants for which no parametrisation guarantees a distribution. They are normalised by their
+        Also learn determinants for which no parametrization guarantees a distribution. They are normalized by their
         total, but their coefficients may become negative: check the result with `pgcc.check`.
     binarize : float, optional
         The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).

@@ -53,7 +53,7 @@ class Grouped:
     rows : Rows
     groups : sequence of sequences of int
     start : Encoded
-        The rows for the initialisation: all, or a random sample if there are too many for one table.
+        The rows for the initialization: all, or a random sample if there are too many for one table.
     """
 
     def __init__(self, rows: Rows, groups: Sequence[Sequence[int]]):

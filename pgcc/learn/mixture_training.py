@@ -1,4 +1,4 @@
-"""The training objective of SimplePGC: the log-likelihood of a mixture of determinantal PGCs, regularised."""
+"""The training objective of SimplePGC: the log-likelihood of a mixture of determinantal PGCs, regularized."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class SimplePGC(Estimator):
 
     The variables are first partitioned greedily into groups of positively dependent variables. Each component of the
     mixture is a determinantal point process over the groups, with an arbitrary distribution over the non-empty subsets
-    of each group. The likelihood is maximised by Adam. (The appendix of the paper has the details.)
+    of each group. The likelihood is maximized by Adam. (The appendix of the paper has the details.)
 
     Parameters
     ----------

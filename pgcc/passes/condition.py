@@ -1,4 +1,4 @@
-"""Specialise to evidence: conditioning and marginalising as rewritings of the circuit.
+"""Specialize to evidence: conditioning and marginalizing as rewritings of the circuit.
 
     Pr(A in, B out, rest)  =  coefficient of t^|A| in g(z_A = t, z_B = 0, z_rest)
     Pr(rest)               =  g(z_names = 1, z_rest)

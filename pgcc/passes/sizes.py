@@ -1,4 +1,4 @@
-"""The part of a polynomial that is homogeneous of degree k: the distribution given that |S| = k, not yet normalised.
+"""The part of a polynomial that is homogeneous of degree k: the distribution given that |S| = k, not yet normalized.
 
 The degree may be that in some of the variables only: |S ∩ T| = k. The components of a sum are the sums of its
 children's, those of a product are convolutions. Each node has a range of degrees, so that only components which can be

@@ -38,7 +38,7 @@ _MANY = 40
 def check(
     circuit: Circuit, *, time: float = 5.0, tolerance: float = 1e-12, normalize: bool = False, rng: Any = 0
 ) -> Report:
-    """Check that a circuit is a probability distribution: multiaffine, normalised, without negative coefficients.
+    """Check that a circuit is a probability distribution: multiaffine, normalized, without negative coefficients.
 
     Each of the three verdicts is *proved*, *refuted* with a witness, or *not proven*: deciding them in general is
     NP-hard. Exact numbers are judged exactly. If some numbers are floats, the total may be off by 1e-9 and a

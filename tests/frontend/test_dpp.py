@@ -291,7 +291,7 @@ def test_long_doubles_keep_their_digits():
         pgcc.dpp(np.array([[np.nan]], np.longdouble))
 
 
-def test_a_rounded_kernel_is_symmetrised():
+def test_a_rounded_kernel_is_symmetrized():
     L = np.array([[2.0, 1.0], [1.0 + 1e-13, 2.0]])
     V = matrices(pgcc.dpp(L))[2].floats()
     assert V[0, 1] == V[1, 0] == pytest.approx(1 + 5e-14, abs=1e-16)

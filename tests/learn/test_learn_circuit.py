@@ -1,4 +1,4 @@
-"""CircuitMLE: any circuit from data; its parameters, gradients and optimisers."""
+"""CircuitMLE: any circuit from data; its parameters, gradients and optimizers."""
 
 import math
 from fractions import Fraction
