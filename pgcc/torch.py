@@ -254,7 +254,7 @@ class _Chart(Protocol):
         """All weights and matrices."""
 
     def gradient(self, theta: np.ndarray, by_weights: np.ndarray, by_matrices: list[Matrices]) -> np.ndarray:
-        """By θ."""
+        """The gradient with respect to θ, from those with respect to weights and matrices."""
 
     def circuit(self, circuit: Circuit, theta: np.ndarray) -> Circuit:
         """The circuit with the numbers of θ."""
@@ -307,7 +307,7 @@ class _Prepared:
         return [i for i, found in enumerate(each) if not _is_sure(found, numbers)]
 
     def gradient(self, chart: _Chart, theta: np.ndarray, codes: np.ndarray, share: np.ndarray) -> np.ndarray:
-        """Σ share · ∂ log Pr(row) by θ."""
+        """Σ share · ∂ log Pr(row) / ∂θ."""
         with self._lock, tier(self.work * len(codes)):
             numbers = chart.numbers(theta)
             self.function.differentiator.update(*numbers)

@@ -179,7 +179,7 @@ def _negative_coefficient(verdict: Verdict) -> str:
 
 
 def mode_html(mode: Mode) -> str:
-    """A most probable set: what is in it, how probable it is, and whether it is proved to be the best.
+    """A most probable set: its members, its probability, and whether it is proved to be the best.
 
     >>> import pgcc
     >>> text = mode_html(pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).mode())

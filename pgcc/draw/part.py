@@ -28,21 +28,21 @@ class Stub:
 
     @property
     def label(self) -> str:
-        """What is written on it."""
+        """The label in the picture."""
         return f"⋯ {self.count:,}"
 
     @property
     def title(self) -> str:
-        """The same in words."""
-        one, many = ("child", "children") if self.below else ("parent", "parents")
-        return f"{self.count:,} more {one if self.count == 1 else many}, not drawn"
+        """The label in words."""
+        more = plural(self.count, "more child", "more children") if self.below else plural(self.count, "more parent")
+        return f"{more}, not drawn"
 
 
 @dataclass(frozen=True)
 class Part:
     """The nodes to draw, children first, and stubs for the neighbours that are left out.
 
-    `note` says what is missing, in words; it is empty if nothing is.
+    `note` says which part of the circuit it is, in words; it is empty if nothing is left out.
     """
 
     nodes: list[Node]

@@ -97,7 +97,7 @@ def write(circuit: Circuit, file: BinaryIO) -> None:
     Raises
     ------
     FormatError
-        If it is none; the reason is named.
+        If it is no logic circuit; the reason is named.
     """
     full = over_literals(circuit, "an NNF")
     refuse_weights(full, "an NNF")

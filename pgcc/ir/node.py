@@ -151,7 +151,7 @@ def _new_node(op: Op, children: tuple[Node, ...], data: Any) -> Node:
 
 
 def identity(op: Op, children: tuple, data: Any) -> tuple:
-    """What makes two nodes equal; children : the nodes, or what stands for them."""
+    """A key that two nodes share if they are equal; children : the nodes, or anything that identifies them."""
     # The types keep 0.5 and Fraction(1, 2) apart: they are equal in Python, but only one of them was given exactly.
     kinds = tuple(map(type, data)) if op is Op.SUM else (type(data),) if op is Op.CONST else ()
     return (op, children, _ratios(data) if Fraction in kinds else data, kinds)

@@ -21,10 +21,10 @@ import numpy as np
 from pgcc.kernels.folder import kept_kernels
 
 # nogil: Python threads run kernels side by side, which survives fork and concurrent calls, unlike Numba's own.
-# Wrappers for callers in C, which Numba adds unless told not to, nobody needs: a tenth of the time to compile a kernel.
+# no_cfunc_wrapper: nobody calls a kernel from C; the wrapper for it would take a tenth of the time to compile a kernel.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False, "no_cfunc_wrapper": True}
 TIERS = ("auto", "compiled", "interpreted")
-# What has to be known to Numba before it compiles a kernel.
+# Functions that tell Numba about our operations, before it compiles the first kernel.
 _registrations: list[Callable[[], None]] = []
 _making = threading.RLock()
 

@@ -3,11 +3,11 @@
     composition   z_i ↦ f_i                    "i is in" becomes "a set drawn from f_i is in" (Proposition 3)
     thinning      z_i ↦ p·z_i + (1 − p)        every member stays with probability p
     tilting       z_i ↦ w·z_i                  Pr(S) is multiplied by Π_{i∈S} w_i
-    complement    z_i ↔ ȳ_i                    what is in goes out, and what is out comes in
-    addition      ȳ_i ↦ p·z_i + (1 − p)·ȳ_i    what is out comes in with probability p
+    complement    z_i ↔ ȳ_i                    members go out, and all other variables come in
+    addition      ȳ_i ↦ p·z_i + (1 − p)·ȳ_i    a variable that is out comes in with probability p
 
-The last two need to know what is out: the circuit is homogenized, and for that it has to be decomposable. All of them
-are one walk over the circuit, through determinants as through sums and products.
+The last two need to know which variables are out: the circuit is homogenized, and for that it has to be decomposable.
+All of them are one walk over the circuit, through determinants as through sums and products.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def complement(circuit: Circuit, names: Iterable[str] | None = None) -> Circuit:
     def leaf(node: Node) -> Node:
         return var(node.name, not node.is_complement) if node.name in swapped else node
 
-    return _with_literals(circuit, leaf, "what is out can only be told from what is in") if swapped else circuit
+    return _with_literals(circuit, leaf, "which variables are out can only be told") if swapped else circuit
 
 
 def add(circuit: Circuit, probabilities: Mapping[str, Number]) -> Circuit:
@@ -125,7 +125,7 @@ def add(circuit: Circuit, probabilities: Mapping[str, Number]) -> Circuit:
             return node
         return sum_of([(p, var(node.name)), (one_minus(p), node)])
 
-    return _with_literals(circuit, leaf, "what can still come in can only be told from what is in")
+    return _with_literals(circuit, leaf, "which variables can still come in can only be told")
 
 
 def _with_literals(circuit: Circuit, leaf: Any, why: str) -> Circuit:
@@ -147,7 +147,7 @@ def restrict(circuit: Circuit, names: Iterable[str]) -> Circuit:
 
 
 def _per_variable(circuit: Circuit, given: Any, what: str, read: Any) -> dict[str, Number]:
-    """What is given for each variable: by name, or one value for all."""
+    """The number that is given for each variable: by name, or one for all."""
     if isinstance(given, Mapping):
         check_known(circuit, given, "change")
         return {name: read(value, what.format(name)) for name, value in given.items()}

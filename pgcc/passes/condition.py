@@ -117,8 +117,8 @@ class _Coefficients:
     def _lead_det(self, node: Node) -> tuple[int, Node]:
         """Σ_T c_T Π_{i∈T} f_i Π_{i∉T} y_i is affine in the pairs (f_i, y_i): each pair leads with its own degree.
 
-        f_i and y_i are multiaffine, so that their true degrees are at most |A ∩ scope|. A size is kept: what leads is
-        the same sum over fewer T.
+        f_i and y_i are multiaffine, so that their true degrees are at most |A ∩ scope|. A size is kept: the
+        leading coefficient is the same sum over fewer T.
         """
         degrees = [self._det_child_degree(c) for c in node.children]
         pairs = list(map(max, degrees[: len(degrees) // 2], degrees[len(degrees) // 2 :])) * 2

@@ -26,7 +26,7 @@ from pgcc.passes.exact import interpolation_weights
 MOST_POINTS = 256  # determinants that one is made of, where its degree is at most this less one
 Range = tuple[int, int]  # the least and the largest degree
 NOTHING: Range = (0, -1)  # of 0
-Components = dict[int, Node]  # by degree; what is missing is 0
+Components = dict[int, Node]  # by degree; components that are missing are 0
 
 
 def of_size(circuit: Circuit, size: Any, over: Iterable[str] | None = None) -> Circuit:

@@ -38,9 +38,7 @@ def judge_dependence(circuit: Circuit, seconds: float, rng: np.random.Generator)
         return Verdict(PROVED, reason, proof=proof)
     n = len(circuit.variables)
     if n > MOST_VARIABLES or circuit.edges > MOST_EDGES:
-        return Verdict(
-            NOT_PROVEN, f"pairs are only looked at up to {MOST_VARIABLES} variables and {MOST_EDGES:,} edges"
-        )
+        return Verdict(NOT_PROVEN, f"pairs are only examined up to {MOST_VARIABLES} variables and {MOST_EDGES:,} edges")
     end, points = time.monotonic() + seconds, 0
     try:
         while points == 0 or (time.monotonic() < end and points < _MOST_POINTS):

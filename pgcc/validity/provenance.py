@@ -37,13 +37,13 @@ Signs = Sequence[Sign]
 
 
 class Witnesses:
-    """What shows that determinants have nonnegative coefficients in their children: looked for once per matrices."""
+    """Witnesses that determinants have nonnegative coefficients in their children: one search for equal matrices."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, tuple[Matrix, ...]], list[Any]] = {}
 
     def of(self, name: str, node: Node) -> list[Any]:
-        """[what the checker wants to see] if the rule with this name holds, else []."""
+        """[the witness for the checker] if the rule with this name holds, else []."""
         key = name, node.matrices
         if key not in self._known:
             self._known[key] = DETERMINANTS[name](*map(exact_rows, node.matrices))
@@ -189,7 +189,7 @@ class Certificate:
 
     @property
     def proof(self) -> Proof:
-        """What the checker takes."""
+        """The proof as the checker takes it."""
         return Proof("nonnegative", True, "steps", self.circuit, {"steps": self.steps})
 
     @cached_property

@@ -101,7 +101,7 @@ def short_text(value: Fraction) -> str:
 
 
 def assignment_text(assignment: dict[str, int], most: int = 12) -> str:
-    """An assignment as text; a long one as what is in and how many are out.
+    """An assignment as text; a long one as the names that are in, and how many are out.
 
     >>> assignment_text({"a": 1, "b": 0})
     'a=1, b=0'
