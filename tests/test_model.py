@@ -14,7 +14,6 @@ import pytest
 import pgcc
 from pgcc.testing import random_circuit
 
-
 BETA = "(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)"
 
 

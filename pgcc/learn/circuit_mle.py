@@ -20,8 +20,10 @@ from pgcc.learn.data_split import DataSplit
 from pgcc.learn.optimizers import Adam, MiniBatches
 from pgcc.learn.rows import Rows
 from pgcc.learn.training import RunPlan, Trainer, train
+from pgcc.passes.arguments import check_decomposable
 
 OPTIMIZERS = ("auto", "adam", "lbfgs", "em")
+_NOT_DECOMPOSABLE = "CircuitMLE learns decomposable circuits, which have no squares whatever their numbers are: {}"
 # Parameters that are not part of the settings of a checkpoint: they matter through the data, or not at all.
 _NOT_SETTINGS = ("circuit", "binarize", "verbose")
 
@@ -110,7 +112,7 @@ class CircuitMLE(Estimator):
         patience = check_whole("n_iter_no_change", self.n_iter_no_change)
         seed = seed_of(self.random_state, checkpoint)
         circuit, rows, held_out = self._read_data(X, validation)
-        _check_decomposable(circuit)
+        check_decomposable(circuit, _NOT_DECOMPOSABLE, PgccError)
         settings = {name: value for name, value in self.get_params().items() if name not in _NOT_SETTINGS}
         data = [rows] if held_out is None else [rows, held_out]
         saved_runs = Checkpoint(checkpoint, {"model": "CircuitMLE", **settings}, *to_arrays(circuit).values(), *data)
@@ -170,15 +172,6 @@ class CircuitMLE(Estimator):
         if state is not None:
             adam.restore(state)
         return MiniBatches(CircuitBatches(likelihood, batch), adam, rate, 0.0, self.max_iter, seed)
-
-
-def _check_decomposable(circuit: Circuit) -> None:
-    if circuit.overlap is not None:
-        node, name = circuit.overlap
-        raise PgccError(
-            f"CircuitMLE learns decomposable circuits, which have no squares whatever their numbers are: {node!r} "
-            f"has {name!r} in two of its children"
-        )
 
 
 def _choose_optimizer(optimizer: str, likelihood: CircuitLikelihood) -> str:

@@ -11,6 +11,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.names import default_names, hint
 from pgcc.ir.node import var
 from pgcc.ir.numbers import Number, as_number
+from pgcc.ir.printer import describe
 
 # -- circuits and their variables --------------------------------------------------------------------------------------
 
@@ -35,6 +36,21 @@ def check_disjoint(circuits: Iterable[Circuit], what: str) -> None:
     owners: dict[str, str] = {}
     for i, circuit in enumerate(circuits):
         claim_variables(owners, circuit, f"{what} {i}")
+
+
+def check_decomposable(
+    circuit: Circuit, message: str = "not decomposable: {}", error: type[PgccError] = CircuitError
+) -> None:
+    """Refuse a circuit with a product whose factors share a variable; the message says where, in place of {}.
+
+    >>> from pgcc import parse
+    >>> check_decomposable(parse("a*(a + 1)"))
+    Traceback (most recent call last):
+    pgcc.errors.CircuitError: not decomposable: two factors of product a*(a + 1) share 'a'
+    """
+    if circuit.overlap is not None:
+        node, name = circuit.overlap
+        raise error(message.format(f"two factors of {describe(node)} share {name!r}"))
 
 
 def list_variables(circuit: Circuit, names: Iterable[str] | None, verb: str) -> list[str]:

@@ -23,6 +23,7 @@ from pgcc.ir.numbers import Number, one_minus
 from pgcc.ir.spelling import display_text
 from pgcc.passes.arguments import (
     check_circuit,
+    check_decomposable,
     check_known,
     claim_variables,
     list_variables,
@@ -130,10 +131,7 @@ def add(circuit: Circuit, probabilities: Mapping[str, Number]) -> Circuit:
 
 def _with_literals(circuit: Circuit, leaf: Any, why: str) -> Circuit:
     """The homogenized circuit, with its literals replaced."""
-    if circuit.overlap is not None:
-        raise CircuitError(
-            f"{why} in a decomposable circuit, but here {circuit.overlap[1]!r} stands in two factors of a product"
-        )
+    check_decomposable(circuit, f"{why} in a decomposable circuit, and here {{}}")
     with collector_paused():
         return Circuit(homogenize(circuit).rewrite(leaf), circuit.variables)
 

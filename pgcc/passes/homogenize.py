@@ -28,6 +28,7 @@ from pgcc.ir.flat import Flat, spread, starts
 from pgcc.ir.node import Node, Op, const, postorder, product, var, weighted_sum
 from pgcc.ir.numbers import mul
 from pgcc.ir.scopes import Scope, difference, from_intervals, runs, size
+from pgcc.passes.arguments import check_decomposable
 
 
 def homogenize(circuit: Circuit) -> Circuit:
@@ -77,9 +78,7 @@ class Fillers:
     """
 
     def __init__(self, circuit: Circuit, filler: Callable[[str], Node] = lambda name: var(name, complement=True)):
-        overlap = circuit.overlap
-        if overlap is not None:
-            raise CircuitError(f"not decomposable: {overlap[0]!r} has {overlap[1]!r} in two of its children")
+        check_decomposable(circuit)
         self.scopes, self.filler = circuit.scopes, filler
         occurring = set(self.scopes.names)
         self.names = [*self.scopes.names, *(v for v in circuit.variables if v not in occurring)]

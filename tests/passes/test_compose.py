@@ -652,7 +652,7 @@ MALFORMED = [
     (lambda: X.tilt(2), CircuitError, "a mapping from variables to weights, not 2"),
     (lambda: X.complement(["w"]), CircuitError, "cannot swap 'w'"),
     (lambda: X.complement(3), CircuitError, "variables to swap are a sequence of names, not 3"),
-    (lambda: SQUARES.complement(), CircuitError, "'x' stands in two factors of a product"),
+    (lambda: SQUARES.complement(), CircuitError, "decomposable circuit, and here two factors of product .* share 'x'"),
     (lambda: X.restrict(["w"]), CircuitError, "cannot keep 'w'"),
     (lambda: X.observe(size=2), CircuitError, "size=2: of the 1 variables that are counted, 0 to 1 can be in"),
     (
