@@ -1,4 +1,4 @@
-"""Whether two nodes of a circuit over literals can both be positive: what makes the terms of a sum deterministic.
+"""Whether two nodes of a circuit over literals can both be positive. A sum of which no two terms can is deterministic.
 
 The *support* of a node is the set of assignments at which it is not 0. In circuits of few variables, supports are
 tables, one bit per assignment. Otherwise, supports on a random sample of assignments are compared, and then pairs of
@@ -29,7 +29,7 @@ def find_meeting_terms(circuit: Circuit) -> tuple[bool | None, Found]:
     Returns
     -------
     meeting : bool or None
-        True if the two terms have common support; None if that is unknown.
+        True if the two terms have common support; None if that is unknown, or if there are no such terms.
     found : (int, int, int) or None
         The positions of the sum and of the two terms; None if there are none.
     """
@@ -37,7 +37,9 @@ def find_meeting_terms(circuit: Circuit) -> tuple[bool | None, Found]:
     complete = n <= 24 and len(circuit.order) << n <= _TABLE_BITS
     support = _supports(circuit, complete)
     found = _meet_in_table(circuit, support)
-    return (True, found) if found is not None or complete else _meet_by_search(circuit, support)
+    if found is not None:
+        return True, found
+    return (None, None) if complete else _meet_by_search(circuit, support)
 
 
 def _supports(circuit: Circuit, complete: bool) -> list[int]:
