@@ -27,8 +27,8 @@ _TIMEOUT = 10
 # How often work that was lost with a worker is submitted again.
 _RETRIES = 3
 _NO_WORKERS = "the Dask cluster has no workers: start some (dask worker ADDRESS)"
-# In this process so many blocks are kept prepared; if there are more, each is prepared whenever it is used, and memory
-# is bounded.
+# The number of prepared blocks to keep in this process. If there are more blocks, each is prepared whenever it is used,
+# so that memory is bounded.
 _PREPARED = 8
 
 

@@ -218,13 +218,13 @@ def brief(value: object) -> str:
     return text if len(text) <= 60 else text[:60] + "…"
 
 
-def plural(count: int, noun: str) -> str:
-    """A number of things.
+def plural(count: int, noun: str, many: str | None = None) -> str:
+    """A number of things; `many` is the plural of a noun that does not only take an s.
 
-    >>> plural(1, "edge"), plural(1200, "edge")
-    ('1 edge', '1,200 edges')
+    >>> plural(1, "edge"), plural(1200, "edge"), plural(2, "child", "children")
+    ('1 edge', '1,200 edges', '2 children')
     """
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 
 
 # A caret is only useful on a line that fits a terminal: show this many characters around the place.

@@ -22,7 +22,7 @@ import numpy as np
 
 from pgcc.data.evidence import Evidence
 from pgcc.determinants.cofactors import Matrices
-from pgcc.errors import CircuitError, PrecisionError, SemanticsError, brief
+from pgcc.errors import CircuitError, PrecisionError, SemanticsError, brief, plural
 from pgcc.evaluate.gradient import Gradients
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
@@ -161,7 +161,9 @@ def dpp_logprob(
         raise CircuitError(f"{form} is a tensor of two dimensions, or three with one for the rows: not {brief(kernel)}")
     n, columns = kernel.shape[-2:]
     if form != "factor" and n != columns:
-        raise CircuitError(f"the kernel {form} has to be square: it has {n} rows and {columns} columns")
+        raise CircuitError(
+            f"the kernel {form} has to be square: it has {plural(n, 'row')} and {plural(columns, 'column')}"
+        )
     matrices = {"L": _by_l, "K": _by_k, "factor": _by_factor}[form](kernel)
     process = _determinant_of_shape(columns, n, size)
     return logprob(process, rows, {process: matrices})
@@ -252,7 +254,7 @@ class _Chart(Protocol):
         """All weights and matrices."""
 
     def gradient(self, theta: np.ndarray, by_weights: np.ndarray, by_matrices: list[Matrices]) -> np.ndarray:
-        """By θ."""
+        """The gradient with respect to θ, from those with respect to weights and matrices."""
 
     def circuit(self, circuit: Circuit, theta: np.ndarray) -> Circuit:
         """The circuit with the numbers of θ."""
@@ -305,7 +307,7 @@ class _Prepared:
         return [i for i, found in enumerate(each) if not _is_sure(found, numbers)]
 
     def gradient(self, chart: _Chart, theta: np.ndarray, codes: np.ndarray, share: np.ndarray) -> np.ndarray:
-        """Σ share · ∂ log Pr(row) by θ."""
+        """Σ share · ∂ log Pr(row) / ∂θ."""
         with self._lock, tier(self.work * len(codes)):
             numbers = chart.numbers(theta)
             self.function.differentiator.update(*numbers)
@@ -344,7 +346,7 @@ def _check_derivatives(found: Gradients, numbers: _Numbers, share: float) -> Non
 def _evaluate(prepared: _Prepared, chart: _Chart, theta: torch.Tensor, rows: Any) -> torch.Tensor:
     given = Evidence(prepared.given.variables, rows)
     if theta.ndim == 2 and len(theta) != given.rows:
-        raise CircuitError(f"there are numbers for {len(theta)} rows, and {given.rows} rows")
+        raise CircuitError(f"there are numbers for {plural(len(theta), 'row')}, and {plural(given.rows, 'row')}")
     logs = _LogProbFunction.apply(theta, prepared, chart, given)
     return logs[0] if given.single else logs
 

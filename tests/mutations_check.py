@@ -181,9 +181,9 @@ CHECK_MUTANTS = [
     ("the checker: sizes of determinants", VALUES, "    return _from_points(values, node.size, ring)", "    return _from_points(values, top, ring)",
      TESTS),
     # -- reports
-    ("reports without proofs", "validity/check.py", "            if found.get(name) is not told or not _is_witness(verdict):",
+    ("reports without proofs", "validity/report.py", "            if found.get(name) is not told or not _is_witness(verdict):",
      "            if not _is_witness(verdict):", TESTS),
-    ("witnesses that are not those of the proof", "validity/check.py",
+    ("witnesses that are not those of the proof", "validity/report.py",
      "            if found.get(name) is not told or not _is_witness(verdict):", "            if found.get(name) is not told:", TESTS),
     ("coefficients that underflow", "validity/coefficients.py",
      "    error[certain & (values.mantissa != 0.0) & (size < _TINY)] = 2.0 * _TINY  # its double says nothing\n", "", TESTS),

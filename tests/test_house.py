@@ -1,4 +1,5 @@
-"""What every kernel keeps to: few arguments, and it runs without a compiler."""
+"""Rules of the house: kernels take few arguments and run without a compiler; no dispatch takes a new operation for
+another one."""
 
 from __future__ import annotations
 
@@ -36,6 +37,134 @@ def test_kernels_take_few_arguments() -> None:
     wide = {name: n for name, n in widths.items() if n > MOST_ARGUMENTS}
     assert not wide, wide
 
+
+# -- a new operation is an error until somebody handles it ------------------------------------------------------------
+
+OPERATIONS = {"CONST", "VAR", "SUM", "PRODUCT", "DET"}
+# A test of three or more operations is a dispatch; of fewer, it recognizes a special case.
+MANY = 3
+# Dispatches whose last branch is right for every operation, also for one that does not exist yet: the reason.
+TAKE_ANY_OPERATION = {
+    "formats/uai_writer.py:_factors": "a node that is no constant, product or multiple is a factor, whatever it is",
+    "validity/provenance.py:_combine": "an operation without a rule is not multiplied out, so that nothing is proved",
+}
+
+
+def operations_in(tree: ast.AST) -> set[str]:
+    """The operations that are named, as in Op.SUM."""
+    named = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "Op")
+    return {node.attr for node in named} & OPERATIONS
+
+
+def refuses(body: list[ast.stmt], never: set[str]) -> bool:
+    """Whether the last statement raises, or calls a function that never returns."""
+    last = body[-1]
+    value = last.value if isinstance(last, (ast.Expr, ast.Return)) else None
+    return isinstance(last, ast.Raise) or (isinstance(value, ast.Call) and ast.unparse(value.func) in never)
+
+
+def find_chain(block: list[ast.stmt]) -> tuple[set[str], list[ast.stmt], int]:
+    """The operations that a chain of ifs at the start of a block tests, its last branch, and how long the chain is.
+
+    A chain goes on in `elif`, and after a branch that leaves the block: `if …: return …`, then another `if`.
+    """
+    found: set[str] = set()
+    length, current = 1, block[0]
+    while isinstance(current, ast.If):
+        found |= operations_in(current.test)
+        leaves = isinstance(current.body[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break))
+        if len(current.orelse) == 1 and isinstance(current.orelse[0], ast.If):
+            current = current.orelse[0]
+        elif current.orelse:
+            return found, current.orelse, length
+        elif not leaves:
+            return found, current.body, length  # the last test may be of what no branch before it took
+        elif not (length < len(block) and isinstance(block[length], ast.If) and operations_in(block[length].test)):
+            return found, block[length:] or current.body, length
+        else:
+            current, length = block[length], length + 1
+    return found, [current], length
+
+
+def find_match(match: ast.Match, after: list[ast.stmt]) -> tuple[set[str], list[ast.stmt]]:
+    """The operations that a match statement names, and its last branch: `case _`, or else the statement after it."""
+    found: set[str] = set()
+    for case in match.cases:
+        if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
+            return found, case.body
+        found |= operations_in(case.pattern)
+    return found, after[:1]
+
+
+def find_careless(tree: ast.AST, never: set[str]) -> Iterator[str]:
+    """Functions with a dispatch over operations whose last branch takes all others."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        for owner in ast.walk(function):
+            for block in (getattr(owner, field, None) for field in ("body", "orelse", "finalbody")):
+                if isinstance(block, list) and any(
+                    is_careless(found, last, never) for found, last in dispatches(block)
+                ):
+                    yield function.name
+
+
+def dispatches(block: list[ast.stmt]) -> Iterator[tuple[set[str], list[ast.stmt]]]:
+    """(operations, last branch) of the dispatches that stand in a block."""
+    at = 0
+    while at < len(block):
+        statement, length = block[at], 1
+        if isinstance(statement, ast.Match) and ast.unparse(statement.subject).split(".")[-1] == "op":
+            yield find_match(statement, block[at + 1 :])
+        elif isinstance(statement, ast.If):
+            found, last, length = find_chain(block[at:])
+            yield found, last
+        at += length
+
+
+def is_careless(found: set[str], last: list[ast.stmt], never: set[str]) -> bool:
+    return len(found) >= MANY and not (last and refuses(last, never))
+
+
+def never_returning(trees: list[ast.AST]) -> set[str]:
+    """Names of functions that always raise."""
+    functions = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    return {"assert_never"} | {
+        f.name for f in functions if f.returns is not None and "NoReturn" in ast.unparse(f.returns)
+    }
+
+
+def test_every_dispatch_over_operations_ends_in_a_raise() -> None:
+    """`else` and `case _` refuse; otherwise a sixth operation would be taken for one of the five."""
+    trees = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
+    never = never_returning(list(trees.values()))
+    found = {f"{path}:{function}" for path, tree in trees.items() for function in find_careless(tree, never)}
+    assert found == set(TAKE_ANY_OPERATION)
+
+
+CARELESS = [
+    "match node.op:\n    case Op.SUM:\n     x = 1\n    case Op.VAR | Op.DET:\n     x = 2\n    case _:\n     x = 3",
+    "match node.op:\n    case Op.SUM | Op.PRODUCT | Op.VAR | Op.CONST:\n        x = 1\nreturn x",
+    "if op is Op.SUM:\n    x = 1\nelif op in (Op.VAR, Op.CONST):\n    x = 2\nelse:\n    x = 3",
+    "if op is Op.SUM:\n    return 1\nif op is Op.VAR or op is Op.CONST:\n    return 2\nreturn 3",
+]
+CAREFUL = [
+    "match node.op:\n    case Op.SUM | Op.PRODUCT | Op.VAR:\n        pass\n    case _:\n        assert_never(node.op)",
+    "match node.op:\n    case Op.SUM | Op.PRODUCT | Op.VAR:\n        return 1\nassert_never(node.op)",
+    "if op is Op.SUM:\n    x = 1\nelif op in (Op.VAR, Op.CONST):\n    x = 2\nelse:\n    raise ValueError",
+    "if op is Op.SUM:\n    return 1\nif op is Op.VAR or op is Op.CONST:\n    return 2\nraise ValueError",
+    "if op is Op.SUM:\n    x = 1\nelif op is not Op.VAR and op is not Op.CONST:\n    assert_never(op)",
+    "if op is Op.SUM:\n    return 1\nif op is Op.VAR:\n    return 2\nreturn 3",
+]
+
+
+@pytest.mark.parametrize("text", CARELESS + CAREFUL)
+def test_the_scan_for_dispatches(text) -> None:
+    lines = "\n".join(f"    {line}" for line in text.splitlines())
+    assert bool([*find_careless(ast.parse(f"def f(node, op):\n{lines}"), {"assert_never"})]) == (text in CARELESS)
+
+
+# -- kernels without a compiler ---------------------------------------------------------------------------------------
 
 PROGRAM = """
 import warnings

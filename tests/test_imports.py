@@ -49,7 +49,7 @@ UNRANKED = {"testing"}
 DEFERRING = {
     "pgcc.ir.circuit",
     "pgcc.frontend.pc",
-    "pgcc.validity.check",
+    "pgcc.validity.report",
     "pgcc.queries.explain",
     "pgcc.queries.mode",
     "pgcc.model",

@@ -261,7 +261,7 @@ MISTAKES = {
     "rows of numbers": (
         lambda: dpp_logprob([[1, 1]], torch.stack([kernel(2)] * 3)),
         CircuitError,
-        "there are numbers for 3 rows, and 1 rows",
+        "there are numbers for 3 rows, and 1 row",
     ),
     "two kernels": (lambda: dpp_logprob([[1]], kernel(1), K=kernel(1)), CircuitError, "exactly one of L, K and factor"),
     "not square": (lambda: dpp_logprob([[1, 1]], kernel(3)[:2]), CircuitError, "has to be square: it has 2 rows"),

@@ -12,7 +12,7 @@ from typing import Any
 import pgcc
 from pgcc.cli.files import check_output, table_name
 from pgcc.cli.output import json_text
-from pgcc.errors import PgccError
+from pgcc.errors import PgccError, plural
 from pgcc.formats import check_can_save
 from pgcc.learn import DPP, PGC, ChowLiu, MixtureOfTrees, SimplePGC
 from pgcc.learn.base import Estimator
@@ -91,8 +91,8 @@ def read_data(path: str, names: list[str] | None = None) -> Rows:
 
 def _text(told: dict[str, Any]) -> str:
     lines = [
-        f"wrote {told['file']}: {told['variables']:,} variables, {told['edges']:,} edges",
-        f"{told['model']}, learned from {told['rows']:,} rows in {told['seconds']:.1f} s",
+        f"wrote {told['file']}: {plural(told['variables'], 'variable')}, {plural(told['edges'], 'edge')}",
+        f"{told['model']}, learned from {plural(told['rows'], 'row')} in {told['seconds']:.1f} s",
         f"average log-likelihood {told['train']:.6f} of these rows",
     ]
     if told["validation"] is not None:

@@ -14,7 +14,7 @@ from typing import Any
 
 
 def print_answers(answers: Iterable[dict[str, Any]], as_json: bool) -> None:
-    """A line for each."""
+    """Print a line for each answer."""
     write = json_text if as_json else answer_text
     sys.stdout.writelines(f"{write(answer)}\n" for answer in answers)
 

@@ -13,7 +13,7 @@ from pgcc.draw.dot import dot_text
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print what is known of a circuit."""
+    """Print the facts, the strategy and the accuracy of a model, or draw its circuit."""
     if len(args.words) > 1:
         args.parser.error(f"expected at most one piece of evidence, found {args.words[1]!r} too")
     evidence = parse_evidence(args.words[0]) if args.words else None

@@ -147,8 +147,8 @@ def _rows() -> np.ndarray:
     return (np.random.default_rng(0).random((60, 4)) < 0.4).astype(np.int8)
 
 
-# The longest first, beside it what shares little with it, then what mostly finds its kernels compiled: two processes
-# that need a kernel at the same time both compile it.
+# Jobs start in this order, one on each core: first the longest, then those that share few kernels with it, then those
+# whose kernels are mostly compiled by then. (Two processes that need a kernel at the same time both compile it.)
 JOBS: dict[str, Callable[[], None]] = {
     "determinants": _ask_dpp,
     "polynomials in t": _ask_polynomials,

@@ -12,7 +12,7 @@ import numpy as np
 
 from pgcc.data.evidence import as_codes
 from pgcc.data.text import rows_at_a_time
-from pgcc.errors import EvidenceError, FormatError, PgccError
+from pgcc.errors import EvidenceError, FormatError, PgccError, plural
 from pgcc.formats.io import DAMAGE, as_path, read_array_header, reason_of
 
 _CHUNK = 1 << 20  # bytes that are read at a time where the length of the file is not known
@@ -69,7 +69,8 @@ class Npy:
         """The rows as int8 codes, in chunks."""
         path, n = self._path, self.columns
         if len(variables) != n:
-            raise EvidenceError(f"{path} has {n} columns: one for each of the {len(variables)} variables is needed")
+            needed = f"one for each of the {len(variables)} variables is needed"
+            raise EvidenceError(f"{path} has {plural(n, 'column')}: {needed}")
         step = rows_at_a_time(variables)
         for first in range(0, self.rows, step):
             size = (min(first + step, self.rows) - first) * n * self._kind.itemsize

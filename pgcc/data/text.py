@@ -9,7 +9,7 @@ from itertools import chain, islice
 
 import numpy as np
 
-from pgcc.errors import EvidenceError
+from pgcc.errors import EvidenceError, plural
 from pgcc.formats.io import bounded_lines, csv_rows
 from pgcc.ir.names import default_names
 
@@ -283,7 +283,8 @@ def _header(entries: list[str], written: list[str], variables: Sequence[str], wh
 
 def _codes(line: int, entries: list[str], columns: list[int], variables: Sequence[str], where: str) -> list[int]:
     if len(entries) != len(columns):
-        raise EvidenceError(f"{where}, line {line}: {len(entries)} entries, but there are {len(columns)} columns")
+        count = plural(len(entries), "entry", "entries")
+        raise EvidenceError(f"{where}, line {line}: {count}, but the table has {plural(len(columns), 'column')}")
     try:
         return [_CELLS[entry] for entry in entries]
     except KeyError:

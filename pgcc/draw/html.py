@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pgcc.model import Model
     from pgcc.queries.explain import Explanation
     from pgcc.queries.mode import Mode
-    from pgcc.validity.check import Report
+    from pgcc.validity.report import Report
     from pgcc.validity.verdict import Verdict
 
 MOST_BARS = 24  # variables whose marginals are shown
@@ -179,7 +179,7 @@ def _negative_coefficient(verdict: Verdict) -> str:
 
 
 def mode_html(mode: Mode) -> str:
-    """A most probable set: what is in it, how probable it is, and whether it is proved to be the best.
+    """A most probable set: its members, its probability, and whether it is proved to be the best.
 
     >>> import pgcc
     >>> text = mode_html(pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).mode())
@@ -199,7 +199,7 @@ def mode_html(mode: Mode) -> str:
     )
     rows = [
         ("in", _set(inside)),
-        ("out", f"{len(mode.assignment) - len(inside):,} of {len(mode.assignment):,} variables"),
+        ("out", f"{len(mode.assignment) - len(inside):,} of {plural(len(mode.assignment), 'variable')}"),
         ("probability", f"{math.exp(mode.logprob):.6g}" if mode.logprob > -700 else f"exp({mode.logprob:.6g})"),
         ("log-probability", f"{mode.logprob:.6g}"),
         ("best?", f'<span style="color: {colour}; font-weight: 600">{proof}</span>'),
@@ -291,7 +291,7 @@ def pc_html(circuit: PC) -> str:
 
 def _structure(circuit: Circuit) -> str:
     """The size of a circuit, and its structural properties if they are cheap to find."""
-    size = f"{len(circuit.order):,} nodes, {_size_text(circuit.edges)}"
+    size = f"{plural(len(circuit.order), 'node')}, {_size_text(circuit.edges)}"
     if len(circuit.order) > FEW_NODES:
         return _note(size)
     facts = circuit.facts

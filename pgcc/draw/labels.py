@@ -63,9 +63,11 @@ def labelled_edges(node: Node, number: Callable[[Number], str] = display_text) -
             yield inside, f"f{i}"
             if outside is not ONE:
                 yield outside, f"y{i}"
-    else:
+    elif node.op is Op.PRODUCT or node.op is Op.VAR or node.op is Op.CONST:
         for child in node.children:
             yield child, ""
+    else:
+        assert_never(node.op)
 
 
 def shortened(text: str, most: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pgcc.draw.labels import labelled_edges
-from pgcc.errors import PgccError
+from pgcc.errors import PgccError, plural
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 
@@ -28,21 +28,21 @@ class Stub:
 
     @property
     def label(self) -> str:
-        """What is written on it."""
+        """The label in the picture."""
         return f"⋯ {self.count:,}"
 
     @property
     def title(self) -> str:
-        """The same in words."""
-        one, many = ("child", "children") if self.below else ("parent", "parents")
-        return f"{self.count:,} more {one if self.count == 1 else many}, not drawn"
+        """The label in words."""
+        more = plural(self.count, "more child", "more children") if self.below else plural(self.count, "more parent")
+        return f"{more}, not drawn"
 
 
 @dataclass(frozen=True)
 class Part:
     """The nodes to draw, children first, and stubs for the neighbours that are left out.
 
-    `note` says what is missing, in words; it is empty if nothing is.
+    `note` says which part of the circuit it is, in words; it is empty if nothing is left out.
     """
 
     nodes: list[Node]
@@ -79,12 +79,12 @@ def neighbourhood(circuit: Circuit, around: str | Node | Circuit, most_nodes: in
     parents = _parents(circuit)
     nodes = _nearest(centres, most_nodes, AROUND_LEVELS, lambda node: [*_children(node), *parents.get(node, {})])
     what = repr(around) if isinstance(around, str) else "a node"
-    note = f"{len(nodes):,} nodes around {what}, of {_size_text(circuit)}"
+    note = f"{plural(len(nodes), 'node')} around {what}, of {_size_text(circuit)}"
     return _cut(circuit, nodes, note, parents)
 
 
 def _size_text(circuit: Circuit) -> str:
-    return f"{len(circuit.order):,} nodes and {circuit.edges:,} edges"
+    return f"{plural(len(circuit.order), 'node')} and {plural(circuit.edges, 'edge')}"
 
 
 def _children(node: Node) -> list[Node]:

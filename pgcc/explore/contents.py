@@ -18,6 +18,7 @@ from pgcc.explore.scaled import as_scaled
 from pgcc.frontend.structure import structure
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.numbers import add
+from pgcc.passes.arguments import check_decomposable
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import ARITHMETIC, DET, Program
 
@@ -36,12 +37,12 @@ def page_program(compiled: Compiled) -> Program:
     PgccError
         If the circuit is not decomposable, has numbers that doubles do not hold, or is too large for a page.
     """
-    overlap = compiled.circuit.overlap
-    if overlap is not None:
-        raise PgccError(
-            f"the explorer needs a decomposable circuit, and here two factors of a product share {overlap[1]!r}: ask "
-            "the model itself (marginals, cardinality, sample), or write the polynomial without common variables"
-        )
+    check_decomposable(
+        compiled.circuit,
+        "the explorer needs a decomposable circuit, and here {}: ask the model itself (marginals, cardinality, "
+        "sample), or write the polynomial without common variables",
+        PgccError,
+    )
     n = len(compiled.circuit.variables)
     if n > MOST_VARIABLES:
         raise PgccError(

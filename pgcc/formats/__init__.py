@@ -118,7 +118,7 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
         The extension chooses the format. `.pgc` (text) and `.npz` (for large circuits) can hold any circuit. `.nnf` can
         hold circuits whose coefficients are 0 and 1 and whose terms can be shown to exclude one another; `.sdd` those
         whose products also follow one vtree, which is written to a `.vtree` file next to it. `.psdd` can hold
-        normalised circuits without determinants or negative weights, whose products follow one vtree and whose sums
+        normalized circuits without determinants or negative weights, whose products follow one vtree and whose sums
         have terms that can be shown to exclude one another; the weights become logarithms, with one or two rounding
         errors. `.uai` can hold products of factors of at most 16 variables each, without determinants or negative
         coefficients, and gets a table for each factor. These four formats number their variables, so the names must be

@@ -126,10 +126,13 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise FormatError(
-            f"{path}, line {line}: this is not text in UTF-8 ({error.reason} at byte {error.start})"
-        ) from None
+        place = f"{error.reason} at byte {error.start}"
+        raise FormatError(f"{path}, line {_line_of(error)}: this is not text in UTF-8 ({place})") from None
+
+
+def _line_of(error: UnicodeDecodeError) -> int:
+    """The line that is not UTF-8, counted from 1 in the bytes that were being decoded."""
+    return error.object.count(b"\n", 0, error.start) + 1
 
 
 def bounded_lines(lines: Iterable[str], where: str, error: type[PgccError] = FormatError) -> Iterator[str]:
@@ -146,13 +149,15 @@ def bounded_lines(lines: Iterable[str], where: str, error: type[PgccError] = For
     """
     readline = getattr(lines, "readline", None)
     source = iter(lines) if readline is None else iter(lambda: readline(LONGEST_LINE + 1), "")
+    number = 0
     try:
         for number, line in enumerate(source, start=1):
             if readline is not None and len(line) > LONGEST_LINE:
                 raise error(f"{where}, line {number}: more than {LONGEST_LINE:,} characters, which is the limit")
             yield line if number > 1 else line.removeprefix("\ufeff")
-    except UnicodeDecodeError:
-        raise error(f"{where} is not text in UTF-8") from None
+    except UnicodeDecodeError as reason:  # in bytes that begin on the line after the last one that was read
+        line_number = number + _line_of(reason)
+        raise error(f"{where}, line {line_number}: this is not text in UTF-8 ({reason.reason})") from None
 
 
 def csv_rows(

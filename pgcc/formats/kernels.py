@@ -84,7 +84,7 @@ def kernel_in(archive: Archive, kernel: str | None) -> Kernel | None:
         return None
     chosen = _choose(there, kernel)
     matrix = _need_numbers(archive.array(chosen), f"the array {chosen!r}")
-    return Kernel(chosen, matrix, _names(archive.array("names")) if "names" in archive.entries else None)
+    return Kernel(chosen, matrix, _item_names(archive.array("names")) if "names" in archive.entries else None)
 
 
 def number_in(word: str) -> Number | None:
@@ -137,7 +137,7 @@ def _need_numbers(array: np.ndarray, where: str) -> np.ndarray:
     return array
 
 
-def _names(array: np.ndarray) -> list[str]:
+def _item_names(array: np.ndarray) -> list[str]:
     if array.dtype.kind != "U" or array.ndim != 1:
         raise FormatError("the array 'names' has to be a list of text")
     return array.tolist()

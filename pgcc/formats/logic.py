@@ -12,6 +12,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ZERO, Node, Op, var
 from pgcc.ir.printer import describe
 from pgcc.ir.spelling import display_text
+from pgcc.passes.arguments import check_decomposable
 from pgcc.passes.building import product_of, sum_of
 from pgcc.passes.homogenize import homogenize, smooth
 
@@ -187,12 +188,14 @@ def over_literals(circuit: Circuit, form: str) -> Circuit:
         raise FormatError(
             f"{form} has sums and products only, and this circuit has a determinant: .pgc and .npz keep it"
         )
-    if circuit.overlap is not None:
-        node, name = circuit.overlap
-        raise FormatError(
-            f"{form} is decomposable, and two factors of {describe(node)} share {name!r}: .pgc and .npz keep it"
-        )
+    check_decomposable(circuit, f"{form} is decomposable, and {{}}: .pgc and .npz keep it", FormatError)
     return homogenize(circuit)
+
+
+def need_variables(circuit: Circuit, form: str) -> None:
+    """Refuse a constant in a format, called `form`, whose circuits follow a vtree."""
+    if not circuit.variables:
+        raise FormatError(f"{form} has at least one variable, and this circuit has none")
 
 
 def refuse_weights(circuit: Circuit, form: str) -> None:

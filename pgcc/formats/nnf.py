@@ -97,7 +97,7 @@ def write(circuit: Circuit, file: BinaryIO) -> None:
     Raises
     ------
     FormatError
-        If it is none; the reason is named.
+        If it is no logic circuit; the reason is named.
     """
     full = over_literals(circuit, "an NNF")
     refuse_weights(full, "an NNF")
@@ -130,7 +130,7 @@ def _line(node: Node, below: Sequence[int]) -> str:
             raise FormatError(f"an NNF has no {node!r}")
 
 
-def _names(lines: Lines, largest: int, asked: int | None) -> list[str]:
+def _all_names(lines: Lines, largest: int, asked: int | None) -> list[str]:
     count = largest if asked is None else asked
     if not largest <= count <= lines.most_variables:
         wanted = f"{largest} to {lines.most_variables}"
@@ -151,7 +151,7 @@ def _read_c2d(lines: Lines, variables: int | None) -> Circuit:
         nodes.add(str(i), _c2d_node(lines, nodes, words, largest))
     if len(nodes.by_id) != claimed:
         raise lines.error(f"the header counts {claimed} nodes, and the file has {len(nodes.by_id)}")
-    names = _names(lines, largest, variables)
+    names = _all_names(lines, largest, variables)
     return smoothed(decomposable(Circuit(nodes.root(claimed), names), nodes))
 
 
@@ -231,7 +231,7 @@ class _Graph:
             raise self.lines.error(f"node {parent} is {KINDS[self.kind[parent]]}, which has no children", line)
 
     def order(self) -> Iterator[int]:
-        """Children before parents: the nodes whose children are done, again and again; what is left is a cycle."""
+        """A topological order, children before parents (Kahn's algorithm); an error if there is a cycle."""
         parents: dict[int, list[int]] = {key: [] for key in self.kind}
         waiting = {key: len(edges) for key, edges in self.edges.items()}
         for parent, edges in self.edges.items():
@@ -258,7 +258,7 @@ def _read_d4(lines: Lines, variables: int | None) -> Circuit:
         lines.number = graph.line[key]
         nodes.add(str(key), _d4_node(graph, key, nodes.by_id))
     root = nodes.by_id[next(iter(graph.kind))]
-    return smoothed(decomposable(Circuit(root, _names(lines, graph.largest, variables)), nodes))
+    return smoothed(decomposable(Circuit(root, _all_names(lines, graph.largest, variables)), nodes))
 
 
 def _d4_node(graph: _Graph, key: int, done: dict[int, Node]) -> Node:

@@ -93,10 +93,10 @@ def to_arrays(circuit: Circuit) -> dict[str, Any]:
         "size": sizes,
         "counted": counted,
     }
-    return {name: np.asarray(arrays[name], dtype=DTYPES[name]) for name in _names(version)}
+    return {name: np.asarray(arrays[name], dtype=DTYPES[name]) for name in _array_names(version)}
 
 
-def _names(version: int) -> list[str]:
+def _array_names(version: int) -> list[str]:
     """The arrays of a file."""
     return [name for name in DTYPES if version >= SINCE.get(name, UNSIZED)]
 
@@ -185,7 +185,7 @@ def _read_arrays(archive: Archive) -> dict[str, np.ndarray]:
     version = header.get("version")
     known = type(version) is int and version in VERSIONS
     _need(known, f"it has version {version!r} of the format, and this pgcc reads versions {UNSIZED} to {COUNTED}")
-    names = _names(version)
+    names = _array_names(version)
     missing = [name for name in names if name not in entries]
     _need(not missing, f"the array {missing[0] if missing else ''!r} is missing")
     return {name: _checked(archive.array(name), name) for name in names}

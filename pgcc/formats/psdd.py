@@ -152,7 +152,7 @@ class _Reader:
         self.checker.decision(words[1], words[2], keys)
 
     def _weighted(self, logs: list[float], elements: list[int]) -> int:
-        """Σ exp(log) · element; an element of weight 0 is none, and one of weight 1 is all."""
+        """Σ exp(log) · element, without elements of weight 0; a single element of weight 1 is itself the result."""
         weights: list[Any] = list(map(math.exp, logs))
         total = sum(weights)
         if abs(total - 1) > SUM_TOLERANCE:

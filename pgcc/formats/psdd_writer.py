@@ -18,8 +18,8 @@ from itertools import combinations
 from typing import BinaryIO
 
 from pgcc.errors import FormatError
-from pgcc.formats.logic import over_literals
-from pgcc.frontend.structure import CommonSupport
+from pgcc.formats.logic import need_variables, over_literals
+from pgcc.frontend.common_support import CommonSupport
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
@@ -27,9 +27,10 @@ from pgcc.ir.numbers import Number
 from pgcc.ir.printer import brief_text, describe
 from pgcc.ir.scopes import members
 
-# The weights of a decision that add up to 1 but for this are written as they are: files have as few as six digits, and
-# what is read again is the same polynomial, unless a weight is above 1, which has no place in a file. Over one
-# variable, where p says what 1 − p is, nothing but rounding may be; and a total of 1 may be off by some of it.
+# TOLERANCE: the weights of a decision are written unchanged, not divided by their sum, if that is so close to 1 (files
+# have as few as six digits) and none of them is above 1, which a file cannot have: the same polynomial is read again.
+# ROUNDING: over one variable, a file has only p, so that the other weight must be 1 − p up to rounding.
+# ROUNDINGS: a total that is so close to 1 counts as 1.
 TOLERANCE, ROUNDING, ROUNDINGS = Decimal("5e-4"), Decimal("4e-16"), Decimal("1e-12")
 # Logarithms of weights that are read are not below it.
 LEAST_LOG = -2000.0
@@ -59,8 +60,7 @@ def write(circuit: Circuit, file: BinaryIO) -> dict[str, bytes]:
     """
     with collector_paused(), localcontext(_DIGITS):
         full = over_literals(circuit, "a PSDD")
-        if not full.variables:
-            raise FormatError("a PSDD has at least one variable, and this circuit has none")
+        need_variables(full, "a PSDD")
         if not full.facts.monotone:
             raise FormatError("a PSDD has no negative weights, and this circuit has some: .pgc and .npz keep them")
         writer = _Writer(full)
@@ -174,7 +174,7 @@ class _Writer:
             largest.append(top / total[i] if node.op is Op.SUM and value else top)
         if abs(total[-1] - 1) > ROUNDINGS:
             raise FormatError(
-                f"a PSDD is normalised, and the total of this circuit is {_shown(total[-1])}: circuit.normalize()"
+                f"a PSDD is normalized, and the total of this circuit is {_few_digits(total[-1])}: circuit.normalize()"
             )
         return total
 
@@ -281,7 +281,7 @@ class _Writer:
             raise FormatError(
                 "a PSDD has log(p) of a probability p, which is 0 as a double if p is nearly 1, and in "
                 f"{describe(self.order[position])} x{variable} is 0 with a probability of about "
-                f"{_shown(outside / (inside + outside))}"
+                f"{_few_digits(outside / (inside + outside))}"
             )
         return "T", f"{variable} {math.log1p(-rest)!r}"
 
@@ -330,11 +330,11 @@ def _log(weight: Decimal) -> str:
     if log < LEAST_LOG:
         raise FormatError(
             f"a PSDD has logarithms of weights down to {LEAST_LOG:g}, and this circuit has a weight of about "
-            f"{_shown(weight)}"
+            f"{_few_digits(weight)}"
         )
     return repr(min(0.0, log))
 
 
-def _shown(number: Decimal) -> str:
+def _few_digits(number: Decimal) -> str:
     """A few digits of a number of any size."""
     return f"{+number.normalize(Context(prec=6, Emin=MIN_EMIN, Emax=MAX_EMAX)):g}".replace("E", "e")

@@ -7,7 +7,7 @@
     D id vtree elements {prime sub}*
 
 Children stand before their parents and the root is last. The circuit is Σ prime · sub, smooth, with every weight 1, so
-that its total is the model count: `pgcc.compile(circuit, normalize=False).prob({}, exact=True)`. Normalised, which is
+that its total is the model count: `pgcc.compile(circuit, normalize=False).prob({}, exact=True)`. Normalized, which is
 what `pgcc.compile` does by itself, it is the uniform distribution over the models.
 
 Variable i is called `x{i}`. The variables are those of the vtree if there is one, else x1 … xn with n the largest in

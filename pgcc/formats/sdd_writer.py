@@ -18,7 +18,7 @@ from operator import or_
 from typing import Any, BinaryIO
 
 from pgcc.errors import FormatError
-from pgcc.formats.logic import over_literals, refuse_weights, signed_number
+from pgcc.formats.logic import need_variables, over_literals, refuse_weights, signed_number
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.names import some
@@ -49,8 +49,7 @@ def write(circuit: Circuit, file: BinaryIO) -> dict[str, bytes]:
     """
     with collector_paused():
         full = over_literals(circuit, "an SDD")
-        if not full.variables:
-            raise FormatError("an SDD has at least one variable, and this circuit has none")
+        need_variables(full, "an SDD")
         refuse_weights(full, "an SDD")
         vtree = _Vtree(len(full.variables), _products(full))
         diagram = _Diagram(vtree)
@@ -83,8 +82,9 @@ def _is_either_value(node: Node) -> bool:
 class _Vtree:
     """A vtree that separates the factors of all products; nodes are numbered from left to right, as in libsdd.
 
-    It is built from the root down (Aho, Sagiv, Szymanski and Ullman, 1981): variables that stand together in a factor,
-    while another factor has some of the others, stay together; what is not held together is split.
+    It is built from the root down (Aho, Sagiv, Szymanski and Ullman, 1981). Two variables of a node stay on one side if
+    some product has both in one factor, and other variables of the node in another factor. Of the sets of variables
+    that are held together in this way, one is the left side, and the others are the right side.
     """
 
     def __init__(self, count: int, products: list[Factors]):

@@ -169,7 +169,7 @@ class VtreeChecker:
         self._at[int(key)] = at
 
     def root(self, key: int, line: int) -> None:
-        """The root of a normalised circuit sits at the root of the vtree."""
+        """The root of a normalized circuit sits at the root of the vtree."""
         if self.vtree is not None and self.normalized and self._at.get(key) != self.vtree.root:
             raise self.lines.error(f"the last node does not sit at the root of {self.vtree.path}", line)
 

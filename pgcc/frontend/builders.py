@@ -10,25 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from itertools import product as assignments
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pgcc.arrays import as_array
 from pgcc.errors import CircuitError, brief, plural
-from pgcc.frontend.chow_liu import PairCounts
-from pgcc.frontend.elimination import Factor, eliminate
+from pgcc.frontend.bayesian_network import bayesian_network
+from pgcc.frontend.chow_liu import PairCounts, parents_first
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.names import default_names
 from pgcc.ir.node import ONE, Node, var
-from pgcc.ir.numbers import Number, one_minus
-from pgcc.passes.arguments import as_list, new_names, probability
+from pgcc.ir.numbers import Number
+from pgcc.passes.arguments import as_list, model_names, probability
 from pgcc.passes.building import product_of, sum_of
-
-if TYPE_CHECKING:
-    import networkx
 
 __all__ = [
     "bayesian_network",
@@ -72,8 +67,8 @@ def chow_liu(parents: Iterable[int | None], probs: Iterable[Any], names: Iterabl
     """
     listed, tables = as_list(parents, "parents"), as_list(probs, "probs")
     if len(tables) != len(listed):
-        raise CircuitError(f"{len(listed)} variables, but probabilities for {len(tables)}")
-    labels = _names(names, len(listed))
+        raise CircuitError(f"{plural(len(listed), 'variable')}, but probabilities for {len(tables)}")
+    labels = model_names(names, len(listed))
     above = [_parent(p, i, labels) for i, p in enumerate(listed)]
     given = [_pair(p, above[i] < 0, labels[i]) for i, p in enumerate(tables)]
     with collector_paused():
@@ -84,7 +79,11 @@ def _tree(above: list[int], given: list[tuple[Number, Number]], labels: Sequence
     """S_i(v) = Σ_x Pr(x_i = x | parent = v) · lit_x · Π_{children c} S_c(x); for a root both v are the same."""
     below: list[tuple[list[Node], list[Node]]] = [([], []) for _ in above]
     roots: list[Node] = []
-    for i in reversed(_topological(above, labels)):
+    order = parents_first(above)
+    if len(order) < len(above):
+        stuck = min(set(range(len(above))) - set(order))
+        raise CircuitError(f"the parents of {labels[stuck]!r} form a cycle")
+    for i in reversed(order):
         terms = [product_of([var(labels[i], complement=not x), *below[i][x]]) for x in (0, 1)]
         sums = [_bernoulli(p, *terms) for p in given[i]]
         if above[i] < 0:
@@ -93,21 +92,6 @@ def _tree(above: list[int], given: list[tuple[Number, Number]], labels: Sequence
             for x in (0, 1):
                 below[above[i]][x].append(sums[x])
     return product_of(roots[::-1])
-
-
-def _topological(above: list[int], labels: Sequence[str]) -> list[int]:
-    """The variables in an order with parents before children."""
-    below: list[list[int]] = [[] for _ in above]
-    for i, parent in enumerate(above):
-        if parent >= 0:
-            below[parent].append(i)
-    order = [i for i, parent in enumerate(above) if parent < 0]
-    for i in order:
-        order += below[i]
-    if len(order) < len(above):
-        stuck = min(set(range(len(above))) - set(order))
-        raise CircuitError(f"the parents of {labels[stuck]!r} form a cycle")
-    return order
 
 
 def _parent(parent: Any, i: int, labels: Sequence[str]) -> int:
@@ -232,10 +216,10 @@ def naive_bayes(weights: Iterable[Any], probs: Iterable[Any], names: Iterable[st
     shares = _distribution(weights, "the weights of the components")
     rows = [as_list(row, "a row of probs") for row in as_list(probs, "probs")]
     if len(rows) != len(shares):
-        raise CircuitError(f"{len(shares)} weights, but probabilities for {len(rows)} components")
+        raise CircuitError(f"{plural(len(shares), 'weight')}, but probabilities for {plural(len(rows), 'component')}")
     if len({len(row) for row in rows}) > 1:
         raise CircuitError("the components have probabilities for different numbers of variables")
-    labels = _names(names, len(rows[0]))
+    labels = model_names(names, len(rows[0]))
     with collector_paused():
         leaves = [
             [_leaf(p, name, f" | component {k}") for p, name in zip(row, labels, strict=True)]
@@ -295,7 +279,7 @@ def hmm(
     ones = [probability(e, f"Pr(observation = 1 | state {s})") for s, e in enumerate(as_list(emission, "emission"))]
     if len(rows) != k or any(len(row) != k for row in rows) or len(ones) != k:
         raise CircuitError(f"{k} initial probabilities need transitions {k}×{k} and {k} emissions")
-    labels = _names(names, steps)
+    labels = model_names(names, steps)
     with collector_paused():
         return Circuit(_mixture(first, _backward(rows, ones, labels)), labels)
 
@@ -334,7 +318,7 @@ def cutset_network(spec: Any, names: Iterable[str] | None = None) -> Circuit:
     """
     with collector_paused():
         root, scope = _cutset(spec)
-        labels = _names(list(scope) if names is None else names, len(scope))
+        labels = model_names(list(scope) if names is None else names, len(scope))
         if set(labels) != set(scope):
             raise CircuitError(f"the names are not those of the network: {sorted(set(labels) ^ set(scope))[0]!r}")
         return Circuit(root, labels)
@@ -383,119 +367,6 @@ def _cutset_leaf(part: Any) -> tuple[Node, dict[str, None]]:
     return tree.root, dict.fromkeys(tree.variables)
 
 
-# -- Bayesian networks ----------------------------------------------------------------------------------------
-
-
-def bayesian_network(G: networkx.DiGraph, cpt: str = "cpt", keep: Iterable[str] | None = None) -> Circuit:
-    """A Bayesian network over binary variables, compiled by variable elimination with a min-fill order.
-
-    Parameters
-    ----------
-    G : networkx.DiGraph
-        The network, with edges from parents to children. The attribute `cpt` of a node gives Pr(x = 1 | parents): a
-        number if it has no parents, a dict from tuples of the parents' values, or an array of shape (2,) · k with one
-        axis per parent. Tables are float64: Pr(x = 1) and Pr(x = 0) are each the double nearest to the exact number.
-        Parents come in the order of `G.predecessors` (the order of the edges), unless the node has an attribute
-        `parents` that lists them in another order.
-    cpt : str
-        The name of that attribute.
-    keep : iterable of str, optional
-        The variables that you want to ask about; the others are summed out here. By default, all are kept.
-
-    Returns
-    -------
-    Circuit
-        A circuit whose variables are the nodes, named ``str(node)``.
-
-    Raises
-    ------
-    CircuitError
-        If a table is incomplete, or the induced width is too large (`WidthError`).
-
-    See Also
-    --------
-    pgcc.load : read a circuit from a file
-    pgcc.builders.chow_liu : a tree-shaped network with given probabilities
-    pgcc.builders.naive_bayes : mixtures of independent variables
-
-    Examples
-    --------
-    >>> import networkx
-    >>> import pgcc
-    >>> G = networkx.DiGraph([("rain", "wet"), ("sprinkler", "wet")])
-    >>> G.nodes["rain"]["cpt"], G.nodes["sprinkler"]["cpt"] = 0.2, 0.1
-    >>> G.nodes["wet"]["cpt"] = {(0, 0): 0, (0, 1): 0.9, (1, 0): 0.8, (1, 1): 0.99}
-    >>> pgcc.compile(pgcc.builders.bayesian_network(G)).prob({"rain": 1, "wet": 0})
-    0.0362
-    """
-    import networkx as nx
-
-    if not isinstance(G, nx.DiGraph) or G.is_multigraph():
-        raise CircuitError(f"a Bayesian network is a networkx.DiGraph, not {type(G).__name__}")
-    if not nx.is_directed_acyclic_graph(G):
-        raise CircuitError(
-            "a Bayesian network has no directed cycle: " + " → ".join(str(u) for u, _ in nx.find_cycle(G))
-        )
-    labels = _names([str(node) for node in G], len(G))
-    index = {node: i for i, node in enumerate(G)}
-    factors = []
-    for node, i in index.items():
-        parents = _parents(G, node)
-        table = _cpt(G.nodes[node].get(cpt), len(parents), str(node))
-        factors.append(Factor((*(index[p] for p in parents), i), table))
-    return eliminate(labels, factors, keep)
-
-
-def _parents(G: networkx.DiGraph, node: Any) -> list:
-    natural = list(G.predecessors(node))
-    listed = as_list(G.nodes[node].get("parents", natural), f"the attribute `parents` of {str(node)!r}")
-    if len(listed) != len(natural) or any(parent not in listed for parent in natural):
-        raise CircuitError(f"the attribute `parents` of {str(node)!r} does not list its predecessors")
-    return listed
-
-
-def _cpt(given: Any, k: int, name: str) -> np.ndarray:
-    """Pr(x | values of k parents): an axis for each of them, and one for x."""
-    if given is None:
-        raise CircuitError(f"the node {name!r} has no table of probabilities")
-    if k > 20:
-        raise CircuitError(f"the node {name!r} has {k} parents: a table of 2^{k} entries is too large")
-    cells = list(assignments((0, 1), repeat=k))
-    if isinstance(given, dict):
-        table = {_key(key): p for key, p in given.items()}
-        if len(table) < len(given) or table.keys() != set(cells):
-            wrong = next(iter(table.keys() ^ set(cells)), "a pair of equal keys")
-            raise CircuitError(
-                f"the table of {name!r} needs an entry for every tuple of the values of {k} parents: see {wrong}"
-            )
-        entries = [table[cell] for cell in cells]
-    else:
-        held = as_array(given, f"the table of {name!r}")
-        array = np.asarray(given if held is None else held, dtype=object)
-        if array.shape != (2,) * k:
-            need = f"the shape {(2,) * k}: Pr(x = 1) for all values of its parents" if k else "one number, Pr(x = 1)"
-            parents = plural(k, "parent") if k else "no parents"
-            raise CircuitError(f"the table of {name!r} has the shape {array.shape}; with {parents} it needs {need}")
-        entries = [array[cell] for cell in cells]
-    rows = [_both(p, f"{name} =", c) for p, c in zip(entries, cells, strict=True)]
-    return np.array(rows).reshape((2,) * (k + 1))
-
-
-def _both(p: Any, event: str, given: tuple) -> tuple[float, float]:
-    """Pr(x = 0) and Pr(x = 1), each correct to the last digit: 1 − p is computed exactly, then rounded."""
-    inside = probability(p, f"Pr({event} 1 | {given})")
-    for value, exact in enumerate(both := (one_minus(inside), inside)):
-        if exact and not float(exact):
-            raise CircuitError(
-                f"Pr({event} {value} | {given}) is below the range of float64, in which Bayesian networks are computed"
-            )
-    return float(both[0]), float(both[1])
-
-
-def _key(key: Any) -> tuple:
-    return tuple(key) if isinstance(key, (tuple, list)) else (key,)
-
-
 # -- helpers ------------------------------------------------------------------------------------------------
 
 
@@ -518,17 +389,6 @@ def _distribution(values: Iterable[Any], what: str) -> list[Number]:
     if not abs(total - 1) <= TOLERANCE:
         raise CircuitError(f"{what} add up to {total!r}, not to 1")
     return numbers
-
-
-def _names(names: Iterable[str] | None, count: int) -> list[str]:
-    if count < 1:
-        raise CircuitError("a model has at least one variable")
-    if names is None:
-        return default_names(count)
-    labels = as_list(names, "names")
-    if len(labels) != count:
-        raise CircuitError(f"{count} variables, but {len(labels)} names")
-    return new_names(labels)
 
 
 def _whole(value: Any, what: str) -> int:

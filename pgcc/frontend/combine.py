@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from pgcc.errors import CircuitError, SemanticsError, brief
+from pgcc.errors import CircuitError, SemanticsError, brief, plural
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate
@@ -20,7 +20,7 @@ from pgcc.ir.node import ONE, Node, Op, is_size, var
 from pgcc.ir.numbers import Number, as_number, nearest_float, one_minus
 from pgcc.ir.scopes import members
 from pgcc.ir.spelling import display_text
-from pgcc.passes.arguments import check_circuit, check_disjoint, new_names
+from pgcc.passes.arguments import check_circuit, check_disjoint, need_sequence, new_names
 from pgcc.passes.building import product_of, sum_of
 from pgcc.passes.compose import add
 from pgcc.passes.total import TOLERANCE, is_one, positive_total, quotient
@@ -96,9 +96,9 @@ def _normalized(share: Number, part: Circuit, what: str, normalize: bool) -> Num
 
 
 def _weights(weights: Iterable[Any], count: int) -> list[Number]:
-    shares = [_share(w, i) for i, w in enumerate(_listed(weights, "weights of a mixture are"))]
+    shares = [_share(w, i) for i, w in enumerate(need_sequence(weights, "weights of a mixture are a sequence"))]
     if len(shares) != count:
-        raise CircuitError(f"a mixture of {count} circuits needs as many weights, not {len(shares)}")
+        raise CircuitError(f"a mixture of {plural(count, 'circuit')} needs as many weights, not {len(shares)}")
     added = sum((Fraction(share) for share in shares), Fraction(0))
     floats = float in set(map(type, shares))
     if shares and (abs(added - 1) > TOLERANCE if floats else added != 1):
@@ -158,16 +158,10 @@ def _multiplied(parts: Sequence[Circuit]) -> Circuit:
 def _circuits(circuits: Iterable[Circuit], what: str) -> list[Circuit]:
     if isinstance(circuits, Circuit):
         raise CircuitError(f"{what} takes a sequence of circuits, not a single one")
-    parts = _listed(circuits, f"what {what} takes is")
+    parts = need_sequence(circuits, f"what {what} takes is a sequence")
     for i, part in enumerate(parts):
         check_circuit(part, f"what {what} takes at position {i}")
     return parts
-
-
-def _listed(values: Any, what: str) -> list:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise CircuitError(f"{what} a sequence, not {values!r}")
-    return list(values)
 
 
 # -- unions --------------------------------------------------------------------------------------------------
@@ -332,9 +326,11 @@ def subsets(names: str | Sequence[str], k: int) -> Circuit:
     >>> pgcc.compile(pgcc.subsets([f"x{i}" for i in range(100)], 50)).prob({"x0": 1, "x1": 1}, exact=True)
     Fraction(49, 198)
     """
-    labels = _names(names)
+    labels = _new_names(names)
     if not is_size(k, len(labels)):
-        raise CircuitError(f"k={brief(k)}: a subset of {len(labels)} variables has 0 to {len(labels)} members")
+        raise CircuitError(
+            f"k={brief(k)}: a subset of {plural(len(labels), 'variable')} has 0 to {len(labels)} members"
+        )
     with collector_paused():
         return Circuit(_choose(labels, k), labels)
 
@@ -356,5 +352,7 @@ def _choose(names: Sequence[str], k: int) -> Node:
     return row[k]
 
 
-def _names(names: Any) -> list[str]:
-    return new_names(names.replace(",", " ").split() if isinstance(names, str) else _listed(names, "the names are"))
+def _new_names(names: Any) -> list[str]:
+    if isinstance(names, str):
+        return new_names(names.replace(",", " ").split())
+    return new_names(need_sequence(names, "the names are a sequence"))

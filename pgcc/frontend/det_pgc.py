@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pgcc.errors import CircuitError
+from pgcc.errors import CircuitError, plural
 from pgcc.frontend.dpp import dpp
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import var
-from pgcc.passes.arguments import check_circuit, check_disjoint
+from pgcc.passes.arguments import check_circuit, check_disjoint, need_sequence
 from pgcc.passes.compose import compose
 from pgcc.passes.total import normalize
 
@@ -84,11 +84,14 @@ def det_pgc(
     >>> model.prob({"a": 1, "c": 1}) < model.prob({"a": 1}) * model.prob({"c": 1})
     True
     """
-    parts = [_leaf(leaf, i) for i, leaf in enumerate(_listed(leaves))]
+    listed = need_sequence(leaves, "the leaves are a sequence of circuits and names")
+    parts = [_leaf(leaf, i) for i, leaf in enumerate(listed)]
     check_disjoint(parts, "leaf")
     rows = _count_rows(next((matrix for matrix in (L, K, factor) if matrix is not None), None))
     if rows is not None and rows != len(parts):
-        raise CircuitError(f"the kernel has {rows} rows, but there are {len(parts)} leaves")
+        raise CircuitError(
+            f"the kernel has {plural(rows, 'row')}, but the list has {plural(len(parts), 'leaf', 'leaves')}"
+        )
     groups = [f"leaf {i}" for i in range(len(parts))]
     process = dpp(L=L, K=K, factor=factor, names=groups, symmetric=symmetric, nearest=nearest, rank=rank)
     return compose(process, dict(zip(groups, map(normalize, parts, groups), strict=True)))
@@ -100,12 +103,6 @@ def _count_rows(matrix: Any) -> int | None:
     if shape:
         return int(shape[0])
     return len(matrix) if isinstance(matrix, (list, tuple)) else None
-
-
-def _listed(leaves: Any) -> list:
-    if isinstance(leaves, (str, Circuit)) or not isinstance(leaves, Iterable):
-        raise CircuitError(f"the leaves are a sequence of circuits and names, not {leaves!r}")
-    return list(leaves)
 
 
 def _leaf(leaf: Any, i: int) -> Circuit:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pgcc.arrays import as_array
-from pgcc.errors import CircuitError
+from pgcc.errors import CircuitError, plural
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, const, det, var
@@ -22,7 +22,7 @@ def determinant(M0: Any, U: Any = None, V: Any = None, children: Iterable[Any] |
     """A determinant with circuits in it, as a circuit.
 
     ``determinant(M0, U, V, children)`` is det(M0 + U·diag(f₁, …, f_k)·Vᵀ), a single node that is computed by matrix
-    factorisation. ``determinant(matrix)`` is the determinant of a matrix whose entries are circuits, names and numbers.
+    factorization. ``determinant(matrix)`` is the determinant of a matrix whose entries are circuits, names and numbers.
     It is expanded into sums and products, without divisions, with O(n⁴) edges: 0.75·n⁴ by Berkowitz' algorithm and n⁴
     by Bird's. For up to 12 rows, where zeros in the matrix matter, the smaller of the two is chosen.
 
@@ -113,7 +113,8 @@ def _expanded(matrix: Any) -> Circuit:
     for i, row in enumerate(rows):
         if len(row) != n:
             raise CircuitError(
-                f"a determinant needs a square matrix: row {i} has {len(row)} entries, and there are {n} rows"
+                f"a determinant needs a square matrix: row {i} has {plural(len(row), 'entry', 'entries')}, "
+                f"and the matrix has {plural(n, 'row')}"
             )
     if n > MOST_EXPANDED:
         raise CircuitError(

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.errors import CircuitError, SemanticsError
+from pgcc.errors import CircuitError, SemanticsError, plural
 from pgcc.exact.balls import is_definite
 from pgcc.frontend.kernel import Kernel, Rows, read_kernel
 from pgcc.ir.circuit import Circuit
@@ -100,7 +100,7 @@ def dpp(
     large ones. In the same way, a K with eigenvalues that are clearly 0 or 1 is replaced by its spectrum; a projection
     kernel, which has no other eigenvalues, is replaced by its eigenvectors, and every set has exactly as many items as
     its rank. A `UserWarning` says what was dropped, and `Model.explain` repeats it; with ``rank=`` you choose
-    otherwise, or confirm the choice. Rounding to float32 is too coarse to be recognised as such: for low-rank kernels
+    otherwise, or confirm the choice. Rounding to float32 is too coarse to be recognized as such: for low-rank kernels
     in float32, give the factor, or pass ``nearest=True`` or ``rank=r``. Two float entries of a symmetric kernel that
     should be equal and differ by less than 1e-10 of their size are replaced by their mean, also with a warning.
 
@@ -148,9 +148,11 @@ def dpp(
     if len(kernel.items) != kernel.floats.shape[1]:
         n, m = kernel.floats.shape
         hint = "; an n×r matrix B with L = B·Bᵀ is given as factor=B" if what == "L" else ""
-        raise CircuitError(f"the kernel {what} has to be square: it has {n} rows and {m} columns{hint}")
+        raise CircuitError(
+            f"the kernel {what} has to be square: it has {plural(n, 'row')} and {plural(m, 'column')}{hint}"
+        )
     if symmetric:
-        kernel = _symmetrised(kernel)
+        kernel = _symmetrized(kernel)
         return _symmetric_l(kernel, nearest, rank) if what == "L" else _symmetric_k(kernel, nearest, rank)
     _check_nonsymmetric(kernel)
     return _from_l(kernel) if what == "L" else _from_k(kernel)
@@ -231,7 +233,7 @@ def identity_minus(K: np.ndarray) -> np.ndarray | Rows:
 # -- symmetric kernels ---------------------------------------------------------------------------------------
 
 
-def _symmetrised(kernel: Kernel) -> Kernel:
+def _symmetrized(kernel: Kernel) -> Kernel:
     """The kernel, if it is symmetric up to rounding; two entries that differ by rounding become their mean."""
     A = kernel.floats
     difference = np.abs(A - A.T)
@@ -274,7 +276,7 @@ def _exactly_symmetric(kernel: Kernel) -> Kernel:
 def _symmetric_l(kernel: Kernel, nearest: bool, rank: int | str | None) -> Circuit:
     L = kernel.floats
     is_given = not nearest and rank in (None, "full")
-    if is_given and surely_definite(L):  # proved by one Cholesky factorisation: no spectrum can say otherwise
+    if is_given and surely_definite(L):  # proved by one Cholesky factorization: no spectrum can say otherwise
         return _from_l(kernel)
     if not nearest:
         _check_spectrum(kernel, "positive semi-definite")

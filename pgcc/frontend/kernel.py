@@ -94,7 +94,9 @@ def _nested(what: str, matrix: Any) -> np.ndarray:
         raise CircuitError(f"{what} has to be a matrix, such as a list of rows, not {brief(matrix)}")
     for i, row in enumerate(rows):
         if len(row) != len(rows[0]):
-            raise CircuitError(f"row {i} of {what} has {len(row)} entries, but row 0 has {len(rows[0])}")
+            raise CircuitError(
+                f"row {i} of {what} has {plural(len(row), 'entry', 'entries')}, but row 0 has {len(rows[0])}"
+            )
     entries = np.empty((len(rows), len(rows[0]) if rows else 0), dtype=object)
     for i, row in enumerate(rows):
         for j, x in enumerate(row):
@@ -112,7 +114,7 @@ def _item_names(names: Iterable[str] | None, count: int, what: str) -> list[str]
     except TypeError:
         raise CircuitError(f"names is a sequence of names, one for each item, not {brief(names)}") from None
     if len(items) != count:
-        raise CircuitError(f"{what} has {count} items, but there are {len(items)} names")
+        raise CircuitError(f"{what} has {plural(count, 'item')}, but the list has {plural(len(items), 'name')}")
     return new_names(items, "items")
 
 

@@ -27,6 +27,7 @@ from pgcc.ir.node import ONE, Node, Op, var, weighted_sum
 from pgcc.ir.node import product as product_node
 from pgcc.ir.numbers import Number, as_number, is_number, reciprocal
 from pgcc.ir.printer import describe
+from pgcc.passes.arguments import check_decomposable
 from pgcc.passes.homogenize import homogenize, smooth
 
 if TYPE_CHECKING:
@@ -328,7 +329,7 @@ class PC(KnowsOldSpellings):
 
     @cached_property
     def _smooth(self) -> Circuit:
-        _check_decomposable(self.literals)
+        check_decomposable(self.literals)
         return smooth(self.literals)
 
     def smooth(self) -> Self:
@@ -599,19 +600,12 @@ def to_pc(circuit: Circuit) -> PC:
     if not isinstance(circuit, Circuit):
         raise CircuitError(f"to_pc takes a Circuit, not {type(circuit).__name__}")
     check_literals_only(circuit)
-    _check_decomposable(circuit)
+    check_decomposable(circuit)
     full = homogenize(circuit)
     kind = PC if full.facts.monotone else SignedPC
     made = kind.__new__(kind)
     made._take(full, 1)
     return made
-
-
-def _check_decomposable(circuit: Circuit) -> None:
-    overlap = circuit.overlap
-    if overlap is not None:
-        node, name = overlap
-        raise CircuitError(f"not decomposable: two factors of {describe(node)} share {name!r}")
 
 
 def _is_one(number: Number) -> bool:

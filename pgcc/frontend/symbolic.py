@@ -72,11 +72,11 @@ def from_sympy(expr: sympy.Expr, variables: Iterable[str | sympy.Symbol] | None 
     with collector_paused():
         reader = _Reader()
         root = node_of(reader.read(expr))
-        names = sorted(reader.symbols, key=_natural) if variables is None else _names(variables)
+        names = sorted(reader.symbols, key=_natural) if variables is None else _symbol_names(variables)
         return Circuit(root, names)
 
 
-def _names(variables: Iterable[str | sympy.Symbol]) -> list[str]:
+def _symbol_names(variables: Iterable[str | sympy.Symbol]) -> list[str]:
     if isinstance(variables, str):
         raise CircuitError("the variables are a list of names or symbols, not one string")
     return [v if isinstance(v, str) else str(getattr(v, "name", v)) for v in variables]

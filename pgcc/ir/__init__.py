@@ -1,1 +1,1 @@
-"""The language: nodes, circuits, what is true of them, and what they mean."""
+"""The language: nodes, circuits, their properties, and their meaning."""

@@ -47,7 +47,8 @@ def surely_definite(matrix: np.ndarray, error: np.ndarray | None = None) -> bool
     off = 4.0 * UNIT * np.abs(scaled) + 2.0**-500  # rounded to a double, and divided twice
     if error is not None:
         off += 1.001 * error / scale / scale[:, None]
-    # 4·(n + 8) roundings for n + 1: also for those who multiply by reciprocals of pivots, and add up in blocks
+    # 4·(n + 8) roundings where n + 1 would do: this also covers implementations of Cholesky's method that multiply by
+    # reciprocals of pivots, and add up in blocks
     shift = 4.0 * (n + 8.0) * UNIT * 1.001 * float(np.trace(scaled)) + 1.001 * float(off.sum(axis=1).max())
     if not shift < 0.5:
         return False

@@ -1,4 +1,4 @@
-"""A circuit as flat arrays: what passes read that count, test, renumber or copy nodes, without touching one of them."""
+"""A circuit as flat arrays, for passes that count, test, renumber or copy nodes: no `Node` is made for them."""
 
 from __future__ import annotations
 
@@ -146,7 +146,11 @@ def make_nodes(entries: Iterable[Entry]) -> list[Node]:
 
 
 def starts(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Where each of some stretches of these lengths starts, one after another; and where the last one ends."""
+    """The offsets of consecutive stretches of these lengths, and the end of the last one.
+
+    >>> starts([2, 0, 3]).tolist()
+    [0, 2, 2, 5]
+    """
     found = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=found[1:])
     return found

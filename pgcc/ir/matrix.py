@@ -26,7 +26,7 @@ def as_doubles(array: np.ndarray) -> np.ndarray | None:
 class Matrix:
     """A constant matrix. A float64 array stays one; anything else is held as exact numbers.
 
-    note : what a reader of the circuit should know of where it comes from, in words; of no matter for what it equals.
+    note : where the matrix comes from, in words, for readers of the circuit. Matrices that differ only in it are equal.
 
     >>> Matrix([[1, "1/3"], [0, 2]]).exact()[0][1]
     Fraction(1, 3)

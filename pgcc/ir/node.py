@@ -28,7 +28,7 @@ from fractions import Fraction
 from itertools import chain
 from typing import Any, assert_never
 
-from pgcc.errors import CircuitError
+from pgcc.errors import CircuitError, plural
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.numbers import Number, as_number
 
@@ -151,7 +151,7 @@ def _new_node(op: Op, children: tuple[Node, ...], data: Any) -> Node:
 
 
 def identity(op: Op, children: tuple, data: Any) -> tuple:
-    """What makes two nodes equal; children : the nodes, or what stands for them."""
+    """A key that two nodes share if they are equal; children : the nodes, or anything that identifies them."""
     # The types keep 0.5 and Fraction(1, 2) apart: they are equal in Python, but only one of them was given exactly.
     kinds = tuple(map(type, data)) if op is Op.SUM else (type(data),) if op is Op.CONST else ()
     return (op, children, _ratios(data) if Fraction in kinds else data, kinds)
@@ -192,7 +192,9 @@ def weighted_sum(weights: Iterable[Any], children: Iterable[Node]) -> Node:
     numbers = tuple(map(as_number, weights))
     nodes = _nodes(children)
     if len(numbers) != len(nodes):
-        raise CircuitError(f"a sum of {len(nodes)} children needs as many weights, not {len(numbers)}")
+        raise CircuitError(
+            f"a sum of {plural(len(nodes), 'child', 'children')} needs as many weights, not {len(numbers)}"
+        )
     return intern(Op.SUM, nodes, numbers)
 
 
@@ -212,8 +214,8 @@ def det(
 ) -> Node:
     """det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]; with `outside` left out, det(M0 + U·diag(f)·Vᵀ).
 
-    With a `size`, only the terms of its expansion with that many of the f; of those that are `counted` (True, or 1), if
-    that is given.
+    With a `size`, only the terms of its expansion that have that many factors f_i. If `counted` is given, only the f_i
+    marked by True (or 1) count.
     """
     f = _nodes(inside)
     y = (ONE,) * len(f) if outside is None else _nodes(outside)
@@ -223,19 +225,19 @@ def det(
 def det_data(
     M0: Any, U: Any, V: Any, inside: int, outside: int, size: int | None, counted: Iterable[Any] | None
 ) -> tuple[Matrix, Matrix, Matrix, int | None, tuple[bool, ...] | None]:
-    """What a determinant with so many children and complements has beside them."""
+    """The data of a determinant: its checked matrices, its size, and which of its `inside` children count."""
     m0 = Matrix(M0)
     u, v = Matrix(U, shape=(0, inside)), Matrix(V, shape=(0, inside))
     r = m0.shape[0]
     if m0.shape != (r, r) or u.shape != (r, inside) or v.shape != (r, inside) or outside != inside:
         raise CircuitError(
-            f"a determinant with {inside} children needs M0 of shape r×r and U, V of shape r×{inside}: "
-            f"got {m0.shape}, {u.shape}, {v.shape}, and {outside} complements"
+            f"a determinant with {plural(inside, 'child', 'children')} needs M0 of shape r×r and U, V of shape "
+            f"r×{inside}: got {m0.shape}, {u.shape}, {v.shape}, and {outside} complements"
         )
     which = None if counted is None else _as_counted(counted, inside, size)
     n = inside if which is None else sum(which)
     if size is not None and not is_size(size, n):
-        of = f"{n} children" if which is None else f"{n} counted children"
+        of = plural(n, "child", "children") if which is None else plural(n, "counted child", "counted children")
         raise CircuitError(f"the size of a determinant of {of} is a number from 0 to {n}, not {size!r}")
     return m0, u, v, size, which
 

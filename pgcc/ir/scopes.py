@@ -130,7 +130,8 @@ class Scopes:
     of : list of int
         For every node, the number of its scope.
     disjoint : list of bool
-        For every node, whether what it multiplies has no variable in common (True for all but products and dets).
+        For every product, whether no two factors share a variable; for a determinant, the same of its pairs
+        (f_i, y_i). True for all other nodes.
     """
 
     def __init__(self, flat: Flat, only: Set[str] | None = None):

@@ -37,7 +37,7 @@ from pgcc.kernels.folder import DAY, LOG, writable
 from pgcc.kernels.numba_private import Cache, can_be_kept, from_bytes, to_bytes
 
 _FORMAT = "2"  # of the files
-_POLICY = "pgcc.kernels.policy"  # what it says of how a kernel is compiled is among the kernel's options
+_POLICY = "pgcc.kernels.policy"  # its text is no part of the digest: it only chooses options, which the digest has
 _IMPORT = re.compile(r"^\s*(?:from|import) (pgcc[\w.]*)(?: import (.*))?", re.MULTILINE)
 
 

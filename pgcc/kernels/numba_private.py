@@ -41,7 +41,7 @@ class KernelType(types.Dispatcher):
 
 
 class SeparateKernelType(KernelType):
-    """The type of a kernel that others call at its address. Numba would optimise a copy of it in every caller."""
+    """The type of a kernel that others call at its address. Numba would optimize a copy of it in every caller."""
 
     def get_impl_key(self, sig: Any) -> Any:
         return _give_symbol(self.dispatcher, sig.args)

@@ -21,10 +21,10 @@ import numpy as np
 from pgcc.kernels.folder import kept_kernels
 
 # nogil: Python threads run kernels side by side, which survives fork and concurrent calls, unlike Numba's own.
-# Wrappers for callers in C, which Numba adds unless told not to, nobody needs: a tenth of the time to compile a kernel.
+# no_cfunc_wrapper: nobody calls a kernel from C; the wrapper for it would take a tenth of the time to compile a kernel.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False, "no_cfunc_wrapper": True}
 TIERS = ("auto", "compiled", "interpreted")
-# What has to be known to Numba before it compiles a kernel.
+# Functions that tell Numba about our operations, before it compiles the first kernel.
 _registrations: list[Callable[[], None]] = []
 _making = threading.RLock()
 
@@ -200,7 +200,8 @@ def bare_kernel(function: Any) -> Any:
 
 
 def inlined_kernel(function: Any) -> Any:
-    """The same, compiled into its callers: passing an array takes seven words, more than a small matrix is worth."""
+    """The same for small functions, inlined into their callers: a call passes seven words for every array, which takes
+    longer than the work on a small matrix."""
     return Kernel(function, {**OPTIONS, "_nrt": False, "forceinline": True})
 
 

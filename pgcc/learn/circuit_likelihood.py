@@ -34,7 +34,7 @@ class CircuitLikelihood:
         The validation data.
     workers : Crew
     free : bool
-        Whether to learn also matrices for which no parametrisation guarantees a distribution.
+        Whether to learn also matrices for which no parametrization guarantees a distribution.
     """
 
     def __init__(self, circuit: Circuit, rows: Rows, held_out: Rows | None, workers: Crew, free: bool = False):

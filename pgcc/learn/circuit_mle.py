@@ -20,8 +20,10 @@ from pgcc.learn.data_split import DataSplit
 from pgcc.learn.optimizers import Adam, MiniBatches
 from pgcc.learn.rows import Rows
 from pgcc.learn.training import RunPlan, Trainer, train
+from pgcc.passes.arguments import check_decomposable
 
 OPTIMIZERS = ("auto", "adam", "lbfgs", "em")
+_NOT_DECOMPOSABLE = "CircuitMLE learns decomposable circuits, which have no squares whatever their numbers are: {}"
 # Parameters that are not part of the settings of a checkpoint: they matter through the data, or not at all.
 _NOT_SETTINGS = ("circuit", "binarize", "verbose")
 
@@ -50,9 +52,10 @@ class CircuitMLE(Estimator):
     smoothing : float
         For EM: the number of rows added to every sum, in proportion to its initial weights.
     learning_rate, weight_decay, batch_size
-        For Adam; `batch_size` is the number of rows per step.
+        For Adam; `batch_size` is the number of rows per step. The weight decay is decoupled (as in AdamW): a step
+        multiplies the parameters by 1 − learning_rate · weight_decay. It is not an L2 penalty, as in `SimplePGC`.
     free_matrices : bool
-        Also learn determinants for which no parametrisation guarantees a distribution. They are normalised by their
+        Also learn determinants for which no parametrization guarantees a distribution. They are normalized by their
         total, but their coefficients may become negative: check the result with `pgcc.check`.
     binarize : float, optional
         The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
@@ -109,7 +112,7 @@ class CircuitMLE(Estimator):
         patience = check_whole("n_iter_no_change", self.n_iter_no_change)
         seed = seed_of(self.random_state, checkpoint)
         circuit, rows, held_out = self._read_data(X, validation)
-        _check_decomposable(circuit)
+        check_decomposable(circuit, _NOT_DECOMPOSABLE, PgccError)
         settings = {name: value for name, value in self.get_params().items() if name not in _NOT_SETTINGS}
         data = [rows] if held_out is None else [rows, held_out]
         saved_runs = Checkpoint(checkpoint, {"model": "CircuitMLE", **settings}, *to_arrays(circuit).values(), *data)
@@ -169,15 +172,6 @@ class CircuitMLE(Estimator):
         if state is not None:
             adam.restore(state)
         return MiniBatches(CircuitBatches(likelihood, batch), adam, rate, 0.0, self.max_iter, seed)
-
-
-def _check_decomposable(circuit: Circuit) -> None:
-    if circuit.overlap is not None:
-        node, name = circuit.overlap
-        raise PgccError(
-            f"CircuitMLE learns decomposable circuits, which have no squares whatever their numbers are: {node!r} "
-            f"has {name!r} in two of its children"
-        )
 
 
 def _choose_optimizer(optimizer: str, likelihood: CircuitLikelihood) -> str:

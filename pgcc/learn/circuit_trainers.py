@@ -1,4 +1,4 @@
-"""Three trainers for the likelihood of a circuit: expectation–maximisation, L-BFGS, and Adam with mini-batches."""
+"""Three trainers for the likelihood of a circuit: expectation–maximization, L-BFGS, and Adam with mini-batches."""
 
 from __future__ import annotations
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.arrays import is_sparse
 from pgcc.data.evidence import Evidence
 from pgcc.data.npy import Npy, is_npy, reading
 from pgcc.data.text import find_names, read_csv, rows_at_a_time
-from pgcc.errors import CircuitError, EvidenceError
+from pgcc.errors import CircuitError, EvidenceError, plural
 from pgcc.ir.names import default_names as names_of
 from pgcc.ir.node import var
 from pgcc.learn.rows import Rows, pack_rows, slices
@@ -63,7 +64,7 @@ def read_chunks(
         return next(pieces), pieces
     if hasattr(X, "__array__") and not hasattr(X, "shape"):  # objects that convert themselves to an array
         X = np.asarray(X)
-    found = _names(X, what) if names is None else list(names)
+    found = _column_names(X, what) if names is None else list(names)
     if is_sparse(X):
         rows = X.tocsr()
         return found, (_codes(found, rows[part].toarray(), threshold) for part in slices(X.shape[0], len(found)))
@@ -79,7 +80,9 @@ def read_chunks(
 def _rearranged(rows: Rows, names: list[str], what: str) -> Rows:
     """Rows with their columns in the order of the names, if they have these names; otherwise unchanged."""
     if rows.n != len(names):
-        raise EvidenceError(f"{what} have {rows.n} columns: one for each of the {len(names)} variables is needed")
+        raise EvidenceError(
+            f"{what} have {plural(rows.n, 'column')}: one for each of the {len(names)} variables is needed"
+        )
     if rows.names == names or set(rows.names) != set(names):
         return rows
     columns = [rows.names.index(name) for name in names]
@@ -89,7 +92,7 @@ def _rearranged(rows: Rows, names: list[str], what: str) -> Rows:
 # -- arrays and data frames ---------------------------------------------------------------------------------
 
 
-def _names(X: Any, what: str) -> list[str]:
+def _column_names(X: Any, what: str) -> list[str]:
     if hasattr(X, "columns"):
         unnamed = [name for name in X.columns if not isinstance(name, str)]
         if unnamed:
@@ -135,11 +138,6 @@ def _width(X: Any, what: str) -> int:
 
 
 # -- sparse matrices, and numbers that become 0 and 1 -----------------------------------------------------------
-
-
-def is_sparse(X: Any) -> bool:
-    """Whether data are a SciPy sparse matrix or array (SciPy need not be installed)."""
-    return hasattr(X, "tocsr") and hasattr(X, "toarray")
 
 
 def _codes(names: list[str], table: np.ndarray, threshold: float | None) -> np.ndarray:

@@ -1,4 +1,11 @@
-"""Encodes rows for the kernels of SimplePGC: for each group of variables, which of its sets a row allows."""
+"""Encodes rows for the kernels of SimplePGC: for each group of variables, which of its sets a row allows.
+
+Rows       all rows of the data, packed (`rows.py`)
+Grouped    rows of any number, by groups of variables, as one table or a part at a time
+Encoded    a table of distinct rows, and the place of every row in it
+Table      the arrays of distinct rows that kernels read (`kernels/tables.py`)
+Batch      the rows of a table that are in a mini-batch (`kernels/tables.py`)
+"""
 
 from __future__ import annotations
 
@@ -46,7 +53,7 @@ class Grouped:
     rows : Rows
     groups : sequence of sequences of int
     start : Encoded
-        The rows for the initialisation: all, or a random sample if there are too many for one table.
+        The rows for the initialization: all, or a random sample if there are too many for one table.
     """
 
     def __init__(self, rows: Rows, groups: Sequence[Sequence[int]]):

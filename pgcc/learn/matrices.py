@@ -9,7 +9,7 @@
 
 Whatever θ is, the first four are distributions: L + Lᵀ ⪰ 0; K is a block of the projection onto the columns of B above
 R^½; a coefficient of det(M0 + Σ f·b·bᵀ) is a mixed discriminant of positive semi-definite matrices; weights are
-positive. So are their terms of one size (k-DPPs). The last gives no guarantee: it is normalised by its total, and may
+positive. So are their terms of one size (k-DPPs). The last gives no guarantee: it is normalized by its total, and may
 have negative coefficients.
 """
 
@@ -252,7 +252,7 @@ class Free(Parametrization):
 
 
 def parametrization_of(structure: DetStructure, free: bool = False) -> Parametrization | None:
-    """The parametrisation of a determinant; None if none keeps it a distribution, unless it is `free`."""
+    """The parametrization of a determinant; None if none keeps it a distribution, unless it is `free`."""
     m0, _, v = structure.floats
     found: Parametrization | None = None
     if not structure.children:

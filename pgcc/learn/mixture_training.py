@@ -1,4 +1,4 @@
-"""The training objective of SimplePGC: the log-likelihood of a mixture of determinantal PGCs, regularised."""
+"""The training objective of SimplePGC: the log-likelihood of a mixture of determinantal PGCs, regularized."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class MixtureProblem:
 
 def make_trainer(recipe: Recipe, seed: int, state: State | None, problem: MixtureProblem) -> MiniBatches:
     """The trainer for a recipe, new or restored from a state."""
-    adam = Adam(problem.start(seed) if state is None else state["theta"], ema_decay=recipe.memory)
+    adam = Adam(problem.start(seed) if state is None else state["theta"], ema_decay=recipe.ema_decay)
     if state is not None:
         adam.restore(state)
     return MiniBatches(

@@ -1,4 +1,4 @@
-"""Optimisers that maximise a function of a vector: L-BFGS, Adam, and epochs of Adam over mini-batches."""
+"""Optimizers that maximize a function of a vector: L-BFGS, Adam, and epochs of Adam over mini-batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MEMORY, _ARMIJO = 10, 1e-4
 
 
 class Adam:
-    """Adam (Kingma & Ba 2015), ascending: a function is maximised.
+    """Adam (Kingma & Ba 2015), ascending: a function is maximized.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def _newton_direction(gradient: np.ndarray, pairs: deque[tuple[np.ndarray, np.nd
 
 
 class Objective(Protocol):
-    """A log-likelihood of rows of data, as a function of θ, that is maximised in mini-batches.
+    """A log-likelihood of rows of data, as a function of θ, that is maximized in mini-batches.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class Objective(Protocol):
     def batches(self, rng: np.random.Generator) -> Iterator[tuple[int, Function]]:
         """All rows once, in random order: for every mini-batch its number of rows, and θ ↦ (Σ log p(row), gradient).
 
-        The gradient includes that of the regularisation. The next call may overwrite it.
+        The gradient includes that of the regularization. The next call may overwrite it.
         """
 
     def validate(self, theta: np.ndarray) -> float | None:

@@ -1,7 +1,7 @@
 """The weights and matrices of a circuit as one vector θ of unconstrained parameters.
 
 The weights of a sum without negative weights are w = t·softmax(θ), where t is their sum: they stay on their simplex.
-`pgcc.learn.matrices` parametrises the matrices of determinants. Whatever θ is, the circuit is a distribution (except
+`pgcc.learn.matrices` parametrizes the matrices of determinants. Whatever θ is, the circuit is a distribution (except
 with `free_matrices`). All other numbers are constants: the weights of sums with a negative weight, and weights 0.
 """
 
@@ -52,7 +52,7 @@ class TrainableParameters:
     parametrized : Parametrized
         The program of the circuit, after `with_weights_only`.
     free : bool
-        Whether to learn also determinants for which no parametrisation guarantees a distribution.
+        Whether to learn also determinants for which no parametrization guarantees a distribution.
     """
 
     def __init__(self, parametrized: Parametrized, free: bool = False):

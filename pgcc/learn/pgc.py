@@ -1,4 +1,4 @@
-"""PGC: several models of different kinds, stacked with weights that maximise the likelihood of the validation data."""
+"""PGC: several models of different kinds, stacked with weights that maximize the likelihood of the validation data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PGC(Estimator):
     """Learn the best density model that pgcc offers: mixtures of trees and of determinantal PGCs, stacked.
 
     Trees model positive dependence and determinants negative dependence; models that differ only in their seeds make
-    different mistakes. Every candidate is fitted to the training data. The weights of their mixture then maximise the
+    different mistakes. Every candidate is fitted to the training data. The weights of their mixture then maximize the
     likelihood of the validation data (Smyth and Wolpert 1999), and candidates with weight 0 are dropped.
 
     Parameters
@@ -131,7 +131,7 @@ def _copies(candidates: Sequence[Estimator] | None, seed: int, threads: int) -> 
 
 
 def stacking_weights(logs: np.ndarray) -> np.ndarray:
-    """The mixture weights that maximise the likelihood of rows, by EM; `logs` has log p(row), models × rows.
+    """The mixture weights that maximize the likelihood of rows, by EM; `logs` has log p(row), models × rows.
 
     >>> stacking_weights(np.log([[0.9, 0.9, 0.1], [0.1, 0.1, 0.9]])).round(3).tolist()
     [0.708, 0.292]

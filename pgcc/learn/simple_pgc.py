@@ -33,7 +33,7 @@ class SimplePGC(Estimator):
 
     The variables are first partitioned greedily into groups of positively dependent variables. Each component of the
     mixture is a determinantal point process over the groups, with an arbitrary distribution over the non-empty subsets
-    of each group. The likelihood is maximised by Adam. (The appendix of the paper has the details.)
+    of each group. The likelihood is maximized by Adam. (The appendix of the paper has the details.)
 
     Parameters
     ----------
@@ -46,6 +46,7 @@ class SimplePGC(Estimator):
         different rates; "paper" trains as in the paper. Both start from a mixture found by EM.
     max_iter, batch_size, learning_rate, weight_decay, n_iter_no_change : optional
         Hyper-parameters that replace those of the recipe; see `pgcc.learn.recipes.Recipe`. An iteration is an epoch.
+        The weight decay is an L2 penalty on a mini-batch, weight_decay/2 · |parameters|²; it is not decoupled.
     n_init : int
         The number of runs of every recipe, with different seeds. The run that is best on the validation data is kept.
     binarize : float, optional

@@ -22,7 +22,7 @@ from pgcc.progress import progress
 
 
 class Trainer(Protocol):
-    """An optimiser with its objective. When restored from a state, it continues identically, to the last bit."""
+    """An optimizer with its objective. When restored from a state, it continues identically, to the last bit."""
 
     def advance(self) -> float | None:
         """Run one epoch; return the mean log-likelihood of the training data, or None if it has converged."""

@@ -1,4 +1,4 @@
-"""Expectation–maximisation for trees: trainers whose sums over rows are computed by a crew of workers."""
+"""Expectation–maximization for trees: trainers whose sums over rows are computed by a crew of workers."""
 
 from __future__ import annotations
 

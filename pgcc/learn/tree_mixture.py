@@ -10,7 +10,7 @@ import numpy as np
 
 from pgcc.evaluate.parallel import for_chunks
 from pgcc.frontend.builders import chow_liu
-from pgcc.frontend.chow_liu import PairCounts
+from pgcc.frontend.chow_liu import PairCounts, parents_first
 from pgcc.frontend.combine import mixture
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.checkpoint import State
@@ -69,7 +69,7 @@ class Trees:
     @cached_property
     def order(self) -> np.ndarray:
         """Variables of every tree, parents before children: components × n."""
-        return np.stack([_topological(parents) for parents in self.parents])
+        return np.array([parents_first(parents) for parents in self.parents.tolist()], np.int64)
 
     @cached_property
     def log_weights(self) -> np.ndarray:
@@ -80,16 +80,6 @@ class Trees:
         """The mixture as a circuit."""
         trees = [chow_liu(p.tolist(), q.tolist(), names) for p, q in zip(self.parents, self.probs, strict=True)]
         return mixture(self.weights.tolist(), trees) if len(trees) > 1 else trees[0]
-
-
-def _topological(parents: np.ndarray) -> np.ndarray:
-    """An order of the variables with parents before children: by depth."""
-    depth = np.zeros(len(parents), np.int64)
-    above = parents.copy()
-    while (above >= 0).any():
-        depth += above >= 0
-        above = np.where(above >= 0, parents[above], -1)
-    return np.argsort(depth, kind="stable")
 
 
 class TreeRows:

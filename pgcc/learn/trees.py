@@ -22,7 +22,7 @@ _STEPS = 50
 
 @with_parameters
 class MixtureOfTrees(Estimator):
-    """Learn a mixture of Chow–Liu trees by expectation–maximisation (Meilă and Jordan 2000).
+    """Learn a mixture of Chow–Liu trees by expectation–maximization (Meilă and Jordan 2000).
 
     Every step finds, for each component, the tree with the largest expected likelihood among all trees.
 

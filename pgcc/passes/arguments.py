@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from pgcc.arrays import as_array
-from pgcc.errors import CircuitError, SemanticsError, brief
+from pgcc.errors import CircuitError, PgccError, SemanticsError, brief, plural
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.names import hint
+from pgcc.ir.names import default_names, hint
 from pgcc.ir.node import var
 from pgcc.ir.numbers import Number, as_number
+from pgcc.ir.printer import describe
 
 # -- circuits and their variables --------------------------------------------------------------------------------------
 
@@ -37,7 +38,22 @@ def check_disjoint(circuits: Iterable[Circuit], what: str) -> None:
         claim_variables(owners, circuit, f"{what} {i}")
 
 
-def read_names(circuit: Circuit, names: Iterable[str] | None, verb: str) -> list[str]:
+def check_decomposable(
+    circuit: Circuit, message: str = "not decomposable: {}", error: type[PgccError] = CircuitError
+) -> None:
+    """Refuse a circuit with a product whose factors share a variable; the message says where, in place of {}.
+
+    >>> from pgcc import parse
+    >>> check_decomposable(parse("a*(a + 1)"))
+    Traceback (most recent call last):
+    pgcc.errors.CircuitError: not decomposable: two factors of product a*(a + 1) share 'a'
+    """
+    if circuit.overlap is not None:
+        node, name = circuit.overlap
+        raise error(message.format(f"two factors of {describe(node)} share {name!r}"))
+
+
+def list_variables(circuit: Circuit, names: Iterable[str] | None, verb: str) -> list[str]:
     """Variables of the circuit, each once; all of them for None."""
     if names is None:
         return list(circuit.variables)
@@ -49,17 +65,15 @@ def read_names(circuit: Circuit, names: Iterable[str] | None, verb: str) -> list
     return listed
 
 
-def check_known(circuit: Circuit, names: Iterable[Any], verb: str) -> None:
+def check_known(circuit: Circuit, names: Iterable[Any], verb: str, error: type[PgccError] = CircuitError) -> None:
     """Refuse names that are no variables of the circuit."""
     known = set(circuit.variables)
     for name in names:
         if name not in known:
-            raise CircuitError(
-                f"cannot {verb} {name!r}: the circuit has no such variable{hint(name, circuit.variables)}"
-            )
+            raise error(f"cannot {verb} {name!r}: the circuit has no such variable{hint(name, circuit.variables)}")
 
 
-# -- names for new variables -------------------------------------------------------------------------------------------
+# -- sequences, and names for new variables ----------------------------------------------------------------------------
 
 
 def as_list(values: Any, what: str) -> list:
@@ -69,6 +83,18 @@ def as_list(values: Any, what: str) -> list:
         return list(values if array is None else array)
     except TypeError:
         raise CircuitError(f"{what}: a sequence is needed, not {brief(values)}") from None
+
+
+def need_sequence(values: Any, what: str) -> list:
+    """The elements of a sequence that is not text, called `what` ("the names are a sequence").
+
+    >>> need_sequence("abc", "the names are a sequence")
+    Traceback (most recent call last):
+    pgcc.errors.CircuitError: the names are a sequence, not 'abc'
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise CircuitError(f"{what}, not {values!r}")
+    return list(values)
 
 
 def new_names(names: Iterable[Any], what: str = "variables") -> list[str]:
@@ -84,6 +110,18 @@ def new_names(names: Iterable[Any], what: str = "variables") -> list[str]:
     if len(set(listed)) < len(listed):
         raise CircuitError(f"two {what} are called {next(x for x in listed if listed.count(x) > 1)!r}")
     return [str(name) for name in listed]
+
+
+def model_names(names: Iterable[str] | None, count: int) -> list[str]:
+    """The names of the variables of a new model, of which there have to be `count`; x1, x2, … for None."""
+    if count < 1:
+        raise CircuitError("a model has at least one variable")
+    if names is None:
+        return default_names(count)
+    labels = as_list(names, "names")
+    if len(labels) != count:
+        raise CircuitError(f"{plural(count, 'variable')}, but {plural(len(labels), 'name')}")
+    return new_names(labels)
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------

@@ -3,11 +3,11 @@
     composition   z_i ↦ f_i                    "i is in" becomes "a set drawn from f_i is in" (Proposition 3)
     thinning      z_i ↦ p·z_i + (1 − p)        every member stays with probability p
     tilting       z_i ↦ w·z_i                  Pr(S) is multiplied by Π_{i∈S} w_i
-    complement    z_i ↔ ȳ_i                    what is in goes out, and what is out comes in
-    addition      ȳ_i ↦ p·z_i + (1 − p)·ȳ_i    what is out comes in with probability p
+    complement    z_i ↔ ȳ_i                    members go out, and all other variables come in
+    addition      ȳ_i ↦ p·z_i + (1 − p)·ȳ_i    a variable that is out comes in with probability p
 
-The last two need to know what is out: the circuit is homogenized, and for that it has to be decomposable. All of them
-are one walk over the circuit, through determinants as through sums and products.
+The last two need to know which variables are out: the circuit is homogenized, and for that it has to be decomposable.
+All of them are one walk over the circuit, through determinants as through sums and products.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from pgcc.ir.numbers import Number, one_minus
 from pgcc.ir.spelling import display_text
 from pgcc.passes.arguments import (
     check_circuit,
+    check_decomposable,
     check_known,
     claim_variables,
+    list_variables,
     positive,
     probability,
-    read_names,
 )
 from pgcc.passes.building import sum_of
 from pgcc.passes.homogenize import homogenize
@@ -100,12 +101,12 @@ def tilt(circuit: Circuit, weights: Mapping[str, Any]) -> Circuit:
 
 def complement(circuit: Circuit, names: Iterable[str] | None = None) -> Circuit:
     """`Circuit.complement`: Π z_i · g(1/z), with a complement ȳ_i (which is 1) wherever a variable is out."""
-    swapped = set(read_names(circuit, names, "swap"))
+    swapped = set(list_variables(circuit, names, "swap"))
 
     def leaf(node: Node) -> Node:
         return var(node.name, not node.is_complement) if node.name in swapped else node
 
-    return _with_literals(circuit, leaf, "what is out can only be told from what is in") if swapped else circuit
+    return _with_literals(circuit, leaf, "which variables are out can only be told") if swapped else circuit
 
 
 def add(circuit: Circuit, probabilities: Mapping[str, Number]) -> Circuit:
@@ -125,29 +126,26 @@ def add(circuit: Circuit, probabilities: Mapping[str, Number]) -> Circuit:
             return node
         return sum_of([(p, var(node.name)), (one_minus(p), node)])
 
-    return _with_literals(circuit, leaf, "what can still come in can only be told from what is in")
+    return _with_literals(circuit, leaf, "which variables can still come in can only be told")
 
 
 def _with_literals(circuit: Circuit, leaf: Any, why: str) -> Circuit:
     """The homogenized circuit, with its literals replaced."""
-    if circuit.overlap is not None:
-        raise CircuitError(
-            f"{why} in a decomposable circuit, but here {circuit.overlap[1]!r} stands in two factors of a product"
-        )
+    check_decomposable(circuit, f"{why} in a decomposable circuit, and here {{}}")
     with collector_paused():
         return Circuit(homogenize(circuit).rewrite(leaf), circuit.variables)
 
 
 def restrict(circuit: Circuit, names: Iterable[str]) -> Circuit:
     """`Circuit.restrict`."""
-    kept = read_names(circuit, names, "keep")
+    kept = list_variables(circuit, names, "keep")
     held = set(kept)
     rest = circuit.marginalize([name for name in circuit.variables if name not in held])
     return Circuit(rest.root, kept)
 
 
 def _per_variable(circuit: Circuit, given: Any, what: str, read: Any) -> dict[str, Number]:
-    """What is given for each variable: by name, or one value for all."""
+    """The number that is given for each variable: by name, or one for all."""
     if isinstance(given, Mapping):
         check_known(circuit, given, "change")
         return {name: read(value, what.format(name)) for name, value in given.items()}

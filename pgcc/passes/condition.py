@@ -1,4 +1,4 @@
-"""Specialise to evidence: conditioning and marginalising as rewritings of the circuit.
+"""Specialize to evidence: conditioning and marginalizing as rewritings of the circuit.
 
     Pr(A in, B out, rest)  =  coefficient of t^|A| in g(z_A = t, z_B = 0, z_rest)
     Pr(rest)               =  g(z_names = 1, z_rest)
@@ -20,10 +20,10 @@ from pgcc.errors import EvidenceError
 from pgcc.exact.bounded import interpolation_weights
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.names import hint
 from pgcc.ir.node import ONE, ZERO, Node, Op, const, iter_edges, postorder, rebuild
 from pgcc.ir.recursion import resolve
 from pgcc.ir.scopes import Scopes, size
+from pgcc.passes.arguments import check_known
 from pgcc.passes.building import product_of, sum_of
 from pgcc.passes.pipeline import simplify
 from pgcc.passes.simplify import fold
@@ -48,17 +48,10 @@ def condition(circuit: Circuit, observed: Mapping[str, int]) -> Circuit:
 def marginalize(circuit: Circuit, names: Iterable[str]) -> Circuit:
     """`Circuit.marginalize`, of any circuit: z = 1 for the variables that are named."""
     gone = dict.fromkeys([names] if isinstance(names, str) else names, ONE)
-    _check_known(circuit, gone)
+    check_known(circuit, gone, "sum out", EvidenceError)
     rest = [name for name in circuit.variables if name not in gone]
     with collector_paused():
         return simplify(Circuit(_substitute(circuit, gone).root, rest))
-
-
-def _check_known(circuit: Circuit, names: Iterable[str]) -> None:
-    known = set(circuit.variables)
-    for name in names:
-        if name not in known:
-            raise EvidenceError(f"{name!r} is not a variable of the circuit{hint(name, circuit.variables)}")
 
 
 def _substitute(circuit: Circuit, leaves: Mapping[str, Node]) -> Circuit:
@@ -124,8 +117,8 @@ class _Coefficients:
     def _lead_det(self, node: Node) -> tuple[int, Node]:
         """Σ_T c_T Π_{i∈T} f_i Π_{i∉T} y_i is affine in the pairs (f_i, y_i): each pair leads with its own degree.
 
-        f_i and y_i are multiaffine, so that their true degrees are at most |A ∩ scope|. A size is kept: what leads is
-        the same sum over fewer T.
+        f_i and y_i are multiaffine, so that their true degrees are at most |A ∩ scope|. A size is kept: the
+        leading coefficient is the same sum over fewer T.
         """
         degrees = [self._det_child_degree(c) for c in node.children]
         pairs = list(map(max, degrees[: len(degrees) // 2], degrees[len(degrees) // 2 :])) * 2

@@ -28,6 +28,7 @@ from pgcc.ir.flat import Flat, spread, starts
 from pgcc.ir.node import Node, Op, const, postorder, product, var, weighted_sum
 from pgcc.ir.numbers import mul
 from pgcc.ir.scopes import Scope, difference, from_intervals, runs, size
+from pgcc.passes.arguments import check_decomposable
 
 
 def homogenize(circuit: Circuit) -> Circuit:
@@ -77,9 +78,7 @@ class Fillers:
     """
 
     def __init__(self, circuit: Circuit, filler: Callable[[str], Node] = lambda name: var(name, complement=True)):
-        overlap = circuit.overlap
-        if overlap is not None:
-            raise CircuitError(f"not decomposable: {overlap[0]!r} has {overlap[1]!r} in two of its children")
+        check_decomposable(circuit)
         self.scopes, self.filler = circuit.scopes, filler
         occurring = set(self.scopes.names)
         self.names = [*self.scopes.names, *(v for v in circuit.variables if v not in occurring)]
@@ -98,14 +97,15 @@ class Fillers:
         return self._missing[key]
 
     def missing_from_pairs(self, below: tuple[int, ...]) -> list[Node | None]:
-        """The same for the children f_1..f_k, y_1..y_k of a determinant (by position): what f_i or y_i alone has."""
+        """For every child f_1..f_k, y_1..y_k of a determinant (given by positions): the factors of the variables that
+        its partner has (y_i for f_i, f_i for y_i) and it lacks; None if there are none."""
         k = len(below) // 2
         of = [self.scopes.of[c] for c in below]
         both = [self.scopes.union(of[i], of[k + i])[0] for i in range(k)]
         return [self.missing(scope, both[i % k]) for i, scope in enumerate(of)]
 
     def absent_from_root(self) -> Node | None:
-        """The same for the variables of the circuit that its root lacks."""
+        """Π of the factors of the circuit's variables that its root lacks; None if there are none."""
         return self.missing(self.scopes.of[-1], self.everything)
 
     def absent(self, scope: Scope) -> Node:
@@ -179,14 +179,14 @@ class _Padding:
         time = self._times(everything, len(nodes), products)
         alive = everything.uses > 0
         alive[root] = True
-        # at the same time: variables, fillers, padded children, and the node that reads them
+        # among nodes of the same time, the order is: variables, fillers, padded children, the node that reads them
         rank = np.repeat([3, 1, 2], [len(old.op), len(nodes), len(products)])
         rank[everything.op == Op.VAR] = 0
         order = np.argsort(4 * time + rank, kind="stable")
         return everything.arranged(order[alive[order]])
 
     def _filler_nodes(self) -> tuple[list[Node], np.ndarray]:
-        """New nodes for what children miss, and for each edge that lacks variables the position of what it misses."""
+        """New nodes with the factors that children lack; and the position of its node for each edge to such a child."""
         count = len(self.fillers.scopes.distinct)
         distinct, which = np.unique(self.have[self.lacking] * count + self.want[self.lacking], return_inverse=True)
         missing = [self.fillers.missing(*divmod(both, count)) for both in distinct.tolist()]

@@ -99,7 +99,7 @@ def few_children(flat: Flat) -> np.ndarray:
 
 
 def any_determinant(matches: Callable[[Any, np.ndarray], bool]) -> Callable[[Flat], np.ndarray]:
-    """The same for a test of one determinant, given its data and which of its children are 0."""
+    """A test of all nodes, from a test of one determinant, given its data and which of its children are 0."""
 
     def found(flat: Flat) -> np.ndarray:
         marks, zero = np.zeros(len(flat.op), bool), is_constant(flat, 0)

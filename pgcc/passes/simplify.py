@@ -66,7 +66,7 @@ def _may_share(flat: Flat) -> bool:
 
 
 def _scrambled(bits: np.ndarray) -> np.ndarray:
-    """A bijection of 64-bit integers in which every bit depends on all others (the finaliser of SplitMix64)."""
+    """A bijection of 64-bit integers in which every bit depends on all others (the finalizer of SplitMix64)."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
@@ -180,7 +180,7 @@ class Sharing:
         first = self._sums.setdefault(key, node)
         if first == node:
             return node
-        group = self._by_weights.get(key)  # sums of the same children; only now weights are looked at
+        group = self._by_weights.get(key)  # sums of the same children; only now weights are compared
         if group is None:
             group = self._by_weights[key] = {self._weights_by_child(first): first}
         return group.setdefault(self._weights_by_child(node), node)

@@ -1,4 +1,4 @@
-"""The part of a polynomial that is homogeneous of degree k: the distribution given that |S| = k, not yet normalised.
+"""The part of a polynomial that is homogeneous of degree k: the distribution given that |S| = k, not yet normalized.
 
 The degree may be that in some of the variables only: |S ∩ T| = k. The components of a sum are the sums of its
 children's, those of a product are convolutions. Each node has a range of degrees, so that only components which can be
@@ -20,13 +20,13 @@ from pgcc.exact.bounded import interpolation_weights
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node, Op, det
-from pgcc.passes.arguments import read_names
+from pgcc.passes.arguments import list_variables
 from pgcc.passes.building import product_of, sum_of
 
 MOST_POINTS = 256  # determinants that one is made of, where its degree is at most this less one
 Range = tuple[int, int]  # the least and the largest degree
 NOTHING: Range = (0, -1)  # of 0
-Components = dict[int, Node]  # by degree; what is missing is 0
+Components = dict[int, Node]  # by degree; components that are missing are 0
 
 
 def of_size(circuit: Circuit, size: Any, over: Iterable[str] | None = None) -> Circuit:
@@ -40,7 +40,7 @@ def of_size(circuit: Circuit, size: Any, over: Iterable[str] | None = None) -> C
     >>> print(of_size(pgcc.parse("0.4*a*b + 0.3*a + 0.1*b + 0.2"), (1, 2)).simplify())
     3/10*a + 1/10*b + 2/5*a*b
     """
-    counted = read_names(circuit, over, "count")
+    counted = list_variables(circuit, over, "count")
     least, most = read_size(size)
     if most > len(counted):
         raise CircuitError(
@@ -192,17 +192,18 @@ def _at_point(node: Node, children: list[Components], s: int) -> Node:
 
 
 class _Counting(NamedTuple):
-    """The children of a Det that count: its degree is how many of them are in; or are out, after a complement."""
+    """The children of a Det that count. Its degree is the number of those that are in (after a complement: out)."""
 
     counted: list[bool]
-    when_all_out: int  # the degree then: 0, or how many there are
+    when_all_out: int  # the degree if all of them are out: 0, or (after a complement) their number
     range: Range
 
 
 def _counting(node: Node, below: list[Range]) -> _Counting | None:
-    """Which children count, where each pair (f_i, y_i) has the degrees (1, 0), or each (0, 1), or (0, 0); else None.
+    """Which children of a Det count, if every pair (f_i, y_i) has the degrees (1, 0) or (0, 0), or every one has (0, 1)
+    or (0, 0); else None.
 
-    A Det that has a size has one degree, if what it counts is what counts here, but for children that are surely in.
+    A Det with a size has a single degree if it counts the same children, apart from children that are surely in.
     """
     pairs = list(zip(below[: len(below) // 2], below[len(below) // 2 :], strict=True))
     surely_in, degrees = [f != NOTHING and y == NOTHING for f, y in pairs], set[tuple[int, int]]()

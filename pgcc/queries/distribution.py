@@ -43,7 +43,7 @@ class Distribution:
     proved : bool
         Whether it is proved that no coefficient is negative; otherwise every answer is checked.
     plans : dict
-        How probabilities are computed, by what was asked (see `probabilities`).
+        How probabilities are computed, for every kind of question asked so far (see `probabilities`).
     """
 
     circuit: Circuit

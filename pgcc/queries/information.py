@@ -163,7 +163,7 @@ def _sampled_divergence(drawn: np.ndarray, log_p: np.ndarray, log_q: np.ndarray,
     half = (part + slack - u[1] * floor - least) / 2
     if half <= mean.standard_error and np.isfinite(half):
         return Estimate(least + half, half, exact=False)
-    low = max(0.0, least - float(mean))  # the mean may be below what it cannot be
+    low = max(0.0, least - float(mean))  # the mean of a sample may be below the proved lower bound
     return Estimate(float(mean) + low, mean.standard_error + low, exact=False, scatter=mean.scatter)
 
 

@@ -17,7 +17,7 @@ from pgcc.frontend.pc import PC
 from pgcc.ir.circuit import Circuit
 from pgcc.model import Model, compile
 from pgcc.validity.check import TOTAL_TOLERANCE, check
-from pgcc.validity.verdict import number_text
+from pgcc.validity.verdict import short_text
 
 # With at most this many variables, all assignments are compared.
 MOST_COMPARED = 12
@@ -216,14 +216,14 @@ class _Laws:
         total = self.pr({})
         if abs(total - 1) > (0 if self.circuit.facts.exact else Fraction(TOTAL_TOLERANCE)):
             hint = "; normalize=True divides by it" if total > 0 else ""
-            raise AssertionError(f"Pr() = {number_text(total)} is not 1{hint}")
+            raise AssertionError(f"Pr() = {short_text(total)} is not 1{hint}")
 
     def is_probability(self, given: Mapping[str, int]) -> None:
         value = self.pr(given)
         slack = Fraction(self.slack + TOTAL_TOLERANCE) if self.slack else Fraction(0)
         if value < -slack or value > 1 + slack:
             side = "below 0" if value < 0 else "above 1"
-            raise AssertionError(f"{_event(given)} = {number_text(value)} is {side}")
+            raise AssertionError(f"{_event(given)} = {short_text(value)} is {side}")
 
     def adds_up(self, given: Mapping[str, int]) -> None:
         free = [name for name in self.circuit.variables if name not in given]
@@ -233,8 +233,8 @@ class _Laws:
         whole, one, zero = self.pr(given), self.pr({**given, name: 1}), self.pr({**given, name: 0})
         if not self.agree(whole, one + zero):
             raise AssertionError(
-                f"{_event(given)} = {number_text(whole)}, but {_event({**given, name: 1})} = {number_text(one)} and "
-                f"{_event({**given, name: 0})} = {number_text(zero)} add up to {number_text(one + zero)}"
+                f"{_event(given)} = {short_text(whole)}, but {_event({**given, name: 1})} = {short_text(one)} and "
+                f"{_event({**given, name: 0})} = {short_text(zero)} add up to {short_text(one + zero)}"
             )
 
     def float_is_exact(self, given: Mapping[str, int]) -> None:
@@ -245,7 +245,7 @@ class _Laws:
         allowed = bound if bound <= self.rtol else self.rtol
         if not _close(number, exact, allowed, 0.0):
             raise AssertionError(
-                f"{_event(given)} is {number!r} as a float and {number_text(exact)} exactly: they are "
+                f"{_event(given)} is {number!r} as a float and {short_text(exact)} exactly: they are "
                 f"{float(_distance(number, exact)):.3g} apart, and the bound on the relative error was {bound:.3g}"
             )
 
@@ -265,7 +265,7 @@ class _Laws:
         whole = self.pr(given)
         if not self.agree(found, whole):
             raise AssertionError(
-                f"{_event(given)} = {number_text(whole)}, but {number_text(found)} by the circuit {how}, "
+                f"{_event(given)} = {short_text(whole)}, but {short_text(found)} by the circuit {how}, "
                 f"asked for {_event(asked)}"
             )
 
@@ -339,4 +339,4 @@ def _event(given: Mapping[str, int]) -> str:
 
 
 def _text(x: Number) -> str:
-    return number_text(x) if isinstance(x, Fraction) else repr(x)
+    return short_text(x) if isinstance(x, Fraction) else repr(x)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from pgcc.compiler import Compiled
-from pgcc.errors import PgccError, ProofError, circuit_from, plural
+from pgcc.errors import PgccError, circuit_from, plural
 from pgcc.exact.tape import rational_total
 from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
@@ -21,12 +20,12 @@ from pgcc.kernels.policy import tier
 from pgcc.progress import waiting
 from pgcc.rings.balls import Exact
 from pgcc.validity.coefficients import scan_coefficients
-from pgcc.validity.dependence import judge_dependence
-from pgcc.validity.proof import TOTAL_TOLERANCE, Proof, verify
+from pgcc.validity.proof import TOTAL_TOLERANCE, Proof
 from pgcc.validity.proof.values import coefficient
 from pgcc.validity.provenance import Certificate, prove_nonnegative
+from pgcc.validity.report import Report
 from pgcc.validity.search import TermSampler, find_negative
-from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, assignment_text, exact_text, number_text
+from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, assignment_text, exact_text, short_text
 
 # All coefficients are computed for at most this many variables.
 MOST_EXHAUSTIVE = 22
@@ -36,159 +35,11 @@ _BALL_RTOL, _MOST_EXPONENT = 1e-13, 1 << 20
 # The total of a determinant with a size is not computed to prove it positive if there are more children than this.
 _MANY = 40
 
-CLAIMS = ("multiaffine", "normalized", "nonnegative")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Report:
-    """The result of `pgcc.check`; print it to read it.
-
-    Attributes
-    ----------
-    multiaffine, normalized, nonnegative : Verdict
-        The verdicts on three claims: no variable is squared; g(1) = 1; no coefficient is negative.
-    total : Fraction or float
-        The total g(1), as a fraction if it was computed exactly.
-    certificate : Certificate
-        Which rule, applied at which node, proves that no coefficient is negative. `print` it to read it.
-
-    Examples
-    --------
-    >>> import pgcc
-    >>> report = pgcc.check(pgcc.parse("1.5*x - 0.5"))
-    >>> report.ok, report.state, report.witness
-    (False, 'refuted', {'x': 0})
-    """
-
-    circuit: Circuit
-    multiaffine: Verdict
-    normalized: Verdict
-    nonnegative: Verdict
-    total: Fraction | float
-    certificate: Certificate
-    seconds: float = 5.0
-    seed: Any = 0
-    tolerance: float = 1e-12
-    normalize: bool = False
-
-    @property
-    def ok(self) -> bool:
-        """Whether all three claims are proved, so that the circuit is a probability distribution."""
-        return all(verdict.proved for verdict in self._verdicts.values())
-
-    @property
-    def state(self) -> str:
-        """``"proved"`` if all three claims are, ``"refuted"`` if one of them is, and ``"not proven"`` otherwise."""
-        if any(verdict.refuted for verdict in self._verdicts.values()):
-            return REFUTED
-        return PROVED if self.ok else NOT_PROVEN
-
-    @property
-    def witness(self) -> Any:
-        """What refutes it: an assignment with a negative coefficient, a squared variable, or the total; else None."""
-        for name in ("nonnegative", "multiaffine", "normalized"):
-            if self._verdicts[name].refuted:
-                return self._verdicts[name].witness
-        return None
-
-    @property
-    def _verdicts(self) -> dict[str, Verdict]:
-        return {name: getattr(self, name) for name in CLAIMS}
-
-    @cached_property
-    def negative_dependence(self) -> Verdict:
-        """The verdict on negative dependence, computed when you first ask for it.
-
-        It is proved if the circuit is strongly Rayleigh by construction, and refuted by a pair of variables that is
-        positively correlated, at z = 1 or under some positive weights.
-        """
-        if not (self.multiaffine.proved and self.nonnegative.proved) or not self.total > 0:
-            return Verdict(NOT_PROVEN, "it is not known to be a distribution")
-        return judge_dependence(self.circuit, self.seconds, np.random.default_rng(self.seed))
-
-    @property
-    def proofs(self) -> list[Proof]:
-        """The proofs behind each verdict that is proved or refuted, for `pgcc.validity.proof.verify`."""
-        verdicts = [*self._verdicts.values(), self.__dict__.get("negative_dependence")]
-        return [verdict.proof for verdict in verdicts if verdict is not None and verdict.proof is not None]
-
-    def verify(self) -> dict[str, bool]:
-        """Check every proof and refutation again, with code that shares nothing with the prover.
-
-        Every step is verified over exact numbers. Identity tests are repeated with fresh random numbers.
-
-        Returns
-        -------
-        dict
-            For each claim, True if it is proved and False if it is refuted. Claims that are not proven are left out.
-
-        Raises
-        ------
-        ProofError
-            If a proof does not show its verdict.
-
-        Examples
-        --------
-        >>> import pgcc
-        >>> pgcc.check(pgcc.parse("1.5*x - 0.5")).verify()
-        {'multiaffine': True, 'normalized': True, 'nonnegative': False}
-        """
-        found = verify(self.circuit, self.proofs, tolerance=self.tolerance, normalize=self.normalize)
-        verdicts = dict(self._verdicts)
-        if "negative_dependence" in self.__dict__:
-            verdicts["negative_dependence"] = self.negative_dependence
-        for name, verdict in verdicts.items():
-            told = None if verdict.state == NOT_PROVEN else verdict.proved
-            if found.get(name) is not told or not _is_witness(verdict):
-                raise ProofError(f"{name} is {verdict.state}, but that is not what its proof shows")
-        return found
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report as plain data, for JSON."""
-        verdicts = {name: verdict.as_dict() for name, verdict in self._verdicts.items()}
-        return {"state": self.state, "ok": self.ok, **verdicts}
-
-    def _repr_html_(self) -> str:
-        """What notebooks show: the verdicts, with a witness for each refutation."""
-        from pgcc.draw.html import report_html
-
-        return report_html(self)
-
-    def __repr__(self) -> str:
-        return f"<Report: {str(self).splitlines()[0]}>"
-
-    def __str__(self) -> str:
-        n, size = len(self.circuit.variables), self.circuit.edges
-        head = {PROVED: "a distribution", REFUTED: "not a distribution", NOT_PROVEN: "not proven to be a distribution"}
-        lines = [f"{head[self.state]}: {plural(n, 'variable')}, {plural(size, 'edge')}"]
-        lines += [f"{name}: {verdict}" for name, verdict in self._verdicts.items()]
-        return "\n".join(lines)
-
-
-def _is_witness(verdict: Verdict) -> bool:
-    """Whether the witness of a verdict is the one in its proof."""
-    if not verdict.refuted or verdict.proof is None:
-        return not verdict.refuted
-    data = verdict.proof.data
-    match verdict.proof.rule:
-        case "square":
-            return bool(verdict.witness == data["variable"])
-        case "negative coefficient":
-            return bool(verdict.witness == data["row"] and exact_text(verdict.value) == data["value"])
-        case "correlated pair":
-            same = all(verdict.witness.get("point", {}).get(name, "1") == w for name, w in data["point"].items())
-            return bool(
-                same and verdict.witness["pair"] == data["pair"] and exact_text(verdict.value) == data["excess"]
-            )
-        case "total":
-            return not data["exact"] or bool(exact_text(verdict.witness) == data["total"])
-    return False
-
 
 def check(
     circuit: Circuit, *, time: float = 5.0, tolerance: float = 1e-12, normalize: bool = False, rng: Any = 0
 ) -> Report:
-    """Check that a circuit is a probability distribution: multiaffine, normalised, without negative coefficients.
+    """Check that a circuit is a probability distribution: multiaffine, normalized, without negative coefficients.
 
     Each of the three verdicts is *proved*, *refuted* with a witness, or *not proven*: deciding them in general is
     NP-hard. Exact numbers are judged exactly. If some numbers are floats, the total may be off by 1e-9 and a
@@ -342,7 +193,7 @@ def _judge_one(circuit: Circuit, total: Fraction | Enclosure) -> Verdict:
         off = abs(total - 1)
         if off > tolerance:
             divided = "; compile divides by it" if total > 0 else ""
-            return Verdict(REFUTED, f"g(1) = {number_text(total)}{divided}", total, total)
+            return Verdict(REFUTED, f"g(1) = {short_text(total)}{divided}", total, total)
         text = "g(1) = 1" if not off else f"g(1) = 1 to {float(off):.1e}; {TOTAL_TOLERANCE:.0e} is tolerated of floats"
         return Verdict(PROVED, text)
     off_most, off_least = abs(total.middle - 1) + total.radius, abs(total.middle - 1) - total.radius
@@ -355,7 +206,7 @@ def _judge_one(circuit: Circuit, total: Fraction | Enclosure) -> Verdict:
 
 def _judge_positive(total: Fraction | Enclosure) -> Verdict:
     if isinstance(total, Fraction):
-        sign, text = (total > 0) - (total < 0), number_text(total)
+        sign, text = (total > 0) - (total < 0), short_text(total)
     else:
         sign, text = total.sign, f"{total.middle:.9g}"
         if not sign:
@@ -436,7 +287,7 @@ class _Nonnegative:
             return Verdict(NOT_PROVEN, f"no rule proves it, and a search could not be made ({error})")
         if found.row is not None and found.value is not None:
             return self._refuted(found.row, found.value)
-        least = f"; the lowest is {number_text(found.smallest)}" if found.smallest is not None else ""
+        least = f"; the lowest is {short_text(found.smallest)}" if found.smallest is not None else ""
         return Verdict(
             NOT_PROVEN,
             f"no rule proves it, and none of {found.looked_at:,} coefficients is negative{least}{self.tolerated}",
@@ -444,7 +295,7 @@ class _Nonnegative:
 
     def _refuted(self, row: list[int], value: Fraction) -> Verdict:
         assignment = dict(zip(self.circuit.variables, row, strict=True))
-        text = f"the coefficient of {assignment_text(assignment)} is {number_text(value)}{self.tolerated}"
+        text = f"the coefficient of {assignment_text(assignment)} is {short_text(value)}{self.tolerated}"
         if not self.is_slack_known:
             return Verdict(NOT_PROVEN, f"{text}, which is tolerated of floats if the total is large enough")
         data = {**self.data, "row": assignment, "value": exact_text(value)}

@@ -221,7 +221,7 @@ class _Scanner:
     # -- the rest -----------------------------------------------------------------------------------
 
     def _resolve(self, left: np.ndarray) -> Scan:
-        """Decide what is left: a few by fractions; many by residues, then fractions."""
+        """Decide the coefficients that are left: a few by fractions; many by residues, then fractions."""
         few, left = left[:_FEW], left[_FEW:]
         negative, undecided = self._resolve_exactly(few)
         zeros = 0

@@ -17,10 +17,9 @@ import numpy as np
 from pgcc.compiler import Compiled
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import Node, weighted_sum
 from pgcc.validity.proof import Proof
 from pgcc.validity.provenance import prove_stable
-from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, exact_text, number_text
+from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, exact_text, short_text
 
 # Pairs are evaluated for circuits of up to this size, to this accuracy, at up to this many points.
 MOST_VARIABLES, MOST_EDGES = 60, 50_000
@@ -39,14 +38,12 @@ def judge_dependence(circuit: Circuit, seconds: float, rng: np.random.Generator)
         return Verdict(PROVED, reason, proof=proof)
     n = len(circuit.variables)
     if n > MOST_VARIABLES or circuit.edges > MOST_EDGES:
-        return Verdict(
-            NOT_PROVEN, f"pairs are only looked at up to {MOST_VARIABLES} variables and {MOST_EDGES:,} edges"
-        )
+        return Verdict(NOT_PROVEN, f"pairs are only examined up to {MOST_VARIABLES} variables and {MOST_EDGES:,} edges")
     end, points = time.monotonic() + seconds, 0
     try:
         while points == 0 or (time.monotonic() < end and points < _MOST_POINTS):
             point = _point(circuit, points, rng)
-            if (found := _violation(tilted(circuit, point), point)) is not None:
+            if (found := _violation(circuit.tilt(point), point)) is not None:
                 return replace(found, proof=_refutation(circuit, found, point))
             points += 1
     except PgccError as error:
@@ -62,16 +59,6 @@ def _refutation(circuit: Circuit, verdict: Verdict, point: Mapping[str, Fraction
     weights = {name: str(w) for name, w in point.items()}
     data = {"pair": verdict.witness["pair"], "point": weights, "excess": exact_text(verdict.value)}
     return Proof("negative_dependence", False, "correlated pair", circuit, data)
-
-
-def tilted(circuit: Circuit, point: Mapping[str, Fraction]) -> Circuit:
-    """g(w_1·z_1, …, w_n·z_n)"""
-
-    def leaf(node: Node) -> Node:
-        weight = point.get(node.name, Fraction(1))
-        return node if node.is_complement or weight == 1 else weighted_sum((weight,), (node,))
-
-    return Circuit(circuit.rewrite(leaf), circuit.variables)
 
 
 def _point(circuit: Circuit, index: int, rng: np.random.Generator) -> dict[str, Fraction]:
@@ -119,8 +106,8 @@ def _verified(compiled: Compiled, pair: tuple[int, int], point: dict[str, Fracti
     plain = all(w == 1 for w in point.values())
     witness: dict[str, object] = {"pair": tuple(names)}
     if plain:
-        text = f"Pr({names[0]}, {names[1]}) = {number_text(both / total)} is more than Pr({names[0]})·Pr({names[1]}) = "
-        return Verdict(REFUTED, text + number_text(one * other / total**2), witness, excess)
+        text = f"Pr({names[0]}, {names[1]}) = {short_text(both / total)} is more than Pr({names[0]})·Pr({names[1]}) = "
+        return Verdict(REFUTED, text + short_text(one * other / total**2), witness, excess)
     witness["point"] = {name: str(w) for name, w in point.items()}
     return Verdict(
         REFUTED,

@@ -37,13 +37,13 @@ Signs = Sequence[Sign]
 
 
 class Witnesses:
-    """What shows that determinants have nonnegative coefficients in their children: looked for once per matrices."""
+    """Witnesses that determinants have nonnegative coefficients in their children: one search for equal matrices."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, tuple[Matrix, ...]], list[Any]] = {}
 
     def of(self, name: str, node: Node) -> list[Any]:
-        """[what the checker wants to see] if the rule with this name holds, else []."""
+        """[the witness for the checker] if the rule with this name holds, else []."""
         key = name, node.matrices
         if key not in self._known:
             self._known[key] = DETERMINANTS[name](*map(exact_rows, node.matrices))
@@ -189,7 +189,7 @@ class Certificate:
 
     @property
     def proof(self) -> Proof:
-        """What the checker takes."""
+        """The proof as the checker takes it."""
         return Proof("nonnegative", True, "steps", self.circuit, {"steps": self.steps})
 
     @cached_property
@@ -305,7 +305,10 @@ class _Expansion:
         return None if len(found) > 1 else found.pop() if found else 0
 
     def _terms(self, root: int) -> Terms | None:
-        """Iterative, so that depth does not matter; what is below a node that is too large is not looked at again."""
+        """The terms of a node; None if it has too many, or a node below it has.
+
+        There is no recursion, so that depth does not matter.
+        """
         stack = [root]
         while stack and self.left > 0:
             i = stack[-1]
@@ -337,7 +340,7 @@ class _Expansion:
                 return {frozenset() if node.is_complement else frozenset({(node.name, 1)}): Fraction(1)}
             case Op.SUM | Op.PRODUCT:
                 pass
-            case _:  # a determinant
+            case _:  # a determinant, or an operation without a rule: not multiplied out, so that it proves nothing
                 return None
         total: Terms = {} if node.op is Op.SUM else {frozenset(): Fraction(1)}
         for k, terms in enumerate(below):

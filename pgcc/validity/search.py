@@ -141,7 +141,10 @@ class _Descent:
     # -- scores -------------------------------------------------------------------------------------
 
     def _scores(self, rows: np.ndarray) -> np.ndarray:
-        """(P − N) / (P + N) of every row, or what is like it; leaves by _Found at a negative coefficient."""
+        """(P − N) / (P + N) of every row, or a quotient with another denominator (see `_size`).
+
+        Raises _Found at a negative coefficient.
+        """
         if time.monotonic() > self.end or self.result.looked_at + len(rows) > self.most:
             raise _Late
         if not len(rows):

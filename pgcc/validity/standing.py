@@ -168,9 +168,9 @@ def _by_coefficients(compiled: Compiled, slack: Fraction) -> Standing:
 
 
 def _refusal(compiled: Compiled, row: list[int]) -> SemanticsError:
-    from pgcc.validity.verdict import assignment_text, number_text
+    from pgcc.validity.verdict import assignment_text, short_text
 
-    value = number_text(compiled.exact.rational(row))
+    value = short_text(compiled.exact.rational(row))
     where = assignment_text(dict(zip(compiled.circuit.variables, row, strict=True)))
     return SemanticsError(
         f"not a distribution: the coefficient of {where} is {value}, below 0; normalize=False takes the polynomial as "

@@ -75,7 +75,7 @@ def _may_be_negative(node: Node) -> bool:
 
 
 Literal = tuple[str, bool]  # a variable, and whether it is the complement
-Term = tuple[float, frozenset[Literal]]  # what it is at least where these literals are 1
+Term = tuple[float, frozenset[Literal]]  # the logarithm of a lower bound on it where these literals are 1
 
 
 def _of_sum(circuit: Circuit, i: int, least: list[float]) -> float:
@@ -91,7 +91,7 @@ def _of_sum(circuit: Circuit, i: int, least: list[float]) -> float:
 
 
 def _of_terms(terms: list[Term], room: list[int]) -> float:
-    """The least sum of terms over all values of their literals; room : how many terms may still be looked at."""
+    """The least sum of terms over all values of their literals; room : the number of terms that may still be used."""
     room[0] -= len(terms)
     whole = float(np.logaddexp.reduce([log for log, literals in terms if not literals] or [-math.inf]))
     count = Counter(literal for _, literals in terms for literal in literals)

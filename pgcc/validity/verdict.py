@@ -60,7 +60,7 @@ class Verdict:
         if self.witness is not None:
             plain["witness"] = exact_text(self.witness) if isinstance(self.witness, Fraction) else self.witness
         if self.value is not None:
-            plain["value"] = number_text(self.value)
+            plain["value"] = short_text(self.value)
         return plain
 
     def __repr__(self) -> str:
@@ -74,7 +74,7 @@ class Verdict:
 def _told(value: Any) -> str:
     """As `repr` has it, but for fractions that are so long that Python refuses to write them."""
     if isinstance(value, Fraction) and max(abs(value.numerator), value.denominator).bit_length() > _MOST_BITS:
-        return f"<{number_text(value)}>"
+        return f"<{short_text(value)}>"
     return repr(value)
 
 
@@ -83,10 +83,10 @@ def exact_text(value: Fraction | None) -> str:
     return "" if value is None else str(rational(value))
 
 
-def number_text(value: Fraction) -> str:
+def short_text(value: Fraction) -> str:
     """A short fraction as it is, a long one as a decimal.
 
-    >>> number_text(Fraction(-1, 20)), number_text(Fraction(1, 3**60))
+    >>> short_text(Fraction(-1, 20)), short_text(Fraction(1, 3**60))
     ('-1/20', '2.359e-29')
     """
     if max(abs(value.numerator), value.denominator) < 10**12:
@@ -100,7 +100,7 @@ def number_text(value: Fraction) -> str:
 
 
 def assignment_text(assignment: dict[str, int], most: int = 12) -> str:
-    """An assignment as text; a long one as what is in and how many are out.
+    """An assignment as text; a long one as the names that are in, and how many are out.
 
     >>> assignment_text({"a": 1, "b": 0})
     'a=1, b=0'

@@ -157,7 +157,7 @@ DAMAGED = {
     "an open quote": ("k.csv", '1,"2\n2,1\n', "k.csv, line 1: not CSV: unexpected end of data"),
     "not UTF-8": ("k.csv", b"1,2\n\xff,1\n", ", line 2: this is not text in UTF-8 .* at byte 4"),
     "other rows": ("k.csv", ",a,b\na,1,0\nc,0,1\n", "row 2 is called 'c', but column 2 'b'"),
-    "not square in text": ("k.csv", "1,2\n", "L has to be square: it has 1 rows and 2 columns"),
+    "not square in text": ("k.csv", "1,2\n", "L has to be square: it has 1 row and 2 columns"),
     "indefinite": ("k.csv", "ant,bee\n1,2\n2,1\n", "k.csv: .* eigenvalue -1, to which 'ant' and 'bee'"),
     "equal names": ("k.csv", "ant,ant\n1,0\n0,1\n", "two items are called 'ant'"),
     "no zip": ("k.npz", b"PK nonsense", "k.npz: it is damaged, or not in the .npz format"),

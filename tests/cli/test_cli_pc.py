@@ -10,11 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from operations import count_calls
 
 import pgcc.progress
 from pgcc import cli
-from pgcc.data.text import read_csv
 
 G = "0.4*a*b + 0.3*a + 0.3"
 
@@ -152,7 +150,7 @@ def test_score_an_array(run, fail, model, data, tmp_path, monkeypatch):
     monkeypatch.setattr("pgcc.data.text._AT_A_TIME", 14)
     assert run("score", model, tmp_path / "rows.npy", "--rows") == run("score", model, table, "--rows")
     np.save(tmp_path / "rows.npy", rows[:, :1])
-    assert "1 columns" in fail("score", model, tmp_path / "rows.npy")
+    assert "1 column:" in fail("score", model, tmp_path / "rows.npy")
     np.save(tmp_path / "rows.npy", rows + 1)
     assert "is 2: evidence is" in fail("score", model, tmp_path / "rows.npy")
     assert "cannot be read" in fail("score", model, tmp_path / "nothing.npy")
@@ -174,8 +172,8 @@ def test_score_errors(fail, model, data):
     assert fail("score", model, "nosuch.csv") == "nosuch.csv: No such file or directory"
     assert fail("score", model, data("")).endswith("rows.csv, line 1: expected the names of the columns")
     assert fail("score", model, data("a,b\n")).endswith("rows.csv has no rows to score")
-    assert fail("score", model, data("1,1,1\n")).endswith("rows.csv, line 1: 3 entries, but there are 2 columns")
-    assert fail("score", model, data("1,1\n1\n")).endswith("rows.csv, line 2: 1 entries, but there are 2 columns")
+    assert fail("score", model, data("1,1,1\n")).endswith("rows.csv, line 1: 3 entries, but the table has 2 columns")
+    assert fail("score", model, data("1,1\n1\n")).endswith("rows.csv, line 2: 1 entry, but the table has 2 columns")
     assert "rows.csv, line 2: 'b' is '2': evidence is 1 (in)" in fail("score", model, data("1,1\n1,2\n"))
     assert fail("score", model, data("1,2\n")).endswith("line 1: column '1' is not a variable of the circuit")
     assert "cannot both" in fail("score", "-", "-")
@@ -201,36 +199,3 @@ def test_progress_on_a_terminal(model, data, capsys, monkeypatch):
 def test_no_progress_elsewhere(run, model, data, capsys):
     run("score", model, data("1,1\n"))
     assert capsys.readouterr().err == ""
-
-
-def test_a_table_without_header_is_only_read_when_asked():
-    text = io.StringIO("1,0\n")
-    with pytest.raises(pgcc.EvidenceError, match="column '1' is not a variable"):
-        list(read_csv(text, ("a", "b"), 10, "x.csv"))
-
-
-def test_a_header_that_looks_like_data_is_data():
-    (piece,) = read_csv(io.StringIO("0,1\n1,1\n"), ("0", "1"), 10, "x.csv", header=None)
-    assert piece[0] == 1
-    assert piece[1].tolist() == [[0, 1], [1, 1]]
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_plain_rows_and_others_may_alternate(end):
-    rows = ["1,0,?", "0,1,1", " 1,0,", "?,?,?", '"1",0,true', "1,1,1"]
-    want = [[1, 0, -1], [0, 1, 1], [1, 0, -1], [-1, -1, -1], [1, 0, 1], [1, 1, 1]]
-    for size in (1, 2, 3, 10):
-        for head in ([], ["a,b,c"]):
-            text = io.StringIO(end.join([*head, *rows]), newline="")
-            pieces = list(read_csv(text, ("a", "b", "c"), size, "x.csv", header=None))
-            assert [row for _, codes in pieces for row in codes.tolist()] == want
-            assert [line for line, _ in pieces] == [1 + len(head) + i for i in range(0, len(rows), size)]
-
-
-def test_plain_rows_are_not_read_entry_by_entry():
-    def read(end):
-        text = io.StringIO(f"1,0,?,1,0,1,0,1{end}\n" * 5000)
-        pieces = read_csv(text, tuple("abcdefgh"), 1 << 10, "x.csv", header=None)
-        assert sum(len(codes) for _, codes in pieces) == 5000
-
-    assert count_calls(lambda: read("")) < 5 * 5000 < count_calls(lambda: read(" "))

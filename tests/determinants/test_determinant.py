@@ -165,8 +165,8 @@ def test_larger_matrices_of_polynomials():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([["x", 1], [1]],), "row 1 has 1 entries, and there are 2 rows"),
-        (([["x", 1]],), "row 0 has 2 entries, and there are 1 rows"),
+        (([["x", 1], [1]],), "row 1 has 1 entry, and the matrix has 2 rows"),
+        (([["x", 1]],), "row 0 has 2 entries, and the matrix has 1 row"),
         ((5,), "takes a square matrix"),
         (("ab",), "takes a square matrix"),
         (([[None]],), r"entry \[0, 0\] is a circuit, the name of a variable or a number, not None"),

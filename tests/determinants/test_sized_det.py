@@ -124,7 +124,7 @@ def test_size_is_still_a_name():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("det([[1]], [[1]], [[1]], [a], size=2)", "size of a determinant of 1 children is a number from 0 to 1, not 2"),
+        ("det([[1]], [[1]], [[1]], [a], size=2)", "size of a determinant of 1 child is a number from 0 to 1, not 2"),
         ("det([[1]], [[1]], [[1]], [a], size=1/2)", "the size is a whole number"),
         ("det([[1]], [[1]], [[1]], [a], size=a)", "the size is a whole number"),
         ("det([[1]], [[1]], [[1]], [a], size=[1])", "the size is a whole number"),

@@ -195,7 +195,7 @@ REFUSED = {
     ("together", ".nnf"): ("x1*(x2 + ~x2) + x2*(x1 + ~x1)", "exclude one another in an NNF, and two of .* can be true"),
     ("number", ".nnf"): ("3*x1", "an NNF has no weights"),
     ("signs", ".psdd"): ("(x1 + 1)*(x2 + 1)/2 - x1*x2", "a PSDD has no negative weights"),
-    ("total", ".psdd"): ("3*x1 + 1", r"a PSDD is normalised, and the total of this circuit is 4: circuit\.normalize"),
+    ("total", ".psdd"): ("3*x1 + 1", r"a PSDD is normalized, and the total of this circuit is 4: circuit\.normalize"),
     ("mixture", ".psdd"): (
         "0.5*(0.1*x1 + 0.9)*(0.2*x2 + 0.8) + 0.5*(0.3*x1 + 0.7)*(0.4*x2 + 0.6)",
         "the elements of a decision exclude one another in a PSDD, and .* can both be positive",
@@ -241,7 +241,7 @@ def test_a_deep_sdd(tmp_path):
 NETWORKS = [
     *DISTRIBUTIONS,
     "0.1*(x1 + 1)*(6*x2 + 1) - 0.4*x1*x2",  # weights may be negative, coefficients may not
-    "3*(x1 + 2)*(x2*x4 + 5)/7*(x3 + 1)",  # not normalised
+    "3*(x1 + 2)*(x2*x4 + 5)/7*(x3 + 1)",  # not normalized
     "x1*x2*x3",
 ]
 

@@ -391,7 +391,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "one for a child": (lambda: chow_liu([-1, 0], [0.5, 0.5]), "'x2' has a parent"),
     "three for a child": (lambda: chow_liu([-1, 0], [0.5, (0.5, 0.5, 0.5)]), "two probabilities"),
     "root with two": (lambda: chow_liu([-1], [(0.5, 0.6)]), "'x1' is a root"),
-    "names too few": (lambda: chow_liu([-1, 0], [0.5, (0.5, 0.5)], names=["a"]), "2 variables, but 1 names"),
+    "names too few": (lambda: chow_liu([-1, 0], [0.5, (0.5, 0.5)], names=["a"]), "2 variables, but 1 name"),
     "names equal": (lambda: chow_liu([-1, -1], [0.5, 0.5], names=["a", "a"]), "called 'a'"),
     "name no text": (lambda: chow_liu([-1], [0.5], names=[3]), "name"),
     "data not binary": (lambda: chow_liu_from_data([[0, 1], [2, 0]]), "row 1, column 0 of the data is 2"),

@@ -291,7 +291,7 @@ def test_long_doubles_keep_their_digits():
         pgcc.dpp(np.array([[np.nan]], np.longdouble))
 
 
-def test_a_rounded_kernel_is_symmetrised():
+def test_a_rounded_kernel_is_symmetrized():
     L = np.array([[2.0, 1.0], [1.0 + 1e-13, 2.0]])
     V = matrices(pgcc.dpp(L))[2].floats()
     assert V[0, 1] == V[1, 0] == pytest.approx(1 + 5e-14, abs=1e-16)
@@ -327,7 +327,7 @@ MALFORMED = {
     "text": ({"L": "[[1]]"}, "L has to be a matrix"),
     "rows of text": ({"L": ["12", "21"]}, "L has to be a matrix"),
     "a list of numbers": ({"factor": [1.0, 2.0]}, "factor has to be a matrix"),
-    "ragged": ({"L": [[1, 2], [2]]}, "row 1 of L has 1 entries, but row 0 has 2"),
+    "ragged": ({"L": [[1, 2], [2]]}, "row 1 of L has 1 entry, but row 0 has 2"),
     "not square": ({"L": np.ones((3, 2))}, "L has to be square: it has 3 rows and 2 columns; .* factor=B"),
     "K not square": ({"K": np.ones((2, 3))}, "K has to be square: it has 2 rows and 3 columns$"),
     "empty": ({"L": np.zeros((0, 0))}, "L is empty: a DPP has at least one item"),
@@ -382,7 +382,7 @@ MALFORMED = {
         {"K": np.diag([0.5] * 14) + 0.6 * np.eye(14, k=13) - 0.6 * np.eye(14, k=-13), "symmetric": False},
         r"x1=1, x14=0' would have probability -0\.11",
     ),
-    "too few names": ({"L": L_BETA, "names": ["a", "b"]}, "L has 3 items, but there are 2 names"),
+    "too few names": ({"L": L_BETA, "names": ["a", "b"]}, "L has 3 items, but the list has 2 names"),
     "equal names": ({"L": L_BETA, "names": ["a", "b", "a"]}, "two items are called 'a'"),
     "names that are none": ({"L": L_BETA, "names": [1, 2, 3]}, "a non-empty printable string, not 1"),
     "an empty name": ({"L": L_BETA, "names": ["a", "", "c"]}, "a non-empty printable string, not ''"),

@@ -43,7 +43,7 @@ def node_tables(circuit: Circuit, names: tuple[str, ...]) -> dict[Node, np.ndarr
 
 
 def table(circuit: PC) -> np.ndarray:
-    """The normalised distribution, one axis per variable."""
+    """The normalized distribution, one axis per variable."""
     values = node_tables(circuit.literals, circuit.variables)[circuit.root]
     return (values / values.sum()).reshape((2,) * len(circuit.variables))
 

@@ -102,7 +102,7 @@ def test_a_node_is_immutable():
         (lambda: weighted_sum((1,), (X, Y)), "2 children needs as many weights, not 1"),
         (lambda: product((X, "y")), "str"),
         (lambda: product((X, 2)), "int"),
-        (lambda: det([[1]], [[1, 1]], [[1, 1]], [X]), "1×1|1 children"),
+        (lambda: det([[1]], [[1, 1]], [[1, 1]], [X]), "1×1|1 child "),
         (lambda: det([[1, 0]], [[1]], [[1]], [X]), "r×r"),
         (lambda: det([[1]], [[1]], [[1]], [X], [ONE, ONE]), "2 complements"),
         (lambda: det([[1]], [[1]], [[math.nan]], [X]), "finite"),

@@ -234,7 +234,7 @@ def test_blocks_change_only_the_last_digits(monkeypatch):
     [
         ("", "data.csv is empty"),
         ("a,b\n", "data.csv has no rows"),
-        ("1,0\n0,1\n1\n", "data.csv, line 3: 1 entries"),
+        ("1,0\n0,1\n1\n", "data.csv, line 3: 1 entry,"),
         ("1,0\n0,1\n1,1,1\n", "data.csv, line 3: 3 entries"),
         ("a,b\n0,1\n1,1\n1,2\n", "data.csv, line 4: 'b' is '2'"),
         ("a,b\n0,1\n1,1\n1,0\n,x\n", "data.csv, line 5: 'b' is 'x'"),

@@ -1,4 +1,4 @@
-"""The training loop and its optimisers: which epoch is kept, when a run stops, where it goes on."""
+"""The training loop and its optimizers: which epoch is kept, when a run stops, where it goes on."""
 
 from __future__ import annotations
 

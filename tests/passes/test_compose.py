@@ -663,7 +663,7 @@ MALFORMED = [
     (lambda: X.tilt(2), CircuitError, "a mapping from variables to weights, not 2"),
     (lambda: X.complement(["w"]), CircuitError, "cannot swap 'w'"),
     (lambda: X.complement(3), CircuitError, "variables to swap are a sequence of names, not 3"),
-    (lambda: SQUARES.complement(), CircuitError, "'x' stands in two factors of a product"),
+    (lambda: SQUARES.complement(), CircuitError, "decomposable circuit, and here two factors of product .* share 'x'"),
     (lambda: X.restrict(["w"]), CircuitError, "cannot keep 'w'"),
     (lambda: X.observe(size=2), CircuitError, "size=2: of the 1 variables that are counted, 0 to 1 can be in"),
     (
@@ -685,7 +685,7 @@ MALFORMED = [
     ),
     (lambda: pgcc.superpose([SQUARES, X]), CircuitError, "in a decomposable circuit"),
     (lambda: pgcc.superpose([pgcc.parse("2*x - 1"), X]), SemanticsError, "no distribution of 'x'"),
-    (lambda: pgcc.det_pgc([[1, 0], [0, 1]], [X]), CircuitError, "the kernel has 2 rows, but there are 1 leaves"),
+    (lambda: pgcc.det_pgc([[1, 0], [0, 1]], [X]), CircuitError, "the kernel has 2 rows, but the list has 1 leaf"),
     (lambda: pgcc.det_pgc([[1, 0], [0, 1]], [X, X]), SemanticsError, "leaf 0 and leaf 1 share the variable 'x'"),
     (lambda: pgcc.det_pgc([[1, 2], [2, 1]], [X, Y]), SemanticsError, "to which 'leaf 0' and 'leaf 1' contribute"),
     (lambda: pgcc.det_pgc([[1, 0], [0, 1]], [X, 3]), CircuitError, "leaf 1 is a circuit, not 3"),

@@ -1,4 +1,4 @@
-"""Conditioning and marginalising, against the interpreter of the original circuit."""
+"""Conditioning and marginalizing, against the interpreter of the original circuit."""
 
 import math
 from fractions import Fraction
@@ -175,7 +175,7 @@ def test_unknown_names_are_named(run):
         run(variables("rain")[0])
 
 
-# -- marginalising -------------------------------------------------------------------------------------------
+# -- marginalizing -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -21,7 +21,6 @@ from pgcc.ir.node import ONE, const, det, product, var, weighted_sum
 from pgcc.testing import brute_force, circuits, oracle_probability, random_circuit, random_pc
 from pgcc.validity.coefficients import Scan, all_rows, magnitudes, scan_coefficients
 from pgcc.validity.definite import find_witness
-from pgcc.validity.dependence import tilted
 from pgcc.validity.provenance import EXPANSION, RULES, prove_nonnegative
 from pgcc.validity.verdict import Verdict
 
@@ -496,7 +495,7 @@ def test_rayleigh_violation_under_weights():
     assert verdict.refuted
     i, j = verdict.witness["pair"]
     point = {name: Fraction(w) for name, w in verdict.witness["point"].items()}
-    at = tilted(circuit, point)
+    at = circuit.tilt(point)
 
     def marginal(**inside: int) -> Fraction:
         return oracle_probability(at, inside)
@@ -513,7 +512,7 @@ def test_strongly_rayleigh_is_never_refuted():
         dpp = pgcc.dpp(L=random_kernel(seed, 5))
         point = {v: Fraction(2) ** int(e) for v, e in zip(dpp.variables, RNG(seed).integers(-5, 6, 5), strict=True)}
         for circuit in (dpp, dpp.observe(size=2), dpp * pgcc.parse("(0.3*u + 0.7)")):
-            assert _violation(tilted(circuit, point), point) is None
+            assert _violation(circuit.tilt(point), point) is None
 
 
 def test_not_a_distribution():

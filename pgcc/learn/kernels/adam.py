@@ -11,8 +11,8 @@ from pgcc.kernels.policy import kernel
 def adam_step(theta, gradient, mean, square, average, step, rate, weight_decay, ema_decay):
     """Gradient ascent: update θ with learning rate `rate`, in step number `step` (counted from 1).
 
-    `mean` and `square` are the first and second moment estimates. `weight_decay` is decoupled. `average` is an
-    exponential moving average of θ: average ← ema_decay · average + (1 − ema_decay) · θ.
+    `mean` and `square` are the first and second moment estimates. `weight_decay` is decoupled: it is no part of
+    the gradient. `average` is an exponential moving average, average ← ema_decay · average + (1 − ema_decay) · θ.
     """
     beta1, beta2 = 0.9, 0.999
     correct_mean, correct_square = 1.0 / (1.0 - beta1**step), 1.0 / (1.0 - beta2**step)  # bias correction

@@ -1,7 +1,7 @@
 """Small dense matrices: inverses, log-determinants and products.
 
 The order of operations is fixed, so results are reproducible. Inner loops add a multiple of one row to another, which
-compilers vectorise without reordering sums.
+compilers vectorize without reordering sums.
 """
 
 from __future__ import annotations

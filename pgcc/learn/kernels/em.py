@@ -1,4 +1,4 @@
-"""Expectation–maximisation of mixtures in which groups are independent: determinantal PGCs with diagonal kernels.
+"""Expectation–maximization of mixtures in which groups are independent: determinantal PGCs with diagonal kernels.
 
 A group is in (some variable of it is 1) with probability q = odds / (1 + odds), and then its leaf chooses the set:
 
@@ -17,7 +17,7 @@ from pgcc.learn.kernels.leaves import log_leaves
 
 @kernel
 def expect(table, log_weights, log_odds, logits, leaf, log_mass, scores):
-    """The E-step, unnormalised: scores log(π · p(row)) of all rows and components; fills leaf and log_mass."""
+    """The E-step, unnormalized: scores log(π · p(row)) of all rows and components; fills leaf and log_mass."""
     log_leaf = np.empty(leaf.shape[1])
     for c in range(len(log_weights)):
         log_leaves(table, logits[c], leaf[c], log_leaf, log_mass[c])

@@ -134,7 +134,7 @@ def _from_points(values: Sequence[Any], k: int, ring: Ring) -> Any:
 
 
 def total(circuit: Circuit, bits: int) -> Any:
-    """g(1): a rational for bits = 0, else a ball computed with so many bits."""
+    """g(1): a rational for bits = 0, else a ball computed with this many bits."""
     names = circuit.variables
     if not bits:
         return evaluate(circuit, dict.fromkeys(names, fmpq(1)), RATIONALS)
@@ -185,8 +185,9 @@ def scopes_of(circuit: Circuit) -> tuple[list[int], int]:
 
 
 def random_ring(*circuits: Circuit) -> tuple[int, Ring]:
-    """Residues modulo a random prime, 128 bits longer than the size of what is tested: what is 0 at a random point is
-    0, but for a chance of about 2⁻¹²⁰ (that the prime divides all its coefficients; Schwartz and Zippel)."""
+    """Residues modulo a random prime, 128 bits longer than the size of the polynomials to test: one that is 0 at a
+    random point is the polynomial 0, except with a probability of about 2⁻¹²⁰ (the prime may divide all its
+    coefficients, or the point may be a zero: Schwartz and Zippel)."""
     bits = math.prod(map(sum, zip(*map(_size, circuits), strict=True))).bit_length() + 2
     if bits > _MOST_SIZE_BITS:
         raise ProofError("powers are too high for a test of identity")
