@@ -183,7 +183,7 @@ def test_losses_that_are_not_small_are_not_believed():
     model = pgcc.compile(Circuit(bernoullis(dyadic(np.random.default_rng(0), 3000))))
     long = LongCounting(model._compiled.scaled, np.full(3000, -1, np.int8), np.ones(3000, bool), 1e-8)
     assert long.run()[1] <= 1e-8
-    long.losses[long.program.value] = 1e-3
+    long.system.losses[long.program.value] = 1e-3
     long.program = replace(long.program, op=long.program.op[:0])
     assert long.run()[1] == math.inf
 
