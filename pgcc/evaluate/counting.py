@@ -75,11 +75,11 @@ class Counting:
     ----------
     scaled : Scaled
         The evaluator over scaled numbers, with the program.
-    dets : CountedDeterminants, optional
-        The determinants of the circuit, if counts are possible for all of them.
+    dets : CountedDeterminants or None
+        The determinants of the circuit; None if there are none, or counts are not possible for all of them.
     """
 
-    def __init__(self, scaled: Scaled, dets: CountedDeterminants | None = None):
+    def __init__(self, scaled: Scaled, dets: CountedDeterminants | None):
         self.scaled, self.dets = scaled, dets
         scaled.program.expect(*LOWERED)
 
