@@ -20,7 +20,7 @@ _LOW, _HIGH = 2.0**-960, 2.0**960
 
 
 class Answer(NamedTuple):
-    """How answers are made of values, and the certificate of these.
+    """How answers are computed from values, and the certificate of the values.
 
     Attributes
     ----------
@@ -49,8 +49,8 @@ class Answer(NamedTuple):
 def run_rows(program, evidence, lanes, block, roots, out):
     """out[r, row] = value of slot roots[r], padded to whole blocks.
 
-    program : FloatProgram. evidence : int8, rows × variables: 1, 0 or −1 for free. lanes : rows per block, a multiple
-    of 32. block : Block.
+    program : FloatProgram. evidence : int8, rows × variables: 1, 0, or −1 for unobserved. lanes : rows per block, a
+    multiple of 32. block : Block.
     """
     rows = Rows(evidence.reshape(-1).view(np.uint8), evidence.shape[1])
     for number in range(out.shape[1] // lanes):
