@@ -1,6 +1,6 @@
-"""Long distributions of a count, to an absolute error: 4–12× faster than `counting` for 2,000–20,000 steps of an HMM.
+"""Long distributions of a count, to an absolute error: 4–16× faster than `counting` for 2,000–20,000 steps of an HMM.
 
-(12–75× for as many independent variables.) A monotone program runs over polynomials without their negligible tails
+(29–400× for as many independent variables.) A monotone program runs over polynomials without their negligible tails
 (`rings.kernels.counting_long`): if n variables are not too dependent, the distribution of their count has about √n
 coefficients that are not negligible. Products are balanced; two long polynomials are multiplied by FFT.
 

@@ -127,8 +127,8 @@ def write(system, at, c):
 
 
 @bare_kernel
-def _describe(system, at, exponent, rounded):
-    """The coefficients of a slot will be those of powers of t from t^0 on, times 2^exponent."""
+def _begin(system, at, exponent, rounded):
+    """Begin a value: 2^exponent times powers of t from t^0 on, with this number of roundings and no loss."""
     system.lows[at], system.lengths[at], system.exponents[at] = 0, 0, exponent
     system.rounds[at], system.losses[at] = rounded, 0.0
 
@@ -146,12 +146,12 @@ def _leaf(system, i, at, number):
     else:
         code = 2 if v < 0 or system.codes[v] < 0 else system.codes[v]
         c[0], exponent, size = table[number, code], exponents[number, code], 1
-    _describe(system, at, exponent, 2.0)
+    _begin(system, at, exponent, 2.0)
     write(system, at, c[:size])
 
 
 def _one(system, i, at):
-    _describe(system, at, 0, 0.0)
+    _begin(system, at, 0, 0.0)
     system.pieces.filled[0] = 0
 
 
@@ -208,7 +208,7 @@ def _end_product(system, i, at):
 
 
 def _zero(system, i, at):
-    _describe(system, at, _NEVER, 0.0)
+    _begin(system, at, _NEVER, 0.0)
     system.terms[0] = system.waiting[0] = 0
 
 

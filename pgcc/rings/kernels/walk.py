@@ -166,23 +166,10 @@ def _tell_numba() -> None:
     def chosen(name: str) -> Any:
         return lambda system, *args: getattr(_KNOWN[system.instance_class], name)
 
-    for operation in (
-        leaf,
-        one,
-        times,
-        zero,
-        add,
-        add_product,
-        end_product,
-        end_sum,
-        determinant,
-        quotient,
-        table,
-        waits,
-    ):
+    for name in Operations._fields:
         # "_nrt": what allocates nothing need not count references to arrays, which takes longer than most operations
-        inlined: Any = {"error_model": OPTIONS["error_model"], "forceinline": True, "_nrt": operation is determinant}
-        overload(operation, jit_options=inlined, strict=False)(chosen(operation.__name__))
+        inlined: Any = {"error_model": OPTIONS["error_model"], "forceinline": True, "_nrt": name == "determinant"}
+        overload(globals()[name], jit_options=inlined, strict=False)(chosen(name))
 
 
 @kernel
