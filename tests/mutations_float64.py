@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _ROWS, _EVIDENCE = "rings/float64/kernels/rows.py", "rings/float64/kernels/evidence.py"
 _INTERPRETER, _SUMS = "rings/float64/kernels/interpreter.py", "rings/float64/kernels/sums.py"
+_BOUNDS = "certify/kernels/bounds.py"
 _CONDENSE = "program/test_condense.py"
 
 # The name, the file, its text, what that becomes, and the tests that should notice.
@@ -12,22 +13,22 @@ FLOAT64_MUTANTS = [
     (
         "rows: the floor is no part of the bound",
         _ROWS,
-        "max(factor * floor + 1.0001 * floor, low * rtol, 2.0 * _LEAST_NORMAL)",
+        "max(offset, low * rtol, 2.0 * _LEAST_NORMAL)",
         "max(low * rtol, 2.0 * _LEAST_NORMAL)",
         _CONDENSE,
     ),
     (
         "rows: the bound has no roundings",
-        _ROWS,
-        "    factor = 1.0001 * gamma / (1.0 - gamma)",
-        "    factor = 0.0",
+        _BOUNDS,
+        "    slope = 1.0001 * gamma / (1.0 - gamma)",
+        "    slope = 0.0",
         _CONDENSE,
     ),
     (
         "rows: magnitudes are values",
         _ROWS,
-        "error = muladd(splat(factor), m, splat(offset))",
-        "error = muladd(splat(factor), v, splat(offset))",
+        "error = muladd(splat(slope), m, splat(offset))",
+        "error = muladd(splat(slope), v, splat(offset))",
         _CONDENSE,
     ),
     (
@@ -47,8 +48,8 @@ FLOAT64_MUTANTS = [
     (
         "rows: small quotients leave the range of doubles",
         _ROWS,
-        "1.0001 * floor, low * rtol, 2.0",
-        "1.0001 * floor, 2.0",
+        "max(offset, low * rtol, 2.0",
+        "max(offset, 2.0",
         _CONDENSE,
     ),
     (

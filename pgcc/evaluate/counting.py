@@ -7,6 +7,7 @@ scaled numbers as coefficients (`rings.kernels.counting`; for determinants, `det
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +31,44 @@ _NO_DETS = (np.ones(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0
 Polynomial = tuple[np.ndarray, np.ndarray]  # mantissas, exponents of 2^256
 
 
+class Plan(NamedTuple):
+    """The lengths of the polynomials of a program, for one row of evidence.
+
+    Attributes
+    ----------
+    counted, free : int
+        The number of variables that are counted; and of those among them that are unobserved.
+    lengths, most, rounds : arrays
+        See `pgcc.rings.kernels.counting.Sizes`.
+    """
+
+    counted: int
+    free: int
+    lengths: np.ndarray
+    most: np.ndarray
+    rounds: np.ndarray
+
+    def check(self, advice: str, accuracy: str = "") -> None:
+        """Make sure that memory suffices."""
+        if self.most.sum() > _MOST_COEFFICIENTS:
+            raise PrecisionError(
+                f"the distribution of a count of {self.counted} variables{accuracy} takes {int(self.most.sum()):,} "
+                f"coefficients at a time: {advice}"
+            )
+
+
+def plan_counts(scaled: Scaled, codes: np.ndarray, counted: np.ndarray, det_lengths: np.ndarray = _NO_DETS[0]) -> Plan:
+    """Plan the polynomials of one row, before anything is cut off.
+
+    counted : for every variable, whether it is in T. det_lengths : the lengths of the determinants' polynomials.
+    """
+    program = scaled.program
+    lengths, most = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
+    rounds = np.zeros(program.slots)
+    plan_polynomials(instructions_of(program), scaled.constants, det_lengths, codes, counted, lengths, most, rounds)
+    return Plan(int(counted.sum()), int((counted & (codes < 0)).sum()), lengths, most, rounds)
+
+
 class Counting:
     """The evaluator of counts of a decomposable circuit, over scaled numbers.
 
@@ -37,11 +76,11 @@ class Counting:
     ----------
     scaled : Scaled
         The evaluator over scaled numbers, with the program.
-    dets : CountedDeterminants, optional
-        The determinants of the circuit, if counts are possible for all of them.
+    dets : CountedDeterminants or None
+        The determinants of the circuit; None if there are none, or counts are not possible for all of them.
     """
 
-    def __init__(self, scaled: Scaled, dets: CountedDeterminants | None = None):
+    def __init__(self, scaled: Scaled, dets: CountedDeterminants | None):
         self.scaled, self.dets = scaled, dets
         scaled.program.expect(*LOWERED)
 
@@ -93,21 +132,15 @@ class Counting:
         """The polynomials of value and magnitude, and a bound on their relative rounding errors."""
         program = self.scaled.program
         code, constants = instructions_of(program), self.scaled.constants
-        lengths, capacity = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
-        count = np.zeros(program.slots)
-        plan_polynomials(code, constants, dets[0], codes, counted, lengths, capacity, count)
-        if capacity.sum() > _MOST_COEFFICIENTS:
-            raise PrecisionError(
-                f"the distribution of a count of {int(counted.sum())} variables to a relative error takes "
-                f"{int(capacity.sum()):,} coefficients at a time: atol=1e-10 leaves out the small ones"
-            )
+        plan = plan_counts(self.scaled, codes, counted, dets[0])
+        plan.check("atol=1e-10 leaves out the small ones", " to a relative error")
         roots = np.array([program.value, program.magnitude])
-        out_m, out_e = np.zeros((2, capacity[roots].max())), np.zeros((2, capacity[roots].max()), np.int64)
-        run_polynomials(code, constants, Dets(*dets), codes, lengths, capacity, roots, out_m, out_e)
+        out_m, out_e = np.zeros((2, plan.most[roots].max())), np.zeros((2, plan.most[roots].max()), np.int64)
+        run_polynomials(code, constants, Dets(*dets), codes, plan.lengths, plan.most, roots, out_m, out_e)
         # the slot of the root may have held longer polynomials before
-        size = int((counted & (codes < 0)).sum()) + 1
+        size = plan.free + 1
         pair = [(out_m[r, :size], out_e[r, :size]) for r in range(2)]
-        return pair, rounding_bound(float(count[roots].max()))
+        return pair, rounding_bound(float(plan.rounds[roots].max()))
 
 
 def find_counting(scaled: Scaled, homogenized: Circuit, compile: Callable[[Circuit], Evaluator]) -> Counting:

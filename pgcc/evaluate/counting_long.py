@@ -1,7 +1,7 @@
-"""Long distributions of a count, to an absolute error: 4–12× faster than `counting` for 2,000–20,000 steps of an HMM.
+"""Long distributions of a count, to an absolute error: 4–16× faster than `counting` for 2,000–20,000 steps of an HMM.
 
-(12–75× for as many independent variables.) A monotone program runs over polynomials without their negligible tails
-(`kernels.counting_long`): if n variables are not too dependent, the distribution of their count has about √n
+(29–400× for as many independent variables.) A monotone program runs over polynomials without their negligible tails
+(`rings.kernels.counting_long`): if n variables are not too dependent, the distribution of their count has about √n
 coefficients that are not negligible. Products are balanced; two long polynomials are multiplied by FFT.
 
 The error of a product by FFT is in `pgcc.rings.fourier`. Errors in the 2-norm are relative to the coefficients' sum.
@@ -18,22 +18,28 @@ import numpy as np
 
 from pgcc.certify import budget
 from pgcc.certify.certificate import rounding_bound
-from pgcc.errors import PrecisionError
+from pgcc.evaluate.counting import plan_counts
 from pgcc.evaluate.direct import Scaled
-from pgcc.evaluate.kernels.counting_long import Evidence, LongValues, Pieces, fold_product, put, run_long
 from pgcc.kernels.walk import instructions_of
 from pgcc.program.program import ARITHMETIC, TIMES
 from pgcc.rings.counts import Counts
 from pgcc.rings.fourier import multiply
-from pgcc.rings.kernels.counting import plan_polynomials
+from pgcc.rings.kernels.counting_long import (
+    SHORT,
+    LongPolynomials,
+    Pieces,
+    add_term,
+    product_errors,
+    run_long_polynomials,
+    write,
+    write_sum,
+)
 from pgcc.rings.kernels.scaled import RADIX, Constants
 from pgcc.rings.values import Values
 
-_MOST_COEFFICIENTS = 1 << 28
 _LEAST_EXPONENT = -(2**42)  # of 0, as an exponent of 2^256
 # The largest error that is accepted, so that products of errors are at most 1 % of it.
 _FIRST_ORDER = 0.001
-_NO_DETS = np.ones(0, np.int64)
 
 
 def find_long(scaled: Scaled) -> LongCounts | None:
@@ -69,54 +75,42 @@ class LongCounting:
 
     def __init__(self, scaled: Scaled, codes: np.ndarray, counted: np.ndarray, atol: float):
         program = self.program = scaled.program.expect(*ARITHMETIC)
-        constants = scaled.constants
-        weights, weight_exponents, leaf_variable, table, table_exponents = constants
-        binary = [np.maximum(e, _LEAST_EXPONENT) * RADIX for e in (weight_exponents, table_exponents)]
-        self.weights, self.weight_exponents = weights, binary[0]
-        lengths, capacity = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
-        count = np.zeros(program.slots)
-        plan_polynomials(instructions_of(program), constants, _NO_DETS, codes, counted, lengths, capacity, count)
-        if capacity.sum() > _MOST_COEFFICIENTS:
-            raise PrecisionError(
-                f"the distribution of a count of {int(counted.sum())} variables takes {int(capacity.sum()):,} "
-                "coefficients at a time: count fewer variables"
-            )
-        self.size = int((counted & (codes < 0)).sum()) + 1
-        slots = program.slots
+        plan = plan_counts(scaled, codes, counted)
+        plan.check("count fewer variables")
+        self.size = plan.free + 1
         # tails are cut off at most once for every instruction, and once for every product in it
-        self.cut = budget.of_cuts(atol, program.instructions + program.operations)
-        self.offset = np.concatenate([[0], np.cumsum(capacity)])
-        self.pool = np.zeros(int(self.offset[-1]))
-        self.lows, self.lengths, self.exponents = (np.zeros(slots, np.int64) for _ in range(3))
-        self.rounds, self.losses = np.zeros(slots), np.zeros(slots)
-        factors = int(np.diff(program.start).max(initial=1))
-        longest = int(capacity.max(initial=1)) + factors
-        starts, sizes = np.zeros(factors + 1, np.int64), np.zeros(factors + 1, np.int64)
-        self.memory = Pieces(starts, sizes, np.zeros(longest + 2 * factors), np.zeros(longest))
-        self.constants = Constants(weights, binary[0], leaf_variable, table, binary[1])
-        self.evidence = Evidence(codes, counted)
-
-    @property
-    def _values(self) -> LongValues:
-        return LongValues(self.offset, self.pool, self.lows, self.lengths, self.exponents, self.rounds, self.losses)
+        cut = budget.of_cuts(atol, program.instructions + program.operations)
+        offset = np.concatenate([[0], np.cumsum(plan.most)])
+        lows, lengths, exponents = np.zeros((3, program.slots), np.int64)
+        rounds, losses = np.zeros((2, program.slots))
+        factors, longest = int(np.diff(program.start).max(initial=1)), int(plan.most.max(initial=1))
+        starts, sizes = np.zeros((2, factors + 1), np.int64)
+        room = longest + 3 * factors
+        # fmt: off
+        self.system = LongPolynomials(
+            _binary_exponents(scaled.constants), codes, counted, cut, offset, np.zeros(int(offset[-1])),
+            lows, lengths, exponents, rounds, losses,
+            pieces=Pieces(np.zeros(1, np.int64), starts, sizes, np.zeros(room), np.zeros(room)),
+            unfinished_sum=np.zeros(longest), terms=np.zeros(1), waiting=np.zeros(1, np.int64), one=np.ones(1),
+        )
+        # fmt: on
 
     def run(self) -> tuple[np.ndarray, float]:
         """The coefficients divided by their sum, and a bound on the absolute error of each."""
-        at, end = 0, self.program.instructions
+        code, at, end = instructions_of(self.program), 0, self.program.instructions
         while at < end:
-            code = instructions_of(self.program)
-            at = run_long(code, self.constants, self.evidence, at, self.cut, self._values, self.memory)
+            at = run_long_polynomials(code, self.system, at)
             if at < end:
-                self._instruction(at)
+                self._finish(at)
                 at += 1
-        root, result = self.program.value, np.zeros(self.size)
-        low, length, first = self.lows[root], self.lengths[root], self.offset[root]
-        result[low : low + length] = self.pool[first : first + length]
+        system, root, result = self.system, self.program.value, np.zeros(self.size)
+        low, length = system.lows[root], system.lengths[root]
+        result[low : low + length] = self._coefficients(root)
         total = result.sum()
         if not total > 0.0:
             return result, math.inf
         result /= total
-        gamma, lost = rounding_bound(float(self.rounds[root]) + 64.0), float(self.losses[root])
+        gamma, lost = rounding_bound(float(system.rounds[root]) + 64.0), float(system.losses[root])
         top = float(result.max())
         # the error of the sum is at most √n times that in the 2-norm, where n includes coefficients that were cut off
         in_sum = lost * math.sqrt(self.size)
@@ -124,38 +118,42 @@ class LongCounting:
             return result, math.inf
         return result, 1.01 * (2.0 * gamma * top + lost + top * in_sum)
 
-    def _instruction(self, i: int) -> None:
-        """Run an instruction that multiplies two long polynomials."""
-        program = self.program
-        first, last, target = int(program.start[i]), int(program.start[i + 1]), int(program.target[i])
-        if program.op[i] == TIMES:
-            factors = program.args[first:last]
-            count, low, exponent, rounded, lost = fold_product(factors, self.cut, self._values, self.memory)
-            starts, sizes, buffer, _ = self.memory
-            parts = [buffer[s : s + n].copy() for s, n in zip(starts[:count], sizes[:count], strict=True)]
-            product, binary, more = _balanced_product(parts)
-            self._put(product, low, exponent + binary, rounded, lost + more, target)
-            return
-        terms: list[tuple[np.ndarray, int, int]] = []
-        lost = rounded = 0.0
-        weight, (values, pairs) = int(program.first_weight[i]), program.terms(i)
-        for k, x in enumerate(values.tolist(), weight):
-            exponent = int(self.weight_exponents[k] + self.exponents[x])
-            terms.append((self.weights[k] * self._polynomial(x), int(self.lows[x]), exponent))
-            lost, rounded = max(lost, float(self.losses[x])), max(rounded, float(self.rounds[x]) + 4.0)
-        for k, (x, y) in enumerate(pairs.tolist(), weight + len(values)):
-            product, more = _product(self._polynomial(x), self._polynomial(y))
-            exponent = int(self.weight_exponents[k] + self.exponents[x] + self.exponents[y])
-            terms.append((self.weights[k] * product, int(self.lows[x] + self.lows[y]), exponent))
-            lost = max(lost, (1.0 + self.losses[x]) * (1.0 + self.losses[y]) - 1.0 + more)
-            rounded = max(rounded, self.rounds[x] + self.rounds[y] + 8.0)
-        self._put(*_added(terms), rounded + len(terms), lost, target)
+    def _finish(self, i: int) -> None:
+        """Multiply the long polynomials for which instruction i waits, by fast Fourier transforms, and complete it."""
+        system, at = self.system, int(self.program.target[i])
+        if self.program.op[i] == TIMES:
+            filled, starts, sizes, buffer, _ = system.pieces
+            pieces = [buffer[starts[p] : starts[p] + sizes[p]] for p in range(filled[0])]
+            product, exponent, lost = _balanced_product(pieces)
+            system.exponents[at] += exponent
+            system.losses[at] += lost
+            write(system, at, product)
+        else:
+            values, pairs = self.program.terms(i)
+            for k, (x, y) in enumerate(pairs.tolist(), int(self.program.first_weight[i]) + len(values)):
+                if min(system.lengths[x], system.lengths[y]) > SHORT:
+                    self._add_long_product(at, k, x, y)
+            write_sum(system, at)
+        system.waiting[0] = 0
 
-    def _polynomial(self, slot: int) -> np.ndarray:
-        return self.pool[self.offset[slot] : self.offset[slot] + self.lengths[slot]]
+    def _add_long_product(self, at: int, k: int, x: int, y: int) -> None:
+        """Add weight number k times slots x and y to the unfinished sum."""
+        system = self.system
+        product, more = _product(self._coefficients(x), self._coefficients(y))
+        power = int(system.lows[x] + system.lows[y]), int(system.exponents[x] + system.exponents[y])
+        rounded, lost = product_errors(system, x, y)
+        add_term(system, at, k, power, (system.one, product), (rounded + 4.0, lost + more))
 
-    def _put(self, c: np.ndarray, low: int, exponent: int, rounded: float, lost: float, slot: int) -> None:
-        put(c, low, exponent, float(rounded), float(lost), self.cut, slot, self._values)
+    def _coefficients(self, slot: int) -> np.ndarray:
+        first = self.system.offset[slot]
+        return self.system.pool[first : first + self.system.lengths[slot]]
+
+
+def _binary_exponents(constants: Constants) -> Constants:
+    """The same numbers with exponents of 2, not of 2^256."""
+    exponents = constants.weight_exponents, constants.leaf_exponents
+    weights, leaves = [np.maximum(e, _LEAST_EXPONENT) * RADIX for e in exponents]
+    return constants._replace(weight_exponents=weights, leaf_exponents=leaves)
 
 
 def _product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, float]:
@@ -177,13 +175,3 @@ def _balanced_product(parts: list[np.ndarray]) -> tuple[np.ndarray, int, float]:
             exponent, lost = exponent + binary, lost + off
         parts = products + parts[2 * len(products) :]
     return parts[0], exponent, lost
-
-
-def _added(terms: list[tuple[np.ndarray, int, int]]) -> tuple[np.ndarray, int, int]:
-    """Σ 2^exponent · t^low · c"""
-    top = max(exponent for _, _, exponent in terms)
-    low, high = min(low for _, low, _ in terms), max(low + len(c) for c, low, _ in terms)
-    total = np.zeros(high - low)
-    for c, start, exponent in terms:
-        total[start - low : start - low + len(c)] += c * math.ldexp(1.0, max(exponent - top, -2000))
-    return total, low, top

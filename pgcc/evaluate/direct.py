@@ -25,7 +25,7 @@ from pgcc.rings.values import Values
 # Bytes of the second-level cache that the slots of a block may take; matrices of determinants need the rest.
 _BESIDE_MATRICES = 5 << 18
 _NO_ROWS = np.zeros(0, np.int64)
-_ANY = 0.5  # the relative error of determinants if any absolute error will do
+_ANY = 0.5  # the relative error asked of determinants where only a bound on the absolute error is needed
 
 
 class Float64:
@@ -44,12 +44,12 @@ class Float64:
 
     @cached_property
     def staged(self) -> Staged | None:
-        """Runs programs with determinants; None for others."""
+        """The evaluator of a program with determinants; None if there are none."""
         return Staged(self.program) if self.program.has_det else None
 
     @cached_property
     def loop(self) -> Loop:
-        """Runs programs without determinants."""
+        """The evaluator of a program without determinants."""
         return Loop(self.program, roots_of(self.program).tolist(), self.program.signed)
 
     @property

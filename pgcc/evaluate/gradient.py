@@ -62,7 +62,7 @@ class Gradients:
     weights, constants, matrices
         The sums, by every weight, by every constant (indexed by slot), and by the matrices of every determinant.
     left : int array
-        The rows that left the range of the numbers, and have added nothing to the sums.
+        The rows whose values left the range of the number system, and which have added nothing to the sums.
     spread : float
         The largest difference between two ways of computing a derivative (if there are two), relative to it or to 1.
     """
@@ -80,7 +80,7 @@ class Gradients:
         return [self.weights, self.constants, *chain(*self.matrices)]
 
     def uncertain(self, rtol: float) -> np.ndarray:
-        """The rows that left the range."""
+        """The rows whose values left the range of the number system."""
         return self.left
 
     def put(self, where: np.ndarray, other: Gradients) -> None:
@@ -140,7 +140,10 @@ class Differentiator:
         self.place = np.concatenate([terms.weight[weighted], len(program.weights) + constants])
 
     def absolute(self) -> Differentiator:
-        """The same with absolute numbers, for programs without determinants: rounding is relative to its values."""
+        """The same program with the absolute values of all its numbers, if it has no determinants.
+
+        Rounding errors are bounded relative to the values and adjoints of this one.
+        """
         program = self.program
         numbers = [absolute(x) for x in program.numbers]
         leaves = [(absolute(a), absolute(b)) for a, b in program.leaf_numbers]
@@ -153,7 +156,7 @@ class Differentiator:
 
     @property
     def gamma(self) -> float:
-        """A bound on the rounding error of any value or adjoint, relative to that with absolute numbers."""
+        """A bound on the rounding error of any value or adjoint, relative to the same in `absolute()`."""
         return rounding_bound(float(rounding_counts(self.reversed).max(initial=0.0)))
 
     def update(self, weights: np.ndarray, matrices: list[Matrices]) -> None:
@@ -244,7 +247,7 @@ class Float64Gradients:
         self.differentiator = differentiator
 
     def evaluate(self, rows: WeightedRows, rtol: float) -> Gradients:
-        """The gradients of all rows but those that underflow may have changed by more than `rtol`."""
+        """The gradients of all rows, except those that underflow may have changed by more than `rtol`."""
         of = self.differentiator
         program, (evidence, share), (found, numbers) = of.reversed, rows, of.zeros(len(rows))
         n = evidence.shape[1]
@@ -327,7 +330,8 @@ class ScaledGradients:
     def _differentiate(self, which: int, children: np.ndarray, m: np.ndarray, e: np.ndarray) -> _Rescaled:
         """A determinant and its derivatives.
 
-        It is linear in every pair (f, y), so each pair is divided by a power of two, and the result multiplied by all.
+        It is linear in every pair (f, y). So each pair is divided by a power of two, and the result is multiplied by
+        all of these powers.
         """
         k = len(children) // 2
         fraction, binary = np.frexp(m[:, children])

@@ -1,10 +1,10 @@
 """Gradients at complex points: for circuits that are not decomposable, and for determinants of a given size.
 
 A coefficient of a polynomial is a mean over points on a circle, [t^k] F = mean over |t| = ρ of F(t)·t^-k, and so is its
-derivative by any number of the circuit. Both passes run at complex points t, in place of the variables observed 1, and
-at complex points s for the size of a determinant. The rounding error of a coefficient is proportional to M(ρ)/ρ^k, with
-M the magnitude of F, so we take the radius ρ that minimises it. The error is estimated by turning the points by half a
-step: the means over both sets of points should agree.
+derivative by any number of the circuit. The forward and the reverse pass run at complex points t, which replace the
+variables observed 1, and at complex points s for the size of a determinant. The rounding error of a coefficient is
+proportional to M(ρ)/ρ^k, with M the magnitude of F, so we take the radius ρ that minimises it. The error is estimated
+by turning the points by half a step: the means over both sets of points should agree.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class PointGradients:
         return FormalDegrees(program, codes == 1).degree[program.value]
 
     def _magnitudes(self, codes: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """The absolute value of F with absolute numbers, at points."""
+        """|F| at points, with the absolute values of all weights and leaves."""
         program = self.program
         sizes = replace(program, weights=np.abs(program.weights), leaf_table=np.abs(program.leaf_table))
         return np.abs(self._values(sizes, codes, points, 0.0)[0][program.value])

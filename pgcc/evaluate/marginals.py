@@ -119,7 +119,8 @@ class ScaledReverse:
 class OneByOne:
     """Marginals as quotients of two values, one variable at a time: for every kind of circuit.
 
-    (Determinants with as many rows as there are observed variables: n of these may cost less than one inverse.)
+    (It need not be slow: some determinants have one row per observed variable, and n of those may cost less than one
+    inverse.)
 
     Parameters
     ----------
@@ -143,6 +144,7 @@ class OneByOne:
         return found
 
     def _put(self, codes: np.ndarray, rtol: float, found: Posteriors) -> None:
+        """Compute the posteriors of some rows that are not certain yet."""
         base = self._values(codes, budget.of_quotient(rtol))
         found.impossible[:] = base.mantissa == 0.0
         where = np.argwhere(~found.certain)

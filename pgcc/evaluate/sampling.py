@@ -47,7 +47,16 @@ class Nodes(NamedTuple):
 class Ready:
     """The tables from which samples are drawn, given one row of evidence.
 
-    steps : the approximate number of steps of random walks in a sample.
+    Attributes
+    ----------
+    codes : int8 array
+        The row of evidence.
+    live, cumulative, one : arrays
+        The probabilities of all choices (see `Choices`).
+    dets : tuple of arrays
+        The tables of the determinants (see `lay_out`).
+    steps : int
+        The approximate number of steps of random walks in a sample.
     """
 
     codes: np.ndarray
@@ -116,7 +125,7 @@ class TopDown:
         return ready
 
     def draw(self, ready: Ready, seed: int, row: int, begin: int, out: np.ndarray) -> None:
-        """Samples number begin, begin + 1, … of the stream of a row."""
+        """Write samples number begin, begin + 1, … of the stream of a row to `out`."""
         choices, stream = Choices(ready.live, ready.cumulative, ready.one), Stream(np.uint64(seed), row, begin)
         # random walks may be far longer than the circuit is large
         with tier(ready.work * len(out)) if ready.steps else nullcontext():
@@ -191,7 +200,7 @@ class TopDown:
 
 
 def find_top_down(float64: Float64) -> TopDown | str:
-    """The sampler of a homogenized program, or why there is none."""
+    """The sampler of a homogenized program; or, in words, why there is none."""
     program = float64.program
     if min(program.numbers, default=0) < 0 or any(a < 0 or b < 0 for a, b in program.leaf_numbers):
         return "a number is negative"

@@ -46,10 +46,15 @@ def no_table(system, at, op, number):
     raise ValueError("a table is no operation of this number system")
 
 
+def never_waits(system):
+    """The operation `waits` of number systems that complete every instruction."""
+    return False
+
+
 class Operations(NamedTuple):
     """The operations of a number system. `at` is the slot that instruction i writes.
 
-    The last five may be left out. Only `determinant` may allocate memory.
+    The last six may be left out. Only `determinant` may allocate memory.
 
     Attributes
     ----------
@@ -73,6 +78,8 @@ class Operations(NamedTuple):
         Put weight number k times slot x over slot y.
     table : (system, at, op, table)
         Put an entry of the PAIR or LOOKUP table with this number.
+    waits : (system) → bool
+        Whether the last instruction is incomplete, so that the walk has to stop there.
     """
 
     leaf: Callable[..., None]
@@ -86,6 +93,7 @@ class Operations(NamedTuple):
     determinant: Callable[..., None] = no_determinant
     quotient: Callable[..., None] = no_quotient
     table: Callable[..., None] = no_table
+    waits: Callable[..., bool] = never_waits
 
 
 _KNOWN: dict[type, Operations] = {}
@@ -146,6 +154,10 @@ def table(system: Any, at: int, op: int, number: int) -> None:
     _KNOWN[type(system)].table(system, at, op, number)
 
 
+def waits(system: Any) -> bool:
+    return _KNOWN[type(system)].waits(system)
+
+
 @before_compiling
 def _tell_numba() -> None:
     """Compile a call of an operation as a call of the function that the class of its number system registered."""
@@ -154,15 +166,18 @@ def _tell_numba() -> None:
     def chosen(name: str) -> Any:
         return lambda system, *args: getattr(_KNOWN[system.instance_class], name)
 
-    for operation in (leaf, one, times, zero, add, add_product, end_product, end_sum, determinant, quotient, table):
+    for name in Operations._fields:
         # "_nrt": what allocates nothing need not count references to arrays, which takes longer than most operations
-        inlined: Any = {"error_model": OPTIONS["error_model"], "forceinline": True, "_nrt": operation is determinant}
-        overload(operation, jit_options=inlined, strict=False)(chosen(operation.__name__))
+        inlined: Any = {"error_model": OPTIONS["error_model"], "forceinline": True, "_nrt": name == "determinant"}
+        overload(globals()[name], jit_options=inlined, strict=False)(chosen(name))
 
 
 @kernel
 def walk(code, system, begin, end):
-    """Run instructions begin … end − 1 in a number system; code : Instructions."""
+    """Run instructions begin … end − 1 in a number system; code : Instructions.
+
+    Returns `end`, or the number of an instruction that waits to be completed (see `Operations`).
+    """
     op, target, start, args, first_weight = code
     for i in range(begin, end):
         kind, first, last, at = op[i], start[i], start[i + 1], target[i]
@@ -192,6 +207,9 @@ def walk(code, system, begin, end):
             table(system, at, kind, args[first])
         else:
             raise ValueError("an instruction that no number system knows")
+        if waits(system):
+            return i
+    return end
 
 
 def walk_in_python(program: Code, system: Any) -> None:

@@ -79,20 +79,13 @@ class Distribution:
             return np.arange(len(self.variables))
         return np.array([self.column[name] for name in read_names(names, self.column)], np.int64)
 
-    def probs(self, codes: np.ndarray, rtol: float | None = None) -> np.ndarray:
-        """Pr(row) for int8 rows of codes, to `rtol`; 0 below the range of doubles."""
-        return self._ask(codes, rtol, logs=False)
-
     def logprobs(self, codes: np.ndarray, rtol: float | None = None, *, relative: bool = False) -> np.ndarray:
         """log Pr(row) for int8 rows of codes, to a relative error `rtol` of the probability, or of the logarithm."""
-        return self._ask(codes, rtol, logs=True, relative=relative)
-
-    def _ask(self, codes: np.ndarray, rtol: float | None, *, logs: bool, relative: bool = False) -> np.ndarray:
         evidence = Evidence(self.variables, codes)
-        answers = probabilities(self, evidence, rtol=rtol, logs=logs, relative=relative)
-        for row in np.flatnonzero(np.isnan(answers.numbers))[:1].tolist():
+        logs = probabilities(self, evidence, rtol=rtol, logs=True, relative=relative).numbers
+        for row in np.flatnonzero(np.isnan(logs))[:1].tolist():
             raise self.negative(evidence, row)  # the logarithm of a raw polynomial's coefficient
-        return answers.numbers
+        return logs
 
     def possible(self, given: Evidence) -> np.ndarray:
         """log Pr(row) of the evidence; an error naming the first row whose probability is 0."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -46,8 +48,20 @@ class Answers:
 
     numbers: np.ndarray
     bounds: np.ndarray | None
-    used: dict[str, int]
+    used: dict[str, int] = field(default_factory=dict)
     at_once: int = 0
+    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
+
+    def add_used(self, used: dict[str, int]) -> None:
+        """Count rows by the method that answered them. (Threads answer different rows at the same time.)"""
+        with self._lock:
+            for name, count in used.items():
+                self.used[name] = self.used.get(name, 0) + count
+
+    def add_at_once(self, count: int) -> None:
+        """Count rows that the kernel answered."""
+        with self._lock:
+            self.at_once += count
 
 
 def prob(
@@ -86,22 +100,93 @@ def exact_prob(
 
 @dataclass(frozen=True)
 class Plan:
-    """How probabilities, or their logarithms, are computed for any number of rows.
+    """How probabilities, or their logarithms, are computed for any rows of evidence.
 
     Attributes
     ----------
+    compiled : Compiled
+        The compiled circuit.
+    total : Values or None
+        g(1), by which values are divided; None for a raw polynomial.
+    proved : bool
+        Whether it is proved that no coefficient is negative. Otherwise, probabilities above 1 are looked for.
     ladder : list of Rung
         The rungs that the rows climb.
     rtol : float
         The relative error that these must guarantee.
+    logs : bool
+        Whether the answers are logarithms.
+    near_zero : bool
+        Whether logarithms near 0 are recomputed, so that all of them have a small relative error.
     at_once : Answer or None
         What one float64 kernel writes straight to the answers, for the rows that it certifies. None if it cannot: it
         is for decomposable circuits without determinants, and writes no bounds.
     """
 
+    compiled: Compiled
+    total: Values | None
+    proved: bool
     ladder: list[Rung]
     rtol: float
+    logs: bool
+    near_zero: bool
     at_once: Answer | None
+
+    def answer(self, evidence: Evidence, answers: Answers, threads: int) -> None:
+        """Fill in the answers to all rows, one chunk of rows at a time."""
+        # A few probabilities are the same by the ladder, sooner than the kernel is loaded. Logarithms always take the
+        # kernel where they can, for those of the ladder might be rounded differently.
+        if self.at_once is None or not (self.logs or evidence.rows > _FEW):
+            for_chunks(evidence.rows, len(evidence.variables), threads, partial(self._climb, evidence, answers))
+        else:
+            work = partial(self._run_kernel, evidence, answers)
+            for_chunks(evidence.rows, len(evidence.variables), threads, work, _ROWS, _BYTES)
+
+    def _run_kernel(self, evidence: Evidence, answers: Answers, rows: slice) -> None:
+        """Answer the rows that a float64 kernel certifies by that kernel, and the others by the ladder.
+
+        These begin at the first rung, which is float64 again, because the kernel does not say why a row is not
+        certified. Float64 may well be good enough (an exact 0, a logarithm near 0, a value above 1), and where it is
+        not, its magnitudes tell which rung is next.
+        """
+        codes = evidence.chunk(rows, checked=False)  # codes that are no evidence are not certified, and refused below
+        assert self.at_once is not None
+        left = self.compiled.float64.write_certified(codes, self.at_once, answers.numbers[rows])
+        answers.add_at_once(len(codes) - len(left))
+        if len(left):
+            self._climb(evidence, answers, rows, left)
+
+    def _climb(self, evidence: Evidence, answers: Answers, rows: slice, some: np.ndarray | None = None) -> None:
+        """Answer the rows, or `some` of them, by the ladder."""
+        codes = evidence.chunk(rows)
+        if some is not None:
+            codes = codes[some]
+        with tier(self.compiled.work * len(codes)):
+            values, used = climb(self.ladder, self.compiled, codes, self.rtol)
+        if self.total is not None:
+            bad = self._divide_by_total(values)
+            if bad is not None:
+                row, message = bad
+                where = evidence.describe(rows.start + (row if some is None else int(some[row])))
+                raise SemanticsError(message(float(values.floats()[row]), where))
+        numbers = values.logs() if self.logs else values.floats()
+        if self.near_zero:
+            numbers = relative_logs(self.compiled, codes, values, self.total, self.rtol, numbers)
+        answers.numbers[rows][slice(None) if some is None else some] = numbers
+        if answers.bounds is not None:
+            answers.bounds[rows] = values.bound if self.logs else values.float_bounds()
+        answers.add_used(used)
+
+    def _divide_by_total(self, values: Values) -> tuple[int, Callable[[float, str], str]] | None:
+        """Make probabilities of values. Returns the first that is none, with a function for the message; or None."""
+        assert self.total is not None
+        negative = values.divide_by(self.total)
+        if negative >= 0:
+            return negative, _negative
+        if not self.proved:
+            for row in np.flatnonzero(values.floats() > (1.0 + values.bound) * (1.0 + 4.0 * UNIT))[:1].tolist():
+                return row, _above_one
+        return None
 
 
 def probabilities(
@@ -120,60 +205,14 @@ def probabilities(
     certainly negative or certainly above 1 is refused, naming its row. Logarithms have the absolute error that follows
     from `rtol`, or, with `relative`, are themselves accurate to a relative error `rtol`.
     """
-    compiled, total = distribution.compiled, distribution.total
     asked = method, rtol, logs, bounds, relative
     plan = distribution.plans.get(asked)
     if plan is None:
         plan = _make_plan(distribution, *asked)
         if rtol is None:
             distribution.plans[asked] = plan
-    answers = Answers(np.empty(evidence.rows), np.empty(evidence.rows) if bounds else None, {})
-    lock = Lock()
-
-    def climb_ladder(rows: slice, some: np.ndarray | None = None) -> None:
-        """Answer the rows, or `some` of them."""
-        codes = evidence.chunk(rows)
-        if some is not None:
-            codes = codes[some]
-        with tier(compiled.work * len(codes)):
-            values, used = climb(plan.ladder, compiled, codes, plan.rtol)
-        if total is not None:
-            negative = values.divide_by(total)
-            if negative >= 0:
-                raise SemanticsError(_negative(values.floats()[negative], describe(rows, some, negative)))
-            if not distribution.proved:
-                for bad in np.flatnonzero(values.floats() > (1.0 + values.bound) * (1.0 + 4.0 * UNIT))[:1].tolist():
-                    raise SemanticsError(_above_one(float(values.floats()[bad]), describe(rows, some, bad)))
-        numbers = values.logs() if logs else values.floats()
-        if relative and method == "auto":
-            numbers = relative_logs(compiled, codes, values, total, plan.rtol, numbers)
-        answers.numbers[rows][slice(None) if some is None else some] = numbers
-        if answers.bounds is not None:
-            answers.bounds[rows] = values.bound if logs else values.float_bounds()
-        with lock:
-            for name, count in used.items():
-                answers.used[name] = answers.used.get(name, 0) + count
-
-    def describe(rows: slice, some: np.ndarray | None, i: int) -> str:
-        """Row i of `some` of the rows, in words."""
-        return evidence.describe(rows.start + (i if some is None else int(some[i])))
-
-    def run_kernel(rows: slice) -> None:
-        """Answer the rows that a float64 kernel certifies by that kernel, and the others by the ladder."""
-        codes = evidence.chunk(rows, checked=False)  # codes that are no evidence are not certified, and refused below
-        assert plan.at_once is not None
-        left = compiled.float64.write_certified(codes, plan.at_once, answers.numbers[rows])
-        with lock:
-            answers.at_once += len(codes) - len(left)
-        if len(left):
-            climb_ladder(rows, left)
-
-    # A few probabilities are the same by the ladder, sooner than the kernel is loaded. Logarithms always take the
-    # kernel where they can, for those of the ladder might be rounded differently.
-    if plan.at_once is None or not (logs or evidence.rows > _FEW):
-        for_chunks(evidence.rows, len(evidence.variables), distribution.threads, climb_ladder)
-    else:
-        for_chunks(evidence.rows, len(evidence.variables), distribution.threads, run_kernel, _ROWS, _BYTES)
+    answers = Answers(np.empty(evidence.rows), np.empty(evidence.rows) if bounds else None)
+    plan.answer(evidence, answers, distribution.threads)
     return answers
 
 
@@ -181,14 +220,26 @@ def _make_plan(
     distribution: Distribution, method: str, rtol: float | None, logs: bool, bounds: bool, relative: bool
 ) -> Plan:
     """The plan for the arguments of `probabilities`."""
-    compiled, total = distribution.compiled, distribution.total
-    ladder = compiled.ladder(method)
     rtol = budget.of_value(distribution.rtol if rtol is None else rtol)
+    takes_kernel = method in ("auto", "direct") and not bounds
+    return Plan(
+        distribution.compiled,
+        distribution.total,
+        distribution.proved,
+        distribution.compiled.ladder(method),
+        rtol,
+        logs,
+        relative and method == "auto",
+        _at_once(distribution, rtol, logs, relative) if takes_kernel else None,
+    )
+
+
+def _at_once(distribution: Distribution, rtol: float, logs: bool, relative: bool) -> Answer | None:
+    """What the float64 kernel writes; None if there is no such kernel for this circuit."""
+    compiled, total = distribution.compiled, distribution.total
     divisor = 1.0 if total is None else total.divisor()
-    if method not in ("auto", "direct") or bounds or divisor is None:
-        return Plan(ladder, rtol, None)
-    if not compiled.decomposable or compiled.program.has_det:
-        return Plan(ladder, rtol, None)
+    if divisor is None or not compiled.decomposable or compiled.program.has_det:
+        return None
     # The interval of values that the ladder answers in any case.
     kernel_rtol, left_from, left_to = rtol, math.inf, math.inf
     if relative:  # logarithms near 0 are recomputed
@@ -198,8 +249,7 @@ def _make_plan(
     elif not (distribution.proved or total is None):  # probabilities above 1 are refused
         left_from = divisor * (1.0 + rtol)
     certificate = compiled.float64.certificate
-    answer = Answer(certificate.gamma, certificate.floor, kernel_rtol, divisor, logs, left_from, left_to)
-    return Plan(ladder, rtol, answer)
+    return Answer(certificate.gamma, certificate.floor, kernel_rtol, divisor, logs, left_from, left_to)
 
 
 # -- logarithms near 0 -----------------------------------------------------------------------------------------------

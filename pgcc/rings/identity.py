@@ -1,4 +1,4 @@
-"""Is it multiaffine? A randomised identity test modulo random primes, on exact coefficients.
+"""Is a circuit multiaffine? A randomised identity test modulo random primes, on exact coefficients.
 
 A polynomial is affine in z_i iff its second difference in z_i vanishes. This is tested for every value of a program and
 every z_i, at random points modulo several random primes p. A nonzero difference of degree D vanishes in all rounds with

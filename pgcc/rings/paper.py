@@ -92,7 +92,7 @@ def _product(a: Poly, b: Poly) -> Poly:
 def _det(node: Node, at: dict[Node, Poly]) -> Poly:
     """The determinant at roots of unity in t, transformed back; its error is unknown.
 
-    One of a given size is evaluated at roots of unity in s as well, of which one coefficient is transformed back.
+    A determinant of a given size is evaluated at roots of unity in s as well, to find its coefficient of s^size.
     """
     m0, u, v = (m.floats() for m in node.matrices)
     k, r = len(node.inside), len(m0)

@@ -32,7 +32,7 @@ class Posteriors:
 
     @staticmethod
     def unknown(evidence: np.ndarray) -> Posteriors:
-        """Only the posteriors of observed variables are certain."""
+        """Posteriors that are all unknown, but for those of observed variables, which are certain."""
         return Posteriors(evidence.astype(float), evidence >= 0, np.zeros(len(evidence), bool))
 
     def __getitem__(self, rows: slice | np.ndarray) -> Posteriors:

@@ -67,11 +67,11 @@ class Series:
         return out
 
     def top(self, evidence: np.ndarray) -> Values:
-        """Values by the top coefficients, as many as each row needs."""
+        """Values computed from the top coefficients, as many of them as each row needs."""
         return self._run(evidence, True)
 
     def bottom(self, evidence: np.ndarray) -> Values:
-        """Values by the bottom coefficients, up to t^|A|."""
+        """Values computed from the bottom coefficients, up to that of t^|A|."""
         return self._run(evidence, False)
 
     def _run(self, evidence: np.ndarray, top: bool) -> Values:

@@ -23,7 +23,8 @@ class Values:
     bound : float64 array
         0 for an exact value (an exact zero among them), inf where nothing is known.
     lost : bool array, optional
-        The rows whose bound is too large because of rounding, and not of the range: a wider range does not help them.
+        The rows whose bound is too large because of rounding, not because of the range of doubles: a wider range does
+        not help them.
     """
 
     mantissa: np.ndarray

@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 import pgcc
+from pgcc.evaluate import counting_long
 from pgcc.evaluate.counting_long import LongCounting, _balanced_product
 from pgcc.evaluate.direct import Float64, Scaled
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, product, var, weighted_sum
+from pgcc.kernels.policy import choose_tier
 from pgcc.passes.homogenize import homogenize
 from pgcc.program.lower import lower
 from pgcc.rings.fourier import multiply
+from pgcc.rings.kernels import counting_long as counting_long_kernels
 from pgcc.testing import random_circuit
 
 ATOL = 1e-12
@@ -91,6 +94,25 @@ def test_any_monotone_circuit(seed):
     found, error = bound(model)
     assert error <= ATOL
     np.testing.assert_allclose(found, model.cardinality(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_every_product_by_transforms(seed, monkeypatch):
+    """The walk stops at every product, and goes on after it. (Interpreted: compiled kernels keep their constants.)"""
+    model = pgcc.compile(random_circuit(seed, 8, negative=False))
+    expected, finished = model.cardinality(), []
+    finish = LongCounting._finish
+    monkeypatch.setattr(LongCounting, "_finish", lambda self, i: (finished.append(i), finish(self, i)))
+    for module in (counting_long, counting_long_kernels):
+        monkeypatch.setattr(module, "SHORT", 0)
+    before = choose_tier("interpreted")
+    try:
+        found, error = bound(model)
+    finally:
+        choose_tier(before)
+    assert finished
+    assert error <= ATOL
+    assert np.abs(found - expected).max() <= error
 
 
 def test_what_is_cut_off_is_within_the_bound():
@@ -183,7 +205,7 @@ def test_losses_that_are_not_small_are_not_believed():
     model = pgcc.compile(Circuit(bernoullis(dyadic(np.random.default_rng(0), 3000))))
     long = LongCounting(model._compiled.scaled, np.full(3000, -1, np.int8), np.ones(3000, bool), 1e-8)
     assert long.run()[1] <= 1e-8
-    long.losses[long.program.value] = 1e-3
+    long.system.losses[long.program.value] = 1e-3
     long.program = replace(long.program, op=long.program.op[:0])
     assert long.run()[1] == math.inf
 

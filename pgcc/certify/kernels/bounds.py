@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pgcc.ir.numbers import UNIT
-from pgcc.kernels.policy import kernel
+from pgcc.kernels.policy import inlined_kernel, kernel
 
 # The quotient of two numbers between these is in the range of doubles.
 SMALL, LARGE = 2.0**-500, 2.0**500
@@ -21,6 +21,16 @@ def absolute_error(m, gamma, floor):
     `_LEAST` covers the underflow of this formula itself.
     """
     return 1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor) + _LEAST
+
+
+@inlined_kernel
+def error_line(gamma, floor):
+    """(slope, offset): the `absolute_error` for a magnitude m is slope·m + offset, but for `_LEAST`.
+
+    (In exact arithmetic. The roundings of either form are covered by its factor 1.0001.)
+    """
+    slope = 1.0001 * gamma / (1.0 - gamma)
+    return slope, slope * floor + 1.0001 * floor
 
 
 @kernel

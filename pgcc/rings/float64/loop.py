@@ -49,7 +49,7 @@ class Loop:
 
     def __init__(self, program: Program, kept: Sequence[int], signed: bool, lanes: int | None = None):
         self.unscheduled, self.kept, self._signed, self._lanes = program, kept, signed, lanes
-        self._memory = threading.local()  # a block of each thread: the system clears new memory, which takes a while
+        self._memory = threading.local()  # one block per thread, kept: new memory has to be cleared first
 
     def values(self, evidence: np.ndarray) -> np.ndarray:
         """The values for int8 rows of evidence (1, 0, −1), kept × rows; the last block may add columns."""

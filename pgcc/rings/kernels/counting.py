@@ -119,6 +119,17 @@ def plan_polynomials(code, constants, det_lengths, codes, counted, lengths, most
 
 @bare_kernel
 def add_convolution(acc, w, x, y):
+    """acc += w·x·y, of polynomials with doubles as coefficients; acc has those of x·y, or more."""
+    for i in range(len(x)):
+        a = w * x[i]
+        if a != 0.0:
+            row = acc[i : i + len(y)]
+            for j in range(len(y)):
+                row[j] += a * y[j]
+
+
+@bare_kernel
+def _add_scaled_convolution(acc, w, x, y):
     """acc += w·x·y; returns the new common exponent of the coefficients of acc.
 
     acc, x, y : mantissas, exponents, and the common exponent of all coefficients. w : mantissa and exponent.
@@ -130,12 +141,7 @@ def add_convolution(acc, w, x, y):
     if x_common != _MIXED and y_common != _MIXED and common != _MIXED:
         e = we + x_common + y_common
         if common in (_NOTHING, e):
-            for i in range(len(xm)):
-                a = wm * xm[i]
-                if a != 0.0:
-                    row = acc_m[i : i + len(ym)]
-                    for j in range(len(ym)):
-                        row[j] += a * ym[j]
+            add_convolution(acc_m, wm, xm, ym)
             return e
     if common != _MIXED:
         for k in range(len(acc_m)):
@@ -244,7 +250,9 @@ def _times(system, at, x):
     system.acc_m[:length] = 0.0
     a, b, c, d = offset[at], offset[at] + now[at], offset[x], offset[x] + now[x]
     acc = system.acc_m[:length], system.acc_e[:length], _NOTHING
-    system.acc_common[0] = add_convolution(acc, (1.0, 0), (m[a:b], e[a:b], common[at]), (m[c:d], e[c:d], common[x]))
+    system.acc_common[0] = _add_scaled_convolution(
+        acc, (1.0, 0), (m[a:b], e[a:b], common[at]), (m[c:d], e[c:d], common[x])
+    )
     _write(system, at, length)
 
 
@@ -258,7 +266,7 @@ def _add(system, at, k, x):
     first, last = system.offset[x], system.offset[x] + system.now[x]
     acc, w = (system.acc_m[:length], system.acc_e[:length], system.acc_common[0]), (c.weights[k], c.weight_exponents[k])
     value = m[first:last], e[first:last], system.common[x]
-    system.acc_common[0] = add_convolution(acc, w, (system.one_m, system.one_e, 0), value)
+    system.acc_common[0] = _add_scaled_convolution(acc, w, (system.one_m, system.one_e, 0), value)
 
 
 def _add_product(system, at, k, x, y):
@@ -269,7 +277,7 @@ def _add_product(system, at, k, x, y):
     acc, w = (system.acc_m[:length], system.acc_e[:length], system.acc_common[0]), (c.weights[k], c.weight_exponents[k])
     short = m[offset[x] : offset[x] + now[x]], e[offset[x] : offset[x] + now[x]], system.common[x]
     long = m[offset[y] : offset[y] + now[y]], e[offset[y] : offset[y] + now[y]], system.common[y]
-    system.acc_common[0] = add_convolution(acc, w, short, long)
+    system.acc_common[0] = _add_scaled_convolution(acc, w, short, long)
 
 
 def _end_sum(system, i, at):

@@ -33,7 +33,7 @@ def _add_convolution(out, to, length, shift, weight, x, y):
 
 @kernel
 def count_ones(codes):
-    """|A|"""
+    """|A|, the number of variables observed 1."""
     total = 0
     for code in codes:
         total += code == 1

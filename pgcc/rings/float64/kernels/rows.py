@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgcc.certify.kernels.bounds import error_line
 from pgcc.kernels.elementary import log_eight
 from pgcc.kernels.policy import inlined_kernel, kernel
 from pgcc.kernels.simd import add_up, div, fetch, if_less, load, minus, mul, muladd, peek, poke, splat, store
@@ -19,7 +20,7 @@ _LOW, _HIGH = 2.0**-960, 2.0**960
 
 
 class Answer(NamedTuple):
-    """How answers are made of values, and the certificate of these.
+    """How answers are computed from values, and the certificate of the values.
 
     Attributes
     ----------
@@ -48,8 +49,8 @@ class Answer(NamedTuple):
 def run_rows(program, evidence, lanes, block, roots, out):
     """out[r, row] = value of slot roots[r], padded to whole blocks.
 
-    program : FloatProgram. evidence : int8, rows × variables: 1, 0 or −1 for free. lanes : rows per block, a multiple
-    of 32. block : Block.
+    program : FloatProgram. evidence : int8, rows × variables: 1, 0, or −1 for unobserved. lanes : rows per block, a
+    multiple of 32. block : Block.
     """
     rows = Rows(evidence.reshape(-1).view(np.uint8), evidence.shape[1])
     for number in range(out.shape[1] // lanes):
@@ -87,18 +88,19 @@ def certify_block(work, value, magnitude, count, answer, numbers, first):
     """numbers[first + i] = v / total, or its logarithm, if the relative error of v is at most `rtol`, otherwise NaN.
 
     v = work[value + i] is a value and work[magnitude + i] its magnitude, for i < count; both arrays go on to a multiple
-    of 8, and values are overwritten. Returns whether there is no NaN. The bound is that of `relative_bound`; besides,
-    certified values are positive, not at the ends of the range, and not between `left_from` and `left_to`.
+    of 8, and values are overwritten. Returns whether there is no NaN. The bound is that of `relative_bound`, compared
+    with `rtol` without a division; besides, certified values are positive, not at the ends of the range, and not
+    between `left_from` and `left_to`.
     """
     gamma, floor, rtol, total, logs, left_from, left_to = answer
-    factor = 1.0001 * gamma / (1.0 - gamma)
+    slope, offset = error_line(gamma, floor)
     low, high = _LOW * max(1.0, total), _HIGH * min(1.0, total)
     # a certified v is above error / rtol, and so above `low`, and a normal number: subnormal ones are very slow
-    offset = max(factor * floor + 1.0001 * floor, low * rtol, 2.0 * _LEAST_NORMAL)
+    offset = max(offset, low * rtol, 2.0 * _LEAST_NORMAL)
     doubt, whole = splat(0.0), count - count % 8
     for i in range(0, count, 8):
         v, m = load(work, value + i), load(work, magnitude + i)
-        error = muladd(splat(factor), m, splat(offset))
+        error = muladd(splat(slope), m, splat(offset))
         x = v if total == 1.0 else div(v, splat(total))
         x = if_less(v, splat(high), x, splat(math.nan))
         x = if_less(v, splat(left_from), x, if_less(splat(left_to), v, x, splat(math.nan)))
