@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.compiler import COUNTS, MARGINALS, STAGES, VALUES, Compiled
+from pgcc.compiler import COUNTS, GRADIENTS, MARGINALS, STAGES, VALUES, Compiled
 from pgcc.data.evidence import Evidence
 from pgcc.errors import plural
 from pgcc.evaluate.direct import Float64
@@ -17,7 +17,7 @@ from pgcc.kernels.policy import seconds_interpreted
 from pgcc.methods import METHODS
 from pgcc.program.program import Program
 from pgcc.queries.distribution import Distribution
-from pgcc.queries.probability import probabilities
+from pgcc.queries.probability import describe_shortcut, probabilities
 from pgcc.validity.standing import Standing
 
 
@@ -68,6 +68,7 @@ class Explanation:
     query: dict[str, float | int | str] | None = None
     notes: tuple[str, ...] = ()
     stages: tuple[Made, ...] = ()
+    shortcut: str = ""
     rungs: tuple[str, ...] = ()
     ladders: tuple[str, ...] = ()
 
@@ -97,6 +98,7 @@ class Explanation:
             "total g(1): not divided by (normalize=False)" if np.isnan(self.total) else _total_text(self.total),
         ]
         lines += [f"stage: {stage}" for stage in self.stages]
+        lines += [f"shortcut: {self.shortcut}"] if self.shortcut else []
         lines += [f"rung {i}: {rung}" for i, rung in enumerate(self.rungs, 1)]
         lines += [f"ladder: {ladder}" for ladder in self.ladders]
         lines += [f"note: {note}" for note in self.notes]
@@ -139,10 +141,11 @@ def explain(distribution: Distribution, evidence: Evidence | None, standing: Sta
         query=query,
         notes=_notes(circuit),
         stages=_stages(compiled),
+        shortcut=describe_shortcut(distribution),
         rungs=tuple(f"{rung.method} by {rung.stage}: {rung.which}" for rung in VALUES[compiled.decomposable]),
         ladders=tuple(
             f"{name} by {', then '.join(rung.stage for rung in ladder[compiled.decomposable])}"
-            for name, ladder in (("marginals", MARGINALS), ("counts", COUNTS))
+            for name, ladder in (("marginals", MARGINALS), ("counts", COUNTS), ("gradients", GRADIENTS))
         ),
     )
 

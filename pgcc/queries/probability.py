@@ -216,6 +216,16 @@ def probabilities(
     return answers
 
 
+def describe_shortcut(distribution: Distribution) -> str:
+    """Which questions the float64 kernel answers before any rung, in words; empty if it answers none."""
+    if _at_once(distribution, distribution.rtol, False, False) is None:
+        return ""
+    return (
+        f"logarithms, and more than {_FEW:,} rows: one float64 kernel evaluates, certifies and divides; "
+        "rows that it does not certify climb the rungs"
+    )
+
+
 def _make_plan(
     distribution: Distribution, method: str, rtol: float | None, logs: bool, bounds: bool, relative: bool
 ) -> Plan:
