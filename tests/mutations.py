@@ -130,8 +130,8 @@ MUTANTS = [
     Mutant(
         "what is out counts as in",
         "determinants/forms.py",
-        "-change if form == FREE else change, diagonal, other",
-        "change, diagonal, other",
+        "-change if form == FREE else change]),",
+        "change]),",
         "frontend/test_dpp_forms.py",
     ),
     Mutant(

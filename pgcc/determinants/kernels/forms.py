@@ -41,27 +41,13 @@ from pgcc.determinants.kernels.observed import are_valid, compare_values, observ
 from pgcc.determinants.kernels.pairs import UNIT_OF_PAIRS, eliminate_pairs
 from pgcc.determinants.kernels.plan import (
     BASES,
-    CHILDREN,
-    COUNTED,
-    DEFINITE,
-    DIRECTED,
-    EDGES,
     FORMS,
     FREE,
-    HAS,
-    LOW,
     OUT,
-    PREFERS_TREES,
     RANK,
-    SIZE,
-    SYMMETRIC,
-    TABLE,
     TOTAL,
     TREES,
-    VARIABLES,
-    K,
     Minor,
-    R,
     Scratch,
 )
 from pgcc.determinants.kernels.sized import sized_sum
@@ -96,20 +82,20 @@ def determinant_rows(layout, d, children, wanted, found):
     layout : Layout. children : Children. wanted : the relative error to aim at. found : Found.
     Returns whether FREE would be the cheapest form of some row, but its base has not been computed yet.
     """
-    plan, rows = layout.plan, children.rows
-    r, k = plan[d, R], plan[d, K]
-    if plan[d, SIZE] >= 0:
+    det, rows = layout.plan[d], children.rows
+    r, k = det.rank, det.children
+    if det.fixed_size >= 0:
         _run_sized(layout, d, children, wanted, found)
         return False
-    masks = np.empty((3, -(-max(k, plan[d, VARIABLES]) // 64), rows), np.uint64)
+    masks = np.empty((3, -(-max(k, det.variables) // 64), rows), np.uint64)
     chosen = Chosen(np.empty(rows, np.int64), np.empty(rows, np.int64), masks)
     missed = _choose_forms(layout, d, children, chosen, found)
     for pairs in (False, True):  # in doubles; then in pairs of doubles, where doubles are not accurate enough
-        if pairs and not _keep_uncertain(plan, d, chosen.form, found.error, wanted):
+        if pairs and not _keep_uncertain(layout, d, chosen.form, found.error, wanted):
             break
         order, largest = _by_form_and_size(chosen.form, chosen.size, r + k + 1)
         _run_groups(layout, d, children, chosen, order, wanted, _scratch(largest, k, pairs), found)
-    if plan[d, HAS + TREES]:
+    if det.has[TREES]:
         for row in range(rows):
             chosen.form[row] = TREES if not found.error[row] <= wanted else -1
         _run_trees(layout, d, children, chosen.form, found)
@@ -132,21 +118,21 @@ def _choose_forms(layout, d, children, chosen, found):
 
     Returns what `determinant_rows` does.
     """
-    plan, rows = layout.plan, children.rows
+    det, rows = layout.plan[d], children.rows
     form, size, masks = chosen
     mantissa, exponent, error = found
-    r, k = plan[d, R], plan[d, K]
+    r, k = det.rank, det.children
     # the size of every form: FREE, OUT: children that differ from the base; RANK: children that are in (r is added
     # below)
     known = np.empty((FORMS, rows), np.int64)
     unknown, zero = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
-    if plan[d, VARIABLES]:
+    if det.variables:
         observe(layout, d, children, masks, known)
     else:
         compare_values(layout, d, children, masks, known, unknown, zero)
     mantissa[:rows], exponent[:rows], error[:rows] = 0.0, 0, math.inf
     missed, total_is_known = False, layout.bases[BASES * d + FREE, 2] < math.inf
-    has_free, may_miss = plan[d, HAS + FREE] and not plan[d, PREFERS_TREES], not plan[d, PREFERS_TREES]
+    has_free, may_miss = det.has[FREE] == 1 and not det.prefers_trees, not det.prefers_trees
     best_form, largest = -1, 0  # the choice for the row before, which is reused if the counts are the same
     inner_before, outer_before, observed_before = -1, -1, -1
     for row in range(rows):
@@ -167,7 +153,7 @@ def _choose_forms(layout, d, children, chosen, found):
             # without it.
             for step in range(1, FORMS + 1):
                 candidate = (FREE + step) % FORMS
-                has = has_free or (observed == 0 and total_is_known) if candidate == FREE else plan[d, HAS + candidate]
+                has = has_free or (observed == 0 and total_is_known) if candidate == FREE else det.has[candidate] == 1
                 if has:
                     here = cost_of(candidate, known[candidate, row], r, k)
                     if here < best:
@@ -179,14 +165,14 @@ def _choose_forms(layout, d, children, chosen, found):
 
 
 @kernel
-def _keep_uncertain(plan, d, form, error, wanted):
+def _keep_uncertain(layout, d, form, error, wanted):
     """Set form = −1 for all rows but the inaccurate ones whose kernels are known in pairs of doubles.
 
     Returns whether there are such rows.
     """
-    some = False
+    some, has_low = False, layout.plan[d].has_low
     for row in range(len(form)):
-        if error[row] <= wanted or form[row] < 0 or form[row] > OUT or plan[d, LOW + form[row]] == 0:
+        if error[row] <= wanted or form[row] < 0 or form[row] > OUT or not has_low[form[row]]:
             form[row] = -1
         some |= form[row] >= 0
     return some
@@ -220,15 +206,15 @@ def _by_form_and_size(form, size, base):
 @separate_kernel
 def _run_trees(layout, d, children, form, found):
     """Compute the rows whose form is TREES, one after another."""
-    plan, data = layout.plan, layout.data
+    det, data, ints = layout.plan[d], layout.data, layout.ints
     mantissa, exponent, error = found
-    r, k, at, weights = plan[d, R], plan[d, K], plan[d, EDGES], plan[d, CHILDREN] + 4 * plan[d, K]
+    r, k = det.rank, det.children
     graph = Graph(
-        plan[d, DIRECTED] == 1,
-        layout.ints[at : at + k],
-        layout.ints[at + k : at + 2 * k],
-        data[weights : weights + k],
-        data[weights + k : weights + k + r],
+        det.directed,
+        ints[det.tail : det.tail + k],
+        ints[det.head : det.head + k],
+        data[det.weight : det.weight + k],
+        data[det.kill : det.kill + r],
     )
     nodes, f, y = new_nodes(r), np.empty(k), np.empty(k)
     for row in range(len(form)):
@@ -249,12 +235,13 @@ def _run_sized(layout, d, children, wanted, found):
     counted ones are out.
     """
     plan, data, ints, bases = layout
+    det = plan[d]
     mantissa, exponent, error = found
-    k, phis = plan[d, K], plan[d, CHILDREN]
-    f, y, phi, counted = np.empty(k), np.empty(k), np.zeros(k), ints[plan[d, COUNTED] : plan[d, COUNTED] + k]
+    k, phis = det.children, det.phi
+    f, y, phi, counted = np.empty(k), np.empty(k), np.zeros(k), ints[det.counted : det.counted + k]
     for row in range(children.rows):
         mantissa[row], exponent[row], error[row] = 0.0, 0, math.inf
-        if not plan[d, SYMMETRIC]:
+        if not det.symmetric:
             continue
         row_values(layout, d, children, row, f, y)
         if not are_valid(f, y):
@@ -263,13 +250,13 @@ def _run_sized(layout, d, children, wanted, found):
         if total[2] <= wanted and _is_free(f, y, data[phis : phis + k]):
             mantissa[row], exponent[row], error[row] = total[0], int(total[1]), total[2]
         for form in (FREE, OUT):
-            if plan[d, HAS + form] and not error[row] <= wanted:
+            if det.has[form] and not error[row] <= wanted:
                 for i in range(k):
                     phi[i] = data[phis + i] if form == FREE and not counted[i] else 0.0
-                table, scales = plan[d, TABLE + form], phis + (1 if form == FREE else 3) * k
+                table, scales = det.kernel[form], det.scale[form]
                 m, e, off = sized_sum(
                     data[table : table + k * k].reshape((k, k)), data[scales : scales + k],
-                    data[phis + 2 * k : phis + 3 * k], phi, f, y, plan[d, SIZE], counted,
+                    data[det.gap : det.gap + k], phi, f, y, det.fixed_size, counted,
                 )  # fmt: skip
                 base = bases[BASES * d + form]
                 off += 0.0 if m == 0.0 else base[2]
@@ -307,11 +294,11 @@ def _run_groups(layout, d, children, chosen, order, wanted, scratch, found):
     If `scratch` has memory for low parts, elimination is in pairs of doubles; this requires a symmetric matrix,
     children that are variables, and a form whose kernel has low parts.
     """
-    plan, bases = layout.plan, layout.bases
+    det, bases = layout.plan[d], layout.bases
     forms, sizes, masks = chosen
     matrix, low, factors, _, vectors, index, values = scratch
     mantissa, exponent, error = found
-    symmetric, variables, pairs = plan[d, SYMMETRIC] == 1, plan[d, VARIABLES] > 0, len(low) > 0
+    symmetric, variables, pairs = det.symmetric, det.variables > 0, len(low) > 0
     unit = UNIT_OF_PAIRS if pairs else UNIT
     scale, spare, tau = vectors[0], vectors[1], vectors[2]
     f, y = values[0], values[1]
@@ -330,7 +317,7 @@ def _run_groups(layout, d, children, chosen, order, wanted, scratch, found):
                 if form == RANK:
                     row_values(layout, d, children, group[lane], f, y)
                     sums, lost = fill_rank(layout, minor, f, y, lane, scratch)
-                    if plan[d, DEFINITE]:  # Σ|f·u_i·v_j| ≤ √(M_ii·M_jj)
+                    if det.definite:  # Σ|f·u_i·v_j| ≤ √(M_ii·M_jj)
                         spread = max(spread, sums)
                     else:
                         cancelled = max(cancelled, sums * lost)
