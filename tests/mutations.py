@@ -165,8 +165,8 @@ MUTANTS = [
     Mutant(
         "trees subtract",
         "determinants/kernels/laplacian.py",
-        "                    other[j] += share * row[j]",
-        "                    other[j] -= share * row[j]",
+        "                other[j] += share * row[j]",
+        "                other[j] -= share * row[j]",
         "frontend/test_spanning_tree.py",
     ),
     Mutant(

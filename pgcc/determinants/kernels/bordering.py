@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgcc.determinants.kernels.schur import eliminate_row
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import bare_kernel, inlined_kernel, kernel
 from pgcc.kernels.simd import LANES, load, muladd, splat
@@ -232,7 +233,7 @@ def _square_of_growth(multipliers, inverse):
 
 
 @kernel
-def full_growth(multipliers):
+def growth_by_inverse(multipliers):
     """‖X‖² (see `_square_of_growth`), and the strict upper triangles of |M|ᵀ and M⁻ᵀ."""
     inverse = _inverse(multipliers)
     sizes, transposed = np.zeros(inverse.shape), np.zeros(inverse.shape)
@@ -247,7 +248,7 @@ def border_growth(multipliers, sizes, inverse, columns, pivot, result):
     """The norm a of every border, from the inverse of M; for b, of the transpose.
 
     With the row m = (L·D)·D⁻¹ of the border, a is the norm of (|m·M⁻¹|·|M| + |m|)·|D|^½ and √|pivot| together.
-    columns : the rows L·D of the borders. sizes : |M|ᵀ. inverse : M⁻ᵀ, both as `full_growth` returns them.
+    columns : the rows L·D of the borders. sizes : |M|ᵀ. inverse : M⁻ᵀ, both as `growth_by_inverse` returns them.
     """
     count = len(multipliers)
     rows, through, target = np.empty(count * WIDTH), np.empty(count * WIDTH), np.empty(count * WIDTH)
@@ -350,13 +351,10 @@ def _halve(levels, level, begin, end, lo, hi, factor):
         row, pivot = matrix[p], matrix[p, p]
         weight_left, weight_right = _update_growth(states[level], factor[begin + order[p]], pivot, left[p], right[p])
         for i in range(p + 1, m):
-            target = matrix[i]
-            times = target[p] / pivot
-            unshifted[i] -= times * row[i]
-            left[i] += abs(target[p]) * weight_left
+            unshifted[i] -= matrix[i, p] / pivot * row[i]
+            left[i] += abs(matrix[i, p]) * weight_left
             right[i] += abs(row[i]) * weight_right
-            for j in range(p + 1, m):
-                target[j] -= times * row[j]
+        eliminate_row(matrix, p, pivot)
     for i in range(kept):
         for j in range(kept):
             matrices[level, i, j] = matrix[m - kept + i, m - kept + j]

@@ -34,9 +34,16 @@ def guarded_sum(entry, term):
 
 
 @inlined_kernel
-def diagonal_below_base(gap, scale, f, phi, change):
-    """h + f/(φ·|d|), scaled, for d < 0. The product φ·d is avoided, because it may be subnormal."""
-    return gap + scale / -change * (f / phi)
+def shifted_diagonal(entry, gap, scale, f, y, phi):
+    """G_ii + y/d, scaled, of a child that differs from the base, where d = f − y·φ; and d divided by the scale.
+
+    entry : G_ii. gap : h = 1/φ − G_ii. For d < 0 it is −(h + f/(φ·|d|)), in which nothing cancels; the product φ·d is
+    avoided, because it may be subnormal.
+    """
+    change = f - y * phi
+    if change < 0.0:
+        return -(gap + scale / -change * (f / phi)), change / scale
+    return entry if y == 0.0 else guarded_sum(entry, scale / change), change / scale
 
 
 @bare_kernel
@@ -149,13 +156,7 @@ def fill_base(layout, minor, children, masks, row, lane, scratch):
         c = index[i]
         phi, scale = data[phis + c] if form == FREE else 0.0, data[scales + c]
         f, y = children.work[children.inside[c] * lanes + row], children.work[children.outside[c] * lanes + row]
-        change = f - y * phi
-        if i < positive:
-            if y != 0.0:
-                matrix[at] = guarded_sum(matrix[at], scale / change)
-        else:
-            matrix[at] = -diagonal_below_base(data[gaps + c], scale, f, phi, change)
-        factors[i * LANES + lane] = change / scale
+        matrix[at], factors[i * LANES + lane] = shifted_diagonal(matrix[at], data[gaps + c], scale, f, y, phi)
         at += next_diagonal(i, symmetric, q)
 
 

@@ -28,13 +28,13 @@ from pgcc.determinants.kernels.bordering import (
     border_growth,
     border_pivots,
     eliminate_with_growth,
-    full_growth,
+    growth_by_inverse,
     is_zero_border,
     leave_each_out,
     record_if_better,
     solve_borders,
 )
-from pgcc.determinants.kernels.filling import diagonal_below_base, fill_rank, guarded_sum
+from pgcc.determinants.kernels.filling import fill_rank, shifted_diagonal
 from pgcc.determinants.kernels.observed import are_valid, row_values
 from pgcc.determinants.kernels.plan import (
     BASES,
@@ -168,7 +168,11 @@ def _record_zeros(f, y, r, found):
 
 @bare_kernel
 def _choose_form(layout, d, f, y):
-    """The cheapest form; −1 if there is none."""
+    """The cheapest form of all derivatives; −1 if there is none.
+
+    Not that of one value (`cost_of` of `forms`): every child at the base costs a substitution, and every one that is
+    left out in turn a share of further eliminations.
+    """
     det, data = layout.plan[d], layout.data
     r, k = det.rank, det.children
     best, form = math.inf, -1
@@ -240,14 +244,10 @@ def _order_base(layout, d, form, f, y, index, pivots):
                 continue
             count += 1
             decided += group < 2
-            scale, change = data[scales + i], f[i] - y[i] * phi
-            unshifted[last - 1] = data[table + i * (k + 1)]
-            factor[last - 1] = change / scale
-            if change > 0.0:
-                entry = unshifted[last - 1]
-                diagonal[last - 1] = entry if y[i] == 0.0 else guarded_sum(entry, scale / change)
-            else:
-                diagonal[last - 1] = -diagonal_below_base(data[gaps + i], scale, f[i], phi, change)
+            entry = unshifted[last - 1] = data[table + i * (k + 1)]
+            diagonal[last - 1], factor[last - 1] = shifted_diagonal(
+                entry, data[gaps + i], data[scales + i], f[i], y[i], phi
+            )
     return decided, count, last
 
 
@@ -327,8 +327,8 @@ def _border_each(layout, minor, matrix, index, borders, accuracy, found):
             continue
         if not refined:
             refined = True
-            on_left = full_growth(upper)
-            on_right = on_left if symmetric else full_growth(lower)
+            on_left = growth_by_inverse(upper)
+            on_right = on_left if symmetric else growth_by_inverse(lower)
             known = FULL * (roundings + (count + 1) * spread), np.sqrt(on_left[0] * on_right[0])
         border_growth(upper, on_left[1], on_left[2], left, pivot, sizes[0])
         border_growth(lower, on_right[1], on_right[2], right, pivot, sizes[1])

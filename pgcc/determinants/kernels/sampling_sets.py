@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pgcc.determinants.kernels.schur import eliminate_row
 from pgcc.kernels.policy import kernel
 from pgcc.kernels.random import uniform
 from pgcc.kernels.simd import LANES, larger, load, mul, muladd, peek, splat, store
@@ -181,15 +182,7 @@ def _add_squares(part, place, squares, sign):
 def pick_by_elimination(K, items, known, state, picked):
     """Decide the items one after another; whether the first `known` items are picked is already decided."""
     K = K.copy()
-    n = len(K)
-    for i in range(n):
+    for i in range(len(K)):
         taken = picked[items[i]] == 1 if i < known else uniform(state) < K[i, i]
         picked[items[i]] = taken
-        pivot = K[i, i] if taken else K[i, i] - 1.0
-        top = K[i]
-        for j in range(i + 1, n):
-            factor = K[j, i] / pivot
-            if factor != 0.0:
-                row = K[j]
-                for c in range(i + 1, n):
-                    row[c] -= factor * top[c]
+        eliminate_row(K, i, K[i, i] if taken else K[i, i] - 1.0)
