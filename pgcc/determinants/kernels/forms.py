@@ -294,70 +294,91 @@ def _run_groups(layout, d, children, chosen, order, wanted, scratch, found):
     If `scratch` has memory for low parts, elimination is in pairs of doubles; this requires a symmetric matrix,
     children that are variables, and a form whose kernel has low parts.
     """
-    det, bases = layout.plan[d], layout.bases
-    forms, sizes, masks = chosen
-    matrix, low, factors, _, vectors, index, values = scratch
-    mantissa, exponent, error = found
-    symmetric, variables, pairs = det.symmetric, det.variables > 0, len(low) > 0
+    symmetric, pairs = layout.plan[d].symmetric, len(scratch.low) > 0
     unit = UNIT_OF_PAIRS if pairs else UNIT
-    scale, spare, tau = vectors[0], vectors[1], vectors[2]
-    f, y = values[0], values[1]
     last = 0
     while last < len(order):
-        first, form = last, forms[order[last]]
-        while last < min(first + LANES, len(order)) and forms[order[last]] == form:
+        first, form = last, chosen.form[order[last]]
+        while last < min(first + LANES, len(order)) and chosen.form[order[last]] == form:
             last += 1
-        group, q = order[first:last], sizes[order[last - 1]]
-        minor = Minor(d, form, q)
-        cancelled, spread = 0.0, 0.0  # roundings from forming the entries: relative to them; relative to √(M_ii·M_jj)
-        if variables and form != RANK:
-            fill_variables(layout, minor, masks, group, sizes, scratch)
-        else:
-            for lane in range(last - first):
-                if form == RANK:
-                    row_values(layout, d, children, group[lane], f, y)
-                    sums, lost = fill_rank(layout, minor, f, y, lane, scratch)
-                    if det.definite:  # Σ|f·u_i·v_j| ≤ √(M_ii·M_jj)
-                        spread = max(spread, sums)
-                    else:
-                        cancelled = max(cancelled, sums * lost)
-                else:
-                    fill_base(layout, minor, children, masks, group[lane], lane, scratch)
+        group, q = order[first:last], chosen.size[order[last - 1]]
+        cancelled, spread = _fill_group(layout, Minor(d, form, q), children, chosen, group, scratch)
+        if len(group) < LANES or chosen.size[group[0]] != q:
+            _pad_group(group, chosen.size, q, symmetric, scratch)
         if pairs:
-            fill_low(layout, minor, low, index)
-        if last - first < LANES or sizes[order[first]] != q:
-            for lane in range(LANES):
-                size = sizes[group[lane]] if lane < last - first else 0
-                pad(matrix, q, size, lane, symmetric, 1.0)
-                for i in range(size, q):
-                    factors[i * LANES + lane] = 1.0
-                if pairs:
-                    pad(low, q, size, lane, symmetric, 0.0)
-        if pairs:
-            eliminate_pairs(matrix, low, q, scale, spare)
+            eliminate_pairs(scratch.matrix, scratch.low, q, scratch.vectors[0], scratch.vectors[1])
         elif symmetric:
-            eliminate_symmetric(matrix, q, scale)
+            eliminate_symmetric(scratch.matrix, q, scratch.vectors[0])
         else:
-            eliminate(matrix, q)
+            eliminate(scratch.matrix, q)
         _bound_errors(scratch, q, symmetric, (q + 8.0 + cancelled) * unit, spread * unit, wanted)
-        in_range = _multiply_pivots(matrix, q, symmetric, factors, scale, spare)
-        # roundings per child: 1 of d, 2 of its scale, 1 of their quotient, and 2 products
-        times, binary, off = 1.0, 0, 6.0 * q * UNIT
-        if form != RANK:
-            times, binary, off = (
-                bases[BASES * d + form, 0],
-                int(bases[BASES * d + form, 1]),
-                off + bases[BASES * d + form, 2],
-            )
-        for lane in range(last - first):
-            row, value, more, normal = group[lane], scale[lane], 0, True
-            if not in_range:
-                value, more, normal = _careful_product(matrix, q, symmetric, factors, lane)
-            value *= times
-            known = normal and tau[lane] + off < min(0.1, error[row]) and 0.0 < abs(value) < math.inf
-            if known or not pairs:
-                mantissa[row], exponent[row] = value, binary + more
-                error[row] = tau[lane] + off if known else math.inf
+        _record_group(layout, Minor(d, form, q), group, scratch, found)
+
+
+@inlined_kernel
+def _fill_group(layout, minor, children, chosen, group, scratch):
+    """Fill in the matrices of a group of rows, with their low parts if there is memory for them.
+
+    Returns the roundings from forming their entries: relative to the entries, and relative to √(M_ii·M_jj).
+    """
+    det = layout.plan[minor.d]
+    cancelled, spread = 0.0, 0.0
+    if minor.form == RANK:
+        f, y = scratch.values[0], scratch.values[1]
+        for lane in range(len(group)):
+            row_values(layout, minor.d, children, group[lane], f, y)
+            sums, lost = fill_rank(layout, minor, f, y, lane, scratch)
+            if det.definite:  # Σ|f·u_i·v_j| ≤ √(M_ii·M_jj)
+                spread = max(spread, sums)
+            else:
+                cancelled = max(cancelled, sums * lost)
+    elif det.variables:
+        fill_variables(layout, minor, chosen.masks, group, chosen.size, scratch)
+        if len(scratch.low):
+            fill_low(layout, minor, scratch.low, scratch.listed)
+    else:
+        for lane in range(len(group)):
+            fill_base(layout, minor, children, chosen.masks, group[lane], lane, scratch)
+    return cancelled, spread
+
+
+@bare_kernel
+def _pad_group(group, sizes, q, symmetric, scratch):
+    """Pad the matrices of a group to q rows, and fill the lanes without a row with identity matrices."""
+    for lane in range(LANES):
+        size = sizes[group[lane]] if lane < len(group) else 0
+        pad(scratch.matrix, q, size, lane, symmetric, 1.0)
+        for i in range(size, q):
+            scratch.factors[i * LANES + lane] = 1.0
+        if len(scratch.low):
+            pad(scratch.low, q, size, lane, symmetric, 0.0)
+
+
+@inlined_kernel
+def _record_group(layout, minor, group, scratch, found):
+    """The determinants of a group of eliminated matrices, if their bounds are better than what was found before.
+
+    Of rows that were never computed, the value is recorded even if its error is unknown.
+    """
+    d, form, q = minor
+    mantissa, exponent, error = found
+    symmetric, pairs, tau = layout.plan[d].symmetric, len(scratch.low) > 0, scratch.vectors[2]
+    products = scratch.vectors[0]
+    in_range = _multiply_pivots(scratch.matrix, q, symmetric, scratch.factors, products, scratch.vectors[1])
+    # roundings per child: 1 of d, 2 of its scale, 1 of their quotient, and 2 products
+    times, binary, off = 1.0, 0, 6.0 * q * UNIT
+    if form != RANK:
+        base = layout.bases[BASES * d + form]
+        times, binary, off = base[0], int(base[1]), off + base[2]
+    for lane in range(len(group)):
+        row, value, more, normal = group[lane], products[lane], 0, True
+        if not in_range:
+            value, more, normal = _careful_product(scratch.matrix, q, symmetric, scratch.factors, lane)
+        value *= times
+        known = normal and tau[lane] + off < min(0.1, error[row]) and 0.0 < abs(value) < math.inf
+        if known or not pairs:
+            mantissa[row], exponent[row] = value, binary + more
+            error[row] = tau[lane] + off if known else math.inf
 
 
 @inlined_kernel
