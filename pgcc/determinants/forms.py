@@ -1,7 +1,7 @@
 """The determinants of a program: the forms by which each can be computed, and their arrays for the kernels.
 
 `kernels/forms` explains the forms and computes them; here their bases are found, when they are needed, and laid out as
-flat arrays (`lay_out`). `staged` makes a `Determinant` for every Det of a program.
+flat arrays (`lay_out`). `staged` makes a `FloatDeterminant` for every Det of a program.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pgcc.determinants.bases import Base, base_of_ensemble, base_of_marginals, d
 from pgcc.determinants.definite import IdentityPlus
 from pgcc.determinants.elementary import elementary_symmetric
 from pgcc.determinants.kernels.forms import determinant_rows
-from pgcc.determinants.kernels.plan import BASES, FREE, OUT, PLAN, RANK, TOTAL, TREES, Children, Found, Layout
+from pgcc.determinants.kernels.plan import BASES, FREE, OUT, PLAN, RANK, TOTAL, TREES, Children, FloatLayout, Found
 from pgcc.program.determinant import DetStructure, Laplacian
 
 Value = tuple[float, int, float]  # mantissa, binary exponent, relative error
@@ -43,7 +43,7 @@ _SMALLEST_SUM = 2.0**-40
 _TOTAL_ERROR = 5e-11
 
 
-class Determinant:
+class FloatDeterminant:
     """One determinant and the bases found for it so far.
 
     Parameters
@@ -227,10 +227,10 @@ class Determinant:
         return found or determinant_at(self.structure, np.zeros(len(self.phi)))
 
 
-class Determinants:
+class FloatDeterminants:
     """All determinants of a program, and their `layout` for the kernels."""
 
-    def __init__(self, each: Sequence[Determinant]):
+    def __init__(self, each: Sequence[FloatDeterminant]):
         self.each = list(each)
         self._lock = threading.Lock()
         self.layout = self._laid_out()
@@ -241,16 +241,16 @@ class Determinants:
 
     def find_free_bases(self) -> None:
         """Compute the bases FREE, for queries that observe little, and a new `layout` if one is new."""
-        self._change_each(Determinant.find_free_base)
+        self._change_each(FloatDeterminant.find_free_base)
 
-    def _change_each(self, change: Callable[[Determinant], bool]) -> None:
+    def _change_each(self, change: Callable[[FloatDeterminant], bool]) -> None:
         """Call `change`, which returns whether a determinant has changed, for all of them."""
         with self._lock:
             changed = [change(one) for one in self.each]
             if any(changed):
                 self.layout = self._laid_out()
 
-    def _laid_out(self) -> Layout:
+    def _laid_out(self) -> FloatLayout:
         return lay_out(self.each, [one.total for one in self.each])
 
 
@@ -273,7 +273,7 @@ class _FlatArray:
         return np.concatenate(self.parts)
 
 
-def lay_out(each: Sequence[Determinant], totals: Sequence[Value], without_totals: bool = False) -> Layout:
+def lay_out(each: Sequence[FloatDeterminant], totals: Sequence[Value], without_totals: bool = False) -> FloatLayout:
     """The arrays that kernels read.
 
     without_totals : leave out the forms that need `totals`, and read all children as numbers, not from evidence.
@@ -312,7 +312,7 @@ def lay_out(each: Sequence[Determinant], totals: Sequence[Value], without_totals
             det.has[RANK], det.m0, det.u, det.v = 1, data.put(m0), data.put(u.T), data.put(v.T)
             if structure.ratio is not None:
                 det.ratio = data.put(structure.ratio)
-    return Layout(plan, data.flat(), ints.flat(), bases)
+    return FloatLayout(plan, data.flat(), ints.flat(), bases)
 
 
 def _has_rank_form(structure: DetStructure) -> bool:
@@ -322,7 +322,7 @@ def _has_rank_form(structure: DetStructure) -> bool:
     return structure.laplacian is None and structure.in_range and known and r * (2 * k + r) <= _MOST_NUMBERS
 
 
-def _put_graph(det: Any, one: Determinant, trees: Laplacian, data: _FlatArray, ints: _FlatArray) -> None:
+def _put_graph(det: Any, one: FloatDeterminant, trees: Laplacian, data: _FlatArray, ints: _FlatArray) -> None:
     """Lay out the form TREES, whose nodes are numbered in the order of elimination."""
     label = np.append(np.argsort(one.elimination_order), len(trees.kill))  # the ground is the last node
     det.has[TREES], det.directed, det.prefers_trees = 1, trees.directed, one.prefers_trees
@@ -351,7 +351,7 @@ def _put_variable_tables(det: Any, form: int, tables: _VariableTables, data: _Fl
 
 
 @np.errstate(over="ignore", under="ignore", divide="ignore")
-def _variable_tables(one: Determinant, base: Base, form: int) -> _VariableTables:
+def _variable_tables(one: FloatDeterminant, base: Base, form: int) -> _VariableTables:
     """The tables of a form, where the children are variables."""
     phi = one.phi
     change, diagonal = phi / base.scale, np.diag(base.kernel)
@@ -373,7 +373,7 @@ def _variable_tables(one: Determinant, base: Base, form: int) -> _VariableTables
     )
 
 
-def _exact_sum(one: Determinant, base: Base, i: int) -> tuple[float, float]:
+def _exact_sum(one: FloatDeterminant, base: Base, i: int) -> tuple[float, float]:
     """G_ii + 1/φ_i, scaled, as a pair of doubles."""
     assert base.low is not None
     entry = Fraction(base.kernel[i, i]) + Fraction(base.low[i, i])

@@ -9,7 +9,7 @@ from families import FAMILIES, cases, minor
 
 import pgcc
 from pgcc.compiler import MARGINALS, climb
-from pgcc.determinants.forms import Determinant, lay_out
+from pgcc.determinants.forms import FloatDeterminant, lay_out
 from pgcc.determinants.kernels.partials import partial_rows
 from pgcc.determinants.kernels.plan import FREE, OUT, RANK, Children, Found
 from pgcc.ir.node import Op
@@ -42,7 +42,7 @@ def values(rng, k, soft, most_in):
 
 def partials(structure, form, f, y):
     """(which are known, numbers, errors) by one form; None where it does not have it."""
-    one = Determinant(structure, np.ones(structure.children))
+    one = FloatDeterminant(structure, np.ones(structure.children))
     one.find_free_base()
     layout = lay_out([one], [one.total])
     has = layout.plan[0].has

@@ -79,7 +79,7 @@ class Chosen(NamedTuple):
 def determinant_rows(layout, d, children, wanted, found):
     """mantissa[row]·2^exponent[row] = determinant d with a relative error of at most error[row], for a block of rows.
 
-    layout : Layout. children : Children. wanted : the relative error to aim at. found : Found.
+    layout : FloatLayout. children : Children. wanted : the relative error to aim at. found : Found.
     Returns whether FREE would be the cheapest form of some row, but its base has not been computed yet.
     """
     det, rows = layout.plan[d], children.rows

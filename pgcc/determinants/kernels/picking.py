@@ -62,5 +62,7 @@ def pick_children(sets, d, state, picked):
         if drawn < count:
             kernel_matrix = numbers[used : used + count * count].reshape((count, count))
             pick_by_elimination(kernel_matrix, items, drawn, state, picked)
-    else:
+    elif det.kind == WALKS:
         random_walks(ints[det.items :], count, numbers, state, picked)
+    else:
+        raise ValueError("there is no sampler of this kind")

@@ -12,12 +12,12 @@ import numpy as np
 # The forms by which a determinant can be computed: see `pgcc.determinants.kernels.forms`.
 FREE, OUT, RANK, TREES = range(4)
 FORMS = 4
-# `Layout.bases` has BASES rows per determinant: its values at the bases FREE and OUT, and its TOTAL, where nothing is
-# observed. FREE and TOTAL are the same unless the determinant has a size.
+# `bases` has BASES rows per determinant: its values at the bases FREE and OUT, and its TOTAL, if nothing is observed.
+# FREE and TOTAL are the same unless the determinant has a size.
 TOTAL = 2
 BASES = 3
-# A record says what kernels know about one determinant. Its arrays are given by their offsets in `Layout.data` or
-# `Layout.ints`; two offsets are those of the base FREE and of the base OUT. (A record array is one argument: a named
+# A record says what kernels know about a determinant. Its arrays are given by their offsets in `data` or `ints` of the
+# `FloatLayout`; two offsets are those of the base FREE and of the base OUT. (A record array is one argument: a named
 # tuple of as many arrays takes Numba 2.3 µs more to unpack at a call, 5 % of the time of a query about one row.)
 PLAN = np.dtype((np.record, [
     ("rank", np.int64),  # the number of rows r of M0
@@ -55,7 +55,7 @@ PLAN = np.dtype((np.record, [
 ]))  # fmt: skip
 
 
-class Layout(NamedTuple):
+class FloatLayout(NamedTuple):
     """The determinants of a program, as `pgcc.determinants.forms.lay_out` writes them.
 
     Attributes
