@@ -19,7 +19,18 @@ from pgcc.determinants.bases import Base, base_of_ensemble, base_of_marginals, d
 from pgcc.determinants.definite import IdentityPlus
 from pgcc.determinants.elementary import elementary_symmetric
 from pgcc.determinants.kernels.forms import determinant_rows
-from pgcc.determinants.kernels.plan import BASES, FREE, OUT, PLAN, RANK, TOTAL, TREES, Children, FloatLayout, Found
+from pgcc.determinants.kernels.plan import (
+    BASES,
+    DETERMINANT,
+    FREE,
+    OUT,
+    RANK,
+    TOTAL,
+    TREES,
+    Children,
+    FloatLayout,
+    Found,
+)
 from pgcc.program.determinant import DetStructure, Laplacian
 
 Value = tuple[float, int, float]  # mantissa, binary exponent, relative error
@@ -279,7 +290,7 @@ def lay_out(each: Sequence[FloatDeterminant], totals: Sequence[Value], without_t
     without_totals : leave out the forms that need `totals`, and read all children as numbers, not from evidence.
     """
     data, ints = _FlatArray(np.float64), _FlatArray(np.int64)
-    plan = np.zeros(len(each), PLAN)
+    plan = np.zeros(len(each), DETERMINANT)
     bases = np.zeros((BASES * len(each), 3))
     for d, one in enumerate(each):
         structure = one.structure
@@ -331,7 +342,7 @@ def _put_graph(det: Any, one: FloatDeterminant, trees: Laplacian, data: _FlatArr
 
 
 class _VariableTables(NamedTuple):
-    """What `fill_variables` and `fill_low` of the kernels look up: see the fields of `PLAN`.
+    """What `fill_variables` and `fill_low` of the kernels look up: see the fields of `DETERMINANT`.
 
     Entries are those of children observed 1, and then those of children that differ from the base in another way. The
     low parts are None unless the kernel is known in pairs of doubles.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.determinants.kernels.picking import PLAN, WALKS, Sets
+from pgcc.determinants.kernels.picking import SAMPLER, WALKS, Sets
 
 # The largest total variation distance between the distribution that is sampled and the exact one.
 TOLERANCE = 1e-8
@@ -19,7 +19,7 @@ TOLERANCE = 1e-8
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of one determinant: see `PLAN` of `kernels/picking`."""
+    """The tables of one determinant: see `SAMPLER` of `kernels/picking`."""
 
     kind: int
     inside: np.ndarray  # whether each child is surely in
@@ -41,7 +41,7 @@ class Tables:
 
 def lay_out(tables: list[Tables | None]) -> Sets:
     """The tables for the kernel `pick_children`; the tables of an unreachable determinant are None."""
-    plan = np.zeros(len(tables), PLAN)
+    plan = np.zeros(len(tables), SAMPLER)
     ints, reals = [np.zeros(0, np.int64)], [np.zeros(0)]
     ints_size = reals_size = 0
     for d, one in enumerate(tables):

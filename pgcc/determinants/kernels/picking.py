@@ -16,7 +16,7 @@ from pgcc.kernels.policy import kernel
 # The kinds of samplers: the spectral method, elimination, and random walks on a graph.
 VECTORS, ELIMINATION, WALKS = range(3)
 # A record says how sets are drawn from one determinant.
-PLAN = np.dtype((np.record, [
+SAMPLER = np.dtype((np.record, [
     ("kind", np.int64),  # of sampler
     ("children", np.int64),  # the number of children
     ("free", np.int64),  # the number of children that are neither surely in nor surely out; of a graph: of its nodes
@@ -35,7 +35,7 @@ class Sets(NamedTuple):
 
     Attributes
     ----------
-    plan : array of PLAN
+    plan : array of SAMPLER
         A record for every determinant.
     ints : int64 array
     reals : float64 array

@@ -19,7 +19,7 @@ BASES = 3
 # A record says what kernels know about a determinant. Its arrays are given by their offsets in `data` or `ints` of the
 # `FloatLayout`; two offsets are those of the base FREE and of the base OUT. (A record array is one argument: a named
 # tuple of as many arrays takes Numba 2.3 µs more to unpack at a call, 5 % of the time of a query about one row.)
-PLAN = np.dtype((np.record, [
+DETERMINANT = np.dtype((np.record, [
     ("rank", np.int64),  # the number of rows r of M0
     ("children", np.int64),  # the number of children k
     ("variables", np.int64),  # if the children are variables: the number of variables of the circuit; otherwise 0
@@ -60,7 +60,7 @@ class FloatLayout(NamedTuple):
 
     Attributes
     ----------
-    plan : array of PLAN
+    plan : array of DETERMINANT
         A record for every determinant.
     data : float64 array
         Kernel matrices, scales, weights: all arrays of doubles, one after another.
