@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.ir.numbers import UNIT
-from pgcc.kernels.policy import kernel, separate_kernel
+from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 
 _TINY = 2.0**-1000
 
@@ -157,7 +157,7 @@ def tree_sum(graph, f, y, nodes):
     return value, exponent, 1.01 * roundings * UNIT if reliable else math.nan
 
 
-@kernel
+@bare_kernel
 def _number_nodes(parent, label):
     """Number the contracted nodes, without the ground; returns how many there are."""
     m = 0
@@ -168,7 +168,7 @@ def _number_nodes(parent, label):
     return m
 
 
-@kernel
+@bare_kernel
 def _add_edges(graph, f, y, nodes, to_ground):
     """W and `to_ground` = the weights between contracted nodes, and from them to the ground.
 
@@ -212,7 +212,7 @@ def _add_edges(graph, f, y, nodes, to_ground):
     return merges, reliable
 
 
-@kernel
+@bare_kernel
 def _star_mesh(W, to_ground, p, s):
     """Eliminate node p, whose weights add up to s: W_ij += W_ip · W_pj / s for the nodes i, j before it.
 

@@ -52,7 +52,7 @@ import numpy as np
 from pgcc.determinants.kernels.filling import guarded_sum
 from pgcc.determinants.kernels.schur import eliminate_row
 from pgcc.ir.numbers import UNIT
-from pgcc.kernels.policy import kernel, separate_kernel
+from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 
 _SMALL, _LARGE = 2.0**-500, 2.0**500
 _NEGLIGIBLE = 2.0**-900  # rows with smaller squared norms are taken for 0, beside a diagonal near 1
@@ -145,7 +145,7 @@ def _fill(kernel_matrix, base, values, index, positive, a):
     return matrix
 
 
-@kernel
+@bare_kernel
 def _eliminate(matrix, positive, a):
     """Eliminate E: |det W| as (mantissa, binary exponent), 0 if a pivot has the wrong sign or is out of range."""
     value, binary = 1.0, 0
