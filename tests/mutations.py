@@ -130,8 +130,8 @@ MUTANTS = [
     Mutant(
         "what is out counts as in",
         "determinants/forms.py",
-        "-change if form == FREE else change, diagonal, other",
-        "change, diagonal, other",
+        "-change if form == FREE else change]),",
+        "change]),",
         "frontend/test_dpp_forms.py",
     ),
     Mutant(
@@ -165,8 +165,8 @@ MUTANTS = [
     Mutant(
         "trees subtract",
         "determinants/kernels/laplacian.py",
-        "                    other[j] += share * row[j]",
-        "                    other[j] -= share * row[j]",
+        "                other[j] += share * row[j]",
+        "                other[j] -= share * row[j]",
         "frontend/test_spanning_tree.py",
     ),
     Mutant(

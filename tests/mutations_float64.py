@@ -128,7 +128,7 @@ FLOAT64_MUTANTS = [
         "determinants/kernels/laplacian.py",
         "not (least_share > _TINY and least * least_share > _TINY)",
         "not least * least_share > _TINY",
-        "attacks/test_attacks_det.py::test_star_mesh_shares_that_are_subnormal_beside_large_weights",
+        "attacks/test_attacks_det.py::test_star_mesh_elimination_knows_of_its_subnormal_shares",
     ),
     (
         "determinants: the product of a child and its base",

@@ -1,5 +1,8 @@
 """det(I + A) and (I + A)⁻¹ of a large positive definite matrix, to more digits than doubles have, at the speed of BLAS.
 
+For speed alone: the first query of a DPP of 200, 400 or 1,000 items takes 0.3, 1.1 or 4 s instead of 0.75, 3.5 or 39 s
+in ball arithmetic (`bases.find_base`), which also takes the matrices for which this fails.
+
 Matrices are multiplied in slices, without rounding errors (see `slices`). N = I + A is scaled to a diagonal near 1, by
 powers of 2. With a lower triangular W of doubles, W·N·Wᵀ ≈ I, everything follows from one residual:
 
@@ -136,7 +139,7 @@ class IdentityPlus:
         start = sum(slices, np.zeros_like(self.A))
         residual, of_first = first.copy(), first.norm()
         X, terms = Sum.of(start, 2), [np.diag(start)]
-        # The rows of |X₀|·1 and |N|·|X₀|·1: what an error of 1 in all entries of a column becomes.
+        # |X₀|·1 and the largest row of |N|·|X₀|·1: bounds on X₀·e and N·X₀·e for a column e of errors of at most 1
         rows = np.abs(start).sum(axis=1) * UP
         through = float((np.abs(self.A) @ rows + self.ones * rows).max()) * UP
         back, lost, error = np.sqrt(self.ones), 0.0, math.inf
@@ -146,13 +149,15 @@ class IdentityPlus:
                 parts = [part for part, _ in cut(wanted, 0, _SLICES)]
                 correction = sum(parts, np.zeros_like(wanted))
                 X = X.plus(correction)
-                # Of every column: the residual, what of it was not looked at, and what the slices leave out.
+                # By column, the largest entries of the residual's high parts, which `wanted` is computed from, of its
+                # low parts, which it ignores, and of the difference between `wanted` and the slices that are added.
                 known = np.abs(residual.high).max(axis=0)
                 unseen = np.abs(residual.parts[1:]).sum(axis=0).max(axis=0) * UP + residual.error
                 left_out = np.abs(wanted - correction).max(axis=0)
                 left = of_first * (known + unseen) + through * (rounding(self.n) * known + unseen)
                 left += self._norm * left_out
-                # The first sum is exact, and from then on an entry is near to what it will be.
+                # The first sum is exact. Later ones are rounded relative to their results, which differ from the final
+                # entries, to which 2⁻¹⁰² in `Inverse` is relative, by little more than this correction.
                 if len(terms) > 1:
                     sizes = np.abs(correction) * back * back[:, None]
                     lost += 8.0 * UNIT * UNIT * largest(sizes) * UP

@@ -1,7 +1,7 @@
 """The determinants of a program: the forms by which each can be computed, and their arrays for the kernels.
 
 `kernels/forms` explains the forms and computes them; here their bases are found, when they are needed, and laid out as
-flat arrays (`lay_out`). `staged` makes a `Determinant` for every Det of a program.
+flat arrays (`lay_out`). `staged` makes a `FloatDeterminant` for every Det of a program.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,34 +21,17 @@ from pgcc.determinants.elementary import elementary_symmetric
 from pgcc.determinants.kernels.forms import determinant_rows
 from pgcc.determinants.kernels.plan import (
     BASES,
-    CHILDREN,
-    COLUMNS,
-    COUNTED,
-    DEFINITE,
-    DIRECTED,
-    EDGES,
+    DETERMINANT,
     FREE,
-    HAS,
-    LOW,
-    MATRICES,
     OUT,
-    PLAN_COLUMNS,
-    PREFERS_TREES,
     RANK,
-    SIZE,
-    SYMMETRIC,
-    TABLE,
     TOTAL,
     TREES,
-    VARIABLE_TABLES,
-    VARIABLES,
     Children,
+    FloatLayout,
     Found,
-    K,
-    Layout,
-    R,
 )
-from pgcc.program.determinant import DetStructure
+from pgcc.program.determinant import DetStructure, Laplacian
 
 Value = tuple[float, int, float]  # mantissa, binary exponent, relative error
 
@@ -70,7 +54,7 @@ _SMALLEST_SUM = 2.0**-40
 _TOTAL_ERROR = 5e-11
 
 
-class Determinant:
+class FloatDeterminant:
     """One determinant and the bases found for it so far.
 
     Parameters
@@ -148,12 +132,12 @@ class Determinant:
         structure = self.structure
         if structure.size is not None:
             return ["elementary symmetric polynomials"] if (self.free or self.out) and structure.symmetric else []
-        plan = lay_out([self], [_UNKNOWN]).plan[0]
+        has = lay_out([self], [_UNKNOWN]).plan[0].has
         return [
             *(["observed rows of the marginal kernel"] if self.free or self.may_have_free else []),
-            *(["rows that are not out"] if plan[HAS + OUT] else []),
-            *([f"{structure.rank} rows and those that are in"] if plan[HAS + RANK] else []),
-            *(["star–mesh elimination"] if plan[HAS + TREES] else []),
+            *(["rows that are not out"] if has[OUT] else []),
+            *([f"{structure.rank} rows and those that are in"] if has[RANK] else []),
+            *(["star–mesh elimination"] if has[TREES] else []),
         ]
 
     @property
@@ -254,10 +238,10 @@ class Determinant:
         return found or determinant_at(self.structure, np.zeros(len(self.phi)))
 
 
-class Determinants:
+class FloatDeterminants:
     """All determinants of a program, and their `layout` for the kernels."""
 
-    def __init__(self, each: Sequence[Determinant]):
+    def __init__(self, each: Sequence[FloatDeterminant]):
         self.each = list(each)
         self._lock = threading.Lock()
         self.layout = self._laid_out()
@@ -268,16 +252,16 @@ class Determinants:
 
     def find_free_bases(self) -> None:
         """Compute the bases FREE, for queries that observe little, and a new `layout` if one is new."""
-        self._change_each(Determinant.find_free_base)
+        self._change_each(FloatDeterminant.find_free_base)
 
-    def _change_each(self, change: Callable[[Determinant], bool]) -> None:
+    def _change_each(self, change: Callable[[FloatDeterminant], bool]) -> None:
         """Call `change`, which returns whether a determinant has changed, for all of them."""
         with self._lock:
             changed = [change(one) for one in self.each]
             if any(changed):
                 self.layout = self._laid_out()
 
-    def _laid_out(self) -> Layout:
+    def _laid_out(self) -> FloatLayout:
         return lay_out(self.each, [one.total for one in self.each])
 
 
@@ -300,66 +284,87 @@ class _FlatArray:
         return np.concatenate(self.parts)
 
 
-def lay_out(each: Sequence[Determinant], totals: Sequence[Value], without_totals: bool = False) -> Layout:
+def lay_out(each: Sequence[FloatDeterminant], totals: Sequence[Value], without_totals: bool = False) -> FloatLayout:
     """The arrays that kernels read.
 
     without_totals : leave out the forms that need `totals`, and read all children as numbers, not from evidence.
     """
     data, ints = _FlatArray(np.float64), _FlatArray(np.int64)
-    plan = np.zeros((len(each), PLAN_COLUMNS), np.int64)
+    plan = np.zeros(len(each), DETERMINANT)
     bases = np.zeros((BASES * len(each), 3))
     for d, one in enumerate(each):
-        structure, trees = one.structure, one.structure.laplacian
-        r, k, ratio = structure.rank, structure.children, structure.ratio
-        plan[d, [R, K, SYMMETRIC]] = r, k, structure.symmetric
-        plan[d, DEFINITE] = structure.nonnegative and ratio is not None
-        plan[d, SIZE] = -1 if structure.size is None else structure.size
+        structure = one.structure
+        det: Any = plan[d]
+        det.rank, det.children, det.symmetric = structure.rank, structure.children, structure.symmetric
+        det.definite = structure.nonnegative and structure.ratio is not None
+        det.fixed_size = -1
         if structure.size is not None:
-            plan[d, COUNTED] = ints.put(one.counted.astype(np.int64))
-        nothing = np.zeros(k)
+            det.fixed_size, det.counted = structure.size, ints.put(one.counted.astype(np.int64))
+        det.phi = data.put(one.phi)
         free, out = None if without_totals and structure.size is None else one.free, one.out
-        plan[d, CHILDREN] = data.put(
-            one.phi,
-            free.scale if free else nothing,
-            free.gap if free else nothing,
-            out.scale if out else nothing,
-            trees.weight if trees else nothing if ratio is None else ratio,
-            trees.kill[one.elimination_order] if trees else nothing,
-        )
         for form, base in ((FREE, free), (OUT, out)):
             if base is not None:
-                plan[d, HAS + form], plan[d, TABLE + form] = 1, data.put(base.kernel)
+                det.has[form], det.kernel[form], det.scale[form] = 1, data.put(base.kernel), data.put(base.scale)
+        if free is not None:
+            det.gap = data.put(free.gap)
         bases[BASES * d + FREE] = totals[d] if structure.size is None else one.at_free
         bases[BASES * d + OUT] = one.at_zero
         bases[BASES * d + TOTAL] = totals[d]
         if one.columns is not None and not without_totals:
-            plan[d, VARIABLES], plan[d, COLUMNS] = one.n_variables, ints.put(*_columns(one.columns, one.n_variables))
-            tables, low = zip(
-                *(_variable_tables(one, base, form) for form, base in ((FREE, free), (OUT, out))), strict=True
-            )
-            plan[d, VARIABLE_TABLES] = data.put(*tables)
-            plan[d, [LOW + FREE, LOW + OUT]] = [0 if x is None else data.put(x) for x in low]
-        if trees is not None and structure.in_range:
-            plan[d, HAS + TREES], plan[d, DIRECTED], plan[d, PREFERS_TREES] = 1, trees.directed, one.prefers_trees
-            label = np.append(np.argsort(one.elimination_order), r)  # the ground is the last node
-            plan[d, EDGES] = ints.put(label[trees.tail], label[trees.head])
-        elif structure.in_range and r * (2 * k + r) <= _MOST_NUMBERS and (ratio is not None or not structure.symmetric):
+            det.variables = one.n_variables
+            det.child_of, det.variable_of, det.child_bits = map(ints.put, _columns(one.columns, one.n_variables))
+            for form, base in ((FREE, free), (OUT, out)):
+                if base is not None:
+                    _put_variable_tables(det, form, _variable_tables(one, base, form), data)
+        if structure.laplacian is not None and structure.in_range:
+            _put_graph(det, one, structure.laplacian, data, ints)
+        elif _has_rank_form(structure):
             m0, u, v = structure.floats
-            plan[d, HAS + RANK], plan[d, MATRICES] = 1, data.put(m0, u.T, v.T)
-    return Layout(plan, data.flat(), ints.flat(), bases)
+            det.has[RANK], det.m0, det.u, det.v = 1, data.put(m0), data.put(u.T), data.put(v.T)
+            if structure.ratio is not None:
+                det.ratio = data.put(structure.ratio)
+    return FloatLayout(plan, data.flat(), ints.flat(), bases)
+
+
+def _has_rank_form(structure: DetStructure) -> bool:
+    """Whether the form RANK applies: if the matrices are symmetric, it takes u_i = s_i·v_i."""
+    r, k = structure.rank, structure.children
+    known = structure.ratio is not None or not structure.symmetric
+    return structure.laplacian is None and structure.in_range and known and r * (2 * k + r) <= _MOST_NUMBERS
+
+
+def _put_graph(det: Any, one: FloatDeterminant, trees: Laplacian, data: _FlatArray, ints: _FlatArray) -> None:
+    """Lay out the form TREES, whose nodes are numbered in the order of elimination."""
+    label = np.append(np.argsort(one.elimination_order), len(trees.kill))  # the ground is the last node
+    det.has[TREES], det.directed, det.prefers_trees = 1, trees.directed, one.prefers_trees
+    det.tail, det.head = ints.put(label[trees.tail]), ints.put(label[trees.head])
+    det.weight, det.kill = data.put(trees.weight), data.put(trees.kill[one.elimination_order])
+
+
+class _VariableTables(NamedTuple):
+    """What `fill_variables` and `fill_low` of the kernels look up: see the fields of `DETERMINANT`.
+
+    Entries are those of children observed 1, and then those of children that differ from the base in another way. The
+    low parts are None unless the kernel is known in pairs of doubles.
+    """
+
+    changes: np.ndarray
+    diagonals: np.ndarray
+    low: np.ndarray | None
+    low_diagonals: np.ndarray | None
+
+
+def _put_variable_tables(det: Any, form: int, tables: _VariableTables, data: _FlatArray) -> None:
+    det.changes[form], det.diagonals[form] = data.put(tables.changes), data.put(tables.diagonals)
+    if tables.low is not None and tables.low_diagonals is not None:
+        det.has_low[form] = 1
+        det.low[form], det.low_diagonals[form] = data.put(tables.low), data.put(tables.low_diagonals)
 
 
 @np.errstate(over="ignore", under="ignore", divide="ignore")
-def _variable_tables(one: Determinant, base: Base | None, form: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """The tables of a form for `fill_variables`, and those for `fill_low` if the kernel is known in pairs of doubles.
-
-    For `fill_variables`: d, divided by the scale, of a variable that is observed 1, and of one that differs from the
-    base in another way; then the diagonal entries for both. For `fill_low`: the low parts of the kernel and of both
-    diagonals.
-    """
+def _variable_tables(one: FloatDeterminant, base: Base, form: int) -> _VariableTables:
+    """The tables of a form, where the children are variables."""
     phi = one.phi
-    if base is None:
-        return np.zeros(4 * len(phi)), None
     change, diagonal = phi / base.scale, np.diag(base.kernel)
     if form == FREE:
         other, other_low = -base.gap, -base.gap_low
@@ -371,11 +376,15 @@ def _variable_tables(one: Determinant, base: Base | None, form: int) -> tuple[np
         known = base.low is not None and other < _LARGE
         other[cancels & ~(known & (np.abs(other) > _SMALLEST_SUM))] = np.nan
         other_low[cancels] = np.nan
-    tables = np.concatenate([change, -change if form == FREE else change, diagonal, other])
-    return tables, None if base.low is None else np.concatenate([base.low.ravel(), np.diag(base.low), other_low])
+    return _VariableTables(
+        np.concatenate([change, -change if form == FREE else change]),
+        np.concatenate([diagonal, other]),
+        base.low,
+        None if base.low is None else np.concatenate([np.diag(base.low), other_low]),
+    )
 
 
-def _exact_sum(one: Determinant, base: Base, i: int) -> tuple[float, float]:
+def _exact_sum(one: FloatDeterminant, base: Base, i: int) -> tuple[float, float]:
     """G_ii + 1/φ_i, scaled, as a pair of doubles."""
     assert base.low is not None
     entry = Fraction(base.kernel[i, i]) + Fraction(base.low[i, i])
@@ -384,7 +393,7 @@ def _exact_sum(one: Determinant, base: Base, i: int) -> tuple[float, float]:
 
 
 def _columns(columns: np.ndarray, n_variables: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The COLUMNS of a determinant: see `observe` of the kernels."""
+    """`child_of`, `variable_of` and `child_bits` of the plan."""
     child_of, there = np.zeros(n_variables, np.int64), np.zeros(-(-n_variables // 64) * 64, np.uint8)
     child_of[columns], there[columns] = np.arange(len(columns)), 1
     return child_of, columns.astype(np.int64), np.packbits(there, bitorder="little").view("<u8").view(np.int64)

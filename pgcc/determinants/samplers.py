@@ -15,7 +15,7 @@ from itertools import compress
 import numpy as np
 
 from pgcc.determinants.kernels.laplacian import Graph
-from pgcc.determinants.kernels.sampling_sets import ELIMINATION, WALKS
+from pgcc.determinants.kernels.picking import ELIMINATION, WALKS
 from pgcc.determinants.kernels.sampling_trees import Arcs, arcs_of, count_steps
 from pgcc.determinants.tables import TOLERANCE, SetSampler, Tables
 from pgcc.determinants.vectors import Eigenvectors

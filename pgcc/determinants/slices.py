@@ -2,7 +2,8 @@
 
 A matrix is cut into slices of β bits. The products of entries of two slices are integers (times a power of 2 for every
 row and column), n of which add up to less than 2^53, so BLAS multiplies slices without any rounding, in whatever order
-it adds. Products are added up as sums of several doubles per entry.
+it adds. Products are added up as sums of several doubles per entry. `definite` and `elementary`, which use it, say how
+much faster than ball arithmetic that is.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def cut(matrix: np.ndarray, axis: int, count: int = 8) -> Iterator[tuple[np.ndar
 
 
 def minus_product(R: Sum, A: np.ndarray, slices: Sequence[np.ndarray], loss: float) -> Sum:
-    """R − A·X, in the memory of R, for an X in slices along axis 0; what doubles lose of an entry is at most `loss`.
+    """R − A·X, in the memory of R, for an X in slices along axis 0; the rounding error of an entry is at most `loss`.
 
     A is cut until the rest of it may be multiplied in doubles.
     """

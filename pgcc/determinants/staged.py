@@ -16,7 +16,7 @@ import numpy as np
 from pgcc.certify import budget
 from pgcc.certify.certificate import MOST_UNITS, Analysis, Certificate, log_determinant_bound
 from pgcc.certify.kernels.analysis import ENDLESS, State, nothing_known
-from pgcc.determinants.forms import Determinant, Determinants
+from pgcc.determinants.forms import FloatDeterminant, FloatDeterminants
 from pgcc.determinants.kernels import staged as kernels
 from pgcc.determinants.kernels.observed import PADDING
 from pgcc.determinants.kernels.staged import run_staged, run_tail
@@ -64,9 +64,9 @@ class Staged:
         both = split_at_determinants(self.unscheduled, unread)
         self.program, self.head = both.tail, both.head
 
-    def _plan(self, program: Program) -> Determinants:
+    def _plan(self, program: Program) -> FloatDeterminants:
         """Every determinant, with the values of its children, in this very arithmetic, where nothing is observed."""
-        each: list[Determinant] = []
+        each: list[FloatDeterminant] = []
         free = Rows(padded(np.full(program.n_variables, -1, np.int8)), program.n_variables)
         block, unknown = new_block(None, program.slots, program.n_variables, STEP), np.zeros(STEP, bool)
         block.columns[:] = 255
@@ -75,13 +75,13 @@ class Staged:
         begin = 0
         for d, det in enumerate(program.dets):
             unscaled = kernels.Determinants(
-                Determinants(each).layout, np.zeros(d, np.int64), np.zeros(d), _PLANNING_ERROR
+                FloatDeterminants(each).layout, np.zeros(d, np.int64), np.zeros(d), _PLANNING_ERROR
             )
             run_tail(uncondensed_program(program), begin, det.place, unscaled, free, 0, block, unknown)
             columns = _variable_columns(program, det.inside, det.outside)
-            each.append(Determinant(self.structures[d], work[det.inside * STEP], columns, program.n_variables))
+            each.append(FloatDeterminant(self.structures[d], work[det.inside * STEP], columns, program.n_variables))
             begin = det.place
-        return Determinants(each)
+        return FloatDeterminants(each)
 
     def _degrees(self, program: Program) -> np.ndarray:
         """The factor by which relative errors of the children are multiplied in a determinant; inf where it is unknown.
@@ -174,7 +174,7 @@ class _Bounds:
         """Whether determinant d is never negative."""
         return self.each[d].structure.nonnegative and bool(children.positive.all())
 
-    def _log_total(self, one: Determinant, children: State) -> float:
+    def _log_total(self, one: FloatDeterminant, children: State) -> float:
         """The bound from `total`, where the children are φ and 1: D is homogeneous of degree k in all of them."""
         mantissa, exponent, off = one.total
         k = len(one.phi)

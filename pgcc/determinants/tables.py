@@ -7,22 +7,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from pgcc.determinants.kernels.sampling_sets import (
-    CHILDREN,
-    DRAWN,
-    FIXED,
-    FREE,
-    ITEMS,
-    KIND,
-    PLAN_COLUMNS,
-    RANK,
-    REALS,
-    SIZE,
-    WALKS,
-)
+from pgcc.determinants.kernels.picking import SAMPLER, WALKS, Sets
 
 # The largest total variation distance between the distribution that is sampled and the exact one.
 TOLERANCE = 1e-8
@@ -30,7 +19,7 @@ TOLERANCE = 1e-8
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of one determinant: see the columns of the plan in `kernels/sampling_sets`."""
+    """The tables of one determinant: see `SAMPLER` of `kernels/picking`."""
 
     kind: int
     inside: np.ndarray  # whether each child is surely in
@@ -50,22 +39,23 @@ class Tables:
         return replace(self, inside=inside, ints=ints)
 
 
-def lay_out(tables: list[Tables | None]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """plan, ints and reals for the kernel `pick_children`; the tables of an unreachable determinant are None."""
-    plan = np.zeros((len(tables), PLAN_COLUMNS), np.int64)
+def lay_out(tables: list[Tables | None]) -> Sets:
+    """The tables for the kernel `pick_children`; the tables of an unreachable determinant are None."""
+    plan = np.zeros(len(tables), SAMPLER)
     ints, reals = [np.zeros(0, np.int64)], [np.zeros(0)]
     ints_size = reals_size = 0
     for d, one in enumerate(tables):
         if one is None:
             continue
-        plan[d, [KIND, CHILDREN, FREE]] = one.kind, len(one.inside), one.free
-        plan[d, [SIZE, RANK, DRAWN]] = one.size, one.rank, one.drawn
-        plan[d, [FIXED, ITEMS, REALS]] = ints_size, ints_size + len(one.inside), reals_size
+        det: Any = plan[d]
+        det.kind, det.children, det.free = one.kind, len(one.inside), one.free
+        det.fixed_size, det.rank, det.drawn = one.size, one.rank, one.drawn
+        det.inside, det.items, det.reals = ints_size, ints_size + len(one.inside), reals_size
         ints += [one.inside.astype(np.int64), one.ints]
         reals.append(one.reals)
         ints_size += len(one.inside) + len(one.ints)
         reals_size += len(one.reals)
-    return plan, np.concatenate(ints), np.concatenate(reals)
+    return Sets(plan, np.concatenate(ints), np.concatenate(reals))
 
 
 class SetSampler(ABC):

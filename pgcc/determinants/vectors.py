@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgcc.determinants.kernels.sampling_sets import VECTORS, count_distribution
+from pgcc.determinants.kernels.picking import VECTORS
+from pgcc.determinants.kernels.sampling_sets import count_distribution
 from pgcc.determinants.tables import TOLERANCE, SetSampler, Tables
 from pgcc.ir.interruptible import eigh
 from pgcc.ir.numbers import UNIT

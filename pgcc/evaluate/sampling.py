@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.certify import budget
-from pgcc.determinants.kernels.sampling_sets import CHILDREN
+from pgcc.determinants.kernels.picking import Sets
 from pgcc.determinants.kernels.scaled_staged import scaled_determinant
 from pgcc.determinants.samplers import find_set_sampler
 from pgcc.determinants.staged import padded
@@ -63,18 +63,18 @@ class Ready:
     live: np.ndarray
     cumulative: np.ndarray
     one: np.ndarray
-    dets: tuple[np.ndarray, np.ndarray, np.ndarray]
+    sets: Sets
     steps: int
 
     @property
     def size(self) -> int:
         """The number of numbers in the tables."""
-        return len(self.live) + len(self.cumulative) + len(self.dets[2])
+        return len(self.live) + len(self.cumulative) + len(self.sets.reals)
 
     @property
     def work(self) -> int:
         """An upper bound on the multiplications, or steps, of a sample."""
-        children = int(self.dets[0][:, CHILDREN].max(initial=1))  # a determinant eliminates each of its children
+        children = int(self.sets.plan["children"].max(initial=1))  # a determinant eliminates each of its children
         return self.size * children + self.steps
 
     @property
@@ -129,7 +129,7 @@ class TopDown:
         choices, stream = Choices(ready.live, ready.cumulative, ready.one), Stream(np.uint64(seed), row, begin)
         # random walks may be far longer than the circuit is large
         with tier(ready.work * len(out)) if ready.steps else nullcontext():
-            walk_down(self.nodes.links, self.program.value, choices, ready.dets, ready.codes, stream, out)
+            walk_down(self.nodes.links, self.program.value, choices, ready.sets, ready.codes, stream, out)
 
     def _prepare(self, codes: np.ndarray) -> Ready | None:
         links, numbers = self.nodes

@@ -3,7 +3,7 @@
 In a homogenized, decomposable circuit without negative numbers, the value of an assignment at a product is the product
 of its values at the factors, and at a sum it is at most the sum over the terms. Terms with different numbers of
 variables that are 1 exclude each other, so that their maximum is a bound. Determinants whose children are literals are
-left to `mode_trees` and `mode_sets`. Bounds are rounded up at every node. `mode` calls `by_structure`.
+left to `pgcc.determinants.mode`. Bounds are rounded up at every node. `mode` calls `by_structure`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import NamedTuple, assert_never
 
 import numpy as np
 
+from pgcc.determinants.mode.region import Region
+from pgcc.determinants.mode.sets import find_best
+from pgcc.determinants.mode.trees import are_trees, heaviest
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import is_monotone
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import UNIT, Number, log_of
 from pgcc.kernels.announce import search_clock
 from pgcc.program.determinant import DetStructure
-from pgcc.queries.mode_bounds import Region
-from pgcc.queries.mode_sets import find_best
-from pgcc.queries.mode_trees import are_trees, heaviest
 
 # The most edges of a circuit for which bounds are computed.
 _MOST_EDGES = 200_000

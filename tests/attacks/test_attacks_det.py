@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pgcc
+from pgcc.determinants.kernels.laplacian import Graph, new_nodes, tree_sum
 
 
 def assert_right(circuit, evidence, **options):
@@ -54,6 +55,18 @@ def test_star_mesh_shares_that_are_subnormal_beside_large_weights():
     d = pgcc.determinant(np.zeros((2, 2)), U, V, ["a", "b", "c"])
     assert_right(d, {"a": 1})
     assert_right(d, {"c": 1})
+
+
+def test_star_mesh_elimination_knows_of_its_subnormal_shares():
+    """Node 0 reaches the ground by an edge of 10⁻²⁰, or by node 1, whose edge of 10³⁰⁰ makes its share subnormal."""
+    tail, head = np.array([0, 1, 0]), np.array([1, 2, 2])
+    for weight, known in ((1.3e-20, False), (1.3e20, True)):
+        graph = Graph(True, tail, head, np.array([weight, 1e300, weight]), np.zeros(2))
+        value, exponent, error = tree_sum(graph, np.ones(3), np.ones(3), new_nodes(2))
+        assert known == (error < 1e-12)
+        if known:
+            exact = 2 * Fraction(weight) * Fraction(1e300)
+            assert abs(Fraction(value) * Fraction(2) ** exponent - exact) <= Fraction(error) * exact
 
 
 def test_children_below_the_base_whose_product_with_it_is_subnormal():

@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 
 import pgcc
+from pgcc.determinants.mode.bounds import find_bounds
+from pgcc.determinants.mode.climber import Climber
+from pgcc.determinants.mode.region import Region
+from pgcc.determinants.mode.relaxation import Dual
+from pgcc.determinants.mode.trees import are_trees
 from pgcc.ir.matrix import Matrix
 from pgcc.program.determinant import DetStructure
 from pgcc.queries import mode
 from pgcc.queries.mode import _Finder
-from pgcc.queries.mode_bounds import Dual, Region, find_bounds
-from pgcc.queries.mode_sets import Climber
-from pgcc.queries.mode_trees import are_trees
 
 LEAST = Fraction(2) ** -1074  # the least double above 0
 

@@ -169,9 +169,9 @@ def test_only_kernels_by_l_are_written_down_beyond_the_limit(monkeypatch):
     monkeypatch.setattr(forms, "_MOST_CHILDREN", 5)
     monkeypatch.setattr(forms, "_LARGE_KERNEL", 6)
     one, L, B = Matrix(np.eye(40)), Matrix(CASES["plain"]), Matrix(np.random.default_rng(0).normal(size=(3, 40)))
-    ensemble = forms.Determinant(DetStructure((one, one, L)), np.ones(40))
+    ensemble = forms.FloatDeterminant(DetStructure((one, one, L)), np.ones(40))
     assert ensemble.free is not None
     assert ensemble.out is not None
-    by_factor = forms.Determinant(DetStructure((Matrix(np.eye(3)), B, B)), np.ones(40))
+    by_factor = forms.FloatDeterminant(DetStructure((Matrix(np.eye(3)), B, B)), np.ones(40))
     assert by_factor.out is None
     assert not by_factor.find_free_base()

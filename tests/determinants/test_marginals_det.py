@@ -9,9 +9,9 @@ from families import FAMILIES, cases, minor
 
 import pgcc
 from pgcc.compiler import MARGINALS, climb
-from pgcc.determinants.forms import Determinant, lay_out
+from pgcc.determinants.forms import FloatDeterminant, lay_out
 from pgcc.determinants.kernels.partials import partial_rows
-from pgcc.determinants.kernels.plan import FREE, HAS, OUT, RANK, Children, Found
+from pgcc.determinants.kernels.plan import FREE, OUT, RANK, Children, Found
 from pgcc.ir.node import Op
 from pgcc.program.determinant import DetStructure
 
@@ -42,14 +42,14 @@ def values(rng, k, soft, most_in):
 
 def partials(structure, form, f, y):
     """(which are known, numbers, errors) by one form; None where it does not have it."""
-    one = Determinant(structure, np.ones(structure.children))
+    one = FloatDeterminant(structure, np.ones(structure.children))
     one.find_free_base()
     layout = lay_out([one], [one.total])
-    plan = layout.plan
-    if not plan[0, HAS + form]:
+    has = layout.plan[0].has
+    if not has[form]:
         return None
-    plan[0, HAS : HAS + 4] = 0
-    plan[0, HAS + form] = 1
+    has[:] = 0
+    has[form] = 1
     k = structure.children
     found = mantissa, exponent, error = Found(np.empty((k, 1)), np.empty((k, 1), np.int64), np.empty((k, 1)))
     slots = np.arange(2 * k, dtype=np.int32)

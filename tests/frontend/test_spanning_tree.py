@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import pgcc
 from pgcc.determinants import forms
-from pgcc.determinants.forms import Determinant
+from pgcc.determinants.forms import FloatDeterminant
 from pgcc.ir.interpret import probability
 from pgcc.program.determinant import DetStructure
 
@@ -118,7 +118,7 @@ def test_the_bound_on_a_sum_over_trees(seed):
     edges = random_edges(rng, 9, "float", True)
     circuit = pgcc.spanning_tree(edges)
     (structure,) = pgcc.compile(circuit)._compiled.float64.program.structures
-    mantissa, exponent, off = Determinant(structure, np.ones(structure.children)).total
+    mantissa, exponent, off = FloatDeterminant(structure, np.ones(structure.children)).total
     exactly = sum(tree_weights(range(9), edges).values())
     assert 0.0 < off < 1e-13
     assert abs(Fraction(mantissa) * Fraction(2) ** exponent / exactly - 1) <= Fraction(off)
@@ -409,7 +409,7 @@ def test_large_graphs_by_elimination(monkeypatch, prefers_trees):
 def test_errors_of_elimination_grow_with_neighbours():
     """On a path of 2,000 nodes every node has at most two neighbours."""
     path = [(i, i + 1, 1.0 + i % 3) for i in range(2000)]
-    one = forms.Determinant(DetStructure.of(pgcc.spanning_tree(path).root), np.ones(2000))
+    one = forms.FloatDeterminant(DetStructure.of(pgcc.spanning_tree(path).root), np.ones(2000))
     mantissa, exponent, error = one.total
     assert error < 2e-11 / 4.0
     expected = math.prod(Fraction(w) for *_, w in path)
@@ -422,5 +422,5 @@ def test_nodes_are_eliminated_in_an_order_of_all(seed, n):
     rng = np.random.default_rng(seed)
     graph = nx.gnp_random_graph(n, float(rng.uniform(0.2, 1.0)), seed=seed)
     nx.add_path(graph, range(n))
-    one = forms.Determinant(DetStructure.of(pgcc.spanning_tree(graph).root), np.ones(graph.number_of_edges()))
+    one = forms.FloatDeterminant(DetStructure.of(pgcc.spanning_tree(graph).root), np.ones(graph.number_of_edges()))
     assert sorted(one.elimination_order.tolist()) == list(range(n - 1))

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgcc.determinants.kernels.schur import eliminate_row
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import bare_kernel, inlined_kernel, kernel
 from pgcc.kernels.simd import LANES, load, muladd, splat
@@ -54,7 +55,8 @@ class Elimination(NamedTuple):
     factor : float64 array
         The factors of the pivots in the determinant.
     unshifted : float64 array
-        The diagonal without the terms y/d: what a row has if its child is surely in. It is eliminated likewise.
+        The diagonal of the kernel G, without the terms y/d, as it is for children that are surely in (y = 0). It is
+        eliminated likewise.
     running_sums : float64 array, 2 × rows
         Σ_p |(L·D)_ip|·weight_p of the rows i that are left, over the eliminated rows p; the same for (D·R)_pi.
     weight : float64 array, 2 × rows
@@ -232,7 +234,7 @@ def _square_of_growth(multipliers, inverse):
 
 
 @kernel
-def full_growth(multipliers):
+def growth_by_inverse(multipliers):
     """‖X‖² (see `_square_of_growth`), and the strict upper triangles of |M|ᵀ and M⁻ᵀ."""
     inverse = _inverse(multipliers)
     sizes, transposed = np.zeros(inverse.shape), np.zeros(inverse.shape)
@@ -247,7 +249,7 @@ def border_growth(multipliers, sizes, inverse, columns, pivot, result):
     """The norm a of every border, from the inverse of M; for b, of the transpose.
 
     With the row m = (L·D)·D⁻¹ of the border, a is the norm of (|m·M⁻¹|·|M| + |m|)·|D|^½ and √|pivot| together.
-    columns : the rows L·D of the borders. sizes : |M|ᵀ. inverse : M⁻ᵀ, both as `full_growth` returns them.
+    columns : the rows L·D of the borders. sizes : |M|ᵀ. inverse : M⁻ᵀ, both as `growth_by_inverse` returns them.
     """
     count = len(multipliers)
     rows, through, target = np.empty(count * WIDTH), np.empty(count * WIDTH), np.empty(count * WIDTH)
@@ -278,7 +280,7 @@ def _combine(above, columns, result):
 
 @kernel
 def leave_each_out(matrix, first, roundings, base_error, children, units, found):
-    """For every row from `first` on: eliminate all the others, and take it last, with its unshifted diagonal.
+    """For every row from `first` on: eliminate all other rows, and take it last, with its unshifted diagonal.
 
     Divide and conquer: rows lo … hi − 1 are left at one level, and one half of them at the next, when the other half is
     eliminated. Depth first, on a stack. children, units : the children of these rows, and the factors of their pivots.
@@ -322,7 +324,7 @@ def leave_each_out(matrix, first, roundings, base_error, children, units, found)
 
 @kernel
 def _halve(levels, level, begin, end, lo, hi, factor):
-    """Of rows begin … end − 1 at the level before, keep lo … hi − 1 and eliminate the others.
+    """Of rows begin … end − 1 at the level before, keep rows lo … hi − 1 and eliminate the rest.
 
     The three vectors of a level are the unshifted diagonal and the two running sums (see `Elimination`).
     """
@@ -350,13 +352,10 @@ def _halve(levels, level, begin, end, lo, hi, factor):
         row, pivot = matrix[p], matrix[p, p]
         weight_left, weight_right = _update_growth(states[level], factor[begin + order[p]], pivot, left[p], right[p])
         for i in range(p + 1, m):
-            target = matrix[i]
-            times = target[p] / pivot
-            unshifted[i] -= times * row[i]
-            left[i] += abs(target[p]) * weight_left
+            unshifted[i] -= matrix[i, p] / pivot * row[i]
+            left[i] += abs(matrix[i, p]) * weight_left
             right[i] += abs(row[i]) * weight_right
-            for j in range(p + 1, m):
-                target[j] -= times * row[j]
+        eliminate_row(matrix, p, pivot)
     for i in range(kept):
         for j in range(kept):
             matrices[level, i, j] = matrix[m - kept + i, m - kept + j]

@@ -1,7 +1,9 @@
 """The matrices whose determinants `forms` and `partials` compute, filled in from kernel matrices and evidence.
 
-An entry is a vector of eight doubles, one lane per determinant (see `factors`). Children that are variables are
-gathered for eight rows at once (`fill_variables`); other children, and the form RANK, are filled in one lane at a time.
+An entry is a vector of eight doubles, one lane per determinant (see `factors`). Entries for any children (`fill_base`),
+and those of the form RANK, are filled in one lane at a time. For speed alone, `fill_variables` gathers them for eight
+rows at once where the children are variables, which it reads from the evidence: 2,000 rows of a DPP of 60 items take
+0.27 ms instead of 0.63 ms.
 """
 
 from __future__ import annotations
@@ -10,19 +12,7 @@ import math
 
 import numpy as np
 
-from pgcc.determinants.kernels.plan import (
-    CHILDREN,
-    COLUMNS,
-    FREE,
-    LOW,
-    MATRICES,
-    SYMMETRIC,
-    TABLE,
-    VARIABLE_TABLES,
-    VARIABLES,
-    K,
-    R,
-)
+from pgcc.determinants.kernels.plan import FREE
 from pgcc.kernels.policy import bare_kernel, inlined_kernel
 from pgcc.kernels.simd import LANES, WORD, gather, lowest_bit, peek, poke, store
 
@@ -46,9 +36,16 @@ def guarded_sum(entry, term):
 
 
 @inlined_kernel
-def diagonal_below_base(gap, scale, f, phi, change):
-    """h + f/(φ·|d|), scaled, for d < 0. The product φ·d is avoided, because it may be subnormal."""
-    return gap + scale / -change * (f / phi)
+def shifted_diagonal(entry, gap, scale, f, y, phi):
+    """G_ii + y/d, scaled, of a child that differs from the base, where d = f − y·φ; and d divided by the scale.
+
+    entry : G_ii. gap : h = 1/φ − G_ii. For d < 0 it is −(h + f/(φ·|d|)), in which nothing cancels; the product φ·d is
+    avoided, because it may be subnormal.
+    """
+    change = f - y * phi
+    if change < 0.0:
+        return -(gap + scale / -change * (f / phi)), change / scale
+    return entry if y == 0.0 else guarded_sum(entry, scale / change), change / scale
 
 
 @bare_kernel
@@ -72,12 +69,10 @@ def pad(matrix, q, size, lane, symmetric, diagonal):
 @inlined_kernel
 def fill_variables(layout, minor, masks, group, sizes, scratch):
     """`fill_base` for up to eight rows of evidence on variables: (f, y) is (φ, 0), (0, 1) or (φ, 1)."""
-    plan, data = layout.plan, layout.data
     d, form, q = minor
+    det, data = layout.plan[d], layout.data
     matrix, factors, index = scratch.matrix, scratch.factors, scratch.listed
-    k, symmetric, table = plan[d, K], plan[d, SYMMETRIC] == 1, plan[d, TABLE + form]
-    changes = plan[d, VARIABLE_TABLES] + 4 * form * k
-    diagonals = changes + 2 * k
+    symmetric, table, changes, diagonals = det.symmetric, det.kernel[form], det.changes[form], det.diagonals[form]
     starts, states, zeros = q * LANES, 2 * q * LANES, 3 * q * LANES  # see `_list_observed`
     if len(group) < LANES or sizes[group[0]] < q:
         index[:zeros] = 0
@@ -99,16 +94,16 @@ def fill_variables(layout, minor, masks, group, sizes, scratch):
 @inlined_kernel
 def fill_low(layout, minor, low, index):
     """The low parts of the entries of a symmetric matrix whose high parts `fill_variables` has just filled in."""
-    plan, data = layout.plan, layout.data
     d, form, q = minor
-    k, table = plan[d, K], plan[d, LOW + form]
+    det, data = layout.plan[d], layout.data
+    table, diagonals = det.low[form], det.low_diagonals[form]
     starts, states, zeros = q * LANES, 2 * q * LANES, 3 * q * LANES
     at = 0
     for i in range(q):
         for j in range(i):
             store(low, at, gather(data, table, index, starts + i * LANES, index, j * LANES))
             at += LANES
-        store(low, at, gather(data, table + k * k, index, states + i * LANES, index, zeros))
+        store(low, at, gather(data, diagonals, index, states + i * LANES, index, zeros))
         at += LANES
 
 
@@ -119,21 +114,19 @@ def _list_observed(layout, minor, masks, row, size, lane, index):
     index : three arrays of q vectors: the children c; the offsets c·k of their rows in the kernel matrix; and their
     states, which are c for a child observed 1, and k + c for any other child.
     """
-    plan, ints = layout.plan, layout.ints
     d, form, q = minor
-    k, n, columns = plan[d, K], plan[d, VARIABLES], plan[d, COLUMNS]
+    det, ints = layout.plan[d], layout.ints
+    k, child_of, child_bits = det.children, det.child_of, det.child_bits
     starts, states, at, last = q * LANES, 2 * q * LANES, lane, lane + size * LANES
     for state in range(2):
         for w in range(masks.shape[1] if at < last else 0):
             bits = masks[0, w, row]
             if state == 1:
                 bits = (
-                    masks[1, w, row]
-                    if form == FREE
-                    else np.uint64(ints[columns + n + k + w]) & ~(bits | masks[1, w, row])
+                    masks[1, w, row] if form == FREE else np.uint64(ints[child_bits + w]) & ~(bits | masks[1, w, row])
                 )
             while bits != 0:
-                c = peek(ints, columns + WORD * w + lowest_bit(bits))
+                c = peek(ints, child_of + WORD * w + lowest_bit(bits))
                 bits &= bits - np.uint64(1)
                 poke(index, at, c)
                 poke(index, starts + at, c * k)
@@ -147,11 +140,11 @@ def fill_base(layout, minor, children, masks, row, lane, scratch):
 
     factors : d, divided by the scale of the child. masks : see `compare_values`.
     """
-    plan, data = layout.plan, layout.data
     d, form, q = minor
+    det, data = layout.plan[d], layout.data
     matrix, factors, index, lanes = scratch.matrix, scratch.factors, scratch.listed, children.lanes
-    k, symmetric, table = plan[d, K], plan[d, SYMMETRIC] == 1, plan[d, TABLE + form]
-    phis, scales = plan[d, CHILDREN], plan[d, CHILDREN] + (1 if form == FREE else 3) * k
+    k, symmetric, table = det.children, det.symmetric, det.kernel[form]
+    phis, scales, gaps = det.phi, det.scale[form], det.gap
     positive = _list_bits(masks[0 if form == FREE else 2], row, index, 0)
     count = _list_bits(masks[1], row, index, positive) if form == FREE else positive
     if symmetric:
@@ -165,13 +158,7 @@ def fill_base(layout, minor, children, masks, row, lane, scratch):
         c = index[i]
         phi, scale = data[phis + c] if form == FREE else 0.0, data[scales + c]
         f, y = children.work[children.inside[c] * lanes + row], children.work[children.outside[c] * lanes + row]
-        change = f - y * phi
-        if i < positive:
-            if y != 0.0:
-                matrix[at] = guarded_sum(matrix[at], scale / change)
-        else:
-            matrix[at] = -diagonal_below_base(data[phis + 2 * k + c], scale, f, phi, change)
-        factors[i * LANES + lane] = change / scale
+        matrix[at], factors[i * LANES + lane] = shifted_diagonal(matrix[at], data[gaps + c], scale, f, y, phi)
         at += next_diagonal(i, symmetric, q)
 
 
@@ -215,11 +202,10 @@ def fill_rank(layout, minor, f, y, lane, scratch):
     If it is symmetric, u = s·v, and the matrix is [[M1, U_A], [U_Aᵀ, 0]]. The values f of A become factors of pivots.
     Returns the number of roundings of a term of M1, and the largest condition number Σ|terms| / |Σ terms| of its sums.
     """
-    plan, data, d, q = layout.plan, layout.data, minor.d, minor.q
+    det, data, q = layout.plan[minor.d], layout.data, minor.q
     matrix, factors, index, spare = scratch.matrix, scratch.factors, scratch.listed, scratch.inverse
-    r, k, symmetric = plan[d, R], plan[d, K], plan[d, SYMMETRIC] == 1
-    m0 = plan[d, MATRICES]
-    u, v = m0 + r * r, m0 + r * r + r * k
+    r, k, symmetric, ratios = det.rank, det.children, det.symmetric, det.ratio
+    m0, u, v = det.m0, det.u, det.v
     total, sizes, part = spare[: r * r], spare[r * r : 2 * r * r], spare[2 * r * r : 3 * r * r]
     for i in range(r * r):
         total[i], sizes[i], part[i] = data[m0 + i], abs(data[m0 + i]), 0.0
@@ -261,5 +247,5 @@ def fill_rank(layout, minor, f, y, lane, scratch):
         for b in range(j + 1 if symmetric else count):
             matrix[(at + r + b) * LANES + lane] = 0.0
         # the row of the border is −vᵀ = −uᵀ/s
-        factors[here * LANES + lane] = -f[i] / data[plan[d, CHILDREN] + 4 * k + i] if symmetric else f[i]
+        factors[here * LANES + lane] = -f[i] / data[ratios + i] if symmetric else f[i]
     return min(terms, _CHUNK + terms // _CHUNK) + 4.0, lost

@@ -41,27 +41,13 @@ from pgcc.determinants.kernels.observed import are_valid, compare_values, observ
 from pgcc.determinants.kernels.pairs import UNIT_OF_PAIRS, eliminate_pairs
 from pgcc.determinants.kernels.plan import (
     BASES,
-    CHILDREN,
-    COUNTED,
-    DEFINITE,
-    DIRECTED,
-    EDGES,
     FORMS,
     FREE,
-    HAS,
-    LOW,
     OUT,
-    PREFERS_TREES,
     RANK,
-    SIZE,
-    SYMMETRIC,
-    TABLE,
     TOTAL,
     TREES,
-    VARIABLES,
-    K,
     Minor,
-    R,
     Scratch,
 )
 from pgcc.determinants.kernels.sized import sized_sum
@@ -93,23 +79,23 @@ class Chosen(NamedTuple):
 def determinant_rows(layout, d, children, wanted, found):
     """mantissa[row]·2^exponent[row] = determinant d with a relative error of at most error[row], for a block of rows.
 
-    layout : Layout. children : Children. wanted : the relative error to aim at. found : Found.
+    layout : FloatLayout. children : Children. wanted : the relative error to aim at. found : Found.
     Returns whether FREE would be the cheapest form of some row, but its base has not been computed yet.
     """
-    plan, rows = layout.plan, children.rows
-    r, k = plan[d, R], plan[d, K]
-    if plan[d, SIZE] >= 0:
+    det, rows = layout.plan[d], children.rows
+    r, k = det.rank, det.children
+    if det.fixed_size >= 0:
         _run_sized(layout, d, children, wanted, found)
         return False
-    masks = np.empty((3, -(-max(k, plan[d, VARIABLES]) // 64), rows), np.uint64)
+    masks = np.empty((3, -(-max(k, det.variables) // 64), rows), np.uint64)
     chosen = Chosen(np.empty(rows, np.int64), np.empty(rows, np.int64), masks)
     missed = _choose_forms(layout, d, children, chosen, found)
     for pairs in (False, True):  # in doubles; then in pairs of doubles, where doubles are not accurate enough
-        if pairs and not _keep_uncertain(plan, d, chosen.form, found.error, wanted):
+        if pairs and not _keep_uncertain(layout, d, chosen.form, found.error, wanted):
             break
         order, largest = _by_form_and_size(chosen.form, chosen.size, r + k + 1)
         _run_groups(layout, d, children, chosen, order, wanted, _scratch(largest, k, pairs), found)
-    if plan[d, HAS + TREES]:
+    if det.has[TREES]:
         for row in range(rows):
             chosen.form[row] = TREES if not found.error[row] <= wanted else -1
         _run_trees(layout, d, children, chosen.form, found)
@@ -132,21 +118,21 @@ def _choose_forms(layout, d, children, chosen, found):
 
     Returns what `determinant_rows` does.
     """
-    plan, rows = layout.plan, children.rows
+    det, rows = layout.plan[d], children.rows
     form, size, masks = chosen
     mantissa, exponent, error = found
-    r, k = plan[d, R], plan[d, K]
+    r, k = det.rank, det.children
     # the size of every form: FREE, OUT: children that differ from the base; RANK: children that are in (r is added
     # below)
     known = np.empty((FORMS, rows), np.int64)
     unknown, zero = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
-    if plan[d, VARIABLES]:
+    if det.variables:
         observe(layout, d, children, masks, known)
     else:
         compare_values(layout, d, children, masks, known, unknown, zero)
     mantissa[:rows], exponent[:rows], error[:rows] = 0.0, 0, math.inf
     missed, total_is_known = False, layout.bases[BASES * d + FREE, 2] < math.inf
-    has_free, may_miss = plan[d, HAS + FREE] and not plan[d, PREFERS_TREES], not plan[d, PREFERS_TREES]
+    has_free, may_miss = det.has[FREE] == 1 and not det.prefers_trees, not det.prefers_trees
     best_form, largest = -1, 0  # the choice for the row before, which is reused if the counts are the same
     inner_before, outer_before, observed_before = -1, -1, -1
     for row in range(rows):
@@ -167,7 +153,7 @@ def _choose_forms(layout, d, children, chosen, found):
             # without it.
             for step in range(1, FORMS + 1):
                 candidate = (FREE + step) % FORMS
-                has = has_free or (observed == 0 and total_is_known) if candidate == FREE else plan[d, HAS + candidate]
+                has = has_free or (observed == 0 and total_is_known) if candidate == FREE else det.has[candidate] == 1
                 if has:
                     here = cost_of(candidate, known[candidate, row], r, k)
                     if here < best:
@@ -179,14 +165,14 @@ def _choose_forms(layout, d, children, chosen, found):
 
 
 @kernel
-def _keep_uncertain(plan, d, form, error, wanted):
+def _keep_uncertain(layout, d, form, error, wanted):
     """Set form = −1 for all rows but the inaccurate ones whose kernels are known in pairs of doubles.
 
     Returns whether there are such rows.
     """
-    some = False
+    some, has_low = False, layout.plan[d].has_low
     for row in range(len(form)):
-        if error[row] <= wanted or form[row] < 0 or form[row] > OUT or plan[d, LOW + form[row]] == 0:
+        if error[row] <= wanted or form[row] < 0 or form[row] > OUT or not has_low[form[row]]:
             form[row] = -1
         some |= form[row] >= 0
     return some
@@ -220,15 +206,15 @@ def _by_form_and_size(form, size, base):
 @separate_kernel
 def _run_trees(layout, d, children, form, found):
     """Compute the rows whose form is TREES, one after another."""
-    plan, data = layout.plan, layout.data
+    det, data, ints = layout.plan[d], layout.data, layout.ints
     mantissa, exponent, error = found
-    r, k, at, weights = plan[d, R], plan[d, K], plan[d, EDGES], plan[d, CHILDREN] + 4 * plan[d, K]
+    r, k = det.rank, det.children
     graph = Graph(
-        plan[d, DIRECTED] == 1,
-        layout.ints[at : at + k],
-        layout.ints[at + k : at + 2 * k],
-        data[weights : weights + k],
-        data[weights + k : weights + k + r],
+        det.directed,
+        ints[det.tail : det.tail + k],
+        ints[det.head : det.head + k],
+        data[det.weight : det.weight + k],
+        data[det.kill : det.kill + r],
     )
     nodes, f, y = new_nodes(r), np.empty(k), np.empty(k)
     for row in range(len(form)):
@@ -249,12 +235,13 @@ def _run_sized(layout, d, children, wanted, found):
     counted ones are out.
     """
     plan, data, ints, bases = layout
+    det = plan[d]
     mantissa, exponent, error = found
-    k, phis = plan[d, K], plan[d, CHILDREN]
-    f, y, phi, counted = np.empty(k), np.empty(k), np.zeros(k), ints[plan[d, COUNTED] : plan[d, COUNTED] + k]
+    k, phis = det.children, det.phi
+    f, y, phi, counted = np.empty(k), np.empty(k), np.zeros(k), ints[det.counted : det.counted + k]
     for row in range(children.rows):
         mantissa[row], exponent[row], error[row] = 0.0, 0, math.inf
-        if not plan[d, SYMMETRIC]:
+        if not det.symmetric:
             continue
         row_values(layout, d, children, row, f, y)
         if not are_valid(f, y):
@@ -263,13 +250,13 @@ def _run_sized(layout, d, children, wanted, found):
         if total[2] <= wanted and _is_free(f, y, data[phis : phis + k]):
             mantissa[row], exponent[row], error[row] = total[0], int(total[1]), total[2]
         for form in (FREE, OUT):
-            if plan[d, HAS + form] and not error[row] <= wanted:
+            if det.has[form] and not error[row] <= wanted:
                 for i in range(k):
                     phi[i] = data[phis + i] if form == FREE and not counted[i] else 0.0
-                table, scales = plan[d, TABLE + form], phis + (1 if form == FREE else 3) * k
+                table, scales = det.kernel[form], det.scale[form]
                 m, e, off = sized_sum(
                     data[table : table + k * k].reshape((k, k)), data[scales : scales + k],
-                    data[phis + 2 * k : phis + 3 * k], phi, f, y, plan[d, SIZE], counted,
+                    data[det.gap : det.gap + k], phi, f, y, det.fixed_size, counted,
                 )  # fmt: skip
                 base = bases[BASES * d + form]
                 off += 0.0 if m == 0.0 else base[2]
@@ -307,70 +294,91 @@ def _run_groups(layout, d, children, chosen, order, wanted, scratch, found):
     If `scratch` has memory for low parts, elimination is in pairs of doubles; this requires a symmetric matrix,
     children that are variables, and a form whose kernel has low parts.
     """
-    plan, bases = layout.plan, layout.bases
-    forms, sizes, masks = chosen
-    matrix, low, factors, _, vectors, index, values = scratch
-    mantissa, exponent, error = found
-    symmetric, variables, pairs = plan[d, SYMMETRIC] == 1, plan[d, VARIABLES] > 0, len(low) > 0
+    symmetric, pairs = layout.plan[d].symmetric, len(scratch.low) > 0
     unit = UNIT_OF_PAIRS if pairs else UNIT
-    scale, spare, tau = vectors[0], vectors[1], vectors[2]
-    f, y = values[0], values[1]
     last = 0
     while last < len(order):
-        first, form = last, forms[order[last]]
-        while last < min(first + LANES, len(order)) and forms[order[last]] == form:
+        first, form = last, chosen.form[order[last]]
+        while last < min(first + LANES, len(order)) and chosen.form[order[last]] == form:
             last += 1
-        group, q = order[first:last], sizes[order[last - 1]]
-        minor = Minor(d, form, q)
-        cancelled, spread = 0.0, 0.0  # roundings from forming the entries: relative to them; relative to √(M_ii·M_jj)
-        if variables and form != RANK:
-            fill_variables(layout, minor, masks, group, sizes, scratch)
-        else:
-            for lane in range(last - first):
-                if form == RANK:
-                    row_values(layout, d, children, group[lane], f, y)
-                    sums, lost = fill_rank(layout, minor, f, y, lane, scratch)
-                    if plan[d, DEFINITE]:  # Σ|f·u_i·v_j| ≤ √(M_ii·M_jj)
-                        spread = max(spread, sums)
-                    else:
-                        cancelled = max(cancelled, sums * lost)
-                else:
-                    fill_base(layout, minor, children, masks, group[lane], lane, scratch)
+        group, q = order[first:last], chosen.size[order[last - 1]]
+        cancelled, spread = _fill_group(layout, Minor(d, form, q), children, chosen, group, scratch)
+        if len(group) < LANES or chosen.size[group[0]] != q:
+            _pad_group(group, chosen.size, q, symmetric, scratch)
         if pairs:
-            fill_low(layout, minor, low, index)
-        if last - first < LANES or sizes[order[first]] != q:
-            for lane in range(LANES):
-                size = sizes[group[lane]] if lane < last - first else 0
-                pad(matrix, q, size, lane, symmetric, 1.0)
-                for i in range(size, q):
-                    factors[i * LANES + lane] = 1.0
-                if pairs:
-                    pad(low, q, size, lane, symmetric, 0.0)
-        if pairs:
-            eliminate_pairs(matrix, low, q, scale, spare)
+            eliminate_pairs(scratch.matrix, scratch.low, q, scratch.vectors[0], scratch.vectors[1])
         elif symmetric:
-            eliminate_symmetric(matrix, q, scale)
+            eliminate_symmetric(scratch.matrix, q, scratch.vectors[0])
         else:
-            eliminate(matrix, q)
+            eliminate(scratch.matrix, q)
         _bound_errors(scratch, q, symmetric, (q + 8.0 + cancelled) * unit, spread * unit, wanted)
-        in_range = _multiply_pivots(matrix, q, symmetric, factors, scale, spare)
-        # roundings per child: 1 of d, 2 of its scale, 1 of their quotient, and 2 products
-        times, binary, off = 1.0, 0, 6.0 * q * UNIT
-        if form != RANK:
-            times, binary, off = (
-                bases[BASES * d + form, 0],
-                int(bases[BASES * d + form, 1]),
-                off + bases[BASES * d + form, 2],
-            )
-        for lane in range(last - first):
-            row, value, more, normal = group[lane], scale[lane], 0, True
-            if not in_range:
-                value, more, normal = _careful_product(matrix, q, symmetric, factors, lane)
-            value *= times
-            known = normal and tau[lane] + off < min(0.1, error[row]) and 0.0 < abs(value) < math.inf
-            if known or not pairs:
-                mantissa[row], exponent[row] = value, binary + more
-                error[row] = tau[lane] + off if known else math.inf
+        _record_group(layout, Minor(d, form, q), group, scratch, found)
+
+
+@inlined_kernel
+def _fill_group(layout, minor, children, chosen, group, scratch):
+    """Fill in the matrices of a group of rows, with their low parts if there is memory for them.
+
+    Returns the roundings from forming their entries: relative to the entries, and relative to √(M_ii·M_jj).
+    """
+    det = layout.plan[minor.d]
+    cancelled, spread = 0.0, 0.0
+    if minor.form == RANK:
+        f, y = scratch.values[0], scratch.values[1]
+        for lane in range(len(group)):
+            row_values(layout, minor.d, children, group[lane], f, y)
+            sums, lost = fill_rank(layout, minor, f, y, lane, scratch)
+            if det.definite:  # Σ|f·u_i·v_j| ≤ √(M_ii·M_jj)
+                spread = max(spread, sums)
+            else:
+                cancelled = max(cancelled, sums * lost)
+    elif det.variables:
+        fill_variables(layout, minor, chosen.masks, group, chosen.size, scratch)
+        if len(scratch.low):
+            fill_low(layout, minor, scratch.low, scratch.listed)
+    else:
+        for lane in range(len(group)):
+            fill_base(layout, minor, children, chosen.masks, group[lane], lane, scratch)
+    return cancelled, spread
+
+
+@bare_kernel
+def _pad_group(group, sizes, q, symmetric, scratch):
+    """Pad the matrices of a group to q rows, and fill the lanes without a row with identity matrices."""
+    for lane in range(LANES):
+        size = sizes[group[lane]] if lane < len(group) else 0
+        pad(scratch.matrix, q, size, lane, symmetric, 1.0)
+        for i in range(size, q):
+            scratch.factors[i * LANES + lane] = 1.0
+        if len(scratch.low):
+            pad(scratch.low, q, size, lane, symmetric, 0.0)
+
+
+@inlined_kernel
+def _record_group(layout, minor, group, scratch, found):
+    """The determinants of a group of eliminated matrices, if their bounds are better than what was found before.
+
+    Of rows that were never computed, the value is recorded even if its error is unknown.
+    """
+    d, form, q = minor
+    mantissa, exponent, error = found
+    symmetric, pairs, tau = layout.plan[d].symmetric, len(scratch.low) > 0, scratch.vectors[2]
+    products = scratch.vectors[0]
+    in_range = _multiply_pivots(scratch.matrix, q, symmetric, scratch.factors, products, scratch.vectors[1])
+    # roundings per child: 1 of d, 2 of its scale, 1 of their quotient, and 2 products
+    times, binary, off = 1.0, 0, 6.0 * q * UNIT
+    if form != RANK:
+        base = layout.bases[BASES * d + form]
+        times, binary, off = base[0], int(base[1]), off + base[2]
+    for lane in range(len(group)):
+        row, value, more, normal = group[lane], products[lane], 0, True
+        if not in_range:
+            value, more, normal = _careful_product(scratch.matrix, q, symmetric, scratch.factors, lane)
+        value *= times
+        known = normal and tau[lane] + off < min(0.1, error[row]) and 0.0 < abs(value) < math.inf
+        if known or not pairs:
+            mantissa[row], exponent[row] = value, binary + more
+            error[row] = tau[lane] + off if known else math.inf
 
 
 @inlined_kernel

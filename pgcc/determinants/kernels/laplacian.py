@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.ir.numbers import UNIT
-from pgcc.kernels.policy import kernel, separate_kernel
+from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 
 _TINY = 2.0**-1000
 
@@ -135,21 +135,52 @@ def tree_sum(graph, f, y, nodes):
 
     graph : Graph. f, y : values of the children and of their complements. nodes : Nodes.
     """
-    directed, tail, head, weight, kill = graph
     W, parent, label, chosen = nodes
-    r = len(kill)
     value, exponent, count = _contract(graph, f, y, parent, chosen)
     if count < 0:
         return 0.0, 0, 0.0
+    m = _number_nodes(parent, label)
+    to_ground = np.zeros(m)
+    merges, reliable = _add_edges(graph, f, y, nodes, to_ground)
+    # roundings: 2 of the weight of an edge, an entry of U times one of V, and then two products if the edge is in, or
+    # one product f·weight; 1 of a merge
+    roundings = 4.0 * count + 3.0 * m + merges
+    for p in range(m - 1, -1, -1):
+        s = _compensated_sum(W[p], p, to_ground[p])
+        if s == 0.0:
+            return (0.0, 0, 0.0) if reliable else (0.0, 0, math.nan)
+        value, binary = math.frexp(value * s)
+        exponent += binary
+        neighbours, normal = _star_mesh(W, to_ground, p, s)
+        roundings += 5.0 * neighbours + 4.0  # per neighbour: 3 of its share W_ip/s, 1 of the product, and 1 of the sum
+        reliable &= normal and s < math.inf
+    return value, exponent, 1.01 * roundings * UNIT if reliable else math.nan
+
+
+@bare_kernel
+def _number_nodes(parent, label):
+    """Number the contracted nodes, without the ground; returns how many there are."""
     m = 0
-    for node in range(r):
+    for node in range(len(parent) - 1):
         if parent[node] == node:
             label[node] = m
             m += 1
-    to_ground = np.zeros(m)
+    return m
+
+
+@bare_kernel
+def _add_edges(graph, f, y, nodes, to_ground):
+    """W and `to_ground` = the weights between contracted nodes, and from them to the ground.
+
+    Returns the number of merges, which are additions to nonzero weights, each of which is rounded; and whether no
+    weight is near under- or overflow.
+    """
+    directed, tail, head, weight, kill = graph
+    W, parent, label, chosen = nodes
+    r, m = len(kill), len(to_ground)
     for i in range(m):
         W[i, :m] = 0.0
-    merges, reliable = 0, True  # merges: additions to nonzero weights, each of which is rounded
+    merges, reliable = 0, True
     for node in range(r):
         root = find_root(parent, node)
         if root != r and kill[node] > 0.0 and not (directed and chosen[node]):
@@ -178,33 +209,29 @@ def tree_sum(graph, f, y, nodes):
             W[label[a], label[b]] += w
             if not directed:
                 W[label[b], label[a]] += w
-    # roundings: 2 of the weight of an edge, an entry of U times one of V, and then two products if the edge is in, or
-    # one product f·weight; 1 of a merge
-    roundings = 4.0 * count + 3.0 * m + merges
-    for p in range(m - 1, -1, -1):
-        row = W[p]
-        s = _compensated_sum(row, p, to_ground[p])
-        if s == 0.0:
-            return (0.0, 0, 0.0) if reliable else (0.0, 0, math.nan)
-        if not s < math.inf:
-            reliable = False
-        mantissa, binary = math.frexp(value * s)
-        value, exponent = mantissa, exponent + binary
-        neighbours = 0
-        least, least_share = to_ground[p] if to_ground[p] > 0.0 else math.inf, math.inf
-        for j in range(p):
-            if row[j] > 0.0:
-                least = min(least, row[j])
-        for i in range(p):
-            share = W[i, p] / s
-            if W[i, p] > 0.0:
-                neighbours += 1
-                least_share = min(least_share, share)
-                other = W[i]
-                for j in range(p):
-                    other[j] += share * row[j]
-                to_ground[i] += share * to_ground[p]
-        roundings += 5.0 * neighbours + 4.0  # per neighbour: 3 of its share W_ip/s, 1 of the product, and 1 of the sum
-        if least_share < math.inf and not (least_share > _TINY and least * least_share > _TINY):
-            reliable = False  # a subnormal share has lost digits, whatever it is multiplied by
-    return value, exponent, 1.01 * roundings * UNIT if reliable else math.nan
+    return merges, reliable
+
+
+@bare_kernel
+def _star_mesh(W, to_ground, p, s):
+    """Eliminate node p, whose weights add up to s: W_ij += W_ip · W_pj / s for the nodes i, j before it.
+
+    Returns the number of its neighbours, and whether no product is near underflow.
+    """
+    row, neighbours = W[p], 0
+    least, least_share = to_ground[p] if to_ground[p] > 0.0 else math.inf, math.inf
+    for j in range(p):
+        if row[j] > 0.0:
+            least = min(least, row[j])
+    for i in range(p):
+        share = W[i, p] / s
+        if W[i, p] > 0.0:
+            neighbours += 1
+            least_share = min(least_share, share)
+            other = W[i]
+            for j in range(p):
+                other[j] += share * row[j]
+            to_ground[i] += share * to_ground[p]
+    # a subnormal share has lost digits, whatever it is multiplied by
+    lost = least_share < math.inf and not (least_share > _TINY and least * least_share > _TINY)
+    return neighbours, not lost

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from pgcc.determinants.kernels.plan import CHILDREN, COLUMNS, FREE, OUT, RANK, VARIABLES, K
+from pgcc.determinants.kernels.plan import FREE, OUT, RANK
 from pgcc.kernels.policy import bare_kernel
 from pgcc.kernels.simd import WORD, count_bits, equal_bytes
 
@@ -26,17 +26,15 @@ def _row_start(evidence, start, n, row):
 def observe(layout, d, children, masks, known):
     """masks[0], masks[1] = bit masks of the children observed 1 and 0 in every row, and their numbers in `known`.
 
-    The COLUMNS of a determinant are: for every variable the number of its child, or 0; then the variable of every
-    child; then for every 64 variables a word whose bits say which of them are children. known[FREE] counts the observed
-    children, known[OUT] those not observed 0, and known[RANK] those observed 1.
+    known[FREE] counts the observed children, known[OUT] those not observed 0, and known[RANK] those observed 1.
     """
-    plan, evidence = layout.plan, children.evidence
-    n, k, columns = plan[d, VARIABLES], plan[d, K], layout.ints[plan[d, COLUMNS] :]
+    det, evidence = layout.plan[d], children.evidence
+    n, k, child_bits = det.variables, det.children, layout.ints[det.child_bits :]
     for row in range(children.rows):
         at = _row_start(evidence, children.start, n, row)
         inner, outer = 0, 0
         for w in range(masks.shape[1]):
-            here = np.uint64(columns[n + k + w])
+            here = np.uint64(child_bits[w])
             ones, zeros = equal_bytes(evidence, at + WORD * w, 1) & here, equal_bytes(evidence, at + WORD * w, 0) & here
             masks[0, w, row], masks[1, w, row] = ones, zeros
             inner += count_bits(ones)
@@ -52,7 +50,8 @@ def compare_values(layout, d, children, masks, known, unknown, zero):
     which no form holds. zero : rows with an impossible child (f = y = 0).
     """
     inside, outside, work, lanes, _, _, rows = children
-    phis, k = layout.plan[d, CHILDREN], layout.plan[d, K]
+    det = layout.plan[d]
+    phis, k = det.phi, det.children
     known[:] = 0
     for w in range(masks.shape[1]):
         above, below, there = masks[0, w], masks[1, w], masks[2, w]
@@ -77,13 +76,13 @@ def compare_values(layout, d, children, masks, known, unknown, zero):
 @bare_kernel
 def row_values(layout, d, children, row, f, y):
     """The values f and y of every child in one row."""
-    plan, work, lanes = layout.plan, children.work, children.lanes
-    k, n = plan[d, K], plan[d, VARIABLES]
+    det, work, lanes = layout.plan[d], children.work, children.lanes
+    k, n = det.children, det.variables
     if n:
-        phis, columns = plan[d, CHILDREN], plan[d, COLUMNS] + n
+        phis, variable_of = det.phi, det.variable_of
         at = _row_start(children.evidence, children.start, n, row)
         for i in range(k):
-            code = children.evidence[at + layout.ints[columns + i]]
+            code = children.evidence[at + layout.ints[variable_of + i]]
             f[i] = 0.0 if code == 0 else layout.data[phis + i]
             y[i] = 0.0 if code == 1 else 1.0
     else:

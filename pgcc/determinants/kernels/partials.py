@@ -28,29 +28,21 @@ from pgcc.determinants.kernels.bordering import (
     border_growth,
     border_pivots,
     eliminate_with_growth,
-    full_growth,
+    growth_by_inverse,
     is_zero_border,
     leave_each_out,
     record_if_better,
     solve_borders,
 )
-from pgcc.determinants.kernels.filling import diagonal_below_base, fill_rank, guarded_sum
+from pgcc.determinants.kernels.filling import fill_rank, shifted_diagonal
 from pgcc.determinants.kernels.observed import are_valid, row_values
 from pgcc.determinants.kernels.plan import (
     BASES,
-    CHILDREN,
-    DEFINITE,
     FREE,
-    HAS,
-    MATRICES,
     OUT,
     RANK,
-    SYMMETRIC,
-    TABLE,
     Found,
-    K,
     Minor,
-    R,
     Scratch,
 )
 from pgcc.determinants.kernels.staged import in_range
@@ -87,7 +79,7 @@ def write_partials(dets, d, children, first):
     dets : Determinants. Derivatives that are unknown or out of range are NaN. A relative error γ of the children
     changes a derivative by degree·γ; its own error is added to the magnitude in units of roundings, as in `run_tail`.
     """
-    work, lanes, rows, k = children.work, children.lanes, children.rows, dets.layout.plan[d, K]
+    work, lanes, rows, k = children.work, children.lanes, children.rows, dets.layout.plan[d].children
     shift, degree = dets.shift[d], dets.degree[d]
     found = Found(np.empty((k, lanes)), np.empty((k, lanes), np.int64), np.empty((k, lanes)))
     mantissa, exponent, error = found
@@ -110,8 +102,8 @@ def partial_rows(layout, d, children, wanted, found):
     derivative is reported as 0: a child without negative coefficients that is 0 stays 0 whatever its free variables
     are, so that the derivative is never used.
     """
-    plan = layout.plan
-    r, k, symmetric = plan[d, R], plan[d, K], plan[d, SYMMETRIC] == 1
+    det = layout.plan[d]
+    r, k, symmetric = det.rank, det.children, det.symmetric
     f, y = np.empty(k), np.empty(k)
     index, diagonal, unshifted, factor = np.empty(2 * k, np.int64), np.empty(k), np.empty(r + k), np.empty(r + k)
     for row in range(children.rows):
@@ -137,7 +129,7 @@ def partial_rows(layout, d, children, wanted, found):
         roundings, spread = count + 9.0, 0.0  # see `_bound_errors` of `forms`
         if form == RANK:
             sums, lost = _fill_rank(layout, minor, f, y, matrix)
-            roundings, spread = (roundings, sums) if plan[d, DEFINITE] else (roundings + sums * lost, 0.0)
+            roundings, spread = (roundings, sums) if det.definite else (roundings + sums * lost, 0.0)
         else:
             _fill_base(layout, minor, index, diagonal, matrix)
         eliminate_with_growth(matrix, 0, decided)
@@ -176,22 +168,26 @@ def _record_zeros(f, y, r, found):
 
 @bare_kernel
 def _choose_form(layout, d, f, y):
-    """The cheapest form; −1 if there is none."""
-    plan, data = layout.plan, layout.data
-    r, k = plan[d, R], plan[d, K]
+    """The cheapest form of all derivatives; −1 if there is none.
+
+    Not that of one value (`cost_of` of `forms`): every child at the base costs a substitution, and every one that is
+    left out in turn a share of further eliminations.
+    """
+    det, data = layout.plan[d], layout.data
+    r, k = det.rank, det.children
     best, form = math.inf, -1
     for candidate in (FREE, OUT):
-        if plan[d, HAS + candidate]:
+        if det.has[candidate]:
             count, undecided = 0, 0
             for i in range(k):
-                phi = data[plan[d, CHILDREN] + i] if candidate == FREE else 0.0
+                phi = data[det.phi + i] if candidate == FREE else 0.0
                 if f[i] != phi or y[i] == 0.0:
                     count += 1
                     undecided += y[i] != 0.0 and f[i] != 0.0
             cost = count * count * (count / 6.0 + (k - count) / 2.0) + 3.0 * undecided * undecided * undecided
             if cost < best:
                 best, form = cost, candidate
-    if plan[d, HAS + RANK]:
+    if det.has[RANK]:
         inner = 0
         for i in range(k):
             inner += y[i] == 0.0
@@ -221,15 +217,15 @@ def _order_rank(r, f, y, index):
 
 @bare_kernel
 def _order_base(layout, d, form, f, y, index, pivots):
-    """List the children surely in or out, then the others that differ from the base, then those at the base.
+    """List the children surely in or out, then all others that differ from the base, then those at the base.
 
     Returns the number of children in the first group, in the first two, and in all three. The first two groups are
     eliminated. pivots : the diagonal of G + diag(y/d), that of G, and d divided by the scale, of these two groups.
     """
-    plan, data = layout.plan, layout.data
+    det, data = layout.plan[d], layout.data
     diagonal, unshifted, factor = pivots
-    k, table = plan[d, K], plan[d, TABLE + form]
-    phis, scales = plan[d, CHILDREN], plan[d, CHILDREN] + (1 if form == FREE else 3) * k
+    k, table = det.children, det.kernel[form]
+    phis, scales, gaps = det.phi, det.scale[form], det.gap
     decided, count, last = 0, 0, 0
     for group in range(4):
         for i in range(k):
@@ -248,14 +244,10 @@ def _order_base(layout, d, form, f, y, index, pivots):
                 continue
             count += 1
             decided += group < 2
-            scale, change = data[scales + i], f[i] - y[i] * phi
-            unshifted[last - 1] = data[table + i * (k + 1)]
-            factor[last - 1] = change / scale
-            if change > 0.0:
-                entry = unshifted[last - 1]
-                diagonal[last - 1] = entry if y[i] == 0.0 else guarded_sum(entry, scale / change)
-            else:
-                diagonal[last - 1] = -diagonal_below_base(data[phis + 2 * k + i], scale, f[i], phi, change)
+            entry = unshifted[last - 1] = data[table + i * (k + 1)]
+            diagonal[last - 1], factor[last - 1] = shifted_diagonal(
+                entry, data[gaps + i], data[scales + i], f[i], y[i], phi
+            )
     return decided, count, last
 
 
@@ -264,7 +256,8 @@ def _fill_base(layout, minor, index, diagonal, matrix):
     """Fill in G + diag(y/d) (see `Elimination`)."""
     data, upper, lower, symmetric = layout.data, matrix.upper, matrix.lower, matrix.symmetric
     d, form, count = minor
-    k, table = layout.plan[d, K], layout.plan[d, TABLE + form]
+    det = layout.plan[d]
+    k, table = det.children, det.kernel[form]
     for p in range(count):
         here = table + index[p] * k
         for j in range(p + 1, count):
@@ -277,7 +270,7 @@ def _fill_base(layout, minor, index, diagonal, matrix):
 @kernel
 def _fill_rank(layout, minor, f, y, matrix):
     """Fill in [[M1, U_A], [−V_Aᵀ, 0]] (see `Elimination`), by `fill_rank`, and return what that does."""
-    count, r, k = minor.q, layout.plan[minor.d, R], layout.plan[minor.d, K]
+    count, r, k = minor.q, layout.plan[minor.d].rank, layout.plan[minor.d].children
     entries, factors, index = np.empty(count * count * LANES), np.empty(count * LANES), np.empty(2 * k + 1, np.int64)
     scratch = Scratch(entries, np.empty(0), factors, np.empty(3 * r * r), np.empty((3, 0)), index, np.empty((2, 0)))
     sums, lost = fill_rank(layout, minor, f, y, 0, scratch)
@@ -294,14 +287,12 @@ def _fill_rank(layout, minor, f, y, matrix):
 @kernel
 def _unit_factors(layout, d, form, children):
     """The factors that the pivots of these children have if f = 1 and y = 0 (see `fill_base` and `fill_rank`)."""
-    plan, data = layout.plan, layout.data
-    k, result = plan[d, K], np.ones(len(children))
-    ratio, scale = plan[d, CHILDREN] + 4 * k, plan[d, CHILDREN] + (1 if form == FREE else 3) * k
+    det, data, result = layout.plan[d], layout.data, np.ones(len(children))
     for j in range(len(children)):
         if form != RANK:
-            result[j] = 1.0 / data[scale + children[j]]
-        elif plan[d, SYMMETRIC]:
-            result[j] = -1.0 / data[ratio + children[j]]
+            result[j] = 1.0 / data[det.scale[form] + children[j]]
+        elif det.symmetric:
+            result[j] = -1.0 / data[det.ratio + children[j]]
     return result
 
 
@@ -336,8 +327,8 @@ def _border_each(layout, minor, matrix, index, borders, accuracy, found):
             continue
         if not refined:
             refined = True
-            on_left = full_growth(upper)
-            on_right = on_left if symmetric else full_growth(lower)
+            on_left = growth_by_inverse(upper)
+            on_right = on_left if symmetric else growth_by_inverse(lower)
             known = FULL * (roundings + (count + 1) * spread), np.sqrt(on_left[0] * on_right[0])
         border_growth(upper, on_left[1], on_left[2], left, pivot, sizes[0])
         border_growth(lower, on_right[1], on_right[2], right, pivot, sizes[1])
@@ -359,11 +350,11 @@ def _growth_product(left, right, count, sizes, j):
 @bare_kernel
 def _fill_borders(layout, minor, index, batch, right, left, pivot):
     """Fill in the columns, the rows and the corners of the borders."""
-    plan, data = layout.plan, layout.data
     d, form, count = minor
-    r, k, symmetric = plan[d, R], plan[d, K], plan[d, SYMMETRIC] == 1
+    det, data = layout.plan[d], layout.data
+    r, k, symmetric = det.rank, det.children, det.symmetric
     if form == RANK:  # column (u, 0), row (−v, 0) or, if symmetric, (u, 0), and corner 0
-        u, v = plan[d, MATRICES] + r * r, plan[d, MATRICES] + r * r + r * k
+        u, v = det.u, det.v
         pivot[:] = 0.0
         for j in range(len(batch)):
             for p in range(count):
@@ -371,7 +362,7 @@ def _fill_borders(layout, minor, index, batch, right, left, pivot):
                 if not symmetric:
                     left[p * WIDTH + j] = -data[v + batch[j] * r + p] if p < r else 0.0
         return
-    table = plan[d, TABLE + form]
+    table = det.kernel[form]
     for j in range(len(batch)):
         pivot[j] = data[table + batch[j] * (k + 1)]
     for p in range(count):

@@ -12,24 +12,56 @@ import numpy as np
 # The forms by which a determinant can be computed: see `pgcc.determinants.kernels.forms`.
 FREE, OUT, RANK, TREES = range(4)
 FORMS = 4
-# `Layout.bases` has BASES rows per determinant: its values at the bases FREE and OUT, and its TOTAL, where nothing is
-# observed. FREE and TOTAL are the same unless the determinant has a size.
+# `bases` has BASES rows per determinant: its values at the bases FREE and OUT, and its TOTAL, if nothing is observed.
+# FREE and TOTAL are the same unless the determinant has a size.
 TOTAL = 2
 BASES = 3
-# Columns of `plan`, one row per determinant. From CHILDREN on, most are offsets of its arrays in `data` or `ints`.
-R, K, SYMMETRIC, DIRECTED, VARIABLES, HAS = 0, 1, 2, 3, 4, 5
-CHILDREN, TABLE, MATRICES, EDGES, COLUMNS, VARIABLE_TABLES = 9, 10, 12, 13, 14, 15
-SIZE, DEFINITE, COUNTED, LOW, PREFERS_TREES = 16, 17, 18, 19, 21
-PLAN_COLUMNS = 22
+# A record says what kernels know about a determinant. Its arrays are given by their offsets in `data` or `ints` of the
+# `FloatLayout`; two offsets are those of the base FREE and of the base OUT. (A record array is one argument: a named
+# tuple of as many arrays takes Numba 2.3 µs more to unpack at a call, 5 % of the time of a query about one row.)
+DETERMINANT = np.dtype((np.record, [
+    ("rank", np.int64),  # the number of rows r of M0
+    ("children", np.int64),  # the number of children k
+    ("variables", np.int64),  # if the children are variables: the number of variables of the circuit; otherwise 0
+    ("fixed_size", np.int64),  # the number of counted children that are in; −1 if it has no size
+    ("symmetric", np.bool_),  # whether its kernel matrices are
+    ("definite", np.bool_),  # whether its coefficients are not negative, and u_i = s_i·v_i with s_i > 0
+    ("directed", np.bool_),  # of a graph
+    ("prefers_trees", np.bool_),  # of a graph: whether it is computed by TREES even where FREE would be cheaper
+    ("has", np.int64, (FORMS,)),  # 1 for the forms by which it can be computed
+    # offsets in `data`
+    ("phi", np.int64),  # the values of the children where nothing is observed
+    ("kernel", np.int64, (2,)),  # G, k × k (see `Base`)
+    ("scale", np.int64, (2,)),  # the scales of the rows of G
+    ("gap", np.int64),  # h_i = 1/φ_i − G_ii, at the base FREE
+    ("ratio", np.int64),  # s_i, of a symmetric form RANK
+    ("m0", np.int64),  # M0, r × r, for the form RANK
+    ("u", np.int64),  # Uᵀ, k × r
+    ("v", np.int64),  # Vᵀ, k × r
+    ("weight", np.int64),  # the weights of edges, for the form TREES
+    ("kill", np.int64),  # the killing rates of nodes
+    ("changes", np.int64, (2,)),  # d_i, divided by the scale, of variables that are observed 1; then of all others
+    ("diagonals", np.int64, (2,)),  # G_ii + y_i/d_i, likewise
+    ("has_low", np.int64, (2,)),  # 1 where G is known in pairs of doubles
+    ("low", np.int64, (2,)),  # the low parts of G
+    ("low_diagonals", np.int64, (2,)),  # the low parts of G_ii + y_i/d_i
+    # offsets in `ints`
+    ("counted", np.int64),  # 1 for the children that the size counts
+    ("child_of", np.int64),  # the child that a variable is; 0 for other variables
+    ("variable_of", np.int64),  # the variable that a child is
+    ("child_bits", np.int64),  # for every 64 variables a word, whose bits say which of them are children
+    ("tail", np.int64),  # the ends of edges
+    ("head", np.int64),
+]))  # fmt: skip
 
 
-class Layout(NamedTuple):
+class FloatLayout(NamedTuple):
     """The determinants of a program, as `pgcc.determinants.forms.lay_out` writes them.
 
     Attributes
     ----------
-    plan : int64 array, determinants × PLAN_COLUMNS
-        The shape of every determinant, the forms that it has, and the offsets of its arrays.
+    plan : array of DETERMINANT
+        A record for every determinant.
     data : float64 array
         Kernel matrices, scales, weights: all arrays of doubles, one after another.
     ints : int64 array
@@ -56,7 +88,7 @@ class Children(NamedTuple):
     lanes : int
     evidence : uint8 array
         Rows of codes (1, 0, 255), flat, followed by PADDING bytes. Children that are variables are read from here
-        instead of `work`; plan[d, VARIABLES] is then the length of a row.
+        instead of `work`; `variables` of the plan is then the length of a row.
     start : int
         The offset of the first row of the block in `evidence`; beyond the end, the last row is read again.
     rows : int

@@ -9,23 +9,17 @@ Elimination (Poulson, 2019), for any K: item i is in with probability K_ii. The 
 Schur complement of K_ii, or of K_ii − 1 if item i is out.
 
 If a size counts only some of the items, these are drawn first, by the spectral method for their own block of K, and
-then the others by elimination. `pgcc.determinants.samplers` prepares the numbers, `evaluate/kernels/sampling` draws.
+then the others by elimination. `pgcc.determinants.samplers` prepares the numbers, `picking` draws.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from pgcc.determinants.kernels.schur import eliminate_row
 from pgcc.kernels.policy import kernel
 from pgcc.kernels.random import uniform
 from pgcc.kernels.simd import LANES, larger, load, mul, muladd, peek, splat, store
-
-# Columns of the plan of a determinant: the kind of sampler; the number of children; the number of free children (of a
-# tree: of nodes); the offsets in `ints` of which children are surely in, and of the indices of the free ones; the
-# offset of the sampler's numbers in `reals`; for the spectral method: the size (−1: any), the number of eigenvectors,
-# and how many of the free children are drawn by it.
-KIND, CHILDREN, FREE, FIXED, ITEMS, REALS, SIZE, RANK, DRAWN, PLAN_COLUMNS = range(10)
-VECTORS, ELIMINATION, WALKS = range(3)
 
 
 @kernel
@@ -185,18 +179,10 @@ def _add_squares(part, place, squares, sign):
 
 
 @kernel
-def eliminate(K, items, known, state, picked):
+def pick_by_elimination(K, items, known, state, picked):
     """Decide the items one after another; whether the first `known` items are picked is already decided."""
     K = K.copy()
-    n = len(K)
-    for i in range(n):
+    for i in range(len(K)):
         taken = picked[items[i]] == 1 if i < known else uniform(state) < K[i, i]
         picked[items[i]] = taken
-        pivot = K[i, i] if taken else K[i, i] - 1.0
-        top = K[i]
-        for j in range(i + 1, n):
-            factor = K[j, i] / pivot
-            if factor != 0.0:
-                row = K[j]
-                for c in range(i + 1, n):
-                    row[c] -= factor * top[c]
+        eliminate_row(K, i, K[i, i] if taken else K[i, i] - 1.0)

@@ -5,7 +5,7 @@ ground alone. From every node that is not in the tree yet, walk until the tree i
 nodes on the way become a branch of the tree. Killing rates are arcs to the ground.
 
 An undirected edge that must be in is contracted; a directed one is the only arc out of its tail. An edge that is out
-has no arc. `pgcc.determinants.samplers` builds the arcs, `evaluate/kernels/sampling` draws.
+has no arc. `pgcc.determinants.samplers` builds the arcs, `picking` draws.
 """
 
 from __future__ import annotations

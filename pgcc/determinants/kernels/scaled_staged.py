@@ -12,7 +12,7 @@ import numpy as np
 
 from pgcc.determinants.kernels.forms import determinant_rows
 from pgcc.determinants.kernels.observed import PADDING
-from pgcc.determinants.kernels.plan import VARIABLES, Children, Found
+from pgcc.determinants.kernels.plan import Children, Found
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import kernel
 from pgcc.kernels.walk import walk
@@ -76,7 +76,7 @@ def scaled_determinant(layout, d, slots, at_row, wanted, values, error):
     m, e = values
     k = len(slots) // 2
     work, power = np.empty(2 * k), 0
-    for j in range(0 if layout.plan[d, VARIABLES] else k):  # variables are read from the evidence
+    for j in range(0 if layout.plan[d].variables else k):  # variables are read from the evidence
         f, y = slots[j], slots[k + j]
         top = max(e[f], e[y])
         if (m[f] != 0.0 and top - e[f] > 2) or (m[y] != 0.0 and top - e[y] > 2):

@@ -50,8 +50,9 @@ import math
 import numpy as np
 
 from pgcc.determinants.kernels.filling import guarded_sum
+from pgcc.determinants.kernels.schur import eliminate_row
 from pgcc.ir.numbers import UNIT
-from pgcc.kernels.policy import kernel, separate_kernel
+from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 
 _SMALL, _LARGE = 2.0**-500, 2.0**500
 _NEGLIGIBLE = 2.0**-900  # rows with smaller squared norms are taken for 0, beside a diagonal near 1
@@ -65,11 +66,49 @@ def sized_sum(kernel_matrix, scale, gap, phi, f, y, size, counted):
 
     kernel_matrix, scale, gap : see `Base`. phi : the base, 0 for counted children. counted : 1 for these.
     """
+    d = f - y * phi
+    index, positive, a, m, j = _list_rows(f, y, d, size, counted)
+    if j < 0 or j > m:
+        return 0.0, 0, 0.0
+    if j == 0:
+        m = 0
+    q = a + m
+    matrix = _fill(kernel_matrix, (scale, gap, phi), (f, y, d), index[:q], positive, a)
+    value, binary = _eliminate(matrix, positive, a)
+    if value == 0.0:
+        return 0.0, 0, math.inf
+    # entries have errors of at most (12 + a)·u·scales_i·scales_j, which reach S through the rows of (−Z_CE·W⁻¹, I)
+    grown = _through_inverse(matrix, a, q, _entry_scales(matrix, a, q))
+    off = 0.0
+    for p in range(a):  # Σ_E (|L⁻¹|·scales)² / |pivot| bounds their effect on det W
+        off += grown[p] * grown[p] / abs(matrix[p, p])
+    off *= 1.1 * (12.0 + a) * UNIT
+    if not off < 0.1:
+        return 0.0, 0, math.inf
+    if j == 0:
+        return value, binary, off + 2.0 * a * UNIT
+    spread = 0.0
+    for p in range(a, q):
+        spread += grown[p] * grown[p]
+    e, power, relative = _symmetric_polynomial(matrix, a, j, 1.1 * (12.0 + a) * UNIT * spread)
+    if relative == math.inf:
+        return 0.0, 0, math.inf
+    value, more = math.frexp(value * e)
+    return value, binary + more + power, off + 1.1 * relative + (6.0 * m + 4.0 * q) * UNIT
+
+
+@kernel
+def _list_rows(f, y, d, size, counted):
+    """The children of E, those with d > 0 first, and then those of C.
+
+    Returns (these children, how many of E have d > 0, how many are in E, how many in C, j); j is −1 if a child is
+    impossible.
+    """
     k = len(f)
-    index, d, j, a, m = np.empty(k, np.int64), f - y * phi, size, 0, 0
+    index, j, a, m = np.empty(k, np.int64), size, 0, 0
     for i in range(k):
         if y[i] == 0.0 and f[i] == 0.0:
-            return 0.0, 0, 0.0
+            return index, 0, 0, 0, -1
         if d[i] > 0.0 and (y[i] == 0.0 or not counted[i]):
             index[a] = i
             a += 1
@@ -83,14 +122,16 @@ def sized_sum(kernel_matrix, scale, gap, phi, f, y, size, counted):
         if d[i] > 0.0 and y[i] != 0.0 and counted[i]:
             index[a + m] = i
             m += 1
-    if j < 0 or j > m:
-        return 0.0, 0, 0.0
-    if j == 0:
-        m = 0
-    q = a + m
-    matrix = np.empty((q, q))
-    weight = np.empty(q)
-    value, binary = 1.0, 0
+    return index, positive, a, m, j
+
+
+@kernel
+def _fill(kernel_matrix, base, values, index, positive, a):
+    """Z over the children of `index`. base : scale, gap and φ of all children. values : f, y and d of them."""
+    scale, gap, phi = base
+    f, y, d = values
+    q = len(index)
+    matrix, weight = np.empty((q, q)), np.empty(q)
     for p in range(q):
         weight[p] = np.sqrt(abs(d[index[p]]) / scale[index[p]])
         for c in range(p + 1):
@@ -101,44 +142,41 @@ def sized_sum(kernel_matrix, scale, gap, phi, f, y, size, counted):
     for p in range(positive, a):
         i = index[p]
         matrix[p, p] = -(weight[p] * weight[p] * gap[i] + f[i] / phi[i])
+    return matrix
+
+
+@bare_kernel
+def _eliminate(matrix, positive, a):
+    """Eliminate E: |det W| as (mantissa, binary exponent), 0 if a pivot has the wrong sign or is out of range."""
+    value, binary = 1.0, 0
     for p in range(a):
         pivot = matrix[p, p]
         if not _SMALL < (pivot if p < positive else -pivot) < _LARGE:
-            return 0.0, 0, math.inf
+            return 0.0, 0
         value, more = math.frexp(value * abs(pivot))
         binary += more
-        for i in range(p + 1, q):
-            factor = matrix[i, p] / pivot
-            row, top = matrix[i], matrix[p]
-            for c in range(p + 1, q):
-                row[c] -= factor * top[c]
-        for i in range(p + 1, q):
-            matrix[i, p] /= pivot
-    scales = _entry_scales(matrix, a, q)
-    # entries have errors of at most (12 + a)·u·scales_i·scales_j, which reach S through the rows of (−Z_CE·W⁻¹, I)
-    grown = _through_inverse(matrix, a, q, scales)
-    off = 0.0
-    for p in range(a):  # Σ_E (|L⁻¹|·scales)² / |pivot| bounds their effect on det W
-        off += grown[p] * grown[p] / abs(matrix[p, p])
-    off *= 1.1 * (12.0 + a) * UNIT
-    if not off < 0.1:
+        eliminate_row(matrix, p, pivot)
+    return value, binary
+
+
+@kernel
+def _symmetric_polynomial(matrix, a, j, error):
+    """(mantissa, binary exponent, relative error) of e_j of the eigenvalues of S; an error of inf if unknown.
+
+    S are the rows and columns of the matrix from a on, with an error of norm `error`.
+    """
+    q = len(matrix)
+    m, mean = q - a, _mean_diagonal(matrix, a, q)
+    if not _SMALL < mean < _LARGE:
         return 0.0, 0, math.inf
-    if j == 0:
-        return value, binary, off + 2.0 * a * UNIT
-    spread = 0.0
-    for p in range(a, q):
-        spread += grown[p] * grown[p]
-    error = 1.1 * (12.0 + a) * UNIT * spread
-    scaled = _mean_diagonal(matrix, a, q)
-    if not _SMALL < scaled < _LARGE:
-        return 0.0, 0, math.inf
-    scaled = 2.0 ** math.frexp(scaled)[1]
+    exponent = math.frexp(mean)[1]
+    scale = 2.0**exponent
     S = np.empty((m, m))
     for p in range(m):
         for c in range(p + 1):  # the lower triangle alone: the two triangles have different rounding errors
-            S[p, c] = S[c, p] = matrix[a + p, a + c] / scaled
+            S[p, c] = S[c, p] = matrix[a + p, a + c] / scale
     diagonal, off_diagonal, more = tridiagonal(S)
-    error = error / scaled + more
+    error = error / scale + more
     path, shift = _path_weights(diagonal, off_diagonal, error)
     if shift < 0.0:
         return 0.0, 0, math.inf
@@ -151,10 +189,7 @@ def sized_sum(kernel_matrix, scale, gap, phi, f, y, size, counted):
         total += diagonal[p] + 2.0 * abs(off_diagonal[p]) + shift
     error += 3.0 * UNIT * total
     relative = (np.sqrt(m - j + 1.0) * error + (m - j + 1.0) * shift) * before / e
-    if not relative < 0.01:
-        return 0.0, 0, math.inf
-    value, more = math.frexp(value * e)
-    return value, binary + more + j * int(math.frexp(scaled)[1] - 1), off + 1.1 * relative + (6.0 * m + 4.0 * q) * UNIT
+    return e, j * int(exponent), relative if relative < 0.01 else math.inf
 
 
 @kernel

@@ -14,7 +14,7 @@ import numpy as np
 from pgcc.certify.kernels.bounds import LEAST_DET, MOST_DET
 from pgcc.determinants.kernels.forms import determinant_rows
 from pgcc.determinants.kernels.observed import PADDING
-from pgcc.determinants.kernels.plan import Children, Found, Layout
+from pgcc.determinants.kernels.plan import Children, FloatLayout, Found
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 from pgcc.program.program import DET, DETERMINANTS, DETMAG
@@ -30,7 +30,7 @@ class Determinants(NamedTuple):
 
     Attributes
     ----------
-    layout : Layout
+    layout : FloatLayout
     shift : int64 array
         Determinant d is divided by 2^shift[d].
     degree : float64 array
@@ -39,7 +39,7 @@ class Determinants(NamedTuple):
         The relative error to aim at.
     """
 
-    layout: Layout
+    layout: FloatLayout
     shift: np.ndarray
     degree: np.ndarray
     wanted: float

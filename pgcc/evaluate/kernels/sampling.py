@@ -16,23 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgcc.determinants.kernels.sampling_sets import (
-    CHILDREN,
-    DRAWN,
-    ELIMINATION,
-    FIXED,
-    FREE,
-    ITEMS,
-    KIND,
-    RANK,
-    REALS,
-    SIZE,
-    VECTORS,
-    WALKS,
-    eliminate,
-    pick_spectral,
-)
-from pgcc.determinants.kernels.sampling_trees import random_walks
+from pgcc.determinants.kernels.picking import pick_children
 from pgcc.ir.scaled_numbers import ZERO_EXPONENT
 from pgcc.kernels.policy import kernel
 from pgcc.kernels.random import STATE, first_above, start_stream, uniform
@@ -179,16 +163,15 @@ def mark_reached(links, choices, root, reached):
 def walk_down(links, root, choices, sets, codes, stream, out):
     """out[i] = sample i of a row of evidence, from the random stream number stream.number + i.
 
-    sets : the arguments plan, ints and reals of `pick_children`.
+    sets : Sets, for `pick_children`.
     """
     kind, first, left, right, which = links
     live, cumulative, one = choices
-    plan, ints, reals = sets
     state = np.empty(STATE, np.uint64)
     stack = np.empty(len(kind) + 1, np.int64)  # factors share no variables: a node with some is visited at most once
     most = 0
-    for d in range(len(plan)):
-        most = max(most, plan[d, CHILDREN])
+    for d in range(len(sets.plan)):
+        most = max(most, sets.plan[d].children)
     picked = np.empty(most, np.uint8)
     for number in range(len(out)):
         start_stream(stream.seed, stream.row, stream.number + number, state)
@@ -208,7 +191,7 @@ def walk_down(links, root, choices, sets, codes, stream, out):
                     t = first_above(cumulative, t, end, uniform(state))
                 end = t + 1
             elif kind[s] == DET:
-                pick_children(plan, ints, reals, which[s], state, picked)
+                pick_children(sets, which[s], state, picked)
                 for i in range(end - t):
                     child = left[t + i] if picked[i] else right[t + i]
                     if live[child]:
@@ -224,24 +207,3 @@ def walk_down(links, root, choices, sets, codes, stream, out):
                 if right[i] >= 0 and live[right[i]]:
                     stack[top] = right[i]
                     top += 1
-
-
-@kernel
-def pick_children(plan, ints, reals, d, state, picked):
-    """Draw a set from determinant d: picked[i] = 1 for its children that are in."""
-    p = plan[d]
-    count, fixed = p[FREE], p[FIXED]
-    items, numbers = ints[p[ITEMS] : p[ITEMS] + count], reals[p[REALS] :]
-    for i in range(p[CHILDREN]):
-        picked[i] = ints[fixed + i]
-    if p[KIND] == ELIMINATION:
-        eliminate(numbers[: count * count].reshape((count, count)), items, 0, state, picked)
-    elif p[KIND] == VECTORS:
-        drawn = p[DRAWN]
-        used = pick_spectral(numbers, p[SIZE], p[RANK], items[:drawn], state, picked)
-        if drawn < count:
-            eliminate(numbers[used : used + count * count].reshape((count, count)), items, drawn, state, picked)
-    elif p[KIND] == WALKS:
-        random_walks(ints[p[ITEMS] :], count, numbers, state, picked)
-    else:
-        raise ValueError("there is no sampler of this kind")

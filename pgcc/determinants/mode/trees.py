@@ -3,7 +3,7 @@
 In a Laplacian with κ = 0 (see `program.determinant.Laplacian`), the coefficient of a set of edges is the product of
 their weights if they form a spanning tree together with the ground, and 0 otherwise; Kruskal's algorithm finds the
 largest. In a directed graph, every node is the tail of exactly one edge, or it is a root, with the weight κ; Edmonds'
-algorithm finds the largest. `mode_parts` calls both.
+algorithm finds the largest. `queries/mode_parts` calls `heaviest`.
 
 An undirected graph with κ > 0 is not covered: the coefficient of a forest is Π w · Π_trees Σ_nodes κ, a sum over the
 possible roots, which are not variables. Finding the largest is NP-hard: in a complete graph whose equal weights make
