@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.determinants.kernels.sampling_sets import KIND, PLAN_COLUMNS
+from pgcc.determinants.kernels.picking import SAMPLER, Sets, pick_children
 from pgcc.determinants.staged import _shifted_weights
 from pgcc.errors import PgccError
 from pgcc.evaluate.direct import Float64, Scaled
 from pgcc.evaluate.gradient import Differentiator
-from pgcc.evaluate.kernels.sampling import pick_children
 from pgcc.kernels.walk import instructions_of
 from pgcc.passes.homogenize import homogenize
 from pgcc.program.dependence import needed_slots, slots_of_determinants
@@ -150,10 +149,10 @@ def test_no_counts_of_an_unknown_determinant(op: int) -> None:
 
 
 def test_no_sets_of_an_unknown_sampler() -> None:
-    plan = np.zeros((1, PLAN_COLUMNS), np.int64)
-    plan[0, KIND] = 7
+    plan = np.zeros(1, SAMPLER)
+    plan["kind"] = 7
     with pytest.raises(ValueError, match="no sampler of this kind"):
-        pick_children(plan, np.zeros(1, np.int64), np.zeros(1), 0, np.zeros(4, np.uint64), np.zeros(1, np.uint8))
+        pick_children(Sets(plan, np.zeros(1, np.int64), np.zeros(1)), 0, np.zeros(4, np.uint64), np.zeros(1, np.uint8))
 
 
 def test_no_scaling_of_an_unknown_instruction() -> None:
