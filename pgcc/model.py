@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
 # The smallest relative error that float64 results can promise.
 _SMALLEST_RTOL = 1e-14
-# Above this many multiplications, or this many per row, a line at the terminal says what is being done: they may take
-# seconds, and so may the stages of a large circuit that are made when a question is first asked.
+# Above this many multiplications, or for circuits of more edges than this, a line at the terminal says what is being
+# done: they may take seconds, and so may the stages of a large circuit that are made when a question is first asked.
 _LONG_WORK, _LARGE_CIRCUIT, _NO_NOTICE = 5e7, 1e5, nullcontext()
 
 
@@ -807,9 +807,9 @@ class Model(KnowsOldSpellings):
             more = (self._asked.columns(over), *more)
         given = Evidence(self.variables, evidence, self._asked.column)
         asked = whole._asked if rtol is None and threads is None else whole._distribution(rtol, threads)
-        per_row = whole._compiled.work
-        work = per_row * given.rows * times
-        is_long = work > _LONG_WORK or per_row > _LARGE_CIRCUIT
+        compiled = whole._compiled
+        work = compiled.work * given.rows * times
+        is_long = work > _LONG_WORK or compiled.circuit.edges > _LARGE_CIRCUIT
         notice = waiting(f"{question.__name__}: {plural(given.rows, 'row')}") if is_long else _NO_NOTICE
         with tier(work), notice:
             answers = question(asked, given, *more)
