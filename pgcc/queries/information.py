@@ -157,14 +157,19 @@ def _sampled_divergence(drawn: np.ndarray, log_p: np.ndarray, log_q: np.ndarray,
     part, slack = float(mass @ terms), rtol * float(1.0 + mass @ np.abs(terms))
     u = _enclosed(1.0 - float(mass.sum()), rtol)
     v = _enclosed(1.0 - float(np.exp(log_q[first]).sum()), rtol)[1]
-    lowest = min(x * np.log(x / v) if x else 0.0 for x in (*u, min(max(v / math.e, u[0]), u[1])))
-    least = max(0.0, part + lowest - slack)
-    mean = _mean(log_p - log_q, min(u[1], _MISSED / len(drawn)) * -floor)
+    least = max(0.0, part + _least_share(*u, v) - slack)
+    missed = min(u[1], _MISSED / len(drawn))
+    mean = _mean(log_p - log_q, max(missed * -floor, -_least_share(0.0, missed, v)))
     half = (part + slack - u[1] * floor - least) / 2
     if half <= mean.standard_error and np.isfinite(half):
         return Estimate(least + half, half, exact=False)
     low = max(0.0, least - float(mean))  # the mean of a sample may be below the proved lower bound
     return Estimate(float(mean) + low, mean.standard_error + low, exact=False, scatter=mean.scatter)
+
+
+def _least_share(low: float, high: float, v: float) -> float:
+    """The minimum of x·log(x/v) for x between the two, which is at v/e if that is between them."""
+    return min(x * math.log(x / v) if x else 0.0 for x in (low, high, min(max(v / math.e, low), high)))
 
 
 def mutual_information(distribution: Distribution, given: Evidence, a: np.ndarray, b: np.ndarray) -> np.ndarray:
