@@ -144,10 +144,13 @@ def _in_balls(order: Sequence[Node], known: Mapping[Node, Number | arb]) -> arb:
         if found.is_exact() or found.rel_accuracy_bits() >= _ENOUGH:
             return found
         order, known = _down_to_known(order[-1], rounded=False)
-        if bits >= ZERO_BITS and found.contains(0):
-            exact = _exactly(order, known) if all(map(_is_small, order)) else None
-            with precision(_MOST_BITS):
-                return found if exact is None else ball(exact)
+        if bits == ZERO_BITS and found.contains(0):
+            if not all(map(_is_small, order)):
+                return found  # more bits of a large determinant take too long
+            exact = _exactly(order, known)
+            if exact is not None:
+                with precision(_MOST_BITS):
+                    return ball(exact)
     return found
 
 
@@ -163,6 +166,7 @@ def _rounded(value: arb) -> Number:
         raise PrecisionError(f"its total g(1), about 2**{exponent}, has more than {_MOST_DIGITS:,} digits")
     if bound > ACCURACY:
         raise PrecisionError(
-            f"its total g(1) = {value.str(4)} cannot be computed to a relative error of 1e-12 with {_MOST_BITS:,} bits"
+            f"its total g(1) = {value.str(4)} cannot be computed to a relative error of 1e-12 "
+            f"with up to {_MOST_BITS:,} bits"
         )
     return ldexp(mantissa, exponent)

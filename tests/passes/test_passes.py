@@ -436,3 +436,12 @@ def test_the_expansion_shares_and_skips_zeros():
     assert size(8, below=True) < 8**4
     assert size(16, below=True) < 20 * size(8, below=True)
     assert size(8, below=False) < size(8, below=True) / 2
+
+
+def test_a_total_that_more_bits_tell_from_zero():
+    """It cancels down to 2**-2068, which 1,024 bits do not show and fractions are too long for."""
+    a, b = var("a"), var("b")
+    tiny = Fraction(3, 2**2070 + 1)
+    root = weighted_sum((tiny, 1, -1), (b, weighted_sum((1e300,), (a,)), weighted_sum((1e300,), (b,))))
+    found = total(Circuit(root, ["a", "b"]))
+    assert abs(Fraction(found) / tiny - 1) < Fraction(1, 10**12)
