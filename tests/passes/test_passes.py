@@ -31,6 +31,7 @@ from pgcc.passes.expand_det import bird, expand_det
 from pgcc.passes.pipeline import PASSES, simplify
 from pgcc.passes.rules import RULES
 from pgcc.passes.simplify import fold
+from pgcc.passes.total import total
 from pgcc.testing import DET_KINDS, brute_force, circuits, random_circuit, random_det
 
 X, Y, Z = var("x"), var("y"), var("z")
