@@ -168,8 +168,8 @@ class Compiled:
         The circuit as it was given.
     decomposable : bool
         Whether no two factors of a product share a variable.
-    work : int
-        The approximate number of multiplications per row.
+    work, edges : int
+        The approximate number of multiplications per row, and the number of edges, of the stage "circuit".
     seconds : dict
         The stages made so far, and how long each took, not counting earlier stages.
     """
@@ -190,7 +190,7 @@ class Compiled:
         self.given, self.validate = circuit, validate
         self.seconds: dict[str, float] = {}
         self._make(FOR_ANY_CIRCUIT[0])  # before it is known which stages there are
-        self.work = multiplications(self.circuit)
+        self.work, self.edges = multiplications(self.circuit), self.circuit.edges
         self.decomposable = self.circuit.overlap is None  # no two factors of a product share a variable
         if validate and not self.decomposable:
             refuse_squares(self.circuit, self.squares)

@@ -809,7 +809,7 @@ class Model(KnowsOldSpellings):
         asked = whole._asked if rtol is None and threads is None else whole._distribution(rtol, threads)
         compiled = whole._compiled
         work = compiled.work * given.rows * times
-        is_long = work > _LONG_WORK or compiled.circuit.edges > _LARGE_CIRCUIT
+        is_long = work > _LONG_WORK or compiled.edges > _LARGE_CIRCUIT
         notice = waiting(f"{question.__name__}: {plural(given.rows, 'row')}") if is_long else _NO_NOTICE
         with tier(work), notice:
             answers = question(asked, given, *more)

@@ -789,13 +789,18 @@ BOUNDS = [
                     ),
                     (
                         "the least divergence of what was not seen",
-                        "least = max(0.0, part + lowest - slack)",
+                        "least = max(0.0, part + _least_share(*u, v) - slack)",
                         "least = max(0.0, part - slack)",
                     ),
                     (
                         "the divergence of what samples miss",
-                        "min(u[1], _MISSED / len(drawn)) * -floor",
+                        "max(missed * -floor, -_least_share(0.0, missed, v))",
                         "0.0",
+                    ),
+                    (
+                        "what samples miss is more probable under q",
+                        "max(missed * -floor, -_least_share(0.0, missed, v))",
+                        "missed * -floor",
                     ),
                 ]
             ),
