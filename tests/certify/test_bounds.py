@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from flint import arb, fmpq, fmpq_mat
 
+import pgcc
 from pgcc.certify.certificate import Analysis, _log_growth, rounding_bound
 from pgcc.certify.kernels.analysis import ENDLESS, _quotient, nothing_known
 from pgcc.certify.kernels.bounds import absolute_error, certify, divide, posteriors
