@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zlib
@@ -66,8 +67,11 @@ def number(seed, item) -> int:
 
 @pytest.fixture(autouse=True)
 def compiled():
-    """Kernels are compiled, however small the work of a test: it is about what large work runs on."""
-    before = choose_tier("compiled")
+    """Kernels are compiled, however small the work of a test: it is about what large work runs on.
+
+    With NUMBA_DISABLE_JIT=1, there are no compiled ones: tests of formulas are quicker so (see `mutations`).
+    """
+    before = choose_tier("interpreted" if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "compiled")
     yield
     choose_tier(before)
 

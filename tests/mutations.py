@@ -1,11 +1,12 @@
 """Break the compiler in known ways, and show that the tests notice: ``python tests/mutations.py [NAME …]``.
 
-Every mutant is a copy of the package with one text changed, on which a few tests are run: files of tests, or cases of
-the adversary. It is killed if one of them fails. The script ends with an error if a mutant survives, if its tests fail
-without it (which would kill anything), and at once if a text that it wants to change does not stand exactly once in its
-file: whoever rewrites that line mends the mutant too.
+Every mutant is a copy of the package with a piece of code changed, on which a few tests are run: files of tests, or
+cases of the adversary. It is killed if one of them fails. The script ends with an error if a mutant survives, if its
+tests fail without it (which would kill anything), and at once if the code that it wants to change does not stand
+exactly once in its function: whoever rewrites that code mends the mutant too. Code is found in the syntax tree, so that
+its layout, comments and the rest of the file may change freely.
 
-    python tests/mutations.py --list                    the names, and whether their texts are there
+    python tests/mutations.py --list                    the names, and what is missing
     python tests/mutations.py --sample 3 --seed 1       some of them, as CI does (`test_mutations`)
     python tests/mutations.py --jobs 4                  several at a time
     python tests/mutations.py "the floor of a bound"    one
@@ -14,6 +15,7 @@ file: whoever rewrites that line mends the mutant too.
 from __future__ import annotations
 
 import argparse
+import ast
 import hashlib
 import os
 import random
@@ -21,7 +23,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -43,14 +47,16 @@ def digest_of_code() -> str:
 
 
 class Mutant(NamedTuple):
-    """A text of one file, what it becomes, and what should notice.
+    """A piece of code, what it becomes, and what should notice.
 
+    where : the function or class, as "Class.method"; "" for a whole file. code, becomes : expressions, or statements.
     tests : files of tests, or one test as file::name. adversary : generators, " / ", questions.
     """
 
     name: str
     file: str
-    line: str
+    where: str
+    code: str
     becomes: str
     tests: str = ""
     adversary: str = ""
@@ -60,27 +66,31 @@ MUTANTS = [
     Mutant(
         "a product of small numbers loses nothing",
         "certify/kernels/analysis.py",
-        "        low, error = -ENDLESS, log_add(error, LOSS + log_length)",
-        "        low = -ENDLESS",
+        "_product",
+        "low, error = -ENDLESS, log_add(error, LOSS + log_length)",
+        "low = -ENDLESS",
         "certify/test_certificates.py",
     ),
     Mutant(
         "coefficients of series lose no more than numbers",
         "certify/kernels/analysis.py",
-        "        low, error = -ENDLESS, log_add(error, LOSS + log_length)",
-        "        low, error = -ENDLESS, log_add(error, LOSS)",
+        "_product",
+        "LOSS + log_length",
+        "LOSS",
         "certify/test_certificates.py",
     ),
     Mutant(
         "a quotient by what underflowed is right",
         "certify/kernels/analysis.py",
-        "    if y_error > -math.inf or y_low < _NORMAL:",
-        "    if False:",
+        "_quotient",
+        "y_error > -math.inf or y_low < _NORMAL",
+        "False",
         "certify/test_bounds.py certify/test_certificates.py",
     ),
     Mutant(
         "a quotient has two roundings",
         "certify/kernels/analysis.py",
+        "_quotient_of",
         "s.rounds[x] + s.rounds[y] + 3.0",
         "s.rounds[x] + s.rounds[y] + 2.0",
         "certify/test_certificates.py",
@@ -88,69 +98,79 @@ MUTANTS = [
     Mutant(
         "complements are dropped beside large children",
         "determinants/kernels/scaled_staged.py",
-        " or (m[y] != 0.0 and top - e[y] > 2)",
-        "",
+        "scaled_determinant",
+        "(m[f] != 0.0 and top - e[f] > 2) or (m[y] != 0.0 and top - e[y] > 2)",
+        "m[f] != 0.0 and top - e[f] > 2",
         "certify/test_certificates.py",
     ),
     Mutant(
         "sums miss variables",
         "passes/homogenize.py",
-        "            self._missing[key] = self.absent(lacking) if size(lacking) else None",
-        "            self._missing[key] = None",
+        "Fillers.missing",
+        "self.absent(lacking) if size(lacking) else None",
+        "None",
         "program/test_lowering.py",
     ),
     Mutant(
         "a free leaf is an absent one",
         "program/builder.py",
-        "table[i, 2] = nearest_float(add(x, y))",
-        "table[i, 2] = nearest_float(x)",
+        "leaf_table",
+        "add(x, y)",
+        "x",
         "rings/test_paper.py",
     ),
     Mutant(
         "weights are no part of identity",
         "ir/node.py",
-        "    return (op, children, _ratios(data) if Fraction in kinds else data, kinds)",
-        "    return (op, children, None if op == Op.SUM else data, kinds)",
+        "identity",
+        "_ratios(data) if Fraction in kinds else data",
+        "None if op == Op.SUM else data",
         "ir/test_ir.py",
     ),
     Mutant(
         "bounds that are always small",
         "certify/kernels/bounds.py",
-        "    return 1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor) + _LEAST",
-        "    return 1e-17 * abs(m)",
+        "absolute_error",
+        "1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor) + _LEAST",
+        "1e-17 * abs(m)",
         "certify/test_bounds.py",
     ),
     Mutant(
         "the sign of Bird's determinant",
         "passes/expand_det.py",
-        "    return F[0][0] if n % 2 else _minus(F[0][0])",
-        "    return F[0][0]",
+        "bird",
+        "F[0][0] if n % 2 else _minus(F[0][0])",
+        "F[0][0]",
         "passes/test_passes.py determinants/test_determinant.py",
     ),
     Mutant(
         "what is out counts as in",
         "determinants/forms.py",
-        "-change if form == FREE else change]),",
-        "change]),",
+        "_variable_tables",
+        "-change if form == FREE else change",
+        "change",
         "frontend/test_dpp_forms.py",
     ),
     Mutant(
         "the diagonal of what is out",
         "determinants/forms.py",
-        "other, other_low = -base.gap, -base.gap_low",
-        "other, other_low = base.gap, base.gap_low",
+        "_variable_tables",
+        "-base.gap, -base.gap_low",
+        "base.gap, base.gap_low",
         "frontend/test_dpp_forms.py",
     ),
     Mutant(
         "borders forget what was eliminated",
         "determinants/kernels/bordering.py",
-        "            pivot[j] -= right[at + j] * left[at + j] * inverse",
-        "            pivot[j] -= 0.0 * inverse",
+        "border_pivots",
+        "right[at + j] * left[at + j]",
+        "0.0",
         "determinants/test_marginals_det.py",
     ),
     Mutant(
         "everything counts in a determinant of a size",
         "ir/interpret.py",
+        "_det",
         "[zero, x] if counts else [x]",
         "[zero, x]",
         "determinants/test_counted_det.py",
@@ -158,78 +178,89 @@ MUTANTS = [
     Mutant(
         "any combination of determinants is proved",
         "validity/extraction.py",
-        "    return None if len(found) > 1 else found.pop() if found else 0",
-        "    return 1",
+        "_common_sign",
+        "None if len(found) > 1 else found.pop() if found else 0",
+        "1",
         "validity/test_extraction.py",
     ),
     Mutant(
         "trees subtract",
         "determinants/kernels/laplacian.py",
-        "                other[j] += share * row[j]",
-        "                other[j] -= share * row[j]",
+        "_star_mesh",
+        "other[j] += share * row[j]",
+        "other[j] -= share * row[j]",
         "frontend/test_spanning_tree.py",
     ),
     Mutant(
         "edges that must be in are left away",
         "determinants/kernels/laplacian.py",
-        "            parent[a] = b\n        inside",
-        "            parent[b] = b\n        inside",
+        "_contract",
+        "if a == r:\n    parent[b] = a\nelse:\n    parent[a] = b",
+        "if a == r:\n    parent[b] = a\nelse:\n    parent[b] = b",
         "frontend/test_spanning_tree.py",
     ),
     Mutant(
         "matchings with edges that touch",
         "determinants/kernels/sized.py",
-        "            next_[i] = newer[i] + path[t] * older[i - 1]",
-        "            next_[i] = newer[i] + path[t] * newer[i - 1]",
+        "_matchings",
+        "older[i - 1]",
+        "newer[i - 1]",
         "frontend/test_dpp_forms.py",
     ),
     Mutant(
         "complements of what is absent are forgotten",
         "exact/pencil.py",
-        "        factor = math.prod([y[i] for i in absent], start=self.one)",
-        "        factor = self.one",
+        "Determinant.at",
+        "math.prod([y[i] for i in absent], start=self.one)",
+        "self.one",
         "determinants/test_exact_det.py",
     ),
     Mutant(
         "slots are free too early",
         "program/schedule.py",
-        "    last[list(roots)] = len(start)",
-        "    last = np.maximum(last - 1, -1)\n    last[list(roots)] = len(start)",
+        "_last_uses",
+        "np.maximum.at(last, program.args[is_slot], user[is_slot])",
+        "np.maximum.at(last, program.args[is_slot], user[is_slot])\nlast = np.maximum(last - 1, -1)",
         "program/test_lowering.py laws/test_strategies.py",
     ),
     Mutant(
         "conditioning keeps lower degrees",
         "passes/condition.py",
-        "for w, c in iter_edges(node) if degree[c] == d)",
-        "for w, c in iter_edges(node))",
+        "_Coefficients._lead",
+        "((w, leading[c]) for w, c in iter_edges(node) if degree[c] == d)",
+        "((w, leading[c]) for w, c in iter_edges(node))",
         "passes/test_condition.py",
     ),
     Mutant(
         "K is taken for L",
         "frontend/dpp.py",
-        "    return _circuit(kernel, _one_minus(kernel), _identity(kernel), _transposed(kernel))",
-        "    return _circuit(kernel, _identity(kernel), _identity(kernel), _transposed(kernel))",
+        "_from_k",
+        "_one_minus(kernel)",
+        "_identity(kernel)",
         "frontend/test_dpp_forms.py",
     ),
     Mutant(
         "a weight is lost in merging",
         "passes/rules.py",
-        "            weights[place] = total",
-        "            pass",
+        "merge_equal_terms",
+        "weights[place] = total",
+        "pass",
         "passes/test_passes.py",
     ),
     Mutant(
         "the top coefficient without its neighbours",
         "rings/kernels/series.py",
-        "                slack[args[j]] = max(slack[args[j]], total - lowest)",
-        "                slack[args[j]] = max(slack[args[j]], 0)",
+        "find_slack",
+        "total - lowest",
+        "0",
         "laws/test_strategies.py",
     ),
     Mutant(
         "decimals are doubles",
         "frontend/tokens.py",
-        "    return digits * 10**power if power >= 0 else as_number(Fraction(digits, 10**-power))",
-        "    return digits * 10**power if power >= 0 else digits / 10**-power",
+        "decimal",
+        "as_number(Fraction(digits, 10**-power))",
+        "digits / 10**-power",
         "frontend/test_expression.py",
     ),
 ]
@@ -244,99 +275,113 @@ BOUNDS = [
     Mutant(
         "the floor of a bound",
         "certify/kernels/bounds.py",
-        "(gamma * (m + floor) / (1.0 - gamma) + floor)",
-        "(gamma * (m + floor) / (1.0 - gamma))",
+        "absolute_error",
+        "gamma * (m + floor) / (1.0 - gamma) + floor",
+        "gamma * (m + floor) / (1.0 - gamma)",
         "certify/test_bounds.py",
     ),
     Mutant(
         "the magnitude that underflow hid",
         "certify/kernels/bounds.py",
-        "(gamma * (m + floor) / (1.0 - gamma) + floor)",
-        "(gamma * m / (1.0 - gamma) + floor)",
+        "absolute_error",
+        "m + floor",
+        "m",
         "certify/test_bounds.py",
     ),
     Mutant(
         "the computed magnitude for the true one",
         "certify/kernels/bounds.py",
-        "(gamma * (m + floor) / (1.0 - gamma) + floor)",
-        "(gamma * (m + floor) + floor)",
+        "absolute_error",
+        "gamma * (m + floor) / (1.0 - gamma)",
+        "gamma * (m + floor)",
         "certify/test_bounds.py",
     ),
     Mutant(
         "relative to the computed value",
         "certify/kernels/bounds.py",
-        "    return error / rest if rest > 0.0",
-        "    return error / abs(v) if rest > 0.0",
+        "relative_bound",
+        "error / rest",
+        "error / abs(v)",
         "certify/test_bounds.py",
     ),
     Mutant(
         "zero without a floor",
         "certify/kernels/bounds.py",
-        "    if v == 0.0 and m == 0.0 and floor == 0.0:",
-        "    if v == 0.0 and m == 0.0:",
+        "relative_bound",
+        "v == 0.0 and m == 0.0 and floor == 0.0",
+        "v == 0.0 and m == 0.0",
         "certify/test_bounds.py",
     ),
     Mutant(
         "the error of what divides",
         "certify/kernels/bounds.py",
-        "    more, times = by_bound + 2.0 * UNIT,",
-        "    more, times = 2.0 * UNIT,",
+        "divide",
+        "by_bound + 2.0 * UNIT",
+        "2.0 * UNIT",
         "certify/test_bounds.py",
     ),
     Mutant(
         "the rounding of a quotient",
         "certify/kernels/bounds.py",
-        "    more, times = by_bound + 2.0 * UNIT,",
-        "    more, times = by_bound,",
+        "divide",
+        "by_bound + 2.0 * UNIT",
+        "by_bound",
         "certify/test_bounds.py",
     ),
     Mutant(
         "a quotient by what is smaller than it seems",
         "certify/kernels/bounds.py",
+        "divide",
         "(1.0 + 4.0 * UNIT) / max(1.0 - by_bound, 0.5)",
-        "(1.0 + 4.0 * UNIT)",
+        "1.0 + 4.0 * UNIT",
         "certify/test_bounds.py",
     ),
     Mutant(
         "the root's error in a posterior",
         "certify/kernels/bounds.py",
-        "gamma, floor[row]) + root_bound) * (1.0 + 1e-6) + 1e-15",
-        "gamma, floor[row])) * (1.0 + 1e-6) + 1e-15",
+        "posteriors",
+        "relative_bound(x, sizes[i, row], gamma, floor[row]) + root_bound",
+        "relative_bound(x, sizes[i, row], gamma, floor[row])",
         "certify/test_bounds.py",
     ),
     Mutant(
         "a posterior by what is smaller than it seems",
         "certify/kernels/bounds.py",
-        "bound / (1.0 - root_bound) if root_bound < 1.0",
-        "bound if root_bound < 1.0",
+        "posteriors",
+        "bound / (1.0 - root_bound)",
+        "bound",
         "certify/test_bounds.py",
     ),
     Mutant(
         "what the formula of a bound loses below the normal numbers",
         "certify/kernels/bounds.py",
-        "+ floor) + _LEAST",
-        "+ floor)",
+        "absolute_error",
+        "1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor) + _LEAST",
+        "1.0001 * (gamma * (m + floor) / (1.0 - gamma) + floor)",
         "certify/test_bounds.py",
     ),
     Mutant(
         "the variable's error in a posterior",
         "certify/kernels/bounds.py",
-        "                bound = (relative_bound(x, sizes[i, row], gamma, floor[row]) + root_bound)",
-        "                bound = root_bound",
+        "posteriors",
+        "relative_bound(x, sizes[i, row], gamma, floor[row]) + root_bound",
+        "root_bound",
         "certify/test_bounds.py",
     ),
     Mutant(
         "subnormal floats are as good as others",
         "rings/values.py",
-        "            bound[tiny] += np.where(floats > 0.0, 2.0**-1074 / floats, np.inf)[tiny]",
-        "            bound[tiny] += 0.0",
+        "Values.float_bounds",
+        "np.where(floats > 0.0, 2.0**-1074 / floats, np.inf)[tiny]",
+        "0.0",
         "certify/test_bounds.py",
     ),
     Mutant(
         "roundings beyond the first order",
         "certify/certificate.py",
-        "    return total / (1.0 - total) if total < 0.5 else np.inf",
-        "    return total if total < 0.5 else np.inf",
+        "rounding_bound",
+        "total / (1.0 - total)",
+        "total",
         "certify/test_bounds.py",
     ),
     # roundings of operations
@@ -344,37 +389,46 @@ BOUNDS = [
         Mutant(
             f"roundings: {name}",
             "certify/kernels/analysis.py",
-            line,
+            where,
+            code,
             becomes,
             "certify/test_bounds.py certify/test_certificates.py",
         )
-        for name, line, becomes in [
+        for name, where, code, becomes in [
             (
                 "of factors",
+                "_times",
                 "rounds[at] += rounds[x] + system.length",
                 "rounds[at] = max(rounds[at], rounds[x]) + 1.0",
             ),
-            ("of products", "rounds[at] += rounds[x] + system.length", "rounds[at] += rounds[x]"),
-            ("of a quotient", "s.rounds[x] + s.rounds[y] + 3.0", "s.rounds[x] + s.rounds[y] + 2.0"),
-            ("of the divisor", "s.rounds[x] + s.rounds[y] + 3.0", "s.rounds[x] + 3.0"),
-            ("of weights", "_add_term(s, at, s.rounds[x] + 2.0,", "_add_term(s, at, s.rounds[x] + 0.0,"),
-            ("of weights of products", "s.rounds[y] + 2.0 + system.length", "s.rounds[y] + system.length"),
-            ("of the second factor", "s.rounds[x] + s.rounds[y] + 2.0", "s.rounds[x] + 2.0"),
-            ("of a product in a sum", "s.rounds[y] + 2.0 + system.length", "s.rounds[y] + 2.0"),
+            ("of products", "_times", "rounds[x] + system.length", "rounds[x]"),
+            ("of a quotient", "_quotient_of", "s.rounds[x] + s.rounds[y] + 3.0", "s.rounds[x] + s.rounds[y] + 2.0"),
+            ("of the divisor", "_quotient_of", "s.rounds[x] + s.rounds[y]", "s.rounds[x]"),
+            ("of weights", "_add", "s.rounds[x] + 2.0", "s.rounds[x] + 0.0"),
+            ("of weights of products", "_add_product", "s.rounds[x] + s.rounds[y] + 2.0", "s.rounds[x] + s.rounds[y]"),
+            ("of the second factor", "_add_product", "s.rounds[x] + s.rounds[y]", "s.rounds[x]"),
+            (
+                "of a product in a sum",
+                "_add_product",
+                "s.rounds[x] + s.rounds[y] + 2.0 + system.length",
+                "s.rounds[x] + s.rounds[y] + 2.0",
+            ),
             (
                 "of values in sums",
-                "    _add_term(s, at, s.rounds[x] + 2.0,",
-                "    _add_term(s, at, 0.0,",
+                "_add",
+                "s.rounds[x] + 2.0",
+                "0.0",
             ),
-            ("of additions", "    system.terms[0] += 1.0\n\n\ndef _add_product", "\n\ndef _add_product"),
-            ("of added series", "    system.terms[0] += system.length", "    system.terms[0] += 1.0"),
+            ("of additions", "_add", "system.terms[0] += 1.0", ""),
+            ("of added series", "_add_product", "system.terms[0] += system.length", "system.terms[0] += 1.0"),
         ]
     ),
     Mutant(
         "roundings: of leaves",
         "certify/certificate.py",
-        "        np.full(len(size), 2.0),",
-        "        np.full(len(size), 0.0),",
+        "leaf_states",
+        "np.full(len(size), 2.0)",
+        "np.full(len(size), 0.0)",
         "certify/test_bounds.py certify/test_certificates.py",
     ),
     # underflow
@@ -382,201 +436,246 @@ BOUNDS = [
         Mutant(
             f"underflow: {name}",
             file,
-            line,
+            where,
+            code,
             becomes,
             "certify/test_bounds.py certify/test_certificates.py",
             "flows_order subnormal scales series_floor deep / prob raw marginals",
         )
-        for name, file, line, becomes in [
-            ("of products", "certify/kernels/analysis.py", "log_add(error, LOSS + log_length)", "error"),
+        for name, file, where, code, becomes in [
+            ("of products", "certify/kernels/analysis.py", "_product", "log_add(error, LOSS + log_length)", "error"),
             (
                 "of long products",
                 "certify/kernels/analysis.py",
-                "log_add(error, LOSS + log_length)",
-                "log_add(error, LOSS)",
+                "_product",
+                "LOSS + log_length",
+                "LOSS",
             ),
             (
                 "of the first factor",
                 "certify/kernels/analysis.py",
+                "_product",
                 "log_add(x_error + y_high, x_high + y_error)",
                 "x_high + y_error",
             ),
             (
                 "of the second factor",
                 "certify/kernels/analysis.py",
+                "_product",
                 "log_add(x_error + y_high, x_high + y_error)",
                 "x_error + y_high",
             ),
-            ("of weights", "certify/kernels/analysis.py", "LOSS if lost else -math.inf", "-math.inf"),
-            ("of a quotient", "certify/kernels/analysis.py", "    error = x_error - y_low\n", "    error = x_error\n"),
+            ("of weights", "certify/kernels/analysis.py", "_weighted", "LOSS if lost else -math.inf", "-math.inf"),
+            ("of a quotient", "certify/kernels/analysis.py", "_quotient", "x_error - y_low", "x_error"),
             (
                 "of quotients",
                 "certify/kernels/analysis.py",
+                "_quotient",
                 "low, error = -ENDLESS, log_add(error, LOSS)",
                 "low = -ENDLESS",
             ),
             (
                 "of a divisor",
                 "certify/kernels/analysis.py",
-                "if y_error > -math.inf or y_low < _NORMAL:",
-                "if y_error > -math.inf:",
+                "_quotient",
+                "y_error > -math.inf or y_low < _NORMAL",
+                "y_error > -math.inf",
             ),
             (
                 "of terms",
                 "certify/kernels/analysis.py",
-                "= log_add(s.error[at], error), s.positive[at] & positive",
-                "= s.error[at], s.positive[at] & positive",
+                "_add_term",
+                "log_add(s.error[at], error)",
+                "s.error[at]",
             ),
             (
                 "of values in sums",
                 "certify/kernels/analysis.py",
-                "s.low[x], s.error[x])\n    _add_term(",
-                "s.low[x], s.error[x])\n    error = s.error[x]\n    _add_term(",
+                "_add",
+                "high, low, error = _weighted(system.log_weights[k], s.high[x], s.low[x], s.error[x])",
+                "high, low, error = _weighted(system.log_weights[k], s.high[x], s.low[x], s.error[x])"
+                "\nerror = s.error[x]",
             ),
             (
                 "of leaves",
                 "certify/certificate.py",
-                "        np.where(lost, LOSS, -math.inf),",
-                "        np.full(len(table), -math.inf),",
+                "leaf_states",
+                "np.where(lost, LOSS, -math.inf)",
+                "np.full(len(table), -math.inf)",
             ),
             (
                 "of both factors",
                 "certify/kernels/analysis.py",
+                "_product",
                 "log_add(log_add(x_error + y_high, x_high + y_error), x_error + y_error + log_length)",
                 "log_add(x_error + y_high, x_high + y_error)",
             ),
             (
                 "the least normal number",
                 "certify/kernels/analysis.py",
-                "_NORMAL, LEAST_NORMAL = -1021 * math.log(2.0)",
-                "_NORMAL, LEAST_NORMAL = -1074 * math.log(2.0)",
+                "",
+                "-1021 * math.log(2.0)",
+                "-1074 * math.log(2.0)",
             ),
             (
                 "of subnormal weights",
                 "certify/kernels/analysis.py",
-                "    lost = weight < LEAST_NORMAL",
-                "    lost = False",
+                "_weighted",
+                "weight < LEAST_NORMAL",
+                "False",
             ),
-            ("of weights that are not 1", "certify/kernels/analysis.py", "    if weight == 0.0:", "    if True:"),
+            ("of weights that are not 1", "certify/kernels/analysis.py", "_weighted", "weight == 0.0", "True"),
             (
                 "the largest quotient",
                 "certify/kernels/analysis.py",
-                "    return x_high - y_low, low, error",
-                "    return x_high - y_high, low, error",
+                "_quotient",
+                "x_high - y_low",
+                "x_high - y_high",
             ),
             (
                 "the largest sum",
                 "certify/kernels/analysis.py",
-                "s.high[at], s.low[at] = log_add(s.high[at], high),",
-                "s.high[at], s.low[at] = max(s.high[at], high),",
+                "_add_term",
+                "log_add(s.high[at], high)",
+                "max(s.high[at], high)",
             ),
             (
                 "of sums with negative terms",
                 "certify/kernels/analysis.py",
-                "    if not (s.positive[at] and s.error[at] == -math.inf):",
-                "    if not s.error[at] == -math.inf:",
+                "_end_sum",
+                "s.positive[at] and s.error[at] == -math.inf",
+                "s.error[at] == -math.inf",
             ),
             (
                 "signs of weights",
                 "certify/kernels/analysis.py",
-                "error, s.positive[x] & (not system.negative[k]))",
-                "error, s.positive[x])",
+                "_add",
+                "s.positive[x] & (not system.negative[k])",
+                "s.positive[x]",
             ),
             (
                 "signs of factors in sums",
                 "certify/kernels/analysis.py",
-                "2.0 + system.length, s.positive[x] & s.positive[y]",
-                "2.0 + system.length, s.positive[x]",
+                "_add_product",
+                "s.positive[x] & s.positive[y]",
+                "s.positive[x]",
             ),
             (
                 "signs of factors",
                 "certify/kernels/analysis.py",
-                "    positive[at] &= positive[x]\n",
+                "_times",
+                "positive[at] &= positive[x]",
                 "",
             ),
             (
                 "the order of weights",
                 "certify/kernels/analysis.py",
-                "    if system.weight_first:",
-                "    if not system.weight_first:",
+                "_add_product",
+                "system.weight_first",
+                "not system.weight_first",
             ),
             (
                 "the largest leaf",
                 "certify/certificate.py",
-                "np.log(np.abs(program.leaf_table[:, :2]).sum(axis=1))",
-                "np.log(np.abs(program.leaf_table[:, :2]).max(axis=1))",
+                "log_leaves_of",
+                "np.abs(program.leaf_table[:, :2]).sum",
+                "np.abs(program.leaf_table[:, :2]).max",
             ),
             (
                 "the least coefficient of a leaf",
                 "certify/certificate.py",
+                "Analysis.run",
                 "leaves._replace(low=np.full(len(leaves.low), -ENDLESS))",
                 "leaves",
             ),
             (
                 "signs of leaves",
                 "certify/certificate.py",
-                "        positive,\n    )",
-                "        np.ones(len(size), np.uint8),\n    )",
+                "leaf_states",
+                "State(np.full(len(size), 2.0), log_leaves_of(program), np.where(lost, -ENDLESS, "
+                "np.minimum(least, ENDLESS)), np.where(lost, LOSS, -math.inf), positive)",
+                "State(np.full(len(size), 2.0), log_leaves_of(program), np.where(lost, -ENDLESS, "
+                "np.minimum(least, ENDLESS)), np.where(lost, LOSS, -math.inf), np.ones(len(size), np.uint8))",
             ),
             (
                 "sizes of subnormal weights",
                 "certify/certificate.py",
-                "        logs[k] = _log_size(program.numbers[k])",
-                "        logs[k] = min(logs[k], 800.0)",
+                "log_weights_of",
+                "_log_size(program.numbers[k])",
+                "min(logs[k], 800.0)",
             ),
             (
                 "of the floor itself",
                 "certify/certificate.py",
-                " * _bounded_exp(beside + 1.0) + 2.0**-1074)",
-                " * _bounded_exp(beside + 1.0))",
+                "Analysis.certificate",
+                "_bounded_exp(error + 1.0) + min(gamma, 1.0) * _bounded_exp(beside + 1.0) + 2.0**-1074",
+                "_bounded_exp(error + 1.0) + min(gamma, 1.0) * _bounded_exp(beside + 1.0)",
             ),
             (
                 "rounding of what is lost",
                 "certify/certificate.py",
-                "_bounded_exp(error + 1.0) + min",
-                "_bounded_exp(error) + min",
+                "Analysis.certificate",
+                "error + 1.0",
+                "error",
             ),
             (
                 "rounding of what magnitudes lose",
                 "certify/certificate.py",
-                "min(gamma, 1.0) * _bounded_exp(beside + 1.0)",
-                "min(gamma, 1.0) * _bounded_exp(beside)",
+                "Analysis.certificate",
+                "beside + 1.0",
+                "beside",
             ),
-            ("of the value", "certify/certificate.py", "_bounded_exp(error + 1.0) + min(gamma", "min(gamma"),
-            ("of the magnitude", "certify/certificate.py", " + min(gamma, 1.0) * _bounded_exp(beside + 1.0)", ""),
+            (
+                "of the value",
+                "certify/certificate.py",
+                "Analysis.certificate",
+                "_bounded_exp(error + 1.0) + min(gamma, 1.0) * _bounded_exp(beside + 1.0)",
+                "min(gamma, 1.0) * _bounded_exp(beside + 1.0)",
+            ),
+            (
+                "of the magnitude",
+                "certify/certificate.py",
+                "Analysis.certificate",
+                "_bounded_exp(error + 1.0) + min(gamma, 1.0) * _bounded_exp(beside + 1.0)",
+                "_bounded_exp(error + 1.0)",
+            ),
         ]
     ),
     # determinants
     *(
-        Mutant(f"determinants: {name}", file, line, becomes, tests, adversary)
-        for name, file, line, becomes, tests, adversary in [
+        Mutant(f"determinants: {name}", file, where, code, becomes, tests, adversary)
+        for name, file, where, code, becomes, tests, adversary in [
             (
                 "errors of children",
                 "certify/certificate.py",
-                "        off = bound + _log_growth(below)",
-                "        off = -math.inf",
+                "Analysis._determinant",
+                "bound + _log_growth(below)",
+                "-math.inf",
                 "certify/test_certificates.py",
                 "tiny_beside_determinant composed / prob raw",
             ),
             (
                 "growth by children",
                 "certify/certificate.py",
-                "    return log_sum + 0.55 if log_sum < 0.0",
-                "    return log_sum if log_sum < 0.0",
+                "_log_growth",
+                "log_sum + 0.55",
+                "log_sum",
                 "certify/test_bounds.py",
                 "",
             ),
             (
                 "growth by wrong children",
                 "certify/certificate.py",
-                " if log_sum < 0.0 else min(math.exp(min(log_sum, 30.0)), ENDLESS)",
-                "",
+                "_log_growth",
+                "log_sum + 0.55 if log_sum < 0.0 else min(math.exp(min(log_sum, 30.0)), ENDLESS)",
+                "log_sum + 0.55",
                 "certify/test_bounds.py",
                 "",
             ),
             (
                 "Hadamard's bound without V",
                 "certify/certificate.py",
+                "log_determinant_bound",
                 "np.logaddexp(_log_squares(m0, 0), _log_squares(v, 1))",
                 "_log_squares(m0, 0)",
                 "certify/test_certificates.py::test_a_bound_of_every_value_of_a_determinant",
@@ -585,6 +684,7 @@ BOUNDS = [
             (
                 "Hadamard's bound without complements",
                 "certify/certificate.py",
+                "log_determinant_bound",
                 "np.logaddexp(_log_squares(u, 0) + 2.0 * log_f, 2.0 * log_y)",
                 "_log_squares(u, 0) + 2.0 * log_f",
                 "certify/test_certificates.py::test_a_bound_of_every_value_of_a_determinant",
@@ -593,6 +693,7 @@ BOUNDS = [
             (
                 "definite by rounding",
                 "ir/definite.py",
+                "surely_definite",
                 "scaled - shift * np.eye(n)",
                 "scaled",
                 "certify/test_bounds.py",
@@ -601,23 +702,26 @@ BOUNDS = [
             (
                 "definite though entries are off",
                 "ir/definite.py",
-                "        off += 1.001 * error / scale / scale[:, None]",
-                "        pass",
+                "surely_definite",
+                "off += 1.001 * error / scale / scale[:, None]",
+                "pass",
                 "certify/test_bounds.py",
                 "",
             ),
             (
                 "negative coefficients",
                 "determinants/staged.py",
-                "        if self.is_positive(d, children):",
-                "        if True:",
+                "_Bounds.log_bound",
+                "self.is_positive(d, children)",
+                "True",
                 "certify/test_certificates.py",
                 "tiny_beside_determinant / prob raw",
             ),
             (
                 "radii of the kernel",
                 "determinants/bases.py",
-                "    error += (entries.radii * scaling).max(initial=0.0)",
+                "_base_of_entries",
+                "error += (entries.radii * scaling).max(initial=0.0)",
                 "",
                 "",
                 "orthogonal_columns / prob raw",
@@ -625,46 +729,52 @@ BOUNDS = [
             (
                 "the residual of the inverse",
                 "determinants/bases.py",
-                "        error = (arb(_sizes(x, r)[1]) * largest / (1.0 - norm) * 1.001).abs_upper()",
-                "        error = arb(0)",
+                "refined_inverse",
+                "(arb(_sizes(x, r)[1]) * largest / (1.0 - norm) * 1.001).abs_upper()",
+                "arb(0)",
                 "attacks/test_attacks_det.py determinants/test_near_duplicates.py",
                 "cancelling_columns dpp_features / prob raw",
             ),
             (
                 "growth, quickly",
                 "determinants/kernels/forms.py",
-                "        tau[lane] *= 1.11 * (roundings + spread)",
-                "        tau[lane] *= 1e-3 * (roundings + spread)",
+                "_bound_errors",
+                "1.11 * (roundings + spread)",
+                "1e-3 * (roundings + spread)",
                 "attacks/test_attacks_det.py determinants/test_near_duplicates.py",
                 "dpp_features dpp_floats / prob raw",
             ),
             (
                 "growth",
                 "determinants/kernels/forms.py",
-                "        better = 1.5 * (roundings + q * spread) * spare[lane]",
-                "        better = 1e-4 * (roundings + q * spread) * spare[lane]",
+                "_bound_errors",
+                "1.5 * (roundings + q * spread)",
+                "1e-4 * (roundings + q * spread)",
                 "attacks/test_attacks_det.py determinants/test_near_duplicates.py",
                 "dpp_features dpp_floats / prob raw",
             ),
             (
                 "the border's size",
                 "determinants/kernels/bordering.py",
-                "(roundings * UNIT * size + relative * abs(pivot))",
-                "(relative * abs(pivot))",
+                "record_if_better",
+                "roundings * UNIT * size + relative * abs(pivot)",
+                "relative * abs(pivot)",
                 "determinants/test_marginals_det.py attacks/test_attacks_marginals.py",
                 "dpp_floats dpp_features / marginals pairwise",
             ),
             (
                 "the border's growth",
                 "determinants/kernels/bordering.py",
-                "    tau = roundings * UNIT * growth",
-                "    tau = 0.0 * growth",
+                "record_if_better",
+                "roundings * UNIT * growth",
+                "0.0 * growth",
                 "determinants/test_marginals_det.py attacks/test_attacks_marginals.py",
                 "dpp_floats dpp_features / marginals pairwise",
             ),
             (
                 "errors of sizes",
                 "determinants/kernels/sized.py",
+                "_symmetric_polynomial",
                 "(np.sqrt(m - j + 1.0) * error + (m - j + 1.0) * shift) * before / e",
                 "0.0",
                 "determinants/test_sized_det.py frontend/test_dpp_forms.py",
@@ -673,48 +783,54 @@ BOUNDS = [
             (
                 "trees",
                 "determinants/kernels/laplacian.py",
-                "    return value, exponent, 1.01 * roundings * UNIT if reliable else math.nan",
-                "    return value, exponent, 0.0 * roundings",
+                "tree_sum",
+                "1.01 * roundings * UNIT if reliable else math.nan",
+                "0.0 * roundings",
                 "frontend/test_spanning_tree.py",
                 "trees / prob raw",
             ),
             (
                 "slices too wide for their products",
                 "determinants/slices.py",
-                "    bits = (53 - math.ceil(math.log2(len(matrix)))) // 2",
-                "    bits = 27",
+                "cut",
+                "(53 - math.ceil(math.log2(len(matrix)))) // 2",
+                "27",
                 "determinants/test_definite.py",
                 "",
             ),
             (
                 "slices: what a sum loses",
                 "determinants/kernels/exact_sums.py",
-                "        most = max(most, abs(rest))",
-                "        most = 0.0",
+                "add_exactly",
+                "max(most, abs(rest))",
+                "0.0",
                 "determinants/test_definite.py",
                 "",
             ),
             (
                 "slices: what is left of the first residual",
                 "determinants/definite.py",
-                "left = of_first * (known + unseen) + through",
-                "left = 0.0 * (known + unseen) + 0.0 * through",
+                "IdentityPlus.inverse",
+                "of_first * (known + unseen) + through * (rounding(self.n) * known + unseen)",
+                "0.0 * (known + unseen) + 0.0 * through * (rounding(self.n) * known + unseen)",
                 "determinants/test_definite.py",
                 "",
             ),
             (
                 "slices: cubes of eigenvalues",
                 "determinants/definite.py",
-                "        error += size**3 / (3.0 * (1.0 - size)) +",
-                "        error += 0.0 * size**3 +",
+                "IdentityPlus.determinant",
+                "size**3 / (3.0 * (1.0 - size))",
+                "0.0 * size**3",
                 "determinants/test_definite.py",
                 "",
             ),
             (
                 "slices: the diagonal is not scaled back",
                 "determinants/definite.py",
-                "            diagonal = [x * arb(one) for",
-                "            diagonal = [x for",
+                "IdentityPlus.inverse",
+                "x * arb(one)",
+                "x",
                 "determinants/test_definite.py",
                 "",
             ),
@@ -722,11 +838,12 @@ BOUNDS = [
     ),
     # other methods
     *(
-        Mutant(f"{name}", file, line, becomes, tests, adversary)
-        for name, file, line, becomes, tests, adversary in [
+        Mutant(f"{name}", file, where, code, becomes, tests, adversary)
+        for name, file, where, code, becomes, tests, adversary in [
             (
                 "fft: rounding of sums",
                 "rings/paper.py",
+                "_sum",
                 "(len(weights) + 3) * (UNIT * size + _TINY)",
                 "0.0 * size",
                 "certify/test_bounds.py",
@@ -735,70 +852,81 @@ BOUNDS = [
             (
                 "fft: rounding of products",
                 "rings/paper.py",
-                "    return product, (spread + rounding) * (1 + 64 * UNIT) + _TINY * n",
-                "    return product, spread",
+                "_product",
+                "(spread + rounding) * (1 + 64 * UNIT) + _TINY * n",
+                "spread",
                 "certify/test_bounds.py",
                 "entangled entangled_scales / prob raw",
             ),
             (
                 "fft: errors of factors",
                 "rings/paper.py",
-                "    return product, (spread + rounding) * (1 + 64 * UNIT) + _TINY * n",
-                "    return product, rounding",
+                "_product",
+                "(spread + rounding) * (1 + 64 * UNIT) + _TINY * n",
+                "rounding",
                 "certify/test_bounds.py",
                 "entangled entangled_scales / prob raw",
             ),
             (
                 "fft: leaves",
                 "rings/paper.py",
-                "at[node] = np.array([value]), UNIT * abs(value) + _TINY",
-                "at[node] = np.array([value]), 0.0",
+                "_polynomial",
+                "UNIT * abs(value) + _TINY",
+                "0.0",
                 "certify/test_bounds.py",
                 "subnormal / prob raw",
             ),
             (
                 "balls: their radius",
                 "exact/precision.py",
-                "ratio / (1 - ratio) + 2 * UNIT if ratio < 0.5",
-                "2 * UNIT if ratio < 0.5",
+                "ball_parts",
+                "ratio / (1 - ratio) + 2 * UNIT",
+                "2 * UNIT",
                 "certify/test_bounds.py",
                 "",
             ),
             *(
-                (f"estimates: {what}", "queries/information.py", line, becomes, "certify/test_bounds.py", "")
-                for what, line, becomes in [
+                (f"estimates: {what}", "queries/information.py", where, code, becomes, "certify/test_bounds.py", "")
+                for what, where, code, becomes in [
                     (
                         "the entropy of what was not seen",
-                        "max(map(_times_log, u)) + u[1] * free * np.log(2.0)",
-                        "max(map(_times_log, u))",
+                        "_sampled_entropy",
+                        "part + rtol * (1.0 + part) + max(map(_times_log, u)) + u[1] * free * np.log(2.0)",
+                        "part + rtol * (1.0 + part) + max(map(_times_log, u))",
                     ),
                     (
                         "the probability of what was not seen",
-                        "max(map(_times_log, u)) + u[1] * free",
-                        "u[1] * free",
+                        "_sampled_entropy",
+                        "part + rtol * (1.0 + part) + max(map(_times_log, u))",
+                        "part + rtol * (1.0 + part)",
                     ),
                     (
                         "what samples miss",
+                        "_sampled_entropy",
                         "_MISSED / len(drawn) * (free * np.log(2.0) + np.log(len(drawn)))",
                         "0.0",
                     ),
                     (
                         "the divergence of what was not seen",
-                        "(part + slack - u[1] * floor - least) / 2",
-                        "(part + slack - least) / 2",
+                        "_sampled_divergence",
+                        "part + slack - u[1] * floor",
+                        "part + slack",
                     ),
                     (
                         "the least divergence of what was not seen",
-                        "least = max(0.0, part + _least_share(*u, v) - slack)",
-                        "least = max(0.0, part - slack)",
+                        "_sampled_divergence",
+                        "part + _least_share(*u, v)",
+                        "part",
                     ),
                     (
                         "the divergence of what samples miss",
+                        "_sampled_divergence",
                         "max(missed * -floor, -_least_share(0.0, missed, v))",
                         "0.0",
                     ),
                     (
                         "what samples miss is more probable under q",
+                        "_sampled_divergence",
                         "max(missed * -floor, -_least_share(0.0, missed, v))",
                         "missed * -floor",
                     ),
@@ -807,112 +935,126 @@ BOUNDS = [
             (
                 "counts: relative to the computed value",
                 "evaluate/counting.py",
-                "np.where(ratio < 1.0, ratio / (1.0 - ratio), np.inf)",
-                "np.where(ratio < 1.0, ratio, np.inf)",
+                "_certified",
+                "ratio / (1.0 - ratio)",
+                "ratio",
                 "certify/test_bounds.py",
                 "",
             ),
             (
                 "logarithms near 0",
                 "queries/probability.py",
-                "~(values.bound + 4.0 * UNIT <= rtol * size)",
-                "~(values.bound + 4.0 * UNIT <= rtol)",
+                "relative_logs",
+                "rtol * size",
+                "rtol",
                 "queries/test_answers.py",
                 "",
             ),
             (
                 "modes: what is pruned",
                 "queries/mode_search.py",
-                "        if bound > self.logprob + self.slack:",
-                "        if bound > self.logprob + 1e-8:",
+                "Search._push",
+                "self.slack",
+                "1e-8",
                 "queries/test_answers.py::test_a_mode_beside_a_branch_that_is_likelier_as_a_whole",
                 "",
             ),
             (
                 "gradients: determinants",
                 "queries/gradient.py",
-                "        is_lost = not function.sensitivity(codes, share, found) <= _LOST",
-                "        is_lost = False",
+                "_grad",
+                "not function.sensitivity(codes, share, found) <= _LOST",
+                "False",
                 "evaluate/test_gradients.py::test_a_determinant_that_cancels_where_the_value_does_not",
                 "",
             ),
             (
                 "gradients: sums beside determinants",
                 "evaluate/gradient.py",
-                "self.constants = constants._replace(weights=constants.weights * factors)",
-                "self.constants = constants",
+                "Differentiator.roundings",
+                "constants._replace(weights=constants.weights * factors)",
+                "constants",
                 "attacks/test_attacks_questions.py::test_derivatives_are_not_lost_beside_what_has_no_bounds",
                 "",
             ),
             (
                 "counts: gamma",
                 "evaluate/counting.py",
-                "magnitude[0] * (gamma / (1.0 - gamma))",
-                "magnitude[0] * 0.0",
+                "Counting.polynomial",
+                "gamma / (1.0 - gamma)",
+                "0.0",
                 "evaluate/test_cardinality.py attacks/test_attacks_counts.py",
                 "cancelling nearly_zero / cardinality counts",
             ),
             (
                 "counts: between two runs",
                 "evaluate/counting.py",
-                "        error = 1.5 * np.maximum(high[0] - below, 0.0) + 5.0 * gamma / (1.0 - gamma) * high[0]",
-                "        error = 0.0 * high[0]",
+                "Counting._between",
+                "1.5 * np.maximum(high[0] - below, 0.0) + 5.0 * gamma / (1.0 - gamma) * high[0]",
+                "0.0 * high[0]",
                 "determinants/test_counted_det.py attacks/test_attacks_counts.py",
                 "dpp_exact dpp_floats / cardinality counts",
             ),
             (
                 "long counts: lost tails",
                 "evaluate/counting_long.py",
-                "1.01 * (2.0 * gamma * top + lost + top * in_sum)",
-                "1.01 * (2.0 * gamma * top)",
+                "LongCounting.run",
+                "2.0 * gamma * top + lost + top * in_sum",
+                "2.0 * gamma * top",
                 "evaluate/test_cardinality_long.py",
                 "",
             ),
             (
                 "long counts: losses that are not small",
                 "evaluate/counting_long.py",
-                "        if not gamma + in_sum <= _FIRST_ORDER:",
-                "        if False:",
+                "LongCounting.run",
+                "not gamma + in_sum <= _FIRST_ORDER",
+                "False",
                 "evaluate/test_cardinality_long.py",
                 "",
             ),
             (
                 "long counts: exponents of zeros",
                 "evaluate/counting_long.py",
-                "[np.maximum(e, _LEAST_EXPONENT) * RADIX for e in",
-                "[e * RADIX for e in",
+                "_binary_exponents",
+                "np.maximum(e, _LEAST_EXPONENT)",
+                "e",
                 "evaluate/test_cardinality_long.py",
                 "",
             ),
             (
                 "logarithms of what is scaled cancel",
                 "rings/values.py",
-                "        if exponent.any():\n            # The logarithms",
-                "        if False:\n            # The logarithms",
+                "Values.logs",
+                "exponent.any()",
+                "False",
                 "queries/test_answers.py",
                 "",
             ),
             (
                 "long counts: transforms",
                 "rings/fourier.py",
-                "    epsilon = UNIT * (_PASS * math.log2(points) + _BESIDE)",
-                "    epsilon = 0.0",
+                "multiply",
+                "UNIT * (_PASS * math.log2(points) + _BESIDE)",
+                "0.0",
                 "evaluate/test_cardinality_long.py",
                 "",
             ),
             (
                 "gradients: what is lost",
                 "queries/gradient.py",
-                "        return self.differentiator.gamma * total",
-                "        return 0.0 * total",
+                "GradientFunction.errors",
+                "self.differentiator.gamma",
+                "0.0",
                 "evaluate/test_gradients.py::test_a_derivative_that_cancels_where_the_value_does_not",
                 "cancelling / gradient",
             ),
             (
                 "gradients: certified values",
                 "queries/gradient.py",
-                "<= _AGREEMENT))[:1]",
-                "<= 1e9))[:1]",
+                "_grad",
+                "np.abs(found.logs - logs) <= _AGREEMENT",
+                "np.abs(found.logs - logs) <= 1e9",
                 "evaluate/test_gradients.py::test_a_value_that_cancels_is_named",
                 "cancelling nearly_zero / gradient",
             ),
@@ -924,16 +1066,74 @@ BOUNDS = [
 # -- running them ---------------------------------------------------------------------------------------------------
 
 
+def parsed(code: str, becomes: str) -> tuple[list[ast.AST], list[ast.AST]]:
+    """Both as one expression each; as statements if one of them is not that."""
+    try:
+        return [ast.parse(code, mode="eval").body], [ast.parse(becomes, mode="eval").body]
+    except SyntaxError:
+        return list(ast.parse(code).body), list(ast.parse(becomes).body)
+
+
+def definitions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.AST]]:
+    """Functions and classes with their qualified names; functions within functions as "outer.inner"."""
+    for node in ast.iter_child_nodes(tree):
+        named = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        name = f"{prefix}{node.name}" if named else prefix
+        if named:
+            yield name, node
+        yield from definitions(node, f"{name}." if named else prefix)
+
+
+def places(scope: ast.AST, code: list[ast.AST]) -> Iterator[Callable[[list[ast.AST]], None]]:
+    """Where nodes stand, one after the other, in a tree: a function for each place that puts others there."""
+    wanted = [ast.dump(node) for node in code]
+    for node in ast.walk(scope):
+        for field, value in ast.iter_fields(node):
+            several = value if isinstance(value, list) else [value]
+            dumps = [ast.dump(x) if isinstance(x, ast.AST) else "" for x in several]
+            for i in range(len(several) - len(wanted) + 1):
+                if dumps[i : i + len(wanted)] == wanted:
+                    yield partial(put, node, field, i, len(wanted))
+
+
+def put(node: ast.AST, field: str, at: int, length: int, others: list[ast.AST]) -> None:
+    value = getattr(node, field)
+    if isinstance(value, list):
+        value[at : at + length] = others or ([] if len(value) > length else [ast.Pass()])
+    else:
+        setattr(node, field, others[0])
+
+
+def replaced(text: str, where: str, code: str, becomes: str) -> str:
+    """A file's text with one piece of code changed. A LookupError if it does not stand exactly once in its function."""
+    tree = ast.parse(text)
+    scopes = [node for name, node in definitions(tree) if name == where] if where else [tree]
+    if len(scopes) != 1:
+        raise LookupError(f"{where} is defined {len(scopes)} times")
+    wanted, others = parsed(code, becomes)
+    found = list(places(scopes[0], wanted))
+    if len(found) != 1:
+        raise LookupError(f"in {where or 'it'} this stands {len(found)} times: {code!r}")
+    if list(map(ast.dump, wanted)) == list(map(ast.dump, others)):
+        raise LookupError("nothing changes")
+    found[0](others)
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def mutated(mutant: Mutant) -> str:
+    """The file of a mutant as it becomes."""
+    text = (HOME / "pgcc" / mutant.file).read_text(encoding="utf-8")
+    return replaced(text, mutant.where, mutant.code, mutant.becomes)
+
+
 def problem(mutant: Mutant) -> str | None:
-    """Why a mutant cannot be made: the text does not stand exactly once in its file, or does not change."""
-    path = HOME / "pgcc" / mutant.file
-    if not path.exists():
-        return f"{mutant.name}: there is no pgcc/{mutant.file}"
-    times = path.read_text(encoding="utf-8").count(mutant.line)
-    if times != 1:
-        return f"{mutant.name}: pgcc/{mutant.file} has this {times} times: {mutant.line!r}"
-    if mutant.line == mutant.becomes or not (mutant.tests or mutant.adversary):
-        return f"{mutant.name}: it changes nothing, or nothing is to notice it"
+    """Why a mutant cannot be made, or not be noticed."""
+    try:
+        mutated(mutant)
+    except (OSError, LookupError, SyntaxError) as error:
+        return f"{mutant.name}: pgcc/{mutant.file}: {error}"
+    if not (mutant.tests or mutant.adversary):
+        return f"{mutant.name}: nothing is to notice it"
     missing = [t for t in mutant.tests.split() if not (HOME / "tests" / t.split("::")[0]).exists()]
     return f"{mutant.name}: there is no tests/{missing[0]}" if missing else None
 
@@ -969,9 +1169,7 @@ def run_in_copy(mutant: Mutant | None, command: list[str]) -> tuple[int, str]:
         stale = [f"{name}.*.nb?" for name in stale_kernels(mutant.file)] if mutant is not None else []
         shutil.copytree(HOME, folder, ignore=shutil.ignore_patterns(".git", ".venv", ".hypothesis", *stale))
         if mutant is not None:
-            path = folder / "pgcc" / mutant.file
-            text = path.read_text(encoding="utf-8")
-            path.write_text(text.replace(mutant.line, mutant.becomes), encoding="utf-8")
+            (folder / "pgcc" / mutant.file).write_text(mutated(mutant), encoding="utf-8")
         environment = {**os.environ, "PYTHONPATH": str(folder)}
         if command[-1] == PLAIN:
             environment["NUMBA_DISABLE_JIT"] = "1"
