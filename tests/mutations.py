@@ -592,7 +592,7 @@ BOUNDS = [
             ),
             (
                 "definite by rounding",
-                "ir/definite.py",
+                "linalg.py",
                 "scaled - shift * np.eye(n)",
                 "scaled",
                 "certify/test_bounds.py",
@@ -600,7 +600,7 @@ BOUNDS = [
             ),
             (
                 "definite though entries are off",
-                "ir/definite.py",
+                "linalg.py",
                 "        off += 1.001 * error / scale / scale[:, None]",
                 "        pass",
                 "certify/test_bounds.py",
