@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pgcc.ir.bulk import collector_paused
+from pgcc.collector import collector_paused
 from pgcc.ir.circuit import Circuit, power_node
 from pgcc.ir.node import ONE, Node, product, var, weighted_sum
 

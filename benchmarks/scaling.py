@@ -84,7 +84,7 @@ from benchmarks.circuits import random_circuit, random_evidence
 from benchmarks.common import peak_megabytes
 import pgcc, pgcc.model
 from pgcc.evaluate.direct import Float64
-from pgcc.ir.bulk import collector_paused
+from pgcc.collector import collector_paused
 from pgcc.program.lower import lower
 from pgcc.passes.homogenize import homogenize
 from pgcc.passes.pipeline import simplify

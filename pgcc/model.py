@@ -18,6 +18,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack, get_type_hints
 
 from pgcc.certify import budget
+from pgcc.collector import collector_paused
 from pgcc.compiler import Compiled
 from pgcc.data.answers import Axes, in_form
 from pgcc.data.evidence import Evidence, read_names
@@ -33,7 +34,6 @@ from pgcc.errors import (
     circuit_from,
     plural,
 )
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
 from pgcc.kernels.policy import tier

@@ -692,7 +692,7 @@ BOUNDS = [
             ),
             (
                 "definite by rounding",
-                "ir/definite.py",
+                "linalg.py",
                 "surely_definite",
                 "scaled - shift * np.eye(n)",
                 "scaled",
@@ -701,7 +701,7 @@ BOUNDS = [
             ),
             (
                 "definite though entries are off",
-                "ir/definite.py",
+                "linalg.py",
                 "surely_definite",
                 "off += 1.001 * error / scale / scale[:, None]",
                 "pass",

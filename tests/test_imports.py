@@ -37,9 +37,10 @@ LAYERS = [
     {"frontend"},
     {"passes"},
     {"exact"},
+    {"linalg"},
     {"ir"},
     {"arrays", "methods"},
-    {"errors", "interrupts", "progress"},
+    {"collector", "errors", "interrupts", "progress"},
 ]
 RANK = {part: -i for i, parts in enumerate(LAYERS) for part in parts}
 # Free to import anything of pgcc: helpers for tests, which nothing imports.

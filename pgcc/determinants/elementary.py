@@ -25,8 +25,8 @@ import math
 import numpy as np
 
 from pgcc.determinants.slices import UP, Sum, cut, minus_product, rounding
-from pgcc.ir.interruptible import eigh
 from pgcc.ir.numbers import UNIT
+from pgcc.linalg import eigh
 from pgcc.rings.kernels.counting import linear_factors
 from pgcc.rings.kernels.scaled import RADIX
 

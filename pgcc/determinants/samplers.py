@@ -19,10 +19,10 @@ from pgcc.determinants.kernels.picking import ELIMINATION, WALKS
 from pgcc.determinants.kernels.sampling_trees import Arcs, arcs_of, count_steps
 from pgcc.determinants.tables import TOLERANCE, SetSampler, Tables
 from pgcc.determinants.vectors import Eigenvectors
-from pgcc.ir.interruptible import eigh, eigvalsh
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import tier
+from pgcc.linalg import eigh, eigvalsh
 from pgcc.program.determinant import DetStructure, Laplacian
 
 # Eigenvalues down to minus this, relative to the largest, are taken for rounded zeros.

@@ -14,7 +14,7 @@ import numpy as np
 from flint import arb, arb_mat
 
 from pgcc.exact.balls import floats, midpoints
-from pgcc.ir.interruptible import eigh
+from pgcc.linalg import eigh
 
 BITS = 256
 _STEPS = 4  # of refinement, at most

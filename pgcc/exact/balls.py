@@ -10,10 +10,9 @@ import numpy as np
 from flint import arb, arb_mat, ctx, fmpq
 
 from pgcc.exact.precision import precision
-from pgcc.ir.definite import surely_definite
-from pgcc.ir.interruptible import eigh
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.numbers import Number, nearest_float
+from pgcc.linalg import eigh, surely_definite
 
 # Matrices of balls are eliminated in blocks of this many rows: the first block, and the rest.
 _BLOCK = 100

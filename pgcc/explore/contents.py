@@ -18,7 +18,7 @@ from pgcc.explore.scaled import as_scaled
 from pgcc.frontend.structure import structure
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.numbers import add
-from pgcc.passes.arguments import check_decomposable
+from pgcc.ir.operands import check_decomposable
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import ARITHMETIC, DET, Program
 

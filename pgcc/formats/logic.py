@@ -10,9 +10,9 @@ from pgcc.errors import FormatError
 from pgcc.formats.io import read_text, shown
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ZERO, Node, Op, var
+from pgcc.ir.operands import check_decomposable
 from pgcc.ir.printer import describe
 from pgcc.ir.spelling import display_text
-from pgcc.passes.arguments import check_decomposable
 from pgcc.passes.building import product_of, sum_of
 from pgcc.passes.homogenize import homogenize, smooth
 

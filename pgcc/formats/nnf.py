@@ -27,6 +27,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from pgcc.collector import collector_paused
 from pgcc.errors import FormatError
 from pgcc.formats.io import shown
 from pgcc.formats.logic import (
@@ -44,7 +45,6 @@ from pgcc.formats.logic import (
 )
 from pgcc.formats.weights import Weights, literal_weights, weighted
 from pgcc.frontend.structure import structure
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node, Op
 from pgcc.ir.printer import describe

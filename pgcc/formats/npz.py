@@ -28,10 +28,10 @@ from typing import Any, BinaryIO, assert_never
 
 import numpy as np
 
+from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, FormatError
 from pgcc.formats import kernels
 from pgcc.formats.io import DAMAGE, Archive, read_bytes, reason_of
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op, const, det, product, var, weighted_sum

@@ -25,11 +25,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pgcc.collector import collector_paused
 from pgcc.formats.io import shown
 from pgcc.formats.logic import Lines, Nodes, refuse_overlap, variable_name, variable_names
 from pgcc.formats.psdd_writer import LEAST_LOG, write
 from pgcc.formats.vtree import Vtree, VtreeChecker, vtree_of
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.facts import find_uneven_sums
 from pgcc.ir.flat_builder import FlatBuilder

@@ -17,10 +17,10 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from itertools import combinations
 from typing import BinaryIO
 
+from pgcc.collector import collector_paused
 from pgcc.errors import FormatError
 from pgcc.formats.logic import need_variables, over_literals
 from pgcc.frontend.common_support import CommonSupport
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import Number

@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from pgcc.collector import collector_paused
 from pgcc.formats.io import shown
 from pgcc.formats.logic import (
     Lines,
@@ -33,7 +34,6 @@ from pgcc.formats.logic import (
 from pgcc.formats.sdd_writer import write
 from pgcc.formats.vtree import Vtree, VtreeChecker, vtree_of
 from pgcc.formats.weights import Weights, literal_weights, weighted
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node
 

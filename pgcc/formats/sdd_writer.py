@@ -17,14 +17,14 @@ from itertools import product
 from operator import or_
 from typing import Any, BinaryIO
 
+from pgcc.collector import collector_paused
 from pgcc.errors import FormatError
 from pgcc.formats.logic import need_variables, over_literals, refuse_weights, signed_number
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.names import some
 from pgcc.ir.node import Node, Op
 from pgcc.ir.printer import describe
-from pgcc.ir.recursion import resolve
+from pgcc.passes.recursion import resolve
 
 # Elements of all decisions together.
 MOST_ELEMENTS = 1 << 21

@@ -13,7 +13,7 @@ from pgcc.errors import CircuitError, plural
 from pgcc.frontend.elimination import Factor, eliminate
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.numbers import one_minus
-from pgcc.passes.arguments import as_list, model_names, probability
+from pgcc.ir.operands import as_list, model_names, probability
 
 if TYPE_CHECKING:
     import networkx

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from pgcc.arrays import as_array
+from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, brief, plural
 from pgcc.frontend.bayesian_network import bayesian_network
 from pgcc.frontend.chow_liu import PairCounts, parents_first
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, var
 from pgcc.ir.numbers import Number
-from pgcc.passes.arguments import as_list, model_names, probability
+from pgcc.ir.operands import as_list, model_names, probability
 from pgcc.passes.building import product_of, sum_of
 
 __all__ = [

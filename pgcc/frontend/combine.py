@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, SemanticsError, brief, plural
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate
 from pgcc.ir.node import ONE, Node, Op, is_size, var
 from pgcc.ir.numbers import Number, as_number, nearest_float, one_minus
+from pgcc.ir.operands import check_circuit, check_disjoint, need_sequence, new_names
 from pgcc.ir.scopes import members
 from pgcc.ir.spelling import display_text
-from pgcc.passes.arguments import check_circuit, check_disjoint, need_sequence, new_names
 from pgcc.passes.building import product_of, sum_of
 from pgcc.passes.compose import add
 from pgcc.passes.total import TOLERANCE, is_one, positive_total, quotient

@@ -15,7 +15,7 @@ from pgcc.errors import CircuitError, plural
 from pgcc.frontend.dpp import dpp
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import var
-from pgcc.passes.arguments import check_circuit, check_disjoint, need_sequence
+from pgcc.ir.operands import check_circuit, check_disjoint, need_sequence
 from pgcc.passes.compose import compose
 from pgcc.passes.total import normalize
 

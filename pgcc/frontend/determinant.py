@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from pgcc.arrays import as_array
+from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, plural
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, const, det, var
 from pgcc.ir.numbers import as_number, is_number

@@ -26,11 +26,10 @@ from pgcc.errors import CircuitError, SemanticsError, plural
 from pgcc.exact.balls import is_definite
 from pgcc.frontend.kernel import Kernel, Rows, read_kernel
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.definite import surely_definite
-from pgcc.ir.interruptible import eigh, eigvalsh
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, det, var
 from pgcc.ir.numbers import Number, add, nearest_float, one_minus
+from pgcc.linalg import eigh, eigvalsh, surely_definite
 
 # These tolerances are relative to the largest eigenvalue, or to the size of the numbers being compared.
 ASYMMETRY = 1e-10  # entries that differ by less are one number

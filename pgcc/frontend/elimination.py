@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, product, var, weighted_sum
 

@@ -25,10 +25,10 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, ParseError, plural
 from pgcc.frontend.terms import Term, Terms, negated, node_of, sealed
 from pgcc.frontend.tokens import END, ESCAPE, KINDS, NEWLINE, WORD, decimal, hexadecimal
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, det, var
 from pgcc.ir.numbers import Number

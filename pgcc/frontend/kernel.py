@@ -15,7 +15,7 @@ from pgcc.errors import CircuitError, brief, plural
 from pgcc.ir.matrix import as_doubles
 from pgcc.ir.names import default_names
 from pgcc.ir.numbers import Number, as_number, nearest_float
-from pgcc.passes.arguments import new_names
+from pgcc.ir.operands import new_names
 
 Rows = Sequence[Sequence[Number]]
 

@@ -26,8 +26,8 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, Op, var, weighted_sum
 from pgcc.ir.node import product as product_node
 from pgcc.ir.numbers import Number, as_number, is_number, reciprocal
+from pgcc.ir.operands import check_decomposable
 from pgcc.ir.printer import describe
-from pgcc.passes.arguments import check_decomposable
 from pgcc.passes.homogenize import homogenize, smooth
 
 if TYPE_CHECKING:

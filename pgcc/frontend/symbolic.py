@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, assert_never
 
+from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError
 from pgcc.exact.bounded import interpolation_weights
 from pgcc.frontend.terms import Term, Terms, node_of, sealed
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import bordered
 from pgcc.ir.node import ONE, Node, Op, det, iter_edges, var

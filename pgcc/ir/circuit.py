@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, EvidenceError, KnowsOldSpellings, plural
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.facts import Facts, find_facts, find_overlap
 from pgcc.ir.flat import Flat
 from pgcc.ir.names import hint

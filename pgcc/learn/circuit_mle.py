@@ -11,6 +11,7 @@ from pgcc.cluster import crew
 from pgcc.errors import EvidenceError, PgccError, brief
 from pgcc.formats.npz import to_arrays
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.operands import check_decomposable
 from pgcc.learn.base import Estimator, check_positive, check_whole, has_names, seed_of, with_parameters
 from pgcc.learn.checkpoint import Checkpoint, CheckpointPath, State
 from pgcc.learn.circuit_likelihood import CircuitLikelihood
@@ -20,7 +21,6 @@ from pgcc.learn.data_split import DataSplit
 from pgcc.learn.optimizers import Adam, MiniBatches
 from pgcc.learn.rows import Rows
 from pgcc.learn.training import RunPlan, Trainer, train
-from pgcc.passes.arguments import check_decomposable
 
 OPTIMIZERS = ("auto", "adam", "lbfgs", "em")
 _NOT_DECOMPOSABLE = "CircuitMLE learns decomposable circuits, which have no squares whatever their numbers are: {}"

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from pgcc.cluster import crew
+from pgcc.collector import collector_paused
 from pgcc.errors import PgccError
 from pgcc.frontend.det_pgc import det_pgc
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, var
 from pgcc.learn.base import Estimator, check_positive, check_whole, seed_of, thread_count, with_parameters

@@ -15,13 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, SemanticsError, brief
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, Op, var, weighted_sum
 from pgcc.ir.numbers import Number, one_minus
-from pgcc.ir.spelling import display_text
-from pgcc.passes.arguments import (
+from pgcc.ir.operands import (
     check_circuit,
     check_decomposable,
     check_known,
@@ -30,6 +29,7 @@ from pgcc.passes.arguments import (
     positive,
     probability,
 )
+from pgcc.ir.spelling import display_text
 from pgcc.passes.building import sum_of
 from pgcc.passes.homogenize import homogenize
 from pgcc.passes.total import is_one, positive_total

@@ -16,16 +16,16 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from itertools import accumulate
 from typing import Any, assert_never
 
+from pgcc.collector import collector_paused
 from pgcc.errors import EvidenceError
 from pgcc.exact.bounded import interpolation_weights
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node, Op, const, iter_edges, postorder, rebuild
-from pgcc.ir.recursion import resolve
+from pgcc.ir.operands import check_known
 from pgcc.ir.scopes import Scopes, size
-from pgcc.passes.arguments import check_known
 from pgcc.passes.building import product_of, sum_of
 from pgcc.passes.pipeline import simplify
+from pgcc.passes.recursion import resolve
 from pgcc.passes.simplify import fold
 
 

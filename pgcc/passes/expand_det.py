@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import zip_longest
 
+from pgcc.collector import collector_paused
 from pgcc.errors import PgccError
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node, Op, const, product, rebuild, weighted_sum
 from pgcc.ir.numbers import Number

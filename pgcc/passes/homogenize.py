@@ -21,14 +21,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.flat import Flat, spread, starts
 from pgcc.ir.node import Node, Op, const, postorder, product, var, weighted_sum
 from pgcc.ir.numbers import mul
+from pgcc.ir.operands import check_decomposable
 from pgcc.ir.scopes import Scope, difference, from_intervals, runs, size
-from pgcc.passes.arguments import check_decomposable
 
 
 def homogenize(circuit: Circuit) -> Circuit:

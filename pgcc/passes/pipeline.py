@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pgcc.ir.bulk import collector_paused
+from pgcc.collector import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.passes.simplify import flatten, fold
 

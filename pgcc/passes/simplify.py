@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.collector import collector_paused
 from pgcc.exact.bounded import times
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.flat import Entry, Flat
 from pgcc.ir.flat_builder import FlatBuilder

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Sequence, Set
 from itertools import accumulate
 from typing import Any, NamedTuple, assert_never
 
+from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, brief
 from pgcc.exact.bounded import interpolation_weights
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node, Op, det
-from pgcc.passes.arguments import list_variables
+from pgcc.ir.operands import list_variables
 from pgcc.passes.building import product_of, sum_of
 
 MOST_POINTS = 256  # determinants that one is made of, where its degree is at most this less one

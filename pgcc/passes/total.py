@@ -17,12 +17,12 @@ from weakref import WeakKeyDictionary
 
 from flint import arb
 
+from pgcc.collector import collector_paused
 from pgcc.errors import PrecisionError, SemanticsError
 from pgcc.exact.balls import ball, rational
 from pgcc.exact.bounded import LARGEST
 from pgcc.exact.precision import FIRST_BITS, ZERO_BITS, ball_parts, doubled, precision
 from pgcc.exact.tape import Layouts, rational_total, total_in_balls
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import is_exact
 from pgcc.ir.node import Node, Op

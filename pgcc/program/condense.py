@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgcc.ir.bulk import collector_paused
+from pgcc.collector import collector_paused
 from pgcc.ir.flat import spread, starts
 from pgcc.ir.numbers import Number
 from pgcc.program.dependence import needed_slots

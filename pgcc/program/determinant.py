@@ -13,10 +13,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from pgcc.ir.definite import surely_definite
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node
 from pgcc.ir.numbers import UNIT
+from pgcc.linalg import surely_definite
 
 _NORMAL, _ORDINARY = 2.0**-960, 2.0**-400
 # The most numbers in matrices that are compared as rationals.

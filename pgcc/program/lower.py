@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.collector import collector_paused
 from pgcc.errors import PgccError
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit, built_flat
 from pgcc.ir.flat import Flat, spread, starts
 from pgcc.ir.node import Node, Op

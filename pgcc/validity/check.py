@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.collector import collector_paused
 from pgcc.compiler import Compiled
 from pgcc.errors import PgccError, circuit_from, plural
 from pgcc.exact.tape import rational_total
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
 from pgcc.ir.node import Op

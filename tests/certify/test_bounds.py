@@ -22,8 +22,8 @@ from pgcc.evaluate.counting import _certified
 from pgcc.exact.balls import is_definite
 from pgcc.exact.precision import ball_parts
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.definite import surely_definite
 from pgcc.ir.node import Node, const, product, var, weighted_sum
+from pgcc.linalg import surely_definite
 from pgcc.passes.homogenize import homogenize
 from pgcc.program.flows import flows
 from pgcc.program.lower import lower

@@ -24,11 +24,11 @@ from hypothesis import strategies as st
 
 import pgcc
 from pgcc import plot
+from pgcc.collector import collector_paused
 from pgcc.draw.labels import labelled_edges, node_label
 from pgcc.draw.layout import GAP, MARGIN, _spread, lay_out
 from pgcc.draw.part import neighbourhood, top
 from pgcc.draw.svg import circuit_svg
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Op, const, det, product, var, weighted_sum
 

@@ -16,10 +16,10 @@ from how_many import some
 from hypothesis import given, settings
 
 import pgcc
+from pgcc.collector import collector_paused
 from pgcc.errors import FormatError, ParseError, PgccError
 from pgcc.formats import FORMATS, load, save
 from pgcc.formats import npz as npz_format
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, det, product, var, weighted_sum
 

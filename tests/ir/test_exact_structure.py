@@ -13,9 +13,9 @@ from flint import fmpq, fmpq_mat
 import pgcc
 from pgcc.exact.balls import is_definite
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.definite import surely_definite
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import det, var
+from pgcc.linalg import surely_definite
 from pgcc.passes.homogenize import homogenize
 from pgcc.passes.total import total
 from pgcc.program.determinant import DetStructure

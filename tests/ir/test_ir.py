@@ -16,10 +16,10 @@ from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError
 from pgcc.ir import node as node_module
 from pgcc.ir import scopes
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit, power_node, variables
 from pgcc.ir.interpret import evaluate
 from pgcc.ir.matrix import Matrix

@@ -9,7 +9,7 @@ from how_many import some
 from hypothesis import given, settings
 
 import pgcc
-from pgcc.ir.bulk import collector_paused
+from pgcc.collector import collector_paused
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, const, det, product, var, weighted_sum
 from pgcc.ir.printer import INLINE_LIMIT, SHOWN_LINES, expression_text, pgc_text

@@ -10,9 +10,9 @@ from how_many import some
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pgcc.collector import collector_paused
 from pgcc.errors import EvidenceError
 from pgcc.exact.bounded import interpolation_weights
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit, variables
 from pgcc.ir.interpret import evaluate, probability
 from pgcc.ir.node import ONE, ZERO, Op, const, det, product, var, weighted_sum

@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pgcc import passes
+from pgcc.collector import collector_paused
 from pgcc.exact import bounded
 from pgcc.exact.bounded import constant_determinant
-from pgcc.ir.bulk import collector_paused
 from pgcc.ir.circuit import Circuit, variables
 from pgcc.ir.flat_builder import FlatBuilder
 from pgcc.ir.interpret import evaluate

@@ -1,13 +1,47 @@
-"""Is a symmetric matrix positive definite? Proved in floating point, by elimination."""
+"""Linear algebra in doubles: eigenvalues that Ctrl-C can interrupt, and a proof that a matrix is definite."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
+from pgcc.interrupts import interruptible
 from pgcc.ir.numbers import UNIT
+from pgcc.progress import waiting
 
+# Rows of a matrix below which eigenvalues take no time worth mentioning.
+_FEW_ROWS = 400
 # Of matrices with diagonal entries outside of this range nothing is proved. Within it, underflow is negligible.
 _LEAST, _MOST = 2.0**-500, 2.0**500
+
+
+def eigh(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`numpy.linalg.eigh`, interruptible.
+
+    >>> values, vectors = eigh(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> values.round(12)
+    array([1., 3.])
+    """
+    values, vectors = _run(np.linalg.eigh, matrix)
+    return values, vectors
+
+
+def eigvalsh(matrix: np.ndarray) -> np.ndarray:
+    """`numpy.linalg.eigvalsh`, interruptible.
+
+    >>> eigvalsh(np.array([[2.0, 1.0], [1.0, 2.0]])).round(12)
+    array([1., 3.])
+    """
+    return _run(np.linalg.eigvalsh, matrix)
+
+
+def _run(function: Callable[[np.ndarray], Any], matrix: np.ndarray) -> Any:
+    if len(matrix) < _FEW_ROWS:
+        return function(matrix)
+    with waiting(f"eigenvalues of a matrix of {len(matrix):,} rows"):
+        return interruptible(function, matrix)
 
 
 def surely_definite(matrix: np.ndarray, error: np.ndarray | None = None) -> bool:

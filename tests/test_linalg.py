@@ -8,12 +8,12 @@ import time
 import numpy as np
 import pytest
 
-from pgcc.ir import interruptible
+from pgcc import linalg
 
 
 def test_an_interrupt_is_delivered_while_lapack_runs(monkeypatch):
     """`pgcc sample` of a kernel of 1,200 items went on for nine seconds after Ctrl-C."""
-    monkeypatch.setattr(interruptible, "_FEW_ROWS", 1)
+    monkeypatch.setattr(linalg, "_FEW_ROWS", 1)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which jobs in the background ignore
     ended = threading.Event()
 
@@ -23,7 +23,7 @@ def test_an_interrupt_is_delivered_while_lapack_runs(monkeypatch):
 
     try:
         with pytest.raises(KeyboardInterrupt):
-            interruptible._run(long_call, np.eye(2))
+            linalg._run(long_call, np.eye(2))
     finally:
         signal.signal(signal.SIGINT, before)
     assert not ended.is_set()
@@ -32,10 +32,10 @@ def test_an_interrupt_is_delivered_while_lapack_runs(monkeypatch):
 
 
 def test_the_same_numbers_and_errors(monkeypatch):
-    monkeypatch.setattr(interruptible, "_FEW_ROWS", 1)
+    monkeypatch.setattr(linalg, "_FEW_ROWS", 1)
     matrix = np.array([[2.0, 1.0], [1.0, 3.0]])
-    np.testing.assert_array_equal(interruptible.eigvalsh(matrix), np.linalg.eigvalsh(matrix))
-    for found, expected in zip(interruptible.eigh(matrix), np.linalg.eigh(matrix), strict=True):
+    np.testing.assert_array_equal(linalg.eigvalsh(matrix), np.linalg.eigvalsh(matrix))
+    for found, expected in zip(linalg.eigh(matrix), np.linalg.eigh(matrix), strict=True):
         np.testing.assert_array_equal(found, expected)
     with pytest.raises(np.linalg.LinAlgError):
-        interruptible.eigvalsh(np.ones((2, 3)))
+        linalg.eigvalsh(np.ones((2, 3)))

@@ -1,4 +1,4 @@
-"""Arguments of passes and frontends: read and checked, with errors that say what was expected."""
+"""Operands of passes and front ends: read and checked, with errors that say what was expected."""
 
 from __future__ import annotations
 
