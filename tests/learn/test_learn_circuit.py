@@ -11,13 +11,13 @@ from pgcc.cluster import crew
 from pgcc.errors import PgccError
 from pgcc.ir.node import Op
 from pgcc.learn import CircuitMLE
-from pgcc.learn.circuit_likelihood import CircuitLikelihood
-from pgcc.learn.data import read_rows
-from pgcc.learn.matrices import parametrization_of
-from pgcc.learn.optimizers import LBFGS
-from pgcc.learn.parameters import TrainableParameters, with_weights_only
+from pgcc.learn.circuits.circuit_likelihood import CircuitLikelihood
+from pgcc.learn.common.optimizers import LBFGS
+from pgcc.learn.tables.read_rows import read_rows
 from pgcc.program.parameters import parametrize
 from pgcc.testing import brute_force
+from pgcc.trainable.trainable_matrices import parametrization_of
+from pgcc.trainable.trainable_parameters import TrainableParameters, with_weights_only
 
 
 def rows(n, columns, seed=0, p=0.4):

@@ -8,13 +8,21 @@ from typing import Any
 
 from pgcc.cluster import crew
 from pgcc.frontend.chow_liu import PairCounts
-from pgcc.learn.base import Estimator, check_positive, check_whole, has_names, seed_of, thread_count, with_parameters
-from pgcc.learn.checkpoint import Checkpoint, CheckpointPath
-from pgcc.learn.data import read_rows
-from pgcc.learn.data_split import DataSplit
-from pgcc.learn.training import RunPlan, train
-from pgcc.learn.tree_em import MixtureEM, SingleTreeEM
-from pgcc.learn.tree_mixture import Trees
+from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath
+from pgcc.learn.common.estimator import (
+    Estimator,
+    check_positive,
+    check_whole,
+    has_names,
+    seed_of,
+    thread_count,
+    with_parameters,
+)
+from pgcc.learn.common.training import RunPlan, train
+from pgcc.learn.tables.data_split import DataSplit
+from pgcc.learn.tables.read_rows import read_rows
+from pgcc.learn.trees.tree_em import MixtureEM, SingleTreeEM
+from pgcc.learn.trees.tree_mixture import Trees
 
 # The number of EM iterations for a single tree if entries are missing.
 _STEPS = 50
