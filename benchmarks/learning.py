@@ -10,9 +10,9 @@ import numpy as np
 
 from benchmarks.common import DATA, Table, best_of
 from pgcc.learn import SimplePGC
-from pgcc.learn.encoding import Encoded, encode
-from pgcc.learn.mixture_likelihood import MixtureLikelihood
-from pgcc.learn.optimizers import Adam
+from pgcc.learn.common.optimizers import Adam
+from pgcc.learn.mixtures.encoding import Encoded, encode
+from pgcc.learn.mixtures.mixture_likelihood import MixtureLikelihood
 
 # Sets, with the most variables in a group and the number of components that the paper took.
 SETS = {"amzn_apparel": (5, 7), "amzn_carseats": (1, 10), "nltcs": (1, 20)}

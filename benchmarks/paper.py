@@ -23,7 +23,7 @@ from pgcc.cli.files import check_can_draw, check_can_write, write_text
 from pgcc.draw import plot
 from pgcc.errors import PgccError
 from pgcc.learn import DPP, PGC, GridSearch, MixtureOfTrees, SimplePGC
-from pgcc.learn.base import Estimator
+from pgcc.learn.common.estimator import Estimator
 
 PARTS = ("train", "valid", "test")
 _LONGEST_LINE = 1 << 24  # bytes

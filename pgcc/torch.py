@@ -30,11 +30,11 @@ from pgcc.ir.node import Node, Op, det, var
 from pgcc.ir.numbers import nearest_float
 from pgcc.ir.printer import describe
 from pgcc.kernels.policy import tier
-from pgcc.learn.matrices import graph_of
-from pgcc.learn.parameters import TrainableParameters, nodes_with_weights_only, with_numbers
 from pgcc.program.determinant import DetStructure, Laplacian
 from pgcc.program.parameters import Parametrized
 from pgcc.queries.gradient import GradientFunction, certain_logs
+from pgcc.trainable.trainable_matrices import graph_of
+from pgcc.trainable.trainable_parameters import TrainableParameters, nodes_with_weights_only, with_numbers
 
 try:
     import torch
@@ -248,7 +248,7 @@ def _layer(circuit: Circuit, theta: torch.Tensor) -> LogProb:
 
 
 class _Chart(Protocol):
-    """How a vector θ determines the numbers of a program: `pgcc.learn.parameters.TrainableParameters`, or `_Parts`."""
+    """How a vector θ determines the numbers of a program: `TrainableParameters`, or `_Parts`."""
 
     def numbers(self, theta: np.ndarray) -> tuple[np.ndarray, list[Matrices]]:
         """All weights and matrices."""

@@ -102,7 +102,7 @@ def test_a_worker_dies(processes, tmp_path, monkeypatch):
         here = clone(model).fit(X, validation=X)
         killer = Killer(processes)
         model.verbose = True
-        monkeypatch.setattr("pgcc.learn.training.progress_line", killer)
+        monkeypatch.setattr("pgcc.learn.common.training.progress_line", killer)
         there = model.fit(X, validation=X, cluster=processes)
         assert killer.killed == 1
         assert there.circuit_ == here.circuit_

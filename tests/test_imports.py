@@ -28,6 +28,7 @@ LAYERS = [
     {"data"},
     {"compiler"},
     {"evaluate"},
+    {"trainable"},
     {"determinants"},
     {"rings"},
     {"certify"},
@@ -79,7 +80,7 @@ THIRD_PARTY = {
     "matplotlib": ("pgcc.draw.plot",),
     "pandas": ("pgcc.data.answers",),
     "tqdm": ("pgcc.progress",),
-    "sklearn": ("pgcc.learn.base", "pgcc.learn.imputer"),
+    "sklearn": ("pgcc.learn.common.estimator", "pgcc.learn.imputer"),
     "torch": ("pgcc.torch",),
 }
 

@@ -48,7 +48,7 @@ SECTIONS = [
     section(
         "pgcc.builders",
         "pgcc.builders",
-        "bayesian_network hmm naive_bayes chow_liu chow_liu_from_data chow_liu_parameters cutset_network",
+        "bayesian_network hmm naive_bayes chow_liu cutset_network",
         "/guide/bayesian_networks",
     ),
     section(

@@ -15,9 +15,9 @@ from pgcc.cli.output import json_text
 from pgcc.errors import PgccError, plural
 from pgcc.formats import check_can_save
 from pgcc.learn import DPP, PGC, ChowLiu, MixtureOfTrees, SimplePGC
-from pgcc.learn.base import Estimator
-from pgcc.learn.data import read_csv_chunks, read_rows
-from pgcc.learn.rows import Rows, pack_rows
+from pgcc.learn.common.estimator import Estimator
+from pgcc.learn.tables.packed_rows import Rows, pack_rows
+from pgcc.learn.tables.read_rows import read_csv_chunks, read_rows
 
 MODELS: dict[str, type[Estimator]] = {
     "simple-pgc": SimplePGC,

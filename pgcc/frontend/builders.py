@@ -14,11 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.arrays import as_array
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, brief, plural
 from pgcc.frontend.bayesian_network import bayesian_network
-from pgcc.frontend.chow_liu import PairCounts, parents_first
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, var
 from pgcc.ir.numbers import Number
@@ -28,8 +26,6 @@ from pgcc.passes.building import product_of, sum_of
 __all__ = [
     "bayesian_network",
     "chow_liu",
-    "chow_liu_from_data",
-    "chow_liu_parameters",
     "cutset_network",
     "hmm",
     "naive_bayes",
@@ -56,7 +52,7 @@ def chow_liu(parents: Iterable[int | None], probs: Iterable[Any], names: Iterabl
 
     See Also
     --------
-    pgcc.builders.chow_liu_from_data : the most likely tree for a table of data
+    pgcc.learn.ChowLiu : learn the most likely tree from data
     pgcc.builders.bayesian_network : any Bayesian network over binary variables
 
     Examples
@@ -117,74 +113,29 @@ def _pair(given: Any, root: bool, name: str) -> tuple[Number, Number]:
     return low, high
 
 
-def chow_liu_from_data(X: Any, alpha: float = 1.0, names: Iterable[str] | None = None) -> Circuit:
-    """The Chow–Liu tree of a table of data: of all trees, the one with the largest likelihood.
+def parents_first(parents: Sequence[int]) -> list[int]:
+    """The nodes of a forest by depth, so parents before children; without nodes on cycles, and those below them.
 
     Parameters
     ----------
-    X : array, rows × n
-        A table of 0 and 1, without missing values. The columns of a DataFrame name the variables.
-    alpha : float
-        Laplace smoothing: the number added to the count of each of the four values of every pair of variables.
-    names : sequence of str, optional
-        Names of the variables.
-
-    See Also
-    --------
-    pgcc.learn.ChowLiu : learn the most likely tree
-    pgcc.builders.chow_liu_parameters : the parents and probabilities of that tree
+    parents : sequence of int
+        The parent of every node; −1 for a root.
 
     Examples
     --------
-    >>> import pgcc
-    >>> tree = pgcc.builders.chow_liu_from_data([[0, 0], [0, 0], [1, 1], [1, 1]], alpha=1)
-    >>> pgcc.compile(tree).prob([[1, 1], [1, 0]])
-    array([0.375, 0.125])
+    >>> parents_first([2, 0, -1]), parents_first([1, 0, -1])
+    ([2, 0, 1], [2])
     """
-    if names is None and hasattr(X, "columns"):
-        names = [str(name) for name in X.columns]
-    parents, probs = chow_liu_parameters(X, alpha)
-    return chow_liu(parents.tolist(), probs.tolist(), names)
-
-
-def chow_liu_parameters(X: Any, alpha: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """The parents and probabilities of the Chow–Liu tree of a table of data, as arguments for `chow_liu`.
-
-    The tree is a maximum spanning tree of the pairwise mutual information, found by Prim's algorithm; ties go to the
-    first pair. Variable 0 is the root.
-
-    See Also
-    --------
-    pgcc.builders.chow_liu : a tree-shaped network with given probabilities
-    pgcc.builders.chow_liu_from_data : the most likely tree for a table of data
-
-    Examples
-    --------
-    >>> import pgcc
-    >>> parents, probs = pgcc.builders.chow_liu_parameters([[0, 0, 1], [0, 1, 1], [1, 1, 0], [1, 1, 0]])
-    >>> parents.tolist(), probs[2].tolist()
-    ([-1, 0, 0], [0.75, 0.25])
-    """
-    data = _data(X)
-    if not (isinstance(alpha, (int, float, np.number)) and 0 <= alpha < np.inf):
-        raise CircuitError(f"alpha={alpha!r}: Laplace smoothing adds a finite number ≥ 0 to every count")
-    counts = PairCounts(data.T @ data, data.sum(axis=0), float(len(data)))
-    return (counts + PairCounts.even(data.shape[1], float(alpha))).tree()
-
-
-def _data(X: Any) -> np.ndarray:
-    array = as_array(X, "the data")
-    try:
-        data = np.asarray(X if array is None else array, dtype=float)
-    except (TypeError, ValueError):
-        raise CircuitError("data are rows of 0 and 1") from None
-    if data.ndim != 2 or 0 in data.shape:
-        raise CircuitError(f"data are a table of at least one row and one column, not of shape {data.shape}")
-    wrong = np.argwhere((data != 0) & (data != 1))
-    if len(wrong):
-        row, column = wrong[0]
-        raise CircuitError(f"row {row}, column {column} of the data is {data[row, column]:g}, not 0 or 1")
-    return data
+    children: list[list[int]] = [[] for _ in parents]
+    for i, parent in enumerate(parents):
+        if parent >= 0:
+            children[parent].append(i)
+    order: list[int] = []
+    level = [i for i, parent in enumerate(parents) if parent < 0]
+    while level:
+        order += level
+        level = sorted(child for i in level for child in children[i])
+    return order
 
 
 # -- mixtures -----------------------------------------------------------------------------------------------

@@ -12,8 +12,15 @@ import numpy as np
 
 from pgcc.errors import EvidenceError, PgccError, brief
 from pgcc.evaluate.distinct import number_rows
-from pgcc.learn.base import Estimator, Parameters, not_fitted, refuse_validation_as_target, seed_of, with_parameters
-from pgcc.learn.trees import MixtureOfTrees
+from pgcc.learn.common.estimator import (
+    Estimator,
+    Parameters,
+    not_fitted,
+    refuse_validation_as_target,
+    seed_of,
+    with_parameters,
+)
+from pgcc.learn.trees.tree_estimators import MixtureOfTrees
 from pgcc.model import Model
 
 # A strategy: (model, codes of rows with gaps, random generator) → rows without gaps.

@@ -26,14 +26,14 @@ from pgcc.errors import CircuitError, FormatError, brief
 from pgcc.formats.io import DAMAGE, Archive, as_path, read_bytes, reason_of, replacing
 from pgcc.formats.npz import circuit_in, to_arrays
 from pgcc.ir.circuit import Circuit
-from pgcc.learn.base import Parameters
-from pgcc.learn.circuit_mle import CircuitMLE
+from pgcc.learn.circuits.circuit_mle import CircuitMLE
+from pgcc.learn.common.estimator import Parameters
+from pgcc.learn.ensembles.grid_search import GridSearch
+from pgcc.learn.ensembles.stacked_ensemble import PGC
 from pgcc.learn.imputer import Imputer
-from pgcc.learn.pgc import PGC
-from pgcc.learn.search import GridSearch
-from pgcc.learn.simple_pgc import DPP, SimplePGC
-from pgcc.learn.tree_mixture import Trees
-from pgcc.learn.trees import ChowLiu, MixtureOfTrees
+from pgcc.learn.mixtures.simple_pgc import DPP, SimplePGC
+from pgcc.learn.trees.tree_estimators import ChowLiu, MixtureOfTrees
+from pgcc.learn.trees.tree_mixture import Trees
 
 FORMAT, VERSION = "pgcc estimator", 1
 # The estimators that a file can hold. Nothing else is ever constructed from a file.

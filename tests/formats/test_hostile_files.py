@@ -26,7 +26,7 @@ from pgcc.formats import io as formats_io
 from pgcc.formats.io import replacing
 from pgcc.formats.logic import MANY_VARIABLES
 from pgcc.learn import ChowLiu, SimplePGC
-from pgcc.learn.data import MOST_COLUMNS
+from pgcc.learn.tables.read_rows import MOST_COLUMNS
 
 BETA = pgcc.parse("z/2 + 1/2")
 WRITTEN = (".pgc", ".npz")

@@ -16,8 +16,6 @@ from pgcc.errors import CircuitError
 from pgcc.frontend.builders import (
     bayesian_network,
     chow_liu,
-    chow_liu_from_data,
-    chow_liu_parameters,
     cutset_network,
     hmm,
     naive_bayes,
@@ -120,65 +118,6 @@ def test_chow_liu_size_is_linear() -> None:
         return chow_liu([i - 1 for i in range(n)], [0.3] + [(0.2, 0.6 + 0.1 / (i + 1)) for i in range(n - 1)]).edges
 
     assert size(2000) - size(1000) == size(3000) - size(2000) == 8000
-
-
-@pytest.mark.parametrize("alpha", [0, 0.5, 1.0])
-@pytest.mark.parametrize("seed", range(4))
-def test_chow_liu_from_data_is_the_best_tree(seed: int, alpha: float) -> None:
-    rng = np.random.default_rng(seed)
-    n = 5
-    parents, probs = random_forest(n, rng)
-    rows = everything(n)
-    weights = np.array([tree_joint(parents, np.clip(probs, 0.05, 0.95), row) for row in rows])
-    X = rows[rng.choice(len(rows), 60, p=weights)]
-    got_parents, got_probs = chow_liu_parameters(X, alpha)
-    assert (got_parents < 0).sum() == 1
-    check(chow_liu_from_data(X, alpha), lambda row: tree_joint(got_parents.tolist(), got_probs, row))
-    best = max(tree_information(X, alpha, edges) for edges in spanning_trees(n))
-    mine = [(i, int(p)) for i, p in enumerate(got_parents) if p >= 0]
-    assert tree_information(X, alpha, mine) == pytest.approx(best, abs=1e-9)
-
-
-def spanning_trees(n: int) -> list[list[tuple[int, int]]]:
-    pairs = list(itertools.combinations(range(n), 2))
-    return [
-        list(e) for e in itertools.combinations(pairs, n - 1) if nx.is_tree(nx.Graph(list(e))) and len(nx.Graph(e)) == n
-    ]
-
-
-def test_smoothing_beyond_the_range_of_doubles_is_refused() -> None:
-    assert chow_liu_parameters([[0, 1], [1, 1]], alpha=1e307)[1].tolist() == [[0.5, 0.5]] * 2
-    with pytest.raises(CircuitError, match=r"Laplace smoothing by 1e\+308 rows is beyond the range of doubles"):
-        chow_liu_parameters([[0, 1], [1, 1]], alpha=1e308)
-
-
-def tree_information(X: np.ndarray, alpha: float, edges: list[tuple[int, int]]) -> float:
-    """Σ over the edges of the mutual information of smoothed frequencies."""
-    total = 0.0
-    for i, j in edges:
-        table = np.array([[np.sum((X[:, i] == x) & (X[:, j] == y)) + alpha for y in (0, 1)] for x in (0, 1)])
-        table = table / table.sum()
-        independent = np.outer(table.sum(axis=1), table.sum(axis=0))
-        seen = table > 0
-        total += float((table[seen] * np.log(table[seen] / independent[seen])).sum())
-    return total
-
-
-def test_chow_liu_from_data_smooths_by_pseudo_counts() -> None:
-    X = np.array([[0, 0], [0, 1], [1, 1], [1, 1], [1, 1]])
-    parents, probs = chow_liu_parameters(X, alpha=0.5)
-    assert parents.tolist() == [-1, 0]
-    assert probs[0, 1] == pytest.approx((3 + 2 * 0.5) / (5 + 4 * 0.5))
-    assert probs[1].tolist() == pytest.approx([(1 + 0.5) / (2 + 1), (3 + 0.5) / (3 + 1)])
-
-
-def test_chow_liu_from_data_takes_constant_columns_and_frames() -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"a": [1, 1, 1], "b": [0, 1, 0], "c": [1, 1, 1]})
-    tree = chow_liu_from_data(frame, alpha=0)
-    assert tree.variables == ("a", "b", "c")
-    assert pgcc.compile(tree).prob({"a": 1, "b": 1, "c": 1}) == pytest.approx(1 / 3)
-    assert pgcc.compile(tree).prob({"a": 0}) == 0
 
 
 # -- mixtures and hidden Markov models ----------------------------------------------------------------------------
@@ -394,12 +333,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "names too few": (lambda: chow_liu([-1, 0], [0.5, (0.5, 0.5)], names=["a"]), "2 variables, but 1 name"),
     "names equal": (lambda: chow_liu([-1, -1], [0.5, 0.5], names=["a", "a"]), "called 'a'"),
     "name no text": (lambda: chow_liu([-1], [0.5], names=[3]), "name"),
-    "data not binary": (lambda: chow_liu_from_data([[0, 1], [2, 0]]), "row 1, column 0 of the data is 2"),
-    "data missing": (lambda: chow_liu_from_data([[0, np.nan]]), "is nan"),
-    "data one row": (lambda: chow_liu_from_data([0, 1]), "shape (2,)"),
-    "data text": (lambda: chow_liu_from_data([["a"]]), "rows of 0 and 1"),
-    "data empty": (lambda: chow_liu_from_data(np.zeros((0, 3))), "at least one row"),
-    "alpha negative": (lambda: chow_liu_from_data([[0, 1]], alpha=-1), "alpha=-1"),
     "weights": (lambda: naive_bayes([0.5, 0.6], [[0.5], [0.5]]), "add up to 1.1"),
     "components": (lambda: naive_bayes([0.5, 0.5], [[0.5]]), "2 weights, but probabilities for 1"),
     "ragged": (lambda: naive_bayes([0.5, 0.5], [[0.5], [0.5, 0.5]]), "different numbers"),

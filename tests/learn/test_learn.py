@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import pgcc
 from pgcc.errors import EvidenceError, PgccError
 from pgcc.learn import DPP, PGC, ChowLiu, CircuitMLE, GridSearch, MixtureOfTrees, SimplePGC
-from pgcc.learn.tree_mixture import TreeRows, Trees
+from pgcc.learn.trees.tree_mixture import TreeRows, Trees
 from pgcc.testing import brute_force
 
 QUICK = {"max_iter": 4}

@@ -12,8 +12,8 @@ import pytest
 import pgcc
 from pgcc.errors import FormatError, PgccError
 from pgcc.learn import DPP, PGC, ChowLiu, CircuitMLE, GridSearch, MixtureOfTrees, SimplePGC
-from pgcc.learn.checkpoint import Checkpoint
-from pgcc.learn.training import Run
+from pgcc.learn.common.checkpoint import Checkpoint
+from pgcc.learn.common.training import Run
 
 NAMES = ["a", "b", "c", "d", "e"]
 

@@ -10,14 +10,14 @@ import pgcc
 from pgcc.cluster import crew
 from pgcc.errors import PgccError
 from pgcc.ir.node import Op
-from pgcc.learn import CircuitMLE
-from pgcc.learn.circuit_likelihood import CircuitLikelihood
-from pgcc.learn.data import read_rows
-from pgcc.learn.matrices import parametrization_of
-from pgcc.learn.optimizers import LBFGS
-from pgcc.learn.parameters import TrainableParameters, with_weights_only
+from pgcc.learn import ChowLiu, CircuitMLE
+from pgcc.learn.circuits.circuit_likelihood import CircuitLikelihood
+from pgcc.learn.common.optimizers import LBFGS
+from pgcc.learn.tables.read_rows import read_rows
 from pgcc.program.parameters import parametrize
 from pgcc.testing import brute_force
+from pgcc.trainable.trainable_matrices import parametrization_of
+from pgcc.trainable.trainable_parameters import TrainableParameters, with_weights_only
 
 
 def rows(n, columns, seed=0, p=0.4):
@@ -37,7 +37,7 @@ def circuits():
     leaves = [pgcc.parse("0.5*a*b + 0.25*a + 0.25*b"), pgcc.parse("c"), pgcc.parse("d")]
     return {
         "sums": pgcc.parse("0.3*(0.5*a + 0.5)*(0.25*b + 0.75)*c + 0.7*(0.6*a*b + 0.4)*(0.5*d + 0.5)"),
-        "chow-liu": pgcc.builders.chow_liu_from_data(rows(50, 4), names=names),
+        "chow-liu": ChowLiu().fit(rows(50, 4)).circuit_.relabel({f"x{i + 1}": names[i] for i in range(4)}),
         "L": pgcc.dpp(L=B @ B.T + np.eye(4) / 9, names=names),
         "nonsymmetric": pgcc.dpp(L=B @ B.T + np.eye(4) / 2 + A - A.T, names=names, symmetric=False),
         "factor": pgcc.dpp(factor=rng.standard_normal((4, 3)) / 2, names=names),
@@ -213,7 +213,7 @@ def test_em_improves_every_time_and_finds_counts():
     """Of a Bayesian network whose every variable is seen, one step of EM is the counts."""
     X = rows(500, 3, 5)
     X[:, 1] |= X[:, 0]
-    circuit = pgcc.builders.chow_liu_from_data(rows(100, 3, 6), names=["a", "b", "c"])
+    circuit = ChowLiu().fit(rows(100, 3, 6)).circuit_.relabel({"x1": "a", "x2": "b", "x3": "c"})
     fitted = CircuitMLE(circuit, "em", smoothing=0, max_iter=30).fit(X)
     assert (np.diff(fitted.history_["train"]) >= -1e-12).all()
     assert fitted.history_["train"][1] == pytest.approx(fitted.history_["train"][-1], abs=1e-9)

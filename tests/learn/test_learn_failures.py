@@ -10,7 +10,7 @@ import pytest
 import pgcc
 from pgcc.errors import EvidenceError, FormatError, PgccError, PrecisionError
 from pgcc.learn import DPP, PGC, ChowLiu, GridSearch, MixtureOfTrees, SimplePGC
-from pgcc.learn.mixing import mixture_of_learned
+from pgcc.learn.common.mixing import mixture_of_learned
 
 
 def rows(count: int = 120, n: int = 5) -> np.ndarray:
@@ -88,7 +88,7 @@ def test_parameters_stay_if_there_is_no_circuit(monkeypatch):
     model, X = SimplePGC(2, 2, max_iter=2), rows()
     parameters = SimplePGC(2, 2, max_iter=2).fit(X).parameters_
     model.fit(rows(100))
-    monkeypatch.setattr("pgcc.learn.simple_pgc.simple_pgc_circuit", refuse)
+    monkeypatch.setattr("pgcc.learn.mixtures.simple_pgc.simple_pgc_circuit", refuse)
     with pytest.raises(PrecisionError, match="no circuit"):
         model.fit(X)
     assert (model.parameters_ == parameters).all()

@@ -15,11 +15,11 @@ import pgcc
 from pgcc.evaluate.distinct import number_rows
 from pgcc.kernels.elementary import exp_eight, log_eight
 from pgcc.kernels.simd import load, store
-from pgcc.learn.encoding import encode
 from pgcc.learn.kernels.dense import invert, invert_eight, multiply
-from pgcc.learn.mixture_likelihood import MixtureLikelihood, component_scores, log_likelihoods, log_weights
-from pgcc.learn.partition import count_pairs, partition_variables, positive_dependence
-from pgcc.learn.simple_pgc import simple_pgc_circuit
+from pgcc.learn.mixtures.encoding import encode
+from pgcc.learn.mixtures.mixture_likelihood import MixtureLikelihood, component_scores, log_likelihoods, log_weights
+from pgcc.learn.mixtures.partition import count_pairs, partition_variables, positive_dependence
+from pgcc.learn.mixtures.simple_pgc import simple_pgc_circuit
 
 GROUPS = [[0, 2], [1], [3, 4, 5], [6]]
 CODES = sum(2 ** len(group) - 1 for group in GROUPS)
@@ -102,7 +102,7 @@ def test_gradient_does_not_depend_on_threads(components):
 def both_ways(monkeypatch, parameters: np.ndarray, data) -> list[tuple[float, np.ndarray]]:
     found = []
     for fewest in (1, 100):  # by eights, one by one
-        monkeypatch.setattr("pgcc.learn.mixture_likelihood._FEWEST_COMPONENTS", fewest)
+        monkeypatch.setattr("pgcc.learn.mixtures.mixture_likelihood._FEWEST_COMPONENTS", fewest)
         value, gradient = MixtureLikelihood(data.table, len(parameters)).gradient(parameters, data.where)
         found.append((value, gradient.copy()))
     return found

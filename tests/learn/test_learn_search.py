@@ -5,8 +5,9 @@ import pytest
 
 import pgcc
 from pgcc.errors import EvidenceError, PgccError
-from pgcc.learn import PGC, ChowLiu, CircuitMLE, GridSearch, MixtureOfTrees, SimplePGC, encoding
-from pgcc.learn.encoding import tabulate
+from pgcc.learn import PGC, ChowLiu, CircuitMLE, GridSearch, MixtureOfTrees, SimplePGC
+from pgcc.learn.mixtures import encoding
+from pgcc.learn.mixtures.encoding import tabulate
 
 
 def rows(n, seed):

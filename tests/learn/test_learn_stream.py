@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 import pgcc
 from pgcc.errors import EvidenceError, FormatError, PgccError
 from pgcc.learn import DPP, PGC, ChowLiu, CircuitMLE, GridSearch, MixtureOfTrees, SimplePGC
-from pgcc.learn import rows as rows_module
-from pgcc.learn.checkpoint import Checkpoint, Files
-from pgcc.learn.data import read_chunks, read_rows
-from pgcc.learn.data_split import DataSplit
-from pgcc.learn.encoding import Grouped
-from pgcc.learn.mixture_likelihood import MixtureLikelihood, log_likelihoods
-from pgcc.learn.rows import Rows, batches, hold_out, pack, pack_rows, shuffled, unpack
-from pgcc.learn.training import Run
+from pgcc.learn.common.checkpoint import Checkpoint, Files
+from pgcc.learn.common.training import Run
+from pgcc.learn.mixtures.encoding import Grouped
+from pgcc.learn.mixtures.mixture_likelihood import MixtureLikelihood, log_likelihoods
+from pgcc.learn.tables import packed_rows as rows_module
+from pgcc.learn.tables.data_split import DataSplit
+from pgcc.learn.tables.packed_rows import Rows, batches, hold_out, pack, pack_rows, shuffled, unpack
+from pgcc.learn.tables.read_rows import read_chunks, read_rows
 
 N = 6
 NAMES = [f"x{i}" for i in range(1, N + 1)]
@@ -61,7 +61,7 @@ def write_csv(path, X, header=True, missing="?"):
 def size(request, monkeypatch):
     """Distinct rows as they are; and as if they were too many for memory, in files and in blocks of some rows."""
     if request.param == "many":
-        for module in ("rows", "encoding"):
+        for module in ("tables.packed_rows", "mixtures.encoding"):
             monkeypatch.setattr(f"pgcc.learn.{module}.FEW", 30 * N)
             monkeypatch.setattr(f"pgcc.learn.{module}.BLOCK", 7 * N)
         monkeypatch.setattr(rows_module, "_IN_MEMORY", 10)
@@ -370,7 +370,7 @@ def cluster():
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_cluster_learns_the_same(kind, cluster, monkeypatch):
     monkeypatch.setattr(rows_module, "BLOCK", 15 * N)
-    monkeypatch.setattr("pgcc.learn.trees._STEPS", 3)
+    monkeypatch.setattr("pgcc.learn.trees.tree_estimators._STEPS", 3)
     X, V = table(), table(40, seed=1)
     here, there = KINDS[kind]().fit(X, validation=V), KINDS[kind]().fit(X, validation=V, cluster=cluster)
     assert there.circuit_ == here.circuit_
@@ -382,8 +382,8 @@ def test_a_cluster_learns_the_same(kind, cluster, monkeypatch):
 def often(monkeypatch):
     """Blocks of some rows; states are written after every step."""
     monkeypatch.setattr(rows_module, "BLOCK", 15 * N)
-    monkeypatch.setattr("pgcc.learn.trees._STEPS", 3)
-    monkeypatch.setattr("pgcc.learn.training.EVERY", 1)
+    monkeypatch.setattr("pgcc.learn.trees.tree_estimators._STEPS", 3)
+    monkeypatch.setattr("pgcc.learn.common.training.EVERY", 1)
 
 
 def stopping_after(count, method, only=lambda *args: True):

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from pgcc.learn.checkpoint import Checkpoint
-from pgcc.learn.optimizers import Adam
-from pgcc.learn.training import Run, RunPlan, best_of, progress_line, train
+from pgcc.learn.common.checkpoint import Checkpoint
+from pgcc.learn.common.optimizers import Adam
+from pgcc.learn.common.training import Run, RunPlan, best_of, progress_line, train
 
 NAN = math.nan
 

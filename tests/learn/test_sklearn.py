@@ -14,7 +14,7 @@ import pytest
 import pgcc
 from pgcc.errors import EvidenceError, PgccError
 from pgcc.learn import DPP, PGC, ChowLiu, CircuitMLE, GridSearch, Imputer, MixtureOfTrees, SimplePGC
-from pgcc.learn.renamed import NEW_NAMES
+from pgcc.learn.common.renamed import NEW_NAMES
 
 sklearn = pytest.importorskip("sklearn", minversion="1.9")
 from sklearn.base import clone  # noqa: E402

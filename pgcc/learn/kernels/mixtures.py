@@ -19,8 +19,8 @@ import numpy as np
 from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 from pgcc.kernels.simd import LANES
 from pgcc.learn.kernels.dense import invert, invert_eight, multiply, multiply_transposed, packed
+from pgcc.learn.kernels.encoded_tables import block_size
 from pgcc.learn.kernels.leaves import backward_leaves, log_leaves
-from pgcc.learn.kernels.tables import block_size
 
 
 class Work(NamedTuple):

@@ -13,10 +13,10 @@ from pgcc.cluster import Crew
 from pgcc.determinants.cofactors import Matrices
 from pgcc.evaluate.gradient import Gradients
 from pgcc.ir.circuit import Circuit
-from pgcc.learn.parameters import TrainableParameters, with_weights_only
-from pgcc.learn.rows import Block, Rows
+from pgcc.learn.tables.packed_rows import Block, Rows
 from pgcc.program.program import SUM
 from pgcc.queries.gradient import GradientFunction
+from pgcc.trainable.trainable_parameters import TrainableParameters, with_weights_only
 
 Numbers = tuple[np.ndarray, list[Matrices]]  # all weights and matrices of a program
 _NONE = np.zeros(0)

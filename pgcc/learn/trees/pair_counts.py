@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,28 +87,3 @@ def maximum_spanning_tree(weights: np.ndarray) -> np.ndarray:
         best[better], parents[better] = weights[newest][better], newest
         newest = int(np.argmax(np.where(outside, best, -np.inf)))
     return parents
-
-
-def parents_first(parents: Sequence[int]) -> list[int]:
-    """The nodes of a forest by depth, so parents before children; without nodes on cycles, and those below them.
-
-    Parameters
-    ----------
-    parents : sequence of int
-        The parent of every node; −1 for a root.
-
-    Examples
-    --------
-    >>> parents_first([2, 0, -1]), parents_first([1, 0, -1])
-    ([2, 0, 1], [2])
-    """
-    children: list[list[int]] = [[] for _ in parents]
-    for i, parent in enumerate(parents):
-        if parent >= 0:
-            children[parent].append(i)
-    order: list[int] = []
-    level = [i for i, parent in enumerate(parents) if parent < 0]
-    while level:
-        order += level
-        level = sorted(child for i in level for child in children[i])
-    return order

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgcc.cluster import Crew
-from pgcc.frontend.chow_liu import PairCounts
-from pgcc.learn.checkpoint import State
-from pgcc.learn.data_split import DataSplit
-from pgcc.learn.rows import Block, Rows
-from pgcc.learn.tree_mixture import TreeRows, Trees
+from pgcc.learn.common.checkpoint import State
+from pgcc.learn.tables.data_split import DataSplit
+from pgcc.learn.tables.packed_rows import Block, Rows
+from pgcc.learn.trees.pair_counts import PairCounts
+from pgcc.learn.trees.tree_mixture import TreeRows, Trees
 
 
 class MixtureEM:

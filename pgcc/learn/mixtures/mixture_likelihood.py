@@ -14,8 +14,8 @@ from pgcc.evaluate.parallel import for_chunks
 from pgcc.kernels.simd import LANES
 from pgcc.learn.kernels import eight, mixtures
 from pgcc.learn.kernels.eight import Eights
+from pgcc.learn.kernels.encoded_tables import Batch, Table, find_entries, gather
 from pgcc.learn.kernels.mixtures import Work
-from pgcc.learn.kernels.tables import Batch, Table, find_entries, gather
 from pgcc.rings.float64.loop import aligned
 
 # The number of rows that are scored at a time, which bounds memory.

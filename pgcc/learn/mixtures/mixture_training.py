@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.learn.checkpoint import State
-from pgcc.learn.encoding import Grouped
-from pgcc.learn.initialization import prior_codes, start_by_em
-from pgcc.learn.kernels.tables import Table
-from pgcc.learn.mixture_likelihood import MixtureLikelihood, log_likelihoods
-from pgcc.learn.optimizers import Adam, Function, MiniBatches
-from pgcc.learn.recipes import Recipe
+from pgcc.learn.common.checkpoint import State
+from pgcc.learn.common.optimizers import Adam, Function, MiniBatches
+from pgcc.learn.kernels.encoded_tables import Table
+from pgcc.learn.mixtures.encoding import Grouped
+from pgcc.learn.mixtures.initialization import prior_codes, start_by_em
+from pgcc.learn.mixtures.mixture_likelihood import MixtureLikelihood, log_likelihoods
+from pgcc.learn.mixtures.recipes import Recipe
 
 
 class MixtureProblem:

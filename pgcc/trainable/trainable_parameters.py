@@ -1,7 +1,7 @@
 """The weights and matrices of a circuit as one vector θ of unconstrained parameters.
 
 The weights of a sum without negative weights are w = t·softmax(θ), where t is their sum: they stay on their simplex.
-`pgcc.learn.matrices` parametrizes the matrices of determinants. Whatever θ is, the circuit is a distribution (except
+`trainable_matrices` parametrizes the matrices of determinants. Whatever θ is, the circuit is a distribution (except
 with `free_matrices`). All other numbers are constants: the weights of sums with a negative weight, and weights 0.
 """
 
@@ -18,8 +18,8 @@ from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, Op, det, rebuild, weighted_sum
 from pgcc.ir.numbers import Number, mul
-from pgcc.learn.matrices import parametrization_of
 from pgcc.program.parameters import Parametrized
+from pgcc.trainable.trainable_matrices import parametrization_of
 
 
 @dataclass(frozen=True)

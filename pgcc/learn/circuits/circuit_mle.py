@@ -12,15 +12,15 @@ from pgcc.errors import EvidenceError, PgccError, brief
 from pgcc.formats.npz import to_arrays
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.operands import check_decomposable
-from pgcc.learn.base import Estimator, check_positive, check_whole, has_names, seed_of, with_parameters
-from pgcc.learn.checkpoint import Checkpoint, CheckpointPath, State
-from pgcc.learn.circuit_likelihood import CircuitLikelihood
-from pgcc.learn.circuit_trainers import CircuitBatches, ExpectationMaximization, FullBatch
-from pgcc.learn.data import read_rows
-from pgcc.learn.data_split import DataSplit
-from pgcc.learn.optimizers import Adam, MiniBatches
-from pgcc.learn.rows import Rows
-from pgcc.learn.training import RunPlan, Trainer, train
+from pgcc.learn.circuits.circuit_likelihood import CircuitLikelihood
+from pgcc.learn.circuits.circuit_trainers import CircuitBatches, ExpectationMaximization, FullBatch
+from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath, State
+from pgcc.learn.common.estimator import Estimator, check_positive, check_whole, has_names, seed_of, with_parameters
+from pgcc.learn.common.optimizers import Adam, MiniBatches
+from pgcc.learn.common.training import RunPlan, Trainer, train
+from pgcc.learn.tables.data_split import DataSplit
+from pgcc.learn.tables.packed_rows import Rows
+from pgcc.learn.tables.read_rows import read_rows
 
 OPTIMIZERS = ("auto", "adam", "lbfgs", "em")
 _NOT_DECOMPOSABLE = "CircuitMLE learns decomposable circuits, which have no squares whatever their numbers are: {}"
@@ -34,7 +34,7 @@ class CircuitMLE(Estimator):
 
     The weights of sums stay on the simplex, kernels of DPPs (L, K or factors, symmetric or not) stay positive, and so
     do the edge weights of graphs. So if the circuit is a distribution, the learned circuit is one too. All other
-    numbers keep their values. See `pgcc.learn.parameters` and `pgcc.learn.matrices`.
+    numbers keep their values. See `pgcc.trainable`.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from pgcc.learn.checkpoint import State
+from pgcc.learn.common.checkpoint import State
 from pgcc.learn.kernels.adam import adam_step
 from pgcc.rings.float64.loop import aligned
 

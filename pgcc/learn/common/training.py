@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from pgcc.cluster import Crew, Lost
 from pgcc.errors import PgccError
-from pgcc.learn.checkpoint import EVERY, Checkpoint, State
+from pgcc.learn.common.checkpoint import EVERY, Checkpoint, State
 from pgcc.progress import progress
 
 

@@ -9,13 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from pgcc.evaluate.parallel import for_chunks
-from pgcc.frontend.builders import chow_liu
-from pgcc.frontend.chow_liu import PairCounts, parents_first
+from pgcc.frontend.builders import chow_liu, parents_first
 from pgcc.frontend.combine import mixture
 from pgcc.ir.circuit import Circuit
-from pgcc.learn.checkpoint import State
-from pgcc.learn.kernels import trees as kernels
-from pgcc.learn.rows import Rows
+from pgcc.learn.common.checkpoint import State
+from pgcc.learn.kernels import tree_passes as kernels
+from pgcc.learn.tables.packed_rows import Rows
+from pgcc.learn.trees.pair_counts import PairCounts
 
 # Conditional probabilities stay this far from 0 and 1.
 _LEAST = 1e-12

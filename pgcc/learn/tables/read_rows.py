@@ -15,7 +15,7 @@ from pgcc.data.text import find_names, read_csv, rows_at_a_time
 from pgcc.errors import CircuitError, EvidenceError, plural
 from pgcc.ir.names import default_names as names_of
 from pgcc.ir.node import var
-from pgcc.learn.rows import Rows, pack_rows, slices
+from pgcc.learn.tables.packed_rows import Rows, pack_rows, slices
 
 # The largest number of variables of a model.
 MOST_COLUMNS = 1 << 20

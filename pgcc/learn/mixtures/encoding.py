@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from pgcc.evaluate.distinct import number_rows
-from pgcc.learn.kernels.tables import Table
-from pgcc.learn.rows import BLOCK, FEW, Rows, batches, shuffled, tally, unpack
+from pgcc.learn.kernels.encoded_tables import Table
+from pgcc.learn.tables.packed_rows import BLOCK, FEW, Rows, batches, shuffled, tally, unpack
 
 
 @dataclass(frozen=True)

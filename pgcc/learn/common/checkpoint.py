@@ -14,7 +14,7 @@ import numpy as np
 
 from pgcc.errors import FormatError
 from pgcc.formats.io import DAMAGE, Archive, as_path, read_bytes, replacing
-from pgcc.learn.rows import Rows
+from pgcc.learn.tables.packed_rows import Rows
 
 State = dict[str, np.ndarray]
 CheckpointPath = str | Path

@@ -10,10 +10,10 @@ import numpy as np
 
 from pgcc.errors import PgccError
 from pgcc.evaluate.distinct import number_rows
-from pgcc.learn.checkpoint import State
-from pgcc.learn.circuit_likelihood import CircuitLikelihood
-from pgcc.learn.optimizers import LBFGS, Function
-from pgcc.learn.rows import batches
+from pgcc.learn.circuits.circuit_likelihood import CircuitLikelihood
+from pgcc.learn.common.checkpoint import State
+from pgcc.learn.common.optimizers import LBFGS, Function
+from pgcc.learn.tables.packed_rows import batches
 
 # L-BFGS stops if a step gains less than this in the mean log-likelihood; EM keeps weights at least this large.
 _TOLERANCE, _SMALLEST = 1e-9, 1e-300

@@ -7,14 +7,22 @@ from functools import partial
 from typing import Any
 
 from pgcc.cluster import crew
-from pgcc.frontend.chow_liu import PairCounts
-from pgcc.learn.base import Estimator, check_positive, check_whole, has_names, seed_of, thread_count, with_parameters
-from pgcc.learn.checkpoint import Checkpoint, CheckpointPath
-from pgcc.learn.data import read_rows
-from pgcc.learn.data_split import DataSplit
-from pgcc.learn.training import RunPlan, train
-from pgcc.learn.tree_em import MixtureEM, SingleTreeEM
-from pgcc.learn.tree_mixture import Trees
+from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath
+from pgcc.learn.common.estimator import (
+    Estimator,
+    check_positive,
+    check_whole,
+    has_names,
+    seed_of,
+    thread_count,
+    with_parameters,
+)
+from pgcc.learn.common.training import RunPlan, train
+from pgcc.learn.tables.data_split import DataSplit
+from pgcc.learn.tables.read_rows import read_rows
+from pgcc.learn.trees.pair_counts import PairCounts
+from pgcc.learn.trees.tree_em import MixtureEM, SingleTreeEM
+from pgcc.learn.trees.tree_mixture import Trees
 
 # The number of EM iterations for a single tree if entries are missing.
 _STEPS = 50
@@ -108,14 +116,22 @@ class ChowLiu(Estimator):
     Parameters
     ----------
     smoothing : float
-        Laplace smoothing: the number added to the count of each of the four values of every pair of variables.
+        Laplace smoothing: the number added to the count of each of the four values of every pair of variables. With 0,
+        the tree is the maximum-likelihood estimate (but its probabilities stay 1e-12 away from 0 and 1).
     binarize : float, optional
         The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
+
+    Attributes
+    ----------
+    circuit_ : Circuit
+        The distribution that was learned.
+    trees_ : Trees
+        The tree as arrays: its `parents` and `probs` have one row, with the arguments of `pgcc.builders.chow_liu`.
 
     See Also
     --------
     pgcc.learn.MixtureOfTrees : learn a mixture of trees by EM
-    pgcc.builders.chow_liu_from_data : the most likely tree for a table of data
+    pgcc.builders.chow_liu : a tree-shaped network with given probabilities
 
     Examples
     --------
@@ -134,7 +150,7 @@ class ChowLiu(Estimator):
         If values are missing (−1, NaN, None), it takes some steps of EM, each of which finds the best tree for the
         values that the previous tree expects.
         """
-        smoothing = check_positive("smoothing", self.smoothing)
+        smoothing = check_positive("smoothing", self.smoothing, zero=True)
         rows = X.rows if isinstance(X, DataSplit) else read_rows(X, threshold=self._threshold)
         self._keep_names(rows.names, X.named if isinstance(X, DataSplit) else has_names(X, rows))
         prior = PairCounts.even(rows.n, smoothing)

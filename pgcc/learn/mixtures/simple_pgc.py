@@ -15,15 +15,15 @@ from pgcc.errors import PgccError
 from pgcc.frontend.det_pgc import det_pgc
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, var
-from pgcc.learn.base import Estimator, check_positive, check_whole, seed_of, thread_count, with_parameters
-from pgcc.learn.checkpoint import Checkpoint, CheckpointPath
-from pgcc.learn.encoding import leaf_starts
-from pgcc.learn.mixing import mixture_of_learned
-from pgcc.learn.mixture_likelihood import log_leaf_tables, log_weights
-from pgcc.learn.mixture_training import MixtureProblem, make_trainer
-from pgcc.learn.partition import check_group
-from pgcc.learn.recipes import RECIPES, Recipe
-from pgcc.learn.training import Run, RunPlan, best_of, train
+from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath
+from pgcc.learn.common.estimator import Estimator, check_positive, check_whole, seed_of, thread_count, with_parameters
+from pgcc.learn.common.mixing import mixture_of_learned
+from pgcc.learn.common.training import Run, RunPlan, best_of, train
+from pgcc.learn.mixtures.encoding import leaf_starts
+from pgcc.learn.mixtures.mixture_likelihood import log_leaf_tables, log_weights
+from pgcc.learn.mixtures.mixture_training import MixtureProblem, make_trainer
+from pgcc.learn.mixtures.partition import check_group
+from pgcc.learn.mixtures.recipes import RECIPES, Recipe
 from pgcc.passes.building import product_of, sum_of
 
 
@@ -45,8 +45,8 @@ class SimplePGC(Estimator):
         How to train. "auto", the default, smooths the leaves, decays the learning rate, and makes three runs with
         different rates; "paper" trains as in the paper. Both start from a mixture found by EM.
     max_iter, batch_size, learning_rate, weight_decay, n_iter_no_change : optional
-        Hyper-parameters that replace those of the recipe; see `pgcc.learn.recipes.Recipe`. An iteration is an epoch.
-        The weight decay is an L2 penalty on a mini-batch, weight_decay/2 · |parameters|²; it is not decoupled.
+        Hyper-parameters that replace those of the recipe; see `pgcc.learn.mixtures.recipes.Recipe`. An iteration is an
+        epoch. The weight decay is an L2 penalty on a mini-batch, weight_decay/2 · |parameters|²; it is not decoupled.
     n_init : int
         The number of runs of every recipe, with different seeds. The run that is best on the validation data is kept.
     binarize : float, optional
@@ -195,7 +195,7 @@ class DPP(SimplePGC):
 def simple_pgc_circuit(
     groups: Sequence[Sequence[str]], names: Sequence[str], leaf: np.ndarray, parameters: np.ndarray
 ) -> Circuit:
-    """The mixture of determinantal PGCs with these parameters (see `pgcc.learn.mixture_likelihood`), as a circuit."""
+    """The mixture of determinantal PGCs with these parameters (see `mixture_likelihood`), as a circuit."""
     m = len(groups)
     with collector_paused():
         monomials = [_monomials(group) for group in groups]

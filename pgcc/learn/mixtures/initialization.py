@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from pgcc.learn.encoding import Encoded
 from pgcc.learn.kernels import em, mixtures
-from pgcc.learn.kernels.tables import Table
+from pgcc.learn.kernels.encoded_tables import Table
+from pgcc.learn.mixtures.encoding import Encoded
 
 # Smoothing of EM (the number of rows added to every component), its iterations, and the noise that is added to the
 # diagonal kernels that it finds, because the gradient of the off-diagonal entries is zero at a diagonal kernel.

@@ -13,9 +13,9 @@ import numpy as np
 
 from pgcc.cluster import Crew, Lost, crew
 from pgcc.errors import CircuitError, EvidenceError, FormatError, PgccError, PrecisionError, SemanticsError
-from pgcc.learn.base import Estimator
-from pgcc.learn.checkpoint import CheckpointError, CheckpointPath, Files, part_of
-from pgcc.learn.data_split import DataSplit
+from pgcc.learn.common.checkpoint import CheckpointError, CheckpointPath, Files, part_of
+from pgcc.learn.common.estimator import Estimator
+from pgcc.learn.tables.data_split import DataSplit
 from pgcc.progress import progress
 
 Evaluation = Callable[[Estimator, DataSplit], Any]

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from pgcc.errors import PgccError, brief
-from pgcc.learn.base import Estimator, seed_of, thread_count, with_parameters
-from pgcc.learn.candidates import fit_all
-from pgcc.learn.checkpoint import CheckpointPath
-from pgcc.learn.data_split import DataSplit
-from pgcc.learn.mixing import mixture_of_learned
-from pgcc.learn.simple_pgc import SimplePGC
-from pgcc.learn.trees import MixtureOfTrees
+from pgcc.learn.common.checkpoint import CheckpointPath
+from pgcc.learn.common.estimator import Estimator, seed_of, thread_count, with_parameters
+from pgcc.learn.common.mixing import mixture_of_learned
+from pgcc.learn.ensembles.candidates import fit_all
+from pgcc.learn.mixtures.simple_pgc import SimplePGC
+from pgcc.learn.tables.data_split import DataSplit
+from pgcc.learn.trees.tree_estimators import MixtureOfTrees
 
 # Candidates with a smaller weight are dropped from the mixture. The number of EM iterations for the weights.
 _LEAST_WEIGHT = 0.005

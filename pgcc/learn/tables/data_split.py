@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pgcc.learn.encoding import Grouped
-from pgcc.learn.partition import count_pairs, partition_variables, positive_dependence
-from pgcc.learn.rows import Rows
+from pgcc.learn.mixtures.encoding import Grouped
+from pgcc.learn.mixtures.partition import count_pairs, partition_variables, positive_dependence
+from pgcc.learn.tables.packed_rows import Rows
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class DataSplit:
 
     Examples
     --------
-    >>> from pgcc.learn.data import read_rows
+    >>> from pgcc.learn.tables.read_rows import read_rows
     >>> data = DataSplit(read_rows([[1, 1], [0, 0]]), read_rows([[1, 0]]), named=False)
     >>> train, valid = data.grouped(2)
     >>> train.groups, train is data.grouped(2)[0]

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from pgcc.errors import PgccError, brief
-from pgcc.learn.base import Estimator, seed_of, thread_count, with_parameters
-from pgcc.learn.candidates import Fitted, fit_all
-from pgcc.learn.checkpoint import CheckpointPath
-from pgcc.learn.data_split import DataSplit
+from pgcc.learn.common.checkpoint import CheckpointPath
+from pgcc.learn.common.estimator import Estimator, seed_of, thread_count, with_parameters
+from pgcc.learn.ensembles.candidates import Fitted, fit_all
+from pgcc.learn.tables.data_split import DataSplit
 
 # The grid of the paper, for SimplePGC.
 PAPER_GRID = {"max_group": (1, 2, 5, 7), "n_components": (1, 4, 7, 10, 20)}

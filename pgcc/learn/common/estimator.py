@@ -17,11 +17,11 @@ from pgcc.draw.html import estimator_html
 from pgcc.errors import EvidenceError, PgccError
 from pgcc.evaluate.distinct import number_rows
 from pgcc.ir.circuit import Circuit
-from pgcc.learn.checkpoint import CheckpointPath
-from pgcc.learn.data import default_names, read_chunks, read_rows
-from pgcc.learn.data_split import DataSplit
-from pgcc.learn.renamed import NEW_NAMES, new_names, with_new_names
-from pgcc.learn.rows import Rows, hold_out, slices
+from pgcc.learn.common.checkpoint import CheckpointPath
+from pgcc.learn.common.renamed import NEW_NAMES, new_names, with_new_names
+from pgcc.learn.tables.data_split import DataSplit
+from pgcc.learn.tables.packed_rows import Rows, hold_out, slices
+from pgcc.learn.tables.read_rows import default_names, read_chunks, read_rows
 from pgcc.model import Model, compile
 
 Kind = TypeVar("Kind", bound="type[Parameters]")

@@ -1,0 +1,1 @@
+"""What all estimators have in common: their interface, the training loop, checkpoints, optimizers."""

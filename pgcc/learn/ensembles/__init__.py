@@ -1,0 +1,1 @@
+"""Several estimators: stacked, or the best of them."""

@@ -1,0 +1,1 @@
+"""SimplePGC and DPP: mixtures of determinantal PGCs over groups of variables."""

@@ -1,0 +1,1 @@
+"""Tables of data: read, packed, and split."""

@@ -1,0 +1,1 @@
+"""The numbers of a circuit as one vector of unconstrained parameters, for `pgcc.learn` and `pgcc.torch`."""
