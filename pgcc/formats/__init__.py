@@ -33,7 +33,7 @@ FORMATS = {
     ".pgc": Format("pgc", "the text that `pgcc.parse` reads", is_written=True),
     ".npz": Format("npz", "a circuit as binary arrays, or the kernel of a DPP (read only)", is_written=True),
     ".psdd": Format("psdd", "a probabilistic sentential decision diagram", is_written=True),
-    ".sdd": Format("sdd", "a sentential decision diagram", is_written=True),
+    ".sdd": Format("sdd", "a sentential decision diagram"),
     ".nnf": Format("nnf", "a d-DNNF of c2d or d4", is_written=True),
     ".ddnnf": Format("nnf", "a d-DNNF of c2d or d4"),
     ".uai": Format("uai", "a Bayesian or Markov network of binary variables", is_written=True),
@@ -116,13 +116,12 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
         The circuit to write.
     path : str or path-like
         The extension chooses the format. `.pgc` (text) and `.npz` (for large circuits) can hold any circuit. `.nnf` can
-        hold circuits whose coefficients are 0 and 1 and whose terms can be shown to exclude one another; `.sdd` those
-        whose products also follow one vtree, which is written to a `.vtree` file next to it. `.psdd` can hold
-        normalized circuits without determinants or negative weights, whose products follow one vtree and whose sums
-        have terms that can be shown to exclude one another; the weights become logarithms, with one or two rounding
-        errors. `.uai` can hold products of factors of at most 16 variables each, without determinants or negative
-        coefficients, and gets a table for each factor. These four formats number their variables, so the names must be
-        x1, x2, …
+        hold circuits whose coefficients are 0 and 1 and whose terms can be shown to exclude one another. `.psdd` can
+        hold normalized circuits without determinants or negative weights, whose products follow one vtree (which is
+        written to a `.vtree` file next to it) and whose sums have terms that can be shown to exclude one another; the
+        weights become logarithms, with one or two rounding errors. `.uai` can hold products of factors of at most 16
+        variables each, without determinants or negative coefficients, and gets a table for each factor. These three
+        formats number their variables, so the names must be x1, x2, …
 
     Raises
     ------
@@ -140,7 +139,7 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
     >>> import pgcc
     >>> pgcc.save(pgcc.parse("z/2 + 1/2"), "coin.doc")
     Traceback (most recent call last):
-    pgcc.errors.FormatError: coin.doc: cannot write the format '.doc'; known are .nnf, .npz, .pgc, .psdd, .sdd, .uai
+    pgcc.errors.FormatError: coin.doc: cannot write the format '.doc'; known are .nnf, .npz, .pgc, .psdd, .uai
     """
     if not isinstance(circuit, Circuit):
         hint = "pgcc.learn.save writes estimators" if hasattr(circuit, "get_params") else circuit_from(circuit)

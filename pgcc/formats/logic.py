@@ -192,12 +192,6 @@ def over_literals(circuit: Circuit, form: str) -> Circuit:
     return homogenize(circuit)
 
 
-def need_variables(circuit: Circuit, form: str) -> None:
-    """Refuse a constant in a format, called `form`, whose circuits follow a vtree."""
-    if not circuit.variables:
-        raise FormatError(f"{form} has at least one variable, and this circuit has none")
-
-
 def refuse_weights(circuit: Circuit, form: str) -> None:
     """Refuse numbers other than 0 and 1 in a circuit to be written in a format of logic, called `form`."""
     for node in circuit.order:

@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from pgcc.collector import collector_paused
 from pgcc.errors import FormatError
-from pgcc.formats.logic import need_variables, over_literals
+from pgcc.formats.logic import over_literals
 from pgcc.frontend.common_support import CommonSupport
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
@@ -60,7 +60,8 @@ def write(circuit: Circuit, file: BinaryIO) -> dict[str, bytes]:
     """
     with collector_paused(), localcontext(_DIGITS):
         full = over_literals(circuit, "a PSDD")
-        need_variables(full, "a PSDD")
+        if not full.variables:
+            raise FormatError("a PSDD has at least one variable, and this circuit has none")
         if not full.facts.monotone:
             raise FormatError("a PSDD has no negative weights, and this circuit has some: .pgc and .npz keep them")
         writer = _Writer(full)

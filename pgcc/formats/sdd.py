@@ -11,7 +11,7 @@ that its total is the model count: `pgcc.compile(circuit, normalize=False).prob(
 what `pgcc.compile` does by itself, it is the uniform distribution over the models.
 
 Variable i is called `x{i}`. The variables are those of the vtree if there is one, else x1 … xn with n the largest in
-the file. `sdd_writer` writes circuits whose coefficients are 0 and 1.
+the file.
 """
 
 from __future__ import annotations
@@ -31,13 +31,10 @@ from pgcc.formats.logic import (
     smoothed,
     variable_names,
 )
-from pgcc.formats.sdd_writer import write
 from pgcc.formats.vtree import Vtree, VtreeChecker, vtree_of
 from pgcc.formats.weights import Weights, literal_weights, weighted
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node
-
-__all__ = ["read", "write"]
 
 
 def read(

@@ -1,9 +1,8 @@
-"""Circuits written to `.nnf`, `.sdd`, `.psdd` and `.uai` and read again: the same polynomial. Others are refused."""
+"""Circuits written to `.nnf`, `.psdd` and `.uai` and read again: the same polynomial. Others are refused."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -24,7 +23,7 @@ def again(circuit, path):
     return pgcc.load(path)
 
 
-# -- .nnf and .sdd: exact ----------------------------------------------------------------------------------
+# -- .nnf: exact ----------------------------------------------------------------------------------
 
 LOGIC = [
     "x1*x2 + x1 + x2",  # or: a variable that a term does not mention is out
@@ -36,92 +35,31 @@ LOGIC = [
 ]
 
 
-@pytest.mark.parametrize("extension", [".nnf", ".sdd"])
 @pytest.mark.parametrize("text", LOGIC)
-def test_logic_there_and_back(tmp_path, text, extension):
+def test_logic_there_and_back(tmp_path, text):
     g = pgcc.parse(text)
     g = pgcc.Circuit(g.root, sorted(g.variables))
-    found = again(g, tmp_path / f"logic{extension}")
+    found = again(g, tmp_path / "logic.nnf")
     assert found.variables == g.variables
     assert at_points(found) == at_points(g)
 
 
-@pytest.mark.parametrize("extension", [".nnf", ".sdd"])
-def test_a_variable_that_is_never_in(tmp_path, extension):
+def test_a_variable_that_is_never_in(tmp_path):
     g = pgcc.Circuit(pgcc.parse("x1").root, ["x1", "x2", "x3"])
-    found = again(g, tmp_path / f"logic{extension}")
+    found = again(g, tmp_path / "logic.nnf")
     assert at_points(found) == at_points(g)
 
 
 @needs_data
-@pytest.mark.parametrize("extension", [".nnf", ".sdd"])
-def test_the_logic_of_others(tmp_path, extension):
+def test_the_logic_of_others(tmp_path):
     g = pgcc.load(CIRCUITS / "random.sdd")
-    found = again(g, tmp_path / f"random{extension}")
+    found = again(g, tmp_path / "random.nnf")
     assert found.variables == g.variables
     rows = np.random.default_rng(0).integers(-1, 2, (20, len(g.variables)))
     rows[0] = -1
     counts = [pgcc.compile(one, normalize=False).prob(rows) for one in (g, found)]
     np.testing.assert_allclose(*counts, rtol=1e-12)
     assert counts[0][0] > 0  # models
-
-
-@needs_data
-def test_the_sdd_of_others_is_canonical(tmp_path):
-    """libsdd writes compressed, trimmed SDDs as well: there are as many nodes of each kind."""
-    theirs, ours = CIRCUITS / "random.sdd", tmp_path / "random.sdd"
-    pgcc.save(pgcc.load(theirs), ours)
-    kinds = [Counter(line[0] for line in path.read_text().splitlines() if line[0] in "TFLD") for path in (theirs, ours)]
-    assert kinds[0] == kinds[1]
-
-
-def truth_table(lines, n):
-    """(the literals and decisions of an SDD file by id, as sets of assignments; the primes of every decision)"""
-    everything = frozenset(range(1 << n))
-    value, decisions = {}, []
-    for kind, key, *rest in (line.split() for line in lines):
-        if kind in "TF":
-            value[key] = everything if kind == "T" else frozenset()
-        elif kind == "L":
-            literal = int(rest[1])
-            value[key] = frozenset(a for a in everything if (a >> (abs(literal) - 1) & 1) == (literal > 0))
-        else:
-            primes, subs = [value[p] for p in rest[2::2]], [value[s] for s in rest[3::2]]
-            value[key] = frozenset().union(*(p & s for p, s in zip(primes, subs, strict=True)))
-            decisions.append((primes, subs))
-    return value[key], decisions
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_random_logic_as_an_sdd(tmp_path, seed):
-    """Against truth tables: the function; primes that are a partition; subs that differ."""
-    rng, n = np.random.default_rng(seed), 5
-
-    def vtree_over(variables):
-        if len(variables) == 1:
-            return int(variables[0])
-        k = int(rng.integers(1, len(variables)))
-        return vtree_over(variables[:k]), vtree_over(variables[k:])
-
-    def logic(tree):
-        """A random function and its negation: either a product, or a decision by a function and its negation."""
-        if isinstance(tree, int):
-            both = [f"x{tree}", f"~x{tree}"]
-            rng.shuffle(both)
-            return both if rng.random() < 0.8 else [f"(x{tree} + ~x{tree})", f"0*x{tree}"]
-        (p, q), (s, t), (u, v) = logic(tree[0]), logic(tree[1]), logic(tree[1])
-        return [f"({p}*{s} + {q}*{u})", f"({p}*{t} + {q}*{v})"]
-
-    g = pgcc.parse(logic(vtree_over(rng.permutation(n) + 1))[0])
-    g = pgcc.Circuit(g.root, [f"x{i}" for i in range(1, n + 1)])
-    found = again(g, tmp_path / "some.sdd")
-    assert at_points(found) == at_points(g)
-    models, decisions = truth_table((tmp_path / "some.sdd").read_text().splitlines()[1:], n)
-    assert pgcc.compile(g, normalize=False).prob({}, exact=True) == len(models)
-    for primes, subs in decisions:
-        assert sum(map(len, primes)) == len(frozenset().union(*primes)) == 1 << n
-        assert all(primes)
-        assert len(set(subs)) == len(subs)
 
 
 # -- .psdd: weights become logarithms ------------------------------------------------------------------------
@@ -183,15 +121,6 @@ REFUSED = {
     ("det", ".psdd"): ("det([[1]], [[1]], [[1]], [x1])", "a PSDD has sums and products only, .* a determinant"),
     ("shared", ".nnf"): ("(x1 + x2)*(x1 + 1)", r"an NNF is decomposable, and two factors of .* share 'x1'"),
     ("weights", ".nnf"): ("0.5*x1 + 0.5", "an NNF has no weights, and .* has some that are not 1"),
-    ("order", ".sdd"): ("x2 + x1", "an SDD numbers its variables, .* and this circuit has 'x2'"),
-    ("det", ".sdd"): ("det([[1]], [[1]], [[1]], [x1])", "an SDD has sums and products only, .* a determinant"),
-    ("weights", ".sdd"): ("0.5*x1 + 0.5", "an SDD has no weights, and .* has some that are not 1"),
-    ("together", ".sdd"): ("x1*(x2 + ~x2) + x2*(x1 + ~x1)", "exclude one another in an SDD, and two of .* can be true"),
-    ("vtrees", ".sdd"): (
-        "x1*(x2*x3 + ~x2*~x3) + (x1*x2 + ~x1*~x2)*x3*0 + ~x1*(x2 + ~x2)*(x3 + ~x3)",
-        "the products of an SDD follow one vtree, and those of this circuit divide x1, x2, x3 in ways that exclude",
-    ),
-    ("nothing", ".sdd"): ("1", "an SDD has at least one variable"),
     ("together", ".nnf"): ("x1*(x2 + ~x2) + x2*(x1 + ~x1)", "exclude one another in an NNF, and two of .* can be true"),
     ("number", ".nnf"): ("3*x1", "an NNF has no weights"),
     ("signs", ".psdd"): ("(x1 + 1)*(x2 + 1)/2 - x1*x2", "a PSDD has no negative weights"),
@@ -224,16 +153,6 @@ def test_deep_circuits(tmp_path):
     rows = np.random.default_rng(0).integers(0, 2, (3, 300))
     np.testing.assert_allclose(pgcc.compile(found).logprob(rows), pgcc.compile(chain).logprob(rows), rtol=1e-12)
     assert math.isclose(pgcc.compile(found, normalize=False).prob({}), 1.0, rel_tol=1e-9)
-
-
-def test_a_deep_sdd(tmp_path):
-    """Equivalences x1 = x2 = … = x400: the vtree is as deep as it is long."""
-    n = 400
-    chain = pgcc.parse(" + ".join(["*".join(f"x{i}" for i in range(1, n + 1)), "1"]))
-    chain = pgcc.Circuit(chain.root, [f"x{i}" for i in range(1, n + 1)])
-    found = again(chain, tmp_path / "chain.sdd")
-    assert pgcc.compile(found, normalize=False).prob({}, exact=True) == 2
-    assert pgcc.compile(found, normalize=False).prob({"x7": 1, "x300": 0}) == 0.0
 
 
 # -- .uai: tables of the factors --------------------------------------------------------------------------------
