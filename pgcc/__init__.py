@@ -115,6 +115,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if home is None:
+        from pgcc.errors import OTHER_WORDS, SpellingError
+
+        if own := OTHER_WORDS.get(f"pgcc.{name}"):
+            raise SpellingError(f"pgcc has no {name!r}: write {own}")
         raise AttributeError(f"module 'pgcc' has no attribute {name!r}")
     module = importlib.import_module(home)
     value = getattr(module, name) if hasattr(module, name) else importlib.import_module(f"{home}.{name}")

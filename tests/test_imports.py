@@ -136,9 +136,9 @@ def complaint(found: Import) -> str | None:
     if importer in UNRANKED:
         return None
     if importer not in RANK:
-        return (
-            None if found.importer == "pgcc" and target == "" else f"{found}: in which layer is {importer or 'pgcc'}?"
-        )
+        if found.importer == "pgcc" and (target == "" or found.deferred):
+            return None
+        return f"{found}: in which layer is {importer or 'pgcc'}?"
     if found.deferred and found.importer not in DEFERRING:
         return f"{found} inside a function"
     if found.deferred:
