@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,8 @@ import numpy as np
 import pytest
 
 import pgcc
+from pgcc import builders, pc
 from pgcc.errors import OTHER_WORDS, SpellingError
-from pgcc.frontend import builders, pc
 from pgcc.learn import ChowLiu
 
 pandas = pytest.importorskip("pandas")
@@ -366,6 +368,23 @@ def test_everything_public_is_documented_with_an_example(name: str, value: Any) 
     text = inspect.getdoc(value)
     assert text, name
     assert ">>>" in text or name == "pgcc.Model", f"{name} has no example"
+
+
+PUBLIC_MODULES = ["builders", "cluster", "learn", "pc", "plot", "testing"]
+
+
+@pytest.mark.parametrize("name", PUBLIC_MODULES)
+def test_modules_are_imported_under_the_names_that_people_see(name: str) -> None:
+    """`from pgcc.builders import hmm` was a ModuleNotFoundError, and `pgcc.learn` was there only once imported."""
+    code = f"import pgcc; from pgcc import {name} as a; import pgcc.{name} as b; assert a is b is pgcc.{name}"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", f"import pgcc; assert pgcc.{name}.__name__ == 'pgcc.{name}'"], check=True)
+
+
+def test_dir_shows_public_names_only() -> None:
+    assert set(dir(pgcc)) == {*pgcc.__all__, *PUBLIC_MODULES, "torch", "__version__"}
+    assert dir(builders) == sorted(builders.__all__)
+    assert dir(pc) == sorted(pc.__all__)
 
 
 def test_conditioning_is_one_thing() -> None:

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
+from pgcc.builders import chow_liu
 from pgcc.evaluate.parallel import for_chunks
-from pgcc.frontend.builders import chow_liu
 from pgcc.frontend.chow_liu import PairCounts, parents_first
 from pgcc.frontend.combine import mixture
 from pgcc.ir.circuit import Circuit

@@ -13,7 +13,7 @@ import pytest
 
 import pgcc
 from pgcc.errors import CircuitError
-from pgcc.frontend.builders import (
+from pgcc.builders import (
     bayesian_network,
     chow_liu,
     chow_liu_from_data,
