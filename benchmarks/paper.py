@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.published import BABY_REGISTRIES, COLUMNS, TWENTY_DATASETS, published
+from pgcc import plot
 from pgcc.cli.files import check_can_draw, check_can_write, write_text
-from pgcc.draw import plot
 from pgcc.errors import PgccError
 from pgcc.learn import DPP, PGC, GridSearch, MixtureOfTrees, SimplePGC
 from pgcc.learn.common.estimator import Estimator

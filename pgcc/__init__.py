@@ -15,8 +15,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pgcc import builders, pc, plot
     from pgcc.codegen.emit import emit
-    from pgcc.draw import plot
     from pgcc.errors import (
         CircuitError,
         EvidenceError,
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         SemanticsError,
     )
     from pgcc.formats import load, save
-    from pgcc.frontend import builders, pc
     from pgcc.frontend.combine import mixture, product, subsets, superpose
     from pgcc.frontend.det_pgc import det_pgc
     from pgcc.frontend.determinant import determinant
@@ -60,9 +59,6 @@ _HOME = {
     "determinant": "pgcc.frontend.determinant",
     "dpp": "pgcc.frontend.dpp",
     "parse": "pgcc.frontend.expression",
-    "builders": "pgcc.frontend",
-    "plot": "pgcc.draw",
-    "pc": "pgcc.frontend",
     "load": "pgcc.formats",
     "save": "pgcc.formats",
     "arborescence": "pgcc.frontend.spanning_tree",
@@ -76,6 +72,8 @@ _HOME = {
     "grad": "pgcc.queries.gradient",
     "compile": "pgcc.model",
 }
+# Modules that need not be imported by themselves.
+_MODULES = ("builders", "cluster", "learn", "pc", "plot", "testing", "torch")
 
 __all__ = [
     "Circuit",
@@ -113,14 +111,19 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"pgcc.{name}")
     home = _HOME.get(name)
     if home is None:
+        from pgcc.errors import OTHER_WORDS, SpellingError
+
+        if own := OTHER_WORDS.get(f"pgcc.{name}"):
+            raise SpellingError(f"pgcc has no {name!r}: write {own}")
         raise AttributeError(f"module 'pgcc' has no attribute {name!r}")
-    module = importlib.import_module(home)
-    value = getattr(module, name) if hasattr(module, name) else importlib.import_module(f"{home}.{name}")
+    value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*__all__, *_MODULES, "__version__"})

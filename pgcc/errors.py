@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import functools
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class PgccError(Exception):
@@ -128,70 +133,85 @@ class FormatError(PgccError):
 
 
 class SpellingError(PgccError, AttributeError):
-    """A public name from an older version. The message says what to write now.
+    """A word of another library. The message says what to write here.
 
     Examples
     --------
     >>> import pgcc
-    >>> pgcc.compile(pgcc.parse("0.5*z + 0.5")).given_size(1)
+    >>> pgcc.compile(pgcc.parse("0.5*z + 0.5")).log_prob({"z": 1})
     Traceback (most recent call last):
-    pgcc.errors.SpellingError: Model.given_size is now spelled model.condition(size=k, over=names)
+    pgcc.errors.SpellingError: Model has no 'log_prob': write model.logprob(evidence)
     """
 
 
-# What was public once, and what is written now.
-OLD_SPELLINGS = {
-    "Model": {
-        "given_size": "model.condition(size=k, over=names)",
-        "exactly": "model.cardinality(evidence, over=names)[k]",
-        "all_of": "model.conditional({name: 1 for name in names}, given=evidence)",
-        "none_of": "model.conditional({name: 0 for name in names}, given=evidence)",
-    },
-    "Circuit": {
-        "condition": "circuit.observe(evidence)",
-        "of_size": "circuit.observe(size=k)",
-        "exactly": "circuit.observe(size=k, over=names)",
-        "at_most": "circuit.observe(size=(0, k), over=names)",
-        "size": "circuit.edges",
-    },
-    "PC": {
-        "circuit": "pc.literals",
-        "size": "pc.edges",
-    },
+# What people bring from other libraries, and what to write instead: attributes, functions of pgcc, and arguments.
+OTHER_WORDS = {
+    "Model.save": "pgcc.save(model.circuit, path)",
+    "Model.map": "model.mode(evidence)",
+    "Model.mpe": "model.mode(evidence)",
+    "Model.argmax": "model.mode(evidence)",
+    "Model.predict": "model.mode(evidence)",
+    "Model.predict_proba": "model.conditional({name: 1}, given=rows)",
+    "Model.query": "model.prob(evidence), or model.marginals(evidence)",
+    "Model.probability": "model.prob(evidence)",
+    "Model.marginal": "model.marginals(evidence)",
+    "Model.log_prob": "model.logprob(evidence)",
+    "Model.log_probability": "model.logprob(evidence)",
+    "Model.log_likelihood": "model.logprob(rows)",
+    "Model.score": "model.logprob(rows).mean()",
+    "Model.partition_function": "model.prob(), of a model compiled with normalize=False",
+    "Circuit.save": "pgcc.save(circuit, path)",
+    "PC.save": "pgcc.save(pc.to_pgc(), path)",
+    "pgcc.kdpp": "pgcc.dpp(L=L).observe(size=k)",
+    "pgcc.read": "pgcc.load(path)",
+    "pgcc.from_file": "pgcc.load(path)",
+    "dpp(k=)": "pgcc.dpp(L=L).observe(size=k)",
+    "dpp(size=)": "pgcc.dpp(L=L).observe(size=k)",
+    "sample(seed=)": "rng=seed",
+    "sample(random_state=)": "rng=seed",
+    "mode(timeout=)": "time_limit=seconds",
+    "grad(size=)": "condition(size=k).grad(evidence), with the derivatives by the numbers of that circuit",
+    "grad(over=)": "condition(over=names, size=k).grad(evidence), with the derivatives by the numbers of that circuit",
 }
-# Names that people expect, and what to write instead.
-EXPECTED = {
-    "Model": {"save": "pgcc.save(model.circuit, path)"},
-    "Circuit": {"save": "pgcc.save(circuit, path)"},
-    "PC": {"save": "pgcc.save(pc.to_pgc(), path)"},
-}
-OLD_ARGUMENTS = {("mode", "nodes"): "mode(time_limit=), how many seconds to search"}  # of a question of a model
-OLD_METHODS = {"roots": "'bottom', which is faster, and as accurate or more; 'auto' uses it"}  # values of method=
-
-
 # Questions for a model: whoever asks a circuit has not compiled it yet.
 QUESTIONS = frozenset(
     ("prob", "logprob", "marginals", "conditional", "cardinality", "sample", "mode", "explain", "entropy", "moments")
 )
 
 
-class KnowsOldSpellings:
-    """A class with renamed attributes: asking for an old name raises an error that says the new one."""
+class KnowsOtherWords:
+    """A class that says what to write instead when it is asked for an attribute that another library has."""
 
     if not TYPE_CHECKING:  # a type checker reports unknown attributes itself
 
         def __getattr__(self, name: str) -> Any:
             for owner in (kind.__name__ for kind in type(self).__mro__):
-                if new := OLD_SPELLINGS.get(owner, {}).get(name):
-                    raise SpellingError(f"{owner}.{name} is now spelled {new}")
-                if other := EXPECTED.get(owner, {}).get(name):
-                    raise SpellingError(f"{owner} has no method {name!r}: write {other}")
+                if own := OTHER_WORDS.get(f"{owner}.{name}"):
+                    raise SpellingError(f"{owner} has no {name!r}: write {own}")
+            kind = type(self).__name__
             if name in QUESTIONS:
-                kind = type(self).__name__
                 raise SpellingError(
                     f"a {kind} answers no questions: pgcc.compile makes a Model of it, which has {name!r}"
                 )
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+
+
+def check_words(function: str, names: Iterable[str]) -> None:
+    """Refuse arguments under the names that they have in another library."""
+    for name in names:
+        if own := OTHER_WORDS.get(f"{function}({name}=)"):
+            raise SpellingError(f"{function} has no argument {name!r}: write {own}")
+
+
+def knows_other_words(function: Callable[P, T]) -> Callable[P, T]:
+    """A function that says what to write instead of arguments that another library has."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        check_words(function.__name__, kwargs)
+        return function(*args, **kwargs)
+
+    return call
 
 
 def circuit_from(value: object) -> str:

@@ -6,7 +6,7 @@ command line lists the methods before anything else is imported.)
 
 from __future__ import annotations
 
-from pgcc.errors import OLD_METHODS, PgccError
+from pgcc.errors import PgccError
 
 # A is the set of variables that are in, and t marks them: see `pgcc.compiler`.
 METHODS = {
@@ -24,8 +24,6 @@ def check_method(method: str) -> str:
     >>> check_method("top")
     'top'
     """
-    if method in OLD_METHODS:
-        raise PgccError(f"there is no method {method!r} any more: use {OLD_METHODS[method]}")
     if method != "auto" and method not in METHODS:
         raise PgccError(f"unknown method {method!r}: choose 'auto' or one of {', '.join(map(repr, METHODS))}")
     return method

@@ -14,8 +14,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack, get_type_hints
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_type_hints
 
 from pgcc.certify import budget
 from pgcc.collector import collector_paused
@@ -23,15 +22,14 @@ from pgcc.compiler import Compiled
 from pgcc.data.answers import Axes, in_form
 from pgcc.data.evidence import Evidence, read_names
 from pgcc.errors import (
-    OLD_ARGUMENTS,
-    EvidenceError,
-    KnowsOldSpellings,
+    KnowsOtherWords,
     PgccError,
     PrecisionError,
     SemanticsError,
-    SpellingError,
     brief,
+    check_words,
     circuit_from,
+    knows_other_words,
     plural,
 )
 from pgcc.ir.circuit import Circuit
@@ -64,8 +62,6 @@ class _Settings:
     threads: int
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Names = Iterable[str] | str | None
 Size = int | tuple[int, int] | None
 
@@ -89,38 +85,7 @@ class HowByName(TypedDict, total=False):
     threads: int | None
 
 
-def _evidence_first(question: Callable[P, T]) -> Callable[P, T]:
-    """Explain the current order of arguments to callers of an older version, in which names came before evidence."""
-
-    @wraps(question)
-    def ask(*args: P.args, **kwargs: P.kwargs) -> T:
-        if len(args) > 2:
-            name = question.__name__
-            raise EvidenceError(
-                f"evidence comes first, and names are given by keyword: {name}(evidence, over=[…]), or {name}(over=[…])"
-            )
-        return question(*args, **kwargs)
-
-    return ask
-
-
-def _given_no_size(question: Callable[P, T]) -> Callable[P, T]:
-    """Explain what to ask instead to callers who give a size to the one question that takes none."""
-
-    @wraps(question)
-    def ask(*args: P.args, **kwargs: P.kwargs) -> T:
-        if kwargs.keys() & {"over", "size"}:
-            name = question.__name__
-            raise PgccError(
-                f"{name} takes no size: condition(size=k).{name}(evidence) has the derivatives by the numbers of the "
-                "circuit given that size"
-            )
-        return question(*args, **kwargs)
-
-    return ask
-
-
-class Model(KnowsOldSpellings):
+class Model(KnowsOtherWords):
     """A compiled circuit that answers questions about its distribution. Made by `pgcc.compile`.
 
     A model is thread-safe. It can also be pickled: a worker process then compiles it again from the circuit.
@@ -351,8 +316,8 @@ class Model(KnowsOldSpellings):
 
         Returns
         -------
-        array with one entry per variable, or rows × variables; a dict by name if the evidence has names. Observed
-        variables have exactly 1 or 0.
+        array with one entry per variable, or rows × variables; a dict by name if the evidence has names. Without any
+        evidence, the entries of the array have their names, too. Observed variables have exactly 1 or 0.
 
         See Also
         --------
@@ -365,8 +330,8 @@ class Model(KnowsOldSpellings):
         --------
         >>> import pgcc
         >>> model = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
-        >>> model.marginals()
-        array([0.7, 0.4])
+        >>> model.marginals(), model.marginals()["b"]
+        (array([0.7, 0.4]), 0.4)
         >>> model.marginals("b=0")
         {'a': 0.5, 'b': 0.0}
         >>> model.marginals(names=True)
@@ -442,7 +407,6 @@ class Model(KnowsOldSpellings):
 
     # -- how many? -----------------------------------------------------------------------------------------------------
 
-    @_evidence_first
     def cardinality(self, evidence: Any = None, *, atol: float | None = None, **how: Unpack[How]) -> Any:
         """The distribution of how many variables are in: Pr(|S ∩ T| = k | evidence) for k = 0, 1, …, |T|.
 
@@ -477,7 +441,6 @@ class Model(KnowsOldSpellings):
 
         return self._ask(cardinality, how, evidence, atol, counts=True, axes=Axes.COUNTS)
 
-    @_evidence_first
     def any_of(self, evidence: Any = None, **how: Unpack[How]) -> Any:
         """The probability, given evidence, that at least one of the variables `over` (by default, of all) is in.
 
@@ -498,7 +461,6 @@ class Model(KnowsOldSpellings):
 
         return self._ask(any_of, how, evidence, counts=True)
 
-    @_evidence_first
     def parity(self, evidence: Any = None, **how: Unpack[How]) -> Any:
         """The probability, given evidence, that an odd number of the variables `over` (by default, of all) is in.
 
@@ -519,7 +481,6 @@ class Model(KnowsOldSpellings):
 
         return self._ask(parity, how, evidence, counts=True)
 
-    @_evidence_first
     def expected_count(self, evidence: Any = None, **how: Unpack[How]) -> Any:
         """E[|S ∩ T| | evidence]: how many of the variables `over` (by default, of all) are in on average.
 
@@ -538,7 +499,6 @@ class Model(KnowsOldSpellings):
 
         return self._ask(expected_count, how, evidence, counts=True)
 
-    @_evidence_first
     def moments(self, evidence: Any = None, **how: Unpack[How]) -> Any:
         """Mean, variance, skewness and kurtosis of the number of `over` variables that are in, as a named tuple.
 
@@ -562,13 +522,14 @@ class Model(KnowsOldSpellings):
 
     # -- sets ----------------------------------------------------------------------------------------------------------
 
-    def sample(self, n: int = 1, evidence: Any = None, rng: Any = None, **how: Unpack[HowByName]) -> Any:
+    def sample(self, n: int | None = None, evidence: Any = None, rng: Any = None, **how: Unpack[HowByName]) -> Any:
         """Draw n exact samples, as rows of 0 and 1 with one column per variable.
 
         Parameters
         ----------
         n : int
-            The number of samples, for each row of evidence.
+            The number of samples, for each row of evidence; 1 by default. If you give a size, say this too: in numpy,
+            `size` is the number of samples, here it is how many variables are in.
         rng : int or numpy Generator, optional
             A seed gives the same samples every time, whatever the number of threads. If you ask for more samples with
             the same seed, the first ones stay the same.
@@ -596,6 +557,13 @@ class Model(KnowsOldSpellings):
         """
         from pgcc.queries.sampling import sample
 
+        if n is None:
+            size, n = how.get("size"), 1
+            if size is not None:
+                raise PgccError(
+                    f"sample(size={brief(size)}) could mean two things: sample(n) draws n samples, "
+                    f"sample(1, size={brief(size)}) draws one in which that many variables are in"
+                )
         return self._ask(sample, how, evidence, n, rng, axes=Axes.SAMPLES, times=_number(n))
 
     def mode(self, evidence: Any = None, *, time_limit: float = 10.0, **how: Unpack[How]) -> Any:
@@ -751,7 +719,7 @@ class Model(KnowsOldSpellings):
         sets = self._asked.columns(a), self._asked.columns(b)
         return self._ask(mutual_information, how, evidence, *sets)
 
-    @_given_no_size
+    @knows_other_words
     def grad(self, evidence: Any = None, *, weights: Any = None) -> Any:
         """Derivatives of log Pr(evidence) with respect to every number in the circuit, as `pgcc.grad` computes them.
 
@@ -942,9 +910,8 @@ class Model(KnowsOldSpellings):
 
 
 def _check_keywords(question: str, how: Mapping[str, Any], kind: type) -> None:
+    check_words(question, how)
     for name in how.keys() - kind.__annotations__.keys():
-        if (question, name) in OLD_ARGUMENTS:
-            raise SpellingError(f"{question}({name}=) is now spelled {OLD_ARGUMENTS[question, name]}")
         raise TypeError(
             f"{question} has no argument {name!r}: all questions take {', '.join(kind.__annotations__)}; what is "
             "observed comes first, as a dict or as text"

@@ -208,12 +208,6 @@ def test_the_tour_names_what_a_query_calls_in_that_order(calls, part):
     assert named == sorted(named, key=calls[part].index)
 
 
-def test_a_query_does_not_pass_through_more_functions_than_it_did(calls):
-    """Layers that only hand on: there were 33 functions in 12 files with kernels."""
-    assert len(calls["prob"]) <= 23
-    assert len({name.rsplit(".", 1)[0].split(".Compiled")[0] for name in calls["prob"]}) <= 14
-
-
 ADDITIONS = ["an operation of the IR", "a number system", "a question", "a file format"]
 
 
@@ -265,5 +259,3 @@ def test_what_raises_an_error_about_an_operation_is_not_needed_for_answers():
     modules = {name.rsplit(".", n)[0].replace(".", "/") for name in called for n in (1, 2)}
     assert not others & modules
     assert len(needed - modules) == 2  # the definition of the semantics, and the verifier, which tests run
-    counts = re.findall(r"\((\d+) files\)", section("To add an operation of the IR"))
-    assert counts == [str(len(needed)), str(len(others))]

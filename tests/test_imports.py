@@ -21,6 +21,7 @@ LAYERS = [
     {"torch"},
     {"learn"},
     {"cluster"},
+    {"plot"},
     {"draw", "explore"},
     {"model"},
     {"queries"},
@@ -35,6 +36,7 @@ LAYERS = [
     {"kernels"},
     {"program"},
     {"formats"},
+    {"builders", "pc"},
     {"frontend"},
     {"passes"},
     {"exact"},
@@ -50,7 +52,7 @@ UNRANKED = {"testing"}
 # that start quickly.
 DEFERRING = {
     "pgcc.ir.circuit",
-    "pgcc.frontend.pc",
+    "pgcc.pc",
     "pgcc.validity.report",
     "pgcc.queries.explain",
     "pgcc.queries.mode",
@@ -74,10 +76,10 @@ THIRD_PARTY = {
         "pgcc.validity",
     ),
     "sympy": ("pgcc.frontend.symbolic",),
-    "networkx": ("pgcc.frontend", "pgcc.draw.plot", "pgcc.testing"),
+    "networkx": ("pgcc.frontend", "pgcc.plot", "pgcc.testing"),
     "hypothesis": ("pgcc.testing",),
     "distributed": ("pgcc.cluster",),
-    "matplotlib": ("pgcc.draw.plot",),
+    "matplotlib": ("pgcc.plot",),
     "pandas": ("pgcc.data.answers",),
     "tqdm": ("pgcc.progress",),
     "sklearn": ("pgcc.learn.common.estimator", "pgcc.learn.imputer"),
@@ -138,9 +140,9 @@ def complaint(found: Import) -> str | None:
     if importer in UNRANKED:
         return None
     if importer not in RANK:
-        return (
-            None if found.importer == "pgcc" and target == "" else f"{found}: in which layer is {importer or 'pgcc'}?"
-        )
+        if found.importer == "pgcc" and (target == "" or found.deferred):
+            return None
+        return f"{found}: in which layer is {importer or 'pgcc'}?"
     if found.deferred and found.importer not in DEFERRING:
         return f"{found} inside a function"
     if found.deferred:

@@ -27,6 +27,7 @@ MODEL = pgcc.compile(G)
         ),
         (lambda: MODEL.prob(3), "3 is not evidence: give a dict, text, an array or a DataFrame"),
         (lambda: ChowLiu().fit([1, 0]), r"a table of rows and columns, with at least one of both; not of shape \(2,\)"),
+        (lambda: pgcc.mixture([G, G], [0.5, 0.5]), r"the arguments are swapped: mixture\(weights, circuits\)"),
         (lambda: pgcc.load("beta.pcg"), "beta.pcg: there is no such file"),
     ],
 )

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from pgcc import plot
 from pgcc.cli.asking import check_evidence, check_picture, compile_model, counted, each_answer, is_single, only_evidence
 from pgcc.cli.output import print_answers, print_csv
-from pgcc.draw import plot
 
 
 def run(args: argparse.Namespace) -> None:

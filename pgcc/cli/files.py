@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import pgcc
+from pgcc import plot
 from pgcc.data.text import parse_names
-from pgcc.draw import plot
 from pgcc.errors import PgccError
 from pgcc.formats import FORMATS
 from pgcc.formats.io import MOST_STREAMED, is_replaceable, replacing

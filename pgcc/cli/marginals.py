@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pgcc import plot
 from pgcc.cli.asking import (
     check_evidence,
     check_picture,
@@ -18,7 +19,6 @@ from pgcc.cli.asking import (
     only_evidence,
 )
 from pgcc.cli.output import print_answers, print_csv
-from pgcc.draw import plot
 from pgcc.model import Model
 
 

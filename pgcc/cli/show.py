@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 
 import pgcc
+from pgcc import plot
 from pgcc.cli.files import check_can_draw, read_circuit
 from pgcc.cli.output import json_text
 from pgcc.data.text import parse_evidence
-from pgcc.draw import plot
 from pgcc.draw.dot import dot_text
 
 

@@ -1,7 +1,8 @@
 """Answers in the form of the evidence: evidence with names gets answers with names.
 
     evidence           one number     one per variable     a matrix, samples
-    none, an array     float, array   array                array
+    none               float          array, by name too   array
+    an array           float, array   array                array
     dict, text         float          dict                 array
     list of these      array          list of dicts        array
     Series             float          Series               array
@@ -13,13 +14,16 @@ two axes); ``names=False`` gives none.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from pgcc.data.evidence import Evidence, Form
-from pgcc.errors import PgccError
+from pgcc.errors import EvidenceError, PgccError
+from pgcc.ir.names import find_variable, hint
 
 
 class Axes(Enum):
@@ -38,7 +42,39 @@ class Axes(Enum):
 
 
 # Members of enumerations are looked up by name, which takes a while in a small query.
-_ARRAY, _FRAME, _VARIABLES = Form.ARRAY, Form.FRAME, Axes.VARIABLES
+_UNNAMED, _FRAME, _VARIABLES = (Form.NOTHING, Form.ARRAY), Form.FRAME, Axes.VARIABLES
+
+
+class ByVariable(np.ndarray):
+    """A number for each variable: an array, whose entries have the names of the variables, too.
+
+    >>> found = ByVariable.of(np.array([0.7, 0.4]), {"a": 0, "b": 1})
+    >>> found["b"], found[:1], 1 - found
+    (0.4, array([0.7]), array([0.3, 0.6]))
+    """
+
+    column: Mapping[str, int] = MappingProxyType({})
+
+    @classmethod
+    def of(cls, numbers: np.ndarray, column: Mapping[str, int]) -> ByVariable:
+        found = numbers.view(cls)
+        found.column = column
+        return found
+
+    def __array_wrap__(self, array: np.ndarray, *_: Any) -> Any:
+        return np.asarray(array)[()]  # what is computed from them is a plain array, or a number
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, (str, tuple)) and self.shape == (len(self.column),):
+            variable = find_variable(key, self.column)
+            if variable is not None:
+                return float(self[self.column[variable]])
+            if isinstance(key, str):
+                raise EvidenceError(f"unknown variable {key!r}{hint(key, list(self.column))}")
+        return self.view(np.ndarray)[key]
+
+    def __repr__(self) -> str:
+        return repr(self.view(np.ndarray))
 
 
 def in_form(answers: Any, given: Evidence, axes: Axes, names: bool | None) -> Any:
@@ -48,7 +84,9 @@ def in_form(answers: Any, given: Evidence, axes: Axes, names: bool | None) -> An
         return answers._make(parts) if hasattr(answers, "_make") else tuple(parts)
     form = given.form
     if names is None:
-        names = form is _FRAME or (axes is _VARIABLES and form is not _ARRAY)
+        if axes is _VARIABLES and form is Form.NOTHING:
+            return ByVariable.of(answers[0], given.column)
+        names = form is _FRAME or (axes is _VARIABLES and form not in _UNNAMED)
     elif not isinstance(names, (bool, np.bool_)):
         raise PgccError(f"names={names!r}: True for answers by name, False for arrays")
     if names and form is _FRAME:

@@ -21,7 +21,8 @@ _MEANING = "1 (in), 0 (out) or −1 / None / NaN (unobserved)"
 class Form(Enum):
     """The form in which evidence was given, and in which answers about variables are returned."""
 
-    ARRAY = "numbers in columns, or nothing"
+    NOTHING = "nothing is observed"
+    ARRAY = "numbers in columns"
     NAMES = "by name: a dict or text, or a list of them"
     SERIES = "a pandas Series"
     FRAME = "a pandas DataFrame"
@@ -243,7 +244,7 @@ def _is_by_name(given: Any) -> bool:
 
 def _form_of(given: Any) -> Form:
     """The form of a single piece of evidence with names, or of no evidence."""
-    return Form.ARRAY if given is None else Form.SERIES if _is_series(given) else Form.NAMES
+    return Form.NOTHING if given is None else Form.SERIES if _is_series(given) else Form.NAMES
 
 
 def _is_series(given: Any) -> bool:

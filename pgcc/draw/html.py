@@ -23,8 +23,8 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
 
 if TYPE_CHECKING:
-    from pgcc.frontend.pc import PC
     from pgcc.model import Model
+    from pgcc.pc import PC
     from pgcc.queries.explain import Explanation
     from pgcc.queries.mode import Mode
     from pgcc.validity.report import Report

@@ -75,6 +75,9 @@ def mixture(weights: Iterable[Any], circuits: Iterable[Circuit], *, normalize: b
     Traceback (most recent call last):
     pgcc.errors.CircuitError: the weights of a mixture add up to 1.1, not to 1
     """
+    weights = need_sequence(weights, "weights of a mixture are a sequence")
+    if any(isinstance(weight, Circuit) for weight in weights):
+        raise CircuitError("the arguments are swapped: mixture(weights, circuits) takes the weights first")
     parts = _circuits(circuits, "mixture")
     shares = _weights(weights, len(parts))
     if not parts:
@@ -95,8 +98,8 @@ def _normalized(share: Number, part: Circuit, what: str, normalize: bool) -> Num
     return quotient(share, value)
 
 
-def _weights(weights: Iterable[Any], count: int) -> list[Number]:
-    shares = [_share(w, i) for i, w in enumerate(need_sequence(weights, "weights of a mixture are a sequence"))]
+def _weights(weights: Sequence[Any], count: int) -> list[Number]:
+    shares = [_share(w, i) for i, w in enumerate(weights)]
     if len(shares) != count:
         raise CircuitError(f"a mixture of {plural(count, 'circuit')} needs as many weights, not {len(shares)}")
     added = sum((Fraction(share) for share in shares), Fraction(0))

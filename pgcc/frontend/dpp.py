@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.errors import CircuitError, SemanticsError, plural
+from pgcc.errors import CircuitError, SemanticsError, knows_other_words, plural
 from pgcc.exact.balls import is_definite
 from pgcc.frontend.kernel import Kernel, Rows, read_kernel
 from pgcc.ir.circuit import Circuit
@@ -40,6 +40,7 @@ MARGINAL = "a marginal kernel, with eigenvalues between 0 and 1"
 MOST_ENUMERATED = 12  # items of a nonsymmetric kernel whose sets are all looked at
 
 
+@knows_other_words
 def dpp(
     L: Any = None,
     *,

@@ -19,7 +19,7 @@ from pgcc.ir.operands import new_names
 
 Rows = Sequence[Sequence[Number]]
 
-STACK_LEVEL = 4  # of a warning: the line that called `dpp`
+STACK_LEVEL = 5  # of a warning: the line that called `dpp`, through its decorator
 
 
 @dataclass(frozen=True)

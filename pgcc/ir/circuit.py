@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pgcc.collector import collector_paused
-from pgcc.errors import CircuitError, EvidenceError, KnowsOldSpellings, plural
+from pgcc.errors import CircuitError, EvidenceError, KnowsOtherWords, plural
 from pgcc.ir.facts import Facts, find_facts, find_overlap
 from pgcc.ir.flat import Flat
 from pgcc.ir.names import hint
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Names = Iterable[str] | str | None
 
 
-class Circuit(KnowsOldSpellings):
+class Circuit(KnowsOtherWords):
     """A polynomial, stored as a graph (a DAG) of sums, products and determinants over named, ordered variables.
 
     If its coefficients are the probabilities of sets, this is what the paper calls a probabilistic generating circuit

@@ -13,11 +13,18 @@ _MOST_COMPARED = 10_000
 def find_variable(name: Any, known: Mapping[str, Any] | Collection[str]) -> str | None:
     """The variable that a name means: the one of that name, or an undirected edge ``u-v`` that is called ``v-u``.
 
-    Only a name that no variable has is read as an edge, and only if one variable can be meant.
+    An edge may also be given as the pair of its nodes. Only a name that no variable has is read as an edge, and only if
+    one variable can be meant.
 
     >>> find_variable("b", ["a", "b"]), find_variable("2-1", ["1-2", "2-3"]), find_variable("c", ["a", "b"])
     ('b', '1-2', None)
+    >>> find_variable((2, 1), ["1-2", "2-3"]), find_variable((2, 1), ["1->2", "2->1"])
+    ('1-2', '2->1')
     """
+    if isinstance(name, tuple) and len(name) == 2:
+        u, v = name
+        ways = {edge for edge in (f"{u}->{v}", f"{u}-{v}", f"{v}-{u}") if edge in known}
+        return ways.pop() if len(ways) == 1 else None
     if not isinstance(name, str):
         return None
     if name in known:

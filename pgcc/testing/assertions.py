@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from pgcc.errors import PgccError
-from pgcc.frontend.pc import PC
 from pgcc.ir.circuit import Circuit
 from pgcc.model import Model, compile
+from pgcc.pc import PC
 from pgcc.validity.check import TOTAL_TOLERANCE, check
 from pgcc.validity.verdict import short_text
 

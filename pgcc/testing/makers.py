@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.frontend.pc import PC
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, Op, const, det, postorder, rebuild, var, weighted_sum
 from pgcc.ir.node import product as product_node
+from pgcc.pc import PC
 
 Pick = Callable[[int], int]  # k -> one of 0..k-1; 0 is the simplest choice
 Scope = int  # a set of variables, as bits

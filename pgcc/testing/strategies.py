@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgcc.errors import PgccError
-from pgcc.frontend.pc import PC, mixture, pos, true
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, Node, product, var, weighted_sum
+from pgcc.pc import PC, mixture, pos, true
 from pgcc.testing.makers import (
     Maker,
     Pick,

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.errors import CircuitError
-from pgcc.frontend.builders import (
+from pgcc.builders import (
     bayesian_network,
     chow_liu,
     cutset_network,
     hmm,
     naive_bayes,
 )
+from pgcc.errors import CircuitError
 from pgcc.frontend.elimination import WidthError
 from pgcc.ir.circuit import Circuit
 

@@ -14,12 +14,12 @@ from how_many import some
 from operations import count_calls
 
 import pgcc
+from pgcc import pc
 from pgcc.errors import CircuitError, EvidenceError
-from pgcc.frontend import pc
-from pgcc.frontend.pc import PC, SignedPC, bernoulli, mixture, neg, pos, to_pc, true
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op, const, det, var, weighted_sum
 from pgcc.ir.node import product as product_node
+from pgcc.pc import PC, SignedPC, bernoulli, mixture, neg, pos, to_pc, true
 from pgcc.testing import oracle_probability, random_circuit, random_pc
 
 # -- the meaning, by brute force ----------------------------------------------------------------------------------

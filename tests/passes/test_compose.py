@@ -12,8 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pgcc
+from pgcc.builders import chow_liu, hmm
 from pgcc.errors import CircuitError, EvidenceError, PgccError, PrecisionError, SemanticsError
-from pgcc.frontend.builders import chow_liu, hmm
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate
 from pgcc.ir.node import ONE, Op, det, product, var, weighted_sum

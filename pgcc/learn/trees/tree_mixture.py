@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
+from pgcc.builders import chow_liu, parents_first
 from pgcc.evaluate.parallel import for_chunks
-from pgcc.frontend.builders import chow_liu, parents_first
 from pgcc.frontend.combine import mixture
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.common.checkpoint import State

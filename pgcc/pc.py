@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, assert_never
 
-from pgcc.errors import CircuitError, EvidenceError, KnowsOldSpellings, brief, plural
+from pgcc.errors import CircuitError, EvidenceError, KnowsOtherWords, brief, plural
 from pgcc.frontend.graph import PROBABILISTIC, bernoulli_node, from_graph, to_graph
 from pgcc.frontend.structure import Offender, Structure, check_literals_only
 from pgcc.frontend.structure import structure as structure_of
@@ -50,6 +50,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 @dataclass(frozen=True)
 class Smoothing:
     """What smoothing costs: the number of edges of a circuit before and after.
@@ -72,7 +76,7 @@ class Smoothing:
         return f"{self.edges_before:,} edges before smoothing, {self.edges_after:,} after"
 
 
-class PC(KnowsOldSpellings):
+class PC(KnowsOtherWords):
     """A probabilistic circuit (PC): weighted sums and products over literals x and x̄.
 
     Build one with `pos`, `neg`, `bernoulli`, `mixture`, `product` and the operators + * /. Its value at an assignment

@@ -34,6 +34,10 @@ __all__ = [
 TOLERANCE = 1e-9  # probabilities add up to 1 within this
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 # -- trees --------------------------------------------------------------------------------------------------
 
 
