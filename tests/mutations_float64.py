@@ -109,13 +109,6 @@ FLOAT64_MUTANTS = [
     # sums
     ("interpreter: products begin anew", _INTERPRETER, "work, at, alone == 0)", "work, at, True)", _CONDENSE),
     (
-        "interpreter: a quotient has no weight",
-        _INTERPRETER,
-        "mul(w, quotient(load(work, x + lane), load(work, y + lane)))",
-        "quotient(load(work, x + lane), load(work, y + lane))",
-        _CONDENSE,
-    ),
-    (
         "sums: the weights of other products",
         _SUMS,
         "first, k, fresh = first + 4, k + 2, False",
