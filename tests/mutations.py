@@ -72,6 +72,13 @@ MUTANTS = [
         "certify/test_certificates.py",
     ),
     Mutant(
+        "locks stay locked in a forked child",
+        "locks.py",
+        "    os.register_at_fork(after_in_child=_renew)",
+        "    pass",
+        "test_locks.py",
+    ),
+    Mutant(
         "complements are dropped beside large children",
         "determinants/kernels/scaled_staged.py",
         " or (m[y] != 0.0 and top - e[y] > 2)",

@@ -39,7 +39,7 @@ LAYERS = [
     {"exact"},
     {"ir"},
     {"arrays", "methods"},
-    {"errors", "interrupts", "progress"},
+    {"errors", "interrupts", "locks", "progress"},
 ]
 RANK = {part: -i for i, parts in enumerate(LAYERS) for part in parts}
 # Free to import anything of pgcc: helpers for tests, which nothing imports.
