@@ -72,6 +72,20 @@ MUTANTS = [
         "certify/test_certificates.py",
     ),
     Mutant(
+        "machine code under another kernel's name is run",
+        "kernels/cache.py",
+        "hashlib.sha256(path.name.encode() + b\"\\n\" + content)",
+        "hashlib.sha256(content)",
+        "kernels/test_cache.py",
+    ),
+    Mutant(
+        "machine code from a folder of the group is run",
+        "kernels/folder.py",
+        "(stat.S_IWGRP | stat.S_IWOTH)",
+        "stat.S_IWOTH",
+        "kernels/test_cache.py",
+    ),
+    Mutant(
         "locks stay locked in a forked child",
         "locks.py",
         "    os.register_at_fork(after_in_child=_renew)",

@@ -29,7 +29,10 @@ def run(args: argparse.Namespace) -> int:
     if args.jobs is not None and args.jobs < 1:
         args.parser.error(f"--jobs {args.jobs} is not a number of processes (a number ≥ 1)")
     if writable() is None:
-        raise PgccError(f"compiled kernels cannot be kept in {folder()}: set PGCC_CACHE_DIR to a folder of your own")
+        raise PgccError(
+            f"compiled kernels cannot be kept in {folder()}: "
+            "set PGCC_CACHE_DIR to a folder in which you, and nobody else, may write"
+        )
     os.environ["PGCC_TIER"] = "compiled"  # of the processes below
     context = multiprocessing.get_context("spawn")
     with (
