@@ -74,7 +74,7 @@ MUTANTS = [
     Mutant(
         "machine code under another kernel's name is run",
         "kernels/cache.py",
-        "hashlib.sha256(path.name.encode() + b\"\\n\" + content)",
+        'hashlib.sha256(path.name.encode() + b"\\n" + content)',
         "hashlib.sha256(content)",
         "kernels/test_cache.py",
     ),
