@@ -12,7 +12,6 @@ gradients are not certified: to ask the learned circuit questions, `pgcc.compile
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -30,6 +29,7 @@ from pgcc.ir.node import Node, Op, det, var
 from pgcc.ir.numbers import nearest_float
 from pgcc.ir.printer import describe
 from pgcc.kernels.policy import tier
+from pgcc.locks import new_lock
 from pgcc.program.determinant import DetStructure, Laplacian
 from pgcc.program.parameters import Parametrized
 from pgcc.queries.gradient import GradientFunction, certain_logs
@@ -274,7 +274,7 @@ class _Prepared:
         self.free = np.full((1, len(given.variables)), -1, np.int8)
         self.parametrized = self.function.parametrized
         self.work = multiplications(self.circuit)
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def part(self, key: Any) -> Node:
         """The sum or determinant of the program that corresponds to a part of the circuit."""

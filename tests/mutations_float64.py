@@ -129,14 +129,6 @@ FLOAT64_MUTANTS = [
     # sums
     ("interpreter: products begin anew", _INTERPRETER, "run_block", "alone == 0", "True", _CONDENSE),
     (
-        "interpreter: a quotient has no weight",
-        _INTERPRETER,
-        "run_block",
-        "mul(w, quotient(load(work, x + lane), load(work, y + lane)))",
-        "quotient(load(work, x + lane), load(work, y + lane))",
-        _CONDENSE,
-    ),
-    (
         "sums: the weights of other products",
         _SUMS,
         "add_products",

@@ -232,7 +232,6 @@ def _binary(a, out):
     simd.store(out, 16, simd.minus(x, y))
     simd.store(out, 24, simd.div(x, y))
     simd.store(out, 32, simd.fused(x, y, z))
-    simd.store(out, 40, simd.quotient(x, y))
     simd.store(out, 48, simd.if_less(x, y, z, x))
     simd.store(out, 56, simd.smaller(x, y))
     simd.store(out, 64, simd.larger(x, y))

@@ -43,7 +43,7 @@ LAYERS = [
     {"linalg"},
     {"ir"},
     {"arrays", "methods"},
-    {"collector", "errors", "interrupts", "progress"},
+    {"collector", "errors", "interrupts", "locks", "progress"},
 ]
 RANK = {part: -i for i, parts in enumerate(LAYERS) for part in parts}
 # Free to import anything of pgcc: helpers for tests, which nothing imports.

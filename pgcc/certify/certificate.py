@@ -68,7 +68,7 @@ class Analysis:
         self.dets, self.weight_first = dets, weight_first
 
     def run(self, program: Program, length: int = 1) -> Analysis:
-        """Analyse a program made by `lower`, `reverse`, `flows` or `schedule`.
+        """Analyse a program made by `lower`, `reverse` or `schedule`.
 
         length : the number of coefficients per value.
         """

@@ -6,6 +6,7 @@ import argparse
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -29,12 +30,15 @@ def run(args: argparse.Namespace) -> int:
     if args.jobs is not None and args.jobs < 1:
         args.parser.error(f"--jobs {args.jobs} is not a number of processes (a number ≥ 1)")
     if writable() is None:
-        raise PgccError(f"compiled kernels cannot be kept in {folder()}: set PGCC_CACHE_DIR to a folder of your own")
+        raise PgccError(
+            f"compiled kernels cannot be kept in {folder()}: "
+            "set PGCC_CACHE_DIR to a folder in which you, and nobody else, may write"
+        )
     os.environ["PGCC_TIER"] = "compiled"  # of the processes below
     context = multiprocessing.get_context("spawn")
     with (
         progress("compiling", len(JOBS), "kind of question") as bar,
-        ProcessPoolExecutor(args.jobs or os.cpu_count(), mp_context=context) as workers,
+        ProcessPoolExecutor(args.jobs or os.cpu_count(), mp_context=context, initializer=_end_with_parent) as workers,
     ):
         try:
             with _deaf_to_interrupts():
@@ -61,6 +65,18 @@ def _deaf_to_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as the one that started it has ended, if by a signal that nobody can catch."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _compile_for(name: str) -> None:

@@ -7,7 +7,6 @@ flat arrays (`lay_out`). `staged` makes a `FloatDeterminant` for every Det of a 
 from __future__ import annotations
 
 import heapq
-import threading
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -31,6 +30,7 @@ from pgcc.determinants.kernels.plan import (
     FloatLayout,
     Found,
 )
+from pgcc.locks import new_lock
 from pgcc.program.determinant import DetStructure, Laplacian
 
 Value = tuple[float, int, float]  # mantissa, binary exponent, relative error
@@ -243,7 +243,7 @@ class FloatDeterminants:
 
     def __init__(self, each: Sequence[FloatDeterminant]):
         self.each = list(each)
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self.layout = self._laid_out()
 
     def refine(self, rtol: float) -> None:

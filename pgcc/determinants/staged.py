@@ -125,13 +125,13 @@ class Staged:
         variables, wanted = evidence.shape[1], budget.of_determinant(rtol)
         flat, block = Rows(padded(evidence), variables), new_block(self.head, program.slots, variables, lanes)
         self.dets.refine(wanted)
-        missed = True
-        while missed:
+        done, waits = 0, True
+        while done < rows // lanes:
             dets = self.determinants(wanted)
-            missed = run_staged.call_alike(*self._parts, dets, flat, lanes, block, roots, out, unknown)
-            if missed:
+            done = run_staged.call_alike(*self._parts, dets, flat, done, waits, lanes, block, roots, out, unknown)
+            if done < rows // lanes:
                 self.dets.find_free_bases()
-                missed = self.dets.layout is not dets.layout  # another thread may have found them
+                waits = self.dets.layout is not dets.layout  # another thread may have found them; or there are none
         return out, unknown
 
     def determinants(self, wanted: float) -> kernels.Determinants:

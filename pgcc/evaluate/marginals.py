@@ -1,8 +1,7 @@
 """All marginals of a circuit: from one forward and one reverse pass of a homogenized program, or one by one.
 
-A reverse pass runs in float64 or over scaled numbers. It propagates *flows* (the probability that a node is used) if
-nothing can cancel, and *adjoints* (derivatives of the root) otherwise. A marginal whose bound is too large is marked as
-uncertain. Programs with determinants are in `determinants.marginals`.
+A reverse pass runs in float64 or over scaled numbers. A marginal whose bound is too large is marked as uncertain.
+Programs with determinants are in `determinants.marginals`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from pgcc.certify.certificate import gamma_of
 from pgcc.determinants.marginals import StagedMarginals, has_partials
 from pgcc.evaluate.direct import Float64, split_constants
 from pgcc.kernels.walk import instructions_of
-from pgcc.program.flows import flows
 from pgcc.program.program import ARITHMETIC, Program
 from pgcc.program.reverse import result_slots, reverse
 from pgcc.program.schedule import schedule
@@ -27,9 +25,6 @@ from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled
 from pgcc.rings.posteriors import Posteriors, read_posteriors, shares
 from pgcc.rings.values import Values
 
-# Adjoints are used if the errors of flows may be larger: flows divide, so their roundings add up along a path, and
-# underflow grows.
-_MOST_ROUNDING, _MOST_UNDERFLOW = 1e-11, 2.0**-900
 # Rows per block. With fewer, more values stay in the cache; with more, decoding an instruction costs less.
 _LANES = 2 * STEP
 # The most queries that are evaluated together, and their bytes.
@@ -59,14 +54,8 @@ class Reverse:
 
     @cached_property
     def _loop(self) -> Loop:
-        """The reverse pass, which computes joint probabilities and the root: by flows if possible, or by adjoints."""
-        if not self.forward.signed:
-            loop = self._loop_of(flows(self.forward))
-            if loop.certificate.gamma <= _MOST_ROUNDING and loop.certificate.floor <= _MOST_UNDERFLOW:
-                return loop
-        return self._loop_of(reverse(self.forward))
-
-    def _loop_of(self, program: Program) -> Loop:
+        """The reverse pass, which computes joint probabilities and the root."""
+        program = reverse(self.forward)
         return Loop(program, result_slots(program).tolist(), self.forward.signed, _LANES)
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:

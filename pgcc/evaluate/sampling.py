@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from pgcc.evaluate.kernels.sampling import Choices, Links, Numbers, Stream, choi
 from pgcc.ir.flat import starts
 from pgcc.kernels.policy import tier
 from pgcc.kernels.walk import Operations, instructions_of, number_system, walk, walk_in_python
+from pgcc.locks import new_lock
 from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, DetInstruction, Program
 from pgcc.rings.kernels.scaled import RADIX, Constants, Scaled
 
@@ -89,7 +89,7 @@ class TopDown:
     def __init__(self, float64: Float64, sets: list[SetSampler]):
         self.program, self.float64, self.sets = float64.program, float64, sets
         self._kept: OrderedDict[bytes, Ready] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     @cached_property
     def nodes(self) -> Nodes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -12,13 +11,14 @@ from typing import Any
 from flint import arb, ctx
 
 from pgcc.ir.numbers import UNIT, frexp
+from pgcc.locks import new_lock
 
 # The first working precision that is tried, in bits.
 FIRST_BITS = 128
 # If a ball with this many bits still contains 0, the value is probably 0, which only rationals can prove.
 ZERO_BITS = 1024
 # flint's precision is one number for the whole process.
-flint_lock = threading.RLock()
+flint_lock = new_lock()
 
 
 @contextmanager

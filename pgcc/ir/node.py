@@ -20,7 +20,6 @@ Equal nodes are one object: compare with `is`. Nodes hold no names of parents, n
 from __future__ import annotations
 
 import enum
-import threading
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,6 +30,7 @@ from typing import Any, assert_never
 from pgcc.errors import CircuitError, plural
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.numbers import Number, as_number
+from pgcc.locks import new_lock
 
 
 class Op(enum.IntEnum):
@@ -129,7 +129,7 @@ class _Reference(weakref.ref):
 
 
 _interned: dict[tuple, _Reference] = {}
-_lock = threading.RLock()  # re-entrant: making a node may collect garbage, which forgets other nodes
+_lock = new_lock()  # re-entrant: making a node may collect garbage, which forgets other nodes
 
 
 def _forget(reference: _Reference) -> None:

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 
+from pgcc.locks import new_lock
 from pgcc.progress import is_terminal
 
 LOG = logging.getLogger("pgcc.kernels")
@@ -27,7 +28,7 @@ class Compilation:
 
     def __init__(self) -> None:
         self.seconds = self._since = 0.0
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._began: list[tuple[str, float]] = []  # of one thread: Numba lets one at a time compile
         self._timer: threading.Timer | None = None
         self._told = False

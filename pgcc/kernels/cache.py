@@ -4,8 +4,8 @@ Numba's own cache looks only at the file of a function, not at those that it cal
 written, and for good once one of its files is damaged. Here a compiled kernel is one file. Its name is the digest of
 everything that the machine code depends on: the texts of its module and of all modules of pgcc which that imports, the
 types of its arguments, the processor, and the versions of Python, numpy, Numba and LLVM. So several versions of pgcc,
-several environments and several processors share one folder. A file begins with the digest of its content, and appears
-under its name when it is complete: what does not match is deleted, and compiled anew.
+several environments and several processors share one folder. A file begins with the digest of its name and its content,
+and appears under its name when it is complete: what does not match is deleted, and compiled anew.
 
 Where the folder (`pgcc.kernels.folder`) cannot be written, kernels are compiled in every process.
 """
@@ -36,7 +36,7 @@ from pgcc.kernels.announce import compilation
 from pgcc.kernels.folder import DAY, LOG, writable
 from pgcc.kernels.numba_private import Cache, can_be_kept, from_bytes, to_bytes
 
-_FORMAT = "2"  # of the files
+_FORMAT = "3"  # of the files
 _POLICY = "pgcc.kernels.policy"  # its text is no part of the digest: it only chooses options, which the digest has
 _IMPORT = re.compile(r"^\s*(?:from|import) (pgcc[\w.]*)(?: import (.*))?", re.MULTILINE)
 
@@ -159,13 +159,13 @@ def _text(module: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _read(path: Path) -> bytes | None:
-    """The content of a file whose digest is right. One that is damaged is deleted."""
+    """The content of a file whose digest is right. One that is damaged, or another kernel's, is deleted."""
     try:
         data = path.read_bytes()
     except OSError:
         return None
     digest, content = data[:32], data[32:]
-    if hashlib.sha256(content).digest() != digest:
+    if _digest(path, content) != digest:
         LOG.warning("%s is damaged: it is deleted, and the kernel compiled anew", path)
         _delete(path)
         return None
@@ -174,13 +174,18 @@ def _read(path: Path) -> bytes | None:
     return content
 
 
+def _digest(path: Path, content: bytes) -> bytes:
+    """The digest of what a kernel was compiled to, and of the name that says from what (see `KernelCache.name`)."""
+    return hashlib.sha256(path.name.encode() + b"\n" + content).digest()
+
+
 def _write(path: Path, content: bytes) -> None:
     """Write a file that appears when it is complete, whoever else writes it at the same time."""
     with tidily():
         handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(content).digest() + content)
+                file.write(_digest(path, content) + content)
             os.replace(name, path)
         except BaseException:
             _delete(Path(name))

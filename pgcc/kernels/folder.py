@@ -37,15 +37,15 @@ def folder() -> Path:
 def writable() -> Path | None:
     """The folder, made if need be, or None where no file can be written in it or it is somebody else's.
 
-    Compiled kernels are code: a folder in which everybody may write is not read.
+    Compiled kernels are code: a folder in which the group or everybody may write is not read.
     """
     try:
         path = folder()
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         if hasattr(os, "getuid") and path.stat().st_uid not in (os.getuid(), 0):
             raise PermissionError(f"{path} belongs to another user")
-        if hasattr(os, "getuid") and path.stat().st_mode & stat.S_IWOTH:
-            raise PermissionError(f"everybody may write in {path}")
+        if hasattr(os, "getuid") and path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise PermissionError(f"others may write in {path}")
         with tempfile.TemporaryFile(dir=path):
             pass
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no home

@@ -212,14 +212,6 @@ def add_up(typingctx: Any, a: Any) -> Any:
     return types.float64(vector8), codegen
 
 
-@on_vectors
-def quotient(builder: Any, a: Any, b: Any) -> Any:
-    """a / b; 0 where b is smaller than every normal number."""
-    smallest, zero = _all(_VECTOR, 2.0**-1022), _all(_VECTOR, 0.0)
-    small = builder.fcmp_ordered("<", b, smallest)
-    return builder.select(small, zero, builder.fdiv(a, b))
-
-
 def _gather(builder: Any, first: Any, offsets: Any) -> Any:
     """The eight doubles at these offsets from an address."""
     pointers = ir.VectorType(_DOUBLE.as_pointer(), LANES)

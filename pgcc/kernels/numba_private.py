@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import os
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ from numba import typeof, types
 from numba.core import serialize
 from numba.core.caching import _Cache as Cache
 from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import rtsys
 from numba.core.typing.templates import infer, infer_global, make_intrinsic_template
 from numba.extending import models, register_model
@@ -28,6 +30,12 @@ __all__ = [
     "keep",
     "to_bytes",
 ]
+
+# A child in which a thread that is not there holds Numba's lock would wait for ever, so a fork waits for compilation to
+# end.
+if hasattr(os, "register_at_fork"):
+    _lock = global_compiler_lock._lock
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 # Kernels that others call at their address, by symbol: the module, the name and the types of arguments.
 _symbols: dict[str, tuple[str, str, Any]] = {}

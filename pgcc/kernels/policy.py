@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgcc.kernels.folder import kept_kernels
+from pgcc.locks import new_lock
 
 # nogil: Python threads run kernels side by side, which survives fork and concurrent calls, unlike Numba's own.
 # no_cfunc_wrapper: nobody calls a kernel from C; the wrapper for it would take a tenth of the time to compile a kernel.
@@ -26,7 +27,7 @@ OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": Fa
 TIERS = ("auto", "compiled", "interpreted")
 # Functions that tell Numba about our operations, before it compiles the first kernel.
 _registrations: list[Callable[[], None]] = []
-_making = threading.RLock()
+_making = new_lock()
 
 
 class _Tier(threading.local):

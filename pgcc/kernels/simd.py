@@ -113,10 +113,6 @@ def add_up(a: Vector) -> float:
     return float(a[0])
 
 
-def quotient(a: Vector, b: Vector) -> Vector:
-    return np.where(b < 2.0**-1022, 0.0, a / b)
-
-
 def gather(array: np.ndarray, start: int, index: np.ndarray, i: int, more: np.ndarray, j: int) -> Vector:
     return array[start + index[i : i + LANES] + more[j : j + LANES]]
 

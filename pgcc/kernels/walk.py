@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgcc.kernels.policy import OPTIONS, before_compiling, kernel
-from pgcc.program.program import DET, DETBAR, DETMAG, LEAF, LOOKUP, PAIR, QUOTIENT, SUM, TIMES, Code
+from pgcc.program.program import DET, DETBAR, DETMAG, LEAF, LOOKUP, PAIR, SUM, TIMES, Code
 
 
 class Instructions(NamedTuple):
@@ -36,11 +36,6 @@ def no_determinant(system, i, at, op, args):
     raise ValueError("a determinant is no operation of this number system")
 
 
-def no_quotient(system, at, k, x, y):
-    """The operation `quotient` of number systems that have none."""
-    raise ValueError("a quotient is no operation of this number system")
-
-
 def no_table(system, at, op, number):
     """The operation `table` of number systems that do not run the fast form of programs."""
     raise ValueError("a table is no operation of this number system")
@@ -54,7 +49,7 @@ def never_waits(system):
 class Operations(NamedTuple):
     """The operations of a number system. `at` is the slot that instruction i writes.
 
-    The last six may be left out. Only `determinant` may allocate memory.
+    The last five may be left out. Only `determinant` may allocate memory.
 
     Attributes
     ----------
@@ -74,8 +69,6 @@ class Operations(NamedTuple):
         The product or sum is complete.
     determinant : (system, i, at, op, args)
         Put a DET, DETMAG or DETBAR with these arguments.
-    quotient : (system, at, k, x, y)
-        Put weight number k times slot x over slot y.
     table : (system, at, op, table)
         Put an entry of the PAIR or LOOKUP table with this number.
     waits : (system) → bool
@@ -91,7 +84,6 @@ class Operations(NamedTuple):
     end_product: Callable[..., None] = complete
     end_sum: Callable[..., None] = complete
     determinant: Callable[..., None] = no_determinant
-    quotient: Callable[..., None] = no_quotient
     table: Callable[..., None] = no_table
     waits: Callable[..., bool] = never_waits
 
@@ -146,10 +138,6 @@ def determinant(system: Any, i: int, at: int, op: int, args: np.ndarray) -> None
     _KNOWN[type(system)].determinant(system, i, at, op, args)
 
 
-def quotient(system: Any, at: int, k: int, x: int, y: int) -> None:
-    _KNOWN[type(system)].quotient(system, at, k, x, y)
-
-
 def table(system: Any, at: int, op: int, number: int) -> None:
     _KNOWN[type(system)].table(system, at, op, number)
 
@@ -201,8 +189,6 @@ def walk(code, system, begin, end):
             end_sum(system, i, at)
         elif kind in (DET, DETMAG, DETBAR):
             determinant(system, i, at, kind, args[first:last])
-        elif kind == QUOTIENT:
-            quotient(system, at, first_weight[i], args[first], args[first + 1])
         elif kind in (PAIR, LOOKUP):
             table(system, at, kind, args[first])
         else:

@@ -96,7 +96,7 @@ class Builder:
         """Π x"""
         return self.emit(TIMES, factors)
 
-    def finish(self, value: int, magnitude: int, flow_of: np.ndarray | None = None) -> Program:
+    def finish(self, value: int, magnitude: int, adjoint_of: np.ndarray | None = None) -> Program:
         """The program of all instructions, with its root in these slots."""
         op, target, lengths, args, counts, weights = map(np.concatenate, zip(*self._chunks, strict=True))
         code = Code.assemble(op, target, lengths, args, counts, weights, self.numbers, self.slots)
@@ -109,7 +109,7 @@ class Builder:
             value=value,
             magnitude=magnitude,
             n_variables=self.n_variables,
-            flow_of=flow_of,
+            adjoint_of=adjoint_of,
         )
         return new if self._after is None else _joined(self._after, new)
 

@@ -36,7 +36,7 @@ from pgcc.collector import collector_paused
 from pgcc.ir.flat import spread, starts
 from pgcc.ir.numbers import Number
 from pgcc.program.dependence import needed_slots
-from pgcc.program.program import ARITHMETIC, LEAF, LOOKUP, MOST_VARIABLES, PAIR, QUOTIENT, TIMES, Code, Program
+from pgcc.program.program import ARITHMETIC, LEAF, LOOKUP, MOST_VARIABLES, PAIR, TIMES, Code, Program
 from pgcc.program.schedule import share_slots
 from pgcc.program.table_choice import Scope, scopes_of, worth_tables
 
@@ -202,7 +202,7 @@ class _Condenser:
     """
 
     def __init__(self, program: Program, kept: Sequence[int]):
-        self.program, self.kept = program.expect(*ARITHMETIC, QUOTIENT), np.array(kept, np.int64)
+        self.program, self.kept = program.expect(*ARITHMETIC), np.array(kept, np.int64)
         self.writer = np.full(program.slots, program.instructions)
         self.writer[program.target] = np.arange(program.instructions)
         self.lengths = program.arity
@@ -370,13 +370,13 @@ class _Condenser:
     def _scope_keys(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
         """Sort keys of the order by scope, the primary one last, as `np.lexsort` takes them.
 
-        The values of a reverse pass have the keys of the values that they are the adjoints or flows of, negated.
+        An adjoint has the keys of its value, negated.
         """
         span = _spans(self.program)
         low, high = span[:, values]
-        if self.program.flow_of is None:
+        if self.program.adjoint_of is None:
             return -low, high
-        of = self.program.flow_of[values]
+        of = self.program.adjoint_of[values]
         back, own = of >= 0, span[:, np.maximum(of, 0)]
         return np.where(back, own[0], -low), np.where(back, -own[1], high), np.where(of == -2, 2, back)
 
@@ -403,7 +403,7 @@ def _spans(program: Program) -> np.ndarray:
     low, high = [slots] * slots, [-1] * slots
     lowest, highest = low.__getitem__, high.__getitem__
     rank: dict[int, int] = {}
-    forward = np.ones(len(program.op), bool) if program.flow_of is None else program.flow_of[program.target] < 0
+    forward = np.ones(len(program.op), bool) if program.adjoint_of is None else program.adjoint_of[program.target] < 0
     which = np.flatnonzero(forward & (np.diff(program.start) > 0))
     columns = (program.op[which], program.target[which], program.start[which], program.start[which + 1])
     args = program.args.tolist()

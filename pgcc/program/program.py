@@ -5,7 +5,6 @@ An instruction reads values from slots of memory and writes its result to anothe
     LEAF   table[l][code of variable l]          an affine form a·ȳ + b·z in one variable (or a constant)
     SUM    Σ w_j · v[x_j] + Σ w_k · v[x_k] · v[y_k]      products with one parent are read in place
     TIMES  Π v[x_j]
-    QUOTIENT  w · v[x] / v[y]                    0 where v[y] is below the normal numbers (see `flows`)
     DET    det [[M0, U·diag(f)], [−Vᵀ, diag(y)]]
     DETMAG the magnitude of that DET: its absolute value times its relative error in units of 2⁻⁵³
     DETBAR its derivatives by f and by y, in consecutive slots from the target on (see `adjoints`)
@@ -35,8 +34,8 @@ from pgcc.ir.flat import spread, starts
 from pgcc.ir.numbers import Number
 from pgcc.program.determinant import DetStructure
 
-LEAF, SUM, TIMES, QUOTIENT, DET, DETMAG, DETBAR, DETIN, LOOKUP, PAIR = range(10)
-NAMES = ("LEAF", "SUM", "TIMES", "QUOTIENT", "DET", "DETMAG", "DETBAR", "DETIN", "LOOKUP", "PAIR")
+LEAF, SUM, TIMES, DET, DETMAG, DETBAR, DETIN, LOOKUP, PAIR = range(9)
+NAMES = ("LEAF", "SUM", "TIMES", "DET", "DETMAG", "DETBAR", "DETIN", "LOOKUP", "PAIR")
 # Groups of operations, for `op in DETERMINANTS` (in kernels, too) and `np.isin(program.op, DETERMINANTS)`.
 ARITHMETIC = (LEAF, SUM, TIMES)  # the operations of a polynomial without determinants
 LOWERED = (*ARITHMETIC, DET, DETMAG)  # the operations that `lower` uses
@@ -279,9 +278,9 @@ class Program(Code):
         the float64 value is at most (number of roundings) · 2⁻⁵³ · magnitude. The two are one slot where nothing can
         cancel.
     n_variables : int
-    flow_of : int array, optional
-        Of a program with a reverse pass: for every slot of that pass, the slot of the forward pass whose adjoint or
-        flow it helps to compute. −1 for the slots of the forward pass, and −2 for the sums over leaves at the end.
+    adjoint_of : int array, optional
+        Of a program with a reverse pass: for every slot that holds an adjoint, the slot of its value. −1 for the slots
+        of the forward pass, and −2 for all others, such as the sums over leaves at the end.
     """
 
     leaf_variable: np.ndarray
@@ -291,7 +290,7 @@ class Program(Code):
     value: int
     magnitude: int
     n_variables: int
-    flow_of: np.ndarray | None = None
+    adjoint_of: np.ndarray | None = None
 
     @property
     def signed(self) -> bool:
@@ -301,7 +300,7 @@ class Program(Code):
     def renamed(self, new: np.ndarray, slots: int) -> Self:
         """See `Code.renamed`; the root and its magnitude are renamed, too."""
         renamed, value, magnitude = super().renamed(new, slots), int(new[self.value]), int(new[self.magnitude])
-        return replace(renamed, value=value, magnitude=magnitude, flow_of=None)
+        return replace(renamed, value=value, magnitude=magnitude, adjoint_of=None)
 
     @property
     def has_det(self) -> bool:

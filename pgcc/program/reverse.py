@@ -165,23 +165,6 @@ def terms_of(program: Program) -> Terms:
     return Terms(*(column.astype(np.int64) for column in (program.target[owner], x, y, weight)))
 
 
-def joint_sums(builder: Builder, program: Program, adjoint: np.ndarray) -> list[int]:
-    """Slots of Σ b·l' over the leaves l = a·ȳ_i + b·z_i, for every variable i.
-
-    adjoint : the slot of each value's adjoint; −1 where there is none.
-    """
-    slots, numbers = program.leaves
-    read: list[list[int]] = [[] for _ in range(program.n_variables)]
-    weights: list[list[Number]] = [[] for _ in range(program.n_variables)]
-    columns = (adjoint[slots], program.leaf_variable[numbers], numbers)
-    for above, v, leaf in zip(*(column.tolist() for column in columns), strict=True):
-        b = program.leaf_numbers[leaf][1]
-        if v >= 0 and above >= 0 and b != 0:
-            read[v].append(above)
-            weights[v].append(b)
-    return list(map(builder.sum, read, weights))
-
-
 class _Reverse:
     """Writes adjoints after the instructions of a program.
 
@@ -196,6 +179,8 @@ class _Reverse:
         (The adjoint of x gets D'·y; that of y gets nothing, as y is no value of the forward pass.)
     one : int
         The slot of a constant 1, the adjoint of the root.
+    written : list of (adjoints, values)
+        The slots of adjoints, and those of their values.
     """
 
     def __init__(self, program: Program):
@@ -206,6 +191,7 @@ class _Reverse:
         self.sources: list[np.ndarray] = []
         self.determinants = Terms(*np.zeros((4, 0), np.int64))
         self.one = self.builder.leaf(-1, 1, 0)
+        self.written: list[tuple[np.ndarray, np.ndarray]] = []
 
     def differentiate_by_children(self) -> None:
         """Compute the derivatives of every determinant by its children f and their complements y."""
@@ -232,8 +218,18 @@ class _Reverse:
         self.determinants = Terms(*map(np.append, (known.of, known.x, known.y, known.weight), columns))
 
     def joints(self, root: int) -> list[int]:
-        """Slots of ∂root/∂z_i for every variable i."""
-        return joint_sums(self.builder, self.program, self.adjoints(root))
+        """Slots of ∂root/∂z_i for every variable i: Σ b·l' over the leaves l = a·ȳ_i + b·z_i."""
+        program, adjoint = self.program, self.adjoints(root)
+        slots, numbers = program.leaves
+        read: list[list[int]] = [[] for _ in range(program.n_variables)]
+        weights: list[list[Number]] = [[] for _ in range(program.n_variables)]
+        columns = (adjoint[slots], program.leaf_variable[numbers], numbers)
+        for above, v, leaf in zip(*(column.tolist() for column in columns), strict=True):
+            b = program.leaf_numbers[leaf][1]
+            if v >= 0 and above >= 0 and b != 0:
+                read[v].append(above)
+                weights[v].append(b)
+        return list(map(self.builder.sum, read, weights))
 
     def adjoints(self, root: int, constants: bool = False) -> np.ndarray:
         """Instructions for the adjoint of every value that the root depends on; their slots, −1 for others."""
@@ -279,6 +275,7 @@ class _Reverse:
             needed[root] = True
         adjoint = np.full(program.slots, -1)
         adjoint[needed] = self.builder.new_slots(int(needed.sum())) + np.arange(needed.sum())
+        self.written.append((adjoint[needed], np.flatnonzero(needed)))
         adjoint[root] = self.one
         kept = needed[to] & needed[of] & (to != root)
         return adjoint, (to[kept], of[kept], other[kept], weight[kept])
@@ -296,4 +293,8 @@ class _Reverse:
     def finish(self, read: list[int]) -> Program:
         """The program; `read` : the slots of what it computes."""
         total = self.builder.sum(read, [1] * len(read))
-        return self.builder.finish(total, total)
+        adjoint_of = np.full(self.builder.slots, -2)
+        adjoint_of[: self.one + 1] = -1
+        for adjoints, values in self.written:
+            adjoint_of[adjoints] = values
+        return self.builder.finish(total, total, adjoint_of)

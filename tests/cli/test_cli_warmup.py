@@ -55,6 +55,20 @@ def test_an_interrupt_ends_its_processes(tmp_path):
     assert "run_staged" not in compiled  # which the first job compiles last
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
+def test_its_processes_end_with_it(tmp_path):
+    """When it is killed, too."""
+    command = [sys.executable, "-m", "pgcc", "warmup", "--jobs", "2"]
+    environment = {**os.environ, "PGCC_CACHE_DIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as warming:
+        while not any(tmp_path.iterdir()):  # they have begun
+            assert warming.poll() is None
+            time.sleep(0.1)
+        warming.kill()
+        warming.communicate(timeout=120)  # returns when no process is left that could write
+
+
 # Jobs in the background ignore interrupts.
 INTERRUPTIBLE = """
 import signal, sys

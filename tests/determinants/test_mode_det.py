@@ -84,11 +84,12 @@ def test_exchanges_are_quotients_of_coefficients():
             assert np.linalg.det(G[np.ix_(items, items)]) == pytest.approx(ratio, rel=1e-9)
 
 
+@pytest.mark.parametrize("more", [0, 1 << 80])  # beside it, a double would lose the weights themselves
 @pytest.mark.parametrize("seed", range(20))
-def test_arcs_against_all(seed):
+def test_arcs_against_all(seed, more):
     rng = np.random.default_rng(seed)
     arcs = [
-        (a, b, float(rng.integers(0, 6)), i)
+        (a, b, more + int(rng.integers(0, 6)), i)
         for i, (a, b) in enumerate(product(range(4), range(5)))
         if rng.random() < 0.6
     ]
@@ -96,7 +97,7 @@ def test_arcs_against_all(seed):
     for chosen in product(*([arc for arc in arcs if arc[0] == node and arc[1] != node] for node in range(4))):
         heads = {arc[0]: arc[1] for arc in chosen}
         if all(leads(heads, node) for node in heads):
-            best = max(best or -1.0, sum(arc[2] for arc in chosen))
+            best = max(best or -1, sum(arc[2] for arc in chosen))
     found = heaviest_arcs(4, arcs)
     assert (found is None) == (best is None)
     if found is not None:

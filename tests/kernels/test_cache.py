@@ -111,6 +111,32 @@ def test_damaged_files(place, damage):
 
 
 @pytest.mark.slow
+def test_files_under_each_others_names(place):
+    """Each is what some kernel was compiled to, but not the one named: running it would call another function."""
+    answer(start(place))
+    (place / "pgcc_like" / "calling.py").write_text(CALLING.replace("found = 0.0", "found = 100.0"))
+    assert answer(start(place)) == (112.0, 0)
+    paths = files(place)
+    contents = [path.read_bytes() for path in paths]
+    for path, content in zip(paths, [*contents[1:], contents[0]], strict=True):
+        path.write_bytes(content)
+    assert answer(start(place)) == (112.0, 0)
+    assert answer(start(place)) == (112.0, 1)
+
+
+def test_a_file_belongs_to_its_name(tmp_path, caplog):
+    from pgcc.kernels.cache import _read, _write
+
+    path, other = tmp_path / "one-0.kernel", tmp_path / "two-0.kernel"
+    _write(path, b"machine code")
+    assert _read(path) == b"machine code"
+    path.rename(other)
+    assert _read(other) is None
+    assert not other.exists()
+    assert "two-0.kernel" in caplog.text
+
+
+@pytest.mark.slow
 def test_no_folder_can_be_written(place):
     """A file where the folder should be: that is refused whoever asks, unlike a folder without permissions."""
     (place / "cache").rmdir()
@@ -121,9 +147,10 @@ def test_no_folder_can_be_written(place):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions")
-def test_a_folder_in_which_everybody_may_write_is_not_read(place):
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_a_folder_in_which_others_may_write_is_not_read(place, mode):
     answer(start(place))
-    (place / "cache").chmod(0o777)
+    (place / "cache").chmod(mode)
     assert answer(start(place)) == (12.0, 0)
 
 

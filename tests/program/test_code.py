@@ -18,7 +18,7 @@ from pgcc.passes.homogenize import homogenize
 from pgcc.program.dependence import needed_slots, slots_of_determinants
 from pgcc.program.lower import lower
 from pgcc.program.parameters import parametrize
-from pgcc.program.program import DET, DETBAR, DETERMINANTS, DETIN, DETMAG, LEAF, NAMES, NUMBERED, QUOTIENT, Program
+from pgcc.program.program import DET, DETBAR, DETERMINANTS, DETIN, DETMAG, LEAF, NAMES, NUMBERED, PAIR, Program
 from pgcc.program.reverse import adjoints, reverse
 from pgcc.rings.kernels.counting import Dets, plan_polynomials, run_polynomials
 from pgcc.rings.kernels.series import find_slack
@@ -157,7 +157,7 @@ def test_no_sets_of_an_unknown_sampler() -> None:
 
 def test_no_scaling_of_an_unknown_instruction() -> None:
     program = lower(homogenize(pgcc.dpp(L=[[2, 1], [1, 3]])))
-    for old, new in ((LEAF, QUOTIENT), (DET, DETIN)):
+    for old, new in ((LEAF, PAIR), (DET, DETIN)):
         with pytest.raises(PgccError, match=f"no rule to scale {NAMES[new]}"):
             _shifted_weights(with_op(program, old, new), np.ones(1, np.int64))
 

@@ -21,10 +21,9 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, product, var, weighted_sum
 from pgcc.passes.homogenize import homogenize
 from pgcc.program.condense import Condensed, _Condenser, condense, state_numbers, states
-from pgcc.program.flows import flows
 from pgcc.program.lower import lower
-from pgcc.program.program import LEAF, LOOKUP, MOST_VARIABLES, PAIR, QUOTIENT, SUM, TIMES, Code, Program
-from pgcc.program.reverse import result_slots
+from pgcc.program.program import LEAF, LOOKUP, MOST_VARIABLES, PAIR, SUM, TIMES, Code, Program
+from pgcc.program.reverse import result_slots, reverse
 from pgcc.program.table_choice import Scope, ValueScopes, _Work, worth_tables
 from pgcc.rings.float64.kernels.evidence import Rows, are_codes, read_block
 from pgcc.rings.float64.kernels.interpreter import PairTables
@@ -70,8 +69,6 @@ def run(
             value = Fraction(program.leaf_table[args[0]][codes.get(int(program.leaf_variable[args[0]]), -1)])
         elif op == TIMES:
             value = math.prod((slots[x] for x in args), start=Fraction(1))
-        elif op == QUOTIENT:
-            value = weights[0] * slots[args[0]] / slots[args[1]] if slots[args[1]] else Fraction(0)
         else:
             assert op == SUM
             values, pairs = program.terms(i)
@@ -119,31 +116,14 @@ class TestCondense:
 
     @pytest.mark.parametrize("seed", range(6))
     def test_keeps_whatever_is_asked_for(self, seed: int) -> None:
-        # flows divide, and keep what sums read
         circuit = random_circuit(seed, 6, size=30, negative=False)
-        program = flows(lower(homogenize(circuit.simplify())))
+        program = reverse(lower(homogenize(circuit.simplify())))
         kept = result_slots(program).tolist()
         condensed = condense(program, kept)
         table = tables_of(condensed)
         for codes in itertools.islice(itertools.product(CODES, repeat=6), 0, None, 149):
             slots = run(program, dict(enumerate(codes)))
             assert condensed_values(condensed, table, codes) == [slots[x] for x in kept]
-
-    def test_quotients_are_multiplied_by_their_weights(self) -> None:
-        """Flows through a product of three: a loop has them from the kernel, and not by looking them up."""
-        circuit = pgcc.parse("3*(a + 2)*(b + 5)*(c + 1)*(d + 4) + 7*(a + 1)*(b + 3)*(c + 2)*(d + 6)")
-        program = flows(lower(homogenize(circuit)))
-        assert {
-            w
-            for op, w in zip(program.op, program.first_weight, strict=False)
-            if op == QUOTIENT and program.weights[w] != 1
-        }
-        kept = result_slots(program).tolist()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(WORTH, no_scopes)
-            found = Loop(program, kept, False).values(np.full((1, 4), -1, np.int8))[:, 0]
-        slots = run(program, {})
-        np.testing.assert_allclose(found, [float(slots[x]) for x in kept], rtol=1e-14)
 
     @pytest.mark.parametrize("which", [0, 1])
     @pytest.mark.parametrize("seed", range(4))

@@ -92,20 +92,6 @@ def _weighted(weight, high, low, error):
     return _product(weight, -ENDLESS if lost else weight, LOSS if lost else -math.inf, high, low, error, 0.0)
 
 
-@kernel
-def _quotient(x_high, x_low, x_error, y_high, y_low, y_error):
-    """(high, low, error) of x / y, for x that is 0 wherever y is. If y is below 2⁻¹⁰²², the kernel writes 0."""
-    if x_high == -math.inf or y_high == -math.inf:
-        return -math.inf, ENDLESS, -math.inf
-    if y_error > -math.inf or y_low < _NORMAL:
-        return ENDLESS, -ENDLESS, ENDLESS
-    error = x_error - y_low
-    low = x_low - y_high if error == -math.inf else -ENDLESS
-    if low < _NORMAL:
-        low, error = -ENDLESS, log_add(error, LOSS)
-    return x_high - y_low, low, error
-
-
 class ErrorAnalysis(NamedTuple):
     """The number system of error bounds.
 
@@ -169,15 +155,6 @@ def _times(system, at, x):
     system.terms[0] += 1.0
 
 
-def _quotient_of(system, at, k, x, y):
-    """w·(x / y). Three roundings: the division, the weight, and the product with it."""
-    s = system.state
-    high, low, error = _quotient(s.high[x], s.low[x], s.error[x], s.high[y], s.low[y], s.error[y])
-    s.high[at], s.low[at], s.error[at] = _weighted(system.log_weights[k], high, low, error)
-    s.rounds[at] = s.rounds[x] + s.rounds[y] + 3.0
-    s.positive[at] = s.positive[x] & s.positive[y] & (not system.negative[k])
-
-
 def _zero(system, i, at):
     s = system.state
     s.rounds[at], s.high[at], s.low[at], s.error[at], s.positive[at] = 0.0, -math.inf, ENDLESS, -math.inf, 1
@@ -225,5 +202,5 @@ def _end_sum(system, i, at):
 
 number_system(
     ErrorAnalysis,
-    Operations(_leaf, _one, _times, _zero, _add, _add_product, end_sum=_end_sum, quotient=_quotient_of, table=_table),
+    Operations(_leaf, _one, _times, _zero, _add, _add_product, end_sum=_end_sum, table=_table),
 )

@@ -46,22 +46,23 @@ class Determinants(NamedTuple):
 
 
 @kernel
-def run_staged(head, tail, dets, rows, lanes, block, roots, out, unknown):
-    """`run_rows` for a program with determinants: its head, in the fast form, and then its tail.
+def run_staged(head, tail, dets, rows, begin, waits, lanes, block, roots, out, unknown):
+    """`run_rows` for a program with determinants, from block `begin` on: its head, in the fast form, then its tail.
 
-    rows : Rows, followed by PADDING bytes. unknown[row] : see `run_tail`. Returns whether a base FREE that has not been
-    computed yet would be cheaper for some determinant (see `determinant_rows`).
+    rows : Rows, followed by PADDING bytes. unknown[row] : see `run_tail`. Returns how many blocks are done: if it
+    `waits`, it stops before a block for which a base FREE is missing that would be cheaper (see `determinant_rows`).
     """
-    missed = False
     evidence = Rows(rows.codes[: len(rows.codes) - PADDING], rows.variables)
-    for number in range(len(unknown) // lanes):
+    for number in range(begin, len(unknown) // lanes):
         first = number * lanes
         if len(head.op):
             read_block(head, evidence, first, lanes, block)
             run_block(head, 0, len(head.op), lanes, block)
-        missed |= run_tail(tail, 0, len(tail.op), dets, rows, first, block, unknown[first : first + lanes])
+        missed = run_tail(tail, 0, len(tail.op), dets, rows, first, block, unknown[first : first + lanes])
+        if missed and waits:
+            return number
         copy_roots(block.work, lanes, roots, out, number)
-    return missed
+    return len(unknown) // lanes
 
 
 @separate_kernel
@@ -70,7 +71,7 @@ def run_tail(program, begin, end, dets, rows, first_row, block, unknown):
 
     program : FloatProgram. dets : Determinants. rows : Rows, followed by PADDING bytes. block : Block, with codes if
     there are leaves among the instructions. A determinant is NaN where it is out of range, and where float64 cannot
-    compute it whatever the range; in the latter case unknown[row] is set. Returns what `run_staged` does.
+    compute it whatever the range; in the latter case unknown[row] is set. Returns what `determinant_rows` does.
     """
     lanes, op, start, args, work = len(unknown), program.op, program.start, program.args, block.work
     evidence, variables = rows

@@ -112,7 +112,7 @@ def _as_integer(log: float) -> int:
     return round(math.ldexp(log, 60))
 
 
-Arc = tuple[int, int, float, int]  # tail, head, weight, name
+Arc = tuple[int, int, int, int]  # tail, head, weight, name
 
 
 def heaviest_arcs(nodes: int, arcs: list[Arc]) -> list[int] | None:
@@ -123,7 +123,7 @@ def heaviest_arcs(nodes: int, arcs: list[Arc]) -> list[int] | None:
 
     Examples
     --------
-    >>> heaviest_arcs(2, [(0, 1, 5.0, 0), (1, 0, 5.0, 1), (0, 2, 1.0, 2), (1, 2, 2.0, 3)])
+    >>> heaviest_arcs(2, [(0, 1, 5, 0), (1, 0, 5, 1), (0, 2, 1, 2), (1, 2, 2, 3)])
     [0, 3]
     """
     levels: list[tuple[list[Arc], dict[int, Arc], list[int]]] = []  # arcs, heaviest arcs, and nodes on cycles
@@ -149,7 +149,7 @@ def heaviest_arcs(nodes: int, arcs: list[Arc]) -> list[int] | None:
         for position, (tail, head, weight, _) in enumerate(arcs):
             a, b = renumber[tail], renumber[head]
             if a != b:
-                contracted.append((a, b, weight - (best[tail][2] if tail in inner else 0.0), position))
+                contracted.append((a, b, weight - (best[tail][2] if tail in inner else 0), position))
         levels.append((arcs, best, sorted(inner)))
         arcs, count = contracted, smaller
     chosen = {arc[0]: arc for arc in best.values()}

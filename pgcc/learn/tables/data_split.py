@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
@@ -11,6 +10,7 @@ import numpy as np
 from pgcc.learn.mixtures.encoding import Grouped
 from pgcc.learn.mixtures.partition import count_pairs, partition_variables, positive_dependence
 from pgcc.learn.tables.packed_rows import Rows
+from pgcc.locks import new_lock
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class DataSplit:
     def __init__(self, rows: Rows, held_out: Rows, named: bool):
         self.rows, self.held_out, self.named = rows, held_out, named
         self._cache: dict[Hashable, Any] = {}
-        self._lock = threading.RLock()
+        self._lock = new_lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Only the data are pickled: derived tables are larger, and are computed again."""

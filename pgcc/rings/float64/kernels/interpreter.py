@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.kernels.policy import bare_kernel, kernel
-from pgcc.kernels.simd import choose, entries, load, lookup, mul, peek, quotient, splat, store
-from pgcc.program.program import ENTRIES, LEAF, LOOKUP, PAIR, QUOTIENT, SUM, TIMES
+from pgcc.kernels.simd import choose, entries, load, lookup, peek, store
+from pgcc.program.program import ENTRIES, LEAF, LOOKUP, PAIR, SUM, TIMES
 from pgcc.rings.float64.kernels.evidence import STEP
 from pgcc.rings.float64.kernels.sums import add_products, add_values, fill, multiply
 
@@ -166,10 +166,5 @@ def run_block(program, begin, end, lanes, block):
                 for lane in range(0, lanes, 8):
                     value = choose(block.columns, variable + lane, table[leaf, 0], table[leaf, 1], table[leaf, 2])
                     store(work, at + lane, value)
-        elif kind == QUOTIENT:
-            x, y = peek(args, first) * lanes, peek(args, first + 1) * lanes
-            w = splat(peek(weights, program.first_weight[i]))
-            for lane in range(0, lanes, 8):
-                store(work, at + lane, mul(w, quotient(load(work, x + lane), load(work, y + lane))))
         else:
             raise ValueError("an instruction that the float64 interpreter does not know")

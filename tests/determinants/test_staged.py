@@ -1,0 +1,36 @@
+"""Blocks of rows of programs with determinants."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pgcc
+from pgcc.compiler import Compiled
+from pgcc.determinants.kernels import staged as kernels
+from pgcc.kernels.policy import choose_tier
+from pgcc.rings.float64.kernels.evidence import STEP
+
+
+@pytest.mark.parametrize("sparse", [0, 2, 5])
+def test_no_block_is_computed_twice(sparse: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But the first one for which the base FREE is needed; those before it were computed twice, too."""
+    factor = np.random.default_rng(0).standard_normal((9, 9))
+    compiled = Compiled(pgcc.dpp(L=factor @ factor.T))
+    rows = np.random.default_rng(1).integers(0, 2, (6 * STEP, 9)).astype(np.int8)
+    rows[sparse * STEP :, 1:] = -1
+    begun, run_tail = [], kernels.run_tail
+
+    def counted(*args):
+        begun.append(args[5])
+        return run_tail(*args)
+
+    monkeypatch.setattr(kernels, "run_tail", counted)
+    before = choose_tier("interpreted")
+    try:
+        values = compiled.float64.staged.run(1e-9, rows, STEP)[0][0]
+    finally:
+        choose_tier(before)
+    assert begun == sorted([*range(0, len(rows), STEP), sparse * STEP])
+    expected = compiled.values(rows, 1e-12, "ball").floats()
+    np.testing.assert_allclose(values * 2.0**compiled.float64.staged.exponent, expected, rtol=1e-9)
