@@ -145,8 +145,8 @@ CHECK_MUTANTS = [
     # -- the checker's claims
     ("the checker: structure", CLAIMS, "    return scopes_of(proof.circuit)[1] == 0 and same", "    return same", TESTS),
     ("the checker: identity tests", VALUES, "        if sum(sides) != middle + middle:", "        if False:", TESTS),
-    ("the checker: squares", CLAIMS, '    return not is_affine(case.circuit, [proof.data["variable"]])', "    return True", TESTS),
-    ("the checker: high powers", VALUES, "    if bits > _MOST_SIZE_BITS:", "    if False:", TESTS),
+    ("the checker: squares", CLAIMS, '    return has_square(case.circuit, [proof.data["variable"]])', "    return True", TESTS),
+    ("the checker: high powers", VALUES, "    if not can_test(*circuits):", "    if False:", TESTS),
     ("the checker: totals that are right", CLAIMS, "(found > 0 if case.normalize else abs(found - 1) <= tolerance) and", "True and", TESTS),
     ("the checker: totals that are wrong", CLAIMS, "(found <= 0 if case.normalize else abs(found - 1) > tolerance) and", "True and", TESTS),
     ("the checker: totals that are told", CLAIMS, '    return not proof.data["exact"] or found ==', '    return True or found ==', TESTS),
