@@ -27,12 +27,13 @@ import numpy as np
 
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, ParseError, plural
-from pgcc.frontend.terms import Term, Terms, negated, node_of, sealed
+from pgcc.frontend.terms import Terms
 from pgcc.frontend.tokens import END, ESCAPE, KINDS, NEWLINE, WORD, decimal, hexadecimal
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, det, var
 from pgcc.ir.numbers import Number
 from pgcc.ir.spelling import KEYWORDS, MAX_NAME
+from pgcc.ir.terms import Term, negated, node_of, sealed
 
 MAX_NESTING = 200_000  # brackets in brackets: each open one takes memory
 

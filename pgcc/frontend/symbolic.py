@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, assert_never
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError
 from pgcc.exact.bounded import interpolation_weights
-from pgcc.frontend.terms import Term, Terms, node_of, sealed
+from pgcc.frontend.terms import Terms
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import bordered
 from pgcc.ir.node import ONE, Node, Op, det, iter_edges, var
 from pgcc.ir.numbers import Number, as_number, exact, is_number
 from pgcc.ir.spelling import MAX_BITS
+from pgcc.ir.terms import Term, node_of, sealed
 
 if TYPE_CHECKING:
     import sympy

@@ -1,8 +1,4 @@
-"""The terms that expression front ends build circuits from: a number, or a number times a node.
-
-Numbers that are combined are computed at once, exactly: `3*z/4` becomes z with the weight 3/4, and `0.1*(z + 1)` an
-edge of a sum, not a product with a constant. A float that is not combined with another number stays a float.
-"""
+"""Sums, products and powers of terms (`ir.terms`) for front ends: in exact arithmetic of bounded size."""
 
 from __future__ import annotations
 
@@ -11,37 +7,14 @@ from fractions import Fraction
 
 from pgcc.errors import CircuitError
 from pgcc.ir.circuit import power_node
-from pgcc.ir.node import Node, const, product, weighted_sum
 from pgcc.ir.numbers import Number, add, as_number, mul, power
 from pgcc.ir.spelling import MAX_BITS, bits
-
-# (coefficient, node): their product; without a node, the number itself.
-Term = tuple[Number, Node | None]
+from pgcc.ir.terms import Term, added, multiplied, node_of
 
 # Probability generating polynomials are multiaffine: powers only occur in parts that cancel.
 MAX_EXPONENT = 1000
 
 _LONG = 2048  # shorter numbers cost next to nothing; every double is one
-
-
-def node_of(term: Term) -> Node:
-    """The node that computes a term."""
-    coefficient, node = term
-    if node is None:
-        return const(coefficient)
-    if type(coefficient) is int and coefficient == 1:
-        return node
-    return weighted_sum((coefficient,), (node,))
-
-
-def sealed(term: Term) -> Term:
-    """The same value, closed as by parentheses, so that its weight no longer combines with weights outside."""
-    return term if term[1] is None else (1, node_of(term))
-
-
-def negated(term: Term) -> Term:
-    """−term; a float stays a float, because a change of sign is exact."""
-    return -term[0], term[1]
 
 
 class Terms:
@@ -59,43 +32,11 @@ class Terms:
 
     def sum(self, terms: Sequence[Term]) -> Term:
         """Σ terms, with the numbers among them added up, in the position of the first."""
-        if len(terms) == 1:
-            return terms[0]
-        weights: list[Number] = []
-        nodes: list[Node] = []
-        total: Number | None = None
-        place = 0
-        for coefficient, node in terms:
-            if node is not None:
-                weights.append(coefficient)
-                nodes.append(node)
-            elif total is None:
-                total, place = coefficient, len(nodes)
-            else:
-                total = self.allowed(add(total, coefficient))
-        if not nodes:
-            return (0 if total is None else total), None
-        if total:
-            weights.insert(place, 1)
-            nodes.insert(place, const(total))
-        if len(nodes) == 1:
-            return weights[0], nodes[0]
-        return 1, weighted_sum(weights, nodes)
+        return added(terms, lambda a, b: self.allowed(add(a, b)))
 
     def product(self, terms: Sequence[Term]) -> Term:
         """Π terms, with the numbers among them multiplied into one weight."""
-        if len(terms) == 1:
-            return terms[0]
-        weight: Number = 1
-        nodes: list[Node] = []
-        for coefficient, node in terms:
-            if node is not None:
-                nodes.append(node)
-            if type(coefficient) is not int or coefficient != 1:
-                weight = self._times(weight, coefficient)
-        if not nodes:
-            return weight, None
-        return weight, nodes[0] if len(nodes) == 1 else product(nodes)
+        return multiplied(terms, self._times)
 
     def inverse(self, term: Term) -> Term:
         """1 / term, for a number other than 0."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pgcc.collector import collector_paused
@@ -11,9 +13,10 @@ from pgcc.errors import CircuitError, EvidenceError, KnowsOtherWords, plural
 from pgcc.ir.facts import Facts, find_facts, find_overlap
 from pgcc.ir.flat import Flat
 from pgcc.ir.names import hint
-from pgcc.ir.node import Node, Op, const, postorder, product, rebuild, var, weighted_sum
-from pgcc.ir.numbers import Number, is_number, reciprocal
+from pgcc.ir.node import Node, Op, const, postorder, product, rebuild, var
+from pgcc.ir.numbers import as_number, is_number, power, reciprocal
 from pgcc.ir.scopes import Scopes
+from pgcc.ir.terms import Term, added, multiplied, negated, node_of, sealed
 
 if TYPE_CHECKING:
     import networkx
@@ -22,11 +25,20 @@ if TYPE_CHECKING:
 Names = Iterable[str] | str | None
 
 
+class Level(Enum):
+    """How tightly an expression binds; in the operand of an operator that binds more tightly, it is in parentheses."""
+
+    SUM = 1
+    PRODUCT = 2
+    UNARY = 3
+
+
 class Circuit(KnowsOtherWords):
     """A polynomial, stored as a graph (a DAG) of sums, products and determinants over named, ordered variables.
 
     If its coefficients are the probabilities of sets, this is what the paper calls a probabilistic generating circuit
-    (PGC). Circuits are immutable; `+ - * /` and `**` build larger ones, which share the parts they have in common.
+    (PGC). Circuits are immutable; `+ - * /` and `**` build larger ones, which share the parts they have in common:
+    the same nodes as `pgcc.parse` makes of the expression as text.
 
     Parameters
     ----------
@@ -48,10 +60,16 @@ class Circuit(KnowsOtherWords):
     >>> a, b = pgcc.variables("a b")
     >>> g = (a + 1) / 2 * (3 * b + 1) / 4
     >>> g.variables, g.edges
-    (('a', 'b'), 9)
+    (('a', 'b'), 7)
     """
 
     _built: Flat | None = None  # what a pass or a reader has made instead of nodes: see `from_flat`
+    # What an operator has made instead of nodes: the terms of a sum or product, after those of `_left`.
+    _level = Level.UNARY
+    _terms: tuple[Term, ...] = ()
+    _left: Circuit | None = None
+    _term: Term | None = None  # its value as a part of an expression, once somebody has asked for it
+    _uses = 0  # how many operators it is an operand of
 
     def __init__(self, root: Node, variables: Iterable[str] | None = None):
         if type(root) is not Node:
@@ -65,8 +83,9 @@ class Circuit(KnowsOtherWords):
     @cached_property
     def root(self) -> Node:
         """The node whose polynomial the circuit computes."""
-        assert self._built is not None
-        return self._built.nodes[-1]
+        if self._built is not None:
+            return self._built.nodes[-1]
+        return node_of(self._value)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -138,62 +157,107 @@ class Circuit(KnowsOtherWords):
 
     # -- building ---------------------------------------------------------------------------------
 
-    def _with(self, root: Node, *others: Circuit) -> Circuit:
+    def _with(self, root: Node | None, *others: Circuit) -> Circuit:
         """A circuit over the variables of this circuit, followed by those that the others add.
+
+        root : None if it is made when somebody asks for it.
 
         The variables are gathered only when somebody asks for them, so a loop of a million operators takes linear time.
         """
         circuit = Circuit.__new__(Circuit)
-        circuit.root, circuit._variables, circuit._operands = root, None, (self, *others)
+        circuit._variables, circuit._operands = None, (self, *others)
+        if root is not None:
+            circuit.root = root
         return circuit
 
-    def _combine(self, other: Any, left: Number, right: Number) -> Circuit:
-        if isinstance(other, Circuit):
-            return self._with(weighted_sum((left, right), (self.root, other.root)), other)
-        if is_number(other):
-            return self._with(weighted_sum((left, right), (self.root, const(other))))
-        return NotImplemented
+    def _operate(self, level: Level, left: Circuit | None, terms: tuple[Term, ...], *others: Circuit) -> Circuit:
+        """The circuit of an operator of this level: `left`, whose terms come first if its level is the same, and terms.
+
+        Long sums and products are made when their nodes are asked for: n operators in a row take time linear in n.
+        """
+        circuit = self._with(None, *others)
+        circuit._level, circuit._left, circuit._terms = level, left, terms
+        for operand in (self, *others):
+            operand._uses += 1
+            if operand._uses == 2 or operand._level is not level:  # it is shared, or a node of its own in any case:
+                operand._value  # noqa: B018 - now, so that there is no long chain of such operands to follow later
+        return circuit
+
+    @property
+    def _value(self) -> Term:
+        """The circuit as the term of an expression."""
+        if self._term is None:
+            if self._terms:
+                self._gather()
+                self._term = added(self._terms) if self._level is Level.SUM else multiplied(self._terms)
+            else:
+                self._term = (self.root.value, None) if self.root.op is Op.CONST else (1, self.root)
+        return self._term
+
+    def _gather(self) -> None:
+        """Put the terms of the operands on the left before its own, unless these are shared or of another level."""
+        parts, left = [self._terms], self._left
+        while left is not None and left._level is self._level and left._uses < 2:
+            parts.append(left._terms)
+            left = left._left
+        if left is not None:
+            parts.append((left._addend if self._level is Level.SUM else left._factor,))
+        self._terms, self._left = tuple(chain.from_iterable(reversed(parts))), None
+
+    @property
+    def _addend(self) -> Term:
+        """The term that it is in a sum: a sum stands in parentheses."""
+        return sealed(self._value) if self._level is Level.SUM else self._value
+
+    @property
+    def _factor(self) -> Term:
+        """The term that it is in a product: sums and products stand in parentheses."""
+        return self._value if self._level is Level.UNARY else sealed(self._value)
 
     def __add__(self, other: Any) -> Circuit:
-        return self._combine(other, 1, 1)
+        if isinstance(other, Circuit):
+            return self._operate(Level.SUM, self, (other._addend,), other)
+        return self._operate(Level.SUM, self, (_number(other),)) if is_number(other) else NotImplemented
 
     def __radd__(self, other: Any) -> Circuit:
-        if is_number(other):
-            return self._with(weighted_sum((1, 1), (const(other), self.root)))
-        return NotImplemented
+        return self._operate(Level.SUM, None, (_number(other), self._addend)) if is_number(other) else NotImplemented
 
     def __sub__(self, other: Any) -> Circuit:
-        return self._combine(other, 1, -1)
+        if isinstance(other, Circuit):
+            return self._operate(Level.SUM, self, (negated(other._addend),), other)
+        return self._operate(Level.SUM, self, (negated(_number(other)),)) if is_number(other) else NotImplemented
 
     def __rsub__(self, other: Any) -> Circuit:
-        if is_number(other):
-            return self._with(weighted_sum((1, -1), (const(other), self.root)))
-        return NotImplemented
+        if not is_number(other):
+            return NotImplemented
+        return self._operate(Level.SUM, None, (_number(other), negated(self._addend)))
 
     def __mul__(self, other: Any) -> Circuit:
         if isinstance(other, Circuit):
-            return self._with(product((self.root, other.root)), other)
-        if is_number(other):
-            return self._with(weighted_sum((other,), (self.root,)))
-        return NotImplemented
+            return self._operate(Level.PRODUCT, self, (other._factor,), other)
+        return self._operate(Level.PRODUCT, self, (_number(other),)) if is_number(other) else NotImplemented
 
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Circuit:
+    def __rmul__(self, other: Any) -> Circuit:
         if not is_number(other):
             return NotImplemented
-        return self * reciprocal(other)
+        return self._operate(Level.PRODUCT, None, (_number(other), self._factor))
+
+    def __truediv__(self, other: Any) -> Circuit:
+        return self * reciprocal(other) if is_number(other) else NotImplemented
 
     def __neg__(self) -> Circuit:
-        return self * -1
+        return self._operate(Level.UNARY, None, (negated(self._factor),))
 
     def __pos__(self) -> Circuit:
-        return self
+        return self if self._level is Level.UNARY else self._operate(Level.UNARY, None, (self._factor,))
 
     def __pow__(self, exponent: Any) -> Circuit:
         if isinstance(exponent, bool) or not isinstance(exponent, int) or exponent < 0:
             raise CircuitError(f"a circuit can be raised to a whole number ≥ 0, not to {exponent!r}")
-        return self._with(power_node(self.root, exponent))
+        number, node = self._factor
+        if node is None or not exponent:
+            return self._operate(Level.UNARY, None, ((power(number, exponent), None),))
+        return self._operate(Level.UNARY, None, ((1, power_node(node_of((number, node)), exponent)),))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Circuit):
@@ -608,6 +672,10 @@ def _variables_of(circuit: Circuit) -> tuple[str, ...]:
         else:
             names.update(dict.fromkeys(part._variables))
     return tuple(names)
+
+
+def _number(value: Any) -> Term:
+    return as_number(value), None
 
 
 def power_node(base: Node, exponent: int) -> Node:

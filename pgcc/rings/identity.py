@@ -1,10 +1,10 @@
 """Is a circuit multiaffine? A randomised identity test modulo random primes, on exact coefficients.
 
 A polynomial is affine in z_i iff its second difference in z_i vanishes. This is tested for every value of a program and
-every z_i, at random points modulo several random primes p. A nonzero difference of degree D vanishes in all rounds with
-a probability that `chance_of_zero` bounds. So "it has a square" is certain, and "it has none" is wrong, for any value
-and any variable, with at most the sum of these probabilities. D is the formal degree of a value, computed from parts
-without squares, whose degree is at most n. If D is close to p, the test shows nothing: z^p = z modulo p.
+every z_i, at random points modulo several random primes p. A nonzero difference vanishes in all rounds with a
+probability that `chance_of_zero` bounds. So "it has a square" is certain, and "it has none" is wrong, for any value and
+any variable, with at most the sum of these probabilities. Where formal powers are too high, the test shows nothing:
+z^p = z modulo p, and 3^M = 1 if M is a multiple of p − 1.
 """
 
 from __future__ import annotations
@@ -22,11 +22,8 @@ from pgcc.ir.scopes import members, size
 from pgcc.kernels.policy import tier
 from pgcc.kernels.simd import LANES
 from pgcc.program.program import Program
-from pgcc.rings.degrees import FormalDegrees
-from pgcc.rings.kernels.modular import note_squares
-from pgcc.rings.residues import LEAST_PRIME, ROUNDS, chance_of_zero, rounds
+from pgcc.rings.residues import MOST_CHANCE, ROUNDS, LongResidues, Residues, rounds_of_test
 
-_MOST_CHANCE = 1e-6  # the largest probability of error that is accepted
 # The scopes of multiaffine sums are kept up to this total length. The degree of other sums is not capped.
 _MOST_SCOPE = 10_000_000
 # Variables that are tested in one walk over the instructions: each has two points of its own, and all share one point.
@@ -60,27 +57,26 @@ def find_squares(program: Program, suspects: Sequence[int]) -> Multiaffinity:
     SemanticsError
         If no square is found, but degrees are so high that the test shows nothing.
     """
-    rng = np.random.default_rng()  # not seeded: no adversary can know the primes and the points
     affine, squared = np.ones(program.slots, bool), np.zeros(len(suspects), bool)
     step = max(1, min(_VARIABLES, len(suspects), 2**23 // max(1, program.slots)))  # bounds the memory
     columns = 2 * step + 1
-    work = np.zeros((program.slots, columns + -columns % LANES))
     with tier(ROUNDS * len(program.args) * (2 * len(suspects) + 1)):
-        for modular in rounds(program, rng):
-            base = rng.integers(modular.prime, size=program.n_variables)
+        chosen, chance = rounds_of_test(program, len(program.op) * len(suspects))
+        for modular in chosen:
+            base = modular.random(program.n_variables)
+            work: np.ndarray = np.zeros((program.slots, columns + -columns % LANES), modular.kind)
             for first in range(0, len(suspects), step):
                 some = slice(first, first + step)
-                modular.run(_points(modular.prime, base, list(suspects[some]), work.shape[1], rng), work)
-                note_squares(work, program.value, float(modular.prime), affine, squared[some])
-    tests = len(program.op) * len(suspects)
-    chance = min(
-        1.0, tests * chance_of_zero(FormalDegrees(program, np.ones(program.n_variables, bool), affine).highest)
-    )
-    if not squared.any() and chance > _MOST_CHANCE:
-        most = LEAST_PRIME * (_MOST_CHANCE / tests) ** (1 / ROUNDS)
+                modular.run(_points(modular, base, list(suspects[some]), work.shape[1]), work)
+                k = len(squared[some])
+                second = work[:, :1] - 2 * work[:, 1 : 2 * k : 2] + work[:, 2 : 2 * k + 1 : 2]  # below 2⁵² in doubles
+                found = second % modular.prime != 0
+                affine &= ~found.any(axis=1)
+                squared[some] |= found[program.value]
+    if not squared.any() and chance > MOST_CHANCE:
         raise SemanticsError(
-            "whether a variable occurs to a power above 1 cannot be tested: there are powers of more than "
-            f"{most:.0e}; validate=False compiles it all the same"
+            "whether a variable occurs to a power above 1 cannot be tested: powers are nested too deeply, or their "
+            "numbers are too long; validate=False compiles it all the same"
         )
     return Multiaffinity(affine[program.target], np.array(suspects)[squared].tolist(), chance)
 
@@ -142,10 +138,10 @@ def _sum_scopes(circuit: Circuit, some: set[Node]) -> dict[Node, list[int]]:
     return found
 
 
-def _points(prime: int, base: np.ndarray, variables: list[int], columns: int, rng: np.random.Generator) -> np.ndarray:
+def _points(modular: Residues | LongResidues, base: np.ndarray, variables: list[int], columns: int) -> np.ndarray:
     """Column 0 is the base; columns 2j + 1 and 2j + 2 are one and two steps away from it in variable j."""
     points = np.repeat(base[:, None], columns, axis=1)
-    steps, at = rng.integers(1, prime, size=len(variables)), 2 * np.arange(len(variables))
+    steps, at = modular.random(len(variables)), 2 * np.arange(len(variables))
     for k in (1, 2):
-        points[variables, at + k] = (base[variables] + k * steps) % prime
-    return points.astype(float)
+        points[variables, at + k] = (base[variables] + k * steps) % modular.prime
+    return points

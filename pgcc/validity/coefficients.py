@@ -22,11 +22,11 @@ import numpy as np
 from pgcc.compiler import VALUES, Compiled, climb
 from pgcc.errors import PgccError
 from pgcc.evaluate.direct import Float64, Scaled
-from pgcc.evaluate.kernels.coefficients import invert_corners, invert_corners_mod, write_rows
+from pgcc.evaluate.kernels.coefficients import invert_corners, write_rows
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op, const, rebuild, weighted_sum
 from pgcc.ir.numbers import absolute, nearest_float
-from pgcc.rings.residues import Residues, rounds
+from pgcc.rings.residues import MOST_CHANCE, LongResidues, Residues, rounds_of_test
 from pgcc.rings.values import Values
 
 # Rows that are evaluated at a time, and points modulo p.
@@ -261,23 +261,29 @@ class _Scanner:
         except PgccError:  # a determinant that is too large to expand
             return np.zeros(len(numbers), bool)
         zero = np.ones(len(numbers), bool)
-        for modular in rounds(program, np.random.default_rng()):
+        chosen, chance = rounds_of_test(program, len(numbers))
+        if chance > MOST_CHANCE:
+            return np.zeros(len(numbers), bool)
+        for modular in chosen:
             value = self._values(modular)
             if value is None:
                 return np.zeros(len(numbers), bool)
-            invert_corners_mod(value, float(modular.prime))
-            zero &= value[numbers] == 0.0
+            for i in range(self.n):  # Möbius inversion: of the value at a corner, and the one where variable i is 0
+                pairs = value.reshape(-1, 2, 1 << i)
+                pairs[:, 1] -= pairs[:, 0]
+                pairs[:, 1] += modular.prime * (pairs[:, 1] < 0)
+            zero &= value[numbers] == 0
         return zero
 
-    def _values(self, modular: Residues) -> np.ndarray | None:
+    def _values(self, modular: Residues | LongResidues) -> np.ndarray | None:
         """The residues of g at all corners; None if time runs out."""
-        value = np.empty(1 << self.n)
-        work = np.zeros((modular.program.slots, _POINTS))
+        value: np.ndarray = np.empty(1 << self.n, modular.kind)
+        work: np.ndarray = np.zeros((modular.program.slots, _POINTS), modular.kind)
         for first, rows in all_rows(self.n, _POINTS):
             if self._is_late:
                 return None
-            points = np.zeros((self.n, _POINTS))
-            points[:, : len(rows)] = rows.T
+            points: np.ndarray = np.zeros((self.n, _POINTS), modular.kind)
+            points[:, : len(rows)] = rows.T.astype(modular.kind)
             modular.run(points, work)
             value[first : first + len(rows)] = work[modular.program.value, : len(rows)]
         return value

@@ -305,12 +305,21 @@ def test_denominators_that_are_a_prime_one_knows():
 
 
 def test_powers_that_no_point_can_tell():
-    """u² − (u + 1)(u − 1) = 1, for u = z to the power of 2⁶⁰: that no square is seen says nothing."""
-    squares = ["a0 = z", *(f"a{i} = a{i - 1}*a{i - 1}" for i in range(1, 61))]
-    g = pgcc.parse("\n".join([*squares, "0.5*z*(a60*a60 - (a60 + 1)*(a60 - 1)) + 0.5"]))
+    """u² − (u + 1)(u − 1) = 1, for u = z to the power of 2¹⁰⁰: that no square is seen says nothing."""
+    squares = ["a0 = z", *(f"a{i} = a{i - 1}*a{i - 1}" for i in range(1, 101))]
+    g = pgcc.parse("\n".join([*squares, "0.5*z*(a100*a100 - (a100 + 1)*(a100 - 1)) + 0.5"]))
     with pytest.raises(SemanticsError, match="cannot be tested"):
         pgcc.compile(g)
     assert pgcc.check(g).multiaffine.state == "not proven"
+
+
+def test_powers_that_a_long_prime_can_tell():
+    squares = ["a0 = z", *(f"a{i} = a{i - 1}*a{i - 1}" for i in range(1, 61))]
+    for rest, verdict in (("0.5", "proved"), ("0.5*z*z", "refuted")):
+        g = pgcc.parse("\n".join([*squares, f"0.5*z*(a60*a60 - (a60 + 1)*(a60 - 1)) + {rest}"]))
+        report = pgcc.check(g, time=0.5)
+        assert report.multiaffine.state == verdict
+        assert report.verify()["multiaffine"] == (verdict == "proved")
 
 
 def test_a_negative_coefficient_that_is_a_multiple_of_a_prime_one_knows():

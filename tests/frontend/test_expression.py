@@ -1,5 +1,6 @@
 """The parser: what text means, what it refuses and how it says so, and that no text can hurt."""
 
+import ast
 import builtins
 import os
 import pickle
@@ -121,6 +122,89 @@ def test_parse_agrees_with_the_operators():
     assert parse("a + 1") == a + 1
     assert parse("1 - a") == 1 - a
     assert parse("(a + b)**3") == (a + b) ** 3
+
+
+def _numbers_or_polynomials(below):
+    """Python's syntax of larger expressions; only polynomials have variables in them."""
+    binary = st.builds(
+        lambda op, left, right: ast.BinOp(left, op, right),
+        st.sampled_from([ast.Add(), ast.Sub(), ast.Mult()]), below, below,
+    )  # fmt: skip
+    divided = st.builds(lambda left, k: ast.BinOp(left, ast.Div(), ast.Constant(k)), below, st.integers(1, 9))
+    raised = st.builds(lambda left, k: ast.BinOp(left, ast.Pow(), ast.Constant(k)), below, st.integers(0, 3))
+    signed = st.builds(ast.UnaryOp, st.sampled_from([ast.USub(), ast.UAdd()]), below)
+    return st.one_of(binary, divided, raised, signed)
+
+
+EXPRESSIONS = st.recursive(
+    st.one_of(st.sampled_from("abc").map(lambda name: ast.Name(name, ast.Load())), st.integers(0, 9).map(ast.Constant)),
+    _numbers_or_polynomials,
+    max_leaves=12,
+)
+
+
+class _Exact(ast.NodeTransformer):
+    def visit_Constant(self, node):
+        return ast.Call(ast.Name("F", ast.Load()), [node], [])
+
+    def visit_BinOp(self, node):
+        right = node.right if isinstance(node.op, ast.Pow) else self.visit(node.right)
+        return ast.BinOp(self.visit(node.left), node.op, right)
+
+
+@settings(max_examples=some(300))
+@given(EXPRESSIONS)
+def test_operators_build_the_nodes_that_parse_builds(expression):
+    text = ast.unparse(expression)
+    wanted = parse(text)
+    names = dict(zip("abc", pgcc.variables("a b c"), strict=True))
+    code = compile(ast.fix_missing_locations(ast.Expression(_Exact().visit(expression))), text, "eval")
+    found = eval(code, {"F": F, **names})  # the text is our own
+    if isinstance(found, pgcc.Circuit):
+        assert found.root is wanted.root
+        assert found.variables == wanted.variables
+    else:
+        assert wanted.root is const(found)
+
+
+def test_floats_combine_only_where_the_result_is_one():
+    (x,) = pgcc.variables("x")
+    assert (x * 0.5 * 0.25).root is weighted_sum((0.125,), (x.root,))
+    assert (x * 0.1 * 3).root is weighted_sum((3,), (weighted_sum((0.1,), (x.root,)),))
+    assert (x + 0.5 + 0.25).root is weighted_sum((1, 1), (x.root, const(0.75)))
+    assert (x + 0.3 + 0.4).root is weighted_sum((1, 1, 1), (x.root, const(0.3), const(0.4)))
+    assert parse("0x1.8p-1*0x1p+0").root is const(0.75)
+    assert parse("x + 0x1p-1 + 0x1p-2") == x + 0.5 + 0.25
+
+
+def test_long_sums_and_products_are_made_at_once():
+    """A node for every prefix of 10,000 terms would have 50 million children."""
+    terms = pgcc.variables([f"v{i}" for i in range(10_000)])
+    assert len(sum(terms).root.children) == len(terms)
+    product = terms[0]
+    for term in terms[1:]:
+        product = product * term
+    assert len(product.root.children) == len(terms)
+
+
+def test_what_is_shared_is_not_repeated():
+    """Elementary symmetric polynomials: every prefix of a sum is used again, and stays a node of its own."""
+    variables, most = pgcc.variables([f"v{i}" for i in range(60)]), 5
+    e = [parse("1"), *[parse("0")] * most]
+    for z in variables:
+        e = [e[0], *(e[k] + z * e[k - 1] for k in range(1, most + 1))]
+    assert e[most].edges <= 4 * most * len(variables)
+    doubled = variables[0]
+    for _ in range(200):
+        doubled = doubled + doubled
+    assert doubled.edges == 400
+
+
+def test_looking_at_a_sum_does_not_change_what_it_becomes():
+    a, b, c = pgcc.variables("a b c")
+    s = a + b
+    assert str(s) == "a + b"
+    assert s + c == a + b + c
 
 
 def test_a_program_of_definitions():

@@ -209,6 +209,16 @@ def test_what_is_not_learned_stays_exact():
     assert [node for node in learned.order if node.op is Op.DET] == kept
 
 
+def test_circuits_made_by_operators_learn_by_em():
+    a, b = pgcc.variables("a b")
+    circuit = 0.4 * ((0.2 * a + 0.8) * (0.3 * b + 0.7)) + 0.6 * ((0.7 * a + 0.3) * (0.5 * b + 0.5))
+    X = rows(200, 2, 5)
+    fitted = CircuitMLE(circuit, "em", smoothing=0, max_iter=30).fit(X)
+    same = pgcc.parse("0.4*((0.2*a + 0.8)*(0.3*b + 0.7)) + 0.6*((0.7*a + 0.3)*(0.5*b + 0.5))")
+    by_text = CircuitMLE(same, max_iter=30, smoothing=0).fit(X)
+    assert fitted.history_["train"] == pytest.approx(by_text.history_["train"], abs=1e-12)
+
+
 def test_em_improves_every_time_and_finds_counts():
     """Of a Bayesian network whose every variable is seen, one step of EM is the counts."""
     X = rows(500, 3, 5)

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import sympy
 from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from pgcc.certify.kernels.bounds import certify
 from pgcc.compiler import Compiled
 from pgcc.evaluate.direct import Float64, Scaled
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE, Node, product, var, weighted_sum
+from pgcc.ir.node import ONE, Node, const, product, var, weighted_sum
 from pgcc.ir.scaled_numbers import split_number
 from pgcc.kernels.policy import kernel
 from pgcc.kernels.simd import LANES, load, store
@@ -28,7 +29,7 @@ from pgcc.rings.float64.kernels.evidence import Rows, pack_block
 from pgcc.rings.identity import find_squares
 from pgcc.rings.kernels.modular import divide_mod, mul_mod
 from pgcc.rings.kernels.scaled import normalized
-from pgcc.rings.residues import random_prime, residues, rounds
+from pgcc.rings.residues import formal_bits, random_prime, residues, rounds
 from pgcc.rings.values import Values
 from pgcc.testing import random_circuit, random_det
 
@@ -245,9 +246,9 @@ class TestIdentity:
         assert found.squared == []
         assert not found.instructions.all()
 
-    @pytest.mark.parametrize("squarings", [10, 48])
+    @pytest.mark.parametrize("squarings", [10, 48, 120])
     def test_degrees_of_products_that_are_read_in_place(self, squarings: int) -> None:
-        """(u + 1)(u − 1) − u² + z + 1 = z: for u = z^(2^48) no random point could tell."""
+        """(u + 1)(u − 1) − u² + z + 1 = z: for u = z^(2^48) no random point modulo a prime of 50 bits could tell."""
         z = u = var("z")
         for _ in range(squarings):
             u = product((u, u))
@@ -255,8 +256,34 @@ class TestIdentity:
         root = weighted_sum((1, -1, 1, 1), (product((up, down)), product((u, u)), z, ONE))
         program = lower(Circuit(root))
         assert (np.diff(program.first_weight) > program.alone)[program.op == SUM].any()  # a product in a sum
-        if squarings == 10:
-            assert find_squares(program, [0]).chance < 1e-18
+        if squarings < 120:
+            found = find_squares(program, [0])
+            assert found.squared == []
+            assert found.chance < 1e-18
+            worse = Circuit(weighted_sum((1, 1), (root, product((z, z)))))
+            assert find_squares(lower(worse), [0]).squared == [0]
         else:
             with pytest.raises(pgcc.SemanticsError, match="cannot be tested"):
                 find_squares(program, [0])
+
+    def test_coefficients_of_more_bits_than_there_are_primes(self) -> None:
+        """If M is a multiple of all small prime powers, 3^M − 1 is 0 modulo 1–6 of 100 random primes."""
+        c = const(3)
+        for _ in range(110):
+            c = product((c, c))
+        z = var("z")
+        up = weighted_sum((1, 1), (z, c))
+        root = weighted_sum((1, -1, -2), (product((up, up)), product((z, z)), product((c, z))))
+        with pytest.raises(pgcc.SemanticsError, match="cannot be tested"):
+            find_squares(lower(Circuit(root)), [0])
+
+    @pytest.mark.parametrize("text", ["(a + b)*(a - b) + 1/3*b**2", "(3/7*a + 5*b)**5 - 2/9*a", "a*b*(a - 1)**3/1000"])
+    def test_formal_bits_bound_the_coefficients(self, text: str) -> None:
+        circuit = pgcc.parse(text)
+        polynomial = sympy.Poly(circuit.to_sympy())
+        bits, degree = formal_bits(lower(circuit))
+        assert polynomial.total_degree() <= degree
+        x, step = sympy.Symbol("a"), sympy.Symbol("step")
+        at = [polynomial.as_expr().subs(x, x + k * step) for k in range(3)]
+        for one in (polynomial, sympy.Poly(at[0] - 2 * at[1] + at[2], *polynomial.gens, step)):
+            assert max(abs(sympy.Rational(c).p) for c in one.coeffs()).bit_length() <= bits

@@ -798,3 +798,17 @@ def test_signs_that_underflow():
     assert report.nonnegative.refuted
     assert report.witness == {"z": 1}
     assert check(Circuit(weighted_sum([10**800], [det([[0]], [[t]], [[t]], [Z])]))).ok
+
+
+def test_what_cannot_be_verified_is_not_proven():
+    """The checker refuses identities of 3^(2^110); verify() raised for what check() called proved."""
+    x = const(3)
+    for _ in range(110):
+        x = product((x, x))
+    a = var("a")
+    up = weighted_sum((1, 1), (a, x))
+    cancels = weighted_sum((1, -1, -2), (product((up, up)), product((a, a)), product((x, a))))
+    for root in (cancels, weighted_sum((1, 1), (cancels, product((a, weighted_sum((0, 1), (a, ONE))))))):
+        report = pgcc.check(pgcc.Circuit(root), time=0.5)
+        assert report.multiaffine.state == "not proven"
+        assert "multiaffine" not in report.verify()

@@ -28,15 +28,3 @@ def invert_corners(value, error):
                 value[i + step] -= value[i]
                 error[i + step] = (error[i + step] + error[i] + UNIT * abs(value[i + step])) * (1.0 + 4.0 * UNIT)
         step *= 2
-
-
-@kernel
-def invert_corners_mod(value, prime):
-    """Möbius inversion in place modulo p, on residues held in doubles."""
-    size, step = len(value), 1
-    while step < size:
-        for start in range(0, size, 2 * step):
-            for i in range(start, start + step):
-                rest = value[i + step] - value[i]
-                value[i + step] = rest + prime if rest < 0.0 else rest
-        step *= 2

@@ -211,20 +211,3 @@ def run_modular(code, weights, leaf_variable, leaf_table, dets, prime, values, w
         values.reshape(-1), work.reshape(-1), np.empty(LANES), np.empty(width), np.empty(n * width),
     )  # fmt: skip
     walk(code, system, 0, len(code.op))
-
-
-@kernel
-def note_squares(work, value, prime, affine, squared):
-    """Clear affine[slot] where a second difference f0 − 2·f1 + f2 is not 0 mod p; if that is `value`, set squared[j].
-
-    f0 is in column 0, and f1 and f2 of variable j are in columns 2j + 1 and 2j + 2. Differences are whole numbers
-    between −2p and 2p, so that nothing is rounded.
-    """
-    for slot in range(work.shape[0]):
-        f0 = work[slot, 0]
-        for j in range(len(squared)):
-            rest = abs(f0 - 2.0 * work[slot, 2 * j + 1] + work[slot, 2 * j + 2])
-            if rest != 0.0 and rest != prime:
-                affine[slot] = False
-                if slot == value:
-                    squared[j] = True

@@ -31,6 +31,7 @@ from pgcc.validity.proof.values import (
     RATIONALS,
     coefficient,
     evaluate,
+    has_square,
     is_affine,
     lift_exact,
     same_polynomial,
@@ -166,7 +167,7 @@ def _identity_test(case: _Case, proof: Proof) -> bool:
 
 def _square(case: _Case, proof: Proof) -> bool:
     """A second difference that is nonzero modulo a prime is nonzero."""
-    return not is_affine(case.circuit, [proof.data["variable"]])
+    return has_square(case.circuit, [proof.data["variable"]])
 
 
 def _total_is_right(case: _Case, proof: Proof) -> bool:

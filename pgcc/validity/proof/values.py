@@ -184,17 +184,32 @@ def scopes_of(circuit: Circuit) -> tuple[list[int], int]:
     return of, shared
 
 
+def can_test(*circuits: Circuit) -> bool:
+    """Whether circuits are small enough for tests of identity by `random_ring`.
+
+    Where they are not, it only shows what is *not* identical.
+    """
+    return _identity_bits(circuits) <= _MOST_SIZE_BITS
+
+
 def random_ring(*circuits: Circuit) -> tuple[int, Ring]:
     """Residues modulo a random prime, 128 bits longer than the size of the polynomials to test: one that is 0 at a
     random point is the polynomial 0, except with a probability of about 2⁻¹²⁰ (the prime may divide all its
-    coefficients, or the point may be a zero: Schwartz and Zippel)."""
-    bits = math.prod(map(sum, zip(*map(_size, circuits), strict=True))).bit_length() + 2
-    if bits > _MOST_SIZE_BITS:
-        raise ProofError("powers are too high for a test of identity")
+    coefficients, or the point may be a zero: Schwartz and Zippel), if `can_test` says so."""
+    bits = 128 + min(_identity_bits(circuits), _MOST_SIZE_BITS)
     while True:
-        prime = secrets.randbits(128 + bits) | 1 << 128 + bits | 1
+        prime = secrets.randbits(bits) | 1 << bits | 1
         if fmpz(prime).is_probable_prime():
             return prime, modular(prime)
+
+
+def _need_test(*circuits: Circuit) -> None:
+    if not can_test(*circuits):
+        raise ProofError("powers are too high for a test of identity")
+
+
+def _identity_bits(circuits: Iterable[Circuit]) -> int:
+    return math.prod(map(sum, zip(*map(_size, circuits), strict=True))).bit_length() + 2
 
 
 def _size(circuit: Circuit) -> tuple[int, int]:
@@ -231,6 +246,7 @@ def same_polynomial(a: Circuit, b: Circuit) -> bool:
     """Whether two circuits are one polynomial, at a random point modulo a random prime."""
     if a == b:
         return True
+    _need_test(a, b)
     prime, ring = random_ring(a, b)
     point = {name: ring.lift(secrets.randbelow(prime)) for name in {*a.variables, *b.variables}}
     return bool(evaluate(a, point, ring) == evaluate(b, point, ring))
@@ -238,6 +254,12 @@ def same_polynomial(a: Circuit, b: Circuit) -> bool:
 
 def is_affine(circuit: Circuit, names: Iterable[str]) -> bool:
     """Whether second differences vanish in these variables, at a random point modulo a random prime."""
+    _need_test(circuit)
+    return not has_square(circuit, names)
+
+
+def has_square(circuit: Circuit, names: Iterable[str]) -> bool:
+    """Whether a second difference in one of these variables is not 0, as it is at some point modulo some prime."""
     prime, ring = random_ring(circuit)
     point = {name: ring.lift(secrets.randbelow(prime)) for name in circuit.variables}
     middle = evaluate(circuit, point, ring)
@@ -245,5 +267,5 @@ def is_affine(circuit: Circuit, names: Iterable[str]) -> bool:
         step = ring.lift(1 + secrets.randbelow(prime - 1))
         sides = [evaluate(circuit, {**point, name: point[name] + d}, ring) for d in (step, -step)]
         if sum(sides) != middle + middle:
-            return False
-    return True
+            return True
+    return False
