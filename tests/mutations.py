@@ -200,8 +200,15 @@ MUTANTS = [
     Mutant(
         "conditioning keeps lower degrees",
         "passes/condition.py",
-        "for w, c in iter_edges(node) if degree[c] == d)",
-        "for w, c in iter_edges(node))",
+        "range(len(ins), len(ins) + 1), kept=False)",
+        "range(len(ins) + 1), kept=False)",
+        "passes/test_condition.py",
+    ),
+    Mutant(
+        "a pair of a determinant leads with less than it has",
+        "passes/sizes.py",
+        "            leading = [parts.get(top, ZERO) for parts, top in zip(children, tops, strict=True)]",
+        "            leading = [parts.get(top, ONE) for parts, top in zip(children, tops, strict=True)]",
         "passes/test_condition.py",
     ),
     Mutant(

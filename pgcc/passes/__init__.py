@@ -12,7 +12,7 @@ What `pgcc.compile` runs, in this order (`pgcc.compiler.STAGES` says when):
 
 What methods of `Circuit` and the frontends ask for (documented at the methods; `observe` is the first and the third):
 
-    condition     condition       the coefficient of t^|A| of g(z_A = t, z_B = 0): Pr(evidence, rest)
+    condition     condition       the coefficient of t^|A| of g(z_A = t, z_B = 0): Pr(evidence, rest), by `sizes`
                   marginalize     g at z_i = 1: Pr(rest)
     sizes         of_size         the terms with k of the variables T: Pr(S, |S ∩ T| = k)
     compose       compose         z_i ↦ f_i, of total 1: hierarchical composition
