@@ -121,10 +121,10 @@ MUTANTS = [
         "certify/test_bounds.py",
     ),
     Mutant(
-        "the sign of Bird's determinant",
-        "passes/expand_det.py",
-        "    return F[0][0] if n % 2 else _minus(F[0][0])",
-        "    return F[0][0]",
+        "the sign of Berkowitz' determinant",
+        "passes/berkowitz.py",
+        "    return p[-1][top] if n % 2 == 0 else _combination([(-1, [ONE], p[-1])], top)[top]",
+        "    return p[-1][top]",
         "passes/test_passes.py determinants/test_determinant.py",
     ),
     Mutant(
