@@ -44,7 +44,7 @@ def negated(term: Term) -> Term:
     return -term[0], term[1]
 
 
-class Terms:
+class TermArithmetic:
     """Sums, products and powers of terms, in exact arithmetic of bounded size.
 
     Parameters

@@ -49,7 +49,7 @@ class Draft:
         raise AssertionError(f"no rule has finished operation {self.op!r}")
 
 
-class Rule(NamedTuple):
+class Rewriting(NamedTuple):
     """A law, and the rewriting."""
 
     name: str
@@ -195,30 +195,30 @@ def _columns(matrix: Matrix, kept: Sequence[int]) -> Matrix:
     return Matrix([[row[j] for j in kept] for row in matrix.numbers()], shape=(0, len(kept)), note=matrix.note)
 
 
-RULES: dict[Op, tuple[Rule, ...]] = {
+RULES: dict[Op, tuple[Rewriting, ...]] = {
     Op.CONST: (),
     Op.VAR: (),
     Op.SUM: (
-        Rule("take factors into the weights", "w·(v·c) = (w·v)·c", take_into_weights),
-        Rule("drop zeros", "a + 0·c = a + w·0 = a", drop_zero_terms),
-        Rule("merge equal children", "w·c + v·c = (w + v)·c", merge_equal_terms),
-        Rule("collapse a sum", "Σ of nothing = 0, of w·c alone = w·c", collapse_sum),
+        Rewriting("take factors into the weights", "w·(v·c) = (w·v)·c", take_into_weights),
+        Rewriting("drop zeros", "a + 0·c = a + w·0 = a", drop_zero_terms),
+        Rewriting("merge equal children", "w·c + v·c = (w + v)·c", merge_equal_terms),
+        Rewriting("collapse a sum", "Σ of nothing = 0, of w·c alone = w·c", collapse_sum),
     ),
     Op.PRODUCT: (
-        Rule("hand factors up", "(v·a)·b = v·(a·b)", hand_up_factors),
-        Rule("annihilate", "0·a = 0", annihilate),
-        Rule("drop ones", "1·a = a", drop_ones),
-        Rule("collapse a product", "Π of nothing = 1, of a alone = a", collapse_product),
+        Rewriting("hand factors up", "(v·a)·b = v·(a·b)", hand_up_factors),
+        Rewriting("annihilate", "0·a = 0", annihilate),
+        Rewriting("drop ones", "1·a = a", drop_ones),
+        Rewriting("collapse a product", "Π of nothing = 1, of a alone = a", collapse_product),
     ),
     Op.DET: (
-        Rule("keep factors", "w·c is one child", keep_factors),
-        Rule(
+        Rewriting("keep factors", "w·c is one child", keep_factors),
+        Rewriting(
             "decide the size",
             "of size k: c_T = 0 where |T| > r; of the children that count, if k have y_i = 0 the others are out "
             "(f_i = 0), if only k have f_i ≠ 0 they are in (y_i = 0), and then the size says nothing more",
             decide_size,
         ),
-        Rule(
+        Rewriting(
             "delete what is absent",
             "f_i = 0: det = y_i·(det without i); without children it is the number det M0",
             delete_absent,
