@@ -81,7 +81,7 @@ class _ThisProcess:
         return thing
 
     def keep(self, prepare: Callable[[Any], Any], blocks: Sequence[Any]) -> Sequence[Any]:
-        return [prepare(block) for block in blocks] if len(blocks) <= _PREPARED else _Prepared(prepare, blocks)
+        return [prepare(block) for block in blocks] if len(blocks) <= _PREPARED else _PreparedBlocks(prepare, blocks)
 
     def as_completed(
         self, function: Callable[..., Any], parts: Sequence[Any], *common: Any
@@ -114,7 +114,7 @@ def _add_in_pairs(terms: Iterable[T], plus: Callable[[T, T], T]) -> T:
     return reduce(lambda right, left: plus(left, right), (term for _, term in reversed(sums)))
 
 
-class _Prepared(Sequence[Any]):
+class _PreparedBlocks(Sequence[Any]):
     """Blocks that are prepared each time they are used."""
 
     def __init__(self, prepare: Callable[[Any], Any], blocks: Sequence[Any]):

@@ -16,14 +16,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, assert_never
+from typing import TYPE_CHECKING, Any, Self
 
 from pgcc.errors import CircuitError, EvidenceError, KnowsOtherWords, brief, plural
 from pgcc.frontend.graph import PROBABILISTIC, bernoulli_node, from_graph, to_graph
 from pgcc.frontend.structure import Offender, Structure, check_literals_only
 from pgcc.frontend.structure import structure as structure_of
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE, Node, Op, var, weighted_sum
+from pgcc.ir.facts import is_monotone
+from pgcc.ir.interpret import evaluate
+from pgcc.ir.node import ONE, Node, const, var, weighted_sum
 from pgcc.ir.node import product as product_node
 from pgcc.ir.numbers import Number, as_number, is_number, reciprocal
 from pgcc.ir.operands import check_decomposable
@@ -123,7 +125,7 @@ class PC(KnowsOtherWords):
         if self.signed:
             return
         for node in self._body.order:
-            if (node.op is Op.SUM and min(node.weights, default=0) < 0) or (node.op is Op.CONST and node.value < 0):
+            if not is_monotone(node):
                 raise CircuitError(f"a probabilistic circuit has no negative numbers, but {describe(node)} does")
 
     @cached_property
@@ -228,25 +230,8 @@ class PC(KnowsOtherWords):
         Fraction(1, 4)
         """
         values = {name: _value(assignment, name) for name in self.literals.scopes.names}
-        at: dict[Node, Fraction] = {}
-        for node in self.literals.order:
-            match node.op:
-                case Op.CONST:
-                    at[node] = Fraction(node.value)
-                case Op.VAR:
-                    at[node] = Fraction(values[node.name] != node.is_complement)
-                case Op.SUM:
-                    terms = zip(node.weights, node.children, strict=True)
-                    at[node] = sum((Fraction(w) * at[c] for w, c in terms if at[c]), Fraction(0))
-                case Op.PRODUCT:
-                    at[node] = Fraction(1)
-                    for child in node.children:
-                        at[node] *= at[child]
-                case Op.DET:
-                    raise AssertionError("a probabilistic circuit has no determinants")
-                case _:
-                    assert_never(node.op)
-        return at[self.root]
+        point = self.literals.rewrite(lambda node: const(int(values[node.name] != node.is_complement)))
+        return evaluate(Circuit(point), {})
 
     def structure(self) -> Structure:
         """Which structural properties hold, and where the others fail; see `pgcc.pc.Structure`.

@@ -144,11 +144,11 @@ MUTANTS = [
         "certify/test_bounds.py",
     ),
     Mutant(
-        "the sign of Bird's determinant",
-        "passes/expand_det.py",
-        "bird",
-        "F[0][0] if n % 2 else _minus(F[0][0])",
-        "F[0][0]",
+        "the sign of Berkowitz' determinant",
+        "passes/berkowitz.py",
+        "",
+        "p[-1][top] if n % 2 == 0 else _combination([(-1, [ONE], p[-1])], top)[top]",
+        "p[-1][top]",
         "passes/test_passes.py determinants/test_determinant.py",
     ),
     Mutant(
@@ -234,9 +234,17 @@ MUTANTS = [
     Mutant(
         "conditioning keeps lower degrees",
         "passes/condition.py",
-        "_Coefficients._lead",
-        "((w, leading[c]) for w, c in iter_edges(node) if degree[c] == d)",
-        "((w, leading[c]) for w, c in iter_edges(node))",
+        "condition",
+        "range(len(ins), len(ins) + 1)",
+        "range(len(ins) + 1)",
+        "passes/test_condition.py",
+    ),
+    Mutant(
+        "a pair of a determinant leads with less than it has",
+        "passes/sizes.py",
+        "",
+        "[parts.get(top, ZERO) for parts, top in zip(children, tops, strict=True)]",
+        "[parts.get(top, ONE) for parts, top in zip(children, tops, strict=True)]",
         "passes/test_condition.py",
     ),
     Mutant(

@@ -111,18 +111,18 @@ def lay_out(circuit: Circuit, most_nodes: int = 80, around: Around = None) -> Dr
     many nodes, or fewer. With `around`, the neighbourhood of that node or variable is drawn, by the same limits.
     """
     if around is None and len(circuit.order) <= check_most(most_nodes):
-        graph = _Graph(whole(circuit))
+        graph = _DrawnGraph(whole(circuit))
         if graph.bends <= BENDS_PER_NODE * most_nodes:
             return _place(graph)
     count = max(1, most_nodes // 2) if around is None else check_most(most_nodes)
     while True:
-        graph = _Graph(top(circuit, count) if around is None else neighbourhood(circuit, around, count))
+        graph = _DrawnGraph(top(circuit, count) if around is None else neighbourhood(circuit, around, count))
         if count <= 1 or graph.bends <= BENDS_PER_NODE * most_nodes:
             return _place(graph)
         count //= 2
 
 
-def _place(graph: _Graph) -> Drawing:
+def _place(graph: _DrawnGraph) -> Drawing:
     labels = [shortened(_label(one), LONGEST_LABEL) for one in graph.drawn]
     grid = _Grid(graph.depths, list(graph.edges), list(map(_width, graph.drawn, labels)))
     x = grid.places()
@@ -164,7 +164,7 @@ def _width(one: Node | Stub, label: str) -> float:
     return max(2 * RADIUS, text_width(label, LETTER) + RADIUS)
 
 
-class _Graph:
+class _DrawnGraph:
     """What is drawn, parents first, and the edges between: (parent, child) to the label, shortened and in full."""
 
     def __init__(self, part: Part):

@@ -24,7 +24,7 @@ import numpy as np
 
 from pgcc.errors import CircuitError, SemanticsError, knows_other_words, plural
 from pgcc.exact.balls import is_definite
-from pgcc.frontend.kernel import Kernel, Rows, read_kernel
+from pgcc.frontend.kernel import NamedKernel, Rows, read_kernel
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, det, var
@@ -171,34 +171,34 @@ def _check_rank(rank: int | str, what: str, symmetric: bool, items: int) -> None
 # -- the three forms, and the fourth -------------------------------------------------------------------------
 
 
-def _from_l(kernel: Kernel) -> Circuit:
+def _from_l(kernel: NamedKernel) -> Circuit:
     return _circuit(kernel, _identity(kernel), _identity(kernel), _transposed(kernel))
 
 
-def _from_k(kernel: Kernel) -> Circuit:
+def _from_k(kernel: NamedKernel) -> Circuit:
     return _circuit(kernel, _one_minus(kernel), _identity(kernel), _transposed(kernel))
 
 
-def _from_factor(kernel: Kernel, B: np.ndarray | Rows) -> Circuit:
+def _from_factor(kernel: NamedKernel, B: np.ndarray | Rows) -> Circuit:
     if isinstance(B, np.ndarray):
         return _circuit(kernel, np.eye(B.shape[1]), B.T, B.T)
     columns = [list(column) for column in zip(*B, strict=True)]
     return _circuit(kernel, _unit_rows(len(columns)), columns, columns)
 
 
-def _from_spectrum(kernel: Kernel, eigenvalues: np.ndarray, Q: np.ndarray) -> Circuit:
+def _from_spectrum(kernel: NamedKernel, eigenvalues: np.ndarray, Q: np.ndarray) -> Circuit:
     """A DPP from the nonzero eigenvalues of K and their eigenvectors. For a projection, M0 = 0."""
     B = (Q * np.sqrt(eigenvalues)).T
     return _circuit(kernel, np.diag(1.0 - eigenvalues), B, B)
 
 
-def _circuit(kernel: Kernel, M0: Any, U: Any, V: Any) -> Circuit:
+def _circuit(kernel: NamedKernel, M0: Any, U: Any, V: Any) -> Circuit:
     if not len(M0):
         return Circuit(ONE, kernel.items)  # of rank 0: nothing is ever in
     return Circuit(det(M0, U, Matrix(V, note=kernel.note), [var(name) for name in kernel.items]), kernel.items)
 
 
-def _identity(kernel: Kernel) -> np.ndarray | Rows:
+def _identity(kernel: NamedKernel) -> np.ndarray | Rows:
     n = len(kernel.items)
     return np.eye(n) if kernel.rows is None else _unit_rows(n)
 
@@ -207,11 +207,11 @@ def _unit_rows(n: int) -> Rows:
     return [[int(i == j) for j in range(n)] for i in range(n)]
 
 
-def _transposed(kernel: Kernel) -> np.ndarray | Rows:
+def _transposed(kernel: NamedKernel) -> np.ndarray | Rows:
     return kernel.floats.T if kernel.rows is None else [list(column) for column in zip(*kernel.rows, strict=True)]
 
 
-def _one_minus(kernel: Kernel) -> np.ndarray | Rows:
+def _one_minus(kernel: NamedKernel) -> np.ndarray | Rows:
     """I − K without rounding."""
     if kernel.rows is not None:
         return [[add(int(i == j), -x) for j, x in enumerate(row)] for i, row in enumerate(kernel.rows)]
@@ -233,7 +233,7 @@ def identity_minus(K: np.ndarray) -> np.ndarray | Rows:
 # -- symmetric kernels ---------------------------------------------------------------------------------------
 
 
-def _symmetrized(kernel: Kernel) -> Kernel:
+def _symmetrized(kernel: NamedKernel) -> NamedKernel:
     """The kernel, if it is symmetric up to rounding; two entries that differ by rounding become their mean."""
     A = kernel.floats
     difference = np.abs(A - A.T)
@@ -258,7 +258,7 @@ def _symmetrized(kernel: Kernel) -> Kernel:
     return kernel.replaced(np.where(A == A.T, A, A / 2 + A.T / 2)).noted(change)
 
 
-def _exactly_symmetric(kernel: Kernel) -> Kernel:
+def _exactly_symmetric(kernel: NamedKernel) -> NamedKernel:
     """A kernel of exact numbers, which have no rounding errors; an error if it is not symmetric."""
     assert kernel.rows is not None
     for i, row in enumerate(kernel.rows):
@@ -273,7 +273,7 @@ def _exactly_symmetric(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def _symmetric_l(kernel: Kernel, nearest: bool, rank: int | str | None) -> Circuit:
+def _symmetric_l(kernel: NamedKernel, nearest: bool, rank: int | str | None) -> Circuit:
     L = kernel.floats
     is_given = not nearest and rank in (None, "full")
     if is_given and surely_definite(L):  # proved by one Cholesky factorization: no spectrum can say otherwise
@@ -293,7 +293,7 @@ def _symmetric_l(kernel: Kernel, nearest: bool, rank: int | str | None) -> Circu
     return _from_factor(kernel.noted(_rank_warning(kernel, B.shape[1], np.abs(B @ B.T - L).max())), B)
 
 
-def _rank_warning(kernel: Kernel, rank: int, change: float) -> str:
+def _rank_warning(kernel: NamedKernel, rank: int, change: float) -> str:
     """The warning about an L that is replaced by one of lower rank."""
     n = len(kernel.items)
     return (
@@ -342,7 +342,7 @@ def _scaled_spectrum(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return spread, eigenvalues, Q
 
 
-def _symmetric_k(kernel: Kernel, nearest: bool, rank: int | str | None) -> Circuit:
+def _symmetric_k(kernel: NamedKernel, nearest: bool, rank: int | str | None) -> Circuit:
     K = kernel.floats
     is_given = not nearest and rank in (None, "full") and kernel.rows is None
     if is_given and surely_definite(K) and surely_definite(np.eye(len(K)) - K):
@@ -365,7 +365,7 @@ def _symmetric_k(kernel: Kernel, nearest: bool, rank: int | str | None) -> Circu
     return _from_spectrum(kernel, np.minimum(rounded[kept], 1.0), Q[:, kept])
 
 
-def _cluster_warning(kernel: Kernel, kept: np.ndarray, eigenvalues: np.ndarray, Q: np.ndarray) -> str:
+def _cluster_warning(kernel: NamedKernel, kept: np.ndarray, eigenvalues: np.ndarray, Q: np.ndarray) -> str:
     """The warning about a marginal kernel that is replaced by its spectrum."""
     change = float(np.abs((Q[:, kept] * eigenvalues[kept]) @ Q[:, kept].T - kernel.floats).max())
     rank, ones = int(kept.sum()), int((eigenvalues[kept] == 1.0).sum())
@@ -425,7 +425,7 @@ def _scaled_nullity(A: np.ndarray) -> int:
     return int((spread == 0).sum() + small.sum())
 
 
-def _check_spectrum(kernel: Kernel, what: str, most: float = math.inf) -> None:
+def _check_spectrum(kernel: NamedKernel, what: str, most: float = math.inf) -> None:
     """Refuse a symmetric kernel with an eigenvalue that is negative, or above `most`, up to rounding."""
     eigenvalues, tolerance = eigvalsh(kernel.floats), max(TOLERANCE, 100 * kernel.rounding)
     if eigenvalues[0] < -tolerance * np.abs(eigenvalues).max():
@@ -434,7 +434,7 @@ def _check_spectrum(kernel: Kernel, what: str, most: float = math.inf) -> None:
         raise _not_valid(kernel, what, -1)
 
 
-def _not_valid(kernel: Kernel, what: str, which: int) -> SemanticsError:
+def _not_valid(kernel: NamedKernel, what: str, which: int) -> SemanticsError:
     eigenvalues, Q = eigh(kernel.floats)
     size = np.abs(Q[:, which])
     heavy = [repr(kernel.items[i]) for i in np.argsort(-size, kind="stable")[:2] if size[i] > 1e-6]
@@ -448,7 +448,7 @@ def _not_valid(kernel: Kernel, what: str, which: int) -> SemanticsError:
 # -- nonsymmetric kernels ------------------------------------------------------------------------------------
 
 
-def _check_nonsymmetric(kernel: Kernel) -> None:
+def _check_nonsymmetric(kernel: NamedKernel) -> None:
     A = kernel.floats
     # With L = K·(I − K)⁻¹:  (I − K)ᵀ·(L + Lᵀ)·(I − K) = K + Kᵀ − 2·Kᵀ·K.
     enough = A + A.T if kernel.what == "L" else A + A.T - 2 * A.T @ A
@@ -467,7 +467,7 @@ def _check_nonsymmetric(kernel: Kernel) -> None:
             _check_probabilities(kernel, sets)
 
 
-def _check_minors(kernel: Kernel, sets: np.ndarray) -> None:
+def _check_minors(kernel: NamedKernel, sets: np.ndarray) -> None:
     """det L_S ≥ 0"""
     if sets.shape[1] == 0:
         return
@@ -477,7 +477,7 @@ def _check_minors(kernel: Kernel, sets: np.ndarray) -> None:
         raise _negative(kernel, f"the minor of L for {kernel.set(sets[i])} is {value:.6g}")
 
 
-def _check_probabilities(kernel: Kernel, sets: np.ndarray) -> None:
+def _check_probabilities(kernel: NamedKernel, sets: np.ndarray) -> None:
     """Pr(exactly S) = (−1)^(n − |S|)·det(K − I outside S) ≥ 0"""
     n = len(kernel.items)
     outside = np.ones((len(sets), n))
@@ -488,7 +488,7 @@ def _check_probabilities(kernel: Kernel, sets: np.ndarray) -> None:
         raise _negative(kernel, f"the set {kernel.set(sets[i])} would have probability {value:.6g}")
 
 
-def _check_pairs(kernel: Kernel) -> None:
+def _check_pairs(kernel: NamedKernel) -> None:
     """Check the minors of one and two items; for K, the probabilities of every outcome for these items."""
     A, d = kernel.floats, np.diag(kernel.floats)
     both = np.outer(d, d) - A * A.T
@@ -518,5 +518,5 @@ def _most_negative(blocks: np.ndarray) -> tuple[int | None, float]:
     return (worst if relative[worst] < -TOLERANCE else None), float(values[worst])
 
 
-def _negative(kernel: Kernel, problem: str) -> SemanticsError:
+def _negative(kernel: NamedKernel, problem: str) -> SemanticsError:
     return SemanticsError(f"the kernel {kernel.what} is no DPP: {problem}, and probabilities are not negative")

@@ -71,7 +71,7 @@ class WidthError(CircuitError):
 
 
 @dataclass(frozen=True)
-class Plan:
+class EliminationOrder:
     """An order of elimination and what it costs.
 
     Attributes
@@ -147,11 +147,11 @@ def _kept(names: Sequence[str], keep: Iterable[str] | None) -> set[int]:
 # -- the order ----------------------------------------------------------------------------------------------
 
 
-def make_plan(count: int, scopes: Sequence[Sequence[int]], kept: set[int]) -> Plan:
+def make_plan(count: int, scopes: Sequence[Sequence[int]], kept: set[int]) -> EliminationOrder:
     """The cheaper of two min-fill plans, which break ties differently; a `WidthError` if it is too costly."""
     ties = (1,) if len(kept) == count else (1, -1)
     plans = [_try_plan(count, scopes, kept, tie) for tie in ties]
-    good = [plan for plan in plans if isinstance(plan, Plan)]
+    good = [plan for plan in plans if isinstance(plan, EliminationOrder)]
     if not good:
         width = min(plan for plan in plans if isinstance(plan, int))
         raise WidthError(f"the induced width of a min-fill order is at least {width}: tables of {_power(width)}", width)
@@ -171,9 +171,9 @@ def _power(width: int) -> str:
     return f"2^{width + 1} entries (the limit is 2^{MOST_NEIGHBOURS + 1})"
 
 
-def _try_plan(count: int, scopes: Sequence[Sequence[int]], kept: set[int], tie: int) -> Plan | int:
+def _try_plan(count: int, scopes: Sequence[Sequence[int]], kept: set[int], tie: int) -> EliminationOrder | int:
     """A min-fill order with its cost, or, if it is too wide, a lower bound on its width."""
-    graph = _Graph(count, scopes)
+    graph = _InteractionGraph(count, scopes)
     order: list[int] = []
     neighbours: list[tuple[int, ...]] = []
     for group in (set(range(count)) - kept, kept):
@@ -181,7 +181,9 @@ def _try_plan(count: int, scopes: Sequence[Sequence[int]], kept: set[int], tie: 
         if smallest is not None:
             return smallest
     numbers = sum(2 << len(nbrs) for v, nbrs in zip(order, neighbours, strict=True) if v not in kept)
-    return Plan(order, neighbours, max(map(len, neighbours), default=0), _entries(order, neighbours, kept), numbers)
+    return EliminationOrder(
+        order, neighbours, max(map(len, neighbours), default=0), _entries(order, neighbours, kept), numbers
+    )
 
 
 def _entries(order: list[int], neighbours: list[tuple[int, ...]], kept: set[int]) -> int:
@@ -196,7 +198,7 @@ def _entries(order: list[int], neighbours: list[tuple[int, ...]], kept: set[int]
     return total
 
 
-class _Graph:
+class _InteractionGraph:
     """The graph in which two variables are neighbours if some table has both."""
 
     def __init__(self, count: int, scopes: Sequence[Sequence[int]]):
@@ -229,7 +231,7 @@ class _Graph:
 
 
 def _min_fill(
-    graph: _Graph, group: set[int], tie: int, order: list[int], neighbours: list[tuple[int, ...]]
+    graph: _InteractionGraph, group: set[int], tie: int, order: list[int], neighbours: list[tuple[int, ...]]
 ) -> int | None:
     """Eliminate a group of variables. If all that remain have too many neighbours, return the smallest such number."""
     fill = {v: graph.fill(v) for v in sorted(group)}
@@ -266,7 +268,7 @@ class _Elimination:
         self.constants: list[np.ndarray] = []
         self.parts: list[Node | None] = []  # one for each connected component
 
-    def run(self, plan: Plan) -> Node:
+    def run(self, plan: EliminationOrder) -> Node:
         self.place = {v: i for i, v in enumerate(plan.order)}
         for factor in self.factors:
             self.deliver(factor)

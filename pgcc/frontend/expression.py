@@ -27,7 +27,7 @@ import numpy as np
 
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, ParseError, plural
-from pgcc.frontend.terms import Terms
+from pgcc.frontend.terms import TermArithmetic
 from pgcc.frontend.tokens import END, ESCAPE, KINDS, NEWLINE, WORD, decimal, hexadecimal
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, det, var
@@ -135,7 +135,7 @@ class _Parser:
         self.text, self.where = text, where
         self.at = 0  # the position of the current token
         self.state = START
-        self.compute = Terms(budget=(1 << 22) + 8 * len(text))
+        self.compute = TermArithmetic(budget=(1 << 22) + 8 * len(text))
         self.expression = _Expression()
         self.open: list[_Open] = []
         self.known: dict[str, Term] = {}  # the values of names that have been used or defined

@@ -32,7 +32,7 @@ def from_graph(graph: networkx.DiGraph, meaning: str, signed: bool) -> tuple[Nod
     if said != meaning:
         other = "pgcc.pc.PC" if meaning == GENERATING else "pgcc.Circuit"
         raise CircuitError(f"the graph is of a {said} circuit, not of a {meaning} one: {other}.from_networkx reads it")
-    reader = _Reader(graph, signed)
+    reader = _GraphReader(graph, signed)
     for name in order:
         reader.visit(name)
     return reader.made[_root(graph)], graph.graph.get("variables")
@@ -59,7 +59,7 @@ def _root(graph: networkx.DiGraph) -> Hashable:
     return roots[0]
 
 
-class _Reader:
+class _GraphReader:
     def __init__(self, graph: networkx.DiGraph, signed: bool):
         self.graph, self.signed = graph, signed
         self.made: dict[Hashable, Node] = {}

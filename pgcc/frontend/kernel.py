@@ -23,7 +23,7 @@ STACK_LEVEL = 5  # of a warning: the line that called `dpp`, through its decorat
 
 
 @dataclass(frozen=True)
-class Kernel:
+class NamedKernel:
     """A matrix as it was given, with a name for each row."""
 
     what: str  # L, K or factor
@@ -33,7 +33,7 @@ class Kernel:
     rounding: float  # relative, of the type of the entries
     note: str = ""  # how its numbers were changed, for `Model.explain`
 
-    def noted(self, change: str) -> Kernel:
+    def noted(self, change: str) -> NamedKernel:
         """The same kernel with a note on how its numbers were changed, which is also issued as a warning."""
         warnings.warn(change, stacklevel=STACK_LEVEL)
         return replace(self, note=f"{self.note}; {change}" if self.note else change)
@@ -44,7 +44,7 @@ class Kernel:
     def set(self, members: Iterable[int]) -> str:
         return "{" + ", ".join(self.items[i] for i in members) + "}"
 
-    def replaced(self, floats: np.ndarray) -> Kernel:
+    def replaced(self, floats: np.ndarray) -> NamedKernel:
         return replace(self, floats=floats, rows=None)
 
 
@@ -53,7 +53,7 @@ def _entry(what: str, items: Sequence[str], i: int, j: int) -> str:
     return f"{what}[{items[i]!r}, {j if what == 'factor' or j >= len(items) else repr(items[j])}]"
 
 
-def read_kernel(what: str, matrix: Any, names: Iterable[str] | None) -> Kernel:
+def read_kernel(what: str, matrix: Any, names: Iterable[str] | None) -> NamedKernel:
     """Read a kernel from anything that holds an array, or from nested lists; `what` is "L", "K" or "factor"."""
     if is_frame(matrix) and names is None:
         names = _frame_names(what, matrix)
@@ -118,14 +118,14 @@ def _item_names(names: Iterable[str] | None, count: int, what: str) -> list[str]
     return new_names(items, "items")
 
 
-def _numbers(what: str, items: list[str], entries: np.ndarray) -> Kernel:
+def _numbers(what: str, items: list[str], entries: np.ndarray) -> NamedKernel:
     if entries.dtype.kind == "c":
         return _numbers(what, items, _real(what, items, entries))
     floats = as_doubles(entries) if entries.dtype.kind == "f" else None
     if floats is not None:
         rounding = float(np.finfo(entries.dtype).eps)
         _check_finite(what, items, floats)
-        return Kernel(what, items, floats, None, max(rounding, float(np.finfo(np.float64).eps)))
+        return NamedKernel(what, items, floats, None, max(rounding, float(np.finfo(np.float64).eps)))
     rows: list[list[Number]] = [
         [_number(what, items, i, j, x) for j, x in enumerate(row)] for i, row in enumerate(entries.tolist())
     ]
@@ -138,7 +138,7 @@ def _numbers(what: str, items: list[str], entries: np.ndarray) -> Kernel:
         and Fraction not in kinds
         and all(x == y for r, s in zip(rows, floats, strict=True) for x, y in zip(r, s, strict=True))
     )
-    return Kernel(what, items, floats, None if is_float else rows, float(np.finfo(np.float64).eps))
+    return NamedKernel(what, items, floats, None if is_float else rows, float(np.finfo(np.float64).eps))
 
 
 def _real(what: str, items: list[str], entries: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError
 from pgcc.exact.bounded import interpolation_weights
-from pgcc.frontend.terms import Terms
+from pgcc.frontend.terms import TermArithmetic
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import bordered
 from pgcc.ir.node import ONE, Node, Op, det, iter_edges, var
@@ -71,7 +71,7 @@ def from_sympy(expr: sympy.Expr, variables: Iterable[str | sympy.Symbol] | None 
         hint = " (text is read by pgcc.parse)" if isinstance(expr, str) else ""
         raise CircuitError(f"expected a SymPy expression, not {type(expr).__name__}{hint}")
     with collector_paused():
-        reader = _Reader()
+        reader = _ExpressionReader()
         root = node_of(reader.read(expr))
         names = sorted(reader.symbols, key=_natural) if variables is None else _symbol_names(variables)
         return Circuit(root, names)
@@ -89,13 +89,13 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
     return [(0, int(part), part) if i % 2 else (1, 0, part) for i, part in enumerate(parts)]
 
 
-class _Reader:
+class _ExpressionReader:
     """Converts sub-expressions to terms, innermost first, each object once."""
 
     def __init__(self) -> None:
         import sympy
 
-        self.compute = Terms()
+        self.compute = TermArithmetic()
         self.symbols: dict[str, sympy.Symbol] = {}
         self.done: dict[int, Term] = {}  # by identity: comparing expressions would recurse
         self.entries: dict[int, list[sympy.Expr]] = {}  # of the matrices of determinants, by identity

@@ -17,7 +17,7 @@ MAX_EXPONENT = 1000
 _LONG = 2048  # shorter numbers cost next to nothing; every double is one
 
 
-class Terms:
+class TermArithmetic:
     """Sums, products and powers of terms, in exact arithmetic of bounded size.
 
     Parameters

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, EvidenceError, KnowsOtherWords, plural
 from pgcc.ir.facts import Facts, find_facts, find_overlap
-from pgcc.ir.flat import Flat
+from pgcc.ir.flat import Entry, Flat, make_nodes
 from pgcc.ir.names import hint
 from pgcc.ir.node import Node, Op, const, postorder, product, rebuild, var
 from pgcc.ir.numbers import as_number, is_number, power, reciprocal
@@ -637,9 +637,12 @@ class Circuit(KnowsOtherWords):
         return circuit_html(self)
 
     def __reduce__(self) -> tuple:
-        from pgcc.ir.table import from_table, to_table
+        return _from_entries, (self.variables, list(self.flat.entries()))
 
-        return from_table, to_table(self)
+
+def _from_entries(variables: tuple[str, ...], entries: list[Entry]) -> Circuit:
+    """The circuit of nodes that were written one after another, children before parents: deep ones are pickled, too."""
+    return Circuit(make_nodes(entries)[-1], variables)
 
 
 def from_flat(flat: Flat, variables: Iterable[str]) -> Circuit:

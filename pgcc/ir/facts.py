@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
@@ -26,8 +26,8 @@ class Facts:
 
     Attributes
     ----------
-    nodes, edges : int
-        The number of nodes, and of edges, which is how the paper measures the size of a circuit.
+    edges : int
+        The number of edges, which is how the paper measures the size of a circuit.
     depth : int
         The number of edges on the longest path from the root to a leaf.
     degree : int
@@ -44,11 +44,8 @@ class Facts:
         Whether no number was given as a float.
     dets : int
         The number of determinants.
-    overlap : tuple or None
-        (node, variable): the first product that is not decomposable and a variable that two of its children share.
     """
 
-    nodes: int
     edges: int
     depth: int
     degree: int
@@ -57,25 +54,21 @@ class Facts:
     monotone: bool
     exact: bool
     dets: int
-    overlap: tuple[Node, str] | None = field(default=None, compare=False, repr=False)
 
 
 def find_facts(circuit: Circuit) -> Facts:
     """The facts of a circuit."""
     order, links = circuit.order, circuit.links
     degree = formal_degrees(order, links)
-    overlap = circuit.overlap
     return Facts(
-        nodes=len(order),
         edges=sum(map(len, links)),
         depth=_depth(links),
         degree=degree[-1],
-        decomposable=overlap is None,
+        decomposable=circuit.overlap is None,
         smooth=not len(find_uneven_sums(circuit)),
         monotone=all(map(is_monotone, order)),
         exact=all(map(is_exact, order)),
         dets=sum(node.op is Op.DET for node in order),
-        overlap=overlap,
     )
 
 

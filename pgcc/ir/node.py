@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import chain
-from typing import Any, assert_never
+from typing import Any
 
 from pgcc.errors import CircuitError, plural
 from pgcc.ir.matrix import Matrix
@@ -301,24 +301,6 @@ def iter_edges(node: Node) -> Iterator[tuple[Number, Node]]:
 def count_uses(order: Iterable[Node]) -> Counter[Node]:
     """The number of edges into every node of a postorder."""
     return Counter(chain.from_iterable(node.children for node in order))
-
-
-def make_node(op: Op, children: Sequence[Node], data: Any) -> Node:
-    """A node from its operation, children and data."""
-    match op:
-        case Op.CONST:
-            return const(data)
-        case Op.VAR:
-            return var(*data)
-        case Op.SUM:
-            return weighted_sum(data, children)
-        case Op.PRODUCT:
-            return product(children)
-        case Op.DET:
-            half = len(children) // 2
-            m0, u, v, size, counted = data
-            return det(m0, u, v, children[:half], children[half:], size, counted)
-    assert_never(op)
 
 
 def rebuild(node: Node, children: Sequence[Node]) -> Node:

@@ -12,20 +12,20 @@ What `pgcc.compile` runs, in this order (`pgcc.compiler.STAGES` says when):
 
 What methods of `Circuit` and the frontends ask for (documented at the methods; `observe` is the first and the third):
 
-    condition     condition       the coefficient of t^|A| of g(z_A = t, z_B = 0): Pr(evidence, rest)
+    condition     condition       the coefficient of t^|A| of g(z_A = t, z_B = 0): Pr(evidence, rest), by `sizes`
                   marginalize     g at z_i = 1: Pr(rest)
     sizes         of_size         the terms with k of the variables T: Pr(S, |S ∩ T| = k)
     compose       compose         z_i ↦ f_i, of total 1: hierarchical composition
                   thin, tilt, complement, add, restrict   other substitutions for z_i and ȳ_i
     homogenize    smooth          missing variables of a probabilistic circuit as factors z_i + ȳ_i
     total         normalize       g / g(1)
-    expand_det    expand_det      the same polynomial without determinants, by Bird's algorithm, as in the paper
+    expand_det    expand_det      the same polynomial without determinants, by `berkowitz`
     berkowitz     berkowitz       the determinant of a matrix of nodes as sums and products
 
 What passes compute with: `building` (sums and products without zeros and ones), `recursion` (on a stack of its own),
 and `pgcc.exact` (rational numbers that do not become enormous, and interval arithmetic).
 
-There are four exact determinants, each for another purpose: `pgcc.ir.interpret.determinant` is the specification, over
+There are three exact determinants, each for another purpose: `pgcc.ir.interpret.determinant` is the specification, over
 any ring, and shares no code with the others on purpose; `pgcc.exact.bounded.constant_determinant` eliminates (numbers
-only, and fast); `expand_det.bird` and `berkowitz.berkowitz` build circuits, of which the smaller one is taken.
+only, and fast); `berkowitz.berkowitz` builds a circuit.
 """

@@ -1,28 +1,25 @@
 """Expand determinants into sums and products, as the paper does: an oracle, and a way for small sized determinants.
 
-Bird's division-free algorithm (2011) makes O(n⁴) edges of an n×n determinant, and in floating point it cancels
-terribly (relative error 1e-7 at n = 20). With exact numbers it is a second definition to test against. In circuits
-that are not decomposable, small determinants of one size are compiled from it: R[t] has no elimination for them.
+An expansion without division has O(n⁴) edges for n rows, and in floating point it cancels terribly (relative error
+1e-7 at n = 20). With exact numbers it is a second definition to test against. In circuits that are not decomposable,
+small determinants of one size are compiled from it: R[t] has no elimination for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import zip_longest
 
 from pgcc.collector import collector_paused
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE, ZERO, Node, Op, const, product, rebuild, weighted_sum
-from pgcc.ir.numbers import Number
+from pgcc.ir.node import ONE, Node, Op, const, rebuild
+from pgcc.passes.berkowitz import Entries, Graded, berkowitz
+from pgcc.passes.building import sum_of
 from pgcc.passes.pipeline import simplify
 
 # Determinants larger than this are not expanded for polynomials in t.
 _MOST_EXPANDED = 10
-
-Graded = list[Node]  # a polynomial in s: the coefficient of s^k at index k. Without a size, there is no s
-Entries = list[list[Graded]]
 
 
 def expand_det(circuit: Circuit, sized_only: bool = False) -> Circuit:
@@ -33,7 +30,7 @@ def expand_det(circuit: Circuit, sized_only: bool = False) -> Circuit:
     >>> from pgcc.ir.node import det, var
     >>> d = det([[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1, 2], [2, 5]], [var("a"), var("b")])
     >>> print(expand_det(Circuit(d)).simplify())
-    (1 + 5*b)*(1 + a) - 4*a*b
+    -4*a*b + (1 + 5*b)*(1 + a)
     """
 
     def wanted(node: Node) -> bool:
@@ -63,9 +60,8 @@ def expand_small(circuit: Circuit, sized_only: bool = False) -> Circuit:
 
 def _expanded(node: Node, children: list[Node]) -> Node:
     entries = _entries(node, children[: len(children) // 2], children[len(children) // 2 :])
-    top = node.size or 0
-    expanded = bird(entries, top)
-    return expanded[top] if top < len(expanded) else ZERO
+    # transposed: where U = I, as of DPPs, a column has one f_i, and fewer products differ
+    return berkowitz(list(zip(*entries, strict=True)), node.size or 0)
 
 
 def _entries(node: Node, f: Sequence[Node], y: Sequence[Node]) -> Entries:
@@ -85,7 +81,7 @@ def _entries(node: Node, f: Sequence[Node], y: Sequence[Node]) -> Entries:
         terms = [(w, f[i], sized and counted[i]) for w, i in zip(weights, which, strict=True)]
         without_s = [(number, ONE), *((w, child) for w, child, counts in terms if not counts)]
         with_s = [(w, child) for w, child, counts in terms if counts]
-        return [_sum(*zip(*part, strict=True)) for part in (without_s, with_s) if part]
+        return [sum_of(part) for part in (without_s, with_s) if part]
 
     zero = Fraction(0)
     top = [
@@ -95,57 +91,3 @@ def _entries(node: Node, f: Sequence[Node], y: Sequence[Node]) -> Entries:
     ]
     low = [[[const(-v[b][i])] for b in rows] + [[y[i]] if j == i else [] for j in border] for i in border]
     return top + low
-
-
-def bird(A: Entries, top: int = 0) -> Graded:
-    """det A up to s^top, by n − 1 times F := μ(F)·A from F = A; then ±F[0][0].
-
-    μ(F) keeps what is above the diagonal and puts −Σ_{k>i} F[k][k] at (i, i): of F only the part on and above the
-    diagonal is ever used, and of the last one only the corner.
-    """
-    n = len(A)
-    if n == 0:
-        return [ONE]
-    F = A
-    for step in range(1, n):
-        rows = range(n) if step < n - 1 else range(1)
-        mu = _mu(F)
-        F = [[_dot(mu[i], A, i, j, top) if j >= i and i in rows else [] for j in range(n)] for i in range(n)]
-    return F[0][0] if n % 2 else _minus(F[0][0])
-
-
-def _mu(F: Entries) -> Entries:
-    tail: Graded = []
-    mu: Entries = []
-    for i in reversed(range(len(F))):
-        empty: list[Graded] = [[]] * i
-        mu.append([*empty, _minus(tail), *F[i][i + 1 :]])
-        tail = [_sum([1, 1], pair) for pair in zip_longest(tail, F[i][i], fillvalue=ZERO)]
-    return mu[::-1]
-
-
-def _minus(a: Graded) -> Graded:
-    return [_sum([-1], [c]) for c in a]
-
-
-def _dot(row: Sequence[Graded], A: Entries, start: int, column: int, top: int) -> Graded:
-    """Σ_{k ≥ start} row[k]·A[k][column] up to s^top"""
-    weights: list[list[Number]] = [[] for _ in range(top + 1)]
-    terms: list[list[Node]] = [[] for _ in range(top + 1)]
-    for k in range(start, len(row)):
-        for j, a in enumerate(A[k][column]):
-            for i, c in enumerate(row[k][: top + 1 - j]):
-                if c is not ZERO and a is not ZERO:
-                    weights[i + j].append(a.value if a.op is Op.CONST else 1)
-                    terms[i + j].append(c if a.op is Op.CONST else product((c, a)))
-    return list(map(_sum, weights, terms))
-
-
-def _sum(weights: Sequence[Number], terms: Sequence[Node]) -> Node:
-    """Σ w·c without zeros; a number if all the terms are."""
-    kept = [(w, c) for w, c in zip(weights, terms, strict=True) if w and c is not ZERO]
-    if all(c.op is Op.CONST for _, c in kept):
-        return const(sum((Fraction(w) * Fraction(c.value) for w, c in kept), Fraction(0)))
-    if len(kept) == 1 and kept[0][0] == 1:
-        return kept[0][1]
-    return weighted_sum([w for w, _ in kept], [c for _, c in kept])

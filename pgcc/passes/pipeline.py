@@ -25,7 +25,7 @@ PASSES: list[Pass] = [
 
 # Flattening may bring equal children together, merging them may leave one parent where two were, and so on. Small
 # circuits are simplified until nothing changes; in large ones, a further round must remove this share of the edges.
-SMALL = 10_000  # edges
+SMALL = 1000  # edges
 WORTH = 0.02  # of the edges
 MOST_ROUNDS = 50
 

@@ -10,10 +10,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pgcc.exact.bounded import constant_determinant, plus, times
-from pgcc.ir.flat import Flat
 from pgcc.ir.flat_builder import FlatBuilder
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Op, det_data
@@ -52,62 +49,12 @@ class Draft:
         raise AssertionError(f"no rule has finished operation {self.op!r}")
 
 
-class Rule(NamedTuple):
-    """A law; which nodes it changes, if no rule has changed their children (`matches`); and the rewriting (`apply`)."""
+class Rewriting(NamedTuple):
+    """A law, and the rewriting."""
 
     name: str
     law: str
-    matches: Callable[[Flat], np.ndarray]
     apply: Callable[[Draft], None]
-
-
-def never(flat: Flat) -> np.ndarray:
-    """For rules that apply only where a child has changed."""
-    return np.zeros(len(flat.op), bool)
-
-
-def is_constant(flat: Flat, number: int) -> np.ndarray:
-    """Which nodes are the constant 0 or 1, given as an integer."""
-    found = np.zeros(len(flat.op), bool)
-    found[[i for i, data in flat.data.items() if type(data) is int and data == number]] = True
-    return found
-
-
-def having(flat: Flat, children: np.ndarray) -> np.ndarray:
-    """Which nodes have a child among these."""
-    found = np.zeros(len(flat.op), bool)
-    found[flat.parent[children[flat.child]]] = True
-    return found
-
-
-def has_zero_term(flat: Flat) -> np.ndarray:
-    found = having(flat, is_constant(flat, 0))
-    zero = [k for k, weight in enumerate(flat.weights) if not weight]
-    found[np.searchsorted(flat.first_weight, zero, side="right") - 1] = True
-    return found
-
-
-def repeats(flat: Flat) -> np.ndarray:
-    found = np.zeros(len(flat.op), bool)
-    edges = np.sort(flat.parent * len(flat.op) + flat.child)
-    found[edges[1:][edges[1:] == edges[:-1]] // len(flat.op)] = True
-    return found
-
-
-def few_children(flat: Flat) -> np.ndarray:
-    return flat.lengths < 2
-
-
-def any_determinant(matches: Callable[[Any, np.ndarray], bool]) -> Callable[[Flat], np.ndarray]:
-    """A test of all nodes, from a test of one determinant, given its data and which of its children are 0."""
-
-    def found(flat: Flat) -> np.ndarray:
-        marks, zero = np.zeros(len(flat.op), bool), is_constant(flat, 0)
-        for i in np.flatnonzero(flat.op == Op.DET).tolist():
-            marks[i] = matches(flat.data[i], zero[flat.child[flat.start[i] : flat.start[i + 1]]])
-        return marks
-
-    return found
 
 
 def scaled(build: FlatBuilder, factor: Number, node: int) -> int:
@@ -194,7 +141,7 @@ def keep_factors(draft: Draft) -> None:
         draft.children = [scaled(draft.build, factor, child) for factor, child in pairs]
 
 
-def sizes_possible(zero: Sequence[bool] | np.ndarray, counted: Sequence[bool]) -> tuple[int, int]:
+def sizes_possible(zero: Sequence[bool], counted: Sequence[bool]) -> tuple[int, int]:
     """The least and the largest |T ∩ counted| of the terms that are not 0: y_i = 0 says "in", f_i = 0 says "out".
 
     zero : which of f_1..f_k, y_1..y_k are 0.
@@ -202,18 +149,6 @@ def sizes_possible(zero: Sequence[bool] | np.ndarray, counted: Sequence[bool]) -
     k = len(counted)
     surely_in = sum(bool(y) and c for y, c in zip(zero[k:], counted, strict=True))
     return surely_in, sum(not f and c for f, c in zip(zero[:k], counted, strict=True))
-
-
-def size_is_decided(data: Any, zero: np.ndarray) -> bool:
-    m0, _, _, size, counted = data
-    if size is None:
-        return False
-    least, largest = sizes_possible(zero, (True,) * (len(zero) // 2) if counted is None else counted)
-    return not least < size < largest or size > m0.shape[0]
-
-
-def some_are_absent(data: Any, zero: np.ndarray) -> bool:
-    return not len(zero) or bool(zero[: len(zero) // 2].any())
 
 
 def decide_size(draft: Draft) -> None:
@@ -260,48 +195,35 @@ def _columns(matrix: Matrix, kept: Sequence[int]) -> Matrix:
     return Matrix([[row[j] for j in kept] for row in matrix.numbers()], shape=(0, len(kept)), note=matrix.note)
 
 
-RULES: dict[Op, tuple[Rule, ...]] = {
+RULES: dict[Op, tuple[Rewriting, ...]] = {
     Op.CONST: (),
     Op.VAR: (),
     Op.SUM: (
-        Rule("take factors into the weights", "w·(v·c) = (w·v)·c", never, take_into_weights),
-        Rule("drop zeros", "a + 0·c = a + w·0 = a", has_zero_term, drop_zero_terms),
-        Rule("merge equal children", "w·c + v·c = (w + v)·c", repeats, merge_equal_terms),
-        Rule("collapse a sum", "Σ of nothing = 0, of w·c alone = w·c", few_children, collapse_sum),
+        Rewriting("take factors into the weights", "w·(v·c) = (w·v)·c", take_into_weights),
+        Rewriting("drop zeros", "a + 0·c = a + w·0 = a", drop_zero_terms),
+        Rewriting("merge equal children", "w·c + v·c = (w + v)·c", merge_equal_terms),
+        Rewriting("collapse a sum", "Σ of nothing = 0, of w·c alone = w·c", collapse_sum),
     ),
     Op.PRODUCT: (
-        Rule("hand factors up", "(v·a)·b = v·(a·b)", never, hand_up_factors),
-        Rule("annihilate", "0·a = 0", lambda flat: having(flat, is_constant(flat, 0)), annihilate),
-        Rule("drop ones", "1·a = a", lambda flat: having(flat, is_constant(flat, 1)), drop_ones),
-        Rule("collapse a product", "Π of nothing = 1, of a alone = a", few_children, collapse_product),
+        Rewriting("hand factors up", "(v·a)·b = v·(a·b)", hand_up_factors),
+        Rewriting("annihilate", "0·a = 0", annihilate),
+        Rewriting("drop ones", "1·a = a", drop_ones),
+        Rewriting("collapse a product", "Π of nothing = 1, of a alone = a", collapse_product),
     ),
     Op.DET: (
-        Rule("keep factors", "w·c is one child", never, keep_factors),
-        Rule(
+        Rewriting("keep factors", "w·c is one child", keep_factors),
+        Rewriting(
             "decide the size",
             "of size k: c_T = 0 where |T| > r; of the children that count, if k have y_i = 0 the others are out "
             "(f_i = 0), if only k have f_i ≠ 0 they are in (y_i = 0), and then the size says nothing more",
-            any_determinant(size_is_decided),
             decide_size,
         ),
-        Rule(
+        Rewriting(
             "delete what is absent",
             "f_i = 0: det = y_i·(det without i); without children it is the number det M0",
-            any_determinant(some_are_absent),
             delete_absent,
         ),
     ),
 }
 
 APPLY = {op: tuple(rule.apply for rule in rules) for op, rules in RULES.items()}
-
-
-def find_matches(flat: Flat) -> np.ndarray:
-    """Which nodes some rule changes, if none has changed their children."""
-    found = np.zeros(len(flat.op), bool)
-    for op, rules in RULES.items():
-        of_kind = flat.op == op
-        for rule in rules if of_kind.any() else ():
-            if rule.matches is not never:
-                found |= of_kind & rule.matches(flat)
-    return found

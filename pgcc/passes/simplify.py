@@ -5,7 +5,7 @@
 
 `pgcc.passes.pipeline` repeats them until nothing changes. No node is ever copied, so that a DAG never becomes larger.
 Numbers are computed exactly; where a number would become enormous (`LARGEST` bits, as in 2**2**2**9), the rule is not
-applied. A node that no rule matches is kept as it is.
+applied. A circuit that no rule changes is returned itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pgcc.ir.flat import Entry, Flat
 from pgcc.ir.flat_builder import FlatBuilder
 from pgcc.ir.node import Op
 from pgcc.ir.numbers import Number
-from pgcc.passes.rules import APPLY, Draft, find_matches, is_constant, scaled
+from pgcc.passes.rules import APPLY, Draft, scaled
 
 # -- fold ---------------------------------------------------------------------------------------------------
 
@@ -39,37 +39,8 @@ def fold(circuit: Circuit) -> Circuit:
     6*a*b
     """
     with collector_paused():
-        flat = circuit.flat
-        matches = find_matches(flat) | _other_constants(flat)
-        if not matches.any() and not _may_share(flat):
-            return circuit
-        folded = _Folding(flat).run(matches.tolist())
-        return circuit if folded.equals(flat) else from_flat(folded, circuit.variables)
-
-
-def _other_constants(flat: Flat) -> np.ndarray:
-    """Constants c that are to become c·1, or 0."""
-    return (flat.op == Op.CONST) & ~is_constant(flat, 0) & ~is_constant(flat, 1)
-
-
-def _may_share(flat: Flat) -> bool:
-    """Whether two nodes may differ only in the order of their children: whether sums over the children are equal.
-
-    The sums are of 64 bits that depend on a child and its weight, so that other nodes hardly ever have the same.
-    """
-    bits = _scrambled(np.arange(1, len(flat.op) + 1, dtype=np.uint64))[flat.child]
-    of_sum = (flat.op == Op.SUM)[flat.parent]
-    bits[of_sum] = _scrambled(bits[of_sum] + (flat.doubles + 0.0).view(np.uint64))
-    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(bits, dtype=np.uint64)])
-    sums = np.sort((total[flat.start[1:]] - total[flat.start[:-1]])[flat.lengths > 0])
-    return bool((sums[1:] == sums[:-1]).any())
-
-
-def _scrambled(bits: np.ndarray) -> np.ndarray:
-    """A bijection of 64-bit integers in which every bit depends on all others (the finalizer of SplitMix64)."""
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
+        folded = _Folding(circuit.flat).run()
+        return circuit if folded.equals(circuit.flat) else from_flat(folded, circuit.variables)
 
 
 class _Folding:
@@ -79,30 +50,22 @@ class _Folding:
     ----------
     new, factor : list, dict
         By position in the old circuit: node = factor · new. Factors are left out where they are 1.
-    changed : set
-        The positions of old nodes that may have become others.
     """
 
     def __init__(self, flat: Flat):
         self.flat, self.build = flat, FlatBuilder()
         self.new: list[int] = []
         self.factor: dict[int, Number] = {}
-        self.changed: set[int] = set()
         self.stuck = cannot_hand_up(flat)
         self.share = Sharing(self.build).representative
 
-    def run(self, matches: list[bool]) -> Flat:
-        """The new circuit; matches : whether some rule matches each node."""
+    def run(self) -> Flat:
+        """The new circuit."""
         for i, (op, children, data) in enumerate(self.flat.entries()):
             if op is Op.VAR:
                 self.new.append(self.build.add(op, children, data))
             elif op is Op.CONST:
                 self.constant(i, data)
-            elif not matches[i] and self.changed.isdisjoint(children):
-                copy = self.build.add(op, tuple([self.new[c] for c in children]), data)
-                self.new.append(self.share(copy))
-                if self.new[i] != copy:
-                    self.changed.add(i)
             else:
                 self.rewrite(i, op, children, data)
         root = len(self.new) - 1
@@ -110,12 +73,9 @@ class _Folding:
 
     def constant(self, i: int, number: Number) -> None:
         """c = c·1"""
-        zero, one = self.build.zero, self.build.one
-        self.new.append(zero if number == 0 else one)
-        if self.build.const(number) != self.new[i]:
-            self.changed.add(i)
-            if number != 0:
-                self.factor[i] = number
+        self.new.append(self.build.one if number else self.build.zero)
+        if number and (type(number) is not int or number != 1):
+            self.factor[i] = number
 
     def rewrite(self, i: int, op: Op, children: tuple[int, ...], data: Any) -> None:
         """Apply the rules of this operation, until it becomes another one."""
@@ -136,7 +96,6 @@ class _Folding:
             else:
                 result = scaled(self.build, factor, result)
         self.new.append(result)
-        self.changed.add(i)
 
 
 def cannot_hand_up(flat: Flat) -> set[int]:

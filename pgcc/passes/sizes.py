@@ -4,8 +4,11 @@ The degree may be that in some of the variables only: |S ∩ T| = k. The compone
 children's, those of a product are convolutions. Each node has a range of degrees, so that only components which can be
 other than 0, and which the root's depends on, are built. Of a determinant whose children have the degree 1, as
 variables that count, or 0, as anything that does not, the component of degree j is the determinant of size j over the
-former. Of any other it is a combination of the determinants at a few points, with Σ_m s^m·(component of degree m) for
-every child and s = 1, 2, 3, …: exact, but with numbers that cancel.
+former. Of any other, the component of the largest degree is the determinant of the components in which each pair of a
+child and its complement has its own largest degree. Its other components are combinations of the determinants at a few
+points, with Σ_m s^m·(component of degree m) for every child and s = 1, 2, 3, …: exact, but with numbers that cancel.
+
+With k = |T| that is conditioning on all of T (`pgcc.passes.condition`), of which only the other variables are kept.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, brief
 from pgcc.exact.bounded import interpolation_weights
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE, ZERO, Node, Op, det
+from pgcc.ir.node import ONE, ZERO, Node, Op, det, rebuild
 from pgcc.ir.operands import list_variables
 from pgcc.passes.building import product_of, sum_of
 
@@ -47,7 +50,7 @@ def of_size(circuit: Circuit, size: Any, over: Iterable[str] | None = None) -> C
             f"size={brief(size)}: of the {len(counted)} variables that are counted, 0 to {len(counted)} can be in"
         )
     with collector_paused():
-        return Circuit(_Grading(circuit, frozenset(counted)).component(range(least, most + 1)), circuit.variables)
+        return Circuit(component(circuit, frozenset(counted), range(least, most + 1)), circuit.variables)
 
 
 def read_size(size: Any) -> Range:
@@ -70,17 +73,35 @@ def read_size(size: Any) -> Range:
     return least, most
 
 
-class _Grading:
-    """The components of a circuit by their degree in the variables `over`."""
+def component(circuit: Circuit, over: Set[str], sizes: range, kept: bool = True) -> Node:
+    """The sum of the components of these degrees in the variables `over`, which become 1 unless they are `kept`."""
+    return _Grading(circuit, over, kept).component(sizes)
 
-    def __init__(self, circuit: Circuit, over: Set[str]):
-        self.order, self.links, self.over = circuit.order, circuit.links, over
+
+class _Grading:
+    """The components of a circuit by their degree in the variables `over`.
+
+    Attributes
+    ----------
+    range : list
+        The least and the largest degree of each node.
+    constant : list
+        Whether none of the variables occurs below the node.
+    counting : list
+        Of determinants, the children that count.
+    """
+
+    def __init__(self, circuit: Circuit, over: Set[str], kept: bool):
+        self.order, self.links, self.over, self.kept = circuit.order, circuit.links, over, kept
         self.range: list[Range] = []
-        self.counting: list[_Counting | None] = []  # of determinants
+        self.constant: list[bool] = []
+        self.counting: list[_Counting | None] = []
         for node, below in zip(self.order, self.links, strict=True):
             ranges = [self.range[c] for c in below]
             self.counting.append(_counting(node, ranges) if node.op is Op.DET else None)
             self.range.append(self._range(node, ranges))
+            counts = node.op is Op.VAR and node.name in over
+            self.constant.append(not counts and all(self.constant[c] for c in below))
 
     def component(self, sizes: range) -> Node:
         """The sum of the components of these degrees of the root."""
@@ -88,8 +109,8 @@ class _Grading:
         found: list[Components] = []
         for i, (node, below, degrees) in enumerate(zip(self.order, self.links, wanted, strict=True)):
             children = [found[c] for c in below]
-            if self.range[i] == (0, 0):
-                parts = dict.fromkeys(degrees, node)  # nothing in it counts
+            if self.constant[i]:
+                parts = dict.fromkeys(degrees, node)
             elif node.op is Op.SUM:
                 parts = {j: _sum_component(node, children, j) for j in degrees}
             elif node.op is Op.PRODUCT:
@@ -97,7 +118,7 @@ class _Grading:
             elif node.op is Op.DET:
                 parts = self._det_components(node, i, children, degrees)
             elif node.op is Op.VAR or node.op is Op.CONST:
-                parts = dict.fromkeys(degrees, node)
+                parts = dict.fromkeys(degrees, node if self.kept else ONE)
             else:
                 assert_never(node.op)
             found.append({j: part for j, part in parts.items() if part is not ZERO})
@@ -109,7 +130,7 @@ class _Grading:
         wanted[-1] = _within(sizes, self.range[-1])
         for i in reversed(range(len(self.order))):
             below, degrees = self.links[i], wanted[i]
-            if not degrees:
+            if not degrees or self.constant[i]:
                 continue
             op = self.order[i].op
             if op is Op.SUM:
@@ -123,9 +144,10 @@ class _Grading:
                     span = range(min(degrees) - rest_high, max(degrees) - rest_low + 1)
                     wanted[c] |= _within(span, self.range[c])
             elif op is Op.DET:
-                if self.counting[i] is None:
-                    for c in below:
-                        wanted[c] |= {*range(self.range[c][0], self.range[c][1] + 1)}
+                leading = self._leads(i, degrees)
+                for c, top in zip(below, self._pair_tops(below), strict=True):
+                    low, high = self.range[c]
+                    wanted[c] |= _within({top}, (low, high)) if leading else {*range(low, high + 1)}
             elif op is not Op.VAR and op is not Op.CONST:
                 assert_never(op)
         return wanted
@@ -145,21 +167,33 @@ class _Grading:
             case Op.PRODUCT:
                 return (sum(low for low, _ in below), sum(high for _, high in below))
             case Op.DET:
-                return self._det_range(below)
+                counting = self.counting[-1]
+                return _any_det_range(below) if counting is None else counting.range
         assert_never(node.op)
 
-    def _det_range(self, below: list[Range]) -> Range:
-        counting = self.counting[-1]
-        return _any_det_range(below) if counting is None else counting.range
+    def _leads(self, i: int, degrees: set[int]) -> bool:
+        """Whether of a determinant without children that count only the component of the largest degree is wanted."""
+        return self.counting[i] is None and degrees == {self.range[i][1]}
+
+    def _pair_tops(self, below: Sequence[int]) -> list[int]:
+        """For every child f_1..f_k, y_1..y_k of a determinant, the largest degree of its pair (f_i, y_i)."""
+        highs = [max(self.range[c][1], 0) for c in below]
+        return list(map(max, highs[: len(highs) // 2], highs[len(highs) // 2 :])) * 2
 
     def _det_components(self, node: Node, i: int, children: list[Components], degrees: set[int]) -> Components:
         counting = self.counting[i]
+        if self._leads(i, degrees):
+            tops = self._pair_tops(self.links[i])
+            leading = [parts.get(top, ZERO) for parts, top in zip(children, tops, strict=True)]
+            return dict.fromkeys(degrees, rebuild(node, leading))
         if counting is None:
             return self._interpolated(node, self.range[i], children, degrees)
+        alone = [next(iter(parts.values()), ZERO) for parts in children]  # each child has one component
         if node.size is not None:
-            return dict.fromkeys(degrees, node)  # its range is one degree
+            return dict.fromkeys(degrees, rebuild(node, alone))  # its range is one degree
+        k = len(alone) // 2
         sized = {j: abs(counting.when_all_out - j) for j in degrees}
-        return {j: det(*node.matrices, node.inside, node.outside, size, counting.counted) for j, size in sized.items()}
+        return {j: det(*node.matrices, alone[:k], alone[k:], size, counting.counted) for j, size in sized.items()}
 
     def _interpolated(self, node: Node, span: Range, children: list[Components], degrees: set[int]) -> Components:
         """Each component as a combination of the values at points; all of them share these."""

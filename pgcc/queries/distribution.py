@@ -16,7 +16,7 @@ from pgcc.data.evidence import Evidence, read_names
 from pgcc.errors import SemanticsError
 from pgcc.evaluate.parallel import for_chunks
 from pgcc.ir.circuit import Circuit
-from pgcc.queries.probability import Plan, probabilities
+from pgcc.queries.probability import ProbabilityPlan, probabilities
 from pgcc.rings.posteriors import shares
 from pgcc.rings.values import Values
 
@@ -52,7 +52,7 @@ class Distribution:
     rtol: float
     threads: int
     proved: bool = False
-    plans: dict[tuple[Any, ...], Plan] = field(default_factory=dict, init=False, repr=False)
+    plans: dict[tuple[Any, ...], ProbabilityPlan] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -99,7 +99,7 @@ def exact_prob(
 
 
 @dataclass(frozen=True)
-class Plan:
+class ProbabilityPlan:
     """How probabilities, or their logarithms, are computed for any rows of evidence.
 
     Attributes
@@ -228,11 +228,11 @@ def describe_shortcut(distribution: Distribution) -> str:
 
 def _make_plan(
     distribution: Distribution, method: str, rtol: float | None, logs: bool, bounds: bool, relative: bool
-) -> Plan:
+) -> ProbabilityPlan:
     """The plan for the arguments of `probabilities`."""
     rtol = budget.of_value(distribution.rtol if rtol is None else rtol)
     takes_kernel = method in ("auto", "direct") and not bounds
-    return Plan(
+    return ProbabilityPlan(
         distribution.compiled,
         distribution.total,
         distribution.proved,

@@ -72,7 +72,7 @@ def squares_beside_many(inside: str) -> Circuit:
 
 
 def test_scopes_belong_to_the_circuit_that_was_lowered() -> None:
-    """Above 10,000 edges `simplify` changes what it has returned."""
+    """Above `SMALL` edges `simplify` changes what it has returned."""
     circuit = squares_beside_many("u + u + 1")
     assert circuit.edges > pipeline.SMALL
     assert pipeline.simplify(pipeline.simplify(circuit)) is not pipeline.simplify(circuit)

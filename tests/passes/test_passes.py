@@ -27,7 +27,8 @@ from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, ZERO, Op, const, det, product, var, weighted_sum
 from pgcc.ir.verify import verify
 from pgcc.passes import rules
-from pgcc.passes.expand_det import bird, expand_det
+from pgcc.passes.berkowitz import berkowitz
+from pgcc.passes.expand_det import expand_det
 from pgcc.passes.pipeline import PASSES, simplify
 from pgcc.passes.rules import RULES
 from pgcc.passes.simplify import fold
@@ -432,7 +433,7 @@ def test_the_expansion_shares_and_skips_zeros():
 
     def size(n, below):
         entries = [[var(f"a{i}_{j}") if j >= i or below else ZERO for j in range(n)] for i in range(n)]
-        return edges(Circuit(bird([[[x] for x in row] for row in entries])[0]))
+        return edges(Circuit(berkowitz([[[x] for x in row] for row in entries])))
 
     assert size(8, below=True) < 8**4
     assert size(16, below=True) < 20 * size(8, below=True)
