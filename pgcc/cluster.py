@@ -259,6 +259,8 @@ class _DaskWorkers:
             self._client.wait_for_workers(1, timeout=_TIMEOUT)
         except TimeoutError:
             raise PgccError(_NO_WORKERS) from None
+        except OSError as error:
+            raise PgccError(f"the Dask scheduler does not answer any more: {error}") from None
 
 
 class _LostError(Exception):

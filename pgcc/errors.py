@@ -23,6 +23,20 @@ class PgccError(Exception):
     ParseError
     """
 
+    def __str__(self) -> str:
+        return printable(super().__str__())
+
+
+def printable(text: str) -> str:
+    """Text for a terminal: characters that would control it, in the name of a file or a variable, are escaped.
+
+    >>> print(printable("no file " + chr(27) + "[31mred"))
+    no file \\x1b[31mred
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
 
 class ParseError(PgccError):
     """Text that is not a valid expression. The message shows the line, with a caret under the mistake.

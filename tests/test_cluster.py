@@ -4,12 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import CancelledError
 
 import numpy as np
 import pytest
 
 import pgcc
-from pgcc.cluster import Lost, _LostError, crew, logprobs
+from pgcc.cluster import Lost, _DaskWorkers, _LostError, crew, logprobs
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.learn import PGC, ChowLiu, CircuitMLE, MixtureOfTrees, SimplePGC
 
@@ -182,3 +183,26 @@ def test_the_command(tmp_path, run):
 def test_the_command_starts_without_dask():
     code = "import sys, pgcc.cli.score; assert 'distributed' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_scheduler_that_is_gone():
+    """While work is under way: Dask raises an OSError where it would wait for a worker."""
+    pytest.importorskip("distributed")
+
+    class Gone:
+        status = "cancelled"
+
+        def nthreads(self):
+            return {}
+
+        def submit(self, *args, **more):
+            return self
+
+        def result(self):
+            raise CancelledError("lost the connection to the scheduler")
+
+        def wait_for_workers(self, *args, **more):
+            raise OSError("Timed out trying to connect after 10 s")
+
+    with pytest.raises(PgccError, match="the Dask scheduler does not answer any more: Timed out"):
+        list(_DaskWorkers(Gone()).stream(abs, [1]))

@@ -20,7 +20,7 @@ from typing import Any
 
 from pgcc.cli.arguments import UsageError, parse_arguments
 from pgcc.cli.exits import Exit
-from pgcc.errors import PgccError
+from pgcc.errors import PgccError, printable
 from pgcc.interrupts import end_at_once
 
 # The command that ends its own processes when it is interrupted, and only waits for them. The others end at once:
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         with contextlib.suppress(BrokenPipeError):
             _flush_answers()
-            print(f"pgcc: {_explain(error, args)}", file=sys.stderr)
+            print(f"pgcc: {printable(_explain(error, args))}", file=sys.stderr)
         return Exit.FAILED
 
 

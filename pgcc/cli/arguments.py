@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 from pgcc import __version__
 from pgcc.cli import exits, texts
 from pgcc.cli.terms import in_own_terms
-from pgcc.errors import PgccError
+from pgcc.errors import PgccError, printable
 from pgcc.methods import METHODS
 
 
@@ -41,7 +41,7 @@ class _Parser(argparse.ArgumentParser):
 
     def tell(self, text: str) -> None:
         """Write a message on standard error, in the terms of this command."""
-        print(f"pgcc: {self.in_own_terms(text)}", file=sys.stderr)
+        print(f"pgcc: {printable(self.in_own_terms(text))}", file=sys.stderr)
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ from pgcc.cli.output import json_text, print_answers
 from pgcc.cluster import logprobs
 from pgcc.data.npy import Npy, is_npy, reading
 from pgcc.data.text import read_csv, rows_at_a_time
-from pgcc.errors import PgccError, plural
+from pgcc.errors import PgccError, plural, printable
 from pgcc.model import Model
 from pgcc.progress import progress
 
@@ -29,8 +29,11 @@ def run(args: argparse.Namespace) -> None:
     if args.file == "-" == path:
         args.parser.error("the circuit and the data cannot both be read from standard input")
     model = compile_model(args, "rtol", "threads")
-    where, score = table_name(path), _Score()
-    with progress(f"scoring {where}", None, "row") as bar, contextlib.closing(_blocks(path, model.variables)) as blocks:
+    where, score = printable(table_name(path)), _Score()
+    with (
+        progress(f"scoring {where}", None, "row") as bar,
+        contextlib.closing(_blocks(path, model.variables)) as blocks,
+    ):
         scored = _score_here(model, blocks, where) if args.cluster is None else logprobs(args.cluster, model, blocks)
         for _, logs in scored:
             if args.rows:

@@ -152,7 +152,7 @@ class Evidence:
         for name, value in values.items():
             variable = find_variable(name, self.column)
             if variable is None:
-                raise EvidenceError(f"unknown variable {name!r}{where}{hint(name, self.variables)}")
+                raise EvidenceError(f"unknown variable {brief(name)}{where}{hint(name, self.variables)}")
             if variable in found:
                 raise EvidenceError(f"variable {variable!r} is observed twice{where}: {name!r} is the same")
             found[variable] = value
@@ -282,7 +282,7 @@ def read_names(names: Iterable[str] | str | None, column: Mapping[str, Any]) -> 
     for name in listed:
         variable = find_variable(name, column)
         if variable is None:
-            raise EvidenceError(f"unknown variable {name!r}{hint(name, column)}")
+            raise EvidenceError(f"unknown variable {brief(name)}{hint(name, column)}")
         if variable in found:
             raise EvidenceError(f"variable {variable!r} occurs twice in {some(listed)}")
         found[variable] = None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import inspect
 import os
 from collections.abc import Callable
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pgcc.errors import FormatError, circuit_from
-from pgcc.formats.io import as_path, is_replaceable, replacing
+from pgcc.errors import FormatError, circuit_from, printable
+from pgcc.formats.io import as_path, is_replaceable, replacing, unpacked_name
 from pgcc.ir.circuit import Circuit
 from pgcc.progress import waiting
 
@@ -54,8 +56,9 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
         A `.pgc` file holds text as `pgcc.parse` reads it; `.npz` is binary, for large circuits. Models of other
         programs: `.psdd`, `.sdd`, `.nnf` (c2d), `.ddnnf` (d4) and `.uai` (binary Bayesian and Markov networks). Kernels
         for `pgcc.dpp`: `.npy`, `.csv`, and `.npz` with an array L, K or factor. Graphs for `pgcc.spanning_tree`:
-        `.edges`, `.edgelist` and `.tsv`, with two nodes and optionally a weight per line. (A table of data is not a
-        circuit; use `pgcc fit` or the estimators of `pgcc.learn` to learn one from it.)
+        `.edges`, `.edgelist` and `.tsv`, with two nodes and optionally a weight per line. Any of them may be packed by
+        gzip: `alarm.uai.gz`. (A table of data is not a circuit; use `pgcc fit` or the estimators of `pgcc.learn` to
+        learn one from it.)
     **options
         The options of the format: ``vtree=`` (`.psdd`, `.sdd`), ``weights=`` (`.sdd`, `.nnf`), ``variables=`` (`.nnf`),
         ``keep=`` (`.uai`: the variables to keep; the others are summed out), ``kernel=`` "L", "K" or "factor",
@@ -87,7 +90,7 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
     path = as_path(path)
     if path.is_dir():
         raise FormatError(f"{path} is a directory, not a circuit")
-    if path.suffix.lower() not in FORMATS and not path.exists():
+    if unpacked_name(path).suffix.lower() not in FORMATS and not path.exists():
         raise FormatError(f"{path}: there is no such file")
     read = _function(path, "read")
     known = inspect.signature(read).parameters
@@ -96,7 +99,7 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
         advice = "; circuit.relabel renames the variables" if unknown[0] == "names" else ""
         raise FormatError(f"{path}: the format {path.suffix} has no option {unknown[0]}={advice}")
     try:
-        with waiting(f"reading {path}"):
+        with waiting(printable(f"reading {path}")):
             return read(path, **options)
     except FileNotFoundError as error:
         raise FormatError(f"{error.filename or path}: there is no such file") from None
@@ -115,13 +118,14 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
     circuit : Circuit
         The circuit to write.
     path : str or path-like
-        The extension chooses the format. `.pgc` (text) and `.npz` (for large circuits) can hold any circuit. `.nnf` can
-        hold circuits whose coefficients are 0 and 1 and whose terms can be shown to exclude one another. `.psdd` can
-        hold normalized circuits without determinants or negative weights, whose products follow one vtree (which is
-        written to a `.vtree` file next to it) and whose sums have terms that can be shown to exclude one another; the
-        weights become logarithms, with one or two rounding errors. `.uai` can hold products of factors of at most 16
-        variables each, without determinants or negative coefficients, and gets a table for each factor. These three
-        formats number their variables, so the names must be x1, x2, …
+        The extension chooses the format, and `.gz` after it packs the file. `.pgc` (text) and `.npz` (for large
+        circuits) can hold any circuit, and are read as the same one, node for node. `.nnf` can hold circuits whose
+        coefficients are 0 and 1 and whose terms can be shown to exclude one another. `.psdd` can hold normalized
+        circuits without determinants or negative weights, whose products follow one vtree (which is written to a
+        `.vtree` file next to it) and whose sums have terms that can be shown to exclude one another; the weights become
+        logarithms, with one or two rounding errors. `.uai` can hold products of factors of at most 16 variables each,
+        without determinants or negative coefficients, and gets a table for each factor. These three formats number
+        their variables, so the names must be x1, x2, …
 
     Raises
     ------
@@ -148,10 +152,14 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
     write = _function(path, "write")
     try:
         with replacing(path) as file:
-            beside = write(circuit, file)
+            if unpacked_name(path) == path:
+                beside = write(circuit, file)
+            else:
+                beside = write(circuit, content := BytesIO())
+                file.write(gzip.compress(content.getvalue(), mtime=0))
         for extension, content in (beside or {}).items():
             if is_replaceable(path):
-                with replacing(path.with_suffix(extension)) as file:
+                with replacing(unpacked_name(path).with_suffix(extension)) as file:
                     file.write(content)
     except OSError as error:
         raise FormatError(f"{path} cannot be written: {error.strerror or error}") from None
@@ -165,6 +173,7 @@ def check_can_save(path: str | os.PathLike[str]) -> None:
 def _function(path: Path, name: str) -> Callable:
     """The function `read` or `write` of the format that the file extension names."""
     able = {extension: one for extension, one in FORMATS.items() if name == "read" or one.is_written}
+    path = unpacked_name(path)
     extension = path.suffix.lower()
     if extension not in able:
         what = f"the format {path.suffix!r}" if path.suffix else "a file without an extension"

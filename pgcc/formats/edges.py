@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pgcc.errors import FormatError, PgccError
-from pgcc.formats.io import read_text, shown
-from pgcc.formats.kernels import number_in
+from pgcc.formats.io import number_in, read_text, shown
 from pgcc.frontend.spanning_tree import arborescence, spanning_forest, spanning_tree
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.numbers import Number

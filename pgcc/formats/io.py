@@ -1,12 +1,14 @@
 """Input and output that all file formats share: bounded reading, UTF-8 text, CSV, numpy arrays, atomic writing.
 
 Nothing here knows what a circuit is. Readers raise an error that names the file and, in text, the line; they take
-memory for the bytes that are there, not for the sizes that a damaged header claims; and they unpickle nothing.
+memory for the bytes that are there, not for the sizes that a header claims, however they are packed (`.gz`, `.npz`);
+and they unpickle nothing.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
 import math
 import os
 import re
@@ -20,6 +22,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from copy import copy
+from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -28,6 +31,7 @@ import numpy as np
 
 from pgcc.errors import FormatError, PgccError
 from pgcc.interrupts import tidily
+from pgcc.ir.numbers import Number
 
 try:
     import fcntl
@@ -102,19 +106,46 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
             most = min(most, MOST_STREAMED)
         elif status.st_size > most:
             raise _too_long(path, most)
-        try:
-            data = bytearray()
-            while chunk := file.read(_CHUNK):
-                data += chunk
-                if len(data) > most:
-                    raise _too_long(path, most)
-            return bytes(data)
-        except MemoryError:
-            raise FormatError(f"{path} does not fit into memory") from None
+        data = _read_all(file, most, path)
+    if path.suffix.lower() != ".gz":
+        return data
+    try:
+        return _read_all(
+            gzip.GzipFile(fileobj=BytesIO(data)), min(most, most_unpacked(len(data))), f"{path}, unpacked,"
+        )
+    except (OSError, EOFError, zlib.error) as error:
+        raise FormatError(f"{path} is damaged, or not packed by gzip: {reason_of(error)}") from None
 
 
-def _too_long(path: Path, most: int) -> FormatError:
-    return FormatError(f"{path} has more than {most:,} bytes, which is the limit")
+def _read_all(stream: Any, most: int, what: object) -> bytes:
+    """All that a file or an unpacker gives, a piece at a time; FormatError as soon as it is too much."""
+    data = bytearray()
+    try:
+        while chunk := stream.read(_CHUNK):
+            data += chunk
+            if len(data) > most:
+                raise _too_long(what, most)
+        return bytes(data)
+    except MemoryError:
+        raise FormatError(f"{what} does not fit into memory") from None
+
+
+def _too_long(what: object, most: int) -> FormatError:
+    return FormatError(f"{what} has more than {most:,} bytes, which is the limit")
+
+
+def most_unpacked(size: int) -> int:
+    """How many bytes a packed file may hold."""
+    return max(MIN_UNPACKED, MOST_UNPACKED_RATIO * size)
+
+
+def unpacked_name(path: Path) -> Path:
+    """The name of a file without `.gz`.
+
+    >>> unpacked_name(Path("alarm.uai.gz")).suffix
+    '.uai'
+    """
+    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
 # -- text --------------------------------------------------------------------------------------------------------------
@@ -198,6 +229,31 @@ def csv_rows(
         raise error(f"{where}, line {lines_before + reader.line_num}: not CSV: {reason}") from None
 
 
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}+", re.ASCII)
+_FRACTION = re.compile(r"[+-]?[0-9]{1,4000}+/[0-9]{1,4000}+", re.ASCII)
+# What was matched is never tried in another way (++), which would take quadratic time.
+DECIMAL = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]{1,9}+)?", re.ASCII)
+
+
+def number_in(word: str) -> Number | None:
+    """A whole number or a fraction, exactly; a decimal, as a float; None if it is neither.
+
+    >>> number_in("7"), number_in("1/4"), number_in("2.5e-1"), number_in("nan"), number_in("1/0")
+    (7, Fraction(1, 4), 0.25, None, None)
+    """
+    if _INTEGER.fullmatch(word):
+        return int(word)
+    if _FRACTION.fullmatch(word):
+        p, q = map(int, word.split("/"))
+        return Fraction(p, q) if q else None
+    if DECIMAL.fullmatch(word):
+        value = float(word)
+        return value if math.isfinite(value) else None
+    return None
+
+
 # -- arrays in numpy's formats -----------------------------------------------------------------------------------------
 
 
@@ -207,7 +263,10 @@ def read_array_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
         raise ValueError(f"version {version} of the format is not known")
-    return readers[version](file)
+    shape, columns_first, kind = readers[version](file)
+    if not all(type(length) is int for length in shape):  # numpy takes True for a length
+        raise ValueError(f"{shape} is not a shape")
+    return shape, columns_first, kind
 
 
 def array_in(data: bytes, where: str) -> np.ndarray:
@@ -252,7 +311,7 @@ class Archive:
         if any(e.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for e in self._zip.infolist()):
             raise FormatError("it uses an unknown compression")
         claimed = sum(entry.file_size for entry in self._zip.infolist())
-        if claimed > max(MIN_UNPACKED, MOST_UNPACKED_RATIO * len(data)):
+        if claimed > most_unpacked(len(data)):
             raise FormatError(f"{len(data):,} bytes that claim to be {claimed:,} are refused")
 
     def part(self, prefix: str) -> Archive:
@@ -266,7 +325,8 @@ class Archive:
     def array(self, name: str) -> np.ndarray:
         """One array."""
         try:
-            data = self._zip.read(self.entries[name])
+            with self._zip.open(self.entries[name]) as stream:  # which ends where the entry claims to
+                data = _read_all(stream, self.entries[name].file_size, f"the array {name!r}")
         except DAMAGE as error:
             raise FormatError(f"the array {name!r} is damaged: {reason_of(error)}") from None
         return array_in(data, f"the array {name!r}")

@@ -11,10 +11,8 @@ Nothing is unpickled, and nothing is evaluated.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +20,7 @@ import numpy as np
 
 from pgcc.arrays import MOST_ENTRIES
 from pgcc.errors import FormatError, PgccError
-from pgcc.formats.io import Archive, array_in, csv_rows, read_bytes, read_text, shown
+from pgcc.formats.io import Archive, array_in, csv_rows, number_in, read_bytes, read_text, shown, unpacked_name
 from pgcc.frontend.dpp import dpp
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.numbers import Number
@@ -30,9 +28,6 @@ from pgcc.ir.numbers import Number
 KINDS = ("L", "K", "factor")
 MOST_BYTES = 8 * MOST_ENTRIES + 4096
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}", re.ASCII)
-_FRACTION = re.compile(r"[+-]?[0-9]{1,4000}/[0-9]{1,4000}", re.ASCII)
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?", re.ASCII)
 _OBSERVATIONS = {"0", "1", "0.0", "1.0", "-1", "-1.0", "", "?", "na", "nan", "true", "false"}
 _NUMERAL = re.compile(r"[+-]?(?:[0-9.][0-9.eE/+-]*|nan|inf|infinity)", re.ASCII | re.IGNORECASE)  # meant as a number
 
@@ -61,7 +56,7 @@ def read(
         If the file is damaged, or no kernel.
     """
     kind = check_kind(path, kernel) or "L"
-    if path.suffix.lower() == ".csv":
+    if unpacked_name(path).suffix.lower() == ".csv":
         found = Kernel(kind, *_read_csv(path, kind))
     else:
         matrix = _need_numbers(array_in(read_bytes(path, MOST_BYTES), str(path)), str(path))
@@ -85,23 +80,6 @@ def kernel_in(archive: Archive, kernel: str | None) -> Kernel | None:
     chosen = _choose(there, kernel)
     matrix = _need_numbers(archive.array(chosen), f"the array {chosen!r}")
     return Kernel(chosen, matrix, _item_names(archive.array("names")) if "names" in archive.entries else None)
-
-
-def number_in(word: str) -> Number | None:
-    """A whole number or a fraction, exactly; a decimal, as a float; None if it is neither.
-
-    >>> number_in("7"), number_in("1/4"), number_in("2.5e-1"), number_in("nan"), number_in("1/0")
-    (7, Fraction(1, 4), 0.25, None, None)
-    """
-    if _INTEGER.fullmatch(word):
-        return int(word)
-    if _FRACTION.fullmatch(word):
-        p, q = map(int, word.split("/"))
-        return Fraction(p, q) if q else None
-    if _DECIMAL.fullmatch(word):
-        value = float(word)
-        return value if math.isfinite(value) else None
-    return None
 
 
 def check_kind(path: Path, kernel: str | None) -> str | None:

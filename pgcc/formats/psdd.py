@@ -29,7 +29,7 @@ from pgcc.collector import collector_paused
 from pgcc.formats.io import shown
 from pgcc.formats.logic import Lines, Nodes, refuse_overlap, variable_name, variable_names
 from pgcc.formats.psdd_writer import LEAST_LOG, write
-from pgcc.formats.vtree import Vtree, VtreeChecker, vtree_of
+from pgcc.formats.vtree import Given, Vtree, VtreeChecker, vtree_of
 from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.facts import find_uneven_sums
 from pgcc.ir.flat_builder import FlatBuilder
@@ -47,14 +47,15 @@ LOGS_OF_ONE = frozenset({"0", "0.0", "-0.0", "0.000000"})
 FLOAT_LOG = -700.0
 
 
-def read(path: str | os.PathLike[str], vtree: str | os.PathLike[str] | Vtree | None = None) -> Circuit:
+def read(path: str | os.PathLike[str], vtree: Given = None) -> Circuit:
     """The circuit in a `.psdd` file.
 
     Parameters
     ----------
     path : str or path-like
-    vtree : str, path-like or Vtree, optional
-        Check the circuit against this vtree; by default against the `.vtree` file of the same name beside it, if any.
+    vtree : str, path-like, Vtree or False, optional
+        Check the circuit against this vtree; by default against the `.vtree` file of the same name beside it, if any;
+        with False against none.
 
     Raises
     ------

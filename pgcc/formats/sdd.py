@@ -31,7 +31,7 @@ from pgcc.formats.logic import (
     smoothed,
     variable_names,
 )
-from pgcc.formats.vtree import Vtree, VtreeChecker, vtree_of
+from pgcc.formats.vtree import Given, Vtree, VtreeChecker, vtree_of
 from pgcc.formats.weights import Weights, literal_weights, weighted
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, ZERO, Node
@@ -39,7 +39,7 @@ from pgcc.ir.node import ONE, ZERO, Node
 
 def read(
     path: str | os.PathLike[str],
-    vtree: str | os.PathLike[str] | Vtree | None = None,
+    vtree: Given = None,
     weights: Weights | None = None,
 ) -> Circuit:
     """The circuit in an `.sdd` file.
@@ -47,8 +47,9 @@ def read(
     Parameters
     ----------
     path : str or path-like
-    vtree : str, path-like or Vtree, optional
-        Check the circuit against this vtree; by default against the `.vtree` file of the same name beside it, if any.
+    vtree : str, path-like, Vtree or False, optional
+        Check the circuit against this vtree; by default against the `.vtree` file of the same name beside it, if any;
+        with False against none.
     weights : mapping or path, optional
         See `pgcc.formats.weights.literal_weights`. The total is then the weighted model count.
 

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from pgcc.errors import CircuitError, FormatError
-from pgcc.formats.io import read_text, shown
+from pgcc.formats.io import DECIMAL, read_text, shown
 from pgcc.formats.uai_writer import write
 from pgcc.frontend.elimination import MOST_NEIGHBOURS, Factor, WidthError, eliminate
 from pgcc.ir.circuit import Circuit
@@ -37,7 +37,6 @@ MOST_IN_TABLE = MOST_NEIGHBOURS + 1  # variables
 ROUNDING = 0.01  # the probabilities of a Bayesian network may add up to 1 as badly as this
 
 _COUNT = re.compile(r"[0-9]{1,9}", re.ASCII)
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 
 
 def read(path: Path, keep: Iterable[str] | None = None) -> Circuit:
@@ -158,7 +157,7 @@ class _Tokens:
 
     def number(self, what: str) -> float:
         word = self.word(what)
-        if not _DECIMAL.fullmatch(word):
+        if not DECIMAL.fullmatch(word):
             raise self.error(f"{what} is a number, not {shown(word)}")
         value = float(word)
         if value < 0:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pgcc.errors import FormatError
-from pgcc.formats.io import as_path, shown
+from pgcc.formats.io import as_path, shown, unpacked_name
 from pgcc.formats.logic import Lines
 
 
@@ -122,13 +123,19 @@ def _spans(root: int, children: dict[int, tuple[int, int]]) -> dict[int, tuple[i
     return span
 
 
-def vtree_of(path: Path, given: str | os.PathLike[str] | Vtree | None) -> Vtree | None:
-    """The vtree that was given, or else the file of the same name beside `path`, if there is one."""
+# What the option vtree= can be.
+Given = str | os.PathLike[str] | Vtree | Literal[False] | None
+
+
+def vtree_of(path: Path, given: Given) -> Vtree | None:
+    """The vtree that was given, or else the file of the same name beside `path`, if there is one; none for False."""
     if isinstance(given, Vtree):
         return given
+    if given is False:
+        return None
     if given is not None:
         return read(given)
-    beside = path.with_suffix(".vtree")
+    beside = unpacked_name(path).with_suffix(".vtree")
     return read(beside) if beside.is_file() else None
 
 
@@ -149,7 +156,7 @@ class VtreeChecker:
         found = self.vtree.variable.get(at)
         if found != variable:
             what = "an inner node" if found is None else f"the leaf of variable {found}"
-            raise self.lines.error(f"variable {variable} does not fit {self.vtree.path}: {at} is {what}")
+            raise self._misfit(f"variable {variable} does not fit {self.vtree.path}: {at} is {what}")
         self._at[int(key)] = at
 
     def decision(self, key: str, place: str, children: list[int]) -> None:
@@ -159,7 +166,7 @@ class VtreeChecker:
             return
         at = self._place(place)
         if at not in self.vtree.children:
-            raise self.lines.error(f"a decision does not fit {self.vtree.path}: {at} is a leaf")
+            raise self._misfit(f"a decision does not fit {self.vtree.path}: {at} is a leaf")
         left, right = self.vtree.children[at]
         places = list(map(self._at.get, children))
         if places != [left, right] * (len(places) // 2):  # the fast path; then one by one, for the message
@@ -171,13 +178,16 @@ class VtreeChecker:
     def root(self, key: int, line: int) -> None:
         """The root of a normalized circuit sits at the root of the vtree."""
         if self.vtree is not None and self.normalized and self._at.get(key) != self.vtree.root:
-            raise self.lines.error(f"the last node does not sit at the root of {self.vtree.path}", line)
+            raise self._misfit(f"the last node does not sit at the root of {self.vtree.path}", line)
+
+    def _misfit(self, message: str, line: int | None = None) -> FormatError:
+        return self.lines.error(f"{message} (vtree=False reads the circuit without it)", line)
 
     def _place(self, word: str) -> int:
         assert self.vtree is not None
         at = self.lines.integer(word, "the id of a vtree node")
         if at not in self.vtree.span:
-            raise self.lines.error(f"{self.vtree.path} has no node {at}")
+            raise self._misfit(f"{self.vtree.path} has no node {at}")
         return at
 
     def _need_under(self, side: int, key: int, name: str) -> None:
@@ -187,4 +197,4 @@ class VtreeChecker:
             return
         fits = at == side if self.normalized else at is not None and self.vtree.contains(side, at)
         if not fits:
-            raise self.lines.error(f"{name} {shown(str(key))} does not sit at node {side} of {self.vtree.path}")
+            raise self._misfit(f"{name} {shown(str(key))} does not sit at node {side} of {self.vtree.path}")

@@ -26,13 +26,14 @@ import numpy as np
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import Node, product, var, weighted_sum
+from pgcc.ir.node import ZERO, Node, product, var, weighted_sum
+from pgcc.ir.numbers import ldexp
 
 MOST_NEIGHBOURS = 23  # one table of numbers has at most 2^(23 + 1) entries: 128 MB
 MOST_ENTRIES = 1 << 21  # the most entries of all tables of nodes together: about 0.4 kB each
 MOST_NUMBERS = 1 << 28  # the most entries of all tables of numbers together: seconds of work
 
-# Numbers in tables are rescaled by a power of two when the largest leaves this range; the factor is dropped.
+# Numbers in tables are rescaled by a power of two when the largest leaves this range; the root gets it back.
 _SMALL, _LARGE = 2.0**-100, 2.0**100
 _TINY = 2.0**-1000  # below it, digits would be lost
 
@@ -266,6 +267,7 @@ class _Elimination:
         self.tables: list[list[Factor]] = [[] for _ in names]  # of numbers
         self.messages: list[list[Factor]] = [[] for _ in names]  # of nodes; None stands for 0
         self.constants: list[np.ndarray] = []
+        self.exponent = 0  # all numbers were divided by this power of two
         self.parts: list[Node | None] = []  # one for each connected component
 
     def run(self, plan: EliminationOrder) -> Node:
@@ -277,7 +279,7 @@ class _Elimination:
             if v in self.kept:
                 self.sum_nodes(v, bag)
             else:
-                numbers = _rescaled(multiplied(self.tables[v], bag))
+                numbers = self.multiplied(self.tables[v], bag)
                 self.deliver(Factor(near, np.broadcast_to(numbers, (2,) * len(bag)).sum(axis=-1)))
             self.tables[v], self.messages[v] = [], []
         return self.root()
@@ -291,7 +293,7 @@ class _Elimination:
 
     def sum_nodes(self, v: int, bag: tuple[int, ...]) -> None:
         """m(s) = Σ_x W(s, x) · lit_x · Π_j m_j(s, x); terms that are 0 are dropped."""
-        weights = _spread(multiplied(self.tables[v], bag), bag)
+        weights = _spread(self.multiplied(self.tables[v], bag), bag)
         terms = _spread(self.products(v, bag), bag)
         entries = list(map(_sum, weights[0::2], weights[1::2], terms[0::2], terms[1::2]))
         near = bag[:-1]
@@ -315,11 +317,38 @@ class _Elimination:
 
     def root(self) -> Node:
         parts = [part for part in self.parts if part is not None]
-        constant = float(multiplied([Factor((), c) for c in self.constants], ()))
-        if len(parts) < len(self.parts) or not constant:
-            raise CircuitError("the tables contradict each other: every assignment has probability 0")
+        constant = float(self.multiplied([Factor((), c) for c in self.constants], ()))
+        if len(parts) < len(self.parts) or not constant:  # products of positive numbers do not underflow
+            return ZERO
         root = parts[0] if len(parts) == 1 else product(parts)
-        return root if constant == 1 else weighted_sum((constant,), (root,))
+        weight = ldexp(constant, self.exponent)
+        return root if weight == 1 else weighted_sum((weight,), (root,))
+
+    def multiplied(self, factors: Sequence[Factor], bag: tuple[int, ...]) -> np.ndarray:
+        """The product of tables of numbers, with an axis for every variable of the bag."""
+        result = np.ones((1,) * len(bag))
+        for i, table in enumerate(sorted((aligned(f, bag) for f in factors), key=np.size)):  # small ones first
+            result = self.rescaled(self.times(result, table) if i else table)
+        return result
+
+    def times(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        b = self.rescaled(b)
+        with np.errstate(under="ignore"):
+            result = a * b
+        _check_range(result, a, b)
+        return result
+
+    def rescaled(self, table: np.ndarray) -> np.ndarray:
+        """The table, multiplied by a power of two if its largest entry is very large or small."""
+        top = float(table.max())
+        if not top or _SMALL < top < _LARGE:
+            return table
+        exponent = int(np.frexp(top)[1])
+        self.exponent += exponent
+        with np.errstate(under="ignore"):
+            result = np.ldexp(table, -exponent)
+        _check_range(result, table)
+        return result
 
 
 def _sum(w0: float, w1: float, c0: Node | None, c1: Node | None) -> Node | None:
@@ -351,33 +380,6 @@ def aligned(factor: Factor, bag: tuple[int, ...]) -> np.ndarray:
     axes = sorted(range(len(factor.scope)), key=lambda i: place[factor.scope[i]])
     own = set(factor.scope)
     return factor.table.transpose(axes).reshape([2 if v in own else 1 for v in bag])
-
-
-def multiplied(factors: Sequence[Factor], bag: tuple[int, ...]) -> np.ndarray:
-    """The product of tables of numbers, with an axis for every variable of the bag."""
-    ready = sorted((aligned(f, bag) for f in factors), key=np.size)  # small ones first
-    result = np.ones((1,) * len(bag))
-    for i, table in enumerate(ready):
-        result = table if i == 0 else _times(result, table)
-    return result
-
-
-def _times(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    with np.errstate(under="ignore"):
-        result = _rescaled(a) * _rescaled(b)
-    _check_range(result, a, b)
-    return _rescaled(result)
-
-
-def _rescaled(table: np.ndarray) -> np.ndarray:
-    """The table, multiplied by a power of two if its largest entry is very large or small."""
-    top = float(table.max())
-    if not top or _SMALL < top < _LARGE:
-        return table
-    with np.errstate(under="ignore"):
-        result = np.ldexp(table, -int(np.frexp(top)[1]))
-    _check_range(result, table)
-    return result
 
 
 def _check_range(result: np.ndarray, *factors: np.ndarray) -> None:

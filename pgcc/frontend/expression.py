@@ -8,11 +8,15 @@ The language has one statement per line (`#` starts a comment; line breaks insid
 
 Expressions use + - * / ** and parentheses, with the same precedence as in Python. You can divide by numbers only, and
 exponents are whole numbers. Numbers are exact: 0.1 is 1/10, and so is 1e-1; a hexadecimal 0x1f is an integer, and
-0x1.8p-1 (C99) is the *float* 0.75. A name is an identifier, or any printable text in double quotes. ~z is the
-complement of the variable z: its value is 1, and it tells an evaluator that z is absent. det(M0, U, V, [f1, f2]) is
-det(M0 + U·diag(f)·Vᵀ), with matrices as lists of rows; a fifth argument lists the complements of the children where
-they are not 1. With size=2 at the end, only the terms with exactly two of the children are kept; with
-counted=[1, 0, 1] after it, those with two of the children marked 1.
+0x1.8p-1 (C99) is the *float* 0.75. Numbers that meet are computed, exactly: 2*3*z is 6*z, and 0x1p-1*3 the fraction
+3/2. Where a file has to say which nodes there are, const(3) is a number that stays by itself, and sum(f, …) and
+product(f, …) are one node, however few there are.
+
+A name is an identifier, or any printable text in double quotes. ~z is the complement of the variable z: its value is 1,
+and it tells an evaluator that z is absent. det(M0, U, V, [f1, f2]) is det(M0 + U·diag(f)·Vᵀ), with matrices as lists of
+rows; a fifth argument lists the complements of the children where they are not 1. With size=2 at the end, only the
+terms with exactly two of the children are kept; with counted=[1, 0, 1] after it, those with two of the children marked
+1.
 
 Text is never executed. The parser uses a table of what may come next and a stack of open brackets. It takes linear
 time, however deeply the text is nested, and refuses expressions whose numbers or powers would become too large.
@@ -23,14 +27,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, ParseError, plural
 from pgcc.frontend.terms import TermArithmetic
 from pgcc.frontend.tokens import END, ESCAPE, KINDS, NEWLINE, WORD, decimal, hexadecimal
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import Node, det, var
+from pgcc.ir.node import Node, const, det, product, var, weighted_sum
 from pgcc.ir.numbers import Number
 from pgcc.ir.spelling import KEYWORDS, MAX_NAME
 from pgcc.ir.terms import Term, negated, node_of, sealed
@@ -125,7 +127,8 @@ class _Open:
 
 # The named arguments of a det, in this order, after its other arguments.
 NAMED = {"size": "the size", "counted": "what is counted"}
-CLOSING = {"(": "')'", "det(": "',' or ')'", "[": "',' or ']'"}
+CLOSING = {"(": "')'", "[": "',' or ']'"}
+CLOSING |= {f"{function}(": "',' or ')'" for function in ("det", "sum", "product", "const")}
 
 
 class _Parser:
@@ -351,13 +354,13 @@ class _Parser:
         self.expression.at = self.at
         if len(self.open) == MAX_NESTING:
             raise self.error(f"brackets are nested too deeply: at most {MAX_NESTING:,}")
-        self.open.append(_Open("det(" if word.startswith("det") else word, self.at, self.expression))
+        self.open.append(_Open("".join(word.split()), self.at, self.expression))
         self.expression = _Expression()
         self.expression.at = self.at
         self.state = OPERAND
 
     def begin_list(self, word: str) -> None:
-        allowed = self.open and self.open[-1].word != "(" and self.expression.is_empty()
+        allowed = self.open and self.open[-1].word in ("det(", "[") and self.expression.is_empty()
         if not allowed or [opened.word for opened in self.open[-3:]] == ["det(", "[", "["]:
             raise self.error("a list can only stand in det(M0, U, V, [children]), where a matrix is a list of rows")
         self.begin_bracket(word)
@@ -398,7 +401,7 @@ class _Parser:
         self.state = EQUALS
 
     def end_items(self, word: str) -> None:
-        """A closing bracket after the last item of a list or a det."""
+        """A closing bracket after the last item of a list or a function."""
         if (word == "]") != (self.open[-1].word == "["):
             raise self.unexpected("close", word)
         opened = self.open.pop()
@@ -407,13 +410,29 @@ class _Parser:
             self.open[-1].items.append(opened.items)
             self.state = ITEM
         else:
-            self.accept((1, self.determinant(opened)))
+            self.accept((1, self.called(opened)))
 
     def end_empty(self, word: str) -> None:
-        """A closing bracket where an operand is expected: only right for an empty list."""
-        if not self.open or self.open[-1].word != "[" or self.open[-1].items or not self.expression.is_empty():
+        """A closing bracket where an operand is expected: only right for an empty list, sum or product."""
+        may_be_empty = self.open and self.open[-1].word in ("[", "sum(", "product(") and not self.open[-1].items
+        if not may_be_empty or not self.expression.is_empty():
             raise self.unexpected("close", word)
         self.end_items(word)
+
+    def called(self, opened: _Open) -> Node:
+        """The node that a function makes of its arguments."""
+        items: list[Any] = opened.items
+        match opened.word:
+            case "det(":
+                return self.determinant(opened)
+            case "sum(":
+                edges = [(1, const(weight)) if node is None else (weight, node) for weight, node in items]
+                return weighted_sum([weight for weight, _ in edges], [node for _, node in edges])
+            case "product(":
+                return product(map(node_of, items))
+        if len(items) != 1 or items[0][1] is not None:
+            raise self.error("const( ) has one number between its parentheses", opened.at)
+        return const(items[0][0])
 
     def determinant(self, opened: _Open) -> Node:
         items = opened.items
@@ -461,8 +480,8 @@ class _Parser:
             still = f"; '{opened.word}' of line {self.locate(opened.at)[0]} is still open" if opened else ""
             return f" (a definition is a line of its own: name = expression{still})"
         if self.state is OPERATOR and kind == "open":
-            return " (write * to multiply; there are no functions but det)"
-        if self.state is OPERATOR and kind in ("name", "quoted", "number", "hexadecimal", "det", "complement"):
+            return " (write * to multiply; there are no functions but det, sum, product and const)"
+        if self.state is OPERATOR and kind in ("name", "quoted", "number", "hexadecimal", "call", "complement"):
             return " (write * to multiply)"
         if word == "^":
             return " (a power is written **)"
@@ -489,7 +508,7 @@ def _found(kind: str, word: str) -> str:
         return "the end of the text"
     if kind == "other" and not word.isprintable():
         return f"the character U+{ord(word):04X}"
-    return _shown(word) if kind != "det" else "'det('"
+    return _shown("".join(word.split()) if kind == "call" else word)
 
 
 def _printable(line: str, column: int) -> str:
@@ -501,14 +520,11 @@ def _printable(line: str, column: int) -> str:
     return line[:start] + near + line[end:]
 
 
-def _matrix(item: Term | list, name: str) -> np.ndarray | list[list[Number]]:
-    """A list of rows of numbers; if all of them are floats, a float64 array."""
+def _matrix(item: Term | list, name: str) -> list[list[Number]]:
+    """A list of rows of numbers."""
     if not isinstance(item, list) or not all(isinstance(row, list) for row in item):
         raise CircuitError(f"{name} is a matrix, a list of rows")
-    rows = [[_entry(x, f"{name}[{i}, {j}]") for j, x in enumerate(row)] for i, row in enumerate(item)]
-    if len({len(row) for row in rows}) == 1 and rows[0] and all(type(x) is float for row in rows for x in row):
-        return np.array(rows)
-    return rows
+    return [[_entry(x, f"{name}[{i}, {j}]") for j, x in enumerate(row)] for i, row in enumerate(item)]
 
 
 def _entry(item: Term | list, name: str) -> Number:
@@ -571,7 +587,8 @@ OPERAND = _State(
         "complement": _Parser.begin_complement,
         "sign": _Parser.unary,
         "open": _Parser.begin_bracket,
-        "det": _Parser.begin_bracket,
+        "call": _Parser.begin_bracket,
+        "close": _Parser.end_empty,
         "bracket": _Parser.begin_list,
         "unbracket": _Parser.end_empty,
         "newline": _Parser.continue_line,

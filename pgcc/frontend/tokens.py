@@ -15,7 +15,7 @@ MAX_DECIMAL_EXPONENT = 10_000  # 1e10000 is a number of 33,000 bits
 # alternative can match in two ways, so matching never backtracks further than one token.
 WORD = re.compile(
     r"""[ \t]*+ (?:\#[^\r\n]*+)?+ (?:
-      (?P<det> det[ \t]*+\( )
+      (?P<call> (?:det|const|sum|product)[ \t]*+\( )
     | (?P<variables> variables(?=[ \t]++[\w"]) )
     | (?P<definition> (?:[^\W\d]\w*+|QUOTED)(?=[ \t]*+=) )
     | (?P<name> [^\W\d]\w*+ )

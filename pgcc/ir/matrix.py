@@ -24,7 +24,7 @@ def as_doubles(array: np.ndarray) -> np.ndarray | None:
 
 
 class Matrix:
-    """A constant matrix. A float64 array stays one; anything else is held as exact numbers.
+    """A constant matrix. One of floats alone is a float64 array; anything else is held as numbers of either kind.
 
     note : where the matrix comes from, in words, for readers of the circuit. Matrices that differ only in it are equal.
 
@@ -56,10 +56,10 @@ class Matrix:
             )
             return
         doubles = as_doubles(entries) if isinstance(entries, np.ndarray) and entries.dtype.kind == "f" else None
-        if doubles is not None:
+        if doubles is not None and (doubles.size or doubles.ndim != 2):
             self._init_floats(doubles)
         else:
-            self._init_exact(entries, shape)
+            self._init_exact(entries, entries.shape if isinstance(entries, np.ndarray) else shape)
 
     def _init_floats(self, array: np.ndarray) -> None:
         if array.ndim != 2:
@@ -78,6 +78,9 @@ class Matrix:
         width = len(rows[0]) if rows else (shape[1] if shape else 0)
         if any(len(row) != width for row in rows):
             raise CircuitError("the rows of a matrix must have one length")
+        if width and rows and all(type(x) is float for row in rows for x in row):
+            self._init_floats(np.array(rows))
+            return
         self._rows, self.shape = rows, (len(rows), width)
         self._hash = hash((self.shape, rows))
 

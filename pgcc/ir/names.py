@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from pgcc.ir.spelling import MAX_NAME
+
 # Among more names than this no similar one is looked for: every one is compared letter by letter.
 _MOST_COMPARED = 10_000
 
@@ -14,7 +16,7 @@ def find_variable(name: Any, known: Mapping[str, Any] | Collection[str]) -> str 
     """The variable that a name means: the one of that name, or an undirected edge ``u-v`` that is called ``v-u``.
 
     An edge may also be given as the pair of its nodes. Only a name that no variable has is read as an edge, and only if
-    one variable can be meant.
+    one variable can be meant. Names longer than text may have are not: each dash is tried, and copies the name.
 
     >>> find_variable("b", ["a", "b"]), find_variable("2-1", ["1-2", "2-3"]), find_variable("c", ["a", "b"])
     ('b', '1-2', None)
@@ -29,7 +31,7 @@ def find_variable(name: Any, known: Mapping[str, Any] | Collection[str]) -> str 
         return None
     if name in known:
         return name
-    dashes = [i for i, letter in enumerate(name) if letter == "-"]
+    dashes = [i for i, letter in enumerate(name) if letter == "-"] if len(name) <= MAX_NAME else []
     turned = {edge for i in dashes if (edge := f"{name[i + 1 :]}-{name[:i]}") in known}
     return turned.pop() if len(turned) == 1 else None
 

@@ -88,7 +88,8 @@ def pgc_text(circuit: Circuit) -> str:
     """The text of a `.pgc` file, which `pgcc.parse` reads back as the same polynomial over the same variables.
 
     Shared and deeply nested parts stand on lines `name = expression` of their own, so that the text is about as long
-    as the circuit is large. Floats are written in hexadecimal, where `0x1.8p-1` is 0.75: every bit survives.
+    as the circuit is large. Floats are written in hexadecimal, where `0x1.8p-1` is 0.75: every bit survives. The same
+    nodes are read back; where a number would be computed with its neighbours, it is written `const(2)`.
 
     Examples
     --------
@@ -164,7 +165,7 @@ class _Style:
     Attributes
     ----------
     faithful : bool
-        Whether `a*(b*c)` and `a + (2*b)` keep their parentheses, so that the parser rebuilds the same nodes.
+        Whether the parser rebuilds the same nodes: `a*(b*c)` and `a + (2*b)` keep their parentheses.
     number : callable
         A number as text.
     """
@@ -195,7 +196,7 @@ class _Style:
     # -- sums -------------------------------------------------------------------------------------
 
     def sum(self, node: Node, texts: dict[Node, Text]) -> Text:
-        terms = [self.term(weight, child, texts[child]) for weight, child in iter_edges(node)]
+        terms = self.terms(node, texts)
         if not terms:
             return "0", Level.ATOM
         first, level = terms[0]
@@ -203,24 +204,25 @@ class _Style:
             return first, level
         return BREAK.join([first, *(_signed(term) for term, _ in terms[1:])]), Level.SUM
 
-    def term(self, weight: Number, child: Node, below: Text) -> Text:
+    def terms(self, node: Node, texts: dict[Node, Text]) -> list[Text]:
+        """The terms of a sum, as operands of +."""
+        return [
+            self.constant(weight)
+            if child.op is Op.CONST and _is_one(child.value)
+            else texts[child]
+            if _is_one(weight)
+            else self.term(weight, texts[child])
+            for weight, child in iter_edges(node)
+        ]
+
+    def term(self, weight: Number, below: Text) -> Text:
         """weight · child, as an operand of +."""
-        if child.op is Op.CONST and _is_one(child.value):
-            return self.constant(weight)
-        if _is_one(weight):
-            return self.unit_term(child, below)
         if type(weight) is int and weight == -1:
             text, _ = self.inside(below, Level.PRODUCT if self.faithful else Level.WEIGHTED)
             return f"-{text}", Level.NEGATIVE
         factor, _ = self.inside(below, Level.PRODUCT)
         coefficient = self.number(weight)
         return f"{coefficient}*{factor}", Level.NEGATIVE if coefficient.startswith("-") else Level.WEIGHTED
-
-    def unit_term(self, child: Node, below: Text) -> Text:
-        """1 · child: only the child is written; for people, without its parentheses."""
-        if not self.faithful or child.op is Op.CONST:
-            return below
-        return self.inside(below, Level.PRODUCT)
 
     # -- products ---------------------------------------------------------------------------------
 
@@ -273,6 +275,37 @@ class _Exact(_Style):
 
     faithful = True
     number = staticmethod(number_text)
+
+    def sum(self, node: Node, texts: dict[Node, Text]) -> Text:
+        text, level = super().sum(node, texts)
+        # The parser makes no node of a sum without terms, or of one child alone.
+        vanishes = len(node.children) < 2 and all(map(_is_one, node.weights))
+        return (f"sum({text if node.children else ''})", Level.ATOM) if vanishes else (text, level)
+
+    def terms(self, node: Node, texts: dict[Node, Text]) -> list[Text]:
+        """One number may be plain, 1·Const; others would be added to it, a 0 would go, and weights be multiplied."""
+        edges = list(iter_edges(node))
+        numbers = (i for i, (w, c) in enumerate(edges) if c.op is Op.CONST and c.value and _is_one(w))
+        plain = next(numbers, None) if len(edges) > 1 else None
+        return [
+            texts[child]
+            if i == plain
+            else self.inside(self.sealed(child, texts), Level.PRODUCT)
+            if _is_one(weight)
+            else self.term(weight, self.sealed(child, texts))
+            for i, (weight, child) in enumerate(edges)
+        ]
+
+    def product(self, node: Node, texts: dict[Node, Text]) -> Text:
+        sealed = {child: self.sealed(child, texts) for child in node.children}
+        if len(node.children) < 2:
+            return f"product({''.join(text for text, _ in sealed.values())})", Level.ATOM
+        return super().product(node, sealed)
+
+    def sealed(self, child: Node, texts: dict[Node, Text]) -> Text:
+        """A child that is not computed with its neighbours, even if it is a number."""
+        text, level = texts[child]
+        return (f"const({text})", Level.ATOM) if child.op is Op.CONST else (text, level)
 
 
 class _Display(_Style):

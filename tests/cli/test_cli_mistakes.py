@@ -36,3 +36,15 @@ def test_messages(fail, tmp_path, monkeypatch, arguments, message):
     (tmp_path / "folder").mkdir()
     monkeypatch.chdir(tmp_path)
     assert message in fail(*arguments.split())
+
+
+@pytest.mark.parametrize(
+    "command", ["query RED.pgc", "query RED", "RED", "convert beta.pgc RED.doc", "score beta.pgc RED"]
+)
+def test_messages_do_not_control_the_terminal(fail, tmp_path, monkeypatch, command):
+    """Nor does data, wherever it is quoted."""
+    (tmp_path / "beta.pgc").write_bytes(EXAMPLE.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    told = fail(*command.replace("RED", "\x1b[31m").split(" "))
+    assert "\\x1b[31m" in told
+    assert "\x1b" not in told

@@ -11,7 +11,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from any_circuits import any_circuits, at_points, same_polynomial
+from any_circuits import any_circuits, at_points
 from how_many import some
 from hypothesis import given, settings
 
@@ -39,10 +39,7 @@ def test_round_trip(folder, extension):
     def check(circuit):
         path = folder / f"any{extension}"
         save(circuit, path)
-        again = load(path)
-        assert same_polynomial(again, circuit)
-        if extension == ".npz":
-            assert again == circuit  # node for node, numbers of the same kind
+        assert load(path) == circuit  # node for node, numbers of the same kind
 
     check()
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import os
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -20,10 +22,11 @@ import numpy as np
 import pytest
 
 import pgcc
+import pgcc.learn
 from pgcc.errors import EvidenceError, FormatError, PgccError
 from pgcc.formats import FORMATS
 from pgcc.formats import io as formats_io
-from pgcc.formats.io import replacing
+from pgcc.formats.io import number_in, replacing
 from pgcc.formats.logic import MANY_VARIABLES
 from pgcc.learn import ChowLiu, SimplePGC
 from pgcc.learn.tables.read_rows import MOST_COLUMNS
@@ -200,6 +203,84 @@ def test_arrays_of_every_type_and_shape(tmp_path, kind, shape):
             pgcc.load(tmp_path / "x.npz")
 
 
+@pytest.mark.parametrize("name", ["x.npz", "estimator.npz"])
+def test_a_directory_of_a_zip_that_lies_about_sizes(tmp_path, name):
+    """An array of 300 million zeros, in 300 kB, that claims to have a hundred bytes: no more are unpacked."""
+    path = tmp_path / name
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open("header.npy" if name == "x.npz" else "__estimator__.npy", "w", force_zip64=False) as file:
+            for _ in range(300):
+                file.write(bytes(10**6))
+        (entry,) = archive.infolist()
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(struct.pack("<I", entry.file_size), struct.pack("<I", 100)))
+    assert len(whole) < 400_000
+    tracemalloc.start()
+    with pytest.raises(FormatError, match=r"x\.npz|estimator\.npz"):
+        (pgcc.load if name == "x.npz" else pgcc.learn.load)(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10**7
+
+
+def test_packed_files(tmp_path):
+    for extension, format in FORMATS.items():
+        if format.is_written:
+            names = {name: f"x{i}" for i, name in enumerate(BETA.variables, 1)}
+            circuit = BETA.relabel(names) if extension != ".nnf" else pgcc.parse("x1*(x2 + ~x2) + ~x1*x2")
+            path = tmp_path / f"x{extension}.GZ"
+            pgcc.save(circuit, path)
+            unpacked = tmp_path / f"y{extension}"
+            unpacked.write_bytes(gzip.decompress(path.read_bytes()))
+            assert pgcc.load(path) == pgcc.load(unpacked)
+    assert (tmp_path / "x.vtree").exists()
+    (tmp_path / "kernel.csv.gz").write_bytes(gzip.compress(b"1,0.5\n0.5,1\n"))
+    assert pgcc.load(tmp_path / "kernel.csv.gz") == pgcc.dpp(L=[[1.0, 0.5], [0.5, 1.0]])
+    for content in (b"", b"text", gzip.compress(b"z/2 + 1/2")[:-5], gzip.compress(b"z/2 + 1/2") + b"x"):
+        (tmp_path / "bad.pgc.gz").write_bytes(content)
+        with pytest.raises(pgcc.PgccError, match=r"bad\.pgc\.gz"):
+            pgcc.load(tmp_path / "bad.pgc.gz")
+    with pytest.raises(FormatError, match=r"cannot write the format '\.doc'"):
+        pgcc.save(BETA, tmp_path / "x.doc.gz")
+
+
+def test_a_packed_file_that_is_a_bomb(tmp_path):
+    path = tmp_path / "bomb.pgc.gz"
+    with gzip.open(path, "wb") as file:
+        for _ in range(300):
+            file.write(b" " * 10**6)
+    tracemalloc.start()
+    with pytest.raises(FormatError, match=r"bomb\.pgc\.gz, unpacked, has more than 67,108,864 bytes"):
+        pgcc.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10**8
+
+
+@pytest.mark.parametrize("shape", ["(20, True)", "(True, 2)", "(2.0, 2)", "(2, None)", "20"])
+def test_shapes_of_other_types(tmp_path, shape):
+    path = tmp_path / "x.npy"
+    path.write_bytes(header_of((20, 1), "<i8").replace(b"(20, 1)", shape.encode()) + bytes(160))
+    for read in (pgcc.load, ChowLiu().fit):
+        with pytest.raises(FormatError, match=r"x\.npy"):
+            read(path)
+
+
+def test_long_cells_take_linear_time(tmp_path):
+    """With a million digits, quadratic time would be days."""
+    digits = "1" + "9" * 10**6
+    for word in (f"{digits}/3", f"{digits}x", f".{digits}/", f"1e{digits}", f"{digits}.{digits}e"):
+        assert number_in(word) is None
+        path = tmp_path / "x.csv"
+        path.write_text(f"{word},1\n1,1\n")
+        with pytest.raises(FormatError, match=r"x\.csv"):
+            pgcc.load(path)
+        path = tmp_path / "x.uai"
+        path.write_text(f"MARKOV\n1\n2\n1\n1 0\n2 {word} 1\n")
+        with pytest.raises(FormatError, match=r"x\.uai"):
+            pgcc.load(path)
+
+
 @pytest.mark.parametrize("extension", WRITTEN)
 def test_every_way_to_cut_a_file_or_to_change_a_byte(tmp_path, extension):
     path = tmp_path / f"x{extension}"
@@ -297,7 +378,7 @@ def test_a_socket_is_refused(tmp_path, monkeypatch, fail):
 SAVES = """
 import os, sys, signal
 from pathlib import Path
-from pgcc.formats.io import replacing
+from pgcc.formats.io import number_in, replacing
 with replacing(Path(sys.argv[1])) as file:
     file.write(b"half")
     file.flush()

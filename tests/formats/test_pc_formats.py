@@ -206,6 +206,14 @@ def test_vtree_beside_and_given(tmp_path):
     write(tmp_path, "a.vtree", swapped)
     with pytest.raises(FormatError, match=r"a\.psdd, line 3: variable 1 does not fit .*a\.vtree: 0 is the leaf of var"):
         pgcc.load(path)
+    with pytest.raises(FormatError, match=r"vtree=False reads the circuit without it"):
+        pgcc.load(path)
+    assert pgcc.load(path, vtree=False) == psdd.read(path, vtree=tree)
+    logic = write(tmp_path, "b.sdd", "sdd 3\nL 1 0 1\nL 2 2 2\nD 0 1 1 1 2\n")
+    write(tmp_path, "b.vtree", swapped)
+    with pytest.raises(FormatError, match=r"b\.vtree.*vtree=False"):
+        pgcc.load(logic)
+    assert pgcc.load(logic, vtree=False) == pgcc.parse("x1*x2")
 
 
 @pytest.mark.parametrize(
