@@ -62,9 +62,6 @@ from pgcc.rings.paper import evaluate_literally
 from pgcc.rings.series import Series
 from pgcc.rings.values import Values
 
-# Where an absolute error is allowed, more variables than these are counted without the negligible tails.
-LONG_COUNT = 1024
-
 # -- from a circuit to evaluators ------------------------------------------------------------------------------------
 
 
@@ -128,8 +125,6 @@ IF_DECOMPOSABLE = [
           "computes each marginal as a quotient of two values"),
     Stage("counting", "scaled homogenized values_of_part", "pgcc.evaluate.counting:find_counting",
           "evaluates the program over polynomials in t of scaled numbers, with t·z_i for every variable i to count"),
-    Stage("long_counting", "scaled", "pgcc.evaluate.counting_long:find_long",
-          "the same for many variables: polynomials are cut off where their tails are negligible"),
     Stage("exact_counting", "exact", "pgcc.evaluate.counting_exact:CountingExact",
           "the same in balls and rationals"),
     Stage("sampler", "float64", "pgcc.evaluate.sampling:find_top_down",
@@ -310,14 +305,6 @@ def needs_fewest(compiled: Compiled, rung: Rung, rows: np.ndarray, known: Values
     return fewer_at_the_top if rung.method == "top" else ~fewer_at_the_top
 
 
-def counts_many(
-    compiled: Any, rung: Rung, rows: np.ndarray, known: Any, counted: np.ndarray, atol: float | None
-) -> np.ndarray:
-    """Rows in which many of the counted variables are unobserved, if an absolute error is allowed."""
-    many = (counted & (rows < 0)).sum(axis=1) > LONG_COUNT
-    return many & (atol is not None)
-
-
 # The four ladders. (Key: is the circuit decomposable?)
 # fmt: off
 _BALLS = Rung("ball", "exact", "whatever is left, in arbitrary precision")
@@ -353,9 +340,7 @@ MARGINALS = {
 _BALL_COUNTS = Rung("ball", "exact_counting", "whatever is left, in arbitrary precision")
 COUNTS = {
     True: [
-        Rung("truncated", "long_counting", "rows of many variables, where an absolute error is allowed",
-             counts_many),
-        Rung("polynomials", "counting", "all other rows"),
+        Rung("polynomials", "counting", "all rows"),
         _BALL_COUNTS,
     ],
     False: [_BALL_COUNTS],

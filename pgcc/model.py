@@ -383,10 +383,18 @@ class Model(KnowsOtherWords):
 
         return self._ask(pairwise, how, evidence, axes=Axes.PAIRS)
 
-    def covariance(self, evidence: Any = None, **how: Unpack[HowByName]) -> Any:
+    def covariance(
+        self, evidence: Any = None, *, counts: Iterable[Names] | None = None, **how: Unpack[HowByName]
+    ) -> Any:
         """Cov(X_i, X_j | evidence) for all pairs of variables, with the variances on the diagonal.
 
         The error is below 3·rtol·max(Pr(i, j), Pr(i)·Pr(j)), and below rtol·Pr(i) on the diagonal.
+
+        Parameters
+        ----------
+        counts : sequence of sets of variables, optional
+            The covariances, instead, of how many variables of each set are in, as an array. The error is below rtol
+            times both standard deviations, for any number of variables.
 
         See Also
         --------
@@ -400,10 +408,18 @@ class Model(KnowsOtherWords):
         >>> pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3")).covariance().round(12)
         array([[0.21, 0.12],
                [0.12, 0.24]])
+        >>> pgcc.compile(pgcc.parse("(0.4*a*b + 0.6)*(0.5*c + 0.5)")).covariance(counts=["a, b", "b, c"]).round(12)
+        array([[0.96, 0.48],
+               [0.48, 0.49]])
         """
-        from pgcc.queries.pairwise import covariance
+        if counts is None:
+            from pgcc.queries.pairwise import covariance
 
-        return self._ask(covariance, how, evidence, axes=Axes.PAIRS)
+            return self._ask(covariance, how, evidence, axes=Axes.PAIRS)
+        from pgcc.queries.moments import covariance_of_counts
+
+        groups = [self._asked.columns(names) for names in counts]
+        return self._ask(covariance_of_counts, how, evidence, groups)
 
     # -- how many? -----------------------------------------------------------------------------------------------------
 
@@ -417,8 +433,8 @@ class Model(KnowsOtherWords):
         evidence, over, size, rtol, threads
             As in every question: see `Model`. Variables observed to be in are counted too.
         atol : float, optional
-            An absolute error that is good enough for you; long distributions are then multiplied by FFT, which is
-            faster. Without it, every probability has a relative error below `rtol`, however small it is.
+            An absolute error that is good enough for you: negligible tails are then left out, which makes long
+            distributions faster. Without it, every probability has a relative error below `rtol`, however small it is.
 
         Returns
         -------
@@ -503,7 +519,8 @@ class Model(KnowsOtherWords):
         """Mean, variance, skewness and kurtosis of the number of `over` variables that are in, as a named tuple.
 
         They are accurate to `rtol`, except for the skewness: its terms cancel, so its absolute error is below
-        rtol·√kurtosis.
+        rtol·√kurtosis. A count of any number of variables has moments: more than a thousand of them do not take their
+        whole distribution, but four derivatives.
 
         See Also
         --------

@@ -59,13 +59,13 @@ def of_summands(rtol: float, total: float, count: int) -> float:
 
 
 def of_counts(atol: float) -> float:
-    """For all coefficients of a distribution together, given the absolute error of each after normalisation."""
+    """For each coefficient of a distribution that is then normalised, given the absolute error of each in the end."""
     return atol / 2
 
 
 def of_cuts(atol: float, count: int) -> float:
-    """For each of `count` places at which the negligible tail of a distribution may be cut off."""
-    return atol / (16.0 * count)
+    """For each of `count` places at which two negligible tails of a distribution may be cut off."""
+    return atol / (64.0 * count)
 
 
 def of_pruning(tolerance: float) -> float:

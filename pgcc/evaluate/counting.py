@@ -38,7 +38,7 @@ class Plan(NamedTuple):
     ----------
     counted, free : int
         The number of variables that are counted; and of those among them that are unobserved.
-    lengths, most, rounds : arrays
+    lengths, most, rounds, cuts : arrays
         See `pgcc.rings.kernels.counting.Sizes`.
     """
 
@@ -47,13 +47,14 @@ class Plan(NamedTuple):
     lengths: np.ndarray
     most: np.ndarray
     rounds: np.ndarray
+    cuts: np.ndarray
 
-    def check(self, advice: str, accuracy: str = "") -> None:
+    def check(self) -> None:
         """Make sure that memory suffices."""
         if self.most.sum() > _MOST_COEFFICIENTS:
             raise PrecisionError(
-                f"the distribution of a count of {self.counted} variables{accuracy} takes {int(self.most.sum()):,} "
-                f"coefficients at a time: {advice}"
+                f"the distribution of a count of {self.counted} variables takes {int(self.most.sum()):,} coefficients "
+                "at a time: count fewer variables, or ask for its moments"
             )
 
 
@@ -64,9 +65,10 @@ def plan_counts(scaled: Scaled, codes: np.ndarray, counted: np.ndarray, det_leng
     """
     program = scaled.program
     lengths, most = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
-    rounds = np.zeros(program.slots)
-    plan_polynomials(instructions_of(program), scaled.constants, det_lengths, codes, counted, lengths, most, rounds)
-    return Plan(int(counted.sum()), int((counted & (codes < 0)).sum()), lengths, most, rounds)
+    rounds, cuts = np.zeros(program.slots), np.zeros(program.slots, np.int64)
+    sizes = lengths, most, rounds, cuts
+    plan_polynomials(instructions_of(program), scaled.constants, det_lengths, codes, counted, *sizes)
+    return Plan(int(counted.sum()), int((counted & (codes < 0)).sum()), *sizes)
 
 
 class Counting:
@@ -92,21 +94,28 @@ class Counting:
         """
 
         def count(codes: np.ndarray) -> tuple[Values, bool] | None:
-            found = self.polynomial(codes, counted, rtol)
+            if self.scaled.program.has_det:
+                found, lost = self._by_enclosures(codes, counted, rtol), 0.0
+            else:
+                found, lost = self._directly(codes, counted, atol)
             if found is None:
                 return None
-            return _certified(*found), atol is not None and _total_error(*found) <= budget.of_counts(atol)
+            return _certified(*found, lost), atol is not None and _error(*found, lost) <= budget.of_counts(atol)
 
         return Counts.by_row(evidence, counted, count)
 
-    def polynomial(self, codes: np.ndarray, counted: np.ndarray, rtol: float) -> tuple[Polynomial, Polynomial] | None:
+    def _directly(
+        self, codes: np.ndarray, counted: np.ndarray, atol: float | None
+    ) -> tuple[tuple[Polynomial, Polynomial], float]:
+        """The coefficients of one row, bounds on their errors, and the share of their sum that was cut off."""
+        (value, magnitude), gamma, lost = self._run(codes, counted, _NO_DETS, atol)
+        return (value, (magnitude[0] * (gamma / (1.0 - gamma)), magnitude[1])), lost
+
+    def _by_enclosures(
+        self, codes: np.ndarray, counted: np.ndarray, rtol: float
+    ) -> tuple[Polynomial, Polynomial] | None:
         """The coefficients of one row, and bounds on their errors; None if a determinant's are unknown."""
-        if not self.scaled.program.has_det:
-            (value, magnitude), gamma = self._run(codes, counted, _NO_DETS)
-            return value, (magnitude[0] * (gamma / (1.0 - gamma)), magnitude[1])
-        if self.dets is None:
-            return None
-        enclosed = self.dets.enclose(codes, counted, budget.of_enclosure(rtol))
+        enclosed = None if self.dets is None else self.dets.enclose(codes, counted, budget.of_enclosure(rtol))
         return None if enclosed is None else self._between(codes, counted, enclosed)
 
     def _between(self, codes: np.ndarray, counted: np.ndarray, dets: list[Enclosed]) -> tuple[Polynomial, Polynomial]:
@@ -118,8 +127,8 @@ class Counting:
             self._run(codes, counted, (lengths, starts, *(np.concatenate(part) for part in zip(*end, strict=True))))
             for end in ends
         ]
-        (low, _), gamma = runs[0]
-        (high, _), _ = runs[1]
+        (low, _), gamma, _ = runs[0]
+        (high, _), _, _ = runs[1]
         below = np.ldexp(low[0], _steps(low[1] - high[1]))
         value = (0.5 * (high[0] + below), high[1])
         # the true value is between low and high, both of which have rounding errors
@@ -127,20 +136,23 @@ class Counting:
         return value, (error, high[1])
 
     def _run(
-        self, codes: np.ndarray, counted: np.ndarray, dets: tuple[np.ndarray, ...]
-    ) -> tuple[list[Polynomial], float]:
-        """The polynomials of value and magnitude, and a bound on their relative rounding errors."""
+        self, codes: np.ndarray, counted: np.ndarray, dets: tuple[np.ndarray, ...], atol: float | None = None
+    ) -> tuple[list[Polynomial], float, float]:
+        """The polynomials of value and magnitude, a bound on their relative rounding errors, and the share cut off."""
         program = self.scaled.program
         code, constants = instructions_of(program), self.scaled.constants
         plan = plan_counts(self.scaled, codes, counted, dets[0])
-        plan.check("atol=1e-10 leaves out the small ones", " to a relative error")
+        plan.check()
         roots = np.array([program.value, program.magnitude])
         out_m, out_e = np.zeros((2, plan.most[roots].max())), np.zeros((2, plan.most[roots].max()), np.int64)
-        run_polynomials(code, constants, Dets(*dets), codes, plan.lengths, plan.most, roots, out_m, out_e)
+        # the shares that factors lose add up only if no term is negative
+        cuts = int(plan.cuts[program.value])
+        cut = 0.0 if atol is None or program.signed else budget.of_cuts(atol, cuts)
+        run_polynomials(code, constants, Dets(*dets), codes, plan.lengths, plan.most, cut, roots, out_m, out_e)
         # the slot of the root may have held longer polynomials before
         size = plan.free + 1
         pair = [(out_m[r, :size], out_e[r, :size]) for r in range(2)]
-        return pair, rounding_bound(float(plan.rounds[roots].max()))
+        return pair, rounding_bound(float(plan.rounds[roots].max())), 2.0 * cuts * cut
 
 
 def find_counting(scaled: Scaled, homogenized: Circuit, compile: Callable[[Circuit], Evaluator]) -> Counting:
@@ -153,19 +165,27 @@ def _steps(gap: np.ndarray) -> np.ndarray:
     return (np.clip(gap, -8, 8) * RADIX).astype(np.int32)
 
 
-def _certified(value: Polynomial, error: Polynomial) -> Values:
-    """Coefficients as values, given bounds on their absolute errors."""
+def _certified(value: Polynomial, error: Polynomial, lost: float) -> Values:
+    """Coefficients as values, given bounds on their absolute errors; unknown if some of their sum is lost."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         ratio = 1.0001 * np.ldexp(error[0] / np.abs(value[0]), _steps(error[1] - value[1]))
-        bound = np.where(ratio < 1.0, ratio / (1.0 - ratio), np.inf)
-    bound[(value[0] == 0.0) & (error[0] == 0.0)] = 0.0
+        bound = np.where((ratio < 1.0) & (lost == 0.0), ratio / (1.0 - ratio), np.inf)
+    bound[(value[0] == 0.0) & (error[0] == 0.0) & (lost == 0.0)] = 0.0
     mantissa, binary = np.frexp(value[0])
     return Values(mantissa, np.where(mantissa == 0.0, 0, value[1] * RADIX + binary), bound)
 
 
-def _total_error(value: Polynomial, error: Polynomial) -> float:
-    """A bound on (sum of the errors) / (sum of the true values)."""
+def _error(value: Polynomial, error: Polynomial, lost: float) -> float:
+    """A bound on the error of each coefficient divided by their sum, given how much of the true sum is lost.
+
+    With errors e_k, which sum up to E, a true sum T, and |d_k| ≤ e_k + lost·T: the quotient is off by at most
+    |d_k|/T + p_k·|Σ d|/T, where p_k is the quotient, and T is at least the sum that was computed less E.
+    """
     top = np.max(np.where(value[0] == 0.0, -(2**40), value[1]), initial=-(2**40))
-    with np.errstate(over="ignore"):  # an error may be far larger than a value
-        total, off = (float(np.ldexp(x[0], _steps(x[1] - top)).sum()) for x in (value, error))
-    return off / (total - off) if off < total else np.inf
+    with np.errstate(over="ignore", invalid="ignore"):  # an error may be far larger than a value
+        values, errors = (np.ldexp(x[0], _steps(x[1] - top)) for x in (value, error))
+        total, off = float(values.sum()), float(errors.sum())
+        if not off < total:
+            return np.inf
+        least = total - off
+        return 1.001 * float(errors.max() / least + lost + np.abs(values).max() / total * (off / least + lost))

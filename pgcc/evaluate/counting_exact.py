@@ -1,18 +1,21 @@
-"""The distribution of a count, in balls and rationals: the circuit is evaluated over flint's polynomials in t.
+"""Counts in balls and rationals: the circuit is evaluated over flint's polynomials, in t or in ε.
 
-z_i is t for the unobserved variables in T. In a circuit that is not homogenized, z_i is t^(d + 1) for the variables
-observed in (the set A), where d is the largest degree that the variables in T can add. Then the wanted coefficients are
-those of t^(|A|·(d + 1)) and the powers after it.
+For the distribution of a count, z_i is t for the unobserved variables in T. In a circuit that is not homogenized, z_i is
+t^(d + 1) for the variables observed in (the set A), where d is the largest degree that the variables in T can add. Then
+the wanted coefficients are those of t^(|A|·(d + 1)) and the powers after it.
 
 A determinant with entries that are linear in t is det(P + t·D), with D = Q − P. It is computed from the elementary
 symmetric polynomials e_k of the eigenvalues of Q⁻¹·D, as a polynomial in t − 1. Other determinants are interpolated
 from their values at points.
+
+For the moments of a count N, z_i is 1 + ε, and only the first coefficients are kept: those of ε^k are E[C(N, k)], times
+Pr(row), because E[t^N] at t = 1 + ε is E[Σ_k C(N, k)·ε^k]. This is linear in the circuit.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +37,8 @@ _FEW_EXACT_BITS = 1 << 18
 # Determinants of a lower degree are interpolated, even if they are linear in t.
 _FEW_POINTS = 8
 _MOST_POINTS = 5_000
+# The coefficients from which the first four moments follow.
+_MOMENTS = 5
 
 
 class CountingExact:
@@ -78,24 +83,52 @@ class CountingExact:
             values.mantissa[k], values.exponent[k], values.bound[k] = fraction_parts(fraction(x))
         return values
 
+    def expanded(
+        self, codes: np.ndarray, counts: Sequence[np.ndarray], read: Callable[[list[list[Any]]], Any | None]
+    ) -> Any:
+        """What `read` finds in the first coefficients, in ε, of some counts N = Σ_i times_i·X_i, for one row.
+
+        counts : for every count, how many times each variable counts; those that are observed do not. read : returns
+        None for balls that are not accurate enough; more accurate ones are computed then, or rationals in the end.
+        """
+        row, exact = codes.tolist(), self.exact
+        several = [np.where(codes < 0, times, 0).tolist() for times in counts]
+
+        def expand(tape: Tape, number: Any, poly: Any) -> Any | None:
+            return read([self._polynomial(tape, row, t, _MOMENTS, number, poly, origin=1) for t in several])
+
+        for bits in doubled(FIRST_BITS, MOST_BITS):
+            with precision(bits):
+                if bits > ZERO_BITS and exact.exact_bits * _MOMENTS <= MOST_EXACT_BITS:
+                    found = expand(exact.rationals, fmpq, fmpq_poly)
+                else:
+                    found = expand(exact.balls(bits), arb, arb_poly)
+            if found is not None:
+                return found
+        raise PrecisionError(f"a moment of a count is still uncertain with {MOST_BITS} bits: raise `rtol`")
+
     def _polynomial(
-        self, tape: Tape, codes: list[int], counted: list[bool], size: int, number: Any, poly: Any
+        self, tape: Tape, codes: list[int], times: Sequence[int], size: int, number: Any, poly: Any, origin: int = 0
     ) -> list[Any]:
-        """The coefficients, in a ring with these classes of numbers and of polynomials."""
+        """The first `size` coefficients, in a ring with these classes of numbers and of polynomials.
+
+        times : how many times each variable counts. origin : 0 for coefficients of powers of t, 1 for those of ε.
+        """
         exact = self.exact
         if exact.homogeneous:
             first, stride = 0, 0
         else:
-            stride = size if exact.degree is None else max(size, exact.degree + 1)
+            degree = sum(count for count, code in zip(times, codes, strict=True) if code < 0)
+            stride = 1 + (degree if exact.degree is None else max(degree, exact.degree * max(times)))
             first = sum(code == 1 for code in codes) * stride
         length = first + size
         zero, one = number(0), number(1)
-        t, inside = _Series(poly([0, 1]), length), one
+        t, inside = _Series(poly([origin, 1]), length), one
         if stride:
             inside = _Series(poly([0] * stride + [1]), length)
         literals: dict[tuple[str, bool], Any] = {}
-        for name, code, counts in zip(exact.circuit.variables, codes, counted, strict=True):
-            literals[name, False] = inside if code == 1 else zero if code == 0 else t if counts else one
+        for name, code, count in zip(exact.circuit.variables, codes, times, strict=True):
+            literals[name, False] = inside if code == 1 else zero if code == 0 else math.prod([t] * count, start=one)
             literals[name, True] = zero if code == 1 and exact.homogeneous else one
         tape = [
             (op, children, _CountedDet(data, length, poly) if op is Op.DET else data, dead)
@@ -166,10 +199,12 @@ class _CountedDet:
         if factor == 0 or pencils[0].is_singular:
             return self.det.zero
         P, Q = (pencil.at_one() for pencil in pencils)
-        e = _elementary(*_compressed(Q, Q - P))
-        det = self.det.ring.det(Q) * factor
-        shifted = self.poly(e)(self.poly([-1, 1]))  # Σ e_k·(t − 1)^k
-        return _Series(shifted * det, self.length)
+        D, det = Q - P, self.det.ring.det
+        if self.length <= len(kept):  # only the first coefficients are asked for
+            e = _elementary(*_compressed(P, D), self.length - 1)
+            return _Series(self.poly(e) * (det(P) * factor), self.length)
+        shifted = self.poly(_elementary(*_compressed(Q, D)))(self.poly([-1, 1]))  # Σ e_k·(t − 1)^k
+        return _Series(shifted * (det(Q) * factor), self.length)
 
     # -- at points ------------------------------------------------------------------------------------
 
@@ -210,9 +245,9 @@ def _compressed(Q: Any, D: Any) -> tuple[Any, Any]:
     return kind(m, m, [int(i == j) for i in range(m) for j in range(m)]), left * right
 
 
-def _elementary(Q: Any, D: Any) -> list[Any]:
-    """e_0, e_1, … of the eigenvalues of A = Q⁻¹·D: det(I + s·A) = Σ e_k·s^k."""
+def _elementary(Q: Any, D: Any, most: int | None = None) -> list[Any]:
+    """e_0, e_1, … of the eigenvalues of A = Q⁻¹·D, up to e_most: det(I + s·A) = Σ e_k·s^k."""
     A, n = Q.solve(D), D.nrows()
     if isinstance(A, fmpq_mat):
         return (A * fmpq(-1)).charpoly().coeffs()[::-1]  # det(x·I + A) = Σ e_k·x^(n − k)
-    return elementary_symmetric(A, n)
+    return elementary_symmetric(A, n if most is None else min(n, most))

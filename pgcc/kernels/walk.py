@@ -41,15 +41,10 @@ def no_table(system, at, op, number):
     raise ValueError("a table is no operation of this number system")
 
 
-def never_waits(system):
-    """The operation `waits` of number systems that complete every instruction."""
-    return False
-
-
 class Operations(NamedTuple):
     """The operations of a number system. `at` is the slot that instruction i writes.
 
-    The last five may be left out. Only `determinant` may allocate memory.
+    The last four may be left out. Only `determinant` may allocate memory.
 
     Attributes
     ----------
@@ -71,8 +66,6 @@ class Operations(NamedTuple):
         Put a DET, DETMAG or DETBAR with these arguments.
     table : (system, at, op, table)
         Put an entry of the PAIR or LOOKUP table with this number.
-    waits : (system) → bool
-        Whether the last instruction is incomplete, so that the walk has to stop there.
     """
 
     leaf: Callable[..., None]
@@ -85,7 +78,6 @@ class Operations(NamedTuple):
     end_sum: Callable[..., None] = complete
     determinant: Callable[..., None] = no_determinant
     table: Callable[..., None] = no_table
-    waits: Callable[..., bool] = never_waits
 
 
 _KNOWN: dict[type, Operations] = {}
@@ -142,10 +134,6 @@ def table(system: Any, at: int, op: int, number: int) -> None:
     _KNOWN[type(system)].table(system, at, op, number)
 
 
-def waits(system: Any) -> bool:
-    return _KNOWN[type(system)].waits(system)
-
-
 @before_compiling
 def _tell_numba() -> None:
     """Compile a call of an operation as a call of the function that the class of its number system registered."""
@@ -162,10 +150,7 @@ def _tell_numba() -> None:
 
 @kernel
 def walk(code, system, begin, end):
-    """Run instructions begin … end − 1 in a number system; code : Instructions.
-
-    Returns `end`, or the number of an instruction that waits to be completed (see `Operations`).
-    """
+    """Run instructions begin … end − 1 in a number system; code : Instructions."""
     op, target, start, args, first_weight = code
     for i in range(begin, end):
         kind, first, last, at = op[i], start[i], start[i + 1], target[i]
@@ -193,9 +178,6 @@ def walk(code, system, begin, end):
             table(system, at, kind, args[first])
         else:
             raise ValueError("an instruction that no number system knows")
-        if waits(system):
-            return i
-    return end
 
 
 def walk_in_python(program: Code, system: Any) -> None:

@@ -126,7 +126,7 @@ def test_a_larger_dpp_given_evidence(seed):
     codes = model._distribution().read(seen).chunk(slice(None))[0]
     mask = np.array([name in over for name in model.variables])
     certified = model._compiled.exact_counting.coefficients(codes, mask, 1e-12).floats()
-    assert model._compiled.counting.polynomial(codes, mask, 1e-9) is not None
+    assert model._compiled.counting._by_enclosures(codes, mask, 1e-9) is not None
     found = model.cardinality(seen, over=over)
     assert (found[:2] == 0).all()  # two are observed in, and two out
     assert (found[-2:] == 0).all()

@@ -9,6 +9,7 @@ import pytest
 
 import pgcc
 from pgcc.methods import METHODS
+from pgcc.rings.fourier import multiply
 
 COMPACT = "(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2)*(0.8*z3 + 0.2)"
 EXPANDED = "0.16*z1*z2*z3 + 0.04*z1*z2 + 0.08*z1*z3 + 0.02*z1 + 0.48*z2*z3 + 0.12*z2 + 0.08*z3 + 0.02"  # Equation 2
@@ -47,3 +48,20 @@ def test_the_paper_counts_edges() -> None:
     a, b = pgcc.variables("a b")
     assert (a * b).edges == 2
     assert (a + b).edges == 2
+
+
+def test_the_bound_of_a_transform():
+    rng = np.random.default_rng(0)
+    for n in (5, 300, 3000):
+        a, b = rng.random(n), rng.random(2 * n) ** 8
+        product_, off = multiply(a, b)
+        exact = np.convolve(a, b)
+        assert np.linalg.norm(product_ - exact) <= off < 1e-10 * a.sum() * b.sum()
+
+
+def test_transforms_of_small_numbers_are_off_by_something():
+    """Squares of 1e-170 underflow: a 2-norm by way of them was 0, and so was the bound."""
+    a, b = np.random.default_rng(0).random((2, 40)) * 1e-170
+    b /= 1e-170
+    product_, off = multiply(a, b)
+    assert 0.0 < np.linalg.norm((product_ - np.convolve(a, b)) * 1e200) <= off * 1e200

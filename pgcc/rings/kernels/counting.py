@@ -4,6 +4,11 @@ Coefficients are scaled numbers m · 2^(256·e), which do not underflow: one of 
 Polynomials are multiplied term by term, and in monotone circuits nothing cancels. Mostly, all coefficients of a
 polynomial have the same exponent, and the inner loop is a multiply-add of doubles.
 
+Where an absolute error is allowed, negligible tails are cut off: a polynomial keeps the powers of t from its lowest one
+on, and when it is written, coefficients at either end whose sum is at most a share `cut` of the sum of all are dropped.
+If n variables are not too dependent, about √n coefficients of the distribution of their count are not negligible. In a
+monotone program, the shares that the factors of a product lose add up, and a sum averages those of its terms.
+
 A product of polynomials with a and b coefficients takes a·b steps. A value has at most one coefficient more than it has
 unobserved variables that are counted. If the scopes form a tree, all products together take O(edges · k) steps, with k
 such variables in all.
@@ -30,7 +35,7 @@ class Sizes(NamedTuple):
     lengths[i] : the number of coefficients that instruction i writes. now[slot] : the number that a slot holds at the
     moment. most[slot] : the largest number that it ever holds. rounds[slot] : how many factors (1 + δ), |δ| ≤ 2⁻⁵³, any
     term of its coefficients has. (A coefficient of a product of a and b coefficients adds at most min(a, b) terms.)
-    terms : the terms of an unfinished sum.
+    cuts[slot] : how often tails are cut off on the way to it. terms : the terms of an unfinished sum.
     """
 
     constants: Constants
@@ -41,40 +46,45 @@ class Sizes(NamedTuple):
     most: np.ndarray
     now: np.ndarray
     rounds: np.ndarray
+    cuts: np.ndarray
     terms: np.ndarray
 
 
 def _leaf_size(system, i, at, number):
     c, v = system.constants, system.constants.leaf_variable[number]
     free = v >= 0 and system.counted[v] and system.codes[v] < 0 and c.leaf_table[number, 1] != 0.0
-    system.now[at], system.rounds[at] = 2 if free else 1, 2.0
+    system.now[at], system.rounds[at], system.cuts[at] = 2 if free else 1, 2.0, 1
     _note_size(system, i, at)
 
 
 def _one_size(system, i, at):
-    system.now[at], system.rounds[at], system.terms[0] = 1, 0.0, 0.0
+    system.now[at], system.rounds[at], system.cuts[at], system.terms[0] = 1, 0.0, 0, 0.0
 
 
 def _times_size(system, at, x):
     now, rounds = system.now, system.rounds
     rounds[at] += rounds[x] + min(now[at], now[x]) + 1.0
     now[at] += now[x] - 1
+    system.cuts[at] += system.cuts[x] + 1
 
 
 def _add_size(system, at, k, x):
     now, rounds = system.now, system.rounds
     rounds[at], now[at] = max(rounds[at], rounds[x] + 2.0), max(now[at], now[x])
+    system.cuts[at] = max(system.cuts[at], system.cuts[x])
     system.terms[0] += 1.0
 
 
 def _add_product_size(system, at, k, x, y):
     now, rounds = system.now, system.rounds
     rounds[at], now[at] = max(rounds[at], rounds[x] + rounds[y] + 3.0), max(now[at], now[x] + now[y] - 1)
+    system.cuts[at] = max(system.cuts[at], system.cuts[x] + system.cuts[y])
     system.terms[0] += min(now[x], now[y])
 
 
 def _end_size(system, i, at):
     system.rounds[at] += system.terms[0]
+    system.cuts[at] += 1
     _note_size(system, i, at)
 
 
@@ -84,7 +94,7 @@ def _note(system, i, at):
 
 def _determinant_size(system, i, at, op, args):
     _expect_determinant(op)
-    system.now[at], system.rounds[at] = system.det_lengths[args[0]], 2.0
+    system.now[at], system.rounds[at], system.cuts[at] = system.det_lengths[args[0]], 2.0, 1
     _note_size(system, i, at)
 
 
@@ -110,11 +120,12 @@ number_system(
 
 
 @kernel
-def plan_polynomials(code, constants, det_lengths, codes, counted, lengths, most, rounds):
-    """Fill in lengths, most and rounds (see `Sizes`); code : Instructions, constants : Constants of scaled numbers."""
+def plan_polynomials(code, constants, det_lengths, codes, counted, lengths, most, rounds, cuts):
+    """Fill in lengths, most, rounds and cuts (see `Sizes`); code : Instructions, constants : those of scaled numbers."""
     most[:] = 1
     now, terms = np.zeros(len(most), np.int64), np.zeros(1)
-    walk(code, Sizes(constants, det_lengths, codes, counted, lengths, most, now, rounds, terms), 0, len(code.op))
+    system = Sizes(constants, det_lengths, codes, counted, lengths, most, now, rounds, cuts, terms)
+    walk(code, system, 0, len(code.op))
 
 
 @bare_kernel
@@ -129,19 +140,21 @@ def add_convolution(acc, w, x, y):
 
 
 @bare_kernel
-def _add_scaled_convolution(acc, w, x, y):
-    """acc += w·x·y; returns the new common exponent of the coefficients of acc.
+def _add_scaled_convolution(acc, begin, w, x, y):
+    """acc += w·t^begin·x·y; returns the new common exponent of the coefficients of acc.
 
     acc, x, y : mantissas, exponents, and the common exponent of all coefficients. w : mantissa and exponent.
     """
     (acc_m, acc_e, common), (wm, we) = acc, w
+    if len(x[0]) > len(y[0]):  # the longer one in the inner loop
+        x, y = y, x
     (xm, xe, x_common), (ym, ye, y_common) = x, y
     if wm == 0.0 or x_common == _NOTHING or y_common == _NOTHING:
         return common
     if x_common != _MIXED and y_common != _MIXED and common != _MIXED:
         e = we + x_common + y_common
         if common in (_NOTHING, e):
-            add_convolution(acc_m, wm, xm, ym)
+            add_convolution(acc_m[begin:], wm, xm, ym)
             return e
     if common != _MIXED:
         for k in range(len(acc_m)):
@@ -154,7 +167,7 @@ def _add_scaled_convolution(acc, w, x, y):
             term = a * ym[j]
             if term == 0.0:
                 continue
-            p, k = e + (ye[j] if y_common == _MIXED else y_common), i + j
+            p, k = e + (ye[j] if y_common == _MIXED else y_common), begin + i + j
             gap = acc_e[k] - p
             if gap == 0:
                 acc_m[k] += term
@@ -190,19 +203,22 @@ class Dets(NamedTuple):
 class Polynomials(NamedTuple):
     """The number system of polynomials, for one row of evidence.
 
-    Slot s has now[s] coefficients, m, e from offset[s] on; all have the exponent common[s], unless that is `_MIXED`.
-    lengths : see `plan_polynomials`. acc_m, acc_e, acc_common : the unfinished sum or product. one_m, one_e : the
-    polynomial 1.
+    Slot s has the coefficients of t^low[s], t^(low[s] + 1), …, now[s] of them, in m, e from offset[s] on; all have the
+    exponent common[s], unless that is `_MIXED`. lengths : see `plan_polynomials`. cut : see the module. acc_m, acc_e :
+    the coefficients of t^0, t^1, … of the unfinished sum or product, of which those that its slot says are in use;
+    acc_common : their exponent. one_m, one_e : the polynomial 1.
     """
 
     constants: Constants
     dets: Dets
     codes: np.ndarray
     lengths: np.ndarray
+    cut: float
     offset: np.ndarray
     m: np.ndarray
     e: np.ndarray
     common: np.ndarray
+    low: np.ndarray
     now: np.ndarray
     acc_m: np.ndarray
     acc_e: np.ndarray
@@ -212,13 +228,56 @@ class Polynomials(NamedTuple):
 
 
 @bare_kernel
-def _write(system, at, length):
-    """Write the accumulator to a slot."""
-    first, last = system.offset[at], system.offset[at] + length
+def _write(system, at):
+    """Write the accumulator to its slot."""
+    low, length, first = system.low[at], system.now[at], system.offset[at]
+    m, e = system.m[first : first + length], system.e[first : first + length]
+    common = system.acc_common[0]
     system.common[at] = write_normalized(
-        system.acc_m[:length], system.acc_e[:length], system.acc_common[0], system.m[first:last], system.e[first:last]
+        system.acc_m[low : low + length], system.acc_e[low : low + length], common, m, e
     )
-    system.now[at] = length
+    if system.cut > 0.0:
+        skipped, kept = cut_tails(m, e, system.common[at], system.cut)
+        system.low[at], system.now[at] = low + skipped, kept
+
+
+@bare_kernel
+def cut_tails(m, e, common, cut):
+    """Move the coefficients without the two tails, each at most a share `cut` of their sum, to the front.
+
+    common : their exponent, or `_MIXED`. Returns how many were before them, and how many they are: one at least.
+    """
+    n, top, total = len(m), common, 0.0
+    if common == _MIXED:
+        top = max(e)
+    for k in range(n):
+        total += m[k] if common == top else _beside(m[k], e[k], top)
+    limit, first, last = cut * total, 0, n
+    tail = _beside(m[0], e[0], top)
+    while tail <= limit and first < n - 1:
+        first += 1
+        tail += _beside(m[first], e[first], top)
+    tail = _beside(m[n - 1], e[n - 1], top)
+    while tail <= limit and last > first + 1:
+        last -= 1
+        tail += _beside(m[last - 1], e[last - 1], top)
+    if first > 0:
+        for k in range(first, last):
+            m[k - first], e[k - first] = m[k], e[k]
+    return first, last - first
+
+
+@bare_kernel
+def _beside(m, e, top):
+    """m·2^(256·(e − top)): 0 has an exponent far below all others."""
+    return shifted(m, top - e) if m != 0.0 else 0.0
+
+
+@bare_kernel
+def _put(system, at, length):
+    """Write a leaf or a determinant: the first coefficients of the accumulator, each with its own exponent."""
+    system.acc_common[0], system.low[at], system.now[at] = _MIXED, 0, length
+    _write(system, at)
 
 
 def _leaf(system, i, at, number):
@@ -226,8 +285,7 @@ def _leaf(system, i, at, number):
     for k in range(length):  # of two: observed 0, observed 1
         code = k if length == 2 else 2 if v < 0 or system.codes[v] < 0 else system.codes[v]
         system.acc_m[k], system.acc_e[k] = c.leaf_table[number, code], c.leaf_exponents[number, code]
-    system.acc_common[0] = _MIXED
-    _write(system, at, length)
+    _put(system, at, length)
 
 
 def _determinant(system, i, at, op, args):
@@ -235,53 +293,70 @@ def _determinant(system, i, at, op, args):
     d, length = system.dets.starts[args[0]], system.lengths[i]
     for k in range(length):
         system.acc_m[k], system.acc_e[k] = system.dets.m[d + k], system.dets.e[d + k]
-    system.acc_common[0] = _MIXED
-    _write(system, at, length)
+    _put(system, at, length)
 
 
 def _one(system, i, at):
     system.m[system.offset[at]], system.e[system.offset[at]] = 1.0, 0
-    system.common[at], system.now[at] = 0, 1
+    system.common[at], system.low[at], system.now[at] = 0, 0, 1
 
 
 def _times(system, at, x):
-    m, e, now, common, offset = system.m, system.e, system.now, system.common, system.offset
-    length = now[at] + now[x] - 1
-    system.acc_m[:length] = 0.0
-    a, b, c, d = offset[at], offset[at] + now[at], offset[x], offset[x] + now[x]
-    acc = system.acc_m[:length], system.acc_e[:length], _NOTHING
-    system.acc_common[0] = _add_scaled_convolution(
-        acc, (1.0, 0), (m[a:b], e[a:b], common[at]), (m[c:d], e[c:d], common[x])
-    )
-    _write(system, at, length)
+    low, first, last = system.low[at], system.offset[at], system.offset[at] + system.now[at]
+    value = system.m[first:last], system.e[first:last], system.common[at]
+    _clear(system, at)
+    _add_multiple(system, at, (1.0, 0), low, value, x)
+    _write(system, at)
 
 
 def _zero(system, i, at):
-    system.now[at], system.acc_common[0] = system.lengths[i], _NOTHING
-    system.acc_m[: system.lengths[i]] = 0.0
+    _clear(system, at)
+
+
+@bare_kernel
+def _clear(system, at):
+    system.low[at], system.now[at], system.acc_common[0] = 0, 0, _NOTHING
+
+
+@bare_kernel
+def _add_multiple(system, at, w, low, short, x):
+    """Add to the accumulator w·t^low·short·(slot x)."""
+    first, last = system.offset[x], system.offset[x] + system.now[x]
+    value = system.m[first:last], system.e[first:last], system.common[x]
+    low += system.low[x]
+    _widen(system, at, low, low + len(short[0]) + len(value[0]) - 1)
+    begin, end = system.low[at], system.low[at] + system.now[at]
+    acc = system.acc_m[begin:end], system.acc_e[begin:end], system.acc_common[0]
+    system.acc_common[0] = _add_scaled_convolution(acc, low - begin, w, short, value)
+
+
+@bare_kernel
+def _widen(system, at, low, high):
+    """Take the powers t^low … t^(high − 1) of the accumulator into use, too."""
+    acc, old_low, old_high = system.acc_m, system.low[at], system.low[at] + system.now[at]
+    if old_high == old_low:
+        old_low = old_high = low
+    acc[low:old_low] = 0.0
+    acc[old_high:high] = 0.0
+    system.low[at] = min(low, old_low)
+    system.now[at] = max(high, old_high) - system.low[at]
 
 
 def _add(system, at, k, x):
-    c, m, e, length = system.constants, system.m, system.e, system.now[at]
-    first, last = system.offset[x], system.offset[x] + system.now[x]
-    acc, w = (system.acc_m[:length], system.acc_e[:length], system.acc_common[0]), (c.weights[k], c.weight_exponents[k])
-    value = m[first:last], e[first:last], system.common[x]
-    system.acc_common[0] = _add_scaled_convolution(acc, w, (system.one_m, system.one_e, 0), value)
+    w = system.constants.weights[k], system.constants.weight_exponents[k]
+    _add_multiple(system, at, w, 0, (system.one_m, system.one_e, 0), x)
 
 
 def _add_product(system, at, k, x, y):
-    c, m, e, offset, now = system.constants, system.m, system.e, system.offset, system.now
-    length = now[at]
-    if now[x] > now[y]:  # the longer one in the inner loop
-        x, y = y, x
-    acc, w = (system.acc_m[:length], system.acc_e[:length], system.acc_common[0]), (c.weights[k], c.weight_exponents[k])
-    short = m[offset[x] : offset[x] + now[x]], e[offset[x] : offset[x] + now[x]], system.common[x]
-    long = m[offset[y] : offset[y] + now[y]], e[offset[y] : offset[y] + now[y]], system.common[y]
-    system.acc_common[0] = _add_scaled_convolution(acc, w, short, long)
+    w = system.constants.weights[k], system.constants.weight_exponents[k]
+    first, last = system.offset[x], system.offset[x] + system.now[x]
+    _add_multiple(system, at, w, system.low[x], (system.m[first:last], system.e[first:last], system.common[x]), y)
 
 
 def _end_sum(system, i, at):
-    _write(system, at, system.now[at])
+    if system.now[at] == 0:  # no terms
+        _widen(system, at, 0, 1)
+    _write(system, at)
 
 
 number_system(
@@ -290,26 +365,28 @@ number_system(
 
 
 @kernel
-def run_polynomials(code, constants, dets, codes, lengths, most, roots, out_m, out_e):
+def run_polynomials(code, constants, dets, codes, lengths, most, cut, roots, out_m, out_e):
     """out_m[r], out_e[r] = the coefficients of slot roots[r], for one row of codes.
 
     code : Instructions. constants : Constants of scaled numbers. dets : Dets. lengths, most : see `plan_polynomials`.
+    cut : see the module; 0 to keep all coefficients.
     """
     offset = np.zeros(len(most) + 1, np.int64)
     for s in range(len(most)):
         offset[s + 1] = offset[s] + most[s]
     m, e = np.zeros(offset[-1]), np.zeros(offset[-1], np.int64)
-    common, now = np.full(len(most), _NOTHING), np.zeros(len(most), np.int64)
+    common = np.full(len(most), _NOTHING)
+    low, now = np.zeros(len(most), np.int64), np.zeros(len(most), np.int64)
     longest = most.max()
     system = Polynomials(
-        constants, dets, codes, lengths, offset, m, e, common, now,
+        constants, dets, codes, lengths, cut, offset, m, e, common, low, now,
         np.zeros(longest), np.zeros(longest, np.int64), np.zeros(1, np.int64), np.ones(1), np.zeros(1, np.int64),
     )  # fmt: skip
     walk(code, system, 0, len(code.op))
     for r in range(len(roots)):
         at = roots[r]
         for k in range(now[at]):
-            out_m[r, k], out_e[r, k] = m[offset[at] + k], e[offset[at] + k]
+            out_m[r, low[at] + k], out_e[r, low[at] + k] = m[offset[at] + k], e[offset[at] + k]
 
 
 @kernel
