@@ -148,9 +148,7 @@ class Model(KnowsOtherWords):
                 self._standing = RAW
             else:
                 self._standing = standing or find_standing(circuit, self._compiled, total)
-        self._asked = Distribution(
-            circuit, self._compiled, total, settings.rtol, settings.threads, self._standing.certain
-        )
+        self._asked = Distribution(circuit, self._compiled, total, settings.rtol, settings.threads, self._standing)
 
     @property
     def standing(self) -> Standing:
@@ -173,7 +171,7 @@ class Model(KnowsOtherWords):
             with tier(self._compiled.work):
                 if follows_from_rules(self.circuit, self._compiled):
                     self._standing = BY_RULES
-                    self._asked = replace(self._asked, proved=True)
+                    self._asked = replace(self._asked, standing=BY_RULES)
         return self._standing
 
     # -- how probable is it? -------------------------------------------------------------------------------------------

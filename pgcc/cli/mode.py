@@ -40,4 +40,6 @@ def _described(found: Mode) -> dict[str, Any]:
 
 def _line(found: Mode) -> str:
     proved = "exact" if found.exact else f"gap {found.gap:.4g}"
+    if found.condition is not None:
+        proved += f", if {found.condition}"
     return f"{', '.join(_inside(found))}\t{found.logprob:.15g}\t{proved}\n"

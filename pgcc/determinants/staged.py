@@ -121,18 +121,18 @@ class Staged:
         """
         program, rows = self.program, -(-len(evidence) // lanes) * lanes
         roots = np.array([program.value, program.magnitude] if program.signed else [program.value])
-        out, unknown = np.empty((len(roots), rows)), np.empty(rows, bool)
+        results = kernels.Results(roots, np.empty((len(roots), rows)), np.empty(rows, bool))
         variables, wanted = evidence.shape[1], budget.of_determinant(rtol)
         flat, block = Rows(padded(evidence), variables), new_block(self.head, program.slots, variables, lanes)
         self.dets.refine(wanted)
         done, waits = 0, True
         while done < rows // lanes:
             dets = self.determinants(wanted)
-            done = run_staged.call_alike(*self._parts, dets, flat, done, waits, lanes, block, roots, out, unknown)
+            done = run_staged.call_alike(*self._parts, dets, flat, done, waits, lanes, block, results)
             if done < rows // lanes:
                 self.dets.find_free_bases()
                 waits = self.dets.layout is not dets.layout  # another thread may have found them; or there are none
-        return out, unknown
+        return results.out, results.unknown
 
     def determinants(self, wanted: float) -> kernels.Determinants:
         """The determinants for the kernels, with the relative error to aim at."""

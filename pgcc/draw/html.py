@@ -197,6 +197,8 @@ def mode_html(mode: Mode) -> str:
         if mode.exact
         else f"within {mode.gap:.4g} nats: no other is more than {factor:.4g} times as probable"
     )
+    if mode.condition is not None:
+        proof += f", if {mode.condition}"
     rows = [
         ("in", _set(inside)),
         ("out", f"{len(mode.assignment) - len(inside):,} of {plural(len(mode.assignment), 'variable')}"),

@@ -1,8 +1,8 @@
 """Counts in balls and rationals: the circuit is evaluated over flint's polynomials, in t or in ε.
 
-For the distribution of a count, z_i is t for the unobserved variables in T. In a circuit that is not homogenized, z_i is
-t^(d + 1) for the variables observed in (the set A), where d is the largest degree that the variables in T can add. Then
-the wanted coefficients are those of t^(|A|·(d + 1)) and the powers after it.
+For the distribution of a count, z_i is t for the unobserved variables in T. In a circuit that is not homogenized, z_i
+is t^(d + 1) for the variables observed in (the set A), where d is the largest degree that the variables in T can add.
+Then the wanted coefficients are those of t^(|A|·(d + 1)) and the powers after it.
 
 A determinant with entries that are linear in t is det(P + t·D), with D = Q − P. It is computed from the elementary
 symmetric polynomials e_k of the eigenvalues of Q⁻¹·D, as a polynomial in t − 1. Other determinants are interpolated
@@ -83,7 +83,40 @@ class CountingExact:
             values.mantissa[k], values.exponent[k], values.bound[k] = fraction_parts(fraction(x))
         return values
 
-    def expanded(
+    def moments(self, codes: np.ndarray, times: np.ndarray, rtol: float) -> tuple[float, float, float, float]:
+        """Mean, variance, skewness and kurtosis of Σ_i times_i·X_i for one row: all digits that cancel are computed.
+
+        To `rtol`, but for the skewness, which is off by at most rtol·√kurtosis. The last two are NaN without variance.
+        """
+        observed = int(times[codes == 1].sum())
+
+        def read(expansions: list[list[Any]]) -> tuple[float, float, float, float] | None:
+            mean, variance, third, fourth = map(arb, _central(expansions[0]))
+            if variance == 0:
+                return float(mean + observed), 0.0, math.nan, math.nan
+            kurtosis = fourth / variance**2
+            skewness = third / (variance * variance.sqrt())
+            bounds = [ball_parts(x)[2] for x in (mean + observed, variance, kurtosis)]
+            if max(bounds) <= rtol and skewness.rad() <= rtol * kurtosis.sqrt():
+                return float(mean + observed), float(variance), float(skewness), float(kurtosis)
+            return None
+
+        return self._expanded(codes, [times], read)
+
+    def covariance(self, codes: np.ndarray, one: np.ndarray, other: np.ndarray, rtol: float) -> float:
+        """Cov(Σ_i one_i·X_i, Σ_i other_i·X_i) for one row, off by at most `rtol` times both standard deviations.
+
+        By polarisation: 2·Cov(M, N) = Var(M + N) − Var(M) − Var(N).
+        """
+
+        def read(expansions: list[list[Any]]) -> float | None:
+            both, first, second = (arb(_central(c)[1]) for c in expansions)
+            found = (both - first - second) / 2
+            return float(found) if found.is_exact() or found.rad() <= rtol * (first * second).sqrt() else None
+
+        return self._expanded(codes, [one + other, one, other], read)
+
+    def _expanded(
         self, codes: np.ndarray, counts: Sequence[np.ndarray], read: Callable[[list[list[Any]]], Any | None]
     ) -> Any:
         """What `read` finds in the first coefficients, in ε, of some counts N = Σ_i times_i·X_i, for one row.
@@ -136,6 +169,19 @@ class CountingExact:
         ]
         found = _coefficients(run_tape(tape, literals))[first:length]
         return found + [zero] * (size - len(found))
+
+
+def _central(c: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
+    """The mean and the central moments of a count, given the coefficients E[C(N, k)] · c_0 of ε^k.
+
+    >>> _central([1.0, 1.0, 0.25, 0.0, 0.0])  # of two fair coins
+    (1.0, 0.5, 0.0, 0.5)
+    """
+    first, second, third, fourth = (factor * x / c[0] for factor, x in zip((1, 2, 6, 24), c[1:], strict=True))
+    # E[N^k] from the factorial moments E[N·(N − 1)·…·(N − k + 1)]
+    a, b = first, second + first
+    d, e = third + 3 * second + first, fourth + 6 * third + 7 * second + first
+    return a, b - a**2, d - 3 * a * b + 2 * a**3, e - 4 * a * d + 6 * a**2 * b - 3 * a**4
 
 
 class _Series:

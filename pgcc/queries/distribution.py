@@ -19,6 +19,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.queries.probability import ProbabilityPlan, probabilities
 from pgcc.rings.posteriors import shares
 from pgcc.rings.values import Values
+from pgcc.validity.standing import Standing
 
 # The most bytes of codes for queries that are asked together.
 _MOST_CODES = 1 << 26
@@ -40,8 +41,8 @@ class Distribution:
         The relative error that is guaranteed for every number returned.
     threads : int
         The number of threads to use.
-    proved : bool
-        Whether it is proved that no coefficient is negative; otherwise every answer is checked.
+    standing : Standing or None
+        What is known about the signs of the coefficients; None if nothing is.
     plans : dict
         How probabilities are computed, for every kind of question asked so far (see `probabilities`).
     """
@@ -51,8 +52,13 @@ class Distribution:
     total: Values | None
     rtol: float
     threads: int
-    proved: bool = False
+    standing: Standing | None = None
     plans: dict[tuple[Any, ...], ProbabilityPlan] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def proved(self) -> bool:
+        """Whether it is proved that no coefficient is negative; otherwise every answer is checked."""
+        return self.standing is not None and self.standing.certain
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -25,11 +25,14 @@ from pgcc.queries.distribution import Distribution
 from pgcc.queries.mode_parts import Structure, by_structure
 from pgcc.queries.mode_search import Search, greedy, neighbours
 from pgcc.queries.sampling import Drawn, find_sampler
+from pgcc.validity.standing import by_signs
 
 # The most free variables with which a circuit is searched by marginals, although its structure has given a bound.
 _MOST_BRANCHED = 64
 # The most assignments of which all are tried to find the most probable ones.
 _MOST_LISTED = 1 << 12
+# Where a search for one assignment ends early, the mode is the best of so many; and the seconds to look for the others.
+_SHORT_LIST, _LEAST_AGAIN = 4, 0.05
 _SEED = 0
 
 
@@ -49,6 +52,9 @@ class Mode:
         How much log-probabilities may differ and still count as equal: `rtol`, plus the rounding of logarithms.
     rank : int
         1 for the most probable assignment, 2 for the next, and so on.
+    condition : str or None
+        What the bound takes for granted, where that is not proved (see `Model.standing`): that no coefficient is
+        negative. A search leaves assignments out because of what their parts have together.
 
     Examples
     --------
@@ -63,6 +69,7 @@ class Mode:
     bound: float
     tolerance: float = 0.0
     rank: int = 1
+    condition: str | None = None
 
     @property
     def gap(self) -> float:
@@ -71,7 +78,11 @@ class Mode:
 
     @property
     def exact(self) -> bool:
-        """Whether it is proved that no assignment is more probable (by more than `tolerance`)."""
+        """Whether it is proved, without a condition, that no assignment is more probable (by more than `tolerance`)."""
+        return self._is_closed and self.condition is None
+
+    @property
+    def _is_closed(self) -> bool:
         return self.bound <= self.logprob + self.tolerance
 
     def _repr_html_(self) -> str:
@@ -84,7 +95,8 @@ class Mode:
         inside = [name for name, value in self.assignment.items() if value]
         shown = ", ".join(inside[:12]) + (", …" if len(inside) > 12 else "")
         place = "the most probable" if self.rank == 1 else f"number {self.rank} of the most probable"
-        best = place if self.exact else f"within {self.gap:.4g} nats of {place}"
+        best = place if self._is_closed else f"within {self.gap:.4g} nats of {place}"
+        best += "" if self.condition is None else f" if {self.condition}"
         return f"<Mode: {{{shown}}}, log-probability {self.logprob:.6g}, {best}>"
 
 
@@ -92,10 +104,10 @@ def mode(distribution: Distribution, given: Evidence, deadline: float) -> list[M
     """The most probable assignment that agrees with each row; the rows share the time until the deadline."""
     finder, found = _Finder(distribution), []
     for row, codes, share in _with_deadlines(given, deadline):
-        best = finder.best(codes, finder.highest, share)
-        if best is None:
+        one = finder.mode(codes, share)
+        if one is None:
             raise distribution.impossible(given, row)
-        found.append(finder.answer(best, best.bound))
+        found.append(one)
     return found
 
 
@@ -133,6 +145,9 @@ class _Finder:
         self.distribution = replace(distribution, rtol=budget.of_search(distribution.rtol))
         compiled = distribution.compiled
         self.structure = Structure(compiled.homogenized) if compiled.decomposable else None
+        standing = distribution.standing
+        is_proved = (standing is not None and standing.proved) or by_signs(compiled) is not None
+        self.condition = None if is_proved else "no coefficient is negative, which is not proved"
 
     def tolerance(self, logprob: float) -> float:
         """The difference up to which log-probabilities count as equal: errors of logarithms grow with their size."""
@@ -154,9 +169,24 @@ class _Finder:
         logprob = float(distribution.logprobs(best.row[None], relative=True)[0])
         tolerance = self.tolerance(logprob)
         assignment = dict(zip(distribution.variables, best.row.tolist(), strict=True))
-        return Mode(assignment, logprob, max(logprob + tolerance, bound), tolerance)
+        return Mode(assignment, logprob, max(logprob + tolerance, bound), tolerance, condition=self.condition)
 
     # -- one assignment ----------------------------------------------------------------------------------------------
+
+    def mode(self, codes: np.ndarray, deadline: float) -> Mode | None:
+        """The most probable assignment that agrees with the codes; None if none is possible.
+
+        If the search ends without a proof, it goes on from the next ones for as long again: it may have missed them.
+        """
+        start = search_clock()
+        best = self.best(codes, self.highest, deadline)
+        if best is None:
+            return None
+        now = search_clock()
+        if best.bound <= best.logprob + self.tolerance(best.logprob) or now >= deadline:
+            return self.answer(best, best.bound)
+        again = min(deadline, now + max(now - start, _LEAST_AGAIN))
+        return _Partition(self, _SHORT_LIST).run(_Part(codes, self.highest, best), again)[0]
 
     def best(self, codes: np.ndarray, above: float, deadline: float) -> _Best | None:
         """The most probable assignment that agrees with the codes; None if none is possible.
@@ -240,7 +270,8 @@ class _Finder:
         rows[:, free] = np.arange(len(rows))[:, None] >> np.arange(len(free)) & 1
         logs = self.distribution.logprobs(rows)
         order = np.argsort(-logs, kind="stable")[:k].tolist()
-        return [self.answer(_Best(rows[i], float(logs[i]), -np.inf), -np.inf) for i in order if logs[i] > -np.inf]
+        listed = [self.answer(_Best(rows[i], float(logs[i]), -np.inf), -np.inf) for i in order if logs[i] > -np.inf]
+        return [replace(one, condition=None) for one in listed]  # all were looked at
 
 
 class _Part(NamedTuple):
@@ -270,7 +301,10 @@ class _Partition:
         found: list[Mode] = []
         rows: list[np.ndarray] = []
         self.first = self.last = everything
-        self._put(everything)
+        if everything.best is None:
+            self._put(everything)
+        else:
+            self._found(everything, everything.best)
         while len(found) < self.k:
             best = self._next(deadline, self.k - len(found))
             if best is None:
@@ -280,10 +314,15 @@ class _Partition:
             self._divide(best)
         if len(found) < self.k and self.unseen:
             found += self._neighbours(rows, self.k - len(found))
-        return found
+        return _sorted(found)
 
     def _put(self, part: _Part) -> None:
         heapq.heappush(self.unseen, (-part.bound, self.count, part))
+        self.count += 1
+
+    def _found(self, part: _Part, best: _Best) -> None:
+        heapq.heappush(self.seen, (-best.logprob, self.count, part._replace(best=best)))
+        heapq.heappush(self.bounds, (-best.bound, self.count))
         self.count += 1
 
     def _next(self, deadline: float, wanted: int) -> _Best | None:
@@ -297,9 +336,7 @@ class _Partition:
             best = self.finder.best(part.codes, part.bound, share)
             if best is None:
                 continue
-            heapq.heappush(self.seen, (-best.logprob, self.count, part._replace(best=best)))
-            heapq.heappush(self.bounds, (-best.bound, self.count))
-            self.count += 1
+            self._found(part, best)
         if not self.seen:
             return None
         _, tie, self.last = heapq.heappop(self.seen)
@@ -342,6 +379,16 @@ class _Partition:
         order = [i for i in np.argsort(-logs, kind="stable").tolist() if logs[i] > -math.inf][:wanted]
         bound = self._bound_of_parts()
         return [self.finder.answer(_Best(found[i], float(logs[i]), bound), bound) for i in order]
+
+
+def _sorted(found: list[Mode]) -> list[Mode]:
+    """The most probable first: parts that were not searched to the end may hold better ones than those before them.
+
+    What no bound excluded when an entry was listed, was not listed before. So every bound holds for what is not listed.
+    """
+    rest = min((one.bound for one in found), default=-math.inf)
+    ordered = sorted(found, key=lambda one: -one.logprob)
+    return [replace(one, bound=max(rest, one.logprob + one.tolerance)) for one in ordered]
 
 
 def until(time_limit: Any) -> float:

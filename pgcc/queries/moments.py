@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from flint import arb
 
 from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
-from pgcc.exact.precision import ball_parts
 from pgcc.queries.cardinality import cardinality
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.marginals import marginals
@@ -58,8 +56,9 @@ def moments(distribution: Distribution, given: Evidence, columns: np.ndarray) ->
         return moments_of(cardinality(replace(distribution, rtol=budget.of_moments(distribution.rtol)), given, columns))
     distribution.possible(given)
     counted = _times(distribution, columns)
-    rows = [_by_derivatives(distribution, codes, counted) for codes in given.chunk(slice(None))]
-    return Moments(*np.array(rows, float).reshape(-1, 4).T)
+    exact = distribution.compiled.exact_counting
+    rows = [exact.moments(codes, counted, distribution.rtol) for codes in given.chunk(slice(None))]
+    return Moments(*np.array(rows).reshape(-1, 4).T)
 
 
 def _times(distribution: Distribution, columns: np.ndarray) -> np.ndarray:
@@ -67,67 +66,16 @@ def _times(distribution: Distribution, columns: np.ndarray) -> np.ndarray:
     return np.bincount(columns, minlength=len(distribution.variables))
 
 
-def _by_derivatives(distribution: Distribution, codes: np.ndarray, counted: np.ndarray) -> Moments:
-    """The moments of a count given one row, from derivatives at t = 1: the digits that cancel are computed, too."""
-    observed = int(counted[codes == 1].sum())
-
-    def read(expansions: list[list[Any]]) -> Moments | None:
-        mean, variance, third, fourth = map(arb, _central(expansions[0]))
-        if variance == 0:
-            return Moments(_accurate(mean + observed, distribution.rtol), 0.0, np.nan, np.nan)
-        kurtosis = fourth / variance**2
-        skewness = third / (variance * variance.sqrt())
-        found = [_accurate(x, distribution.rtol) for x in (mean + observed, variance, kurtosis)]
-        if None in found or not skewness.rad() <= distribution.rtol * kurtosis.sqrt():
-            return None
-        return Moments(found[0], found[1], float(skewness), found[2])
-
-    return distribution.compiled.exact_counting.expanded(codes, [counted], read)
-
-
-def _central(c: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
-    """The mean and the central moments of a count, given the coefficients E[C(N, k)] · c_0 of ε^k.
-
-    >>> _central([1.0, 1.0, 0.25, 0.0, 0.0])  # of two fair coins
-    (1.0, 0.5, 0.0, 0.5)
-    """
-    first, second, third, fourth = (factor * x / c[0] for factor, x in zip((1, 2, 6, 24), c[1:], strict=True))
-    # E[N^k] from the factorial moments E[N·(N − 1)·…·(N − k + 1)]
-    a, b = first, second + first
-    d, e = third + 3 * second + first, fourth + 6 * third + 7 * second + first
-    return a, b - a**2, d - 3 * a * b + 2 * a**3, e - 4 * a * d + 6 * a**2 * b - 3 * a**4
-
-
-def _accurate(ball: Any, rtol: float) -> float | None:
-    """A ball as a double, if its relative error is at most `rtol`."""
-    return float(ball) if ball_parts(ball)[2] <= rtol else None
-
-
 def covariance_of_counts(distribution: Distribution, given: Evidence, groups: Sequence[np.ndarray]) -> np.ndarray:
-    """rows × k × k: Cov(|S ∩ A|, |S ∩ B|) given every row, for k sets of columns, off by at most rtol·σ_A·σ_B.
-
-    By polarisation, 2·Cov(M, N) = Var(M + N) − Var(M) − Var(N).
-    """
+    """rows × k × k: Cov(|S ∩ A|, |S ∩ B|) given every row, for k sets of columns, off by at most rtol·σ_A·σ_B."""
     distribution.possible(given)
     counts = [_times(distribution, columns) for columns in groups]
     exact, result = distribution.compiled.exact_counting, np.empty((given.rows, len(counts), len(counts)))
     for row, codes in enumerate(given.chunk(slice(None))):
         for i, j in zip(*np.triu_indices(len(counts)), strict=True):
-            several = [counts[i] + counts[j], counts[i], counts[j]]
-            result[row, i, j] = result[row, j, i] = exact.expanded(codes, several, _covariance(distribution.rtol))
+            found = exact.covariance(codes, counts[i], counts[j], distribution.rtol)
+            result[row, i, j] = result[row, j, i] = found
     return result
-
-
-def _covariance(rtol: float) -> Callable[[list[list[Any]]], float | None]:
-    """Reads a covariance from the expansions of a sum of two counts and of each of them."""
-
-    def read(expansions: list[list[Any]]) -> float | None:
-        both, one, other = (arb(_central(c)[1]) for c in expansions)
-        found = (both - one - other) / 2
-        is_accurate = bool(found.rad() <= rtol * (one * other).sqrt()) or found.is_exact()
-        return float(found) if is_accurate else None
-
-    return read
 
 
 def moments_of(pmf: np.ndarray) -> Moments:

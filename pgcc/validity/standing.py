@@ -86,7 +86,7 @@ def find_standing(circuit: Circuit, compiled: Compiled, total: Values) -> Standi
     >>> print(model.standing)
     proved: by the rules of pgcc.check
     """
-    known = _by_signs(compiled)
+    known = by_signs(compiled)
     if known is not None:
         return known
     if not compiled.validate:
@@ -106,7 +106,7 @@ def follows_from_rules(circuit: Circuit, compiled: Compiled) -> bool:
     return prove_nonnegative(circuit).proved or prove_nonnegative(compiled.circuit).proved
 
 
-def _by_signs(compiled: Compiled) -> Standing | None:
+def by_signs(compiled: Compiled) -> Standing | None:
     """Whether no number is negative, except in determinants that are known to have no negative minors."""
     if compiled.decomposable:  # then it has been lowered to compute the total
         program = compiled.program

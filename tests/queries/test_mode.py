@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgcc
-from pgcc.errors import PgccError, SemanticsError
+from pgcc.errors import SemanticsError
 
 
 def kernel(rng, n, rank=None):
@@ -205,6 +205,44 @@ def test_many_sets_by_parts(monkeypatch):
     assert all(one.bound >= one.logprob for one in listed)
 
 
-def test_what_limited_the_search_before():
-    with pytest.raises(PgccError, match="time_limit"):
-        pgcc.compile(pgcc.parse("a")).mode(nodes=5)
+SIGNED = (
+    "3/10 + 3/10*"
+    + "*".join(f"z{i}" for i in range(8))
+    + " + a*(2/5*"
+    + "*".join(f"(z{i} + 1)/2" for i in range(8))
+    + " + 3/5*(z0 - z1)*(z2 - z3)*(z4 - z5)*(z6 - z7))"
+)
+
+
+@pytest.mark.parametrize("how", [{"validate": False}, {"normalize": False}])
+def test_a_mode_says_what_it_takes_for_granted(how):
+    """{} of 0.3 was "the most probable", where another set has 0.6: bounds hold for nonnegative coefficients."""
+    found = pgcc.compile(pgcc.parse(SIGNED), **how).mode()
+    assert not found.exact
+    assert found.condition == "no coefficient is negative, which is not proved"
+    assert "if no coefficient is negative, which is not proved>" in repr(found)
+    assert pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"), **how).mode().exact
+
+
+def mixture_of_products(seed, parts=40, n=40):
+    rng = np.random.default_rng(seed)
+    names = pgcc.variables([f"z{i}" for i in range(n)])
+    products = [
+        pgcc.product([float(x) * z + (1 - float(x)) for x, z in zip(row, names, strict=True)])
+        for row in rng.beta(0.5, 0.5, (parts, n))
+    ]
+    return pgcc.mixture(rng.dirichlet(np.ones(parts)).tolist(), products)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_short_lists_are_sorted_and_the_mode_is_their_best(seed, monkeypatch):
+    """Parts that were not searched to the end held better sets than those listed before."""
+    monkeypatch.setattr("pgcc.queries.mode._MOST_BRANCHED", 1)  # the search ends early, without a proof
+    model = pgcc.compile(mixture_of_products(seed))
+    listed = model.top(4, time_limit=1)
+    logs = [one.logprob for one in listed]
+    assert logs == sorted(logs, reverse=True)
+    assert [one.rank for one in listed] == [1, 2, 3, 4]
+    assert all(one.bound >= one.logprob for one in listed)
+    assert all(one.bound >= logs[0] for one in listed[:1])
+    assert model.mode(time_limit=3).logprob >= logs[0] - 1e-9

@@ -45,13 +45,22 @@ class Determinants(NamedTuple):
     wanted: float
 
 
+class Results(NamedTuple):
+    """out[r, row] : the value of slot roots[r]. unknown[row] : see `run_tail`."""
+
+    roots: np.ndarray
+    out: np.ndarray
+    unknown: np.ndarray
+
+
 @kernel
-def run_staged(head, tail, dets, rows, begin, waits, lanes, block, roots, out, unknown):
+def run_staged(head, tail, dets, rows, begin, waits, lanes, block, results):
     """`run_rows` for a program with determinants, from block `begin` on: its head, in the fast form, then its tail.
 
-    rows : Rows, followed by PADDING bytes. unknown[row] : see `run_tail`. Returns how many blocks are done: if it
-    `waits`, it stops before a block for which a base FREE is missing that would be cheaper (see `determinant_rows`).
+    rows : Rows, followed by PADDING bytes. results : Results. Returns how many blocks are done: if it `waits`, it stops
+    before a block for which a base FREE is missing that would be cheaper (see `determinant_rows`).
     """
+    roots, out, unknown = results
     evidence = Rows(rows.codes[: len(rows.codes) - PADDING], rows.variables)
     for number in range(begin, len(unknown) // lanes):
         first = number * lanes

@@ -121,7 +121,7 @@ number_system(
 
 @kernel
 def plan_polynomials(code, constants, det_lengths, codes, counted, lengths, most, rounds, cuts):
-    """Fill in lengths, most, rounds and cuts (see `Sizes`); code : Instructions, constants : those of scaled numbers."""
+    """Fill in lengths, most, rounds and cuts (see `Sizes`); code : Instructions, constants : scaled numbers."""
     most[:] = 1
     now, terms = np.zeros(len(most), np.int64), np.zeros(1)
     system = Sizes(constants, det_lengths, codes, counted, lengths, most, now, rounds, cuts, terms)
