@@ -8,7 +8,7 @@ from fractions import Fraction
 from pgcc.errors import CircuitError
 from pgcc.ir.circuit import power_node
 from pgcc.ir.numbers import Number, add, as_number, mul, power
-from pgcc.ir.spelling import MAX_BITS, bits
+from pgcc.ir.spelling import MAX_BITS, bits, power_bits
 from pgcc.ir.terms import Term, added, multiplied, node_of
 
 # Probability generating polynomials are multiaffine: powers only occur in parts that cancel.
@@ -66,11 +66,7 @@ class TermArithmetic:
     def _number_power(self, value: Number, k: int) -> Number:
         if k < 0:
             return self._number_power(self.inverse((value, None))[0], -k)
-        if value in (0, 1) or (value == -1 and k % 2):
-            return value if k else 1
-        if value == -1:
-            return 1
-        if k * bits(as_number(Fraction(value))) > 2 * MAX_BITS:
+        if power_bits(value, k) > 2 * MAX_BITS:
             raise CircuitError(f"the power is too large a number: at most {MAX_BITS:,} bits")
         return self.allowed(power(value, k))
 

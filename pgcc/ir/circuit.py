@@ -16,6 +16,7 @@ from pgcc.ir.names import hint
 from pgcc.ir.node import Node, Op, const, postorder, product, rebuild, var
 from pgcc.ir.numbers import as_number, is_number, power, reciprocal
 from pgcc.ir.scopes import Scopes
+from pgcc.ir.spelling import MAX_BITS, power_bits
 from pgcc.ir.terms import Term, added, multiplied, negated, node_of, sealed
 
 if TYPE_CHECKING:
@@ -255,7 +256,7 @@ class Circuit(KnowsOtherWords):
         if isinstance(exponent, bool) or not isinstance(exponent, int) or exponent < 0:
             raise CircuitError(f"a circuit can be raised to a whole number ≥ 0, not to {exponent!r}")
         number, node = self._factor
-        if node is None or not exponent:
+        if not exponent or (node is None and power_bits(number, exponent) <= 2 * MAX_BITS):
             return self._operate(Level.UNARY, None, ((power(number, exponent), None),))
         return self._operate(Level.UNARY, None, ((1, power_node(node_of((number, node)), exponent)),))
 

@@ -118,7 +118,7 @@ def reciprocal(value: Any) -> Number:
 
 def power(a: Number, k: int) -> Number:
     """a ** k for k ≥ 0, exactly."""
-    return a if k == 1 else as_number(Fraction(a) ** k)
+    return a if k == 1 else as_number(Fraction(a) ** (k if a not in (1, -1) else k % 2))
 
 
 def log_of(number: Number) -> float:

@@ -34,6 +34,15 @@ def bits(value: Number) -> int:
     return value.bit_length() if type(value) is int else 0
 
 
+def power_bits(value: Number, k: int) -> int:
+    """A bound on the bits of value ** k, computed exactly.
+
+    >>> power_bits(0.5, 3), power_bits(-1, 10**9)
+    (9, 1)
+    """
+    return 1 if value in (0, 1, -1) else k * bits(as_number(Fraction(value)))
+
+
 def integer_text(value: int) -> str:
     """An integer in decimal, or in hexadecimal if it is very long."""
     return str(value) if value.bit_length() <= _DECIMAL_BITS else hex(value)

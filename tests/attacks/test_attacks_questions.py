@@ -139,8 +139,6 @@ def test_arguments_are_checked():
     for seconds in (-1, 0, "all", None, True, float("nan")):
         with pytest.raises(PgccError, match="time_limit="):
             asked.mode(time_limit=seconds)
-    with pytest.raises(PgccError, match="time_limit="):
-        asked.mode(nodes=10)
     for k in (0, -1, 2.5, "all", None, True):
         with pytest.raises(PgccError, match="k="):
             asked.top(k)
