@@ -81,6 +81,7 @@ THIRD_PARTY = {
     "distributed": ("pgcc.cluster",),
     "matplotlib": ("pgcc.plot",),
     "pandas": ("pgcc.data.answers",),
+    "shtab": ("pgcc.cli.completion",),
     "tqdm": ("pgcc.progress",),
     "sklearn": ("pgcc.learn.common.estimator", "pgcc.learn.imputer"),
     "torch": ("pgcc.torch",),

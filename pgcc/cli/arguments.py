@@ -23,6 +23,7 @@ class _Parser(argparse.ArgumentParser):
     """An argument parser that reports bad usage like every other error: in one line."""
 
     elsewhere: frozenset[str] = frozenset()  # the parameters that some command has an option for
+    commands: dict[str, _Parser]  # of the parser of all commands
 
     def __init__(self, **options: Any):
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
@@ -260,9 +261,9 @@ COMMANDS = (
     Command("warmup", "[options]", "compile kernels for this machine in advance", texts.WARMUP, (
         _value("--jobs", type=int, metavar="N", help="processes at a time (one per core)"),
     ), ""),
-    Command("completion", "(bash | zsh)", "print a script for completing commands and options in your shell",
+    Command("completion", "(bash | zsh | fish)", "print a script for completing commands and options in your shell",
             texts.COMPLETION, (
-        _value("shell", choices=("bash", "zsh"), help="your shell"),
+        _value("shell", choices=("bash", "zsh", "fish"), help="your shell"),
     ), ""),
 )
 # fmt: on
@@ -282,6 +283,7 @@ def build_parser() -> _Parser:
     given = {action.dest for one in commands.choices.values() for action in one._actions if action.option_strings}
     for one in commands.choices.values():
         one.elsewhere = frozenset(given)
+    parser.commands = dict(commands.choices)
     return parser
 
 

@@ -97,6 +97,7 @@ METHOD = f"auto (the default), {', '.join(METHODS)}; 'pgcc show' says which of t
 COMPLETION = """\
 Print a script that lets your shell complete commands, options and their values. For bash, put this in ~/.bashrc:
 eval "$(pgcc completion bash)". For zsh: pgcc completion zsh > ~/.zfunc/_pgcc, where ~/.zfunc is a folder in $fpath.
+The script is made by shtab.
 """
 
 WARMUP = """Compile the commonly used kernels, so that no later command has to wait for them. This is useful for

@@ -11,11 +11,10 @@ import pytest
 
 import pgcc
 from pgcc.cli.arguments import build_parser
-from pgcc.cli.completion import _commands
 from pgcc.cli.terms import PARAMETERS, in_own_terms
 
 ROOT = Path(pgcc.__file__).parent
-COMMANDS = _commands()
+COMMANDS = build_parser().commands
 OPTIONS = {name: {a.dest for a in parser._actions if a.option_strings} for name, parser in COMMANDS.items()}
 SQUARE = "0.5*x*x + 0.5"
 
