@@ -20,7 +20,10 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.numbers import add
 from pgcc.ir.operands import check_decomposable
 from pgcc.program.determinant import DetStructure
-from pgcc.program.program import ARITHMETIC, DET, Program
+from pgcc.program.program import DET, LEAF, SUM, TIMES, Program
+
+# The operations that the page runs, by the numbers that they have in `evaluator.js`.
+OPERATIONS = (LEAF, SUM, TIMES, DET)
 
 # A page that answers a click within about a second has at most this many variables, arguments of instructions, and
 # multiplications for its determinants.
@@ -49,7 +52,7 @@ def page_program(compiled: Compiled) -> Program:
             f"{n:,} variables are too many for a page, which shows {MOST_VARIABLES:,} at most: explore a part of them, "
             "circuit.restrict(names), or given evidence, model.condition(evidence)"
         )
-    program = prune(compiled.program).expect(*ARITHMETIC, DET)
+    program = prune(compiled.program).expect(*OPERATIONS)
     _check_size(program)
     if not all(one.in_range for one in program.structures):
         raise PgccError("a determinant has entries beyond the range of doubles, which the page computes with: scale it")
@@ -82,7 +85,7 @@ def program_arrays(program: Program) -> dict[str, np.ndarray]:
     leaves = [x for a, b in program.leaf_numbers for x in (a, b, add(a, b))]
     leaf, leaf_exponent = as_scaled(leaves)
     return {
-        "op": program.op,
+        "op": np.array(list(map(OPERATIONS.index, program.op.tolist())), np.uint8),
         "start": np.diff(program.start).astype(np.int32),
         "args": program.args,
         "firstWeight": np.diff(program.first_weight).astype(np.int32),

@@ -88,6 +88,7 @@ class Explorer:
         True
         """
         target = as_path(path, "the name of a page")
+        check_page_name(target)
         try:
             with replacing(target) as file:
                 file.write(self.html.encode())
@@ -124,6 +125,16 @@ def explore(
     if type(height) is not int or height < 100:
         raise PgccError(f"height={height!r} is not a height in pixels: a whole number, 100 or more")
     return Explorer(compiled, title or f"A model of {plural(n, 'variable')}", groups, height)
+
+
+def check_page_name(path: str | os.PathLike[str]) -> None:
+    """Refuse a name that promises something else than a web page, such as ``page.pdf``."""
+    suffix = Path(path).suffix
+    if suffix.lower() not in ("", ".html", ".htm"):
+        raise PgccError(
+            f"{path} is named like a file of another kind: the explorer writes a web page, whose name ends in .html "
+            f"({Path(path).with_suffix('.html').name}); for a picture, see pgcc.draw and pgcc.plot"
+        )
 
 
 # -- groups of variables -----------------------------------------------------------------------------------------------

@@ -32,6 +32,11 @@ def test_mistakes(fail, tmp_path, monkeypatch):
     page.write_text("mine")
     assert fail("explore", "--expr", "a", "-o", page) == f"{page} exists: --force replaces it"
     assert page.read_text() == "mine"
+    pdf = tmp_path / "page.pdf"
+    assert "is named like a file of another kind: the explorer writes a web page, whose name ends in .html" in fail(
+        "explore", "--expr", "a", "-o", pdf
+    )
+    assert not pdf.exists()
     assert "cannot be written" in fail("explore", "--expr", "a", "-o", tmp_path / "nowhere" / "page.html")
     monkeypatch.setattr(contents, "MOST_ARGUMENTS", 1)
     text = fail("explore", "--expr", "0.5*a*b + 0.5", "-o", tmp_path / "new.html")

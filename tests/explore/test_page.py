@@ -179,6 +179,8 @@ def test_what_is_too_large(limit, circuit, message, monkeypatch):
 def test_saving(tmp_path):
     path = SMALL.explore(title="Zwei Größen").save(str(tmp_path / "page.html"))
     assert path.read_text(encoding="utf-8") == SMALL.explore(title="Zwei Größen").html
+    with pytest.raises(pgcc.PgccError, match=r"page.pdf is named like a file of another kind.* \(page.html\)"):
+        SMALL.explore().save(tmp_path / "page.pdf")
     with pytest.raises(pgcc.PgccError, match="cannot be written"):
         SMALL.explore().save(tmp_path / "nowhere" / "page.html")
 

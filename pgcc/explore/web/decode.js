@@ -7,7 +7,7 @@ export async function unpack(packed) {
   const text = atob(packed.bytes);
   const compressed = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
   const stream = new Blob([compressed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const data = new Uint8Array(await new Response(stream).arrayBuffer());
+  const data = await whole(stream);
   const found = {};
   let at = 0;
   for (const [name, kind, size] of packed.arrays) {
@@ -15,6 +15,13 @@ export async function unpack(packed) {
     at += size * KINDS[kind].BYTES_PER_ELEMENT;
   }
   return found;
+}
+
+/** All bytes of a stream. */
+async function whole(stream) {
+  const parts = [], reader = stream.getReader();
+  for (let part = await reader.read(); !part.done; part = await reader.read()) parts.push(part.value);
+  return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
 /** Numbers from their bytes: all lowest bytes come first, then all next ones, … */

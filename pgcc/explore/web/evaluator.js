@@ -6,7 +6,7 @@ import { SizedDeterminant } from "./sized.js";
 import { NOWHERE, SHIFTS, Scaled, UNIT, quotient, relativeError } from "./scaled.js";
 
 export const OUT = 0, IN = 1, OPEN = 2;
-export const LEAF = 0, SUM = 1, TIMES = 2, DET = 4;
+export const LEAF = 0, SUM = 1, TIMES = 2, DET = 3; // contents.py writes these numbers
 
 export class Evaluator {
   constructor(program) {
