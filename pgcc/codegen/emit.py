@@ -1,9 +1,9 @@
 """`emit`: write a circuit as readable, standalone Python source that needs numpy and numba but not pgcc.
 
-Small decomposable circuits become straight-line code, one assignment per instruction, which LLVM vectorises over rows.
-Above `STRAIGHT_LINE` operations, each of which adds milliseconds to the compile time, and for circuits with
-determinants, the instructions are written as tables that a small loop interprets. Circuits that are not decomposable
-are written as tables that are interpreted over polynomials in t. The same circuit always gives the same text.
+Small circuits become straight-line code, one assignment per instruction: of numbers, which LLVM vectorises over rows,
+where the circuit is decomposable, else of polynomials in t. Above `STRAIGHT_LINE` operations, each of which adds
+milliseconds to the compile time, and for circuits with determinants, the instructions are written as tables that a
+small loop interprets, over numbers or over polynomials. The same circuit always gives the same text.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ import numpy as np
 from pgcc import __version__
 from pgcc.codegen import templates
 from pgcc.codegen.source import (
+    POLYNOMIALS,
     RESERVED,
     STRAIGHT_LINE,
     WIDTH,
+    PolynomialStatements,
+    Statements,
     check_range,
     identifiers,
     prune,
-    statements,
-    straight_line,
+    used_variables,
     value,
 )
 from pgcc.compiler import Compiled
@@ -96,15 +98,7 @@ def emit(circuit: Circuit, *, name: str = "evaluate", normalize: bool = True, va
     program = compiled.program if compiled.decomposable else compiled.series.program
     program = prune(program).expect(*ARITHMETIC, DET)
     check_range(program)
-    if not compiled.decomposable:
-        method, body = (
-            "polynomials in t up to t^|A| (A: the variables observed 1)",
-            _series_form(program, circuit, name),
-        )
-    elif program.has_det or program.operations > STRAIGHT_LINE:
-        method, body = "one number per instruction, instructions in tables", _table_form(program, circuit, name)
-    else:
-        method, body = "one number per instruction, straight-line code", _straight_form(program, circuit, name)
+    method, body = _form(program, circuit, name, compiled.decomposable)
     parts = [
         _header(circuit, program, method, name, normalize),
         templates.IMPORTS,
@@ -166,10 +160,34 @@ def _constants(circuit: Circuit, total: float, normalize: bool) -> str:
     return f"\nVARIABLES = {names}\nTOTAL = {total!r}{why}\n"
 
 
+def _form(program: Program, circuit: Circuit, name: str, decomposable: bool) -> tuple[str, str]:
+    """What is said of the way that the program is written, and the text."""
+    small = program.operations <= STRAIGHT_LINE
+    if not decomposable:
+        of = "polynomials in t up to t^|A| (A: the variables observed 1)"
+        if small and program.instructions * (len(circuit.variables) + 1) <= POLYNOMIALS:
+            return f"{of}, straight-line code", _polynomial_form(program, circuit, name)
+        return f"{of}, instructions in tables", _series_form(program, circuit, name)
+    if program.has_det or not small:
+        return "one number per instruction, instructions in tables", _table_form(program, circuit, name)
+    return "one number per instruction, straight-line code", _straight_form(program, circuit, name)
+
+
 def _straight_form(program: Program, circuit: Circuit, name: str) -> str:
-    body = straight_line(program, circuit.variables, [f"p[k] = {value(program.value)} / TOTAL"])
+    names = identifiers(circuit.variables)
+    codes = [f"{names[column]} = z[{column}, k]" for column in used_variables(program)]
+    lines = [*codes, *Statements(program, names, "_leaf").lines, f"p[k] = {value(program.value)} / TOTAL"]
+    body = "".join(f"        {line}\n" for line in lines)
     last = templates.STRAIGHT_EVALUATE.replace("COLUMNS", str(len(circuit.variables))).replace("EVALUATE", name)
     return templates.STRAIGHT_HEAD + body + "\n" + templates.TRANSPOSE + last
+
+
+def _polynomial_form(program: Program, circuit: Circuit, name: str) -> str:
+    names = identifiers(circuit.variables)
+    codes = [f"{names[column]} = z[{column}]" for column in used_variables(program)]
+    lines = [*codes, *PolynomialStatements(program, names, "leaf").lines, f"return {value(program.value)}"]
+    body = "".join(f"    {line}\n" for line in lines)
+    return templates.POLYNOMIAL_HEAD + body + templates.POLYNOMIAL_EVALUATE.replace("EVALUATE", name)
 
 
 def _table_form(program: Program, circuit: Circuit, name: str) -> str:
@@ -200,7 +218,7 @@ def _tables(program: Program, circuit: Circuit) -> str:
     shared = schedule(program)
     text = templates.TABLE_HEAD.replace("OPCODES", ", ".join(map(str, (*ARITHMETIC, DET))))
     if program.instructions <= _MOST_LISTED:
-        lines = statements(program, identifiers(circuit.variables), "leaf")
+        lines = Statements(program, identifiers(circuit.variables), "leaf").lines
         text += "#\n# In words, before values share slots:\n" + "".join(f"#   {line}\n" for line in lines)
     tables = [
         ("OP", shared.op),

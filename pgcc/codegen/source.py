@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +17,8 @@ from pgcc.program.program import DET, LEAF, NAMES, Program
 
 # The most operations that are written out as straight-line code: each adds milliseconds to the compile time.
 STRAIGHT_LINE = 2000
+# The most coefficients of all values of a row together that are kept at once.
+POLYNOMIALS = 200_000
 # The length of a line.
 WIDTH = 100
 
@@ -25,6 +27,7 @@ RESERVED = {
     *("np", "njit", "sys", "range", "min", "max", "len", "abs", "float", "int", "print", "isinstance", "enumerate"),
     *("VARIABLES", "TOTAL", "BLOCK", "LEAF", "SUM", "TIMES", "DET", "PROGRAM"),
     *("prob", "logprob", "rows", "out", "z", "p", "k", "first", "count"),
+    *("leaf", "constant", "scale", "add", "multiply", "LENGTH", "FFT"),
     *keyword.kwlist,
     *keyword.softkwlist,
 }
@@ -33,64 +36,90 @@ RESERVED = {
 # -- the algebra ------------------------------------------------------------------------------------------------
 
 
-def straight_line(program: Program, variables: Sequence[str], results: Iterable[str]) -> str:
-    """The body of the loop over the rows k of a block: codes, values, results."""
-    names = identifiers(variables)
-    used = sorted({int(v) for v in program.leaf_variable if v >= 0})
-    codes = [f"{names[column]} = z[{column}, k]" for column in used]
-    lines = [*codes, *statements(program, names, "_leaf"), *results]
-    return "".join(f"        {line}\n" for line in lines)
-
-
 def value(slot: int) -> str:
     """The name of the value in a slot."""
     return f"v{slot}"
 
 
-def statements(program: Program, names: Sequence[str], leaf: str) -> list[str]:
-    """The instructions of a program that shares no slots, as assignments; long ones are split into several."""
-    return _Statements(program, names, leaf).lines
+def used_variables(program: Program) -> list[int]:
+    """The columns that leaves read."""
+    return sorted({int(v) for v in program.leaf_variable if v >= 0})
 
 
-class _Statements:
-    """The number system of text: an instruction writes lines. `terms` are the signs and sizes of an unfinished one."""
+class Statements:
+    """The number system of text: every instruction of a program that shares no slots becomes an assignment.
+
+    Long ones are split into several (Python limits the depth of expressions, too). `terms` are those of an unfinished
+    sum or product, each a weight and the names of its factors.
+    """
 
     def __init__(self, program: Program, names: Sequence[str], leaf: str):
         self.program, self.names, self.leaf, self.weights = program, names, leaf, program.weights.tolist()
         self.lines: list[str] = []
-        self.terms: list[tuple[str, str]] = []
+        self.terms: list[tuple[float, list[str]]] = []
         walk_in_python(program, self)
 
+    def leaf_text(self, number: int) -> str:
+        out, in_, free = self.program.leaf_table[number].tolist()
+        variable = self.program.leaf_variable[number]
+        if variable < 0:
+            return self.constant(free)
+        return f"{self.leaf}({self.names[variable]}, {out!r}, {in_!r}, {free!r})"
 
-def _leaf(system: _Statements, i: int, at: int, number: int) -> None:
-    system.lines.append(f"{value(at)} = {_leaf_text(system.program, number, system.names, system.leaf)}")
+    def constant(self, number: float) -> str:
+        return repr(number)
+
+    def product(self, to: str) -> Iterator[str]:
+        """`to = a*b`, continued as `to *= …` if it gets long."""
+        yield from _folded(to, [("*", name) for _, (name,) in self.terms], self.constant(1.0), "*")
+
+    def sum(self, to: str) -> Iterator[str]:
+        """`to = 0.5*a + b - c`, continued as `to += …` if it gets long."""
+        yield from _folded(to, [_signed(*term) for term in self.terms], self.constant(0.0), "+")
 
 
-def _begin(system: _Statements, i: int, at: int) -> None:
+class PolynomialStatements(Statements):
+    """The same with values that are polynomials in t: `v4 = add(scale(-0.5, v1), multiply(v0, v0))`."""
+
+    def constant(self, number: float) -> str:
+        return f"constant({number!r})"
+
+    def product(self, to: str) -> Iterator[str]:
+        yield from _called(to, "multiply", [name for _, (name,) in self.terms], self.constant(1.0))
+
+    def sum(self, to: str) -> Iterator[str]:
+        yield from _called(to, "add", [_scaled(*term) for term in self.terms], self.constant(0.0))
+
+
+def _leaf(system: Statements, i: int, at: int, number: int) -> None:
+    system.lines.append(f"{value(at)} = {system.leaf_text(number)}")
+
+
+def _begin(system: Statements, i: int, at: int) -> None:
     system.terms = []
 
 
-def _times(system: _Statements, at: int, x: int) -> None:
-    system.terms.append(("*", value(x)))
+def _times(system: Statements, at: int, x: int) -> None:
+    system.terms.append((1.0, [value(x)]))
 
 
-def _add(system: _Statements, at: int, k: int, x: int) -> None:
-    system.terms.append(_term(system.weights[k], [value(x)]))
+def _add(system: Statements, at: int, k: int, x: int) -> None:
+    system.terms.append((system.weights[k], [value(x)]))
 
 
-def _add_product(system: _Statements, at: int, k: int, x: int, y: int) -> None:
-    system.terms.append(_term(system.weights[k], [value(x), value(y)]))
+def _add_product(system: Statements, at: int, k: int, x: int, y: int) -> None:
+    system.terms.append((system.weights[k], [value(x), value(y)]))
 
 
-def _end_product(system: _Statements, i: int, at: int) -> None:
-    system.lines += _folded(value(at), system.terms, "1.0", "*")
+def _end_product(system: Statements, i: int, at: int) -> None:
+    system.lines += system.product(value(at))
 
 
-def _end_sum(system: _Statements, i: int, at: int) -> None:
-    system.lines += _folded(value(at), system.terms, "0.0", "+")
+def _end_sum(system: Statements, i: int, at: int) -> None:
+    system.lines += system.sum(value(at))
 
 
-def _determinant(system: _Statements, i: int, at: int, op: int, args: list[int]) -> None:
+def _determinant(system: Statements, i: int, at: int, op: int, args: list[int]) -> None:
     if op != DET:
         raise PgccError(f"internal error: there is no rule to write {NAMES[op]}; please report it")
     k = len(args) // 2
@@ -98,26 +127,40 @@ def _determinant(system: _Statements, i: int, at: int, op: int, args: list[int])
     system.lines.append(f"{value(at)} = determinant {args[0]} of f = ({f}), y = ({y})")
 
 
-number_system(
-    _Statements,
-    Operations(_leaf, _begin, _times, _begin, _add, _add_product, _end_product, _end_sum, _determinant),
-)
+for _kind in (Statements, PolynomialStatements):
+    number_system(
+        _kind,
+        Operations(_leaf, _begin, _times, _begin, _add, _add_product, _end_product, _end_sum, _determinant),
+    )
 
 
-def _leaf_text(program: Program, number: int, names: Sequence[str], leaf: str) -> str:
-    out, in_, free = program.leaf_table[number].tolist()
-    variable = program.leaf_variable[number]
-    return repr(free) if variable < 0 else f"{leaf}({names[variable]}, {out!r}, {in_!r}, {free!r})"
-
-
-def _term(weight: float, factors: list[str]) -> tuple[str, str]:
+def _signed(weight: float, factors: list[str]) -> tuple[str, str]:
     """Sign and size of one term: 1*x is written x."""
     numbers = [] if abs(weight) == 1.0 else [repr(abs(weight))]
     return "-" if weight < 0 else "+", "*".join(numbers + factors)
 
 
+def _scaled(weight: float, factors: list[str]) -> str:
+    """One term as calls: 1*x is written x."""
+    product = factors[0] if len(factors) == 1 else f"multiply({', '.join(factors)})"
+    return product if weight == 1.0 else f"scale({weight!r}, {product})"
+
+
+def _called(to: str, function: str, arguments: list[str], empty: str) -> Iterator[str]:
+    """`to = add(a, b, c)`, continued as `to = add(to, …)` if it gets long."""
+    if len(arguments) < 2:
+        yield f"{to} = {arguments[0] if arguments else empty}"
+        return
+    line: list[str] = []
+    for argument in arguments:
+        if line and sum(map(len, line)) + len(argument) > WIDTH - len(to) - len(function):
+            yield f"{to} = {function}({', '.join(line)})"
+            line = [to]
+        line.append(argument)
+    yield f"{to} = {function}({', '.join(line)})"
+
+
 def _folded(to: str, terms: list[tuple[str, str]], empty: str, operator: str) -> Iterator[str]:
-    """`to = a + b - c`, continued as `to += …` if it gets long (Python limits the depth of expressions, too)."""
     if not terms:
         yield f"{to} = {empty}"
     space = "" if operator == "*" else " "

@@ -198,6 +198,76 @@ def _determinant(a):
 
 # -- polynomials in t -------------------------------------------------------------------------------------------
 
+POLYNOMIAL_HEAD = '''
+BLOCK = 64  # rows evaluated side by side
+LENGTH = len(VARIABLES) + 1  # coefficients that answers are made of
+FFT = 128  # products of longer polynomials go by numpy's FFT
+
+
+# A polynomial in t is an array with a row of coefficients for every row of the block, or with one row for all of them.
+
+
+def leaf(codes, if_out, if_in, if_free):
+    """An affine form in z, which is 0 where it is observed 0, 1 where it is unobserved, t where it is observed 1."""
+    constant = np.where(codes < 0, if_free, if_out)
+    return np.stack([constant, np.where(codes == 1, if_in, 0.0)], axis=1)
+
+
+def constant(number):
+    return np.array([[number]])
+
+
+def scale(weight, x):
+    return weight * x
+
+
+def add(*terms):
+    total = np.zeros((max(len(x) for x in terms), max(x.shape[1] for x in terms)))
+    for x in terms:
+        total[:, : x.shape[1]] += x
+    return total
+
+
+def multiply(x, *factors):
+    for y in factors:
+        long, short = (x, y) if x.shape[1] > y.shape[1] else (y, x)
+        x = (_by_fft if short.shape[1] > FFT else _by_definition)(long, short)[:, :LENGTH]
+    return x
+
+
+def _by_fft(x, y):
+    length = x.shape[1] + y.shape[1] - 1
+    return np.fft.irfft(np.fft.rfft(x, length) * np.fft.rfft(y, length), length)
+
+
+@_jit
+def _by_definition(x, y):
+    product = np.zeros((max(len(x), len(y)), x.shape[1] + y.shape[1] - 1))
+    for k in range(len(product)):
+        for j in range(y.shape[1]):
+            factor = y[k % len(y), j]
+            for i in range(x.shape[1]):
+                product[k, i + j] += x[k % len(x), i] * factor
+    return product
+
+
+def _block(z):
+    """The polynomial of every row of a block."""
+'''
+
+POLYNOMIAL_EVALUATE = '''
+
+def EVALUATE(rows, out):
+    """Write the probability of every row of an int8 array (1 in, 0 out, -1 unobserved) to out."""
+    for first in range(0, len(rows), BLOCK):
+        block = rows[first : first + BLOCK]
+        answers, degrees = np.zeros((len(block), LENGTH)), np.sum(block == 1, axis=1)
+        polynomials = _block(block.T)
+        answers[:, : polynomials.shape[1]] = polynomials
+        out[first : first + BLOCK] = answers[np.arange(len(block)), degrees] / TOTAL
+'''
+
+# The same for circuits too large for a line per instruction: the instructions are data.
 SERIES_EVALUATE = '''
 
 @_jit

@@ -187,16 +187,45 @@ def test_tables(seed, monkeypatch):
     check_plain(random_circuit(seed, 1 + seed % 5, 4 + seed), "instructions in tables")
 
 
+@pytest.mark.parametrize("form", ["straight-line", "instructions in tables"])
 @pytest.mark.parametrize("seed", range(10))
-def test_polynomials_in_t(seed):
+def test_polynomials_in_t(seed, form, monkeypatch):
+    if form != "straight-line":
+        monkeypatch.setattr(emit_module, "POLYNOMIALS", 0)
     circuit = random_circuit(seed, 2 + seed % 3, 3 + seed % 6, decomposable=False)
-    check_plain(circuit, "straight-line" if Compiled(circuit).decomposable else "polynomials in t")
+    polynomials = f"polynomials in t up to t^|A| (A: the variables observed 1), {form}"
+    check_plain(circuit, "straight-line" if Compiled(circuit).decomposable else polynomials)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_determinants(seed):
     circuit = random_det(seed, 3 + seed % 2, complements=seed % 2 == 0, sized=False)
     check_plain(circuit, "instructions in tables" if Compiled(circuit).circuit.facts.dets else "")
+
+
+def test_polynomials_are_written_as_calls():
+    """A sum is `add`, a weight `scale`, a product `multiply`."""
+    source = pgcc.emit(pgcc.parse("(a + b)*(a + b)*0.3 - 0.3*a*a - 0.3*b*b + 0.4"))
+    assert "= add(scale(0.4, " in source
+    assert "multiply(v" in source
+
+
+def test_long_products_go_by_fft():
+    """(Π (1 + x_i)/2 + t)·… with more than 128 coefficients on both sides: binomial coefficients in the middle."""
+    names = [f"x{i}" for i in range(300)]
+    halves = [pgcc.product([pgcc.parse(f"(1 + {x})/2") for x in part]) for part in (names[:150], names[150:])]
+    x = pgcc.parse("y")
+    circuit = (x + halves[0]) * (x + halves[1]) - x * x  # y·(first + second) + first·second
+    source = pgcc.emit(circuit)
+    assert "straight-line" in source
+    rows = np.full((3, 301), -1)
+    rows[0, :300] = 1
+    rows[1, 5:300] = 1
+    rows[2, :7] = 0
+    column = circuit.variables.index("y")
+    rows[:, [column, 300]] = rows[:, [300, column]]
+    model = pgcc.compile(circuit)
+    assert plain(source)["prob"](rows) == pytest.approx(model.prob(rows), rel=1e-9, abs=1e-15)
 
 
 def test_determinant_of_circuits_that_are_not_decomposable():
