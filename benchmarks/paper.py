@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, PredefinedSplit
 
 from benchmarks.published import BABY_REGISTRIES, COLUMNS, TWENTY_DATASETS, published
 from pgcc import plot
 from pgcc.cli.files import check_can_draw, check_can_write, write_text
 from pgcc.errors import PgccError
-from pgcc.learn import DPP, PGC, GridSearch, MixtureOfTrees, SimplePGC
+from pgcc.learn import DPP, MixtureOfTrees, SimplePGC, StackedEnsemble
 from pgcc.learn.common.estimator import Estimator
 
 PARTS = ("train", "valid", "test")
@@ -105,32 +107,52 @@ def find_sets(folder: str | Path, names: Iterable[str] | None = None) -> list[Da
     return sorted(found.values(), key=lambda one: order.get(one.name.removeprefix("amzn_"), len(order)))
 
 
-def make_model(kind: str, name: str, recipe: str = "auto", grid: bool = False, threads: int = 1) -> Estimator:
+def fit_model(
+    kind: str,
+    data: DataSet,
+    train: np.ndarray,
+    valid: np.ndarray,
+    recipe: str = "auto",
+    grid: bool = False,
+    threads: int = 1,
+) -> Estimator:
     """The model of a column: with the paper's hyper-parameters where they are known, else by a search."""
-    line = published(name)
+    line = published(data.name)
     match kind:
         case "DPP":
-            return DPP(recipe=recipe)
+            return DPP(recipe=recipe).fit(train, validation=valid)
         case "MT":
-            return GridSearch(MixtureOfTrees(), {"n_components": (2, 5, 10, 20)}, n_jobs=threads)
-        case "PGC":
-            return PGC(n_jobs=threads)
+            return _best_of(MixtureOfTrees(), {"n_components": (2, 5, 10, 20)}, train, valid, threads)
+        case "StackedEnsemble":
+            return StackedEnsemble(n_jobs=threads).fit(train, validation=valid)
         case "SimplePGC":
             if line is None or line.hyperparameters is None or grid:
-                return GridSearch(SimplePGC(recipe=recipe), n_jobs=threads)
+                return _best_of(SimplePGC(recipe=recipe), GRID, train, valid, threads)
             max_group, components = line.hyperparameters
-            return SimplePGC(max_group, components, recipe=recipe, n_jobs=threads)
+            return SimplePGC(max_group, components, recipe=recipe, n_jobs=threads).fit(train, validation=valid)
     raise PgccError(f"no model {kind!r}: choose from {', '.join(MODELS)}")
 
 
-MODELS = ("DPP", "MT", "SimplePGC", "PGC")
+MODELS = ("DPP", "MT", "SimplePGC", "StackedEnsemble")
+# K and C of SimplePGC among which the paper chooses.
+GRID = {"max_group": (1, 2, 5, 7), "n_components": (1, 4, 7, 10, 20)}
+
+
+def _best_of(
+    model: Estimator, grid: Mapping[str, Sequence[int]], train: np.ndarray, valid: np.ndarray, jobs: int
+) -> Estimator:
+    """The model with the parameters of a grid that are best on validation data, fitted."""
+    split = PredefinedSplit([-1] * len(train) + [0] * len(valid))
+    search = GridSearchCV(model, grid, cv=split, refit=False, n_jobs=jobs)
+    search.fit(np.vstack([train, valid]), validation=valid)
+    return clone(model).set_params(**search.best_params_).fit(train, validation=valid)
 
 
 def run_one(data: DataSet, kind: str, **options: Any) -> Result:
     """Fit to the training data, choose on the validation data, score the test data."""
     train, valid, test = map(data.part, PARTS)
     began = time.perf_counter()
-    model = make_model(kind, data.name, **options).fit(train, validation=valid)
+    model = fit_model(kind, data, train, valid, **options)
     seconds = time.perf_counter() - began
     logs = model.score_samples(test)
     line = published(data.name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from functools import partial, reduce
 from operator import add
@@ -57,8 +57,8 @@ class Crew(Protocol):
 
 
 @contextmanager
-def crew(cluster: Any = None, threads: int = 1) -> Iterator[Crew]:
-    """The workers of the cluster with this address (or client); without one, threads of this process.
+def crew(cluster: Any = None) -> Iterator[Crew]:
+    """The workers of the cluster with this address (or client); without one, this process.
 
     Examples
     --------
@@ -67,16 +67,13 @@ def crew(cluster: Any = None, threads: int = 1) -> Iterator[Crew]:
     14
     """
     if cluster is None:
-        yield _ThisProcess(threads)
+        yield _ThisProcess()
         return
     with _connected(cluster) as workers:
         yield workers
 
 
 class _ThisProcess:
-    def __init__(self, threads: int):
-        self._threads = threads
-
     def send(self, thing: Any) -> Any:
         return thing
 
@@ -86,17 +83,10 @@ class _ThisProcess:
     def as_completed(
         self, function: Callable[..., Any], parts: Sequence[Any], *common: Any
     ) -> Iterator[tuple[int, Any]]:
-        return enumerate(self._map(function, parts, *common))
+        return enumerate(function(part, *common) for part in parts)
 
     def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
-        return _add_in_pairs(self._map(function, parts, *common), add)
-
-    def _map(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Iterator[Any]:
-        if self._threads == 1:
-            yield from (function(part, *common) for part in parts)
-        else:
-            with ThreadPoolExecutor(self._threads) as pool:
-                yield from pool.map(lambda part: function(part, *common), parts)
+        return _add_in_pairs((function(part, *common) for part in parts), add)
 
 
 def _add_in_pairs(terms: Iterable[T], plus: Callable[[T, T], T]) -> T:

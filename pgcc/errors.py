@@ -146,6 +146,10 @@ class FormatError(PgccError):
     """
 
 
+class MissingPackageError(PgccError, ImportError):
+    """Something that needs a package that is not installed. The message says the command that installs it."""
+
+
 class SpellingError(PgccError, AttributeError):
     """A word of another library. The message says what to write here.
 

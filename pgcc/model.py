@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 import operator
-import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -32,6 +31,7 @@ from pgcc.errors import (
     knows_other_words,
     plural,
 )
+from pgcc.evaluate.parallel import count_processors
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
 from pgcc.kernels.policy import tier
@@ -1038,4 +1038,4 @@ def _count_threads(threads: int) -> int:
         raise PgccError(f"threads={threads!r} is neither a number ≥ 1 nor −1 (all cores)")
     if threads > 0:
         return threads
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return count_processors()

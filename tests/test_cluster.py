@@ -12,7 +12,7 @@ import pytest
 import pgcc
 from pgcc.cluster import Lost, _DaskWorkers, _LostError, crew, logprobs
 from pgcc.errors import PgccError, SemanticsError
-from pgcc.learn import PGC, ChowLiu, CircuitMLE, MixtureOfTrees, SimplePGC
+from pgcc.learn import ChowLiu, CircuitMLE, MixtureOfTrees, SimplePGC, StackedEnsemble
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def test_a_cluster_without_workers(tmp_path, fail, monkeypatch):
     path.write_text("a,b\n1,0\n0,1\n")
     with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster:
         address = cluster.scheduler_address
-        for model in (ChowLiu(), MixtureOfTrees(2), SimplePGC(1, 1), PGC([ChowLiu()])):
+        for model in (ChowLiu(), MixtureOfTrees(2), SimplePGC(1, 1), StackedEnsemble([ChowLiu()])):
             with pytest.raises(PgccError, match="has no workers"):
                 model.fit(path, cluster=cluster)
         with pytest.raises(PgccError, match="has no workers"):

@@ -83,7 +83,7 @@ THIRD_PARTY = {
     "pandas": ("pgcc.data.answers",),
     "shtab": ("pgcc.cli.completion",),
     "tqdm": ("pgcc.progress",),
-    "sklearn": ("pgcc.learn.common.estimator", "pgcc.learn.imputer"),
+    "sklearn": ("pgcc.learn",),
     "torch": ("pgcc.torch",),
 }
 

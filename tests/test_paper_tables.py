@@ -133,7 +133,10 @@ def test_sets_whose_files_differ(folder, refuse, monkeypatch):
 
 def test_tables_mark_the_best():
     lines = as_tables(
-        [Result("dna", "PGC", -79.0, -79.5, 1.0, 10, {"DPP": ">"}), Result("coins", "PGC", -1.0, -1.25, 1.0, 10)]
+        [
+            Result("dna", "StackedEnsemble", -79.0, -79.5, 1.0, 10, {"DPP": ">"}),
+            Result("coins", "StackedEnsemble", -1.0, -1.25, 1.0, 10),
+        ]
     ).splitlines()
     assert "-79.50* >" in lines[1]
     assert "-80.82*" not in lines[1]
@@ -142,10 +145,13 @@ def test_tables_mark_the_best():
 
 def test_the_picture():
     pytest.importorskip("matplotlib")
-    results = [{"data": "dna", "model": "PGC", "test": -79.5}, {"data": "dna", "model": "MT", "test": -81.0}]
+    results = [
+        {"data": "dna", "model": "StackedEnsemble", "test": -79.5},
+        {"data": "dna", "model": "MT", "test": -81.0},
+    ]
     ax = paper.picture({"results": results, "published": {"dna": published("dna").columns}})
     gains = {line.get_label(): line.get_xdata()[0] for line in ax.lines if not line.get_label().startswith("_")}
-    assert gains["PGC"] == pytest.approx(-79.5 + 80.82)
+    assert gains["StackedEnsemble"] == pytest.approx(-79.5 + 80.82)
     assert gains["SimplePGC (paper)"] == 0.0
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pgcc.progress
-from pgcc.learn import PGC, ChowLiu, GridSearch, MixtureOfTrees
+from pgcc.learn import ChowLiu, MixtureOfTrees, StackedEnsemble
 from pgcc.progress import progress, waiting
 
 X = np.random.default_rng(0).integers(0, 2, (40, 3))
@@ -90,20 +90,17 @@ def test_waiting(monkeypatch):
     assert terminal.getvalue() == ""
 
 
-def test_fits_and_searches_have_one(monkeypatch):
+def test_fits_of_one_and_of_several_have_one(monkeypatch):
     terminal = look_on(monkeypatch)
     MixtureOfTrees(2, max_iter=3).fit(X)
     assert "MixtureOfTrees" in terminal.getvalue()
-    for model in (PGC([ChowLiu()]), GridSearch(MixtureOfTrees(2, max_iter=3), {"smoothing": [1.0, 2.0]})):
-        terminal.truncate(0)
-        model.fit(X)
-        assert "candidates" in terminal.getvalue()
-        assert "MixtureOfTrees" not in terminal.getvalue()
+    terminal.truncate(0)
+    StackedEnsemble([ChowLiu(), MixtureOfTrees(2, max_iter=3)]).fit(X)
+    assert "candidates" in terminal.getvalue()
+    assert "MixtureOfTrees" not in terminal.getvalue()
 
 
-@pytest.mark.parametrize(
-    "model", [MixtureOfTrees(2, max_iter=2), PGC([ChowLiu()]), GridSearch(ChowLiu(), {"smoothing": [1.0]})]
-)
+@pytest.mark.parametrize("model", [MixtureOfTrees(2, max_iter=2), StackedEnsemble([ChowLiu()])])
 def test_verbose_says_what_to_show(monkeypatch, model):
     terminal = look_on(monkeypatch)
     model.set_params(verbose=False).fit(X)

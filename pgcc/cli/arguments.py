@@ -143,7 +143,7 @@ class Command(NamedTuple):
 
 
 # The estimators of `pgcc.cli.fit`, repeated because they take long to import.
-MODELS = ("simple-pgc", "dpp", "chow-liu", "mixture-of-trees", "pgc")
+MODELS = ("simple-pgc", "dpp", "chow-liu", "mixture-of-trees", "stacked-ensemble")
 
 # fmt: off
 COMMANDS = (

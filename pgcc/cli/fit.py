@@ -14,7 +14,7 @@ from pgcc.cli.files import check_output, table_name
 from pgcc.cli.output import json_text
 from pgcc.errors import PgccError, plural
 from pgcc.formats import check_can_save
-from pgcc.learn import DPP, PGC, ChowLiu, MixtureOfTrees, SimplePGC
+from pgcc.learn import DPP, ChowLiu, MixtureOfTrees, SimplePGC, StackedEnsemble
 from pgcc.learn.common.estimator import Estimator
 from pgcc.learn.tables.packed_rows import Rows, pack_rows
 from pgcc.learn.tables.read_rows import read_csv_chunks, read_rows
@@ -24,7 +24,7 @@ MODELS: dict[str, type[Estimator]] = {
     "dpp": DPP,
     "chow-liu": ChowLiu,
     "mixture-of-trees": MixtureOfTrees,
-    "pgc": PGC,
+    "stacked-ensemble": StackedEnsemble,
 }
 # Options of the command line, and the parameters of the estimator that they give.
 _PARAMETERS = {
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
     seconds = time.perf_counter() - began
     pgcc.save(model.circuit_, args.output)
     told: dict[str, Any] = {
-        "model": repr(estimator),
+        "model": " ".join(repr(estimator).split()),
         "file": args.output,
         "rows": len(rows),
         "variables": rows.n,

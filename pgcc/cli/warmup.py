@@ -10,16 +10,18 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 import numpy as np
 
+import pgcc
 from pgcc.errors import PgccError
+from pgcc.evaluate.parallel import count_processors
 from pgcc.frontend.combine import mixture
 from pgcc.frontend.dpp import dpp
 from pgcc.frontend.expression import parse
 from pgcc.frontend.spanning_tree import spanning_tree
 from pgcc.kernels.folder import folder, writable
-from pgcc.learn import MixtureOfTrees, SimplePGC
 from pgcc.model import compile
 from pgcc.progress import progress
 from pgcc.queries.gradient import grad
@@ -38,7 +40,9 @@ def run(args: argparse.Namespace) -> int:
     context = multiprocessing.get_context("spawn")
     with (
         progress("compiling", len(JOBS), "kind of question") as bar,
-        ProcessPoolExecutor(args.jobs or os.cpu_count(), mp_context=context, initializer=_end_with_parent) as workers,
+        ProcessPoolExecutor(
+            args.jobs or count_processors(), mp_context=context, initializer=_end_with_parent
+        ) as workers,
     ):
         try:
             with _deaf_to_interrupts():
@@ -146,17 +150,17 @@ def _ask_tree() -> None:
 
 def _fit() -> None:
     rows = _rows()
-    SimplePGC(2, 1, max_iter=2).fit(rows).score(rows)
+    pgcc.learn.SimplePGC(2, 1, max_iter=2).fit(rows).score(rows)
 
 
 def _fit_many_components() -> None:
-    SimplePGC(2, 8, max_iter=1).fit(_rows())
+    pgcc.learn.SimplePGC(2, 8, max_iter=1).fit(_rows())
 
 
 def _fit_trees() -> None:
     rows = _rows()
     rows[::3, 0] = -1
-    MixtureOfTrees(2, max_iter=1).fit(rows).score(rows)
+    pgcc.learn.MixtureOfTrees(2, max_iter=1).fit(rows).score(rows)
 
 
 def _rows() -> np.ndarray:
@@ -178,3 +182,5 @@ JOBS: dict[str, Callable[[], None]] = {
     "mixtures of determinants": _ask_mixture,
     "spanning trees": _ask_tree,
 }
+if find_spec("sklearn") is None:  # pgcc.learn needs it
+    JOBS = {name: job for name, job in JOBS.items() if "learning" not in name}

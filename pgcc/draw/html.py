@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -301,28 +301,6 @@ def _structure(circuit: Circuit) -> str:
     return _note(f"{size}: {', '.join(name if holds else f'not {name}' for name, holds in kinds)}")
 
 
-# -- estimators -------------------------------------------------------------------------------------------------------
-
-
-def estimator_html(name: str, parameters: dict[str, Any], changed: set[str], fitted: bool) -> str:
-    """An estimator without scikit-learn: whether it is fitted, and its parameters, with those that were set in bold.
-
-    >>> text = estimator_html("ChowLiu", {"binarize": None}, set(), False)
-    >>> "ChowLiu" in text, "not fitted" in text
-    (True, True)
-    """
-    rows = [
-        (key, f"<b>{_said(value)}</b>" if key in changed else f"<span>{_said(value)}</span>")
-        for key, value in parameters.items()
-    ]
-    state = "fitted" if fitted else "not fitted"
-    return _card(f"{name} ({state})", _folded("parameters", _facts(rows), opened=bool(changed)))
-
-
-def _said(value: Any) -> str:
-    return escape(shortened(repr(value), LONGEST_TEXT))
-
-
 # -- the pieces -------------------------------------------------------------------------------------------------------
 
 _CARD = f"display: inline-block; max-width: 100%; overflow-x: auto; border: 1px solid {LINE}; border-radius: 6px; \
@@ -363,8 +341,8 @@ def _listing(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return _table(body, f"<thead><tr>{head}</tr></thead>")
 
 
-def _folded(head: str, body: str, opened: bool = False) -> str:
-    return f"<details{' open' if opened else ''}><summary>{escape(head)}</summary>{body}</details>"
+def _folded(head: str, body: str) -> str:
+    return f"<details><summary>{escape(head)}</summary>{body}</details>"
 
 
 def _note(text: str, safe: bool = False) -> str:

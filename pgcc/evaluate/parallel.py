@@ -16,6 +16,11 @@ from functools import lru_cache
 MOST_ROWS, _BYTES = 1 << 15, 1 << 24
 
 
+def count_processors() -> int:
+    """The number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def for_chunks(
     rows: int,
     columns: int,

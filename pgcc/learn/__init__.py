@@ -1,4 +1,4 @@
-"""Learn circuits from data: estimators with the interface of scikit-learn, whose result is an ordinary circuit.
+"""Learn circuits from data: estimators of scikit-learn, whose result is an ordinary circuit.
 
 The folders, in the order in which data pass through them::
 
@@ -12,7 +12,7 @@ The folders, in the order in which data pass through them::
                 → mixture_likelihood → mixture_training → simple_pgc
     trees       tree_mixture → tree_em → tree_estimators
     circuits    circuit_likelihood → circuit_trainers → circuit_mle     (parameters: `pgcc.trainable`)
-    ensembles   candidates → grid_search, stacked_ensemble
+    ensembles   candidates → stacked_ensemble
 
     imputer     fill missing values with what a model expects
     saving      estimators in .npz files, without pickles
@@ -21,8 +21,7 @@ The folders, in the order in which data pass through them::
 """
 
 from pgcc.learn.circuits.circuit_mle import CircuitMLE
-from pgcc.learn.ensembles.grid_search import GridSearch
-from pgcc.learn.ensembles.stacked_ensemble import PGC
+from pgcc.learn.ensembles.stacked_ensemble import StackedEnsemble
 from pgcc.learn.imputer import Imputer
 from pgcc.learn.mixtures.simple_pgc import DPP, SimplePGC
 from pgcc.learn.saving import load, save
@@ -30,13 +29,12 @@ from pgcc.learn.trees.tree_estimators import ChowLiu, MixtureOfTrees
 
 __all__ = [
     "DPP",
-    "PGC",
     "ChowLiu",
     "CircuitMLE",
-    "GridSearch",
     "Imputer",
     "MixtureOfTrees",
     "SimplePGC",
+    "StackedEnsemble",
     "load",
     "save",
 ]

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from dataclasses import KW_ONLY
-from importlib import import_module
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 
-from pgcc.errors import EvidenceError, PgccError, brief
+from pgcc.errors import PgccError, brief
 from pgcc.evaluate.distinct import number_rows
-from pgcc.learn.common.estimator import (
-    Estimator,
-    Parameters,
-    not_fitted,
-    refuse_validation_as_target,
-    seed_of,
-    with_parameters,
-)
+from pgcc.learn.common.estimator import Estimator, NotLearnedError, refuse_validation_as_target, seed_of
 from pgcc.learn.trees.tree_estimators import MixtureOfTrees
 from pgcc.model import Model
 
@@ -27,8 +19,8 @@ from pgcc.model import Model
 Fill = Callable[[Model, np.ndarray, Any], np.ndarray]
 
 
-@with_parameters
-class Imputer(Parameters):
+@dataclass(eq=False, repr=False)
+class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fill missing values in tables of 0 and 1: a scikit-learn transformer for the start of a pipeline.
 
     A density model is fitted to the data with their gaps, which are summed out, not guessed. Every missing entry is
@@ -95,7 +87,7 @@ class Imputer(Parameters):
         estimator = MixtureOfTrees() if self.estimator is None else self.estimator
         if not isinstance(estimator, Estimator):
             raise PgccError(f"estimator={brief(estimator)}: an Imputer takes an estimator of pgcc.learn")
-        self.estimator_ = estimator._copy().fit(X, **options)
+        self.estimator_ = clone(estimator).fit(X, **options)
         self.__dict__.pop("feature_names_in_", None)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
@@ -111,43 +103,14 @@ class Imputer(Parameters):
             Floats, or integers if X has integers and the strategy is not "mean"; a data frame if you chose one with
             `set_output`.
         """
-        fitted, fill = self._fitted(), self._fill()
+        if not self.__sklearn_is_fitted__():
+            raise NotLearnedError.of(self)
+        fitted, fill = self.estimator_, self._fill()
         generator = np.random.default_rng(seed_of(self.random_state))
         parts = [_filled(fitted.model_, codes, fill, generator) for codes in fitted._code_chunks(X)]
-        return self._wrapped(np.concatenate(parts).astype(self._kind(X)), X)
-
-    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
-        """Fit the model to data and fill their gaps."""
-        return self.fit(X, y, **options).transform(X)
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The names of the columns that `transform` returns: those of the data, or x1, x2, …"""
-        names = list(self._fitted().circuit_.variables)
-        asked = names if input_features is None else list(input_features)
-        if len(asked) != len(names) or (hasattr(self, "feature_names_in_") and asked != names):
-            raise EvidenceError(f"input_features={brief(asked)} is not equal to feature_names_in_, {brief(names)}")
-        return np.array(asked, dtype=object)
-
-    def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what `transform` returns.
-
-        Parameters
-        ----------
-        transform : str, optional
-            "default" for an array, or "pandas" or "polars" for a data frame; None leaves the choice as it is.
-        """
-        if transform not in (None, "default", "pandas", "polars"):
-            raise PgccError(f"transform={transform!r}: choose 'default', 'pandas' or 'polars'")
-        if transform is not None:
-            self._sklearn_output_config = {"transform": transform}
-        return self
+        return np.concatenate(parts).astype(self._kind(X))
 
     # -- inside -------------------------------------------------------------------------------------------------
-
-    def _fitted(self) -> Estimator:
-        if not self.__sklearn_is_fitted__():
-            raise not_fitted(self)
-        return self.estimator_
 
     def _fill(self) -> Fill:
         if not isinstance(self.strategy, str) or self.strategy not in STRATEGIES:
@@ -161,40 +124,14 @@ class Imputer(Parameters):
             return kind
         return np.dtype(np.float64)
 
-    def _wrapped(self, values: np.ndarray, X: Any) -> Any:
-        wanted = getattr(self, "_sklearn_output_config", {}).get("transform") or _global_output()
-        if wanted == "pandas":
-            index = X.index if hasattr(X, "columns") and hasattr(X, "index") else None
-            return _import("pandas").DataFrame(values, index=index, columns=self.get_feature_names_out(), copy=False)
-        if wanted == "polars":
-            return _import("polars").DataFrame(values, schema=list(self.get_feature_names_out()), orient="row")
-        return values
-
     def __sklearn_is_fitted__(self) -> bool:
-        return "estimator_" in self.__dict__
+        return "estimator_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
-
-        return Tags(
-            estimator_type="transformer",
-            target_tags=TargetTags(required=False),
-            transformer_tags=TransformerTags(preserves_dtype=["float64", "float32"]),
-            input_tags=InputTags(sparse=True, allow_nan=True),
-        )
-
-
-def _global_output() -> str:
-    """The setting of `sklearn.set_config(transform_output=…)`, if scikit-learn is loaded."""
-    sklearn = sys.modules.get("sklearn")
-    return "default" if sklearn is None else sklearn.get_config()["transform_output"]
-
-
-def _import(package: str) -> Any:
-    try:
-        return import_module(package)
-    except ImportError:
-        raise PgccError(f"set_output(transform={package!r}) needs {package}: pip install {package}") from None
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        return tags
 
 
 # -- strategies -----------------------------------------------------------------------------------------------------

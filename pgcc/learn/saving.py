@@ -21,15 +21,14 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from pgcc.errors import CircuitError, FormatError, brief
 from pgcc.formats.io import DAMAGE, Archive, as_path, read_bytes, reason_of, replacing
 from pgcc.formats.npz import circuit_in, to_arrays
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.circuits.circuit_mle import CircuitMLE
-from pgcc.learn.common.estimator import Parameters
-from pgcc.learn.ensembles.grid_search import GridSearch
-from pgcc.learn.ensembles.stacked_ensemble import PGC
+from pgcc.learn.ensembles.stacked_ensemble import StackedEnsemble
 from pgcc.learn.imputer import Imputer
 from pgcc.learn.mixtures.simple_pgc import DPP, SimplePGC
 from pgcc.learn.trees.tree_estimators import ChowLiu, MixtureOfTrees
@@ -37,8 +36,8 @@ from pgcc.learn.trees.tree_mixture import Trees
 
 FORMAT, VERSION = "pgcc estimator", 1
 # The estimators that a file can hold. Nothing else is ever constructed from a file.
-KINDS: dict[str, type[Parameters]] = {
-    kind.__name__: kind for kind in (SimplePGC, DPP, PGC, ChowLiu, MixtureOfTrees, CircuitMLE, GridSearch, Imputer)
+KINDS: dict[str, type[BaseEstimator]] = {
+    kind.__name__: kind for kind in (SimplePGC, DPP, StackedEnsemble, ChowLiu, MixtureOfTrees, CircuitMLE, Imputer)
 }
 _ENTRY = "estimator"
 
@@ -46,7 +45,7 @@ _ENTRY = "estimator"
 # -- writing ----------------------------------------------------------------------------------------------------
 
 
-def save(estimator: Parameters, path: str | os.PathLike[str]) -> None:
+def save(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write an estimator, fitted or not, to a file that `load` reads back.
 
     The file is written completely or not at all. It is also a file of the learned circuit, which `pgcc.load` and the
@@ -133,7 +132,7 @@ class _Writer:
             return {"names": array.tolist()}
         raise _unsaved(array, at)
 
-    def _estimator(self, estimator: Parameters, at: str) -> Any:
+    def _estimator(self, estimator: BaseEstimator, at: str) -> Any:
         parameters = estimator.get_params(deep=False)
         learned = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
         inside = {name: self.value(value, f"{at}{name}.") for name, value in learned.items() if name != "circuit_"}
@@ -220,7 +219,7 @@ class _Reader:
         ((kind, content),) = encoded.items()
         return self._kinds[kind](content)
 
-    def estimator(self, encoded: dict[str, Any]) -> Parameters:
+    def estimator(self, encoded: dict[str, Any]) -> BaseEstimator:
         kind = KINDS[encoded["estimator"]]
         estimator = kind(**{name: self.value(value) for name, value in encoded["parameters"].items()})
         for name, value in encoded["learned"].items():

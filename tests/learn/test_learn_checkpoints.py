@@ -11,7 +11,7 @@ import pytest
 
 import pgcc
 from pgcc.errors import FormatError, PgccError
-from pgcc.learn import DPP, PGC, ChowLiu, CircuitMLE, GridSearch, MixtureOfTrees, SimplePGC
+from pgcc.learn import DPP, ChowLiu, CircuitMLE, MixtureOfTrees, SimplePGC, StackedEnsemble
 from pgcc.learn.common.checkpoint import Checkpoint
 from pgcc.learn.common.training import Run
 
@@ -44,8 +44,9 @@ def estimators():
         "adam": CircuitMLE(some_circuit(), "adam", max_iter=12, batch_size=30),
         "determinants": CircuitMLE(pgcc.mixture([0.5, 0.5], kernels), "lbfgs", max_iter=14),
         "MixtureOfTrees": MixtureOfTrees(3, max_iter=22, n_iter_no_change=22),
-        "PGC": PGC([MixtureOfTrees(2, max_iter=9), SimplePGC(2, 2, max_iter=6), MixtureOfTrees(3, max_iter=9)]),
-        "GridSearch": GridSearch(SimplePGC(max_iter=7), {"max_group": [1, 2], "n_components": [1, 2]}),
+        "StackedEnsemble": StackedEnsemble(
+            [MixtureOfTrees(2, max_iter=9), SimplePGC(2, 2, max_iter=6), MixtureOfTrees(3, max_iter=9)]
+        ),
     }
 
 
@@ -124,9 +125,7 @@ def long_runs():
     return {
         "SimplePGC": SimplePGC(3, 4, recipe="paper", max_iter=200, n_iter_no_change=200),
         "CircuitMLE": CircuitMLE(some_circuit(), "adam", max_iter=150, n_iter_no_change=150),
-        "GridSearch": GridSearch(
-            MixtureOfTrees(max_iter=300, n_iter_no_change=300), {"n_components": [2, 3, 5]}, n_jobs=2
-        ),
+        "StackedEnsemble": StackedEnsemble([MixtureOfTrees(n, max_iter=300, n_iter_no_change=300) for n in (2, 3, 5)]),
     }
 
 
@@ -159,11 +158,11 @@ def test_checkpoints_of_others(tmp_path):
         with pytest.raises(FormatError, match="other data or parameters"):
             model.fit(X, checkpoint=path)
     with pytest.raises(FormatError, match="is a file"):
-        PGC([quick]).fit(data(), checkpoint=path)
+        StackedEnsemble([quick]).fit(data(), checkpoint=path)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(FormatError, match="damaged"):
         quick.fit(data(), checkpoint=path)
-    for model in (quick, PGC([quick])):
+    for model in (quick, StackedEnsemble([quick])):
         with pytest.raises(PgccError, match="cannot be written"):
             model.fit(data(), checkpoint=tmp_path / "no" / "such" / "run.npz")
 
@@ -189,7 +188,7 @@ def test_damage_of_any_kind(tmp_path):
     assert refused > 200
 
 
-@pytest.mark.parametrize("name", ["SimplePGC", "em", "MixtureOfTrees", "PGC", "GridSearch"])
+@pytest.mark.parametrize("name", ["SimplePGC", "em", "MixtureOfTrees", "StackedEnsemble"])
 def test_where_nothing_can_be_written(name, tmp_path, monkeypatch):
     """It is said before the first epoch."""
     die_after(monkeypatch, 0)

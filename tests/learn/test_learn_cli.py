@@ -58,7 +58,7 @@ def test_what_it_says(table, tmp_path, capsys):
     call(table, output=str(out), max_group=2, components=2, epochs=2)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"wrote {out}: 3 variables")
-    assert lines[1].startswith("SimplePGC(max_group=2, n_components=2, max_iter=2), learned from 60 rows")
+    assert lines[1].startswith("SimplePGC(max_group=2, max_iter=2, n_components=2), learned from 60 rows")
     with pytest.raises(PgccError, match="exists"):
         call(table, output=str(out))
     call(table, output=str(out), force=True, epochs=1, checkpoint=str(tmp_path / "run.npz"))

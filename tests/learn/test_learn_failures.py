@@ -9,7 +9,7 @@ import pytest
 
 import pgcc
 from pgcc.errors import EvidenceError, FormatError, PgccError, PrecisionError
-from pgcc.learn import DPP, PGC, ChowLiu, GridSearch, MixtureOfTrees, SimplePGC
+from pgcc.learn import DPP, ChowLiu, MixtureOfTrees, SimplePGC, StackedEnsemble
 from pgcc.learn.common.mixing import mixture_of_learned
 
 
@@ -62,10 +62,10 @@ def test_a_fit_survives_totals_that_cannot_be_computed(make, monkeypatch, reques
 
 def test_a_stack_survives_them_too(request):
     X = rows()
-    whole = PGC([SimplePGC(2, 2, max_iter=2), ChowLiu()]).fit(X)
+    whole = StackedEnsemble([SimplePGC(2, 2, max_iter=2), ChowLiu()]).fit(X)
     request.getfixturevalue("no_totals")
     with pytest.warns(UserWarning, match="right to 1e-09"):
-        model = PGC([SimplePGC(2, 2, max_iter=2), ChowLiu()]).fit(X)
+        model = StackedEnsemble([SimplePGC(2, 2, max_iter=2), ChowLiu()]).fit(X)
     np.testing.assert_allclose(model.score_samples(X), whole.score_samples(X), rtol=0, atol=1e-8)
     np.testing.assert_allclose(model.model_.logprob(X), whole.model_.logprob(X), rtol=0, atol=1e-8)
 
@@ -113,47 +113,36 @@ def test_the_others_go_on(what, late):
     X, error = rows(), FAILURES[what]
     good = [ChowLiu(), MixtureOfTrees(2, max_iter=2)]
     with pytest.warns(UserWarning, match=f"left out: Broken.*{type(error).__name__}: {error}"):
-        stacked = PGC([good[0], Broken(error, late), good[1]]).fit(X)
-    alone = PGC(good).fit(X)
+        stacked = StackedEnsemble([good[0], Broken(error, late), good[1]]).fit(X)
+    alone = StackedEnsemble(good).fit(X)
     assert stacked.circuit_ == alone.circuit_
     assert stacked.history_["failure"] == [None, f"{type(error).__name__}: {error}", None]
     assert math.isnan(stacked.history_["validation"][1])
     assert alone.history_["failure"] == [None, None]
-    grid = {"error": [error, None], "late": [late]}
-    with pytest.warns(UserWarning, match="left out"):
-        search = GridSearch(Broken(), grid).fit(X)
-    failures = search.cv_results_["failure"]
-    assert failures == [f"{type(error).__name__}: {error}", None]
-    assert math.isnan(search.cv_results_["mean_test_score"][0])
-    assert search.cv_results_["rank_test_score"].tolist() == [2, 1]
-    assert search.best_params_["error"] is None
-    assert search.circuit_ == GridSearch(Broken(), {"error": [None]}).fit(X).circuit_
 
 
 def test_all_fail():
-    for model in (PGC([Broken(PrecisionError("one")), Broken(PgccError("two"))]),
-                  GridSearch(Broken(), {"error": [PrecisionError("one"), PgccError("two")]})):  # fmt: skip
-        with (
-            pytest.warns(UserWarning, match="left out"),
-            pytest.raises(PrecisionError, match=r"every candidate failed; the first one was Broken.*one"),
-        ):
-            model.fit(rows())
+    with (
+        pytest.warns(UserWarning, match="left out"),
+        pytest.raises(PrecisionError, match=r"every candidate failed; the first one was Broken.*one"),
+    ):
+        StackedEnsemble([Broken(PrecisionError("one")), Broken(PgccError("two"))]).fit(rows())
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), TypeError("a mistake in the program")])
 def test_what_is_no_failure_of_a_candidate_is_raised(error):
     with pytest.raises(type(error)):
-        PGC([ChowLiu(), Broken(error)]).fit(rows())
+        StackedEnsemble([ChowLiu(), Broken(error)]).fit(rows())
 
 
 def test_checkpoints_of_others_are_no_failure_of_a_candidate(tmp_path):
-    PGC([ChowLiu(), MixtureOfTrees(2, max_iter=2)]).fit(rows(), checkpoint=tmp_path / "run")
+    StackedEnsemble([ChowLiu(), MixtureOfTrees(2, max_iter=2)]).fit(rows(), checkpoint=tmp_path / "run")
     with pytest.raises(FormatError, match="other data or parameters"):
-        PGC([ChowLiu(), MixtureOfTrees(3, max_iter=2)]).fit(rows(), checkpoint=tmp_path / "run")
+        StackedEnsemble([ChowLiu(), MixtureOfTrees(3, max_iter=2)]).fit(rows(), checkpoint=tmp_path / "run")
     with pytest.raises(FormatError, match="a checkpoint is text or a path, not 3"):
         ChowLiu().fit(rows(), checkpoint=3)
     with pytest.raises(FormatError, match="a checkpoint is text or a path, not 3"):
-        PGC([ChowLiu()]).fit(rows(), checkpoint=3)
+        StackedEnsemble([ChowLiu()]).fit(rows(), checkpoint=3)
 
 
 def test_the_model_is_written_though_it_cannot_be_scored(tmp_path, monkeypatch, capsys):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import pgcc
 from pgcc.errors import EvidenceError, FormatError, PgccError
-from pgcc.learn import DPP, PGC, ChowLiu, CircuitMLE, GridSearch, MixtureOfTrees, SimplePGC
+from pgcc.learn import DPP, ChowLiu, CircuitMLE, MixtureOfTrees, SimplePGC, StackedEnsemble
 from pgcc.learn.common.checkpoint import Checkpoint, Files
 from pgcc.learn.common.training import Run
 from pgcc.learn.mixtures.encoding import Grouped
@@ -34,8 +34,7 @@ KINDS = {
     "DPP": lambda: DPP(max_iter=1),
     "ChowLiu": ChowLiu,
     "MixtureOfTrees": lambda: MixtureOfTrees(3, max_iter=4),
-    "PGC": lambda: PGC([ChowLiu(), SimplePGC(2, 1, max_iter=1)]),
-    "GridSearch": lambda: GridSearch(MixtureOfTrees(max_iter=3), {"n_components": [1, 2]}),
+    "StackedEnsemble": lambda: StackedEnsemble([ChowLiu(), SimplePGC(2, 1, max_iter=1)]),
     "em": lambda: CircuitMLE(HMM.relabel(dict(zip(HMM.variables, NAMES, strict=True))), "em", max_iter=3),
     "lbfgs": lambda: CircuitMLE(pgcc.dpp(L=np.eye(N) + 0.1, names=NAMES), "lbfgs", max_iter=3),
     "adam": lambda: CircuitMLE(pgcc.dpp(L=np.eye(N) + 0.1, names=NAMES), "adam", max_iter=2),
@@ -418,10 +417,10 @@ def test_a_run_that_began_here_goes_on_there(kind, cluster, tmp_path, monkeypatc
     assert there.circuit_ == KINDS[kind]().fit(X, validation=V).circuit_
 
 
-@pytest.mark.parametrize("kind", ["SimplePGC", "PGC", "GridSearch", "nested"])
+@pytest.mark.parametrize("kind", ["SimplePGC", "StackedEnsemble", "nested"])
 def test_a_run_that_began_there_goes_on_anywhere(kind, cluster, tmp_path, monkeypatch, often):
     """Runs and candidates that workers have finished are written at home."""
-    make = KINDS.get(kind, lambda: GridSearch(PGC([MixtureOfTrees(2, max_iter=3)]), {"random_state": [0, 1]}))
+    make = KINDS.get(kind, lambda: StackedEnsemble([StackedEnsemble([MixtureOfTrees(2, max_iter=3)]), ChowLiu()]))
     X, V = table(), table(40, seed=1)
     with monkeypatch.context() as patch:
         if kind == "SimplePGC":
@@ -468,12 +467,12 @@ def test_errors_of_a_cluster(cluster, tmp_path):
     path = tmp_path / "run.npz"
     path.write_bytes(b"no checkpoint")
     with pytest.raises(FormatError, match=f"{path} is a file"):
-        PGC().fit(table(), checkpoint=path, cluster=cluster)
+        StackedEnsemble().fit(table(), checkpoint=path, cluster=cluster)
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "0.npz").write_bytes(b"no checkpoint")
     with pytest.raises(FormatError, match=f"{folder / '0.npz'} is not a checkpoint"):
-        GridSearch(SimplePGC(), {"random_state": [1]}).fit(table(), checkpoint=folder, cluster=cluster)
+        StackedEnsemble([SimplePGC()]).fit(table(), checkpoint=folder, cluster=cluster)
     impossible = pgcc.parse("(0.5*x1 + 0.5)*x2*x3*x4*x5*x6")
     with pytest.raises(PgccError, match="probability 0"):
         CircuitMLE(impossible, "em").fit(table(), cluster=cluster)

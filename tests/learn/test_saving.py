@@ -12,7 +12,7 @@ import pytest
 
 import pgcc
 from pgcc.errors import FormatError
-from pgcc.learn import DPP, PGC, ChowLiu, CircuitMLE, GridSearch, Imputer, MixtureOfTrees, SimplePGC, load, save
+from pgcc.learn import DPP, ChowLiu, CircuitMLE, Imputer, MixtureOfTrees, SimplePGC, StackedEnsemble, load, save
 
 X = np.random.default_rng(0).integers(0, 2, (60, 3))
 X[:, 1] |= X[:, 0]
@@ -23,9 +23,8 @@ KINDS = {
     "ChowLiu": ChowLiu(2.5, binarize=0.5),
     "MixtureOfTrees": MixtureOfTrees(2, max_iter=2),
     "CircuitMLE": CircuitMLE(CIRCUIT, max_iter=2),
-    "PGC": PGC([ChowLiu(), MixtureOfTrees(2, max_iter=1)]),
-    "GridSearch": GridSearch(ChowLiu(), {"smoothing": (1.0, 2.0)}),
-    "nested": PGC([GridSearch(ChowLiu(), {"smoothing": [1.0]})]),
+    "StackedEnsemble": StackedEnsemble([ChowLiu(), MixtureOfTrees(2, max_iter=1)]),
+    "nested": StackedEnsemble((StackedEnsemble([ChowLiu()]), ChowLiu(2.0))),
 }
 EVERY = pytest.mark.parametrize("kind", KINDS)
 
@@ -80,13 +79,13 @@ def test_imputers_and_names(tmp_path):
     assert again.feature_names_in_.dtype == object
 
 
-def test_failures_of_a_search_are_kept(tmp_path):
+def test_failures_of_candidates_are_kept(tmp_path):
     with pytest.warns(UserWarning, match="left out"):
-        search = GridSearch(ChowLiu(), {"smoothing": [-1.0, 1.0]}).fit(X)
-    save(search, tmp_path / "search.npz")
-    again = load(tmp_path / "search.npz")
-    assert np.isnan(again.cv_results_["mean_test_score"][0])
-    assert again.cv_results_["failure"] == search.cv_results_["failure"]
+        stack = StackedEnsemble([ChowLiu(-1.0), ChowLiu()]).fit(X)
+    save(stack, tmp_path / "stack.npz")
+    again = load(tmp_path / "stack.npz")
+    assert np.isnan(again.history_["validation"][0])
+    assert again.history_["failure"] == stack.history_["failure"]
 
 
 def test_what_cannot_be_saved(tmp_path):
@@ -94,8 +93,8 @@ def test_what_cannot_be_saved(tmp_path):
         save(CircuitMLE(lambda names: CIRCUIT), tmp_path / "model.npz")
     with pytest.raises(FormatError, match=r"random_state=RandomState.* cannot be saved"):
         save(MixtureOfTrees(random_state=np.random.RandomState(0)), tmp_path / "model.npz")
-    with pytest.raises(FormatError, match=r"param_grid.0=array.* cannot be saved"):
-        save(GridSearch(ChowLiu(), {"smoothing": np.array([1, None])}), tmp_path / "model.npz")
+    with pytest.raises(FormatError, match=r"candidates.0.smoothing=array.* cannot be saved"):
+        save(StackedEnsemble([ChowLiu(np.array([1, None]))]), tmp_path / "model.npz")
     with pytest.raises(FormatError, match="not an estimator of"):
         save(CIRCUIT, tmp_path / "model.npz")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from pgcc.ir.operands import check_decomposable
 from pgcc.learn.circuits.circuit_likelihood import CircuitLikelihood
 from pgcc.learn.circuits.circuit_trainers import CircuitBatches, ExpectationMaximization, FullBatch
 from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath, State
-from pgcc.learn.common.estimator import Estimator, check_positive, check_whole, has_names, seed_of, with_parameters
+from pgcc.learn.common.estimator import Estimator, check_positive, check_whole, has_names, seed_of
 from pgcc.learn.common.optimizers import Adam, MiniBatches
 from pgcc.learn.common.training import RunPlan, Trainer, train
 from pgcc.learn.tables.data_split import DataSplit
@@ -28,7 +28,7 @@ _NOT_DECOMPOSABLE = "CircuitMLE learns decomposable circuits, which have no squa
 _NOT_SETTINGS = ("circuit", "binarize", "verbose")
 
 
-@with_parameters
+@dataclass(eq=False, repr=False)
 class CircuitMLE(Estimator):
     """Learn the numbers of a circuit from data, keeping its structure.
 

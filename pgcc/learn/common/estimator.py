@@ -1,112 +1,36 @@
-"""The base class of estimators: the interface of scikit-learn, without the need to install scikit-learn."""
+"""The base class of estimators, which are estimators of scikit-learn."""
 
 from __future__ import annotations
 
-import inspect
 import math
 import os
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cache
-from typing import TYPE_CHECKING, Any, Self, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from pgcc.draw.html import estimator_html
-from pgcc.errors import EvidenceError, PgccError
+from pgcc.errors import EvidenceError, MissingPackageError, PgccError
 from pgcc.evaluate.distinct import number_rows
+from pgcc.evaluate.parallel import count_processors
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.common.checkpoint import CheckpointPath
-from pgcc.learn.common.renamed import NEW_NAMES, new_names, with_new_names
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.tables.packed_rows import Rows, hold_out, slices
 from pgcc.learn.tables.read_rows import default_names, read_chunks, read_rows
 from pgcc.model import Model, compile
 
-Kind = TypeVar("Kind", bound="type[Parameters]")
+try:
+    from sklearn.base import BaseEstimator, DensityMixin
+    from sklearn.exceptions import NotFittedError
+except ImportError as reason:
+    raise MissingPackageError("pgcc.learn needs scikit-learn: pip install scikit-learn") from reason
 
 
-class Parameters:
-    """scikit-learn's `get_params` and `set_params`: parameters are the constructor's arguments, stored unchanged.
-
-    The estimators of pgcc declare them as the fields of a dataclass; see `with_parameters`.
-    """
-
-    @classmethod
-    def _parameters(cls) -> dict[str, Any]:
-        """The names of the parameters, and their default values."""
-        arguments = inspect.signature(cls.__init__).parameters
-        return {name: argument.default for name, argument in arguments.items() if name != "self"}
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments of the constructor by name; if `deep`, those of nested estimators too, as `name__its_name`."""
-        found = {name: getattr(self, name) for name in self._parameters()}
-        if deep:
-            for name, value in list(found.items()):
-                if hasattr(value, "get_params") and not isinstance(value, type):
-                    found |= {f"{name}__{inner}": setting for inner, setting in value.get_params().items()}
-        return found
-
-    def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor; `name__its_name` changes one of a nested estimator."""
-        names = list(self._parameters())
-        for name, value in new_names(params, names).items():
-            outer, nested, inner = name.partition("__")
-            if outer not in names or (nested and not hasattr(getattr(self, outer), "set_params")):
-                raise PgccError(f"{type(self).__name__} has no parameter {name!r}: it has {', '.join(names)}")
-            if nested:
-                getattr(self, outer).set_params(**{inner: value})
-            else:
-                setattr(self, name, value)
-        return self
-
-    def _copy(self) -> Self:
-        """An estimator with the same parameters that has not been fitted, like scikit-learn's `clone`."""
-        return type(self)(**self.get_params(deep=False))
-
-    def _changed(self) -> dict[str, Any]:
-        """The parameters that do not have their default values."""
-        return {k: getattr(self, k) for k, v in self._parameters().items() if not _is_same(getattr(self, k), v)}
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self._changed().items())})"
-
-    def _repr_html_(self) -> str:
-        """What notebooks show: scikit-learn's diagram of the estimator, or a table without scikit-learn."""
-        try:
-            from sklearn.utils import estimator_html_repr
-        except ImportError:
-            params, changed = self.get_params(deep=False), set(self._changed())
-            return estimator_html(type(self).__name__, params, changed, self.__sklearn_is_fitted__())
-        return estimator_html_repr(self)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether the estimator has been fitted; scikit-learn calls this method."""
-        raise NotImplementedError
-
-    if not TYPE_CHECKING:  # otherwise type checkers would believe that every attribute exists
-
-        def __getattr__(self, name: str) -> Any:
-            """Raise an error for old names of parameters and attributes that says the new name."""
-            message = f"{type(self).__name__} has no attribute {name!r}"
-            new = NEW_NAMES.get(name)
-            raise AttributeError(message if new is None else f"{message}: it is called {new} now, as in scikit-learn")
-
-
-@dataclass_transform(eq_default=False, field_specifiers=(field,))
-def with_parameters(kind: Kind) -> Kind:
-    """Make the constructor of a class: the annotated fields are its parameters, and their old names are refused."""
-    dataclass(eq=False, repr=False)(kind)
-    kind.__init__ = with_new_names(kind.__init__)  # type: ignore[method-assign]
-    return kind
-
-
-class Estimator(Parameters):
+class Estimator(DensityMixin, BaseEstimator):
     """A model to learn: `fit` it to data, then `score` other data, `sample` from it, or use its `circuit_`.
 
-    Parameters are the arguments of the constructor; they are stored unchanged and checked by `fit`. The names of
-    learned attributes end with an underscore.
+    Parameters are the fields of a dataclass: arguments of the constructor, which are stored unchanged and checked by
+    `fit`. The names of learned attributes end with an underscore.
 
     Attributes
     ----------
@@ -172,14 +96,14 @@ class Estimator(Parameters):
 
         def __getattr__(self, name: str) -> Any:
             if name == "model_":  # its property raised an AttributeError, so Python asks here
-                raise not_fitted(self)
+                raise NotLearnedError.of(self)
             if not name.startswith("_") and hasattr(Model, name):
                 raise AttributeError(f"{type(self).__name__} has no {name!r}: ask its model, estimator.model_.{name}")
-            return super().__getattr__(name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _learned(self) -> Circuit:
         if not self.__sklearn_is_fitted__():
-            raise not_fitted(self)
+            raise NotLearnedError.of(self)
         return self.circuit_
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -221,7 +145,6 @@ class Estimator(Parameters):
         first, number = number_rows(codes)
         return np.asarray(self.model_.logprob(codes[first]))[number]
 
-    @with_new_names
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw rows from the learned distribution, as an array of 0 and 1.
 
@@ -306,13 +229,9 @@ class Estimator(Parameters):
         return "circuit_" in self.__dict__
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import InputTags, Tags, TargetTags
-
-        return Tags(
-            estimator_type="density_estimator",
-            target_tags=TargetTags(required=False),
-            input_tags=InputTags(sparse=True, allow_nan=True),
-        )
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        return tags
 
 
 def _read_both(X: Any, validation: Any, seed: int, threshold: float | None) -> DataSplit:
@@ -329,25 +248,15 @@ def has_names(X: Any, rows: Rows) -> bool:
     return hasattr(X, "columns") or rows.names != default_names(rows.n)
 
 
-def _is_same(value: Any, default: Any) -> bool:
-    """Whether a parameter has its default value, or a copy of it (in an estimator from another process)."""
-    return value is default or (type(value) is type(default) and value == default)
-
-
 # -- errors -------------------------------------------------------------------------------------------------------
 
 
-def not_fitted(estimator: object) -> PgccError:
-    """The error for an estimator that has not been fitted; if scikit-learn is loaded, also a `NotFittedError`."""
-    message = f"this {type(estimator).__name__} has not learned anything yet: call fit first"
-    exceptions = sys.modules.get("sklearn.exceptions")
-    return PgccError(message) if exceptions is None else _also(exceptions.NotFittedError)(message)
+class NotLearnedError(PgccError, NotFittedError):
+    """A question to an estimator that has not been fitted."""
 
-
-@cache
-def _also(kind: type[Exception]) -> type[PgccError]:
-    """A `PgccError` that is also an error of another class; after pickling it is a plain `PgccError`."""
-    return type(kind.__name__, (PgccError, kind), {"__reduce__": lambda self: (PgccError, self.args)})
+    @classmethod
+    def of(cls, estimator: object) -> Self:
+        return cls(f"this {type(estimator).__name__} has not learned anything yet: call fit first")
 
 
 def refuse_validation_as_target(y: Any) -> None:
@@ -418,11 +327,11 @@ def generator_of(random_state: Any) -> Any:
 def thread_count(n_jobs: Any) -> int:
     """The number of threads for `n_jobs`: 1 for None, one per processor for −1, one fewer for −2, and so on.
 
-    >>> thread_count(None), thread_count(3), thread_count(-1) == (os.cpu_count() or 1)
+    >>> thread_count(None), thread_count(3), thread_count(-1) == count_processors()
     (1, 3, True)
     """
     if n_jobs is None:
         return 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
         raise PgccError(f"n_jobs={n_jobs!r}: it is a number of threads, −1 for one a processor, or None for one")
-    return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
+    return int(n_jobs) if n_jobs > 0 else max(1, count_processors() + 1 + int(n_jobs))

@@ -1,4 +1,4 @@
-"""Fit several estimators to the same data, one after another, in threads, or on the workers of a cluster."""
+"""Fit several estimators to the same data, one after another, or on the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ def fit_all(
     cluster: Any,
     verbose: bool | None,
     report: Callable[[Any], str],
-    threads: int = 1,
 ) -> list[Fitted]:
     """Fit every candidate, and evaluate it.
 
@@ -63,7 +62,7 @@ def fit_all(
     results = [Fitted(candidate) for candidate in candidates]
     failed: list[Failed] = []
     bar = progress("candidates", len(candidates), "candidate", None if verbose is None else False)
-    with crew(cluster, threads) as workers, bar as shown:
+    with crew(cluster) as workers, bar as shown:
         common = workers.send(data), evaluate
         if cluster is None:
             done = workers.as_completed(_fit, list(zip(candidates, places, strict=True)), *common)
@@ -73,16 +72,21 @@ def fit_all(
             shown.at(count)
             candidate, answer = (candidates[i], Failed(found.reason, PgccError)) if isinstance(found, Lost) else found
             if isinstance(answer, Failed):
-                failed.append(Failed(f"{candidate}: {answer.reason}", answer.kind))
+                failed.append(Failed(f"{name_of(candidate)}: {answer.reason}", answer.kind))
                 warnings.warn(f"a candidate failed and is left out: {failed[-1].reason}", stacklevel=4)
                 results[i] = Fitted(candidates[i], failure=answer.reason)
                 continue
             results[i] = Fitted(candidate, answer)
             if verbose:
-                print(f"{candidate}: {report(answer)}", file=sys.stderr, flush=True)
+                print(f"{name_of(candidate)}: {report(answer)}", file=sys.stderr, flush=True)
     if len(failed) == len(candidates):
         raise failed[0].kind(f"every candidate failed; the first one was {failed[0].reason}")
     return results
+
+
+def name_of(candidate: Estimator) -> str:
+    """An estimator with the parameters that were set, on one line."""
+    return " ".join(repr(candidate).split())
 
 
 def _fit(part: tuple[Estimator, Path | None], data: DataSplit, evaluate: Evaluation) -> tuple[Estimator, Any]:

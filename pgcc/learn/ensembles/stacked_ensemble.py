@@ -1,19 +1,20 @@
-"""PGC: several models of different kinds, stacked with weights that maximize the likelihood of the validation data."""
+"""StackedEnsemble: models of several kinds, with the weights that maximize the likelihood of the validation data."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from pgcc.errors import PgccError, brief
 from pgcc.learn.common.checkpoint import CheckpointPath
-from pgcc.learn.common.estimator import Estimator, seed_of, thread_count, with_parameters
+from pgcc.learn.common.estimator import Estimator, seed_of, thread_count
 from pgcc.learn.common.mixing import mixture_of_learned
-from pgcc.learn.ensembles.candidates import fit_all
+from pgcc.learn.ensembles.candidates import fit_all, name_of
 from pgcc.learn.mixtures.simple_pgc import SimplePGC
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.trees.tree_estimators import MixtureOfTrees
@@ -23,8 +24,8 @@ _LEAST_WEIGHT = 0.005
 _ITERATIONS = 1000
 
 
-@with_parameters
-class PGC(Estimator):
+@dataclass(eq=False, repr=False)
+class StackedEnsemble(Estimator):
     """Learn the best density model that pgcc offers: mixtures of trees and of determinantal PGCs, stacked.
 
     Trees model positive dependence and determinants negative dependence; models that differ only in their seeds make
@@ -62,14 +63,13 @@ class PGC(Estimator):
     --------
     pgcc.learn.SimplePGC : learn the model of the paper
     pgcc.learn.MixtureOfTrees : learn a mixture of trees by EM
-    pgcc.learn.GridSearch : choose the best of several settings
 
     Examples
     --------
     >>> import numpy as np
-    >>> from pgcc.learn import PGC, MixtureOfTrees, SimplePGC
+    >>> from pgcc.learn import MixtureOfTrees, SimplePGC, StackedEnsemble
     >>> X = np.random.default_rng(0).integers(0, 2, (300, 4))
-    >>> model = PGC([MixtureOfTrees(2), SimplePGC(2, 2, max_iter=5)]).fit(X)
+    >>> model = StackedEnsemble([MixtureOfTrees(2), SimplePGC(2, 2, max_iter=5)]).fit(X)
     >>> round(float(model.weights_.sum()), 9)
     1.0
     """
@@ -90,7 +90,7 @@ class PGC(Estimator):
             candidates, data, _score_held_out, checkpoint, cluster, self.verbose, lambda x: f"validation {x.mean():.4f}"
         )
         self.history_: dict[str, list[Any]] = {
-            "candidate": [repr(one.candidate) for one in fitted],
+            "candidate": [name_of(one.candidate) for one in fitted],
             "validation": [math.nan if one.failure else float(one.answer.mean()) for one in fitted],
             "failure": [one.failure for one in fitted],
         }
@@ -127,7 +127,7 @@ def _copies(candidates: Sequence[Estimator] | None, seed: int, threads: int) -> 
     listed = isinstance(candidates, Sequence) and len(candidates) > 0
     if not listed or not all(isinstance(one, Estimator) for one in candidates):
         raise PgccError(f"candidates are a list of estimators of pgcc.learn, at least one; not {brief(candidates)}")
-    return [one._copy() for one in candidates]
+    return [clone(one) for one in candidates]
 
 
 def stacking_weights(logs: np.ndarray) -> np.ndarray:

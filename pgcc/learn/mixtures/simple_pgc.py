@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, asdict, field, replace
-from functools import partial
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from pgcc.frontend.det_pgc import det_pgc
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, var
 from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath
-from pgcc.learn.common.estimator import Estimator, check_positive, check_whole, seed_of, thread_count, with_parameters
+from pgcc.learn.common.estimator import Estimator, check_positive, check_whole, seed_of, thread_count
 from pgcc.learn.common.mixing import mixture_of_learned
 from pgcc.learn.common.training import Run, RunPlan, best_of, train
 from pgcc.learn.mixtures.encoding import leaf_starts
@@ -27,7 +27,7 @@ from pgcc.learn.mixtures.recipes import RECIPES, Recipe
 from pgcc.passes.building import product_of, sum_of
 
 
-@with_parameters
+@dataclass(eq=False, repr=False)
 class SimplePGC(Estimator):
     """Learn the paper's SimplePGC, a mixture of determinantal PGCs (Zhang, Juba, Van den Broeck 2021, Section 6).
 
@@ -80,7 +80,7 @@ class SimplePGC(Estimator):
     See Also
     --------
     pgcc.learn.DPP : learn a determinantal point process
-    pgcc.learn.PGC : learn the best mixture of several models
+    pgcc.learn.StackedEnsemble : learn the best mixture of several models
     pgcc.det_pgc : a DPP over groups, each with a distribution of its own
 
     Examples
@@ -168,7 +168,19 @@ class SimplePGC(Estimator):
         return [(recipe, seed + i) for i in range(runs) for recipe in recipes]
 
 
-@with_parameters
+_construct = SimplePGC.__init__
+
+
+@wraps(_construct)
+def _with_components(self: SimplePGC, *args: Any, components: int | None = None, **params: Any) -> None:
+    """`components` is n_components, which the contract of the public surface calls so."""
+    _construct(self, *args, **params if components is None else {"n_components": components, **params})
+
+
+SimplePGC.__init__ = _with_components  # type: ignore[method-assign]
+
+
+@dataclass(eq=False, repr=False)
 class DPP(SimplePGC):
     """Learn a determinantal point process (DPP) by maximum likelihood: `SimplePGC` with one component and no groups.
 

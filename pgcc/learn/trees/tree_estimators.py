@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,6 @@ from pgcc.learn.common.estimator import (
     has_names,
     seed_of,
     thread_count,
-    with_parameters,
 )
 from pgcc.learn.common.training import RunPlan, train
 from pgcc.learn.tables.data_split import DataSplit
@@ -28,7 +27,7 @@ from pgcc.learn.trees.tree_mixture import Trees
 _STEPS = 50
 
 
-@with_parameters
+@dataclass(eq=False, repr=False)
 class MixtureOfTrees(Estimator):
     """Learn a mixture of Chow–Liu trees by expectation–maximization (Meilă and Jordan 2000).
 
@@ -68,7 +67,7 @@ class MixtureOfTrees(Estimator):
     See Also
     --------
     pgcc.learn.ChowLiu : learn the most likely tree
-    pgcc.learn.PGC : learn the best mixture of several models
+    pgcc.learn.StackedEnsemble : learn the best mixture of several models
 
     Examples
     --------
@@ -109,7 +108,7 @@ class MixtureOfTrees(Estimator):
         self.circuit_ = self.trees_.circuit(data.rows.names)
 
 
-@with_parameters
+@dataclass(eq=False, repr=False)
 class ChowLiu(Estimator):
     """Learn the Chow–Liu tree of data: of all trees, the one with the largest likelihood.
 
