@@ -112,7 +112,7 @@ class LevelByLevel:
 
 def _levels(circuit: Circuit) -> tuple[list[tuple[Node, Form]], list[dict[tuple[Op, int], list[Node]]]]:
     """The leaves with their affine forms, and per level the other nodes by operation and fan-in."""
-    forms = {circuit.order[i]: form for i, form in affine_forms(circuit.flat, circuit.variables).items()}
+    forms = {circuit.order[i]: form for i, form in affine_forms(circuit._flat, circuit.variables).items()}
     leaves: list[tuple[Node, Form]] = []
     depth: dict[Node, int] = {}
     levels: defaultdict[int, defaultdict[tuple[Op, int], list[Node]]] = defaultdict(lambda: defaultdict(list))

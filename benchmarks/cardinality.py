@@ -95,7 +95,7 @@ def _both() -> Table:
 def by_convolution(circuit: Circuit) -> Callable[[], np.ndarray]:
     """The same polynomials node by node with numpy.convolve, in plain doubles."""
     padded = homogenize(circuit)
-    order, links = padded.order, padded.links
+    order, links = padded.order, padded._links
 
     def pmf() -> np.ndarray:
         at: list[np.ndarray] = []

@@ -186,7 +186,7 @@ class Compiled:
         self.seconds: dict[str, float] = {}
         self._make(FOR_ANY_CIRCUIT[0])  # before it is known which stages there are
         self.work, self.edges = multiplications(self.circuit), self.circuit.edges
-        self.decomposable = self.circuit.overlap is None  # no two factors of a product share a variable
+        self.decomposable = self.circuit._overlap is None  # no two factors of a product share a variable
         if validate and not self.decomposable:
             refuse_squares(self.circuit, self.squares)
 

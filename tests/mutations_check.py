@@ -138,7 +138,7 @@ CHECK_MUTANTS = [
      TESTS),
     ("the checker: stable sums", STEPS, "_multiple",
      "len(terms) == 1 and terms[0][0] > 0 and terms[0][1] in walk.stable", "terms[0][0] > 0", TESTS),
-    ("the checker: stable products", STEPS, "_stable_product", "walk.stable.issuperset(walk.circuit.links[i])", "True",
+    ("the checker: stable products", STEPS, "_stable_product", "walk.stable.issuperset(walk.circuit._links[i])", "True",
      TESTS),
     ("the checker: forms in a determinant", STEPS, "_symmetric_determinant",
      "all(map(is_form, node.inside)) and all(y.op is Op.CONST and y.value >= 0 for y in node.outside)",

@@ -284,7 +284,7 @@ def pc_html(circuit: PC) -> str:
     """
     n, literals = len(circuit.variables), circuit.literals
     told = ""
-    if len(literals.order) <= FEW_NODES and literals.overlap is None:
+    if len(literals.order) <= FEW_NODES and literals._overlap is None:
         told = _note(str(circuit.smoothing))
     head = "Signed probabilistic circuit" if circuit.signed else "Probabilistic circuit"
     return _card(f"{head} over {plural(n, 'variable')}", _structure(literals), told,

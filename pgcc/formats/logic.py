@@ -230,8 +230,8 @@ def decomposable(circuit: Circuit, nodes: Nodes[Node]) -> Circuit:
 
 def refuse_overlap(circuit: Circuit, nodes: Nodes[N], node_of: Callable[[N], Node]) -> None:
     """Refuse a circuit that is not decomposable, with the line of a product whose factors share a variable."""
-    if circuit.overlap is not None:
-        product, name = circuit.overlap
+    if circuit._overlap is not None:
+        product, name = circuit._overlap
         line = nodes.line_of(product, node_of)
         raise nodes.lines.error(f"two factors of this product share the variable {name}", line)
 

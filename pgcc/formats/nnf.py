@@ -106,7 +106,7 @@ def write(circuit: Circuit, file: BinaryIO) -> None:
         doubt = "can be true together" if report.deterministic is False else "were not shown to exclude one another"
         node = report.offenders["deterministic"].node
         raise FormatError(f"the children of an or exclude one another in an NNF, and two of {describe(node)} {doubt}")
-    below = [_chosen(node, links) for node, links in zip(full.order, full.links, strict=True)]
+    below = [_chosen(node, links) for node, links in zip(full.order, full._links, strict=True)]
     lines = [f"nnf {len(below)} {sum(map(len, below))} {len(full.variables)}", *map(_line, full.order, below), ""]
     file.write("\n".join(lines).encode("ascii"))
 

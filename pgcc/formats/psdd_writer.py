@@ -84,7 +84,7 @@ class _Vtree:
         self.of = circuit.scopes.of
         self.split: dict[int, tuple[int, ...]] = {}
         owner: dict[int, Node] = {}
-        for i, (node, below) in enumerate(zip(circuit.order, circuit.links, strict=True)):
+        for i, (node, below) in enumerate(zip(circuit.order, circuit._links, strict=True)):
             parts = tuple(self.of[c] for c in below if self.of[c])  # scope 0 is that of constants
             if node.op is not Op.PRODUCT or len(parts) < 2:
                 continue
@@ -138,7 +138,7 @@ class _Writer:
     """The lines of a PSDD, one for every (vtree node, conjunction) that is needed."""
 
     def __init__(self, circuit: Circuit):
-        self.circuit, self.order, self.links = circuit, circuit.order, circuit.links
+        self.circuit, self.order, self._links = circuit, circuit.order, circuit._links
         self.vtree = _Vtree(circuit)
         self.of = circuit.scopes.of
         self.total = self._totals()
@@ -152,7 +152,7 @@ class _Writer:
         """The value of every node where nothing is observed, taken for 1 where it is nearly 1."""
         total: list[Decimal] = []
         largest: list[Decimal] = []  # the largest weight of an element
-        for i, (node, below) in enumerate(zip(self.order, self.links, strict=True)):
+        for i, (node, below) in enumerate(zip(self.order, self._links, strict=True)):
             value = top = ONE
             match node.op:
                 case Op.CONST:
@@ -225,13 +225,13 @@ class _Writer:
         """The children over the same variables, whose elements are its own."""
         node = self.order[at]
         if node.op is Op.SUM:
-            return [c for w, c in zip(node.weights, self.links[at], strict=True) if w]
+            return [c for w, c in zip(node.weights, self._links[at], strict=True) if w]
         there = self._factors(at)
         return there if len(there) == 1 else []
 
     def _factors(self, at: int) -> list[int]:
         """The factors of a product that are no constants."""
-        return [c for c in self.links[at] if self.of[c]]
+        return [c for c in self._links[at] if self.of[c]]
 
     def _multiplied(self, at: int) -> list[Element]:
         """Elements with weights that add up to 1, as if every node below it had the total 1."""
@@ -243,7 +243,7 @@ class _Writer:
             place = {scope: i for i, scope in enumerate(self.vtree.split[self.of[at]])}
             return [(ONE, tuple(sorted(there, key=lambda c: place[self.of[c]])))]
         found: list[Element] = []
-        for w, c in zip(node.weights, self.links[at], strict=True):
+        for w, c in zip(node.weights, self._links[at], strict=True):
             share = _decimal(w) * self.total[c]
             found += [(share / self.total[at] * v, parts) for v, parts in (self._elements[c] if share else [])]
         self.made += len(found)
@@ -290,7 +290,7 @@ class _Writer:
         """The coefficients of x and x̄ of a node over one variable."""
         below = Circuit(self.order[position])
         value: list[tuple[Decimal, Decimal]] = []
-        for node, links in zip(below.order, below.links, strict=True):
+        for node, links in zip(below.order, below._links, strict=True):
             pair = (ONE, ONE)
             match node.op:
                 case Op.VAR:

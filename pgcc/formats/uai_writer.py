@@ -61,7 +61,7 @@ def _factors(circuit: Circuit) -> list[Table]:
     constant, top, stack = exact(1), [], [len(circuit.order) - 1]
     while stack:
         i = stack.pop()
-        node, below = circuit.order[i], circuit.links[i]
+        node, below = circuit.order[i], circuit._links[i]
         if node.op is Op.CONST:
             constant *= exact(node.value)
         elif node.op is Op.PRODUCT:
@@ -81,7 +81,7 @@ def _tables(circuit: Circuit, wanted: list[int]) -> dict[int, Table]:
     needed = set(wanted)
     for i in range(len(circuit.order) - 1, -1, -1):
         if i in needed:
-            needed.update(circuit.links[i])
+            needed.update(circuit._links[i])
     scopes = circuit.scopes
     sizes = {i: size(scopes.distinct[scopes.of[i]]) for i in needed}
     for i in wanted:
@@ -95,7 +95,7 @@ def _tables(circuit: Circuit, wanted: list[int]) -> dict[int, Table]:
     column = {name: i for i, name in enumerate(circuit.variables)}
     tables: dict[int, Table] = {}
     for i in sorted(needed):
-        tables[i] = _table(circuit.order[i], [tables[c] for c in circuit.links[i]], column)
+        tables[i] = _table(circuit.order[i], [tables[c] for c in circuit._links[i]], column)
     return tables
 
 

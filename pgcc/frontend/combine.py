@@ -255,7 +255,7 @@ def _split(circuit: Circuit, shared: Iterable[str]) -> _Split:
     kept: list[Node] = []
     alone = {name: Fraction(0) for name in circuit.variables if name in wanted and name not in circuit._used}
     for factor in factors:
-        name = _only_variable(factor) if circuit.overlap is None else None
+        name = _only_variable(factor) if circuit._overlap is None else None
         if name not in wanted or name is None:
             kept.append(factor)
             continue

@@ -55,7 +55,7 @@ def _supports(circuit: Circuit, complete: bool) -> list[int]:
         for i, name in enumerate(names)
     }
     support: list[int] = []
-    for node, children in zip(circuit.order, circuit.links, strict=True):
+    for node, children in zip(circuit.order, circuit._links, strict=True):
         match node.op:
             case Op.CONST:
                 found = ones if node.value else 0
@@ -76,7 +76,7 @@ def _meet_in_table(circuit: Circuit, support: Sequence[int]) -> Found:
     for i, node in enumerate(circuit.order):
         if node.op is not Op.SUM:
             continue
-        seen, terms = 0, [c for w, c in zip(node.weights, circuit.links[i], strict=True) if w]
+        seen, terms = 0, [c for w, c in zip(node.weights, circuit._links[i], strict=True) if w]
         for k, c in enumerate(terms):
             if seen & support[c]:
                 return i, next(t for t in terms[:k] if support[t] & support[c]), c
@@ -105,11 +105,11 @@ class CommonSupport:
 
     def __init__(self, circuit: Circuit, support: Sequence[int]):
         self.support = support
-        self.order, self.links, self.scopes = circuit.order, circuit.links, circuit.scopes
+        self.order, self._links, self.scopes = circuit.order, circuit._links, circuit.scopes
         # Otherwise a node that is not structurally 0 may still be 0: its terms cancel, or its factors contradict (x·x̄).
         self.sure = circuit.facts.monotone and circuit.facts.decomposable
         self.steps_left = 10 * circuit.edges + 10_000
-        self.zero = _zeros(self.order, self.links)
+        self.zero = _zeros(self.order, self._links)
         self.known: dict[tuple[int, int], bool | None] = {}
 
     @classmethod
@@ -134,7 +134,7 @@ class CommonSupport:
 
     def terms(self, position: int) -> list[int]:
         """The terms of a sum that are not structurally 0."""
-        weights, links = self.order[position].weights, self.links[position]
+        weights, links = self.order[position].weights, self._links[position]
         return [c for w, c in zip(weights, links, strict=True) if w and not self.zero[c]]
 
     def meet(self, u: int, v: int, depth: int = 0) -> bool | None:
@@ -173,7 +173,7 @@ class CommonSupport:
     def _factors(self, position: int) -> Sequence[int]:
         if self.order[position].op is not Op.PRODUCT:
             return (position,)
-        return [c for c in self.links[position] if self.scopes.of[c]]
+        return [c for c in self._links[position] if self.scopes.of[c]]
 
     def _meet_factors(self, us: Sequence[int], vs: Sequence[int], depth: int) -> bool | None:
         """Two products are disjoint if a factor of one is disjoint from a factor of the other.

@@ -151,7 +151,7 @@ def check_literals_only(circuit: Circuit) -> None:
 
 
 def _decomposable(circuit: Circuit) -> tuple[bool, Offender | None]:
-    overlap = circuit.overlap
+    overlap = circuit._overlap
     if overlap is None:
         return True, None
     node, name = overlap
@@ -163,7 +163,7 @@ def _smooth(circuit: Circuit) -> tuple[bool, Offender | None]:
     for i, node in enumerate(circuit.order):
         if node.op is not Op.SUM:
             continue
-        for c in circuit.links[i]:
+        for c in circuit._links[i]:
             if scopes.of[c] != scopes.of[i]:
                 lacking = difference(scopes.distinct[scopes.of[i]], scopes.distinct[scopes.of[c]])
                 name = scopes.names[next(members(lacking))]
@@ -181,7 +181,7 @@ def _structured(circuit: Circuit) -> tuple[bool, Offender | None]:
     for i, node in enumerate(circuit.order):
         if node.op is not Op.PRODUCT:
             continue
-        parts = sorted(of[c] for c in circuit.links[i] if of[c])
+        parts = sorted(of[c] for c in circuit._links[i] if of[c])
         if len(parts) < 2:
             continue
         known, first = splits.setdefault(of[i], (parts, node))

@@ -117,13 +117,13 @@ class Circuit(KnowsOtherWords):
         return postorder(self.root)
 
     @cached_property
-    def links(self) -> list[tuple[int, ...]]:
+    def _links(self) -> list[tuple[int, ...]]:
         """For every node, by position in `order`, the positions of its children."""
         with collector_paused():
-            return [children for _, children, _ in self.flat.entries()]
+            return [children for _, children, _ in self._flat.entries()]
 
     @cached_property
-    def flat(self) -> Flat:
+    def _flat(self) -> Flat:
         """The nodes as flat arrays, in the order of `order`."""
         with collector_paused():
             built = self._built
@@ -135,12 +135,12 @@ class Circuit(KnowsOtherWords):
     def scopes(self) -> Scopes:
         """Which variables each node depends on."""
         with collector_paused():
-            return Scopes(self.flat)
+            return Scopes(self._flat)
 
     @cached_property
-    def overlap(self) -> tuple[Node, str] | None:
+    def _overlap(self) -> tuple[Node, str] | None:
         """The first product that is not decomposable, with a variable that two of its factors share; or None."""
-        return find_overlap(self.flat, self.scopes)
+        return find_overlap(self._flat, self.scopes)
 
     @cached_property
     def _used(self) -> dict[str, None]:
@@ -154,7 +154,7 @@ class Circuit(KnowsOtherWords):
     @property
     def edges(self) -> int:
         """The number of edges, which is how the paper measures the size of a circuit."""
-        return len(self.flat.child)
+        return len(self._flat.child)
 
     # -- building ---------------------------------------------------------------------------------
 
@@ -638,7 +638,7 @@ class Circuit(KnowsOtherWords):
         return circuit_html(self)
 
     def __reduce__(self) -> tuple:
-        return _from_entries, (self.variables, list(self.flat.entries()))
+        return _from_entries, (self.variables, list(self._flat.entries()))
 
 
 def _from_entries(variables: tuple[str, ...], entries: list[Entry]) -> Circuit:
@@ -658,7 +658,7 @@ def built_flat(circuit: Circuit) -> Flat:
 
     Equal nodes may have several positions here, so that positions are not those in `order` or `flat`.
     """
-    return circuit.flat if circuit._built is None else circuit._built
+    return circuit._flat if circuit._built is None else circuit._built
 
 
 def _variables_of(circuit: Circuit) -> tuple[str, ...]:

@@ -58,13 +58,13 @@ class Facts:
 
 def find_facts(circuit: Circuit) -> Facts:
     """The facts of a circuit."""
-    order, links = circuit.order, circuit.links
+    order, links = circuit.order, circuit._links
     degree = formal_degrees(order, links)
     return Facts(
         edges=sum(map(len, links)),
         depth=_depth(links),
         degree=degree[-1],
-        decomposable=circuit.overlap is None,
+        decomposable=circuit._overlap is None,
         smooth=not len(find_uneven_sums(circuit)),
         monotone=all(map(is_monotone, order)),
         exact=all(map(is_exact, order)),
@@ -74,7 +74,7 @@ def find_facts(circuit: Circuit) -> Facts:
 
 def multiplications(circuit: Circuit) -> int:
     """Multiplications per row, about: one per edge, and r²·(r + k) for an r × r determinant of k children."""
-    flat = circuit.flat
+    flat = circuit._flat
     shapes = [flat.data[i][1].shape for i in np.flatnonzero(flat.op == Op.DET).tolist()]
     return len(flat.child) + sum(rank**2 * (rank + children) for rank, children in shapes)
 
@@ -134,7 +134,7 @@ def _depth(links: Sequence[tuple[int, ...]]) -> int:
 
 def find_uneven_sums(circuit: Circuit) -> np.ndarray:
     """The positions of the sums whose children have different variables."""
-    of, flat = np.array(circuit.scopes.of), circuit.flat
+    of, flat = np.array(circuit.scopes.of), circuit._flat
     uneven = (of[flat.child] != of[flat.parent]) & (flat.op == Op.SUM)[flat.parent]
     return np.unique(flat.parent[uneven])
 

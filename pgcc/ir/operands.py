@@ -48,8 +48,8 @@ def check_decomposable(
     Traceback (most recent call last):
     pgcc.errors.CircuitError: not decomposable: two factors of product a*(a + 1) share 'a'
     """
-    if circuit.overlap is not None:
-        node, name = circuit.overlap
+    if circuit._overlap is not None:
+        node, name = circuit._overlap
         raise error(message.format(f"two factors of {describe(node)} share {name!r}"))
 
 

@@ -58,7 +58,7 @@ def smooth(circuit: Circuit) -> Circuit:
 def _padded(circuit: Circuit, filler: Callable[[str], Node]) -> Circuit:
     with collector_paused():
         fillers = Fillers(circuit, filler)
-        padding = _Padding(circuit.flat, fillers)
+        padding = _Padding(circuit._flat, fillers)
         return from_flat(padding.padded(), circuit.variables) if len(padding.lacking) else circuit
 
 

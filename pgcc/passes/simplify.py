@@ -39,8 +39,8 @@ def fold(circuit: Circuit) -> Circuit:
     6*a*b
     """
     with collector_paused():
-        folded = _Folding(circuit.flat).run()
-        return circuit if folded.equals(circuit.flat) else from_flat(folded, circuit.variables)
+        folded = _Folding(circuit._flat).run()
+        return circuit if folded.equals(circuit._flat) else from_flat(folded, circuit.variables)
 
 
 class _Folding:
@@ -163,7 +163,7 @@ def flatten(circuit: Circuit) -> Circuit:
     4
     """
     with collector_paused():
-        nests = _Nests(circuit.flat)
+        nests = _Nests(circuit._flat)
         return from_flat(nests.opened(), circuit.variables) if nests.inner else circuit
 
 

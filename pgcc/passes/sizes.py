@@ -92,11 +92,11 @@ class _Grading:
     """
 
     def __init__(self, circuit: Circuit, over: Set[str], kept: bool):
-        self.order, self.links, self.over, self.kept = circuit.order, circuit.links, over, kept
+        self.order, self._links, self.over, self.kept = circuit.order, circuit._links, over, kept
         self.range: list[Range] = []
         self.constant: list[bool] = []
         self.counting: list[_Counting | None] = []
-        for node, below in zip(self.order, self.links, strict=True):
+        for node, below in zip(self.order, self._links, strict=True):
             ranges = [self.range[c] for c in below]
             self.counting.append(_counting(node, ranges) if node.op is Op.DET else None)
             self.range.append(self._range(node, ranges))
@@ -107,7 +107,7 @@ class _Grading:
         """The sum of the components of these degrees of the root."""
         wanted = self._wanted(sizes)
         found: list[Components] = []
-        for i, (node, below, degrees) in enumerate(zip(self.order, self.links, wanted, strict=True)):
+        for i, (node, below, degrees) in enumerate(zip(self.order, self._links, wanted, strict=True)):
             children = [found[c] for c in below]
             if self.constant[i]:
                 parts = dict.fromkeys(degrees, node)
@@ -129,7 +129,7 @@ class _Grading:
         wanted: list[set[int]] = [set() for _ in self.order]
         wanted[-1] = _within(sizes, self.range[-1])
         for i in reversed(range(len(self.order))):
-            below, degrees = self.links[i], wanted[i]
+            below, degrees = self._links[i], wanted[i]
             if not degrees or self.constant[i]:
                 continue
             op = self.order[i].op
@@ -183,7 +183,7 @@ class _Grading:
     def _det_components(self, node: Node, i: int, children: list[Components], degrees: set[int]) -> Components:
         counting = self.counting[i]
         if self._leads(i, degrees):
-            tops = self._pair_tops(self.links[i])
+            tops = self._pair_tops(self._links[i])
             leading = [parts.get(top, ZERO) for parts, top in zip(children, tops, strict=True)]
             return dict.fromkeys(degrees, rebuild(node, leading))
         if counting is None:

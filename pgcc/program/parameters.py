@@ -54,7 +54,7 @@ def parametrize(circuit: Circuit) -> Parametrized:
 
 class _Parametrization:
     def __init__(self, circuit: Circuit):
-        self.circuit, self.fillers = circuit, Fillers(circuit) if circuit.overlap is None else None
+        self.circuit, self.fillers = circuit, Fillers(circuit) if circuit._overlap is None else None
         self.builder = Builder(len(circuit.variables))
         self.column = {name: i for i, name in enumerate(circuit.variables)}
         self.slot: list[int] = []  # of every node of the circuit
@@ -64,7 +64,7 @@ class _Parametrization:
         self.dets: list[Node] = []
         self.constants: list[tuple[Node, int]] = []
         scopes = circuit.scopes
-        for node, below, scope in zip(circuit.order, circuit.links, scopes.of, strict=True):
+        for node, below, scope in zip(circuit.order, circuit._links, scopes.of, strict=True):
             self.slot.append(self._write(node, below, scope))
         self.root = self.slot[-1]
         if self.fillers:

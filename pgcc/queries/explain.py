@@ -189,7 +189,7 @@ def _notes(circuit: Circuit) -> tuple[str, ...]:
 
 
 def _strategy(compiled: Compiled) -> tuple[str, str]:
-    overlap = compiled.circuit.overlap
+    overlap = compiled.circuit._overlap
     if overlap is None:
         return "direct", f"the circuit is decomposable: {METHODS['direct']}{_forms(compiled)}"
     why = f"not decomposable: two factors of a product share {overlap[1]!r}"

@@ -54,7 +54,7 @@ class Structure:
     """
 
     def __init__(self, circuit: Circuit):
-        self.order, self.links, self.variables = circuit.order, circuit.links, circuit.variables
+        self.order, self._links, self.variables = circuit.order, circuit._links, circuit.variables
         self.column = {name: i for i, name in enumerate(circuit.variables)}
         self.dets: dict[int, _Det] = {}
         self.readable = circuit.facts.edges <= _MOST_EDGES and all(map(self._read, range(len(self.order))))
@@ -120,7 +120,7 @@ class _Walk:
         start: Callable[[], np.ndarray | None],
         slack: float,
     ):
-        self.order, self.links, self.column = circuit.order, circuit.links, circuit.column
+        self.order, self._links, self.column = circuit.order, circuit._links, circuit.column
         self.codes, self.deadline, self.start, self.slack = codes, deadline, start, slack
         self.dets, self.dets_left = circuit.dets, len(circuit.dets)
         self.upper: list[float] = []  # the logarithm of an upper bound, for every node
@@ -131,7 +131,7 @@ class _Walk:
 
     def run(self) -> bool:
         """Compute bounds from the leaves up; False if a determinant has no bound."""
-        for position, (node, below) in enumerate(zip(self.order, self.links, strict=True)):
+        for position, (node, below) in enumerate(zip(self.order, self._links, strict=True)):
             found = self._visit(position, node, below)
             if found is None:
                 return False
@@ -215,7 +215,7 @@ class _Walk:
         stack = [len(self.order) - 1]
         while stack:
             position = stack.pop()
-            node, below = self.order[position], self.links[position]
+            node, below = self.order[position], self._links[position]
             if node.op is Op.VAR:
                 row[self.column[node.name]] = 0 if node.is_complement else 1
             elif node.op is Op.PRODUCT:

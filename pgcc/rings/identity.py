@@ -128,7 +128,7 @@ def _sum_scopes(circuit: Circuit, some: set[Node]) -> dict[Node, list[int]]:
     found: dict[Node, list[int]] = {}
     space = _MOST_SCOPE
     for i, node in enumerate(circuit.order):
-        entangled.append(not scopes.disjoint[i] or any(entangled[c] for c in circuit.links[i]))
+        entangled.append(not scopes.disjoint[i] or any(entangled[c] for c in circuit._links[i]))
         if entangled[i] and node.op is Op.SUM and node in some:
             scope = scopes.distinct[scopes.of[i]]
             space -= size(scope)

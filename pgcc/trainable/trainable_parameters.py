@@ -122,7 +122,7 @@ def with_numbers(
 ) -> Circuit:
     """The circuit with other weights of some sums, and other matrices (M0, U, V) of some determinants."""
     new: list[Node] = []
-    for node, below in zip(circuit.order, circuit.links, strict=True):
+    for node, below in zip(circuit.order, circuit._links, strict=True):
         children, k = [new[c] for c in below], len(below) // 2
         if node in weights:
             new.append(weighted_sum(weights[node], children))
@@ -148,7 +148,7 @@ def with_weights_only(circuit: Circuit) -> Circuit:
 def nodes_with_weights_only(circuit: Circuit) -> list[Node]:
     """For every node of the circuit, in its order, the node of `with_weights_only`."""
     new: list[Node] = []
-    for node, below in zip(circuit.order, circuit.links, strict=True):
+    for node, below in zip(circuit.order, circuit._links, strict=True):
         children = [new[c] for c in below]
         if node.op is Op.SUM:
             weights: list[Any] = list(node.weights)

@@ -108,7 +108,7 @@ def _check_arguments(circuit: Any, time: Any, tolerance: Any) -> None:
 
 
 def _judge_multiaffine(circuit: Circuit) -> Verdict:
-    if circuit.overlap is None:
+    if circuit._overlap is None:
         proof = Proof("multiaffine", True, "structure", circuit)
         return Verdict(PROVED, "by structure, no two factors of a product share a variable", proof=proof)
     compiled = Compiled(circuit, validate=False)

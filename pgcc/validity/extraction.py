@@ -27,7 +27,7 @@ def sign_of_combination(
 
     signs : of the nodes before it. rule_of : why a determinant has nonnegative coefficients in its children, or None.
     """
-    node, links = circuit.order[i], circuit.links
+    node, links = circuit.order[i], circuit._links
     dets = [circuit.order[c] for c in links[i]] if node.op is Op.SUM else []
     if len(dets) < 2 or any(d.op is not Op.DET or d.data != dets[0].data for d in dets):
         return None, None
@@ -66,7 +66,7 @@ def _form(circuit: Circuit, c: int) -> dict[int, Fraction]:
     node, form = circuit.order[c], dict[int, Fraction]()
     if node.op is not Op.SUM:
         return {c: Fraction(1)}
-    for w, part in zip(node.weights, circuit.links[c], strict=True):
+    for w, part in zip(node.weights, circuit._links[c], strict=True):
         form[part] = form.get(part, Fraction(0)) + Fraction(w)
     return form
 

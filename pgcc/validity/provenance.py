@@ -199,7 +199,7 @@ class Certificate:
         return [
             node
             for i, node in enumerate(self.circuit.order)
-            if not known[i] and all(known[c] for c in self.circuit.links[i])
+            if not known[i] and all(known[c] for c in self.circuit._links[i])
         ]
 
     def __str__(self) -> str:
@@ -229,7 +229,7 @@ def prove_nonnegative(circuit: Circuit) -> Certificate:
     steps: list[Step] = []
     witnesses = Witnesses()
     expansions = [_Expansion(circuit, signs, steps, most) for most in (_Expansion.MOST_TERMS, 8)]
-    for i, (node, children) in enumerate(zip(circuit.order, circuit.links, strict=True)):
+    for i, (node, children) in enumerate(zip(circuit.order, circuit._links, strict=True)):
         sign, rule, witness = _apply(node, [signs[c] for c in children], witnesses)
         if sign is None:
             sign, witness = sign_of_combination(circuit, i, signs, lambda det: _det_rule(det, witnesses))
@@ -271,7 +271,7 @@ def _without_unused_terms(circuit: Circuit, steps: list[Step]) -> list[Step]:
                 continue
             wanted.remove((space, i))
             if rule == "terms":
-                wanted.update((space, c) for c in circuit.links[i])
+                wanted.update((space, c) for c in circuit._links[i])
         kept.append(step)
     return kept[::-1]
 
@@ -312,14 +312,14 @@ class _Expansion:
         stack = [root]
         while stack and self.left > 0:
             i = stack[-1]
-            waiting = [] if i in self.known else [c for c in self.circuit.links[i] if c not in self.known]
-            if waiting and not any(self.known.get(c, 0) is None for c in self.circuit.links[i]):
+            waiting = [] if i in self.known else [c for c in self.circuit._links[i] if c not in self.known]
+            if waiting and not any(self.known.get(c, 0) is None for c in self.circuit._links[i]):
                 stack.extend(waiting)
                 self.left -= len(waiting)
                 continue
             stack.pop()
             if i not in self.known:
-                self.known[i] = self._kept(i, self._combine(self.circuit.order[i], self.circuit.links[i]))
+                self.known[i] = self._kept(i, self._combine(self.circuit.order[i], self.circuit._links[i]))
         return self.known.get(root)
 
     def _kept(self, i: int, terms: Terms | None) -> Terms | None:
@@ -441,7 +441,7 @@ def prove_stable(circuit: Circuit) -> Proof | None:
     stable: list[bool] = []
     steps: list[Step] = []
     witnesses = Witnesses()
-    for i, (node, children) in enumerate(zip(circuit.order, circuit.links, strict=True)):
+    for i, (node, children) in enumerate(zip(circuit.order, circuit._links, strict=True)):
         below = [stable[c] for c in children]
         rule = next((rule for rule in STABLE.get(node.op, ()) if rule.holds(node, below)), None)
         witness = _symmetric_rule(node, witnesses) if rule is not None and node.op is Op.DET else None

@@ -236,7 +236,7 @@ class TermSampler:
         stack = [len(self.circuit.order) - 1]
         while stack:
             i = stack.pop()
-            node, links = self.circuit.order[i], self.circuit.links[i]
+            node, links = self.circuit.order[i], self.circuit._links[i]
             match node.op:
                 case Op.CONST:
                     sign *= -1 if node.value < 0 else 1
@@ -269,7 +269,7 @@ class TermSampler:
         """Cumulative shares of the terms of a sum."""
         if i not in self._cumulative:
             node = self.circuit.order[i]
-            logs = np.array([_log(w) + self.logs[c] for w, c in zip(node.weights, self.circuit.links[i], strict=True)])
+            logs = np.array([_log(w) + self.logs[c] for w, c in zip(node.weights, self.circuit._links[i], strict=True)])
             top = logs.max(initial=-np.inf)
             self._cumulative[i] = list(accumulate(np.exp(logs - top).tolist())) if np.isfinite(top) else []
         return self._cumulative[i]
@@ -291,7 +291,7 @@ class TermSampler:
 def _log_totals(circuit: Circuit) -> list[float]:
     """log of every node at z = 1 with absolute numbers; 0 for a determinant."""
     logs: list[float] = []
-    for node, children in zip(circuit.order, circuit.links, strict=True):
+    for node, children in zip(circuit.order, circuit._links, strict=True):
         match node.op:
             case Op.CONST:
                 logs.append(_log(node.value))

@@ -41,7 +41,7 @@ def least_log_coefficient(compiled: Compiled) -> float:
         return -math.inf  # a sum with negative terms is not at least each of its terms
     least: list[float] = []
     for i, node in enumerate(circuit.order):
-        below = [least[c] for c in circuit.links[i]]
+        below = [least[c] for c in circuit._links[i]]
         match node.op:
             case Op.CONST:
                 least.append(log_of(node.value))
@@ -80,8 +80,8 @@ Term = tuple[float, frozenset[Literal]]  # the logarithm of a lower bound on it 
 
 def _of_sum(circuit: Circuit, i: int, least: list[float]) -> float:
     terms: list[Term] = []
-    for weight, child in zip(circuit.order[i].weights, circuit.links[i], strict=True):
-        factors = circuit.links[child] if circuit.order[child].op is Op.PRODUCT else (child,)
+    for weight, child in zip(circuit.order[i].weights, circuit._links[i], strict=True):
+        factors = circuit._links[child] if circuit.order[child].op is Op.PRODUCT else (child,)
         nodes = [circuit.order[factor] for factor in factors]
         literals = frozenset((node.name, node.is_complement) for node in nodes if node.op is Op.VAR)
         rest = sum(least[factor] for factor, node in zip(factors, nodes, strict=True) if node.op is not Op.VAR)

@@ -19,7 +19,7 @@ STEP = Fraction(1, 10**12)
 def replaced(circuit, node, other):
     """The circuit with another node in the place of one."""
     new = []
-    for each, below in zip(circuit.order, circuit.links, strict=True):
+    for each, below in zip(circuit.order, circuit._links, strict=True):
         new.append(other if each is node else rebuild(each, [new[c] for c in below]))
     return Circuit(new[-1], circuit.variables)
 

@@ -59,12 +59,12 @@ def test_numbers_of_other_types_are_other_nodes():
 @given(circuits(max_variables=4, max_size=10))
 def test_positions_are_those_of_the_order(circuit):
     """Also of a homogenized circuit, which may have equal nodes at two positions until somebody asks for its order."""
-    assume(circuit.overlap is None)
+    assume(circuit._overlap is None)
     for one in (circuit, homogenize(circuit), homogenize(Circuit(circuit.root, circuit.variables)).simplify()):
         assert one.edges == sum(len(node.children) for node in one.order)
         assert len(one.scopes.of) == len(one.order)
-        assert list(one.flat.nodes) == one.order
-        assert one.links == [tuple(one.order.index(c) for c in node.children) for node in one.order]
+        assert list(one._flat.nodes) == one.order
+        assert one._links == [tuple(one.order.index(c) for c in node.children) for node in one.order]
 
 
 def duplicated():

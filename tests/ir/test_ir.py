@@ -358,7 +358,7 @@ def test_scopes_are_sets(a, b):
 
 def test_variables_that_are_not_tracked_are_in_no_scope():
     circuit = Circuit(product((X, Y)))
-    found = scopes.Scopes(circuit.flat, only={"y"})
+    found = scopes.Scopes(circuit._flat, only={"y"})
     assert found.names == ["y"]
     assert [as_set(found.distinct[s]) for s in found.of] == [set(), {0}, {0}]
 
@@ -446,7 +446,7 @@ def test_facts_are_their_definitions(circuit):
 def test_the_overlap_names_a_shared_variable():
     for seed in range(30):
         circuit = random_circuit(seed, 4, 8, decomposable=False)
-        node, name = circuit.overlap
+        node, name = circuit._overlap
         assert node.op is Op.PRODUCT
         assert sum(name in variables_below(c) for c in node.children) >= 2
     assert random_circuit(0, 4, 8).overlap is None

@@ -44,7 +44,7 @@ class TestHomogenize:
         z, y, w = var("z"), var("z", complement=True), var("w")
         with_one, with_complement = weighted_sum((2, 3), (z, ONE)), weighted_sum((2, 3), (z, y))
         hom = homogenize(Circuit(weighted_sum((1, 5), (product((with_one, w)), with_complement))))
-        assert len(set(hom.order)) == len(hom.order) == len(hom.links) == len(hom.scopes.of)
+        assert len(set(hom.order)) == len(hom.order) == len(hom._links) == len(hom.scopes.of)
         assert is_smooth_in_literals(hom)
         for codes in itertools.product([1, 0, -1], repeat=2):
             named = dict(zip(hom.variables, codes, strict=True))
@@ -174,7 +174,7 @@ class TestProgram:
     def test_every_instruction_knows_its_node(self) -> None:
         circuit = homogenize(random_circuit(5, 6, size=30).simplify())
         program, nodes = lower_with_nodes(circuit)
-        affine = {circuit.order[i] for i in affine_forms(circuit.flat, circuit.variables)}
+        affine = {circuit.order[i] for i in affine_forms(circuit._flat, circuit.variables)}
         for op, node in zip(program.op.tolist(), nodes, strict=True):
             if op == SUM:
                 assert node.op is Op.SUM
@@ -186,7 +186,7 @@ class TestProgram:
     def test_affine_leaves(self) -> None:
         def form(node: Node) -> tuple | None:
             circuit = Circuit(node, ["w", "z"])
-            return affine_forms(circuit.flat, circuit.variables).get(len(circuit.order) - 1)
+            return affine_forms(circuit._flat, circuit.variables).get(len(circuit.order) - 1)
 
         z, y = var("z"), var("z", complement=True)
         assert form(z) == (1, 0, 1)

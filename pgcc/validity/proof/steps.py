@@ -42,7 +42,7 @@ class Walk:
     matrices: set[tuple[str, Any]] = field(default_factory=set)
 
     def below(self, i: int) -> list[int | None]:
-        return [self.signs.get(c) for c in self.circuit.links[i]]
+        return [self.signs.get(c) for c in self.circuit._links[i]]
 
     def has_rule(self, node: Node, rule: str, witness: Any) -> bool:
         """Whether a determinant has nonnegative coefficients in its children, by one of `DET_RULES`."""
@@ -112,7 +112,7 @@ def _part(walk: Walk, i: int, node: Node, sign: Any, space: Any) -> bool:
 
 def _terms(walk: Walk, i: int, node: Node, sign: Any, space: Any) -> bool:
     """A node is multiplied out, from the terms of its children."""
-    below = [walk.terms[space, c] for c in walk.circuit.links[i]]
+    below = [walk.terms[space, c] for c in walk.circuit._links[i]]
     found: Terms = {}
     match node.op:
         case Op.CONST:
@@ -157,7 +157,7 @@ def _part_of_determinant(walk: Walk, i: int, node: Node, sign: Any, witness: Any
 
     The f_m have no negative coefficients, nor has D as a polynomial in its children.
     """
-    order, links = walk.circuit.order, walk.circuit.links
+    order, links = walk.circuit.order, walk.circuit._links
     dets = [order[c] for c in links[i]]
     if any(d.op is not Op.DET or d.data != dets[0].data for d in dets):
         return False
@@ -177,7 +177,7 @@ def _degree_in_s(walk: Walk, at_points: Sequence[int], points: Sequence[int]) ->
     forms = []
     for c in at_points:
         node, form = walk.circuit.order[c], dict[int, Fraction]()
-        edges = zip(node.weights, walk.circuit.links[c], strict=True) if node.op is Op.SUM else [(1, c)]
+        edges = zip(node.weights, walk.circuit._links[c], strict=True) if node.op is Op.SUM else [(1, c)]
         for w, part in edges:
             form[part] = form.get(part, Fraction(0)) + Fraction(w)  # a child may occur twice
         forms.append(form)
@@ -210,13 +210,13 @@ def _linear_form(walk: Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
 
 def _multiple(walk: Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
     """c·g with c > 0 is stable if g is."""
-    terms = [(w, c) for w, c in zip(node.weights, walk.circuit.links[i], strict=True) if w]
+    terms = [(w, c) for w, c in zip(node.weights, walk.circuit._links[i], strict=True) if w]
     return _stable(walk, i, sign, len(terms) == 1 and terms[0][0] > 0 and terms[0][1] in walk.stable)
 
 
 def _stable_product(walk: Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
     """A product of stable polynomials is stable."""
-    return _stable(walk, i, sign, walk.stable.issuperset(walk.circuit.links[i]))
+    return _stable(walk, i, sign, walk.stable.issuperset(walk.circuit._links[i]))
 
 
 def _symmetric_determinant(walk: Walk, i: int, node: Node, sign: Any, witness: Any) -> bool:

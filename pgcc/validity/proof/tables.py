@@ -93,9 +93,9 @@ def all_coefficients(circuit: Circuit, lift: Callable[[Any], Any]) -> Any:
     def padded(x: Any, missing: int, needed: bool = not shared) -> Any:
         return x * math.prod((absent[i] for i in range(n) if missing >> i & 1), start=one) if missing and needed else x
 
-    uses = Counter(c for links in circuit.links for c in links)
+    uses = Counter(c for links in circuit._links for c in links)
     at: dict[int, Any] = {}
-    for k, (node, links) in enumerate(zip(circuit.order, circuit.links, strict=True)):
+    for k, (node, links) in enumerate(zip(circuit.order, circuit._links, strict=True)):
         match node.op:
             case Op.CONST:
                 value = lift(node.value)

@@ -61,7 +61,7 @@ def evaluate(circuit: Circuit, point: Mapping[str, Any], ring: Ring) -> Any:
     """The polynomial at a point of a ring. (A complement ȳ is 1.)"""
     at: list[Any] = []
     one = ring.lift(1)
-    for node, links in zip(circuit.order, circuit.links, strict=True):
+    for node, links in zip(circuit.order, circuit._links, strict=True):
         match node.op:
             case Op.CONST:
                 value = ring.lift(node.value)
@@ -162,7 +162,7 @@ def scopes_of(circuit: Circuit) -> tuple[list[int], int]:
     bit = {name: 1 << i for i, name in enumerate(circuit.variables)}
     of: list[int] = []
     shared = 0
-    for node, links in zip(circuit.order, circuit.links, strict=True):
+    for node, links in zip(circuit.order, circuit._links, strict=True):
         below = [of[c] for c in links]
         scope, together = 0, True  # whether those below stand in one monomial
         match node.op:
@@ -220,7 +220,7 @@ def _size(circuit: Circuit) -> tuple[int, int]:
     """
     sizes: list[int] = []
     bits = 1
-    for node, links in zip(circuit.order, circuit.links, strict=True):
+    for node, links in zip(circuit.order, circuit._links, strict=True):
         below = [sizes[c] for c in links]
         rows: Iterable[Sequence[Any]] = ()
         match node.op:
