@@ -77,7 +77,7 @@ def duplicated():
 def test_equal_nodes_at_two_positions():
     homogenized = homogenize(duplicated())
     assert len(set(built_flat(homogenized).nodes)) < len(built_flat(homogenized).nodes)
-    assert homogenize(duplicated()).flat.equals(Flat.of(homogenized.order))
+    assert homogenize(duplicated())._flat.equals(Flat.of(homogenized.order))
 
 
 def test_evidence_on_a_circuit_with_equal_nodes_at_two_positions():

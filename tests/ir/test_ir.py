@@ -449,7 +449,7 @@ def test_the_overlap_names_a_shared_variable():
         node, name = circuit._overlap
         assert node.op is Op.PRODUCT
         assert sum(name in variables_below(c) for c in node.children) >= 2
-    assert random_circuit(0, 4, 8).overlap is None
+    assert random_circuit(0, 4, 8)._overlap is None
 
 
 def test_facts_of_an_unused_variable():

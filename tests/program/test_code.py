@@ -137,15 +137,15 @@ def test_no_counts_of_an_unknown_determinant(op: int) -> None:
     roots, out = np.array([program.value]), (np.zeros((1, 1)), np.zeros((1, 1), np.int64))
 
     def run(code: Program) -> None:
-        rounds = np.zeros(program.slots)
-        plan_polynomials(instructions_of(code), scaled.constants, one, codes, counted, lengths, most, rounds)
+        rounds, cuts = np.zeros(program.slots), np.zeros(program.slots, np.int64)
+        plan_polynomials(instructions_of(code), scaled.constants, one, codes, counted, lengths, most, rounds, cuts)
 
     run(program)
     broken = with_op(program, op, DETBAR)
     with pytest.raises(ValueError, match="polynomials do not know"):
         run(broken)
     with pytest.raises(ValueError, match="polynomials do not know"):
-        run_polynomials(instructions_of(broken), scaled.constants, dets, codes, lengths, most, roots, *out)
+        run_polynomials(instructions_of(broken), scaled.constants, dets, codes, lengths, most, 0.0, roots, *out)
 
 
 def test_no_sets_of_an_unknown_sampler() -> None:
