@@ -18,6 +18,7 @@ from pgcc.compiler import Compiled
 from pgcc.explore import contents, graph, page, scaled
 from pgcc.explore.packing import pack
 from pgcc.program.determinant import Laplacian
+from pgcc.program.program import SUM
 
 SMALL = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
 
@@ -114,6 +115,7 @@ def test_what_is_explored_is_what_is_run():
     arrays = contents.program_arrays(program)
     np.testing.assert_array_equal(np.cumsum(arrays["start"]), program.start[1:])
     np.testing.assert_array_equal(arrays["weight"] * 2.0 ** (64 * arrays["weightExponent"]), program.weights)
+    assert (arrays["start"] == np.diff(program.first_weight))[program.op == SUM].all()  # no terms w·x·y
 
 
 def test_groups():

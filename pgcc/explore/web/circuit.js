@@ -8,7 +8,7 @@ import { draw, scaledText, shortNumber } from "./text.js";
 
 const RADIUS = 14, GAP = 18, STEP = 82, MOST_CHILDREN = 7, MOST_PARENTS = 6, LONGEST = 16;
 
-/** What the drawing knows of a program: nodes are numbers of values; "i:k" is the product in term k of sum i. */
+/** What the drawing knows of a program: its nodes are the numbers of values. */
 class Structure {
   constructor(program, names) {
     Object.assign(this, { program, names });
@@ -27,39 +27,16 @@ class Structure {
 
   /** [{node, weight}] */
   children(node) {
-    const { op, start, args, firstWeight, weight, weightExponent } = this.program;
-    if (typeof node === "string") return this.pair(node).map((child) => ({ node: child }));
-    const first = start[node], last = start[node + 1];
+    const { op, start, args, firstWeight, weight, weightExponent } = this.program, first = firstWeight[node];
     if (op[node] === LEAF) return [];
-    if (op[node] === TIMES) return Array.from(args.subarray(first, last), (child) => ({ node: child }));
-    if (op[node] === DET) {
-      const all = Array.from(args.subarray(first + 1, last)), k = all.length / 2;
-      return all.filter((child, i) => i < k || !this.isComplement(child)).map((child) => ({ node: child }));
-    }
-    const from = firstWeight[node], terms = firstWeight[node + 1] - from, alone = 2 * terms - (last - first), found = [];
-    for (let k = 0; k < terms; k++) {
-      const w = { m: weight[from + k], e: weightExponent[from + k] };
-      found.push({ node: k < alone ? args[first + k] : `${node}:${k}`, weight: w });
-    }
+    const found = Array.from(args.subarray(start[node] + (op[node] === DET ? 1 : 0), start[node + 1]), (child) => ({ node: child }));
+    if (op[node] === DET) return found.filter((child, i) => i < found.length / 2 || !this.isComplement(child.node));
+    if (op[node] === SUM) found.forEach((child, k) => (child.weight = { m: weight[first + k], e: weightExponent[first + k] }));
     return found;
-  }
-
-  pair(node) {
-    const [i, k] = node.split(":").map(Number), { start, args, firstWeight } = this.program;
-    const alone = 2 * (firstWeight[i + 1] - firstWeight[i]) - (start[i + 1] - start[i]), at = start[i] + alone + 2 * (k - alone);
-    return [args[at], args[at + 1]];
   }
 
   parents(node) {
-    if (typeof node === "string") return [Number(node.split(":")[0])];
-    const found = [];
-    for (const i of this.parent.subarray(this.parentStart[node], this.parentStart[node + 1])) {
-      const link = this.program.op[i] !== SUM ? i : this.children(i).find(({ node: child }) => child === node || (typeof child === "string" && this.pair(child).includes(node)))?.node;
-      const above = link === node || link === undefined ? i : link;
-      if (!found.includes(above)) found.push(above);
-      if (found.length >= MOST_PARENTS) break;
-    }
-    return found;
+    return [...new Set(this.parent.subarray(this.parentStart[node], this.parentStart[node + 1]))].slice(0, MOST_PARENTS);
   }
 
   isComplement(node) {
@@ -68,12 +45,11 @@ class Structure {
   }
 
   isLeaf(node) {
-    return typeof node === "number" && this.program.op[node] === LEAF;
+    return this.program.op[node] === LEAF;
   }
 
   /** [the sign in the drawing, the same in words] */
   label(node) {
-    if (typeof node === "string") return ["×", "product of 2 factors"];
     const { op, start, args, leaf, leafExponent, leafVariable, dets, firstWeight } = this.program;
     const count = start[node + 1] - start[node];
     if (op[node] === TIMES) return ["×", `product of ${count} factors`];
@@ -160,7 +136,7 @@ export class CircuitView {
   around(focus) {
     const most = this.wide < 560 ? 22 : 48;
     return neighbourhood(this.structure, focus, most, (node) => {
-      const { m, e } = this.value(node);
+      const { m, e } = this.evaluator.values.at(node);
       return Math.log2(Math.abs(m)) + 64 * e;
     });
   }
@@ -222,25 +198,10 @@ export class CircuitView {
     this.marks[this.drawn.nodes.indexOf(node)].group.focus();
   }
 
-  /** A value of the current query: of the product inside of a sum, that of its two factors. */
-  value(node) {
-    const { values } = this.evaluator;
-    if (typeof node === "number") return values.at(node);
-    const [a, b] = this.structure.pair(node).map((child) => values.at(child));
-    return { m: a.m * b.m, e: a.e + b.e, x: 0 };
-  }
-
   /** How much of the probability goes through a node: value · adjoint / root. */
   share(node) {
     const { values, adjoints, needed, program } = this.evaluator, root = values.at(program.root);
-    if (!(Math.abs(root.m) > root.x)) return null;
-    if (typeof node === "string") {
-      const [i, k] = node.split(":").map(Number), { weight, weightExponent, firstWeight } = program, at = firstWeight[i] + k;
-      if (!needed[i] && i !== program.root) return null;
-      const v = this.value(node), a = adjoints.at(i);
-      return quotient({ m: v.m * a.m * weight[at], e: v.e + a.e + weightExponent[at], x: 0 }, { ...root, x: 0 }).value;
-    }
-    if (!needed[node]) return null;
+    if (!(Math.abs(root.m) > root.x) || !needed[node]) return null;
     const v = values.at(node), a = adjoints.at(node);
     return quotient({ m: v.m * a.m, e: v.e + a.e, x: 0 }, { ...root, x: 0 }).value;
   }
@@ -257,7 +218,7 @@ export class CircuitView {
   /** Show its values. */
   update() {
     this.drawn.nodes.forEach((node, i) => {
-      const value = this.value(node), share = this.share(node), { group, flow, value: text } = this.marks[i];
+      const value = this.evaluator.values.at(node), share = this.share(node), { group, flow, value: text } = this.marks[i];
       const size = scaledText(value, 3);
       text.textContent = value.m !== 0 && Math.abs(value.m) <= value.x * 1e6 ? `≈? ${size}` : size;
       flow.setAttribute("opacity", share === null ? 0 : 0.06 + 0.5 * Math.min(1, Math.abs(share)));

@@ -3,7 +3,7 @@
 
 import { Determinant } from "./determinant.js";
 import { SizedDeterminant } from "./sized.js";
-import { NOWHERE, SHIFTS, Scaled, UNIT, quotient, relativeError } from "./scaled.js";
+import { Scaled, UNIT, quotient, relativeError } from "./scaled.js";
 
 export const OUT = 0, IN = 1, OPEN = 2;
 export const LEAF = 0, SUM = 1, TIMES = 2, DET = 3; // contents.py writes these numbers
@@ -60,41 +60,14 @@ export class Evaluator {
     this.values.put(i, m, leafExponent[at], leafExact[at] ? 0 : UNIT * Math.abs(m));
   }
 
-  /** Σ w·x + Σ w·x·y */
+  /** Σ w·x */
   sum(i) {
-    const { start, args, firstWeight, weight, weightExponent } = this.program;
-    const { m, e, x } = this.values;
-    const first = start[i], last = start[i + 1], lastWeight = firstWeight[i + 1];
-    let k = firstWeight[i];
-    const alone = 2 * (lastWeight - k) - (last - first);
-    let sum = 0, exponent = NOWHERE, error = 0;
-    for (let j = first; k < lastWeight; k++) {
-      const s = args[j++], w = weight[k];
-      let term = w * m[s], place = weightExponent[k] + e[s], off = Math.abs(w) * x[s];
-      if (j > first + alone) {
-        const t = args[j++];
-        off = off * (Math.abs(m[t]) + x[t]) + Math.abs(term) * x[t];
-        term *= m[t];
-        place += e[t];
-      }
-      if (term === 0 && off === 0) continue;
-      off += 3 * UNIT * Math.abs(term);
-      if (place === exponent) {
-        sum += term;
-        error += off;
-      } else if (place > exponent) {
-        const shift = place - exponent > 3 ? 0 : SHIFTS[place - exponent];
-        sum = sum * shift + term;
-        error = error * shift + off + UNIT * Math.abs(term);
-        exponent = place;
-      } else {
-        const shift = exponent - place > 3 ? 0 : SHIFTS[exponent - place];
-        sum += term * shift;
-        error += off * shift + UNIT * Math.abs(sum);
-      }
-      error += UNIT * Math.abs(sum);
+    const { start, args, firstWeight, weight, weightExponent } = this.program, values = this.values, { m, e, x } = values;
+    values.put(i, 0, 0, 0);
+    for (let j = start[i], k = firstWeight[i]; j < start[i + 1]; j++, k++) {
+      const s = args[j], term = weight[k] * m[s];
+      values.add(i, term, weightExponent[k] + e[s], Math.abs(weight[k]) * x[s] + 2 * UNIT * Math.abs(term));
     }
-    this.values.put(i, sum, exponent, error);
   }
 
   times(i) {
@@ -137,22 +110,11 @@ export class Evaluator {
   }
 
   sumBack(i) {
-    const { start, args, firstWeight, weight, weightExponent } = this.program;
-    const { values, adjoints, needed } = this, { m, e, x } = values;
-    const am = adjoints.m[i], ae = adjoints.e[i], ax = adjoints.x[i];
-    const first = start[i], last = start[i + 1], lastWeight = firstWeight[i + 1];
-    let k = firstWeight[i];
-    const alone = 2 * (lastWeight - k) - (last - first);
-    for (let j = first; k < lastWeight; k++) {
-      const s = args[j++], w = weight[k];
-      const head = w * am, place = weightExponent[k] + ae, off = Math.abs(w) * ax + 2 * UNIT * Math.abs(head);
-      if (j <= first + alone) {
-        if (needed[s]) adjoints.add(s, head, place, off);
-        continue;
-      }
-      const t = args[j++];
-      if (needed[s]) adjoints.add(s, head * m[t], place + e[t], off * (Math.abs(m[t]) + x[t]) + Math.abs(head) * x[t]);
-      if (needed[t]) adjoints.add(t, head * m[s], place + e[s], off * (Math.abs(m[s]) + x[s]) + Math.abs(head) * x[s]);
+    const { start, args, firstWeight, weight, weightExponent } = this.program, { adjoints, needed } = this;
+    const m = adjoints.m[i], e = adjoints.e[i], x = adjoints.x[i];
+    for (let j = start[i], k = firstWeight[i]; j < start[i + 1]; j++, k++) {
+      const w = weight[k];
+      if (needed[args[j]]) adjoints.add(args[j], w * m, weightExponent[k] + e, Math.abs(w) * x + 2 * UNIT * Math.abs(w * m));
     }
   }
 

@@ -56,16 +56,10 @@ export function largestTerms(evaluator, codes) {
       chosen[i] = code !== OPEN ? code : isIn ? IN : OUT;
       most.put(i, leaf[at], leafExponent[at], 0);
     } else if (op[i] === SUM) {
-      const terms = firstWeight[i + 1] - firstWeight[i], alone = first + 2 * terms - (last - first);
-      for (let k = firstWeight[i], j = first; k < firstWeight[i + 1]; k++) {
-        const at = j, pair = j >= alone, s = args[j++];
-        let term = weight[k] * m[s], place = weightExponent[k] + e[s];
-        if (pair) {
-          term *= m[args[j]];
-          place += e[args[j++]];
-        }
+      for (let k = firstWeight[i], j = first; j < last; k++, j++) {
+        const s = args[j], term = weight[k] * m[s], place = weightExponent[k] + e[s];
         if (chosen[i] >= 0 && !larger(term, place, m[i], e[i])) continue;
-        chosen[i] = at;
+        chosen[i] = s;
         most.put(i, term, place, 0);
       }
     } else {
@@ -80,9 +74,7 @@ export function largestTerms(evaluator, codes) {
       const variable = leafVariable[args[first]];
       if (variable >= 0) row[variable] = chosen[i];
     } else if (op[i] === SUM) {
-      const terms = firstWeight[i + 1] - firstWeight[i], alone = first + 2 * terms - (last - first);
-      open.push(args[chosen[i]]);
-      if (chosen[i] >= alone) open.push(args[chosen[i] + 1]);
+      open.push(chosen[i]);
     } else {
       for (let j = first; j < last; j++) open.push(args[j]);
     }

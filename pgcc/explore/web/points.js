@@ -18,10 +18,7 @@ function formalDegrees(evaluator) {
     } else if (op[i] === TIMES) {
       for (let j = first; j < last; j++) degree[i] += degree[args[j]];
     } else if (op[i] === SUM) {
-      const terms = evaluator.program.firstWeight[i + 1] - evaluator.program.firstWeight[i];
-      const alone = first + 2 * terms - (last - first);
-      for (let j = first; j < alone; j++) degree[i] = Math.max(degree[i], degree[args[j]]);
-      for (let j = alone; j < last; j += 2) degree[i] = Math.max(degree[i], degree[args[j]] + degree[args[j + 1]]);
+      for (let j = first; j < last; j++) degree[i] = Math.max(degree[i], degree[args[j]]);
     } else {
       const det = evaluator.determinants[args[first]], k = det.children, gains = [];
       for (let j = 0; j < k; j++) {
@@ -100,21 +97,12 @@ class PointPass {
   sum(i) {
     const { start, args, firstWeight, weight, weightExponent } = this.evaluator.program;
     const { re, im, e, x } = this;
-    const first = start[i], last = start[i + 1], lastWeight = firstWeight[i + 1];
+    const first = start[i], lastWeight = firstWeight[i + 1];
     let k = firstWeight[i];
-    const alone = first + 2 * (lastWeight - k) - (last - first);
     let sr = 0, si = 0, exponent = NOWHERE, error = 0;
     for (let j = first; k < lastWeight; k++) {
       const s = args[j++], w = weight[k];
       let pr = w * re[s], pi = w * im[s], place = weightExponent[k] + e[s], off = Math.abs(w) * x[s];
-      if (j > alone) {
-        const t = args[j++], size = Math.abs(re[t]) + Math.abs(im[t]);
-        off = off * (size + x[t]) + (Math.abs(pr) + Math.abs(pi)) * x[t];
-        const real = pr * re[t] - pi * im[t];
-        pi = pr * im[t] + pi * re[t];
-        pr = real;
-        place += e[t];
-      }
       const size = Math.abs(pr) + Math.abs(pi);
       if (size === 0 && off === 0) continue;
       off += 4 * UNIT * size;

@@ -75,22 +75,15 @@ function decideLeaf({ leafVariable, leaf, leafExponent }, l, row, random) {
 
 function chooseTerm(evaluator, i, open, random) {
   const { start, args, firstWeight, weight, weightExponent } = evaluator.program, { m, e } = evaluator.values;
-  const first = start[i], terms = firstWeight[i + 1] - firstWeight[i], alone = first + 2 * terms - (start[i + 1] - first);
   let left = random() * m[i], chosen = -1;
-  for (let k = firstWeight[i], j = first; k < firstWeight[i + 1]; k++) {
-    const at = j, pair = j >= alone, s = args[j++];
-    let term = weight[k] * m[s], place = weightExponent[k] + e[s] - e[i];
-    if (pair) {
-      term *= m[args[j]];
-      place += e[args[j++]];
-    }
+  for (let k = firstWeight[i], j = start[i]; j < start[i + 1]; k++, j++) {
+    const s = args[j], term = weight[k] * m[s], place = weightExponent[k] + e[s] - e[i];
     if (!(term > 0)) continue;
-    chosen = at;
+    chosen = s;
     left -= place > 0 ? term * 2 ** (64 * place) : place < -3 ? 0 : term * SHIFTS[-place];
     if (left < 0) break;
   }
-  open.push(args[chosen]);
-  if (chosen >= alone) open.push(args[chosen + 1]);
+  open.push(chosen);
 }
 
 /** Which children of a determinant are in: by elimination of its marginal kernel, one coin a pivot (Poulson). */
